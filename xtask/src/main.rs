@@ -1,1 +1,76 @@
-fn main() {}
+//! What a person or a machine does with this workspace beyond building it: `cargo xtask VERB`.
+//!
+//! One file for each verb. A verb prints what it finds and fails if that is not right; nothing here
+//! is part of the product.
+
+#![allow(clippy::print_stdout, reason = "a build tool talks to the terminal")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+mod bench;
+mod components;
+mod deny;
+mod layers;
+mod test;
+mod tidy;
+mod torture;
+
+const USAGE: &str = "\
+usage: cargo xtask VERB
+
+  test [ARGS]     install or name what the real components need, then pass every test
+  layers          who may depend on whom (DESIGN: the house)
+  tidy            hygiene: file sizes, headers, reasons for dependencies
+  deny            licences, bans and sources of dependencies
+  bench [ARGS]    measure holdall and print a table; `cargo xtask bench --help`
+  torture         the long variants of the tests that kill processes";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Result<()> {
+    let (verb, rest) = args.split_first().context(USAGE)?;
+    match verb.as_str() {
+        "test" => test::run(rest),
+        "layers" => layers::run(),
+        "tidy" => tidy::run(),
+        "deny" => deny::run(),
+        "bench" => bench::run(rest),
+        "torture" => torture::run(),
+        _ => bail!("no verb {verb:?}\n\n{USAGE}"),
+    }
+}
+
+/// The workspace's root folder.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// A `cargo` command with `args` that runs in the workspace's root.
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(args).current_dir(root());
+    command
+}
+
+/// Runs `command` and fails unless it succeeds.
+fn check(command: &mut Command) -> Result<()> {
+    let shown = format!("{command:?}");
+    let status = command.status().with_context(|| format!("cannot run {shown}"))?;
+    if !status.success() {
+        bail!("{shown} failed: {status}");
+    }
+    Ok(())
+}

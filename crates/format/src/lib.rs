@@ -1,1 +1,51 @@
-//! placeholder
+//! The clear bytes of a holdall repository: what a server may see, and must check.
+//!
+//! A repository is kept by somebody who is not trusted with its content. Everything that this
+//! keeper needs for its work (names, reference lists, lengths, signatures) is defined here, byte by
+//! byte, and nothing else is: this crate has no keys, does no I/O, reads no clock and spawns
+//! nothing, which is why the server may link it.
+//!
+//! All integers are little-endian. Every decoder treats its input as hostile: a declared length is
+//! compared with its limit and with what is left before anything is allocated for it, and bytes
+//! after the end are refused. `docs/format.md` describes the same bytes in words.
+//!
+//! ```
+//! use holdall_format::{ObjectId, Table, TableEntry, BlockKind};
+//!
+//! let child = ObjectId::from_bytes([1; 32]);
+//! let node = TableEntry { id: ObjectId::from_bytes([2; 32]), refs: vec![child] };
+//! let table = Table { entries: vec![node] };
+//! let bytes = table.encode(BlockKind::Nodes);
+//! assert_eq!(Table::decode(&bytes, BlockKind::Nodes).unwrap(), table);
+//! ```
+
+mod block;
+mod config;
+mod error;
+mod id;
+pub mod limits;
+mod pack;
+mod padding;
+mod receipt;
+mod record;
+mod signature;
+mod table;
+mod tombstone;
+pub mod wire;
+mod wrapping;
+
+pub use block::{BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, Suite, TAG_BYTES};
+pub use config::{ChunkerName, RepositoryConfig};
+pub use error::FormatError;
+pub use id::{
+    BlockName, MachineId, ObjectId, PackName, RecordHash, RepositoryId, SeriesId, SessionId,
+    TagToken,
+};
+pub use pack::{Footer, FooterBlock, PACK_TRAILER_BYTES, Trailer};
+pub use padding::padded_len;
+pub use receipt::{Receipt, StoredRecord};
+pub use record::{Record, RecordHead, RecordKind};
+pub use signature::{PublicKey, SIGNATURE_BYTES, Signature, SignedContext};
+pub use table::{Table, TableEntry};
+pub use tombstone::{Tombstone, TombstoneReason};
+pub use wrapping::{Wrapping, WrappingKind, WrappingSet};

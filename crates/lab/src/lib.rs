@@ -1,1 +1,39 @@
-//! placeholder
+//! Says which layer held a run back, from the time that its stages counted.
+//!
+//! A backup that is slow does not say why: a full queue looks the same whether the disk, the
+//! processor, the network or the server is behind it. Every stage of a pipeline therefore counts
+//! three times with a [`StageMeter`]: working, waiting for input, waiting for output. [`judge`]
+//! turns those counters into a [`Verdict`] that names the [`Layer`] and says how sure it is.
+//!
+//! This crate knows no pipeline: stages have a name, a layer and an order, and that is all.
+//!
+//! ```
+//! use holdall_lab::{Layer, RunFigures, StageMeter, Unit, judge};
+//!
+//! let read = StageMeter::new("read", Layer::SourceRead, 1);
+//! let bytes = read.working(|| 4096u64);
+//! let verdict = judge(&RunFigures {
+//!     wall_seconds: 0.001,
+//!     items: 1,
+//!     bytes,
+//!     unit: Unit::BytesPerSecond,
+//!     stages: vec![read.snapshot()],
+//!     process_cpu_seconds: 0.001,
+//!     cores_available: 2.0,
+//!     cpu_throttled_seconds: None,
+//! });
+//! assert_eq!(verdict.limited_by, Layer::Nothing); // Too short to say.
+//! ```
+
+mod candidate;
+mod judge;
+mod layer;
+mod meter;
+mod stage;
+mod verdict;
+
+pub use judge::{RunFigures, judge};
+pub use layer::Layer;
+pub use meter::StageMeter;
+pub use stage::StageCounters;
+pub use verdict::{Unit, Verdict};

@@ -1,1 +1,31 @@
-//! placeholder
+//! What one may ask of a repository: one trait, its HTTP client, and pairing.
+//!
+//! A backup client must not care whether its repository is a directory beside it or a server across
+//! the country. [`Repository`] is everything that it may ask; the `repository` crate answers
+//! in-process, [`HttpRepository`] asks a server over TLS. One contract suite (feature `contract`)
+//! runs against both.
+//!
+//! The trait is blocking: its callers are plain threads, whose waiting is their own back-pressure.
+//! Where waiting meets tokio is this crate's `client` module alone.
+
+#[cfg(feature = "contract")]
+pub mod contract;
+mod error;
+mod repository;
+mod types;
+
+pub use error::RepositoryError;
+pub use repository::Repository;
+pub use types::{
+    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, ScrubDamage, ScrubProgress,
+    ScrubReport, SessionGrant, SessionPurpose, Traffic,
+};
+
+/// Most ids in one question or one fetch.
+pub const MAX_IDS: usize = 16_384;
+/// Most bytes of blocks in one put.
+pub const MAX_PUT_BYTES: usize = 16 << 20;
+/// A fetch answers with blocks until their bytes pass this; the caller asks again for the rest.
+pub const FETCH_TARGET_BYTES: usize = 8 << 20;
+/// Most records in one answer.
+pub const MAX_RECORDS: usize = 512;

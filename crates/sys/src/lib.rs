@@ -1,1 +1,44 @@
-//! placeholder
+//! System calls that the standard library lacks: directories by descriptor, all of a file's
+//! metadata, holes, and what the machine can do.
+//!
+//! A backup must read names that are not UTF-8, paths longer than the kernel takes at once and
+//! times to the nanosecond, and must never follow a link that somebody put in its way. Everything
+//! here is safe to call and reports failures as [`std::io::Error`]; which path it was about, the
+//! caller adds. What to back up, and in which order, is not known here.
+//!
+//! Linux lives behind one module; the plain types ([`Stat`], [`Name`], [`Timestamp`]) are for
+//! every system.
+//!
+//! ```
+//! use holdall_sys::{Dir, FileKind, Name};
+//!
+//! let root = Dir::open_absolute(b"/")?;
+//! for entry in root.entries()?.iter() {
+//!     let stat = root.stat(entry.name())?;
+//!     assert!(stat.size < u64::MAX && (entry.kind().is_none() || entry.kind() == Some(stat.kind)));
+//! }
+//! assert_eq!(root.stat(Name::new(b"proc")?)?.kind, FileKind::Dir);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod file;
+mod name;
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("holdall runs on Linux so far: a sibling of src/linux is what another system needs");
+
+#[cfg(target_os = "linux")]
+mod linux;
+
+pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
+#[cfg(target_os = "linux")]
+pub use linux::{
+    cpu, disk, host, limits, listing, lock, memory, metadata, mounts, sparse, stat, users, xattr,
+};
+#[cfg(target_os = "linux")]
+pub use linux::{
+    dir::{Dir, MAX_PATH_BYTES},
+    listing::{Entry, Listing},
+    target::TargetDir,
+};
+pub use name::{BadName, MAX_NAME_BYTES, Name};

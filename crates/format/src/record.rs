@@ -1,0 +1,256 @@
+//! Records: the signed description of a snapshot or a checkpoint.
+//!
+//! ```text
+//! head:  | magic "HRec" | version u8 | kind u8 | pinned u8 | zero u8 | repository 16 | machine 16
+//!        | key 32 | series 16 | sequence u64 | root id 32 | previous record hash 32
+//!        | sealed half's hash 32 | tag count u16 | tag token 16 ... | signature 64 |
+//! record: | head length u32 | head | sealed half (a block of kind record) |
+//! ```
+//!
+//! The head is in clear and is what a keeper checks; it is signed by the machine's key in use. The
+//! sealed half has paths, host, user, tags and statistics. A forgotten record's head stays behind in
+//! a tombstone.
+
+use crate::limits::{RECORD_MAX_BYTES, RECORD_MAX_TAGS};
+use crate::signature::split_signed;
+use crate::wire::{Reader, put_length};
+use crate::{
+    FormatError, MachineId, ObjectId, PublicKey, RecordHash, RepositoryId, SeriesId, Signature,
+    SignedContext, TagToken,
+};
+
+const WHAT: &str = "record";
+const MAGIC: &[u8; 4] = b"HRec";
+const VERSION: u8 = 1;
+const HEAD_MAX_BYTES: usize = 512 + RECORD_MAX_TAGS * TagToken::LEN;
+
+/// What a record describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// A committed state of a series.
+    Snapshot,
+    /// The incomplete state of a run that goes on; never listed as a snapshot.
+    Checkpoint,
+    /// New tags or pins for an earlier record.
+    Amendment,
+}
+
+impl RecordKind {
+    fn code(self) -> u8 {
+        match self {
+            Self::Snapshot => 1,
+            Self::Checkpoint => 2,
+            Self::Amendment => 3,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        [Self::Snapshot, Self::Checkpoint, Self::Amendment]
+            .into_iter()
+            .find(|kind| kind.code() == code)
+    }
+}
+
+/// The clear half of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordHead {
+    /// Snapshot, checkpoint or amendment.
+    pub kind: RecordKind,
+    /// Whether retention must keep it.
+    pub pinned: bool,
+    /// The repository.
+    pub repository: RepositoryId,
+    /// The machine that made it.
+    pub machine: MachineId,
+    /// The machine's key that signed it.
+    pub key: PublicKey,
+    /// What it belongs to in retention and parent choice.
+    pub series: SeriesId,
+    /// Counts this machine's records, from 1.
+    pub sequence: u64,
+    /// The root node of its tree.
+    pub root: ObjectId,
+    /// The machine's record before this one; zero for its first.
+    pub previous: RecordHash,
+    /// BLAKE3 of the sealed half.
+    pub sealed_hash: [u8; 32],
+    /// Keyed tags.
+    pub tags: Vec<TagToken>,
+}
+
+impl RecordHead {
+    /// The bytes to be signed in [`SignedContext::Record`].
+    pub fn signed_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256 + self.tags.len() * TagToken::LEN);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&[VERSION, self.kind.code(), u8::from(self.pinned), 0]);
+        out.extend_from_slice(self.repository.as_bytes());
+        out.extend_from_slice(self.machine.as_bytes());
+        out.extend_from_slice(self.key.as_bytes());
+        out.extend_from_slice(self.series.as_bytes());
+        out.extend_from_slice(&self.sequence.to_le_bytes());
+        out.extend_from_slice(self.root.as_bytes());
+        out.extend_from_slice(self.previous.as_bytes());
+        out.extend_from_slice(&self.sealed_hash);
+        let count = u16::try_from(self.tags.len()).unwrap_or(u16::MAX);
+        out.extend_from_slice(&count.to_le_bytes());
+        self.tags.iter().for_each(|tag| out.extend_from_slice(tag.as_bytes()));
+        out
+    }
+
+    /// Reads a signed head and checks that the key it names signed it.
+    ///
+    /// Whether that key may speak for the machine is for the caller to know.
+    ///
+    /// # Errors
+    /// [`FormatError`] for any refused field, or a signature that does not hold.
+    pub fn decode_signed(bytes: &[u8]) -> Result<Self, FormatError> {
+        let (signed, signature) = split_signed(WHAT, bytes)?;
+        let head = Self::decode(signed)?;
+        head.key.verify(SignedContext::Record, signed, &signature)?;
+        Ok(head)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let mut reader = Reader::new(WHAT, bytes);
+        reader.magic(MAGIC, VERSION)?;
+        let kind = RecordKind::from_code(reader.u8("kind")?)
+            .ok_or_else(|| reader.invalid("kind", "unknown"))?;
+        let pinned = match reader.u8("pinned")? {
+            0 => false,
+            1 => true,
+            _ => return Err(reader.invalid("pinned", "neither 0 nor 1")),
+        };
+        if reader.u8("zero")? != 0 {
+            return Err(reader.invalid("zero", "not zero"));
+        }
+        let head = Self {
+            kind,
+            pinned,
+            repository: RepositoryId::from_bytes(reader.array("repository")?),
+            machine: MachineId::from_bytes(reader.array("machine")?),
+            key: PublicKey::from_bytes(reader.array("key")?),
+            series: SeriesId::from_bytes(reader.array("series")?),
+            sequence: reader.u64("sequence")?,
+            root: ObjectId::from_bytes(reader.array("root")?),
+            previous: RecordHash::from_bytes(reader.array("previous")?),
+            sealed_hash: reader.array("sealed hash")?,
+            tags: decode_tags(&mut reader)?,
+        };
+        reader.finish()?;
+        Ok(head)
+    }
+}
+
+fn decode_tags(reader: &mut Reader<'_>) -> Result<Vec<TagToken>, FormatError> {
+    let count = usize::from(reader.u16("tag count")?);
+    if count > RECORD_MAX_TAGS {
+        return Err(reader.invalid("tag count", "over its limit"));
+    }
+    (0..count).map(|_| reader.array("tag").map(TagToken::from_bytes)).collect()
+}
+
+/// A whole record as it is sent and stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The clear half.
+    pub head: RecordHead,
+    /// The clear half's bytes with the signature.
+    pub head_bytes: Vec<u8>,
+    /// The sealed half: a block of kind record.
+    pub sealed: Vec<u8>,
+}
+
+impl Record {
+    /// Puts a signed head and its sealed half together.
+    pub fn new(head: RecordHead, signature: &Signature, sealed: Vec<u8>) -> Self {
+        let head_bytes = [&head.signed_bytes()[..], signature.as_bytes()].concat();
+        Self { head, head_bytes, sealed }
+    }
+
+    /// The record's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(4 + self.head_bytes.len() + self.sealed.len());
+        put_length(&mut out, self.head_bytes.len());
+        out.extend_from_slice(&self.head_bytes);
+        out.extend_from_slice(&self.sealed);
+        out
+    }
+
+    /// Reads a record and checks its signature and the hash of its sealed half.
+    ///
+    /// # Errors
+    /// [`FormatError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        if bytes.len() > RECORD_MAX_BYTES {
+            return Err(FormatError::OverLimit {
+                what: WHAT,
+                field: "length",
+                declared: bytes.len() as u64,
+                limit: RECORD_MAX_BYTES as u64,
+            });
+        }
+        let mut reader = Reader::new(WHAT, bytes);
+        let head_len = reader.length("head length", HEAD_MAX_BYTES)?;
+        let head_bytes = reader.bytes("head", head_len)?;
+        let sealed = reader.remaining();
+        let head = RecordHead::decode_signed(head_bytes)?;
+        if blake3::hash(sealed).as_bytes() != &head.sealed_hash {
+            return Err(FormatError::HashMismatch { what: WHAT, field: "sealed half" });
+        }
+        Ok(Self { head, head_bytes: head_bytes.to_vec(), sealed: sealed.to_vec() })
+    }
+
+    /// The record's hash: BLAKE3 of its bytes. Snapshots are named by it.
+    pub fn hash(&self) -> RecordHash {
+        RecordHash::from_bytes(*blake3::hash(&self.encode()).as_bytes())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::signature::tests::TestKey;
+    use proptest::prelude::*;
+
+    pub(crate) fn sample() -> Record {
+        let key = TestKey::new();
+        let sealed = vec![9; 50];
+        let head = RecordHead {
+            kind: RecordKind::Snapshot,
+            pinned: true,
+            repository: RepositoryId::from_bytes([1; 16]),
+            machine: MachineId::from_bytes([2; 16]),
+            key: key.public(),
+            series: SeriesId::from_bytes([3; 16]),
+            sequence: 4,
+            root: ObjectId::from_bytes([5; 32]),
+            previous: RecordHash::from_bytes([6; 32]),
+            sealed_hash: *blake3::hash(&sealed).as_bytes(),
+            tags: vec![TagToken::from_bytes([7; 16])],
+        };
+        let signature = key.sign(SignedContext::Record, &head.signed_bytes());
+        Record::new(head, &signature, sealed)
+    }
+
+    #[test]
+    fn a_record_reads_back() {
+        let record = sample();
+        assert_eq!(Record::decode(&record.encode()), Ok(record));
+    }
+
+    proptest! {
+        #[test]
+        fn any_changed_bit_of_a_record_is_refused(at: usize, flip in 1u8..) {
+            let mut bytes = sample().encode();
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+            prop_assert!(Record::decode(&bytes).is_err());
+        }
+
+        #[test]
+        fn random_bytes_are_refused(bytes: Vec<u8>) {
+            prop_assert!(Record::decode(&bytes).is_err());
+        }
+    }
+}

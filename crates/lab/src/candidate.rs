@@ -1,0 +1,96 @@
+//! Candidates: each stage, and the processor as a whole, as the possible limit of a run.
+
+use crate::{Layer, RunFigures, StageCounters};
+
+/// One possible limit, with the evidence for it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Candidate {
+    /// The stage's name, or `processor`.
+    pub(crate) name: String,
+    /// The layer that has the largest part of the stage's working time.
+    pub(crate) layer: Layer,
+    /// Share of the run in which the stage worked, from 0 to 1, over all of its layers.
+    pub(crate) utilisation: f64,
+    /// Share of the run in which `layer` worked: the same, unless the stage leans on several.
+    pub(crate) layer_utilisation: f64,
+    /// The largest share of the run that an earlier stage waited for room.
+    pub(crate) before_waits: Option<f64>,
+    /// The largest share of the run that a later stage waited for input.
+    pub(crate) after_waits: Option<f64>,
+}
+
+impl Candidate {
+    /// How well the queues agree, from 0 to 1: full before a limit, empty after it.
+    pub(crate) fn backing(&self) -> f64 {
+        match (self.before_waits, self.after_waits) {
+            (Some(before), Some(after)) => f64::midpoint(before, after),
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => 0.5,
+        }
+    }
+}
+
+/// Every stage of the run as a candidate, in pipeline order; parts with one name are one stage.
+pub(crate) fn of_stages(run: &RunFigures) -> Vec<Candidate> {
+    let stages = gather(&run.stages);
+    let waits = |parts: &[&StageCounters], of: fn(&StageCounters) -> f64| -> f64 {
+        let share: f64 = parts.iter().map(|part| part.share(of(part), run.wall_seconds)).sum();
+        share.min(1.0)
+    };
+    let worst = |range: &[Vec<&StageCounters>], of: fn(&StageCounters) -> f64| {
+        range.iter().map(|parts| waits(parts, of)).reduce(f64::max)
+    };
+    let candidate = |(at, parts): (usize, &Vec<&StageCounters>)| {
+        let working = |part: &&StageCounters| part.share(part.working_seconds, run.wall_seconds);
+        let main = parts.iter().max_by(|a, b| working(a).total_cmp(&working(b)))?;
+        Some(Candidate {
+            name: main.name.clone(),
+            layer: main.layer,
+            utilisation: parts.iter().map(working).sum::<f64>().min(1.0),
+            layer_utilisation: working(main),
+            before_waits: worst(stages.get(..at)?, |part| part.waiting_out_seconds),
+            after_waits: worst(stages.get(at + 1..)?, |part| part.waiting_in_seconds),
+        })
+    };
+    stages.iter().enumerate().filter_map(candidate).collect()
+}
+
+/// The processor as a whole: how much of the cores the process used, or was denied.
+pub(crate) fn of_processor(run: &RunFigures) -> Candidate {
+    let utilisation = used_share(run).max(throttled_share(run));
+    Candidate {
+        name: "processor".to_owned(),
+        layer: Layer::ClientCpu,
+        utilisation,
+        layer_utilisation: utilisation,
+        before_waits: None,
+        after_waits: None,
+    }
+}
+
+/// Share of the available cores that the process used, from 0 to 1.
+pub(crate) fn used_share(run: &RunFigures) -> f64 {
+    let available = run.wall_seconds * run.cores_available;
+    if available > 0.0 { (run.process_cpu_seconds / available).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// Share of the run in which the process was denied the processor, from 0 to 1.
+pub(crate) fn throttled_share(run: &RunFigures) -> f64 {
+    let throttled = run.cpu_throttled_seconds.unwrap_or(0.0);
+    if run.wall_seconds > 0.0 { (throttled / run.wall_seconds).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// The stages in order of first appearance, each with its parts.
+fn gather(counters: &[StageCounters]) -> Vec<Vec<&StageCounters>> {
+    let mut stages: Vec<Vec<&StageCounters>> = Vec::new();
+    for part in counters {
+        let same = |parts: &&mut Vec<&StageCounters>| {
+            parts.first().is_some_and(|first| first.name == part.name)
+        };
+        match stages.iter_mut().find(same) {
+            Some(parts) => parts.push(part),
+            None => stages.push(vec![part]),
+        }
+    }
+    stages
+}

@@ -1,0 +1,411 @@
+//! Judging: from the counters of a run to the layer that limited it.
+//!
+//! The limit of a pipeline is the stage that is always at work, while the queue before it is full
+//! and the queue after it is empty. Utilisation finds it; the neighbours' waiting says how sure
+//! that is. The processor comes first: where it is used up, every other stage looks busy too,
+//! because its threads wait for a core in the middle of whatever they do.
+
+use crate::candidate::{self, Candidate};
+use crate::{Layer, StageCounters, Unit, Verdict};
+
+/// A run shorter than this is start-up, whatever its counters say.
+const TOO_SHORT_SECONDS: f64 = 0.3;
+/// Below this utilisation no stage did anything worth naming.
+const IDLE: f64 = 0.1;
+/// Below this utilisation no stage is called the limit.
+const BUSY_ENOUGH: f64 = 0.4;
+/// From this share of its cores on, a process is out of processor.
+const CORES_USED_UP: f64 = 0.9;
+/// A process that was denied the processor for this share of the run is out of it too.
+const MOSTLY_THROTTLED: f64 = 0.5;
+/// Candidates whose utilisation differs by less than this share are close.
+const CLOSE: f64 = 0.15;
+/// Close candidates whose queues differ by less than this cannot be told apart.
+const SAME_BACKING: f64 = 0.1;
+
+/// What [`judge`] needs to know of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunFigures {
+    /// How long the run took.
+    pub wall_seconds: f64,
+    /// Entries processed.
+    pub items: u64,
+    /// Plain bytes processed.
+    pub bytes: u64,
+    /// What the verdict's speeds are counted in.
+    pub unit: Unit,
+    /// The stages in pipeline order; parts of one stage share its name.
+    pub stages: Vec<StageCounters>,
+    /// User and system time of the whole process during the run.
+    pub process_cpu_seconds: f64,
+    /// Cores that the process may use: the affinity mask, or less where a quota says so (0.2 for
+    /// a fifth of a core).
+    pub cores_available: f64,
+    /// Time for which a quota kept the process off the processor during the run, where known.
+    pub cpu_throttled_seconds: Option<f64>,
+}
+
+/// Names the layer that limited `run`.
+pub fn judge(run: &RunFigures) -> Verdict {
+    if run.wall_seconds < TOO_SHORT_SECONDS {
+        let why =
+            format!("The run took {:.2} s, too short to say what limits it.", run.wall_seconds);
+        return verdict(run, Layer::Nothing, 0.5, 1.0, why);
+    }
+    let processor = candidate::of_processor(run);
+    if used_up(run) {
+        return out_of_processor(run, &processor);
+    }
+    let mut candidates = candidate::of_stages(run);
+    candidates.push(processor);
+    candidates.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
+    match candidates.first() {
+        Some(top) if top.utilisation >= BUSY_ENOUGH => weigh(run, &candidates, top),
+        Some(top) if top.utilisation >= IDLE => {
+            let why = format!(
+                "No stage worked for more than {} of the {:.1} s; most of it was waiting that no \
+                 stage counted.",
+                percent(top.utilisation),
+                run.wall_seconds
+            );
+            verdict(run, Layer::Unsure, 0.3, top.utilisation, why)
+        }
+        _ => {
+            let why = format!("Start-up took most of the {:.1} s.", run.wall_seconds);
+            verdict(run, Layer::Nothing, 0.7, 1.0, why)
+        }
+    }
+}
+
+fn used_up(run: &RunFigures) -> bool {
+    candidate::used_share(run) >= CORES_USED_UP
+        || candidate::throttled_share(run) >= MOSTLY_THROTTLED
+}
+
+/// The verdict on a run whose process had no processor left.
+fn out_of_processor(run: &RunFigures, processor: &Candidate) -> Verdict {
+    let throttled = candidate::throttled_share(run);
+    let why = if throttled >= MOSTLY_THROTTLED {
+        format!(
+            "This computer's processor limited the run: a quota kept the process off it for {} of \
+             the {:.1} s.",
+            percent(throttled),
+            run.wall_seconds
+        )
+    } else {
+        format!(
+            "This computer's processor limited the run: it used {:.1} s of the {:.1} s that its \
+             cores ({:.3}) had to give.",
+            run.process_cpu_seconds,
+            run.wall_seconds * run.cores_available,
+            run.cores_available
+        )
+    };
+    verdict(run, Layer::ClientCpu, processor.utilisation.max(0.9), processor.utilisation, why)
+}
+
+/// The verdict among candidates that are busy enough, sorted by utilisation; `top` is the first.
+fn weigh(run: &RunFigures, candidates: &[Candidate], top: &Candidate) -> Verdict {
+    let rival = candidates.iter().find(|other| other.layer != top.layer);
+    let Some(rival) = rival.filter(|rival| is_close(top, rival)) else {
+        let distance = rival.map_or(1.0, |rival| 1.0 - rival.utilisation / top.utilisation);
+        return limited(run, top, None, confidence(top, distance));
+    };
+    let difference = top.backing() - rival.backing();
+    if difference.abs() < SAME_BACKING {
+        let why = format!(
+            "{} ({} of the time) and {} ({}) are too close to tell which limited the run.",
+            top.name,
+            percent(top.utilisation),
+            rival.name,
+            percent(rival.utilisation)
+        );
+        return verdict(run, Layer::Unsure, 0.3, top.layer_utilisation, why);
+    }
+    let (winner, loser) = if difference > 0.0 { (top, rival) } else { (rival, top) };
+    limited(run, winner, Some(loser), confidence(winner, 0.0) * 0.8)
+}
+
+fn is_close(top: &Candidate, rival: &Candidate) -> bool {
+    rival.utilisation >= top.utilisation * (1.0 - CLOSE)
+}
+
+/// How sure: busy all the time, agreed with by its neighbours, far ahead of the next layer.
+fn confidence(candidate: &Candidate, distance: f64) -> f64 {
+    let ahead = (distance / 0.5).min(1.0);
+    0.5 * candidate.utilisation + 0.3 * candidate.backing() + 0.2 * ahead
+}
+
+/// The verdict that names `candidate`, with the sentence that says why.
+fn limited(
+    run: &RunFigures,
+    candidate: &Candidate,
+    close: Option<&Candidate>,
+    confidence: f64,
+) -> Verdict {
+    let mut why = format!(
+        "{} limited the run: {} worked for {} of the {:.1} s",
+        candidate.layer.subject(),
+        candidate.name,
+        percent(candidate.utilisation),
+        run.wall_seconds
+    );
+    if candidate.utilisation - candidate.layer_utilisation > 0.01 {
+        why += &format!(", {} of it on this", percent(candidate.layer_utilisation));
+    }
+    if let Some(before) = candidate.before_waits {
+        why += &format!(", a stage before it waited up to {} for room", percent(before));
+    }
+    if let Some(after) = candidate.after_waits {
+        why += &format!(", a stage after it up to {} for input", percent(after));
+    }
+    if let Some(close) = close {
+        why += &format!("; {} ({}) is close", close.name, percent(close.utilisation));
+    }
+    why.push('.');
+    verdict(run, candidate.layer, confidence, candidate.layer_utilisation, why)
+}
+
+/// Puts a verdict together; `utilisation` is the limiting layer's, in `(0, 1]`.
+fn verdict(
+    run: &RunFigures,
+    limited_by: Layer,
+    confidence: f64,
+    utilisation: f64,
+    explanation: String,
+) -> Verdict {
+    let amount = match run.unit {
+        Unit::ItemsPerSecond => run.items,
+        Unit::BytesPerSecond => run.bytes,
+    };
+    let achieved = if run.wall_seconds > 0.0 { amount as f64 / run.wall_seconds } else { 0.0 };
+    let ratio = utilisation.clamp(0.01, 1.0);
+    Verdict {
+        limited_by,
+        confidence: confidence.clamp(0.0, 1.0),
+        achieved,
+        ceiling: achieved / ratio,
+        unit: run.unit,
+        ratio,
+        explanation,
+        stages: run.stages.clone(),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALL: f64 = 10.0;
+
+    /// A stage of one thread: shares of the run working, waiting for input, waiting for output.
+    fn stage(name: &str, layer: Layer, working: f64, input: f64, output: f64) -> StageCounters {
+        StageCounters {
+            name: name.to_owned(),
+            layer,
+            working_seconds: working * WALL,
+            waiting_in_seconds: input * WALL,
+            waiting_out_seconds: output * WALL,
+            threads: 1,
+        }
+    }
+
+    fn run(stages: Vec<StageCounters>) -> RunFigures {
+        RunFigures {
+            wall_seconds: WALL,
+            items: 100_000,
+            bytes: 1_000_000_000,
+            unit: Unit::ItemsPerSecond,
+            stages,
+            process_cpu_seconds: 0.3 * WALL,
+            cores_available: 2.0,
+            cpu_throttled_seconds: None,
+        }
+    }
+
+    /// A pipeline in which the stage at `busy` is at work and the others wait for it.
+    fn pipeline(busy: usize) -> Vec<StageCounters> {
+        let layers = [
+            ("walk", Layer::SourceMetadata),
+            ("read", Layer::SourceRead),
+            ("seal", Layer::ClientCpu),
+            ("budget", Layer::ClientMemory),
+            ("send", Layer::Network),
+            ("write", Layer::TargetWrite),
+        ];
+        let counters = |(at, (name, layer)): (usize, (&str, Layer))| match at.cmp(&busy) {
+            std::cmp::Ordering::Less => stage(name, layer, 0.2, 0.0, 0.8),
+            std::cmp::Ordering::Equal => stage(name, layer, 0.95, 0.03, 0.02),
+            std::cmp::Ordering::Greater => stage(name, layer, 0.2, 0.8, 0.0),
+        };
+        layers.into_iter().enumerate().map(counters).collect()
+    }
+
+    #[test]
+    fn the_stage_that_never_waits_names_its_layer() {
+        for (at, counters) in pipeline(0).into_iter().enumerate() {
+            let verdict = judge(&run(pipeline(at)));
+            assert_eq!(verdict.limited_by, counters.layer, "{}", verdict.explanation);
+            assert!(verdict.confidence > 0.85, "{}: {}", counters.name, verdict.confidence);
+            assert!(verdict.explanation.contains("95 % of the 10.0 s"), "{}", verdict.explanation);
+        }
+    }
+
+    #[test]
+    fn a_sender_split_by_layer_names_the_layer_that_it_waited_for() {
+        for layer in [Layer::Network, Layer::ServerCpu, Layer::ServerDisk, Layer::ServerBusy] {
+            let mut stages = vec![stage("seal", Layer::ClientCpu, 0.55, 0.0, 0.45)];
+            for part in [Layer::Network, Layer::ServerCpu, Layer::ServerDisk, Layer::ServerBusy] {
+                let working = if part == layer { 0.5 } else { 0.14 };
+                stages.push(stage("send", part, working, 0.02, 0.0));
+            }
+            let verdict = judge(&run(stages));
+            assert_eq!(verdict.limited_by, layer, "{}", verdict.explanation);
+            assert_eq!(verdict.ratio, 0.5);
+            assert_eq!(verdict.stages.len(), 5);
+        }
+    }
+
+    #[test]
+    fn a_process_that_uses_all_its_cores_is_limited_by_them_even_if_the_sender_looks_busy() {
+        let mut figures = run(pipeline(4));
+        figures.process_cpu_seconds = 0.95 * 2.0 * WALL;
+        assert_eq!(judge(&figures).limited_by, Layer::ClientCpu);
+    }
+
+    #[test]
+    fn a_fifth_of_a_core_used_up_is_the_processor() {
+        let mut figures = run(pipeline(1));
+        figures.process_cpu_seconds = 0.2 * WALL;
+        figures.cores_available = 0.2;
+        assert_eq!(judge(&figures).limited_by, Layer::ClientCpu);
+    }
+
+    #[test]
+    fn a_throttled_process_is_limited_by_the_processor() {
+        let mut figures = run(pipeline(1));
+        figures.cpu_throttled_seconds = Some(0.8 * WALL);
+        let verdict = judge(&figures);
+        assert_eq!(verdict.limited_by, Layer::ClientCpu);
+        assert!(verdict.explanation.contains("80 %"), "{}", verdict.explanation);
+    }
+
+    #[test]
+    fn a_little_throttling_does_not_hide_a_slow_disk() {
+        let mut figures = run(vec![
+            stage("seal", Layer::ClientCpu, 0.1, 0.0, 0.9),
+            stage("send", Layer::ServerDisk, 0.97, 0.01, 0.0),
+        ]);
+        figures.cpu_throttled_seconds = Some(0.05 * WALL);
+        assert_eq!(judge(&figures).limited_by, Layer::ServerDisk);
+    }
+
+    #[test]
+    fn a_run_of_a_moment_is_limited_by_nothing() {
+        let mut figures = run(pipeline(4));
+        figures.wall_seconds = 0.29;
+        let verdict = judge(&figures);
+        assert_eq!(verdict.limited_by, Layer::Nothing);
+        assert_eq!(verdict.ceiling, verdict.achieved);
+    }
+
+    #[test]
+    fn a_run_in_which_nobody_works_is_only_start_up() {
+        let mut figures = run(vec![stage("walk", Layer::SourceMetadata, 0.02, 0.0, 0.0)]);
+        figures.process_cpu_seconds = 0.05;
+        assert_eq!(judge(&figures).limited_by, Layer::Nothing);
+        figures.stages.clear();
+        assert_eq!(judge(&figures).limited_by, Layer::Nothing);
+    }
+
+    #[test]
+    fn a_run_in_which_nobody_works_much_is_unsure() {
+        let figures = run(vec![stage("read", Layer::SourceRead, 0.3, 0.0, 0.1)]);
+        assert_eq!(judge(&figures).limited_by, Layer::Unsure);
+    }
+
+    #[test]
+    fn two_layers_that_the_queues_cannot_tell_apart_are_unsure() {
+        let verdict = judge(&run(vec![
+            stage("read", Layer::SourceRead, 0.8, 0.0, 0.1),
+            stage("send", Layer::Network, 0.82, 0.1, 0.0),
+        ]));
+        assert_eq!(verdict.limited_by, Layer::Unsure);
+        assert!(verdict.confidence < 0.5);
+    }
+
+    #[test]
+    fn between_close_layers_the_full_queue_decides_and_confidence_is_lower() {
+        let clear = judge(&run(pipeline(4)));
+        let verdict = judge(&run(vec![
+            stage("read", Layer::SourceRead, 0.6, 0.0, 0.4),
+            stage("seal", Layer::ClientCpu, 0.3, 0.0, 0.7),
+            stage("send", Layer::Network, 0.58, 0.02, 0.0),
+        ]));
+        assert_eq!(verdict.limited_by, Layer::Network, "{}", verdict.explanation);
+        assert!(verdict.confidence < clear.confidence);
+    }
+
+    #[test]
+    fn many_threads_share_one_utilisation() {
+        let mut read = stage("read", Layer::SourceRead, 2.0, 0.0, 2.0);
+        read.threads = 4;
+        let send = stage("send", Layer::Network, 0.9, 0.1, 0.0);
+        assert_eq!(judge(&run(vec![read, send])).limited_by, Layer::Network);
+    }
+
+    #[test]
+    fn the_ceiling_is_what_the_limiting_layer_alone_could_do() {
+        let mut figures = run(vec![stage("read", Layer::SourceRead, 0.8, 0.0, 0.0)]);
+        let verdict = judge(&figures);
+        assert_eq!((verdict.achieved, verdict.ceiling, verdict.ratio), (1e4, 1.25e4, 0.8));
+        figures.unit = Unit::BytesPerSecond;
+        assert_eq!(judge(&figures).achieved, 1e8);
+    }
+
+    #[test]
+    fn nonsense_figures_give_finite_verdicts() {
+        let mut figures = run(vec![stage("read", Layer::SourceRead, -3.0, 9e9, -1.0)]);
+        figures.cores_available = 0.0;
+        figures.cpu_throttled_seconds = Some(-5.0);
+        for wall in [0.0, -1.0, 1e-9, 1e9] {
+            figures.wall_seconds = wall;
+            let verdict = judge(&figures);
+            assert!(verdict.ceiling.is_finite() && verdict.confidence.is_finite());
+        }
+    }
+
+    #[test]
+    fn the_verdict_serialises_with_the_words_of_the_command_line() {
+        let value = serde_json::to_value(judge(&run(pipeline(4)))).unwrap();
+        assert_eq!(value["limited_by"], "network");
+        assert_eq!(value["unit"], "items/s");
+        assert_eq!(value["stages"][0]["name"], "walk");
+        for field in ["working", "waiting_in", "waiting_out"] {
+            assert!(value["stages"][0][field].is_f64(), "{field}");
+        }
+    }
+
+    #[test]
+    fn the_word_of_a_layer_is_its_serialised_name() {
+        for layer in [
+            Layer::SourceMetadata,
+            Layer::SourceRead,
+            Layer::ClientCpu,
+            Layer::ClientMemory,
+            Layer::Network,
+            Layer::ServerCpu,
+            Layer::ServerDisk,
+            Layer::ServerBusy,
+            Layer::TargetWrite,
+            Layer::Nothing,
+            Layer::Unsure,
+        ] {
+            assert_eq!(serde_json::to_value(layer).unwrap(), layer.word());
+        }
+    }
+}

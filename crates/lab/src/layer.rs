@@ -1,0 +1,76 @@
+//! Layers: what a stage leans on, in the words that `limited_by` uses.
+
+use serde::{Deserialize, Serialize};
+
+/// What a stage leans on, and therefore what can hold a run back.
+///
+/// Serialised as the words of the command line's `limited_by` (`source-metadata`, ...).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Layer {
+    /// Listing directories and reading metadata of the source.
+    SourceMetadata,
+    /// Reading file content from the source.
+    SourceRead,
+    /// The client's processor: chunking, hashing, compressing, sealing.
+    ClientCpu,
+    /// The client's bound on bytes in flight.
+    ClientMemory,
+    /// The path between client and server.
+    Network,
+    /// The server's processor.
+    ServerCpu,
+    /// The server's disk: writing and making durable.
+    ServerDisk,
+    /// The server is at work for somebody else, or holds requests back.
+    ServerBusy,
+    /// Creating and writing files at the target of a restore.
+    TargetWrite,
+    /// The run was too short to say, or only start-up.
+    Nothing,
+    /// Two layers are too close, or none was busy enough.
+    Unsure,
+}
+
+impl Layer {
+    /// The word that the command line uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::SourceMetadata => "source-metadata",
+            Self::SourceRead => "source-read",
+            Self::ClientCpu => "client-cpu",
+            Self::ClientMemory => "client-memory",
+            Self::Network => "network",
+            Self::ServerCpu => "server-cpu",
+            Self::ServerDisk => "server-disk",
+            Self::ServerBusy => "server-busy",
+            Self::TargetWrite => "target-write",
+            Self::Nothing => "nothing",
+            Self::Unsure => "unsure",
+        }
+    }
+
+    /// The layer as the subject of a sentence.
+    pub(crate) fn subject(self) -> &'static str {
+        match self {
+            Self::SourceMetadata => "Listing the source and reading its metadata",
+            Self::SourceRead => "Reading the source",
+            Self::ClientCpu => "This computer's processor",
+            Self::ClientMemory => "This computer's bound on memory",
+            Self::Network => "The network",
+            Self::ServerCpu => "The server's processor",
+            Self::ServerDisk => "The server's disk",
+            Self::ServerBusy => "A server busy with other work",
+            Self::TargetWrite => "Writing to the target",
+            Self::Nothing => "Nothing",
+            Self::Unsure => "No single layer",
+        }
+    }
+}
+
+impl std::fmt::Display for Layer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.word())
+    }
+}

@@ -1,0 +1,115 @@
+//! Why a repository did not do what it was asked.
+
+use holdall_format::{FormatError, ObjectId, RecordHash, SessionId};
+
+/// Why a request to a repository failed. Nothing acknowledged before is lost by any of these.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RepositoryError {
+    /// There is no repository at that place. Making one, or naming another place, helps.
+    #[error("there is no repository at {place}")]
+    NoRepository {
+        /// Path or address.
+        place: String,
+    },
+    /// A repository exists where one was to be made.
+    #[error("there is a repository at {place} already")]
+    AlreadyExists {
+        /// Path or address.
+        place: String,
+    },
+    /// Somebody else holds the repository's lease. Calling again later may succeed.
+    #[error("the repository at {place} is in use by another process")]
+    InUse {
+        /// Path or address.
+        place: String,
+    },
+    /// This identity may not do that. Calling again does not help.
+    #[error("not allowed: {reason}")]
+    NotAllowed {
+        /// What is not allowed and what would be needed.
+        reason: String,
+    },
+    /// The server can not be reached, or the connection was lost for longer than the retry time.
+    #[error("the server at {address} can not be reached: {reason}")]
+    Unreachable {
+        /// Host and port.
+        address: String,
+        /// The last error.
+        reason: String,
+    },
+    /// The server at that address has another identity than the pinned one.
+    #[error("the server at {address} is not the one that this machine was paired with")]
+    WrongServer {
+        /// Host and port.
+        address: String,
+    },
+    /// What was sent breaks the format or a rule of the protocol. Calling again does not help.
+    #[error("refused: {reason}")]
+    Refused {
+        /// Which rule.
+        reason: String,
+    },
+    /// The session is unknown or has lapsed; a new one must be opened.
+    #[error("session {session} is unknown or has lapsed")]
+    NoSession {
+        /// The session.
+        session: SessionId,
+    },
+    /// Another record of this machine was committed in between; nothing was published.
+    #[error("another record was committed in between: the machine's head is {head:?}")]
+    HeadMoved {
+        /// The machine's head now.
+        head: Option<RecordHash>,
+    },
+    /// Objects that should be stored are not, or no copy of them can be read.
+    #[error("{} objects are missing, among them {}", ids.len(), ids.first().map(ToString::to_string).unwrap_or_default())]
+    MissingObjects {
+        /// Which, in part.
+        ids: Vec<ObjectId>,
+    },
+    /// Stored bytes are not what they should be.
+    #[error("{what} is damaged: {reason}")]
+    Damaged {
+        /// The file or object.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No room is left where the repository is kept, or a quota is reached.
+    #[error("no room is left at {place}")]
+    NoRoom {
+        /// The full place.
+        place: String,
+    },
+    /// The system refused a read or a write.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was done to which file.
+        what: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Everything was stopped because the caller is ending.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl RepositoryError {
+    /// Wraps a system error, telling a full disk from others.
+    pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
+        let what = what.into();
+        match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Self::NoRoom { place: what }
+            }
+            _ => Self::Io { what, source },
+        }
+    }
+}
+
+impl From<FormatError> for RepositoryError {
+    fn from(error: FormatError) -> Self {
+        Self::Refused { reason: error.to_string() }
+    }
+}

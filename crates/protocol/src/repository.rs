@@ -1,0 +1,107 @@
+//! The one trait.
+
+use bytes::Bytes;
+use holdall_format::{ObjectId, SessionId};
+
+use crate::{
+    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, RepositoryError, ScrubProgress,
+    ScrubReport, SessionGrant, SessionPurpose, Traffic,
+};
+
+/// Everything that one machine may ask of one repository. No verb deletes or overwrites.
+///
+/// Every method may be called from many threads at once. A method that failed with
+/// [`RepositoryError::Unreachable`] may be called again with the same arguments: all are idempotent.
+pub trait Repository: Send + Sync {
+    /// Makes the repository.
+    ///
+    /// # Errors
+    /// [`RepositoryError::AlreadyExists`]; [`RepositoryError::Refused`] if the parts do not fit
+    /// each other.
+    fn create(&self, new: &NewRepository) -> Result<(), RepositoryError>;
+
+    /// Says what the repository is.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NoRepository`].
+    fn describe(&self) -> Result<Description, RepositoryError>;
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// [`RepositoryError::InUse`] while another machine or process writes.
+    fn open_session(&self, purpose: &SessionPurpose) -> Result<SessionGrant, RepositoryError>;
+
+    /// Tells for each id, in order, whether it must be put: `true` for missing. An id is there only
+    /// if it is closed or this machine put it in a session that has not lapsed.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NoSession`]; [`RepositoryError::Refused`] over [`crate::MAX_IDS`] ids.
+    fn missing(&self, session: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError>;
+
+    /// Stores whole blocks. When it returns they are durable.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NoSession`]; [`RepositoryError::Refused`] for a block that breaks the
+    /// format, is of another repository, or gives a closed node other references, and over
+    /// [`crate::MAX_PUT_BYTES`]; [`RepositoryError::NoRoom`]. After an error none, some or all are
+    /// stored; putting them again is safe.
+    fn put_blocks(&self, session: &SessionId, blocks: &[Bytes])
+    -> Result<PutTimes, RepositoryError>;
+
+    /// Publishes a record (snapshot or checkpoint) if everything that its root reaches is durable
+    /// and the machine's head is the record's `previous`. The same record again gets the same
+    /// receipt. A snapshot ends the session.
+    ///
+    /// # Errors
+    /// [`RepositoryError::HeadMoved`], [`RepositoryError::NoSession`],
+    /// [`RepositoryError::Refused`].
+    fn commit(&self, session: &SessionId, record: &Bytes) -> Result<CommitAnswer, RepositoryError>;
+
+    /// Ends a session without a commit. What was put stays live for 7 days.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Unreachable`]; an unknown session is no error.
+    fn close_session(&self, session: &SessionId) -> Result<(), RepositoryError>;
+
+    /// Lists stored records (record and receipt) in order of log position.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Damaged`] if a record can not be read.
+    fn records(&self, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError>;
+
+    /// Fetches whole blocks that together hold a prefix of `ids`, each block once, in order of
+    /// first use. Stops after [`crate::FETCH_TARGET_BYTES`]: the caller looks which ids it has and
+    /// asks again. `copy` 0 is the authoritative copy of each; a reader whose copy opens to a wrong
+    /// id asks for 1, and so on.
+    ///
+    /// # Errors
+    /// [`RepositoryError::MissingObjects`] if the first id has no such copy;
+    /// [`RepositoryError::Damaged`] if its block can not be read.
+    fn fetch_objects(
+        &self,
+        session: &SessionId,
+        ids: &[ObjectId],
+        copy: u32,
+    ) -> Result<Vec<Bytes>, RepositoryError>;
+
+    /// Reads all blocks, a page at a time: nodes and chunks, every copy, from `cursor` (0 to begin
+    /// with) until [`crate::FETCH_TARGET_BYTES`].
+    ///
+    /// # Errors
+    /// Only what keeps the page from being read at all; a block that can not be read is in
+    /// [`BlockPage::damaged`].
+    fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError>;
+
+    /// Reads everything again and checks hashes and closure, without keys.
+    ///
+    /// # Errors
+    /// Only what keeps it from running at all; damage is in the report.
+    fn scrub(
+        &self,
+        progress: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<ScrubReport, RepositoryError>;
+
+    /// Bytes on the wire so far.
+    fn traffic(&self) -> Traffic;
+}

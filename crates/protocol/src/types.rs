@@ -1,0 +1,164 @@
+//! What goes in and comes out of a repository, as plain data.
+
+use bytes::Bytes;
+use holdall_format::{BlockName, MachineId, ObjectId, PackName, PublicKey, RecordHash, SessionId};
+
+/// What is needed to make a repository. The keeper stores it and understands the configuration's
+/// clear part only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRepository {
+    /// A signed [`holdall_format::RepositoryConfig`].
+    pub config: Bytes,
+    /// A signed [`holdall_format::WrappingSet`].
+    pub wrappings: Bytes,
+    /// The identity that a recovery kit signs in with.
+    pub recovery_identity: Option<PublicKey>,
+}
+
+/// What a repository says of itself to whoever may read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// A signed [`holdall_format::RepositoryConfig`].
+    pub config: Bytes,
+    /// A signed [`holdall_format::WrappingSet`].
+    pub wrappings: Bytes,
+    /// The machine that asks.
+    pub machine: MachineId,
+    /// Whose signature its receipts carry.
+    pub signer: PublicKey,
+}
+
+/// What a session is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionPurpose {
+    /// Puts towards a commit; the parents stay live until the session ends.
+    Backup {
+        /// Records that the run builds on.
+        parents: Vec<RecordHash>,
+    },
+    /// Reads; what is read stays live until the session ends.
+    Read,
+}
+
+/// An open session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionGrant {
+    /// Its id.
+    pub session: SessionId,
+    /// The machine's newest record, if there is one.
+    pub head: Option<RecordHash>,
+    /// That record's sequence number, or 0.
+    pub sequence: u64,
+}
+
+/// Where the keeper's time went for one put, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PutTimes {
+    /// Waiting for the bytes to arrive.
+    pub receive_seconds: f64,
+    /// Waiting for other requests.
+    pub queue_seconds: f64,
+    /// Checking and indexing.
+    pub cpu_seconds: f64,
+    /// Writing and making durable.
+    pub disk_seconds: f64,
+}
+
+/// The answer to a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommitAnswer {
+    /// Closed, durable and published: the stored record with its receipt.
+    Committed(Bytes),
+    /// Not closed: these objects are missing (the list may be cut). Nothing was published.
+    Missing(Vec<ObjectId>),
+}
+
+/// Which records to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordQuery {
+    /// Only those whose log position is above this.
+    pub after_position: u64,
+    /// At most this many; never more than [`crate::MAX_RECORDS`].
+    pub limit: usize,
+}
+
+/// Bytes that crossed the wire since the repository was opened; zero for an embedded one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Sent, with everything around it.
+    pub sent_bytes: u64,
+    /// Received.
+    pub received_bytes: u64,
+}
+
+/// How far a scrub is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScrubProgress {
+    /// Bytes read so far.
+    pub bytes_done: u64,
+    /// Bytes to read in all.
+    pub bytes_total: u64,
+}
+
+/// Something that a scrub found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScrubDamage {
+    /// A pack that can not be read at all.
+    Pack {
+        /// Its name, or its file's where that is all there is.
+        pack: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A block whose bytes are not those of its name.
+    Block {
+        /// The block.
+        block: BlockName,
+        /// Where it lies.
+        pack: Option<PackName>,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A record that can not be read.
+    Record {
+        /// Its file.
+        record: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An object that a record needs and nothing holds.
+    Missing {
+        /// The object.
+        object: ObjectId,
+        /// A record that needs it.
+        record: RecordHash,
+    },
+}
+
+/// What a scrub read and found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScrubReport {
+    /// Packs read, tails counted as one each.
+    pub packs: u64,
+    /// Blocks read.
+    pub blocks: u64,
+    /// Objects in them.
+    pub objects: u64,
+    /// Snapshots whose closure was walked.
+    pub snapshots: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Everything that is wrong.
+    pub damaged: Vec<ScrubDamage>,
+}
+
+/// Some of a repository's blocks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BlockPage {
+    /// Whole blocks.
+    pub blocks: Vec<Bytes>,
+    /// Blocks of this page that can not be read.
+    pub damaged: Vec<ScrubDamage>,
+    /// Where the next page starts; `None` at the end.
+    pub next: Option<u64>,
+}

@@ -1,0 +1,20 @@
+//! Limits of this process.
+
+use std::io;
+
+use rustix::process::{Resource, Rlimit};
+
+/// Raises how many files may be open at once to the most that is allowed, and returns that
+/// number; `None` is no limit.
+///
+/// # Errors
+///
+/// What the system says; the limit is then as it was.
+pub fn raise_open_files() -> io::Result<Option<u64>> {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+        rustix::process::setrlimit(Resource::Nofile, raised)?;
+    }
+    Ok(limit.maximum)
+}

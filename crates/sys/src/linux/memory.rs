@@ -1,0 +1,83 @@
+//! Memory: how much this process took at most, and which folders are memory in disguise.
+
+use std::io;
+use std::path::Path;
+
+/// Magic numbers of file systems that lie in memory: tmpfs and ramfs (`linux/magic.h`).
+const TMPFS_MAGIC: u32 = 0x0102_1994;
+const RAMFS_MAGIC: u32 = 0x8584_58f6;
+
+/// The most memory that this process ever had resident, in bytes.
+///
+/// # Errors
+///
+/// What the system says when `/proc/self/status` is read.
+pub fn peak_rss_bytes() -> io::Result<u64> {
+    status_bytes(Path::new("/proc/self/status"), "VmHWM:")
+}
+
+/// The memory that this process has resident now, in bytes.
+///
+/// # Errors
+///
+/// As for [`peak_rss_bytes`].
+pub fn rss_bytes() -> io::Result<u64> {
+    status_bytes(Path::new("/proc/self/status"), "VmRSS:")
+}
+
+/// The most memory that another process ever had resident, in bytes.
+///
+/// # Errors
+///
+/// `NotFound` if there is none of that number, `InvalidData` if it has ended; else as for
+/// [`peak_rss_bytes`].
+pub fn peak_rss_bytes_of(pid: u32) -> io::Result<u64> {
+    status_bytes(Path::new(&format!("/proc/{pid}/status")), "VmHWM:")
+}
+
+/// Says whether what is written at `path` stays in memory.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn is_ram_disk(path: &Path) -> io::Result<bool> {
+    // The type's width and sign differ from one architecture to the next; 32 bits hold it.
+    let magic = (rustix::fs::statfs(path)?.f_type & 0xffff_ffff) as u64;
+    Ok(magic == u64::from(TMPFS_MAGIC) || magic == u64::from(RAMFS_MAGIC))
+}
+
+fn status_bytes(path: &Path, field: &str) -> io::Result<u64> {
+    kib_field(&std::fs::read_to_string(path)?, field)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no such line in status"))
+}
+
+/// Finds a line such as `VmHWM:     1234 kB` and returns bytes.
+fn kib_field(status: &str, field: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_line_is_read_in_bytes() {
+        assert_eq!(kib_field("Name:\tx\nVmHWM:\t    12 kB\n", "VmHWM:"), Some(12 * 1024));
+        assert_eq!(kib_field("VmHWM:\t 99999999999999999999 kB\n", "VmHWM:"), None);
+        assert_eq!(kib_field("State:\tZ\n", "VmHWM:"), None);
+    }
+
+    #[test]
+    fn this_process_never_has_more_than_its_peak() {
+        let now = rss_bytes().expect("proc is mounted");
+        let peak = peak_rss_bytes().expect("proc is mounted");
+        assert!(now > 0 && peak_rss_bytes_of(std::process::id()).expect("it lives") >= peak);
+    }
+
+    #[test]
+    fn proc_is_no_ram_disk_and_a_missing_path_is_an_error() {
+        assert!(!is_ram_disk(Path::new("/proc")).expect("proc is mounted"));
+        is_ram_disk(Path::new("/proc/self/no-such-file")).expect_err("it is missing");
+    }
+}

@@ -1,0 +1,18 @@
+//! Everything that is Linux: a concern a file.
+
+pub mod cpu;
+pub(crate) mod dir;
+pub mod disk;
+pub mod host;
+pub mod limits;
+pub mod listing;
+pub mod lock;
+pub mod memory;
+pub mod metadata;
+pub mod mounts;
+pub(crate) mod proc_path;
+pub mod sparse;
+pub mod stat;
+pub(crate) mod target;
+pub mod users;
+pub mod xattr;

@@ -1,0 +1,168 @@
+//! The mount table: which mount a file lies on, where it is mounted, and of which type it is.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD};
+
+use super::stat;
+
+/// All mounts that this process sees, at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Mounts {
+    mounts: Vec<Mount>,
+}
+
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Its number, as in [`Stat::mount_id`](crate::Stat::mount_id).
+    pub id: u64,
+    /// The mounted device, in the form of [`Stat::device`](crate::Stat::device).
+    pub device: u64,
+    /// Which directory of the file system is mounted; `/` is all of it.
+    pub root: Vec<u8>,
+    /// Where it is mounted: an absolute path.
+    pub point: Vec<u8>,
+    /// The type of file system, such as `ext4`.
+    pub file_system: Vec<u8>,
+    /// What is mounted, such as `/dev/sda1`; file systems without a device say anything.
+    pub source: Vec<u8>,
+    /// The file system's own options, separated by commas.
+    pub options: Vec<u8>,
+}
+
+impl Mounts {
+    /// Reads the mount table.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when `/proc/self/mountinfo` is read.
+    pub fn read() -> io::Result<Self> {
+        Ok(Self::parse(&std::fs::read("/proc/self/mountinfo")?))
+    }
+
+    /// Reads the text of a mount table; lines that are not understood are left out.
+    pub(crate) fn parse(text: &[u8]) -> Self {
+        let lines = text.split(|&byte| byte == b'\n');
+        Self { mounts: lines.filter_map(parse_line).collect() }
+    }
+
+    /// The mount of that number.
+    #[must_use]
+    pub fn by_id(&self, id: u64) -> Option<&Mount> {
+        self.mounts.iter().find(|mount| mount.id == id)
+    }
+
+    /// All mounts, in the order in which they were made.
+    pub fn iter(&self) -> impl Iterator<Item = &Mount> {
+        self.mounts.iter()
+    }
+
+    /// The mount that `path` lies on, links followed; `None` if this process does not see it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says of `path`.
+    pub fn of_path(&self, path: &Path) -> io::Result<Option<&Mount>> {
+        let stat = stat::at(CWD.as_fd(), path.as_os_str().as_bytes(), AtFlags::empty())?;
+        Ok(match stat.mount_id {
+            Some(id) => self.by_id(id),
+            None => self.mounts.iter().rfind(|mount| mount.device == stat.device),
+        })
+    }
+}
+
+/// The directory at which the file system that holds `path` is mounted.
+///
+/// # Errors
+///
+/// `NotFound` if this process does not see the mount; else what the system says.
+pub fn mount_point_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mounts = Mounts::read()?;
+    let mount = mounts.of_path(path)?.ok_or(io::ErrorKind::NotFound)?;
+    Ok(mount.point.clone())
+}
+
+/// `id parent major:minor root point options [optional...] - type source super-options`
+/// (proc_pid_mountinfo(5)).
+fn parse_line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let id = number(fields.next()?)?;
+    let mut device = fields.nth(1)?.split(|&byte| byte == b':');
+    let (major, minor) = (number(device.next()?)?, number(device.next()?)?);
+    let (root, point) = (unescape(fields.next()?), unescape(fields.next()?));
+    fields.find(|field| *field == b"-")?;
+    let file_system = unescape(fields.next()?);
+    let source = unescape(fields.next().unwrap_or_default());
+    let options = unescape(fields.next().unwrap_or_default());
+    let device = stat::combine(u32::try_from(major).ok()?, u32::try_from(minor).ok()?);
+    Some(Mount { id, device, root, point, file_system, source, options })
+}
+
+fn number(field: &[u8]) -> Option<u64> {
+    std::str::from_utf8(field).ok()?.parse().ok()
+}
+
+/// Undoes the kernel's `\040` for blanks, tabs, newlines and backslashes.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, after)) = rest.split_first() {
+        match octal(rest) {
+            Some((byte, after)) => {
+                plain.push(byte);
+                rest = after;
+            }
+            None => {
+                plain.push(first);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+fn octal(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (code, rest) = text.strip_prefix(b"\\")?.split_at_checked(3)?;
+    let byte = u8::from_str_radix(std::str::from_utf8(code).ok()?, 8).ok()?;
+    Some((byte, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_line_with_blanks_in_its_paths_and_optional_fields_is_understood() {
+        let line = br"36 35 98:1 /a\040b /mnt/with\011tab rw shared:1 master:2 - ext4 /dev/vda rw";
+        let mounts = Mounts::parse(line);
+        let mount = mounts.by_id(36).expect("the mount is there");
+        assert_eq!(mount.device, 98 << 32 | 1);
+        assert_eq!(mount.root, b"/a b");
+        assert_eq!(mount.point, b"/mnt/with\ttab");
+        assert_eq!(mount.file_system, b"ext4");
+        assert_eq!(mount.source, b"/dev/vda");
+        assert_eq!(mount.options, b"rw");
+    }
+
+    #[test]
+    fn the_root_of_proc_is_its_own_mount_point() {
+        assert_eq!(mount_point_of(Path::new("/proc")).expect("proc is mounted"), b"/proc");
+        assert_eq!(mount_point_of(Path::new("/proc/self")).expect("proc is mounted"), b"/proc");
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_makes_the_reader_fail(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+            Mounts::parse(&text);
+            let mut line = b"36 35 98:1 / /mnt".to_vec();
+            line.extend_from_slice(&text);
+            Mounts::parse(&line);
+            prop_assert!(unescape(&text).len() <= text.len());
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Metadata through `statx`: nanoseconds, and which mount a file was reached through.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
+
+use crate::{DeviceNumber, FileKind, Stat, Timestamp};
+
+const PERMISSION_BITS: u32 = 0o7777;
+
+/// Reads the metadata of an open file or directory.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn of_fd(fd: impl AsFd) -> io::Result<Stat> {
+    at(fd.as_fd(), b"", AtFlags::EMPTY_PATH)
+}
+
+/// Reads metadata relative to a directory. Network file systems are asked as `stat` would ask
+/// them: a stale answer could hide an edit.
+pub(crate) fn at(dir: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> io::Result<Stat> {
+    let flags = flags.union(AtFlags::NO_AUTOMOUNT);
+    let wanted = StatxFlags::BASIC_STATS.union(StatxFlags::MNT_ID);
+    let statx = rustix::fs::statx(dir, path, flags, wanted)?;
+    let kind = kind_of(FileType::from_raw_mode(statx.stx_mode.into()))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "unknown kind of file"))?;
+    Ok(from_statx(&statx, kind))
+}
+
+fn from_statx(statx: &Statx, kind: FileKind) -> Stat {
+    let has_mount_id = statx.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+    Stat {
+        kind,
+        mode: u32::from(statx.stx_mode) & PERMISSION_BITS,
+        uid: statx.stx_uid,
+        gid: statx.stx_gid,
+        size: statx.stx_size,
+        blocks: statx.stx_blocks,
+        nlink: statx.stx_nlink.into(),
+        inode: statx.stx_ino,
+        device: combine(statx.stx_dev_major, statx.stx_dev_minor),
+        rdev: DeviceNumber { major: statx.stx_rdev_major, minor: statx.stx_rdev_minor },
+        mtime: time(&statx.stx_mtime),
+        ctime: time(&statx.stx_ctime),
+        mount_id: has_mount_id.then_some(statx.stx_mnt_id),
+    }
+}
+
+/// Puts a device's two numbers into the one of [`Stat::device`].
+pub(crate) fn combine(major: u32, minor: u32) -> u64 {
+    u64::from(major) << 32 | u64::from(minor)
+}
+
+fn time(time: &StatxTimestamp) -> Timestamp {
+    Timestamp { secs: time.tv_sec, nanos: time.tv_nsec }
+}
+
+/// Translates a kind; `None` if the file system did not say or it is none that we know.
+pub(crate) fn kind_of(kind: FileType) -> Option<FileKind> {
+    match kind {
+        FileType::RegularFile => Some(FileKind::File),
+        FileType::Directory => Some(FileKind::Dir),
+        FileType::Symlink => Some(FileKind::Symlink),
+        FileType::Fifo => Some(FileKind::Fifo),
+        FileType::Socket => Some(FileKind::Socket),
+        FileType::CharacterDevice => Some(FileKind::CharDevice),
+        FileType::BlockDevice => Some(FileKind::BlockDevice),
+        FileType::Unknown => None,
+    }
+}
