@@ -179,7 +179,8 @@ mod tests {
     fn parents_come_before_their_children() {
         let plan = Set::T0.plan();
         for (at, dir) in plan.dirs.iter().enumerate().skip(1) {
-            let parent = dir.trim_end_matches('/').rsplit_once('/').map_or("", |(parent, _)| parent);
+            let parent =
+                dir.trim_end_matches('/').rsplit_once('/').map_or("", |(parent, _)| parent);
             let parent = if parent.is_empty() { String::new() } else { format!("{parent}/") };
             assert!(plan.dirs[..at].contains(&parent), "{dir}");
         }

@@ -166,9 +166,7 @@ mod tests {
 
     #[test]
     fn the_first_error_ends_the_work() {
-        let error = in_parallel(1000, |at| {
-            if at == 5 { Err(anyhow!("five")) } else { Ok(()) }
-        });
+        let error = in_parallel(1000, |at| if at == 5 { Err(anyhow!("five")) } else { Ok(()) });
         assert_eq!(error.unwrap_err().to_string(), "five");
     }
 }

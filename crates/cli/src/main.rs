@@ -1,1 +1,73 @@
-fn main() {}
+//! The `holdall` command.
+//!
+//! It reads arguments, environment and `config.toml`, asks for passwords, shows progress, and turns
+//! results and errors into words, JSON Lines and exit codes. What a backup is, it leaves to the
+//! engine.
+
+mod app;
+mod attempt;
+mod commands;
+mod config;
+mod exit;
+mod hex;
+mod identity;
+mod interrupt;
+mod open;
+mod output;
+mod pairing;
+mod password;
+mod private_file;
+mod progress;
+mod receipts;
+mod selection;
+mod sources;
+mod verdict;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::app::{App, GlobalArgs};
+use crate::commands::Command;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// Network backup at the speed of your wire.
+#[derive(Parser)]
+#[command(
+    name = "holdall",
+    version,
+    max_term_width = 100,
+    after_help = "`holdall try DIR` shows everything once, for real, and leaves nothing behind."
+)]
+struct Cli {
+    #[command(flatten)]
+    global: GlobalArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no failures, and nobody is left to tell if they can not be
+            // written.
+            let _ = error.print();
+            let usage = error.use_stderr();
+            return ExitCode::from(if usage { Exit::Usage.code() } else { Exit::Done.code() });
+        }
+    };
+    let output = cli.global.output();
+    let ended = App::new(cli.global, output.clone()).and_then(|app| cli.command.run(&app));
+    ExitCode::from(ended.unwrap_or_else(|error| tell(&output, &error)).code())
+}
+
+/// Tells why the command failed, and returns how the process ends.
+fn tell(output: &Output, error: &anyhow::Error) -> Exit {
+    let exit = exit::exit_of(error);
+    if !exit::is_closed_pipe(error) {
+        output.failure(error, exit.code(), exit::hint_of(error).as_deref());
+    }
+    exit
+}

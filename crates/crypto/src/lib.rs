@@ -1,1 +1,63 @@
-//! placeholder
+//! Keys, sealing and opening: everything that a keeper of a repository must not be able to do.
+//!
+//! One random master secret stands for a repository. Every key is derived from it, each for one
+//! purpose; blocks are sealed with keys of their own; the secret itself is stored only wrapped (for
+//! a passphrase or a recovery kit). Clients link this crate. Nothing that a server links can reach
+//! it, and that is how "the server cannot read" is kept.
+//!
+//! It does no I/O, reads no clock and spawns nothing. Randomness is a parameter ([`Entropy`]);
+//! only `age` draws its own from the system. Which bytes lie where is written in `docs/format.md`,
+//! what is promised against whom in `docs/threat-model.md`.
+//!
+//! ```
+//! use holdall_crypto::{MasterSecret, Opener, PlainObject, RepositoryKeys, Sealer, SystemEntropy};
+//! use holdall_format::{BlockKind, Suite};
+//!
+//! let keys = RepositoryKeys::derive(&MasterSecret::generate(&mut SystemEntropy));
+//! let content = b"a small file";
+//! let id = keys.ids().chunk_id(content);
+//! let object = PlainObject { id, refs: Vec::new(), len: content.len() };
+//!
+//! let entropy = Box::new(SystemEntropy);
+//! let mut sealer = Sealer::new(keys.sealing(), Suite::Aes256Gcm, 1, 3, entropy);
+//! let block = sealer.seal(BlockKind::Chunks, &[object], content)?;
+//!
+//! let mut opener = Opener::new(keys.sealing(), keys.repository());
+//! let opened = opener.open(&block, BlockKind::Chunks)?;
+//! assert_eq!(opened.find(&id), Some(&content[..]));
+//! # Ok::<(), holdall_crypto::CryptoError>(())
+//! ```
+
+mod compressible;
+mod entropy;
+mod error;
+mod keys;
+mod letters;
+mod opened;
+mod opener;
+mod payload;
+mod record_secret;
+mod recovery;
+mod recovery_kit;
+mod sealer;
+mod sealing;
+mod secret;
+mod signing;
+mod wrapping;
+
+pub use entropy::{Entropy, SystemEntropy};
+pub use error::CryptoError;
+pub use keys::{FIRST_EPOCH, IdKeys, RepositoryKeys};
+pub use opened::{OpenedBlock, OpenedObject};
+pub use opener::Opener;
+pub use record_secret::RecordSecret;
+pub use recovery::RecoverySecret;
+pub use recovery_kit::RecoveryKit;
+pub use sealer::{PlainObject, Sealer};
+pub use sealing::{SealingKeys, suite_for_this_cpu};
+pub use secret::MasterSecret;
+pub use signing::SigningKey;
+pub use wrapping::{
+    Opening, WORK_FACTOR_LOG_N, WORK_FACTOR_MAX_LOG_N, sign_wrappings, unwrap, wrap_passphrase,
+    wrap_recovery,
+};

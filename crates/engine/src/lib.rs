@@ -1,1 +1,36 @@
-//! placeholder
+//! The client: turns trees of files into snapshots in a repository, and back.
+//!
+//! A backup pays per byte, never per file. The walk, the comparison with the snapshot before, the
+//! reading, chunking, sealing and sending are stages on plain threads, joined by queues that are
+//! bounded in bytes; what the repository sees is a few large sealed blocks. A restore is the same
+//! way backwards. Every stage counts the time that it works and the time that it waits, and the
+//! verdict on a run comes from these counters alone.
+//!
+//! The engine never touches the terminal, the environment or the home folder: paths, clocks,
+//! randomness and the wish to stop are handed in.
+
+mod access;
+mod backup;
+mod blocks;
+mod budget;
+mod compare;
+mod error;
+mod exclude;
+mod listing;
+mod node_cache;
+mod record;
+mod restore;
+mod run;
+mod snapshots;
+mod verify;
+
+pub use access::{Access, Place};
+pub use backup::{BackupOptions, BackupSummary, Source, backup};
+pub use compare::{CompareOptions, CompareReport, Difference, compare};
+pub use error::EngineError;
+pub use exclude::{ExcludeRules, PatternError};
+pub use listing::{ListedEntry, list};
+pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, restore};
+pub use run::{Problem, Run};
+pub use snapshots::{Snapshot, find_snapshot, snapshots};
+pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

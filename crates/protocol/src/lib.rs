@@ -8,17 +8,28 @@
 //! The trait is blocking: its callers are plain threads, whose waiting is their own back-pressure.
 //! Where waiting meets tokio is this crate's `client` module alone.
 
+mod base32;
+mod client;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod error;
+mod identity;
+mod invite;
+mod pairing;
 mod repository;
+pub mod tls;
 mod types;
+pub mod wire;
 
+pub use client::{ClientOptions, HttpRepository, ServerAddress};
 pub use error::RepositoryError;
+pub use identity::MachineIdentity;
+pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
+pub use pairing::{Paired, pair};
 pub use repository::Repository;
 pub use types::{
-    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, ScrubDamage, ScrubProgress,
-    ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, ScrubDamage,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
 };
 
 /// Most ids in one question or one fetch.

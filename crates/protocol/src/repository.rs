@@ -4,8 +4,8 @@ use bytes::Bytes;
 use holdall_format::{ObjectId, SessionId};
 
 use crate::{
-    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, RepositoryError, ScrubProgress,
-    ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, RepositoryError,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
 };
 
 /// Everything that one machine may ask of one repository. No verb deletes or overwrites.
@@ -46,8 +46,11 @@ pub trait Repository: Send + Sync {
     /// format, is of another repository, or gives a closed node other references, and over
     /// [`crate::MAX_PUT_BYTES`]; [`RepositoryError::NoRoom`]. After an error none, some or all are
     /// stored; putting them again is safe.
-    fn put_blocks(&self, session: &SessionId, blocks: &[Bytes])
-    -> Result<PutTimes, RepositoryError>;
+    fn put_blocks(
+        &self,
+        session: &SessionId,
+        blocks: &[Bytes],
+    ) -> Result<PutTimes, RepositoryError>;
 
     /// Publishes a record (snapshot or checkpoint) if everything that its root reaches is durable
     /// and the machine's head is the record's `previous`. The same record again gets the same

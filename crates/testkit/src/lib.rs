@@ -1,1 +1,33 @@
-//! placeholder
+//! What tests of several crates share: trees that have everything a file system can hold, a
+//! comparison that misses nothing, and ways to make processes and networks fail.
+//!
+//! It is a dev-dependency only. Trees are made and read through [`holdall_sys`], so that neither a
+//! deep path nor a hostile name stops a test. Whatever looks random comes from a seed.
+//!
+//! ```
+//! use holdall_testkit::{CompareOptions, FidelitySizes, compare_trees, fidelity_tree};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let left_out = fidelity_tree(folder.path(), &FidelitySizes::small())?;
+//! assert!(left_out.is_empty() || holdall_sys::users::effective_uid() != 0);
+//! assert_eq!(compare_trees(folder.path(), folder.path(), &CompareOptions::default()), []);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod chaos;
+mod clock;
+mod compare;
+mod fidelity;
+mod process;
+mod random;
+mod random_tree;
+mod small_files;
+
+pub use chaos::ChaosProxy;
+pub use clock::FakeClock;
+pub use compare::{CompareOptions, Difference, Field, compare_trees};
+pub use fidelity::{FidelitySizes, LeftOut, fidelity_tree};
+pub use process::Process;
+pub use random::Random;
+pub use random_tree::{Change, RandomTreeSizes, mutate_tree, random_tree};
+pub use small_files::{SmallFiles, small_files};

@@ -116,7 +116,7 @@ fn what_lies_under_a_path_is_told() {
     assert_eq!(memory::is_ram_disk(folder.path()).expect("there"), is_memory);
     let in_memory = table.iter().find(|mount| mount.file_system == b"tmpfs");
     if let Some(path) = in_memory.and_then(|mount| std::str::from_utf8(&mount.point).ok()) {
-        assert_eq!(memory::is_ram_disk(Path::new(path)).expect("mounted"), true);
+        assert!(memory::is_ram_disk(Path::new(path)).expect("mounted"));
     }
 }
 

@@ -1,0 +1,106 @@
+//! What every command has at hand.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use holdall_engine::Run;
+
+use crate::config::{Folders, Settings};
+use crate::identity::Identity;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::pairing::Pairings;
+use crate::password::Passwords;
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GlobalArgs {
+    /// The repository: a directory, or https://HOST:PORT/NAME [default: the paired one]
+    #[arg(short, long = "repo", value_name = "REPO", env = "HOLDALL_REPOSITORY", global = true)]
+    repository: Option<String>,
+    /// Reads the password from this file
+    #[arg(long, value_name = "FILE", global = true)]
+    password_file: Option<PathBuf>,
+    /// Prints JSON Lines instead of words
+    #[arg(long, global = true)]
+    json: bool,
+    /// Says only results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Says more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Uses no colours (as NO_COLOR does)
+    #[arg(long, global = true)]
+    no_color: bool,
+}
+
+impl GlobalArgs {
+    /// How to speak.
+    pub(crate) fn output(&self) -> Output {
+        Output::new(self.json, self.quiet, self.verbose, self.no_color)
+    }
+}
+
+/// What every command has at hand.
+pub(crate) struct App {
+    /// How to speak.
+    pub(crate) output: Output,
+    /// Where things are.
+    pub(crate) folders: Folders,
+    /// Where the password comes from.
+    pub(crate) passwords: Passwords,
+    /// Ctrl-C.
+    pub(crate) interrupt: Interrupt,
+    repository: Option<String>,
+}
+
+impl App {
+    /// Reads environment and settings, and takes over the signals.
+    ///
+    /// # Errors
+    /// If one of them can not be read or understood.
+    pub(crate) fn new(args: GlobalArgs, output: Output) -> Result<Self> {
+        let folders = Folders::from_environment()?;
+        let settings = Settings::read(&folders.config)?;
+        let passwords = Passwords::new(args.password_file.as_deref(), &settings)?;
+        let interrupt = Interrupt::install().context("can not take over signals")?;
+        let named = args.repository.filter(|named| !named.is_empty());
+        let repository = named.or(settings.repository);
+        Ok(Self { output, folders, passwords, interrupt, repository })
+    }
+
+    /// The repository that was named, if one was.
+    pub(crate) fn named_repository(&self) -> Option<&str> {
+        self.repository.as_deref()
+    }
+
+    /// Who this machine is; made when first asked for.
+    ///
+    /// # Errors
+    /// If the state folder can not be used.
+    pub(crate) fn identity(&self) -> Result<Identity> {
+        Identity::load_or_make(&self.folders.state)
+    }
+
+    /// The servers that this machine was paired with.
+    ///
+    /// # Errors
+    /// If the state can not be read.
+    pub(crate) fn pairings(&self) -> Result<Pairings> {
+        Pairings::read(&self.folders.state)
+    }
+
+    /// A new run, which Ctrl-C stops.
+    pub(crate) fn run(&self) -> Arc<Run> {
+        self.interrupt.run()
+    }
+
+    /// The clock that times for people come from, in nanoseconds since 1970 UTC.
+    pub(crate) fn now_ns() -> i64 {
+        let now = holdall_sys::host::now();
+        now.secs.saturating_mul(1_000_000_000).saturating_add(i64::from(now.nanos))
+    }
+}

@@ -1,0 +1,308 @@
+//! `holdall backup`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use holdall_engine::{Access, BackupOptions, BackupSummary, ExcludeRules, Source};
+use holdall_lab::Verdict;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::open;
+use crate::output::{count, duration, size};
+use crate::progress::watched;
+use crate::receipts::Receipts;
+use crate::sources::{self, ReadAs};
+use crate::verdict::{Usage, judge, per_second};
+
+/// Backs paths up into a new snapshot
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall backup /home /etc --exclude '*.o' --exclude-caches --tag daily
+
+Patterns are those of .gitignore, and so are .holdallignore files in the directories themselves.
+
+Exit codes: 0 done, 1 failed (nothing committed), 3 done, but some sources could not be read, 10 no \
+such repository, 11 repository in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
+20 damage found, 130 interrupted")]
+pub(crate) struct Args {
+    /// What to back up
+    #[arg(value_name = "PATH", required_unless_present = "files_from")]
+    paths: Vec<PathBuf>,
+    /// Leaves out what matches this pattern
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// The same, without regard to upper and lower case
+    #[arg(long, value_name = "PATTERN")]
+    iexclude: Vec<String>,
+    /// Leaves out what matches a pattern of this file, one a line
+    #[arg(long, value_name = "FILE")]
+    exclude_file: Vec<PathBuf>,
+    /// Leaves out the content of folders tagged with a CACHEDIR.TAG
+    #[arg(long)]
+    exclude_caches: bool,
+    /// Leaves out the content of folders that hold something of this name
+    #[arg(long, value_name = "NAME")]
+    exclude_if_present: Vec<String>,
+    /// Does not go into other file systems
+    #[arg(short = 'x', long)]
+    one_file_system: bool,
+    /// Reads more paths from this file, one a line; - is standard input
+    #[arg(long, value_name = "FILE")]
+    files_from: Vec<PathBuf>,
+    /// Tags the snapshot
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Records this host name [default: this computer's]
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Records what lies at OLD as if it lay at NEW
+    #[arg(long = "as", value_name = "OLD=NEW", value_parser = ReadAs::parse)]
+    read_as: Vec<ReadAs>,
+    /// Only says what would be done
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Reads all files, those that seem unchanged too
+    #[arg(long)]
+    read_all: bool,
+    /// Waits so long for a server that was lost on the way (such as 90s, 5m, 2h)
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    retry_for: Duration,
+    /// Sends over so many connections, from 1 to 16
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+    streams: u8,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let options = options(args)?;
+    let some_missing = check_sources(&options.sources)?;
+    let access = open::access_with(app, args.retry_for)?;
+    let forgotten = forgotten_snapshot(app, &access);
+    let done = measured(app, &access, &options)?;
+    report(app, &done)?;
+    Ok(match forgotten {
+        Some(error) => {
+            app.output.failure(&error, Exit::Damage.code(), None);
+            Exit::Damage
+        }
+        None if some_missing || done.summary.problems > 0 => Exit::Incomplete,
+        None => Exit::Done,
+    })
+}
+
+/// A repository that lost a snapshot gets a new one all the same, and the loss is told.
+fn forgotten_snapshot(app: &App, access: &Access) -> Option<anyhow::Error> {
+    open::snapshots(app, access).err()
+}
+
+fn options(args: &Args) -> Result<BackupOptions> {
+    let mut paths = args.paths.clone();
+    for list in &args.files_from {
+        paths.extend(sources::read_list(list)?);
+    }
+    let host = args.host.clone().unwrap_or_else(holdall_sys::host::host_name);
+    let mut options = BackupOptions::new(sources::resolve(&paths, &args.read_as)?, host);
+    let mut excludes = args.exclude.clone();
+    for file in &args.exclude_file {
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("can not read {}", file.display()))?;
+        excludes.extend(text.lines().map(str::to_owned));
+    }
+    let if_present = &args.exclude_if_present;
+    options.exclude =
+        ExcludeRules::new(&excludes, &args.iexclude, args.exclude_caches, if_present)
+            .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
+    options.exclude_patterns = excludes;
+    options.exclude_patterns.extend(args.iexclude.iter().cloned());
+    options.user = user_name();
+    options.tags = args.tags.clone();
+    options.one_file_system = args.one_file_system;
+    options.read_all = args.read_all;
+    options.dry_run = args.dry_run;
+    options.streams = usize::from(args.streams);
+    Ok(with_environment(options))
+}
+
+/// What this computer and its clock say.
+pub(crate) fn with_environment(options: BackupOptions) -> BackupOptions {
+    // A quota below one core still takes a thread.
+    let cores = (holdall_sys::cpu::available_cores().ceil() as usize).max(1);
+    BackupOptions { cores, client_time_ns: App::now_ns(), ..options }
+}
+
+/// Who runs this, for display.
+pub(crate) fn user_name() -> String {
+    let uid = holdall_sys::users::effective_uid();
+    let users = holdall_sys::users::Users::load().unwrap_or_default();
+    users.user_name(uid).map_or_else(|| uid.to_string(), |name| String::from_utf8_lossy(name).into())
+}
+
+/// Whether some sources are not there at all; none of them is a failure.
+fn check_sources(sources: &[Source]) -> Result<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    let missing = |source: &&Source| {
+        let path = Path::new(std::ffi::OsStr::from_bytes(&source.read_at));
+        path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let missing: Vec<_> = sources.iter().filter(missing).collect();
+    if missing.len() < sources.len() {
+        return Ok(!missing.is_empty());
+    }
+    let names = missing.iter().map(|source| crate::output::Shown(&source.read_at).to_string());
+    let names = names.collect::<Vec<_>>().join(", ");
+    Err(Refusal::new(Exit::Failed, format!("nothing to back up: {names} is not there")).into())
+}
+
+/// A backup that was made, and what held it back.
+pub(crate) struct Done {
+    /// What it did.
+    pub(crate) summary: BackupSummary,
+    /// What held it back.
+    pub(crate) verdict: Verdict,
+}
+
+/// Backs up, shows progress and problems, and remembers the receipt.
+pub(crate) fn measured(app: &App, access: &Access, options: &BackupOptions) -> Result<Done> {
+    let run = app.run();
+    let before = Usage::now();
+    let result = watched(&app.output, &run, || holdall_engine::backup(access, options, &run));
+    let usage = Usage::now().since(&before);
+    for problem in run.take_problems() {
+        app.output.problem(&problem)?;
+    }
+    let summary = result?;
+    if summary.snapshot_id.is_some() {
+        Receipts::in_state(&app.folders.state).remember(access, &summary.stored_record)?;
+    }
+    let stages = summary.stages.clone();
+    let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
+    Ok(Done { summary, verdict })
+}
+
+fn report(app: &App, done: &Done) -> Result<()> {
+    app.output.object("summary", &JsonSummary::new(done))?;
+    let summary = &done.summary;
+    for line in words(done) {
+        app.output.say(line)?;
+    }
+    let id = match &summary.snapshot_id {
+        Some(id) => format!("snapshot {}", id.to_string().get(..10).unwrap_or_default()),
+        None => "dry run: nothing was stored".to_owned(),
+    };
+    app.output.say(id)?;
+    Ok(())
+}
+
+/// A backup in words, a line each.
+pub(crate) fn words(done: &Done) -> Vec<String> {
+    let summary = &done.summary;
+    let unchanged = summary.files_unmodified + summary.dirs_unmodified;
+    let mut lines = vec![
+        format!(
+            "{} items, {} in {}: {} items/s, {}/s",
+            count(summary.items),
+            size(summary.bytes),
+            duration(summary.seconds),
+            count(per_second(summary.items, summary.seconds) as u64),
+            size(per_second(summary.bytes, summary.seconds) as u64),
+        ),
+        format!(
+            "{} new, {} changed, {} unchanged; {} added, {} stored, {} sent",
+            count(summary.files_new + summary.dirs_new),
+            count(summary.files_changed + summary.dirs_changed),
+            count(unchanged),
+            size(summary.data_added),
+            size(summary.data_stored),
+            size(summary.bytes_sent),
+        ),
+        format!("limited by {}: {}", done.verdict.limited_by, done.verdict.explanation),
+    ];
+    if summary.problems > 0 {
+        lines.push(format!("{} could not be read", count(summary.problems)));
+    }
+    lines
+}
+
+/// A summary as programs see it.
+#[derive(Serialize)]
+pub(crate) struct JsonSummary<'a> {
+    snapshot_id: Option<String>,
+    files_new: u64,
+    files_changed: u64,
+    files_unmodified: u64,
+    dirs_new: u64,
+    dirs_changed: u64,
+    dirs_unmodified: u64,
+    total_files_processed: u64,
+    total_items_processed: u64,
+    total_bytes_processed: u64,
+    data_added: u64,
+    data_stored: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
+    total_duration: f64,
+    items_per_second: f64,
+    bytes_per_second: f64,
+    errors: u64,
+    verdict: &'a Verdict,
+}
+
+impl<'a> JsonSummary<'a> {
+    /// The summary and verdict of a backup.
+    pub(crate) fn new(done: &'a Done) -> Self {
+        let summary = &done.summary;
+        Self {
+            snapshot_id: summary.snapshot_id.map(|id| id.to_string()),
+            files_new: summary.files_new,
+            files_changed: summary.files_changed,
+            files_unmodified: summary.files_unmodified,
+            dirs_new: summary.dirs_new,
+            dirs_changed: summary.dirs_changed,
+            dirs_unmodified: summary.dirs_unmodified,
+            total_files_processed: summary.files_new
+                + summary.files_changed
+                + summary.files_unmodified,
+            total_items_processed: summary.items,
+            total_bytes_processed: summary.bytes,
+            data_added: summary.data_added,
+            data_stored: summary.data_stored,
+            bytes_sent: summary.bytes_sent,
+            bytes_received: summary.bytes_received,
+            total_duration: summary.seconds,
+            items_per_second: per_second(summary.items, summary.seconds),
+            bytes_per_second: per_second(summary.bytes, summary.seconds),
+            errors: summary.problems,
+            verdict: &done.verdict,
+        }
+    }
+}
+
+/// Reads `90`, `90s`, `5m`, `2h` or `1d`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, 's')) => (&text[..at], 1),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 'h')) => (&text[..at], 3600),
+        Some((at, 'd')) => (&text[..at], 86_400),
+        _ => (text, 1),
+    };
+    let number: u64 = number.parse().map_err(|_| "a duration is a number with s, m, h or d")?;
+    number.checked_mul(unit).map(Duration::from_secs).ok_or_else(|| "too long".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_like_people_write_them() {
+        assert_eq!(parse_duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(parse_duration("2h"), Ok(Duration::from_secs(7200)));
+        for bad in ["", "m", "-1s", "5 m", "5x", "99999999999999999d"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The subcommands, one file each: arguments whose documentation is the help, then `run`.
+
+mod backup;
+mod check;
+mod init;
+mod invite;
+mod ls;
+mod pair;
+mod restore;
+mod serve;
+mod snapshots;
+mod try_it;
+mod version;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::app::App;
+use crate::exit::Exit;
+
+/// What to do.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Try(try_it::Args),
+    Init(init::Args),
+    Serve(serve::Args),
+    Invite(invite::Args),
+    Pair(pair::Args),
+    Backup(Box<backup::Args>),
+    Snapshots(snapshots::Args),
+    Ls(ls::Args),
+    Restore(Box<restore::Args>),
+    Check(check::Args),
+    Version(version::Args),
+}
+
+impl Command {
+    /// Does it.
+    ///
+    /// # Errors
+    /// What kept it from being done.
+    pub(crate) fn run(self, app: &App) -> Result<Exit> {
+        match self {
+            Self::Try(args) => try_it::run(&args, app),
+            Self::Init(args) => init::run(&args, app),
+            Self::Serve(args) => serve::run(args, app),
+            Self::Invite(args) => invite::run(&args, app),
+            Self::Pair(args) => pair::run(&args, app),
+            Self::Backup(args) => backup::run(&args, app),
+            Self::Snapshots(args) => snapshots::run(&args, app),
+            Self::Ls(args) => ls::run(&args, app),
+            Self::Restore(args) => restore::run(*args, app),
+            Self::Check(args) => check::run(&args, app),
+            Self::Version(args) => version::run(&args, app),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! `holdall restore`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::ValueEnum;
+use holdall_engine::{Access, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
+use holdall_lab::Verdict;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::exit::Exit;
+use crate::open;
+use crate::output::{count, duration, size};
+use crate::progress::watched;
+use crate::selection::Patterns;
+use crate::sources::split_snapshot;
+use crate::verdict::{Usage, judge, per_second};
+
+/// Restores a snapshot, or a part of one, into a folder
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples: holdall restore latest --target /mnt/new
+          holdall restore 1f3a:/home/ada/letters --target letters
+
+Without a PATH, the absolute paths are restored below DIR; with one, what is at that path itself is \
+put into DIR.
+
+Exit codes: 0 done, 1 failed, 3 done, but some entries or metadata could not be restored, 10 no such \
+repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 \
+interrupted")]
+pub(crate) struct Args {
+    /// `latest`, or the beginning of a snapshot's id; and what of it
+    #[arg(value_name = "SNAP[:PATH]")]
+    snapshot: OsString,
+    /// The folder to restore into; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    target: PathBuf,
+    /// Restores only what matches this pattern
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// Leaves out what matches this pattern
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// What to do with what is there already [default: a folder that holds anything is refused]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    overwrite: Option<OverwriteWhen>,
+    /// Takes owners by number, not by name
+    #[arg(long)]
+    numeric_ids: bool,
+    /// Fails (exit code 3) for what an ordinary user may not set, too
+    #[arg(long)]
+    strict: bool,
+    /// Only says what would be done
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Reads back everything that was written
+    #[arg(long)]
+    verify: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OverwriteWhen {
+    /// Keep what is there
+    Never,
+    /// Replace what is older than in the snapshot
+    IfNewer,
+    /// Replace it
+    Always,
+}
+
+impl From<OverwriteWhen> for Overwrite {
+    fn from(when: OverwriteWhen) -> Self {
+        match when {
+            OverwriteWhen::Never => Self::Never,
+            OverwriteWhen::IfNewer => Self::IfNewer,
+            OverwriteWhen::Always => Self::Always,
+        }
+    }
+}
+
+pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
+    let (name, path) = split_snapshot(&args.snapshot)?;
+    let patterns = Patterns::new(&args.include, &args.exclude)?;
+    let access = open::access(app)?;
+    let snapshot = open::snapshot(app, &access, &name, path.as_deref())?;
+    let options = RestoreOptions {
+        overwrite: args.overwrite.map(Into::into),
+        numeric_ids: args.numeric_ids,
+        strict: args.strict,
+        dry_run: args.dry_run,
+        verify: args.verify,
+        select: match patterns.is_empty() {
+            true => None,
+            false => Some(Box::new(move |path, is_dir| patterns.select(path, is_dir))),
+        },
+    };
+    let done = measured(app, &access, &snapshot, path.as_deref(), &args.target, &options)?;
+    report(app, &done, args.dry_run)?;
+    Ok(if done.summary.problems > 0 { Exit::Incomplete } else { Exit::Done })
+}
+
+/// A restore that was made, and what held it back.
+pub(crate) struct Done {
+    /// What it did.
+    pub(crate) summary: RestoreSummary,
+    /// What held it back.
+    pub(crate) verdict: Verdict,
+}
+
+/// Restores, and shows progress and problems.
+pub(crate) fn measured(
+    app: &App,
+    access: &Access,
+    snapshot: &Snapshot,
+    path: Option<&[u8]>,
+    target: &Path,
+    options: &RestoreOptions,
+) -> Result<Done> {
+    let run = app.run();
+    let before = Usage::now();
+    let result = watched(&app.output, &run, || {
+        holdall_engine::restore(access, snapshot, path, target, options, &run)
+    });
+    let usage = Usage::now().since(&before);
+    for problem in run.take_problems() {
+        app.output.problem(&problem)?;
+    }
+    let summary = result?;
+    let items = summary.files + summary.dirs;
+    let stages = summary.stages.clone();
+    let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);
+    Ok(Done { summary, verdict })
+}
+
+fn report(app: &App, done: &Done, dry_run: bool) -> Result<()> {
+    app.output.object("summary", &JsonSummary::new(done))?;
+    for line in words(done) {
+        app.output.say(line)?;
+    }
+    if dry_run {
+        app.output.say("dry run: nothing was written")?;
+    }
+    Ok(())
+}
+
+/// A restore in words, a line each.
+pub(crate) fn words(done: &Done) -> Vec<String> {
+    let summary = &done.summary;
+    let items = summary.files + summary.dirs;
+    let seconds = summary.duration_seconds;
+    let mut lines = vec![
+        format!(
+            "{} items, {} in {}: {} items/s, {}/s",
+            count(items),
+            size(summary.bytes),
+            duration(seconds),
+            count(per_second(items, seconds) as u64),
+            size(per_second(summary.bytes, seconds) as u64),
+        ),
+        format!("limited by {}: {}", done.verdict.limited_by, done.verdict.explanation),
+    ];
+    lines.extend(summary.notes.iter().map(|note| format!("note: {note}")));
+    if summary.skipped > 0 {
+        lines.push(format!("{} skipped", count(summary.skipped)));
+    }
+    if summary.problems > 0 {
+        lines.push(format!("{} could not be restored, or not wholly", count(summary.problems)));
+    }
+    lines
+}
+
+/// A summary as programs see it.
+#[derive(Serialize)]
+pub(crate) struct JsonSummary<'a> {
+    files_restored: u64,
+    dirs_restored: u64,
+    bytes_restored: u64,
+    skipped: u64,
+    notes: &'a [String],
+    total_duration: f64,
+    items_per_second: f64,
+    bytes_per_second: f64,
+    errors: u64,
+    verdict: &'a Verdict,
+}
+
+impl<'a> JsonSummary<'a> {
+    /// The summary and verdict of a restore.
+    pub(crate) fn new(done: &'a Done) -> Self {
+        let summary = &done.summary;
+        let seconds = summary.duration_seconds;
+        Self {
+            files_restored: summary.files,
+            dirs_restored: summary.dirs,
+            bytes_restored: summary.bytes,
+            skipped: summary.skipped,
+            notes: &summary.notes,
+            total_duration: seconds,
+            items_per_second: per_second(summary.files + summary.dirs, seconds),
+            bytes_per_second: per_second(summary.bytes, seconds),
+            errors: summary.problems,
+            verdict: &done.verdict,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `holdall snapshots`.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use holdall_engine::Snapshot;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::exit::Exit;
+use crate::open;
+use crate::output::{Shown, base64, count, local_time, rfc3339, size};
+use crate::sources::snapshot_path;
+
+/// Lists snapshots, oldest first
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall snapshots --path /home/ada --tag weekly
+
+Exit codes: 0 done, 1 failed, 10 no such repository, 12 wrong password, 13 not allowed, 14 server \
+unreachable, 20 a snapshot that this machine remembers is missing, or a record is damaged")]
+pub(crate) struct Args {
+    /// Only snapshots of this machine: its id, the beginning of it, or its host name
+    #[arg(long, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// Only snapshots of this path, or of one above or below it
+    #[arg(long, value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// Only snapshots with this tag; given several times: with all of them
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let path = args.path.as_ref().map(|path| snapshot_path(path.as_os_str().as_bytes()));
+    let path = path.transpose()?;
+    let access = open::access(app)?;
+    let listed = open::snapshots(app, &access)?;
+    let wanted: Vec<_> = listed.iter().filter(|one| is_wanted(args, path.as_deref(), one)).collect();
+    for snapshot in &wanted {
+        app.output.object("snapshot", &JsonSnapshot::new(snapshot))?;
+    }
+    print(app, &wanted)?;
+    Ok(Exit::Done)
+}
+
+fn is_wanted(args: &Args, path: Option<&[u8]>, snapshot: &Snapshot) -> bool {
+    let of_machine = |wanted: &String| {
+        snapshot.machine.to_string().starts_with(wanted.as_str()) || snapshot.secret.host == *wanted
+    };
+    let related = |path| snapshot.secret.paths.iter().any(|of| within(of, path) || within(path, of));
+    args.machine.as_ref().is_none_or(of_machine)
+        && path.is_none_or(related)
+        && args.tags.iter().all(|tag| snapshot.secret.tags.contains(tag))
+}
+
+/// Whether `inner` is `outer` or lies below it.
+fn within(inner: &[u8], outer: &[u8]) -> bool {
+    let outer = outer.strip_suffix(b"/").unwrap_or(outer);
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
+    let output = &app.output;
+    if snapshots.is_empty() {
+        output.say("no snapshots; `holdall backup PATH` makes one")?;
+        return Ok(());
+    }
+    output.say(format_args!(
+        "{:<10} {:<19}  {:>12} {:>10}  {:<12} paths",
+        "id", "received", "items", "size", "host"
+    ))?;
+    for snapshot in snapshots {
+        let secret = &snapshot.secret;
+        let tags = secret.tags.iter().map(|tag| format!(" [{}]", Shown(tag.as_bytes())));
+        let paths: Vec<_> = secret.paths.iter().map(|path| Shown(path).to_string()).collect();
+        output.result(format_args!(
+            "{:<10} {}  {:>12} {:>10}  {:<12} {}{}",
+            snapshot.id.to_string().get(..10).unwrap_or_default(),
+            local_time(snapshot.received_ns),
+            count(secret.items),
+            size(secret.bytes),
+            Shown(secret.host.as_bytes()).to_string(),
+            paths.join(", "),
+            tags.collect::<String>(),
+        ))?;
+    }
+    Ok(())
+}
+
+/// A snapshot as programs see it.
+#[derive(Serialize)]
+struct JsonSnapshot<'a> {
+    id: String,
+    machine: String,
+    series: String,
+    sequence: u64,
+    received: String,
+    paths: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths_base64: Option<Vec<String>>,
+    host: &'a str,
+    user: &'a str,
+    tags: &'a [String],
+    items: u64,
+    bytes: u64,
+    unreadable: u64,
+}
+
+impl<'a> JsonSnapshot<'a> {
+    fn new(snapshot: &'a Snapshot) -> Self {
+        let secret = &snapshot.secret;
+        let exact = secret.paths.iter().all(|path| std::str::from_utf8(path).is_ok());
+        let base64s = || secret.paths.iter().map(|path| base64(path)).collect();
+        let lossy = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+        Self {
+            id: snapshot.id.to_string(),
+            machine: snapshot.machine.to_string(),
+            series: snapshot.series.to_string(),
+            sequence: snapshot.sequence,
+            received: rfc3339(snapshot.received_ns),
+            paths: secret.paths.iter().map(lossy).collect(),
+            paths_base64: (!exact).then(base64s),
+            host: &secret.host,
+            user: &secret.user,
+            tags: &secret.tags,
+            items: secret.items,
+            bytes: secret.bytes,
+            unreadable: secret.unreadable,
+        }
+    }
+}

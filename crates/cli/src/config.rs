@@ -1,0 +1,136 @@
+//! Where the configuration, the state and the cache are, and what `config.toml` says.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::exit::{Exit, Refusal};
+
+/// The folders of this user's holdall.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Folders {
+    /// `config.toml`.
+    pub(crate) config: PathBuf,
+    /// Identity, pairings and last receipts: losing it loses access.
+    pub(crate) state: PathBuf,
+    /// May be deleted at any time.
+    pub(crate) cache: PathBuf,
+}
+
+impl Folders {
+    /// The folders that the environment names.
+    ///
+    /// # Errors
+    /// [`Refusal`] if neither they nor a home folder are named.
+    pub(crate) fn from_environment() -> Result<Self, Refusal> {
+        Self::resolve(&|name| env::var_os(name).filter(|value| !value.is_empty()))
+    }
+
+    fn resolve(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, Refusal> {
+        let under = |xdg: &str, below_home: &str| match (variable(xdg), variable("HOME")) {
+            (Some(folder), _) => Ok(PathBuf::from(folder).join("holdall")),
+            (None, Some(home)) => Ok(PathBuf::from(home).join(below_home).join("holdall")),
+            (None, None) => Err(Refusal::new(Exit::Usage, "neither HOME nor XDG folders are set")
+                .hint("set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR")),
+        };
+        let own = variable("HOLDALL_CONFIG_DIR").map(PathBuf::from);
+        let config = own.clone().map_or_else(|| under("XDG_CONFIG_HOME", ".config"), Ok)?;
+        let state = match own {
+            Some(own) => own.join("state"),
+            None => under("XDG_STATE_HOME", ".local/state")?,
+        };
+        let cache = match variable("HOLDALL_CACHE_DIR") {
+            Some(own) => PathBuf::from(own),
+            None => under("XDG_CACHE_HOME", ".cache")?,
+        };
+        Ok(Self { config, state, cache })
+    }
+}
+
+/// Where a server keeps its data if nothing else is said.
+///
+/// # Errors
+/// [`Refusal`] if an ordinary user has no home folder.
+pub(crate) fn default_data() -> Result<PathBuf, Refusal> {
+    if holdall_sys::users::effective_uid() == 0 {
+        return Ok(PathBuf::from("/var/lib/holdall"));
+    }
+    let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    named("XDG_DATA_HOME")
+        .or_else(|| named("HOME").map(|home| home.join(".local/share")))
+        .map(|folder| folder.join("holdall"))
+        .ok_or_else(|| Refusal::new(Exit::Usage, "no home folder is set").hint("give --data DIR"))
+}
+
+/// What `config.toml` may say. Flags and environment come before it.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// As `-r`.
+    pub(crate) repository: Option<String>,
+    /// As `--password-file`.
+    pub(crate) password_file: Option<PathBuf>,
+    /// As `HOLDALL_PASSWORD_COMMAND`.
+    pub(crate) password_command: Option<String>,
+}
+
+impl Settings {
+    /// Reads `config.toml`; without one, nothing is set.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it can not be read or says something unknown.
+    pub(crate) fn read(config: &Path) -> Result<Self, Refusal> {
+        let file = config.join("config.toml");
+        let refuse = |reason: String| {
+            Refusal::new(Exit::Usage, format!("{}: {}", file.display(), reason.trim_end()))
+        };
+        match std::fs::read_to_string(&file) {
+            Ok(text) => toml::from_str(&text).map_err(|error| refuse(error.to_string())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(refuse(error.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders(set: &[(&str, &str)]) -> Result<Folders, Refusal> {
+        Folders::resolve(&|name| {
+            set.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn own_variables_come_before_the_common_ones_and_those_before_home() {
+        let all = [
+            ("HOME", "/h"),
+            ("XDG_CONFIG_HOME", "/c"),
+            ("XDG_STATE_HOME", "/s"),
+            ("HOLDALL_CONFIG_DIR", "/own"),
+        ];
+        let found = folders(&all).unwrap();
+        assert_eq!(found.config, Path::new("/own"));
+        assert_eq!(found.state, Path::new("/own/state"));
+        assert_eq!(found.cache, Path::new("/h/.cache/holdall"));
+        let found = folders(&all[..3]).unwrap();
+        assert_eq!(found.config, Path::new("/c/holdall"));
+        assert_eq!(found.state, Path::new("/s/holdall"));
+        assert_eq!(folders(&all[..1]).unwrap().state, Path::new("/h/.local/state/holdall"));
+        folders(&[]).unwrap_err();
+    }
+
+    #[test]
+    fn a_setting_that_nobody_knows_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Settings::read(folder.path()).unwrap(), Settings::default());
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, "repository = \"/backup\"\n").unwrap();
+        assert_eq!(Settings::read(folder.path()).unwrap().repository.as_deref(), Some("/backup"));
+        std::fs::write(&file, "repo = \"/backup\"\n").unwrap();
+        assert!(Settings::read(folder.path()).unwrap_err().message.contains("repo"));
+    }
+}

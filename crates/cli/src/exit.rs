@@ -1,0 +1,190 @@
+//! From errors to exit codes and to what the user may do next.
+//!
+//! Scripts branch on exit codes, so each cause has one of its own and keeps it. Errors of the
+//! libraries say what failed; which command helps is known only here.
+
+use holdall_crypto::CryptoError;
+use holdall_engine::EngineError;
+use holdall_protocol::RepositoryError;
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything was done.
+    Done,
+    /// It failed, and nothing was committed.
+    Failed,
+    /// The command line is wrong.
+    Usage,
+    /// Done, but something could not be read or restored.
+    Incomplete,
+    /// No repository is there.
+    NoRepository,
+    /// Somebody else is writing.
+    InUse,
+    /// The password or key is wrong.
+    WrongKey,
+    /// This machine may not do that.
+    NotAllowed,
+    /// The server can not be reached.
+    Unreachable,
+    /// Something is damaged, or differs.
+    Damage,
+    /// A signal ended it.
+    Interrupted,
+}
+
+impl Exit {
+    /// The number that the system sees.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Incomplete => 3,
+            Self::NoRepository => 10,
+            Self::InUse => 11,
+            Self::WrongKey => 12,
+            Self::NotAllowed => 13,
+            Self::Unreachable => 14,
+            Self::Damage => 20,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// A failure that the command line finds itself.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refusal {
+    /// How the process ends.
+    pub(crate) exit: Exit,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hint: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal without a hint.
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), hint: None }
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// The exit code that an error deserves.
+pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
+    for cause in error.chain() {
+        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+            return refusal.exit;
+        }
+        if let Some(error) = cause.downcast_ref::<EngineError>() {
+            return of_engine(error);
+        }
+        if let Some(error) = cause.downcast_ref::<RepositoryError>() {
+            return of_repository(error);
+        }
+        if let Some(error) = cause.downcast_ref::<CryptoError>() {
+            return of_crypto(error);
+        }
+    }
+    Exit::Failed
+}
+
+fn of_engine(error: &EngineError) -> Exit {
+    match error {
+        EngineError::Repository(error) => of_repository(error),
+        EngineError::Crypto(error) => of_crypto(error),
+        EngineError::Damaged { .. } => Exit::Damage,
+        EngineError::Interrupted => Exit::Interrupted,
+        _ => Exit::Failed,
+    }
+}
+
+fn of_repository(error: &RepositoryError) -> Exit {
+    match error {
+        RepositoryError::NoRepository { .. } => Exit::NoRepository,
+        RepositoryError::InUse { .. } => Exit::InUse,
+        RepositoryError::NotAllowed { .. } | RepositoryError::WrongServer { .. } => {
+            Exit::NotAllowed
+        }
+        RepositoryError::Unreachable { .. } => Exit::Unreachable,
+        RepositoryError::MissingObjects { .. } | RepositoryError::Damaged { .. } => Exit::Damage,
+        RepositoryError::Interrupted => Exit::Interrupted,
+        _ => Exit::Failed,
+    }
+}
+
+fn of_crypto(error: &CryptoError) -> Exit {
+    match error {
+        CryptoError::WrongKey => Exit::WrongKey,
+        _ => Exit::Damage,
+    }
+}
+
+/// What the user may do next, where that is known.
+pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
+    if let Some(refusal) = error.chain().find_map(|cause| cause.downcast_ref::<Refusal>()) {
+        return refusal.hint.clone();
+    }
+    if is_closed_pipe(error) {
+        return None;
+    }
+    let hint = match exit_of(error) {
+        Exit::NoRepository => "make one with `holdall init -r REPO`, or name another with -r",
+        Exit::InUse => "another holdall is writing there: try again when it is done",
+        Exit::WrongKey => "check the password (--password-file, HOLDALL_PASSWORD)",
+        Exit::NotAllowed if is_wrong_server(error) => {
+            "if the server was set up anew, ask its administrator for an invite and run `holdall \
+             pair INVITE`; otherwise somebody may be listening in"
+        }
+        Exit::NotAllowed => "ask the server's administrator for a new invite (`holdall invite`)",
+        Exit::Unreachable => "is `holdall serve` running there, and the address right?",
+        Exit::Damage => "`holdall check --verify all` finds out what is affected",
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+fn is_wrong_server(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(cause.downcast_ref(), Some(RepositoryError::WrongServer { .. }))
+            || matches!(
+                cause.downcast_ref(),
+                Some(EngineError::Repository(RepositoryError::WrongServer { .. }))
+            )
+    })
+}
+
+/// Whether whoever reads standard output has had enough, which is no failure to speak of.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_keeps_its_code_however_it_is_wrapped() {
+        let bare = || RepositoryError::NoRepository { place: "/x".into() };
+        assert_eq!(exit_of(&bare().into()), Exit::NoRepository);
+        assert_eq!(exit_of(&EngineError::from(bare()).into()), Exit::NoRepository);
+        assert_eq!(exit_of(&anyhow::Error::from(bare()).context("while")), Exit::NoRepository);
+        assert_eq!(exit_of(&anyhow::anyhow!("something")), Exit::Failed);
+    }
+
+    #[test]
+    fn a_refusal_brings_its_own_hint() {
+        let refusal = Refusal::new(Exit::Usage, "no").hint("do this");
+        let error = anyhow::Error::from(refusal).context("while starting");
+        assert_eq!(exit_of(&error), Exit::Usage);
+        assert_eq!(hint_of(&error).as_deref(), Some("do this"));
+    }
+}

@@ -1,0 +1,82 @@
+//! Who this machine is: a random id and an Ed25519 key, kept in the state folder.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use holdall_crypto::{Entropy, SigningKey, SystemEntropy};
+use holdall_format::MachineId;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::{hex, private_file};
+
+/// Far more than the file ever has.
+const LIMIT_BYTES: u64 = 4096;
+
+/// This machine.
+pub(crate) struct Identity {
+    /// Its id, kept through a change of keys.
+    pub(crate) machine: MachineId,
+    /// Signs its records, and signs it in at servers.
+    pub(crate) signing: Arc<SigningKey>,
+}
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    machine: String,
+    seed: Zeroizing<String>,
+}
+
+impl Identity {
+    /// Reads the identity, or makes and keeps one.
+    ///
+    /// # Errors
+    /// If the file can not be read, understood or written.
+    pub(crate) fn load_or_make(state: &Path) -> Result<Self> {
+        let path = state.join("identity.json");
+        if private_file::read(&path, LIMIT_BYTES)?.is_none() {
+            // Should another process be quicker, its identity is this machine's.
+            private_file::write_new(&path, &Self::new_file()?)?;
+        }
+        let bytes = private_file::read(&path, LIMIT_BYTES)?.context("it vanished")?;
+        Self::parse(&Zeroizing::new(bytes))
+            .with_context(|| format!("{} is not this machine's identity", path.display()))
+    }
+
+    fn new_file() -> Result<Zeroizing<Vec<u8>>> {
+        let mut machine = [0; MachineId::LEN];
+        SystemEntropy.fill(&mut machine);
+        let signing = SigningKey::generate(&mut SystemEntropy);
+        let stored = Stored {
+            machine: MachineId::from_bytes(machine).to_string(),
+            seed: hex::encode(signing.seed()),
+        };
+        Ok(Zeroizing::new(serde_json::to_vec(&stored)?))
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        let stored: Stored = serde_json::from_slice(bytes)?;
+        let machine = stored.machine.parse()?;
+        let seed = hex::decode(&stored.seed).context("the seed is not 64 hexadecimal digits")?;
+        Ok(Self { machine, signing: Arc::new(SigningKey::from_seed(&seed)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_stays_the_same_once_it_is_made() {
+        let state = tempfile::tempdir().unwrap();
+        let made = Identity::load_or_make(state.path()).unwrap();
+        let again = Identity::load_or_make(state.path()).unwrap();
+        assert_eq!(made.machine, again.machine);
+        assert_eq!(made.signing.public(), again.signing.public());
+        std::fs::write(state.path().join("identity.json"), "{}").unwrap();
+        assert!(Identity::load_or_make(state.path()).is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! Ctrl-C and SIGTERM: the first one asks everything to stop in good order, a second one ends the
+//! process at once with exit code 130.
+
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use holdall_engine::Run;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::exit::Exit;
+
+/// Somebody who wants to know of the first signal.
+type Listener = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct State {
+    happened: bool,
+    listeners: Vec<Listener>,
+}
+
+/// Whether somebody wishes the process to end, and who is told.
+#[derive(Clone, Default)]
+pub(crate) struct Interrupt {
+    state: Arc<Mutex<State>>,
+}
+
+impl Interrupt {
+    /// Takes over the signals. Call it once.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn install() -> io::Result<Self> {
+        let interrupt = Self::default();
+        let once = Arc::new(AtomicBool::new(false));
+        let (mut heard, told) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // In this order: the first signal only sets the flag, the second finds it set.
+            let code = i32::from(Exit::Interrupted.code());
+            signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&once))?;
+            signal_hook::flag::register(signal, Arc::clone(&once))?;
+            signal_hook::low_level::pipe::register(signal, told.try_clone()?)?;
+        }
+        let listening = interrupt.clone();
+        std::thread::spawn(move || {
+            if heard.read_exact(&mut [0]).is_ok() {
+                listening.happen();
+            }
+        });
+        Ok(interrupt)
+    }
+
+    /// Whether a signal came.
+    pub(crate) fn happened(&self) -> bool {
+        self.state().happened
+    }
+
+    /// Calls `listener` when the first signal comes; at once if it came.
+    pub(crate) fn tell(&self, listener: impl FnOnce() + Send + 'static) {
+        let mut state = self.state();
+        if state.happened {
+            drop(state);
+            listener();
+        } else {
+            state.listeners.push(Box::new(listener));
+        }
+    }
+
+    /// A new run that stops when a signal comes.
+    pub(crate) fn run(&self) -> Arc<Run> {
+        let run = Arc::new(Run::new());
+        let watched = Arc::downgrade(&run);
+        self.tell(move || {
+            if let Some(run) = watched.upgrade() {
+                run.stop();
+            }
+        });
+        run
+    }
+
+    /// Acts as if a signal had come.
+    pub(crate) fn happen(&self) {
+        let mut state = self.state();
+        state.happened = true;
+        let listeners = std::mem::take(&mut state.listeners);
+        drop(state);
+        listeners.into_iter().for_each(|listener| listener());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_begun_before_and_after_a_signal_stop() {
+        let interrupt = Interrupt::default();
+        let before = interrupt.run();
+        assert!(!before.stopping() && !interrupt.happened());
+        interrupt.happen();
+        assert!(before.stopping() && interrupt.run().stopping());
+    }
+}

@@ -1,0 +1,275 @@
+//! What the user sees: words for people, or JSON Lines for programs.
+//!
+//! A command says each thing once and does not ask which of the two is wanted: `say` is silent with
+//! `--json`, `object` is silent without it. What goes to standard output is the result; notes and
+//! errors for people go to standard error.
+
+use std::fmt::{self, Display};
+use std::io::{self, IsTerminal, Write};
+
+use holdall_engine::Problem;
+use serde::Serialize;
+
+/// How to speak.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    /// JSON Lines on standard output.
+    pub(crate) json: bool,
+    /// Only results and errors.
+    pub(crate) quiet: bool,
+    /// How much more to tell.
+    pub(crate) verbose: u8,
+    /// Whether colours may be used on standard error.
+    color: bool,
+}
+
+impl Output {
+    /// Colours are used on a terminal, unless somebody objects.
+    pub(crate) fn new(json: bool, quiet: bool, verbose: u8, no_color: bool) -> Self {
+        let objected = no_color || std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty());
+        Self { json, quiet, verbose, color: !objected && io::stderr().is_terminal() }
+    }
+
+    /// Says a line of the report: not with `--json`, not with `-q`.
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(crate) fn say(&self, line: impl Display) -> io::Result<()> {
+        if self.json || self.quiet { Ok(()) } else { self.result(line) }
+    }
+
+    /// Says a line that is the very result, such as an entry of a list: not with `--json`.
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(crate) fn result(&self, line: impl Display) -> io::Result<()> {
+        if self.json { Ok(()) } else { plain(line) }
+    }
+
+    /// Says something beside the result, on standard error: not with `-q` or `--json`.
+    pub(crate) fn note(&self, line: impl Display) {
+        if !self.quiet && !self.json {
+            to_stderr(line);
+        }
+    }
+
+    /// Says a note that only `-v` shows.
+    pub(crate) fn detail(&self, line: impl Display) {
+        if self.verbose > 0 {
+            self.note(line);
+        }
+    }
+
+    /// Prints one object of that `message_type`: only with `--json`.
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(crate) fn object(&self, message_type: &str, body: &impl Serialize) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Typed<'a, T> {
+            message_type: &'a str,
+            #[serde(flatten)]
+            body: &'a T,
+        }
+        if !self.json {
+            return Ok(());
+        }
+        plain(serde_json::to_string(&Typed { message_type, body })?)
+    }
+
+    /// Tells of something that failed while the run goes on.
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(crate) fn problem(&self, problem: &Problem) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Told<'a> {
+            #[serde(flatten)]
+            path: JsonPath,
+            message: &'a str,
+        }
+        if self.json {
+            let path = JsonPath::new(&problem.path);
+            self.object("error", &Told { path, message: &problem.reason })
+        } else {
+            to_stderr(format_args!(
+                "{}: {}: {}",
+                self.red("error"),
+                Shown(&problem.path),
+                problem.reason
+            ));
+            Ok(())
+        }
+    }
+
+    /// Tells why the command ended, and what may help.
+    pub(crate) fn failure(&self, error: &anyhow::Error, code: u8, hint: Option<&str>) {
+        #[derive(Serialize)]
+        struct Failure<'a> {
+            code: u8,
+            message: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            hint: Option<&'a str>,
+        }
+        let message = format!("{error:#}");
+        if self.json {
+            // Nobody is left to be told that this can not be told either.
+            let _ = self.object("error", &Failure { code, message: &message, hint });
+            return;
+        }
+        to_stderr(format_args!("{}: {message}", self.red("error")));
+        if let Some(hint) = hint {
+            to_stderr(format_args!("hint: {hint}"));
+        }
+    }
+
+    fn red(&self, word: &str) -> String {
+        if self.color { format!("\x1b[1;31m{word}\x1b[0m") } else { word.to_owned() }
+    }
+}
+
+/// Writes a line to standard output and hands it on at once.
+///
+/// # Errors
+/// If standard output can not be written.
+pub(crate) fn plain(line: impl Display) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}
+
+fn to_stderr(line: impl Display) {
+    // There is no better place to complain that this one is closed.
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// A path or name as people can read it: what is not printable UTF-8 is escaped, so that no name
+/// can move the cursor or fake a line.
+pub(crate) struct Shown<'a>(pub(crate) &'a [u8]);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for piece in self.0.utf8_chunks() {
+            for letter in piece.valid().chars() {
+                if letter.is_control() || letter == '\\' {
+                    write!(out, "{}", letter.escape_default())?;
+                } else {
+                    write!(out, "{letter}")?;
+                }
+            }
+            piece.invalid().iter().try_for_each(|byte| write!(out, "\\x{byte:02x}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// A path in JSON: `path`, and `path_base64` with the exact bytes if they are not UTF-8.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct JsonPath {
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_base64: Option<String>,
+}
+
+impl JsonPath {
+    /// From the path's bytes.
+    pub(crate) fn new(path: &[u8]) -> Self {
+        let path_base64 = std::str::from_utf8(path).is_err().then(|| base64(path));
+        Self { path: String::from_utf8_lossy(path).into_owned(), path_base64 }
+    }
+}
+
+/// Base64 with padding (RFC 4648, section 4).
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0_usize, |bits, &byte| bits << 8 | usize::from(byte));
+        let bits = bits << (8 * (3 - group.len()));
+        for place in 0..4 {
+            let letter = LETTERS[bits >> (18 - 6 * place) & 63];
+            out.push(if place <= group.len() { char::from(letter) } else { '=' });
+        }
+    }
+    out
+}
+
+/// A time in RFC 3339, UTC.
+pub(crate) fn rfc3339(nanoseconds: i64) -> String {
+    jiff::Timestamp::from_nanosecond(i128::from(nanoseconds))
+        .map_or_else(|_| nanoseconds.to_string(), |time| time.to_string())
+}
+
+/// A time for people, by the clock on their wall.
+pub(crate) fn local_time(nanoseconds: i64) -> String {
+    let Ok(time) = jiff::Timestamp::from_nanosecond(i128::from(nanoseconds)) else {
+        return nanoseconds.to_string();
+    };
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// A size for people: `512 B`, `1.5 kB`, `2.34 GB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let value = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", value / 1e6),
+        1_000_000_000..1_000_000_000_000 => format!("{:.2} GB", value / 1e9),
+        _ => format!("{:.2} TB", value / 1e12),
+    }
+}
+
+/// A whole number with commas: `1,234,567`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A duration for people: `0.42 s`, `12.3 s`, `3 min 5 s`, `2 h 4 min`.
+pub(crate) fn duration(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    match whole {
+        0..10 => format!("{:.2} s", seconds.max(0.0)),
+        10..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
+        for (len, expected) in expected.into_iter().enumerate() {
+            assert_eq!(base64(&b"foobar"[..len]), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_can_not_fake_a_line_and_its_exact_bytes_are_in_the_json() {
+        assert_eq!(Shown(b"a\nb\x1b[31m\xff\\n\xc3\xa4").to_string(), "a\\nb\\u{1b}[31m\\xff\\\\n\u{e4}");
+        let json = serde_json::to_string(&JsonPath::new(b"a\xff")).unwrap();
+        assert_eq!(json, "{\"path\":\"a\u{fffd}\",\"path_base64\":\"Yf8=\"}");
+        assert_eq!(serde_json::to_string(&JsonPath::new(b"a")).unwrap(), "{\"path\":\"a\"}");
+    }
+
+    #[test]
+    fn times_sizes_and_durations_read_well() {
+        assert_eq!(rfc3339(1_500_000_000), "1970-01-01T00:00:01.5Z");
+        assert_eq!([size(999), size(1_500), size(2_340_000_000)], ["999 B", "1.5 kB", "2.34 GB"]);
+        assert_eq!([count(7), count(1_234_567)], ["7", "1,234,567"]);
+        assert_eq!(duration(0.421), "0.42 s");
+        assert_eq!(duration(185.2), "3 min 5 s");
+    }
+}

@@ -1,0 +1,177 @@
+//! The servers that this machine was paired with, and the keys that it keeps for them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use holdall_crypto::MasterSecret;
+use holdall_format::{PublicKey, RepositoryId};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::{hex, private_file};
+
+const LIMIT_BYTES: u64 = 1 << 20;
+
+/// One repository on one server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pairing {
+    /// Where the server may be reached, `HOST:PORT` each, the most likely first.
+    pub(crate) addresses: Vec<String>,
+    /// The server's identity key, in hexadecimal digits: whoever has another is not the server.
+    pub(crate) identity: String,
+    /// The repository's name there.
+    pub(crate) name: String,
+    /// The repository's id.
+    pub(crate) repository: String,
+}
+
+impl Pairing {
+    /// The pinned identity.
+    ///
+    /// # Errors
+    /// If the state says nonsense.
+    pub(crate) fn identity(&self) -> Result<PublicKey> {
+        let bytes = hex::decode(&self.identity).context("the pinned identity is damaged")?;
+        Ok(PublicKey::from_bytes(*bytes))
+    }
+
+    /// The repository as people write it.
+    pub(crate) fn place(&self) -> String {
+        let address = self.addresses.first().map_or("", |address| address);
+        format!("https://{address}/{}", self.name)
+    }
+}
+
+/// All of them; the last one is the default repository.
+#[derive(Debug)]
+pub(crate) struct Pairings {
+    state: PathBuf,
+    all: Vec<Pairing>,
+}
+
+impl Pairings {
+    /// Reads them from a state folder.
+    ///
+    /// # Errors
+    /// If the file can not be read or understood.
+    pub(crate) fn read(state: &Path) -> Result<Self> {
+        let path = Self::path(state);
+        let all = match private_file::read(&path, LIMIT_BYTES)? {
+            Some(bytes) => serde_json::from_slice(&bytes)
+                .with_context(|| format!("{} is damaged", path.display()))?,
+            None => Vec::new(),
+        };
+        Ok(Self { state: state.to_owned(), all })
+    }
+
+    /// The default repository, if this machine was paired.
+    pub(crate) fn default(&self) -> Option<&Pairing> {
+        self.all.last()
+    }
+
+    /// The newest pairing with a server at `address`; without one there, the only pairing, since
+    /// servers move, and the pinned identity tells whether it is the same. `name` may be empty.
+    pub(crate) fn find(&self, address: &str, name: &str) -> Option<&Pairing> {
+        let named = |pairing: &&Pairing| name.is_empty() || pairing.name == name;
+        let there = |pairing: &&Pairing| pairing.addresses.iter().any(|of| of == address);
+        let found = self.all.iter().rev().filter(there).find(named);
+        found.or_else(|| match &self.all[..] {
+            [only] => Some(only).filter(named),
+            _ => None,
+        })
+    }
+
+    /// Keeps a pairing, in place of an older one with the same repository, as the default one.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn keep(&mut self, pairing: Pairing) -> Result<()> {
+        self.all.retain(|other| other.repository != pairing.repository);
+        self.all.push(pairing);
+        private_file::replace(&Self::path(&self.state), &serde_json::to_vec_pretty(&self.all)?)
+    }
+
+    fn path(state: &Path) -> PathBuf {
+        state.join("pairings.json")
+    }
+}
+
+/// The master secrets of paired repositories, a file of mode 0600 each.
+pub(crate) struct KeptKeys {
+    folder: PathBuf,
+}
+
+impl KeptKeys {
+    /// Those in a state folder.
+    pub(crate) fn in_state(state: &Path) -> Self {
+        Self { folder: state.join("keys") }
+    }
+
+    /// The key of a repository, if it is kept here.
+    ///
+    /// # Errors
+    /// If the file can not be read or understood.
+    pub(crate) fn get(&self, repository: &str) -> Result<Option<MasterSecret>> {
+        let path = self.folder.join(repository);
+        let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
+        let bytes = Zeroizing::new(bytes);
+        let text = std::str::from_utf8(&bytes).unwrap_or_default();
+        let key = hex::decode(text.trim_end())
+            .with_context(|| format!("{} is damaged: restore it", path.display()))?;
+        Ok(Some(MasterSecret::from_bytes(*key)))
+    }
+
+    /// Keeps a repository's key.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn keep(&self, repository: RepositoryId, secret: &MasterSecret) -> Result<()> {
+        let path = self.folder.join(repository.to_string());
+        private_file::replace(&path, hex::encode(secret.expose()).as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairing(address: &str, name: &str) -> Pairing {
+        Pairing {
+            addresses: vec![address.into()],
+            identity: "07".repeat(32),
+            name: name.into(),
+            repository: format!("{name}@{address}"),
+        }
+    }
+
+    #[test]
+    fn the_last_pairing_is_the_default_and_all_are_found_by_address_and_name() {
+        let state = tempfile::tempdir().unwrap();
+        let mut pairings = Pairings::read(state.path()).unwrap();
+        assert_eq!(pairings.default(), None);
+        pairings.keep(pairing("a:1", "laptop")).unwrap();
+        assert_eq!(pairings.find("elsewhere:1", "").unwrap().name, "laptop");
+        assert_eq!(pairings.find("elsewhere:1", "other"), None);
+        pairings.keep(pairing("a:1", "other")).unwrap();
+        pairings.keep(pairing("b:1", "laptop")).unwrap();
+
+        let again = Pairings::read(state.path()).unwrap();
+        assert_eq!(again.default(), Some(&pairing("b:1", "laptop")));
+        assert_eq!(again.find("a:1", "laptop"), Some(&pairing("a:1", "laptop")));
+        assert_eq!(again.find("a:1", ""), Some(&pairing("a:1", "other")));
+        assert_eq!(again.find("c:1", ""), None);
+        assert_eq!(again.default().unwrap().identity().unwrap().as_bytes(), &[7; 32]);
+    }
+
+    #[test]
+    fn a_kept_key_reads_back() {
+        let state = tempfile::tempdir().unwrap();
+        let keys = KeptKeys::in_state(state.path());
+        let repository = RepositoryId::from_bytes([3; 16]);
+        assert!(keys.get(&repository.to_string()).unwrap().is_none());
+        keys.keep(repository, &MasterSecret::from_bytes([9; 32])).unwrap();
+        let kept = keys.get(&repository.to_string()).unwrap().unwrap();
+        assert_eq!(kept.expose(), &[9; 32]);
+    }
+}

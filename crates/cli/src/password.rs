@@ -1,0 +1,252 @@
+//! Where a password comes from: a file, the environment, a command, or the terminal. Never an
+//! argument, which every other user of the computer could read.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
+use zeroize::Zeroizing;
+
+use crate::config::Settings;
+use crate::exit::{Exit, Refusal};
+
+/// The longest password that is read, in bytes.
+const PASSWORD_MAX_BYTES: u64 = 4096;
+
+/// A place that a password can be taken from without asking anybody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    File(PathBuf),
+    Command(String),
+    Variable(Zeroizing<String>),
+}
+
+/// Where this run's password comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Passwords {
+    source: Option<Source>,
+}
+
+impl Passwords {
+    /// Flag before environment before `config.toml`; else the terminal.
+    ///
+    /// # Errors
+    /// [`Refusal`] if a variable is not text.
+    pub(crate) fn new(flag: Option<&Path>, settings: &Settings) -> Result<Self> {
+        let variable = |name: &str| match std::env::var(name) {
+            Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+            Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(error) => Err(Refusal::new(Exit::Usage, format!("{name}: {error}"))),
+        };
+        let source = if let Some(file) = flag {
+            Some(Source::File(file.to_owned()))
+        } else if let Some(file) = variable("HOLDALL_PASSWORD_FILE")? {
+            Some(Source::File(file.into()))
+        } else if let Some(command) = variable("HOLDALL_PASSWORD_COMMAND")? {
+            Some(Source::Command(command))
+        } else if let Some(password) = variable("HOLDALL_PASSWORD")? {
+            Some(Source::Variable(Zeroizing::new(password)))
+        } else if let Some(file) = &settings.password_file {
+            Some(Source::File(file.clone()))
+        } else {
+            settings.password_command.clone().map(Source::Command)
+        };
+        Ok(Self { source })
+    }
+
+    /// The password, if it can be had without asking at the terminal.
+    ///
+    /// # Errors
+    /// If the place that was named does not yield one.
+    pub(crate) fn given(&self) -> Result<Option<Zeroizing<String>>> {
+        let password = match &self.source {
+            None => return Ok(None),
+            Some(Source::File(file)) => from_file(file)?,
+            Some(Source::Command(command)) => from_command(command)?,
+            Some(Source::Variable(password)) => password.clone(),
+        };
+        if password.is_empty() {
+            return Err(Refusal::new(Exit::Usage, "the password that was given is empty").into());
+        }
+        Ok(Some(password))
+    }
+
+    /// The password of a repository that exists.
+    ///
+    /// # Errors
+    /// As for [`Passwords::given`]; if there is no terminal to ask at.
+    pub(crate) fn existing(&self, place: &str) -> Result<Zeroizing<String>> {
+        match self.given()? {
+            Some(password) => Ok(password),
+            None => Terminal::open()?.ask(&format!("password for {place}: ")),
+        }
+    }
+
+    /// The password of a repository that is about to be made: asked for twice.
+    ///
+    /// # Errors
+    /// As for [`Passwords::existing`]; if the two differ.
+    pub(crate) fn chosen(&self, place: &str) -> Result<Zeroizing<String>> {
+        if let Some(password) = self.given()? {
+            return Ok(password);
+        }
+        let mut terminal = Terminal::open()?;
+        let first = terminal.ask(&format!("new password for {place}: "))?;
+        let second = terminal.ask("the same again: ")?;
+        if first.is_empty() {
+            return Err(Refusal::new(Exit::Failed, "an empty password protects nothing").into());
+        }
+        if *first != *second {
+            return Err(Refusal::new(Exit::Failed, "the two passwords differ").into());
+        }
+        Ok(first)
+    }
+}
+
+fn from_file(path: &Path) -> Result<Zeroizing<String>> {
+    let what = || format!("can not read the password from {}", path.display());
+    let mut text = Zeroizing::new(String::new());
+    let file = File::open(path).with_context(what)?;
+    file.take(PASSWORD_MAX_BYTES).read_to_string(&mut text).with_context(what)?;
+    Ok(without_line_end(text))
+}
+
+fn from_command(command: &str) -> Result<Zeroizing<String>> {
+    let what = || format!("can not get the password from the command {command:?}");
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(what)?;
+    let mut text = Zeroizing::new(String::new());
+    if let Some(output) = child.stdout.take() {
+        output.take(PASSWORD_MAX_BYTES).read_to_string(&mut text).with_context(what)?;
+    }
+    let status = child.wait().with_context(what)?;
+    anyhow::ensure!(status.success(), "{}: {status}", what());
+    Ok(without_line_end(text))
+}
+
+/// Editors and commands end their only line; the line end is not part of the password.
+fn without_line_end(mut text: Zeroizing<String>) -> Zeroizing<String> {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
+}
+
+/// The terminal that this process was started from, whatever its input and output are.
+struct Terminal {
+    device: File,
+}
+
+impl Terminal {
+    fn open() -> Result<Self> {
+        let device = File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
+            Refusal::new(Exit::Usage, "a password is needed and there is no terminal to ask at")
+                .hint("give --password-file FILE, or set HOLDALL_PASSWORD_FILE or HOLDALL_PASSWORD_COMMAND")
+        })?;
+        Ok(Self { device })
+    }
+
+    fn ask(&mut self, question: &str) -> Result<Zeroizing<String>> {
+        self.device.write_all(question.as_bytes())?;
+        let before = silence(&self.device).context("can not turn off the terminal's echo")?;
+        let answer = read_line(&mut self.device);
+        rustix::termios::tcsetattr(&self.device, OptionalActions::Now, &before)?;
+        self.device.write_all(b"\n")?;
+        answer
+    }
+}
+
+/// Turns echo, line editing and signals by key off, so that Ctrl-C is a byte like any other and the
+/// terminal is never left silent. Returns how it was.
+fn silence(device: impl AsFd) -> io::Result<Termios> {
+    let before = rustix::termios::tcgetattr(&device)?;
+    let mut silent = before.clone();
+    silent.local_modes &= !(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+    silent.special_codes[SpecialCodeIndex::VMIN] = 1;
+    silent.special_codes[SpecialCodeIndex::VTIME] = 0;
+    rustix::termios::tcsetattr(&device, OptionalActions::Now, &silent)?;
+    Ok(before)
+}
+
+/// Reads up to Enter from a terminal without line editing.
+fn read_line(input: &mut impl Read) -> Result<Zeroizing<String>> {
+    const CTRL_C: u8 = 3;
+    const CTRL_D: u8 = 4;
+    const BACKSPACE: u8 = 8;
+    const CTRL_U: u8 = 21;
+    const DELETE: u8 = 127;
+    let mut line = Zeroizing::new(Vec::new());
+    loop {
+        let mut byte = [0];
+        let read = input.read(&mut byte)?;
+        match byte[0] {
+            CTRL_C => return Err(Refusal::new(Exit::Interrupted, "interrupted").into()),
+            b'\n' | b'\r' => break,
+            _ if read == 0 => break,
+            CTRL_D => break,
+            CTRL_U => line.clear(),
+            BACKSPACE | DELETE => drop_letter(&mut line),
+            other if (line.len() as u64) < PASSWORD_MAX_BYTES => line.push(other),
+            _ => {}
+        }
+    }
+    let text = std::str::from_utf8(&line).context("the password is not UTF-8")?;
+    Ok(Zeroizing::new(text.to_owned()))
+}
+
+/// Removes the last letter, all bytes of it.
+fn drop_letter(line: &mut Vec<u8>) {
+    const CONTINUES: u8 = 0b1000_0000;
+    while line.pop().is_some_and(|byte| byte & 0b1100_0000 == CONTINUES) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(keys: &str) -> Result<String> {
+        read_line(&mut keys.as_bytes()).map(|line| line.to_string())
+    }
+
+    #[test]
+    fn editing_keys_work_and_ctrl_c_interrupts() {
+        assert_eq!(typed("secret\rmore").unwrap(), "secret");
+        assert_eq!(typed("se\u{e4}\u{7f}cret\n").unwrap(), "secret");
+        assert_eq!(typed("wrong\u{15}right\n").unwrap(), "right");
+        assert_eq!(crate::exit::exit_of(&typed("se\u{3}").unwrap_err()), Exit::Interrupted);
+    }
+
+    #[test]
+    fn a_file_or_command_yields_its_line_without_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "se cret \r\n").unwrap();
+        assert_eq!(*from_file(&file).unwrap(), "se cret ");
+        assert_eq!(*from_command("printf 'two words'").unwrap(), "two words");
+        from_command("exit 3").unwrap_err();
+        from_file(&folder.path().join("none")).unwrap_err();
+    }
+
+    #[test]
+    fn the_flag_comes_before_the_settings() {
+        let settings =
+            Settings { password_command: Some("echo settings".into()), ..Settings::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "flag").unwrap();
+        let passwords = Passwords::new(Some(&file), &settings).unwrap();
+        assert_eq!(*passwords.given().unwrap().unwrap(), "flag");
+        std::fs::write(&file, "\n").unwrap();
+        passwords.given().unwrap_err();
+    }
+}

@@ -1,0 +1,220 @@
+//! Watching a run: a bar on a terminal, `status` lines with `--json`, nothing elsewhere.
+//!
+//! The run itself knows nothing of this: it counts, and a thread here looks at the counters.
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use holdall_engine::Run;
+use holdall_lab::{Layer, StageCounters};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::output::{Output, count, duration, size};
+use crate::verdict::{self, Usage};
+
+/// How often the bar is drawn anew.
+const BAR_PERIOD: Duration = Duration::from_millis(250);
+/// How often a status line is printed.
+const LINE_PERIOD: Duration = Duration::from_secs(1);
+/// Rates, and the layer that limits now, are those of this many seconds.
+const WINDOW_SECONDS: f64 = 3.0;
+
+/// Runs `work` while its counters are shown.
+pub(crate) fn watched<R>(output: &Output, run: &Run, work: impl FnOnce() -> R) -> R {
+    let bar = !output.json && !output.quiet && io::stderr().is_terminal();
+    if !bar && !output.json {
+        return work();
+    }
+    let (done, ending) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || if bar { draw(run, &ending) } else { print(output, run, &ending) });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+fn draw(run: &Run, ending: &Receiver<()>) {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+        bar.set_style(style);
+    }
+    watch(run, ending, BAR_PERIOD, |status| bar.set_message(status.words()));
+    bar.finish_and_clear();
+}
+
+fn print(output: &Output, run: &Run, ending: &Receiver<()>) {
+    watch(run, ending, LINE_PERIOD, |status| {
+        // The command itself finds out that nobody reads any more.
+        let _ = output.object("status", status);
+    });
+}
+
+/// Shows the run's state every `period` until the sender of `ending` is gone.
+fn watch(run: &Run, ending: &Receiver<()>, period: Duration, mut show: impl FnMut(&Status)) {
+    let mut recent = Recent::begin(run);
+    while ending.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+        show(&recent.status(run));
+    }
+}
+
+/// How far a run is.
+#[derive(Debug, Serialize)]
+struct Status {
+    seconds_elapsed: f64,
+    items_done: u64,
+    bytes_done: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items_expected: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_expected: Option<u64>,
+    items_per_second: f64,
+    bytes_per_second: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percent_done: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_remaining: Option<f64>,
+    limited_by: Layer,
+    problems: u64,
+}
+
+impl Status {
+    fn words(&self) -> String {
+        let of = |expected: Option<u64>, show: fn(u64) -> String| {
+            expected.map(|expected| format!(" of {}", show(expected))).unwrap_or_default()
+        };
+        let mut words = format!(
+            "{}  {}{} items, {}{}, {} items/s, {}/s",
+            duration(self.seconds_elapsed.floor()),
+            count(self.items_done),
+            of(self.items_expected, count),
+            size(self.bytes_done),
+            of(self.bytes_expected, size),
+            count(self.items_per_second as u64),
+            size(self.bytes_per_second as u64),
+        );
+        if let Some(seconds) = self.seconds_remaining {
+            words += &format!(", {} left", duration(seconds.ceil()));
+        }
+        if !matches!(self.limited_by, Layer::Nothing | Layer::Unsure) {
+            words += &format!(", held back by {}", self.limited_by);
+        }
+        words
+    }
+}
+
+/// What was counted at one moment.
+struct Sample {
+    at: Instant,
+    items: u64,
+    bytes: u64,
+    usage: Usage,
+    stages: Vec<StageCounters>,
+}
+
+impl Sample {
+    fn take(run: &Run) -> Self {
+        Self {
+            at: Instant::now(),
+            items: run.items.load(Ordering::Relaxed),
+            bytes: run.bytes.load(Ordering::Relaxed),
+            usage: Usage::now(),
+            stages: run.stages(),
+        }
+    }
+}
+
+/// The samples of the last seconds.
+struct Recent {
+    begun: Instant,
+    samples: VecDeque<Sample>,
+}
+
+impl Recent {
+    fn begin(run: &Run) -> Self {
+        let first = Sample::take(run);
+        Self { begun: first.at, samples: VecDeque::from([first]) }
+    }
+
+    fn status(&mut self, run: &Run) -> Status {
+        let now = Sample::take(run);
+        let old = |sample: &Sample| (now.at - sample.at).as_secs_f64() > WINDOW_SECONDS;
+        // One sample at or beyond the window's edge is kept as its beginning.
+        while self.samples.get(1).is_some_and(old) {
+            self.samples.pop_front();
+        }
+        let first = self.samples.front().unwrap_or(&now);
+        let status = between(run, first, &now, (now.at - self.begun).as_secs_f64());
+        self.samples.push_back(now);
+        status
+    }
+}
+
+fn between(run: &Run, first: &Sample, now: &Sample, seconds_elapsed: f64) -> Status {
+    let wall_seconds = (now.at - first.at).as_secs_f64().max(1e-3);
+    let rate = |later: u64, earlier: u64| later.saturating_sub(earlier) as f64 / wall_seconds;
+    let expected = |of: u64| Some(of).filter(|&of| of > 0);
+    let items_expected = expected(run.items_expected.load(Ordering::Relaxed));
+    let bytes_expected = expected(run.bytes_expected.load(Ordering::Relaxed));
+    // The slower of the two says how far it is: a few huge files, or very many tiny ones.
+    let share = |done: u64, of: Option<u64>| of.map(|of| (done as f64 / of as f64).min(1.0));
+    let done = [share(now.items, items_expected), share(now.bytes, bytes_expected)];
+    let done = done.into_iter().flatten().reduce(f64::min);
+    let remaining = |done: f64| seconds_elapsed * (1.0 - done) / done;
+    Status {
+        seconds_elapsed,
+        items_done: now.items,
+        bytes_done: now.bytes,
+        items_expected,
+        bytes_expected,
+        items_per_second: rate(now.items, first.items),
+        bytes_per_second: rate(now.bytes, first.bytes),
+        percent_done: done.map(|done| 100.0 * done),
+        seconds_remaining: done.filter(|&done| done > 0.01).map(remaining),
+        limited_by: limit(first, now, wall_seconds),
+        problems: run.problem_count(),
+    }
+}
+
+/// The layer that limited what happened between the two samples.
+fn limit(first: &Sample, now: &Sample, wall_seconds: f64) -> Layer {
+    let stages = now.stages.iter().zip(&first.stages);
+    let stages = stages.filter(|(now, first)| now.name == first.name && now.layer == first.layer);
+    let stages = stages.map(|(now, first)| now.since(first)).collect();
+    let items = now.items.saturating_sub(first.items);
+    let bytes = now.bytes.saturating_sub(first.bytes);
+    verdict::judge(items, bytes, wall_seconds, stages, &now.usage.since(&first.usage)).limited_by
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_how_far_it_is_by_the_slower_of_items_and_bytes() {
+        let run = Run::new();
+        run.items_expected.store(100, Ordering::Relaxed);
+        run.bytes_expected.store(1_000, Ordering::Relaxed);
+        let first = Sample::take(&run);
+        run.advance(50, 250);
+        let now = Sample { at: first.at + Duration::from_secs(2), ..Sample::take(&run) };
+        let status = between(&run, &first, &now, 2.0);
+        assert_eq!(status.percent_done, Some(25.0));
+        assert_eq!((status.items_per_second, status.seconds_remaining), (25.0, Some(6.0)));
+        assert!(status.words().contains("50 of 100 items, 250 B of 1.0 kB, 25 items/s"));
+    }
+
+    #[test]
+    fn without_an_expectation_there_is_no_percentage() {
+        let run = Run::new();
+        let first = Sample::take(&run);
+        let status = between(&run, &first, &Sample::take(&run), 0.0);
+        let json = serde_json::to_value(&status).unwrap();
+        assert_eq!(json.get("percent_done"), None);
+        assert_eq!(json["limited_by"], "nothing");
+    }
+}

@@ -1,0 +1,61 @@
+//! The newest record of this machine in each repository, with its receipt, as it was acknowledged.
+//!
+//! It lies in the state folder, not in the cache: a repository that no longer has it was rolled
+//! back, or lies, and that must not look like an empty list.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use holdall_engine::{Access, EngineError, Snapshot};
+use holdall_format::{RecordHash, RepositoryId, StoredRecord};
+
+use crate::private_file;
+
+/// More than any stored record has.
+const LIMIT_BYTES: u64 = 4 << 20;
+
+/// The last receipts.
+pub(crate) struct Receipts {
+    folder: PathBuf,
+}
+
+impl Receipts {
+    /// Those in a state folder.
+    pub(crate) fn in_state(state: &Path) -> Self {
+        Self { folder: state.join("receipts") }
+    }
+
+    /// Remembers a record as the repository stored it.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn remember(&self, access: &Access, stored: &[u8]) -> Result<()> {
+        private_file::replace(&self.path(access.config().repository), stored)
+    }
+
+    /// Checks that the newest remembered snapshot is among those that the repository lists.
+    ///
+    /// # Errors
+    /// [`EngineError::Damaged`] if it is not.
+    pub(crate) fn check(&self, access: &Access, listed: &[Snapshot]) -> Result<()> {
+        let Some(id) = self.newest(access.config().repository)? else { return Ok(()) };
+        if listed.iter().any(|snapshot| snapshot.id == id) {
+            return Ok(());
+        }
+        let reason = "this machine has its receipt, and the repository does not have it: it was \
+                      rolled back to an older state, or hides it";
+        Err(EngineError::damaged(format!("snapshot {id}"), reason).into())
+    }
+
+    fn newest(&self, repository: RepositoryId) -> Result<Option<RecordHash>> {
+        let path = self.path(repository);
+        let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
+        let stored = StoredRecord::decode(&bytes)
+            .with_context(|| format!("{} is damaged; it may be deleted", path.display()))?;
+        Ok(Some(stored.record.hash()))
+    }
+
+    fn path(&self, repository: RepositoryId) -> PathBuf {
+        self.folder.join(repository.to_string())
+    }
+}

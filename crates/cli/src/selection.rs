@@ -1,0 +1,89 @@
+//! `--include` and `--exclude` of a restore: gitignore patterns over paths in a snapshot.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use holdall_engine::Selected;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::exit::{Exit, Refusal};
+
+/// Which paths are wanted.
+#[derive(Debug)]
+pub(crate) struct Patterns {
+    includes: Gitignore,
+    excludes: Gitignore,
+}
+
+impl Patterns {
+    /// What matches an exclude is not wanted; where there are includes, only what matches one, or
+    /// lies below it, is.
+    ///
+    /// # Errors
+    /// [`Refusal`] names a pattern that can not be read.
+    pub(crate) fn new(includes: &[String], excludes: &[String]) -> Result<Self, Refusal> {
+        Ok(Self { includes: build(includes)?, excludes: build(excludes)? })
+    }
+
+    /// Whether an entry is wanted.
+    pub(crate) fn select(&self, path: &[u8], is_dir: bool) -> Selected {
+        let path = Path::new(OsStr::from_bytes(path));
+        if self.excludes.matched(path, is_dir).is_ignore() {
+            return Selected::No;
+        }
+        if self.includes.is_empty()
+            || self.includes.matched_path_or_any_parents(path, is_dir).is_ignore()
+        {
+            return Selected::Yes;
+        }
+        if is_dir { Selected::Below } else { Selected::No }
+    }
+
+    /// Whether everything is wanted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.includes.is_empty() && self.excludes.is_empty()
+    }
+}
+
+fn build(patterns: &[String]) -> Result<Gitignore, Refusal> {
+    let refuse = |pattern: &str, error: ignore::Error| {
+        Refusal::new(Exit::Usage, format!("pattern {pattern:?}: {error}"))
+    };
+    let mut builder = GitignoreBuilder::new("/");
+    for pattern in patterns {
+        builder.add_line(None, pattern).map_err(|error| refuse(pattern, error))?;
+    }
+    builder.build().map_err(|error| refuse("", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patterns(includes: &[&str], excludes: &[&str]) -> Patterns {
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        Patterns::new(&owned(includes), &owned(excludes)).unwrap()
+    }
+
+    #[test]
+    fn without_patterns_everything_is_wanted() {
+        assert!(patterns(&[], &[]).is_empty());
+        assert_eq!(patterns(&[], &[]).select(b"/", true), Selected::Yes);
+    }
+
+    #[test]
+    fn an_include_takes_what_it_matches_and_all_below_it() {
+        let only = patterns(&["/home/ada/docs"], &["*.tmp"]);
+        assert_eq!(only.select(b"/home", true), Selected::Below);
+        assert_eq!(only.select(b"/home/ada/docs", true), Selected::Yes);
+        assert_eq!(only.select(b"/home/ada/docs/deep/x", false), Selected::Yes);
+        assert_eq!(only.select(b"/home/ada/docs/x.tmp", false), Selected::No);
+        assert_eq!(only.select(b"/home/ada/other", false), Selected::No);
+    }
+
+    #[test]
+    fn a_pattern_that_can_not_be_read_is_a_usage_error() {
+        assert_eq!(Patterns::new(&[], &["a[".into()]).unwrap_err().exit, Exit::Usage);
+    }
+}

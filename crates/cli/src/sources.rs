@@ -1,0 +1,175 @@
+//! From paths as they are typed to sources as they are recorded.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result};
+use holdall_engine::Source;
+
+use crate::exit::{Exit, Refusal};
+
+/// The longest list of paths that is read, in bytes.
+const LIST_MAX_BYTES: u64 = 256 << 20;
+
+/// `--as OLD=NEW`: what is read below OLD is recorded below NEW.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReadAs {
+    old: Vec<u8>,
+    new: Vec<u8>,
+}
+
+impl ReadAs {
+    /// Reads `OLD=NEW`; both must be absolute.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (old, new) = text.split_once('=').ok_or("it has no `=`")?;
+        if !old.starts_with('/') || !new.starts_with('/') {
+            return Err("both paths must be absolute".into());
+        }
+        Ok(Self { old: plain(old.as_bytes()), new: plain(new.as_bytes()) })
+    }
+
+    /// Where `path` is recorded, if it is OLD or lies below it.
+    fn record(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let rest = match &self.old[..] {
+            b"/" => path,
+            old => path.strip_prefix(old)?,
+        };
+        if !rest.is_empty() && !rest.starts_with(b"/") {
+            return None;
+        }
+        Some(plain(&[&self.new, &b"/"[..], rest].concat()))
+    }
+}
+
+/// The sources that are meant by these paths.
+///
+/// # Errors
+/// If the current folder is needed and not known, or a parent of a path with `..` is not there.
+pub(crate) fn resolve(paths: &[PathBuf], read_as: &[ReadAs]) -> Result<Vec<Source>> {
+    let source = |path: &PathBuf| {
+        let read_at = absolute(path)?;
+        let recorded = read_as.iter().find_map(|read_as| read_as.record(&read_at));
+        Ok(Source { path: recorded.unwrap_or_else(|| read_at.clone()), read_at })
+    };
+    paths.iter().map(source).collect()
+}
+
+/// Reads a list of paths, one a line, any bytes; `-` is standard input. Empty lines are left out.
+///
+/// # Errors
+/// If it can not be read.
+pub(crate) fn read_list(file: &Path) -> Result<Vec<PathBuf>> {
+    let what = || format!("can not read the list {}", file.display());
+    let mut list = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(LIST_MAX_BYTES).read_to_end(&mut list)
+    } else {
+        File::open(file).and_then(|opened| opened.take(LIST_MAX_BYTES).read_to_end(&mut list))
+    }
+    .with_context(what)?;
+    let lines = list.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    Ok(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
+}
+
+/// An absolute path without `.`, `..` and doubled slashes. Links are kept, except where `..` must
+/// be resolved as the system does.
+///
+/// # Errors
+/// As for [`resolve`].
+pub(crate) fn absolute(path: &Path) -> Result<Vec<u8>> {
+    if path.as_os_str().is_empty() {
+        return Err(Refusal::new(Exit::Usage, "a path is empty").into());
+    }
+    let what = || format!("can not resolve {}", path.display());
+    let climbs = path.components().any(|component| component == Component::ParentDir);
+    let absolute = if climbs { path.canonicalize() } else { std::path::absolute(path) };
+    Ok(plain(&absolute.with_context(what)?.into_os_string().into_vec()))
+}
+
+/// An absolute path in its plain form: one slash between components, none at the end.
+fn plain(path: &[u8]) -> Vec<u8> {
+    let components = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
+    let joined: Vec<u8> = components.flat_map(|name| [b"/", name].concat()).collect();
+    if joined.is_empty() { b"/".to_vec() } else { joined }
+}
+
+/// `SNAP` or `SNAP:PATH`, as typed; the path in its plain form.
+///
+/// # Errors
+/// [`Refusal`] for a path that is not absolute.
+pub(crate) fn split_snapshot(text: &OsStr) -> Result<(String, Option<Vec<u8>>), Refusal> {
+    let bytes = text.as_bytes();
+    let (name, path) = match bytes.iter().position(|&byte| byte == b':') {
+        Some(colon) => (&bytes[..colon], Some(snapshot_path(&bytes[colon + 1..])?)),
+        None => (bytes, None),
+    };
+    Ok((String::from_utf8_lossy(name).into_owned(), path))
+}
+
+/// A path inside a snapshot, in its plain form.
+///
+/// # Errors
+/// [`Refusal`] if it is not absolute.
+pub(crate) fn snapshot_path(path: &[u8]) -> Result<Vec<u8>, Refusal> {
+    if !path.starts_with(b"/") {
+        let message = format!("{}: not an absolute path", String::from_utf8_lossy(path));
+        return Err(Refusal::new(Exit::Usage, message)
+            .hint("paths in a snapshot start with /; `holdall ls SNAP` shows them"));
+    }
+    Ok(plain(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_at_one_place_is_recorded_at_another() {
+        let read_as = ReadAs::parse("/snap/home/=/home").unwrap();
+        let paths = ["/snap/home", "/snap/home/ada/./x//y/", "/snap/homes"].map(PathBuf::from);
+        let sources = resolve(&paths, &[read_as]).unwrap();
+        let recorded: Vec<_> = sources.iter().map(|source| &source.path[..]).collect();
+        assert_eq!(recorded, [&b"/home"[..], b"/home/ada/x/y", b"/snap/homes"]);
+        assert_eq!(sources[1].read_at, b"/snap/home/ada/x/y");
+        let all = ReadAs::parse("/=/whole").unwrap();
+        assert_eq!(all.record(b"/etc").unwrap(), b"/whole/etc");
+        assert_eq!(ReadAs::parse("/snap=/").unwrap().record(b"/snap/x").unwrap(), b"/x");
+        ReadAs::parse("/snap").unwrap_err();
+        ReadAs::parse("snap=/home").unwrap_err();
+    }
+
+    #[test]
+    fn a_relative_path_is_one_below_the_current_folder() {
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(absolute(Path::new(".")).unwrap(), here.as_os_str().as_bytes());
+        let real = here.canonicalize().unwrap();
+        let parent = real.parent().unwrap();
+        assert_eq!(absolute(Path::new("..")).unwrap(), parent.as_os_str().as_bytes());
+        assert_eq!(absolute(Path::new("/")).unwrap(), b"/");
+        absolute(Path::new("")).unwrap_err();
+    }
+
+    #[test]
+    fn a_snapshot_may_be_named_with_a_path_that_has_colons() {
+        let split = |text: &str| split_snapshot(OsStr::new(text));
+        assert_eq!(split("latest").unwrap(), ("latest".into(), None));
+        assert_eq!(split("1a:/b:c/").unwrap(), ("1a".into(), Some(b"/b:c".to_vec())));
+        assert_eq!(split("1a:/").unwrap(), ("1a".into(), Some(b"/".to_vec())));
+        split("1a:b").unwrap_err();
+    }
+
+    #[test]
+    fn a_list_may_hold_any_bytes_but_line_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("list");
+        std::fs::write(&file, b"/a b\n\n/\xff\r\n").unwrap();
+        let list = read_list(&file).unwrap();
+        assert_eq!(list, [Path::new("/a b"), Path::new(OsStr::from_bytes(b"/\xff\r"))]);
+    }
+}

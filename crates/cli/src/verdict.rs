@@ -1,0 +1,58 @@
+//! The verdict on a run, from its stages' counters and from what the system says of this process.
+
+use holdall_lab::{RunFigures, StageCounters, Unit, Verdict};
+
+/// Below this many bytes an item, a run is about items; above it, about bytes.
+const SMALL_ITEM_BYTES: u64 = 64 << 10;
+
+/// What this process had used of the processor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Usage {
+    cpu_seconds: f64,
+    throttled_seconds: Option<f64>,
+}
+
+impl Usage {
+    /// Up to now.
+    pub(crate) fn now() -> Self {
+        Self {
+            cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
+            throttled_seconds: holdall_sys::cpu::throttled_seconds(),
+        }
+    }
+
+    /// What was used after `earlier`.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let throttled = self.throttled_seconds.zip(earlier.throttled_seconds);
+        Self {
+            cpu_seconds: self.cpu_seconds - earlier.cpu_seconds,
+            throttled_seconds: throttled.map(|(now, then)| now - then),
+        }
+    }
+}
+
+/// Says which layer limited a run that used `usage`.
+pub(crate) fn judge(
+    items: u64,
+    bytes: u64,
+    wall_seconds: f64,
+    stages: Vec<StageCounters>,
+    usage: &Usage,
+) -> Verdict {
+    let small = bytes / items.max(1) < SMALL_ITEM_BYTES;
+    holdall_lab::judge(&RunFigures {
+        wall_seconds,
+        items,
+        bytes,
+        unit: if small { Unit::ItemsPerSecond } else { Unit::BytesPerSecond },
+        stages,
+        process_cpu_seconds: usage.cpu_seconds,
+        cores_available: holdall_sys::cpu::available_cores(),
+        cpu_throttled_seconds: usage.throttled_seconds,
+    })
+}
+
+/// How much of something a second; 0 for no time at all.
+pub(crate) fn per_second(amount: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { amount as f64 / seconds } else { 0.0 }
+}

@@ -1,0 +1,86 @@
+//! Why something was not sealed, opened or accepted.
+
+use holdall_format::{BlockKind, FormatError, ObjectId, RepositoryId, WrappingKind};
+
+/// Why a step with keys failed. No variant holds key material or content, so every message may be
+/// logged. Trying again with the same input gives the same answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CryptoError {
+    /// Bytes are not what the format allows, or a signature does not hold.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A block belongs to another repository.
+    #[error("the block belongs to repository {found}, not to {expected}")]
+    WrongRepository {
+        /// The repository that the block names.
+        found: RepositoryId,
+        /// The repository that was to be read.
+        expected: RepositoryId,
+    },
+    /// A block holds something else than was asked for.
+    #[error("the block holds {found:?}, not {expected:?}")]
+    WrongKind {
+        /// What the block says that it holds.
+        found: BlockKind,
+        /// What was to be read.
+        expected: BlockKind,
+    },
+    /// A block was not sealed with this repository's key, or was changed since.
+    #[error("the block was changed, or was not sealed with this repository's key")]
+    NotAuthentic,
+    /// A block opened to an object that does not have the id that its table gives it.
+    #[error("the block's content for {id} does not have that id")]
+    WrongId {
+        /// The id in the table.
+        id: ObjectId,
+    },
+    /// zstd failed.
+    #[error("compression failed: {reason}")]
+    Compression {
+        /// What zstd said.
+        reason: String,
+    },
+    /// The passphrase or recovery secret opens none of the wrappings.
+    #[error("wrong passphrase or recovery key")]
+    WrongKey,
+    /// Nothing in the set can be opened in this way.
+    #[error("the repository has no key wrapped for a {}", wrapping_kind(*.kind))]
+    NoWrapping {
+        /// What was to open it.
+        kind: WrappingKind,
+    },
+    /// A wrapping can not be read, or asks for more work than is allowed.
+    #[error("the wrapped key {label:?} can not be read: {reason}")]
+    BadWrapping {
+        /// The wrapping's label.
+        label: String,
+        /// Why it was refused.
+        reason: String,
+    },
+    /// The wrapped secret opened, but it is not this set's: somebody put another set in its place.
+    #[error("the wrapped keys were swapped: the secret in them belongs to another repository")]
+    SwappedWrappings,
+    /// A configuration is signed, but not by the key that this master secret derives.
+    #[error("the repository's configuration was swapped: it belongs to another key")]
+    SwappedConfig,
+    /// The repository is not the one that a recovery kit was made for.
+    #[error("the repository is not the one that the recovery kit is for")]
+    OtherRepository,
+    /// A recovery kit's text has a mistake.
+    #[error("recovery kit, line {line}: {problem}")]
+    RecoveryKit {
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+fn wrapping_kind(kind: WrappingKind) -> &'static str {
+    match kind {
+        WrappingKind::Passphrase => "passphrase",
+        WrappingKind::Recovery => "recovery kit",
+        WrappingKind::Recipient => "recipient",
+    }
+}

@@ -1,0 +1,60 @@
+//! Opening blocks.
+
+use std::sync::Arc;
+
+use holdall_format::{Block, BlockKind, RepositoryId, TAG_BYTES};
+
+use crate::payload::Unpacker;
+use crate::sealing::EpochKey;
+use crate::{CryptoError, OpenedBlock, SealingKeys};
+
+/// Opens blocks of one repository. Each thread has one, for it keeps its buffers (at most 10 MiB)
+/// and its zstd context.
+pub struct Opener {
+    keys: Arc<SealingKeys>,
+    repository: RepositoryId,
+    epoch: EpochKey,
+    decrypted: Vec<u8>,
+    unpacker: Unpacker,
+}
+
+impl Opener {
+    /// An opener for that repository.
+    pub fn new(keys: Arc<SealingKeys>, repository: RepositoryId) -> Self {
+        let epoch = keys.epoch(crate::FIRST_EPOCH);
+        Self { keys, repository, epoch, decrypted: Vec::new(), unpacker: Unpacker::default() }
+    }
+
+    /// Opens a block of the expected kind.
+    ///
+    /// Untrusted: nothing of the payload is read before all of it was authenticated. That the
+    /// objects have the ids of the table is for [`OpenedBlock::check_ids`].
+    ///
+    /// # Errors
+    /// [`CryptoError::WrongRepository`] and [`CryptoError::WrongKind`] for a block that is not what
+    /// was asked for; [`CryptoError::NotAuthentic`] for one that was changed or sealed with another
+    /// key; [`CryptoError::Format`] and [`CryptoError::Compression`] for one that was sealed wrongly.
+    pub fn open<B: AsRef<[u8]>>(
+        &mut self,
+        block: &Block<B>,
+        expected: BlockKind,
+    ) -> Result<OpenedBlock, CryptoError> {
+        let header = block.header();
+        if header.repository != self.repository {
+            let (found, expected) = (header.repository, self.repository);
+            return Err(CryptoError::WrongRepository { found, expected });
+        }
+        if header.kind != expected {
+            return Err(CryptoError::WrongKind { found: header.kind, expected });
+        }
+        if header.epoch != self.epoch.epoch() {
+            self.epoch = self.keys.epoch(header.epoch);
+        }
+        let key = self.epoch.block(header)?;
+        let (sealed, tag) =
+            block.payload().split_last_chunk::<TAG_BYTES>().ok_or(CryptoError::NotAuthentic)?;
+        self.decrypted.resize(sealed.len(), 0);
+        key.open(header, sealed, tag, &mut self.decrypted)?;
+        self.unpacker.unpack(&self.decrypted, expected, &block.table().entries)
+    }
+}

@@ -1,0 +1,254 @@
+//! The sealed half of a record: what people want to know of a snapshot, and a keeper must not.
+//!
+//! ```text
+//! | magic "HSec" | version u8 | items u64 | bytes u64 | unreadable u64 | client time i64
+//! | path count | path ... | host | user | program | tag count | tag ... | exclude count | exclude ... |
+//! ```
+//!
+//! Counts and lengths are variable-length numbers; a string is its length and its bytes. The time
+//! is in nanoseconds since 1970 by the client's clock and for display only.
+
+use holdall_format::limits::RECORD_MAX_TAGS;
+use holdall_format::wire::{Reader, put_varint};
+use holdall_format::{Block, BlockKind, FormatError};
+
+use crate::{CryptoError, Opener, Sealer};
+
+const WHAT: &str = "sealed half of a record";
+const MAGIC: &[u8; 4] = b"HSec";
+const VERSION: u8 = 1;
+
+/// Most source paths of a record.
+const PATHS_MAX: usize = 4096;
+/// Most exclude patterns of a record.
+const EXCLUDES_MAX: usize = 4096;
+/// Most bytes of a path or a pattern.
+const PATH_MAX_BYTES: usize = 64 << 10;
+/// Most bytes of a host, a user, a program or a tag.
+const NAME_MAX_BYTES: usize = 1024;
+
+/// What a snapshot or checkpoint says of itself inside the seal.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordSecret {
+    /// Source paths, absolute and sorted, as they were recorded; at most 4096 of 64 KiB.
+    pub paths: Vec<Vec<u8>>,
+    /// The host's name, at most 1024 bytes.
+    pub host: String,
+    /// The user who ran the backup, at most 1024 bytes.
+    pub user: String,
+    /// The program and its version, at most 1024 bytes.
+    pub program: String,
+    /// Tags, at most 256 of 1024 bytes.
+    pub tags: Vec<String>,
+    /// Exclude patterns, at most 4096 of 64 KiB.
+    pub excludes: Vec<String>,
+    /// Entries of the tree.
+    pub items: u64,
+    /// Plain bytes of content of the tree.
+    pub bytes: u64,
+    /// Entries that could not be read and are missing or older in the tree.
+    pub unreadable: u64,
+    /// Nanoseconds since 1970 by the client's clock; for display only.
+    pub client_time_ns: i64,
+}
+
+impl RecordSecret {
+    /// The bytes to be sealed.
+    ///
+    /// # Errors
+    /// [`CryptoError::Format`] if a limit is passed.
+    pub fn encode(&self) -> Result<Vec<u8>, CryptoError> {
+        let mut out = Vec::with_capacity(512);
+        out.extend_from_slice(MAGIC);
+        out.push(VERSION);
+        for number in [self.items, self.bytes, self.unreadable] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&self.client_time_ns.to_le_bytes());
+        put_list(&mut out, "paths", &self.paths, PATHS_MAX, PATH_MAX_BYTES)?;
+        put_string(&mut out, "host", self.host.as_bytes(), NAME_MAX_BYTES)?;
+        put_string(&mut out, "user", self.user.as_bytes(), NAME_MAX_BYTES)?;
+        put_string(&mut out, "program", self.program.as_bytes(), NAME_MAX_BYTES)?;
+        put_list(&mut out, "tags", &self.tags, RECORD_MAX_TAGS, NAME_MAX_BYTES)?;
+        put_list(&mut out, "excludes", &self.excludes, EXCLUDES_MAX, PATH_MAX_BYTES)?;
+        Ok(out)
+    }
+
+    /// Reads the bytes of an opened half.
+    ///
+    /// Untrusted: allocates at most in proportion to `bytes`.
+    ///
+    /// # Errors
+    /// [`CryptoError::Format`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, CryptoError> {
+        let mut reader = Reader::new(WHAT, bytes);
+        reader.magic(MAGIC, VERSION)?;
+        let secret = Self {
+            items: reader.u64("items")?,
+            bytes: reader.u64("bytes")?,
+            unreadable: reader.u64("unreadable")?,
+            client_time_ns: i64::from_le_bytes(reader.array("client time")?),
+            paths: list(&mut reader, "paths", PATHS_MAX, |reader| {
+                string(reader, "path", PATH_MAX_BYTES).map(<[u8]>::to_vec)
+            })?,
+            host: text(&mut reader, "host", NAME_MAX_BYTES)?,
+            user: text(&mut reader, "user", NAME_MAX_BYTES)?,
+            program: text(&mut reader, "program", NAME_MAX_BYTES)?,
+            tags: list(&mut reader, "tags", RECORD_MAX_TAGS, |reader| {
+                text(reader, "tag", NAME_MAX_BYTES)
+            })?,
+            excludes: list(&mut reader, "excludes", EXCLUDES_MAX, |reader| {
+                text(reader, "exclude", PATH_MAX_BYTES)
+            })?,
+        };
+        reader.finish()?;
+        Ok(secret)
+    }
+
+    /// Seals this into the bytes of a record's sealed half.
+    ///
+    /// # Errors
+    /// As [`RecordSecret::encode`] and [`Sealer::seal`].
+    pub fn seal(&self, sealer: &mut Sealer) -> Result<Vec<u8>, CryptoError> {
+        Ok(sealer.seal(BlockKind::Record, &[], &self.encode()?)?.into_bytes())
+    }
+
+    /// Opens the sealed half of a record.
+    ///
+    /// # Errors
+    /// As [`Opener::open`] and [`RecordSecret::decode`].
+    pub fn open(sealed: &[u8], opener: &mut Opener) -> Result<Self, CryptoError> {
+        let opened = opener.open(&Block::decode(sealed)?, BlockKind::Record)?;
+        Self::decode(&opened.plain)
+    }
+}
+
+fn put_string(
+    out: &mut Vec<u8>,
+    field: &'static str,
+    bytes: &[u8],
+    max_bytes: usize,
+) -> Result<(), FormatError> {
+    put_count(out, field, bytes.len(), max_bytes)?;
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
+fn put_list(
+    out: &mut Vec<u8>,
+    field: &'static str,
+    items: &[impl AsRef<[u8]>],
+    max_items: usize,
+    max_bytes: usize,
+) -> Result<(), FormatError> {
+    put_count(out, field, items.len(), max_items)?;
+    items.iter().try_for_each(|item| put_string(out, field, item.as_ref(), max_bytes))
+}
+
+fn put_count(
+    out: &mut Vec<u8>,
+    field: &'static str,
+    count: usize,
+    limit: usize,
+) -> Result<(), FormatError> {
+    let (declared, max) = (count as u64, limit as u64);
+    if declared > max {
+        return Err(FormatError::OverLimit { what: WHAT, field, declared, limit: max });
+    }
+    put_varint(out, declared);
+    Ok(())
+}
+
+fn string<'a>(
+    reader: &mut Reader<'a>,
+    field: &'static str,
+    max_bytes: usize,
+) -> Result<&'a [u8], FormatError> {
+    let len_bytes = reader.varlen(field, max_bytes)?;
+    reader.bytes(field, len_bytes)
+}
+
+fn text(
+    reader: &mut Reader<'_>,
+    field: &'static str,
+    max_bytes: usize,
+) -> Result<String, FormatError> {
+    let bytes = string(reader, field, max_bytes)?;
+    let text = std::str::from_utf8(bytes).map_err(|_| reader.invalid(field, "not UTF-8"))?;
+    Ok(text.to_owned())
+}
+
+/// Reads a list. Nothing is allocated ahead: every item takes at least a byte of the input.
+fn list<T>(
+    reader: &mut Reader<'_>,
+    field: &'static str,
+    max_items: usize,
+    item: impl Fn(&mut Reader<'_>) -> Result<T, FormatError>,
+) -> Result<Vec<T>, FormatError> {
+    let count = reader.varlen(field, max_items)?;
+    let mut items = Vec::new();
+    for _ in 0..count {
+        items.push(item(reader)?);
+    }
+    Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn any_secret()(
+            paths: Vec<Vec<u8>>, host: String, user: String, program: String,
+            tags in proptest::collection::vec(".*", 0..4),
+            excludes in proptest::collection::vec(".*", 0..4),
+            numbers: (u64, u64, u64, i64),
+        ) -> RecordSecret {
+            let (items, bytes, unreadable, client_time_ns) = numbers;
+            RecordSecret {
+                paths, host, user, program, tags, excludes,
+                items, bytes, unreadable, client_time_ns,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_reads_back(secret in any_secret()) {
+            prop_assert_eq!(RecordSecret::decode(&secret.encode().unwrap()), Ok(secret));
+        }
+
+        #[test]
+        fn mutated_bytes_are_read_as_what_they_say_or_refused(
+            secret in any_secret(), at: usize, flip: u8
+        ) {
+            let mut bytes = secret.encode().unwrap();
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+            if let Ok(secret) = RecordSecret::decode(&bytes) {
+                prop_assert_eq!(secret.encode().unwrap(), bytes);
+            }
+        }
+
+        #[test]
+        fn random_bytes_behind_the_front_are_read_as_what_they_say_or_refused(tail: Vec<u8>) {
+            let bytes = [&MAGIC[..], &[VERSION], &tail].concat();
+            if let Ok(secret) = RecordSecret::decode(&bytes) {
+                prop_assert_eq!(secret.encode().unwrap(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_over_a_limit_is_not_written() {
+        let long = "x".repeat(NAME_MAX_BYTES + 1);
+        for secret in [
+            RecordSecret { host: long.clone(), ..RecordSecret::default() },
+            RecordSecret { tags: vec![long], ..RecordSecret::default() },
+            RecordSecret { paths: vec![vec![b'/']; PATHS_MAX + 1], ..RecordSecret::default() },
+        ] {
+            assert!(secret.encode().is_err());
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The recovery kit: a page of text to print, which brings everything back to a new computer.
+//!
+//! ```text
+//! (headings and instructions)
+//! Version:      1
+//! Server:       ADDRESS:PORT                 any number of lines
+//! Identity:     64 hexadecimal digits        the server's key, where there is a server
+//! Name:         TEXT
+//! Repository:   32 hexadecimal digits
+//! Fingerprint:  20 letters and digits
+//! Secret:       66 letters and digits (Bech32m)
+//! Check:        4 hexadecimal digits for each line above, in this order
+//! ```
+//!
+//! It is read as people type it: what stands before the version is skipped, lines may come in any
+//! order and may be broken, and case and white space do not matter in what is not free text. A
+//! check group is the first two bytes of BLAKE3 derive-key("holdall v1 recovery kit check") over
+//! the line's label, a zero byte and its value, so that a slip of the finger is found in its line.
+
+mod label;
+mod lines;
+
+use std::fmt::Write;
+
+use holdall_format::{ObjectId, PublicKey, RepositoryId, WrappingSet};
+use zeroize::Zeroizing;
+
+use label::{Label, broken, check_group};
+use lines::{check, mistake, split};
+
+use crate::{CryptoError, MasterSecret, Opening, RecoverySecret, RepositoryKeys, unwrap};
+
+/// Most server addresses in a kit.
+const SERVERS_MAX: usize = 16;
+const VERSION: &str = "1";
+const END: &str = "End of the kit";
+/// Column at which values start.
+const VALUE_COLUMN: usize = 14;
+
+const INSTRUCTIONS: &str = "\
+HOLDALL RECOVERY KIT
+
+Print this page and keep it where you keep papers that matter, and not only
+on the computer that it is for. Whoever has it can read the whole backup;
+without it, or the password, nobody can.
+
+To restore on a new computer, install holdall, type the lines below into a
+file (from \"Version\" on; line breaks and case do not matter), and run:
+";
+
+/// What a new computer needs to restore everything.
+///
+/// Secret: holds the recovery secret; neither printed nor cloned.
+pub struct RecoveryKit {
+    /// Where the server is, `HOST:PORT`, at most 16; none for a repository without a server.
+    pub server_addresses: Vec<String>,
+    /// The server's long-lived identity, which the new computer pins.
+    pub server_identity: Option<PublicKey>,
+    /// The repository's name on the server, or what its owner calls it.
+    pub repository_name: String,
+    /// The repository's id.
+    pub repository: RepositoryId,
+    /// The fingerprint of [`RepositoryKeys::fingerprint`].
+    pub fingerprint: String,
+    /// What unwraps the master secret.
+    pub secret: RecoverySecret,
+}
+
+impl RecoveryKit {
+    /// The page to print. White space in addresses and names is reduced to single spaces.
+    ///
+    /// Secret: holds the recovery secret.
+    pub fn to_text(&self) -> Zeroizing<String> {
+        let values = self.values();
+        let mut text = Zeroizing::new(String::with_capacity(4096));
+        text.push_str(INSTRUCTIONS);
+        text.push_str(if self.server_addresses.is_empty() {
+            "\n    holdall pair --recovery-kit FILE -r REPOSITORY\n"
+        } else {
+            "\n    holdall pair --recovery-kit FILE\n"
+        });
+        text.push_str("    holdall restore latest --target DIRECTORY\n\n");
+        for (label, value) in &values {
+            put_field(&mut text, *label, &label.for_people(value));
+        }
+        let groups: Vec<String> =
+            values.iter().map(|(label, value)| check_group(*label, value)).collect();
+        put_field(&mut text, Label::Check, &broken(&groups.concat(), 4, 6));
+        text.push('\n');
+        text.push_str(END);
+        text.push('\n');
+        text
+    }
+
+    /// Reads a page that was typed or scanned.
+    ///
+    /// Untrusted: any text up to 16 KiB.
+    ///
+    /// # Errors
+    /// [`CryptoError::RecoveryKit`], which names the line and what is wrong with it.
+    pub fn from_text(text: &str) -> Result<Self, CryptoError> {
+        let fields = split(text)?;
+        check(&fields)?;
+        let server_addresses: Vec<String> =
+            fields.all(Label::Server).map(|field| field.value.to_string()).collect();
+        if let Some(field) = fields.all(Label::Server).nth(SERVERS_MAX) {
+            return Err(mistake(field.line, format!("more than {SERVERS_MAX} servers")));
+        }
+        let identity = fields.all(Label::Identity).next();
+        let identity = identity.map(|field| field.parse(|text| text.parse::<ObjectId>()));
+        Ok(Self {
+            server_addresses,
+            server_identity: identity.transpose()?.map(|id| PublicKey::from_bytes(*id.as_bytes())),
+            repository_name: fields.one(Label::Name)?.value.to_string(),
+            repository: fields.one(Label::Repository)?.parse(str::parse)?,
+            fingerprint: fields.one(Label::Fingerprint)?.value.to_string(),
+            secret: fields.one(Label::Secret)?.parse(RecoverySecret::from_text)?,
+        })
+    }
+
+    /// Unwraps the master secret and checks that it is that of this kit's repository.
+    ///
+    /// # Errors
+    /// [`CryptoError::OtherRepository`] if the set, or the fingerprint of what it opens to, is
+    /// another than the kit's; else as [`unwrap`].
+    pub fn open(&self, set: &WrappingSet) -> Result<MasterSecret, CryptoError> {
+        if set.repository != self.repository {
+            return Err(CryptoError::OtherRepository);
+        }
+        let master = unwrap(set, &Opening::Recovery(&self.secret))?;
+        if RepositoryKeys::derive(&master).fingerprint() != self.fingerprint {
+            return Err(CryptoError::OtherRepository);
+        }
+        Ok(master)
+    }
+
+    /// The fields and their values in the order of the page.
+    fn values(&self) -> Vec<(Label, Zeroizing<String>)> {
+        let mut values = vec![(Label::Version, VERSION.to_owned().into())];
+        for address in self.server_addresses.iter().take(SERVERS_MAX) {
+            values.push((Label::Server, Label::Server.normal(address)));
+        }
+        if let Some(identity) = self.server_identity {
+            values.push((Label::Identity, identity.to_string().into()));
+        }
+        values.push((Label::Name, Label::Name.normal(&self.repository_name)));
+        values.push((Label::Repository, self.repository.to_string().into()));
+        values.push((Label::Fingerprint, Label::Fingerprint.normal(&self.fingerprint)));
+        values.push((Label::Secret, self.secret.to_text()));
+        values
+    }
+}
+
+fn put_field(text: &mut String, label: Label, value: &str) {
+    let mut front = format!("{}:", label.text());
+    for line in value.split('\n') {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}", format!("{front:VALUE_COLUMN$}{line}").trim_end());
+        front.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{sign_wrappings, wrap_recovery};
+    use proptest::prelude::*;
+
+    fn kit(server_addresses: &[&str]) -> RecoveryKit {
+        let keys = RepositoryKeys::derive(&MasterSecret::from_bytes([1; 32]));
+        RecoveryKit {
+            server_addresses: server_addresses.iter().map(|&address| address.into()).collect(),
+            server_identity: (!server_addresses.is_empty())
+                .then(|| PublicKey::from_bytes([0xab; 32])),
+            repository_name: "My  laptop: work".into(),
+            repository: keys.repository(),
+            fingerprint: keys.fingerprint(),
+            secret: RecoverySecret::from_bytes([9; 32]),
+        }
+    }
+
+    fn served() -> RecoveryKit {
+        kit(&["backup.home:7443", "[fe80::1]:7443"])
+    }
+
+    fn failure(text: &str) -> (usize, String) {
+        match RecoveryKit::from_text(text) {
+            Err(CryptoError::RecoveryKit { line, problem }) => (line, problem),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("must be refused"),
+        }
+    }
+
+    fn line_of(text: &str, start: &str) -> usize {
+        1 + text.lines().position(|line| line.starts_with(start)).unwrap()
+    }
+
+    fn assert_same(one: &RecoveryKit, two: &RecoveryKit) {
+        assert_eq!(one.values(), two.values());
+    }
+
+    #[test]
+    fn a_kit_reads_back_with_and_without_a_server() {
+        for kit in [served(), kit(&[])] {
+            assert_same(&RecoveryKit::from_text(&kit.to_text()).unwrap(), &kit);
+        }
+    }
+
+    #[test]
+    fn a_kit_reads_back_in_capitals_without_groups_with_other_breaks_and_in_another_order() {
+        let kit = served();
+        let mut text = String::from("typed by hand\n\n  VERSION : 1\n");
+        let mut values = kit.values();
+        let groups: String =
+            values.iter().map(|(label, value)| check_group(*label, value)).collect();
+        values.push((Label::Check, groups.into()));
+        for (label, value) in values.iter().rev().filter(|(label, _)| *label != Label::Version) {
+            if *label == Label::Server {
+                continue;
+            }
+            let (label, free) = (label.text(), label.is_free_text());
+            let (one, two) = if free { (&value[..], "") } else { value.split_at(value.len() / 2) };
+            let capitals = if free { one.to_owned() } else { one.to_uppercase() };
+            text += &format!("{label}:\t{capitals}\r\n\r\n   {two}\r\n");
+        }
+        text += "server: backup.home:7443\r\nSERVER:   [fe80::1]:7443  \r\n";
+        assert_same(&RecoveryKit::from_text(&text).unwrap(), &kit);
+    }
+
+    #[test]
+    fn the_page_fits_a_narrow_printer() {
+        assert!(served().to_text().lines().all(|line| line.len() <= 76));
+    }
+
+    #[test]
+    fn a_mistake_is_named_by_its_line() {
+        let good = served().to_text();
+        for (start, from, to) in [
+            ("Server:       backup", "backup.home", "backup.hone"),
+            ("Server:       [fe80", "fe80", "fe8o"),
+            ("Identity:", "abab", "abad"),
+            ("Name:", "laptop", "lapdog"),
+            ("Secret:", "hold", "hald"),
+            ("Version:", "1", "2"),
+            ("Fingerprint:", "-", "x"),
+        ] {
+            let line = good.lines().find(|line| line.starts_with(start)).unwrap();
+            let spoiled = good.replacen(line, &line.replacen(from, to, 1), 1);
+            let (found, problem) = failure(&spoiled);
+            assert_eq!(found, line_of(&good, start), "{start}: {problem}");
+        }
+    }
+
+    #[test]
+    fn missing_repeated_and_unknown_lines_are_named() {
+        let good = served().to_text();
+        let without = |start: &str| {
+            let lines: Vec<&str> = good.lines().filter(|line| !line.starts_with(start)).collect();
+            lines.join("\n")
+        };
+        assert_eq!(failure(&without("Version")).0, 1);
+        assert_eq!(failure(&without("Server:       [fe80")).0, line_of(&good, "Identity") - 1);
+        assert!(failure(&without("Check")).1.contains("Check"));
+        let again = good.replacen("Name:", "Name: twice\nName:", 1);
+        assert_eq!(failure(&again).0, line_of(&good, "Name") + 1);
+        let unknown = good.replacen("Name:", "Nane:", 1);
+        assert_eq!(failure(&unknown).0, line_of(&good, "Name"));
+        assert_eq!(failure("").0, 1);
+    }
+
+    #[test]
+    fn a_kit_opens_its_own_repository_only() {
+        let master = MasterSecret::from_bytes([1; 32]);
+        let other = MasterSecret::from_bytes([2; 32]);
+        let set = |master: &MasterSecret| {
+            let wrapping = wrap_recovery(master, &served().secret);
+            let keys = RepositoryKeys::derive(master);
+            WrappingSet::decode_signed(&sign_wrappings(&keys, 1, vec![wrapping]).unwrap()).unwrap()
+        };
+        assert_eq!(served().open(&set(&master)).unwrap().expose(), master.expose());
+        assert_eq!(served().open(&set(&other)).err(), Some(CryptoError::OtherRepository));
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_letter_is_refused_or_changes_nothing(at: prop::sample::Index, letter: char) {
+            let good = served().to_text();
+            let start = good.find("Version").unwrap();
+            let (at, old) = at.get(&good[start..].char_indices().collect::<Vec<_>>()).to_owned();
+            let mut text = good.to_string();
+            text.replace_range(start + at..start + at + old.len_utf8(), &letter.to_string());
+            if let Ok(kit) = RecoveryKit::from_text(&text) {
+                prop_assert_eq!(kit.values(), served().values());
+            }
+        }
+
+        #[test]
+        fn lines_in_any_mixture_are_a_kit_or_an_error(
+            lines in proptest::collection::vec((0usize..9, ".{0,80}"), 0..12)
+        ) {
+            let mut text = String::from("Version: 1\n");
+            for (label, value) in lines {
+                let label = Label::ALL.get(label).map_or("", |label| label.text());
+                text += &format!("{label}: {value}\n");
+            }
+            prop_assert!(RecoveryKit::from_text(&text).is_err());
+        }
+
+        #[test]
+        fn names_of_any_kind_read_back(name: String, address: String) {
+            let mut kit = kit(&[&address]);
+            kit.repository_name = name;
+            let again = RecoveryKit::from_text(&kit.to_text()).unwrap();
+            prop_assert_eq!(again.values(), kit.values());
+        }
+    }
+}

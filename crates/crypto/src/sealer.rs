@@ -1,0 +1,245 @@
+//! Sealing blocks: compress, pad, encrypt.
+
+use std::sync::Arc;
+
+use holdall_format::limits::{BLOCK_MAX_OBJECTS, BLOCK_MAX_PLAIN_BYTES};
+use holdall_format::{
+    BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, FormatError, ObjectId, Suite, TAG_BYTES,
+    Table, TableEntry,
+};
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::compress_bound;
+
+use crate::compressible::worth_trying;
+use crate::payload::{Compression, directory_bytes, payload_bytes, put_directory, put_prefix};
+use crate::sealing::{Draw, EpochKey};
+use crate::{CryptoError, Entropy, SealingKeys};
+
+const WHAT: &str = "block to seal";
+
+/// One object that is to be sealed; its bytes lie behind those of the object before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainObject {
+    /// Its id.
+    pub id: ObjectId,
+    /// For a node, the ids that it refers to, ascending and distinct; empty for a chunk.
+    pub refs: Vec<ObjectId>,
+    /// Length of its plain bytes.
+    pub len: usize,
+}
+
+/// Seals blocks of one repository. Each thread has one, for it keeps its buffers and its zstd
+/// context (about three times the largest block that it sealed, and a few MiB for the level).
+pub struct Sealer {
+    keys: Arc<SealingKeys>,
+    epoch: EpochKey,
+    suite: Suite,
+    entropy: Box<dyn Entropy>,
+    counter: u64,
+    zstd: Compressor<'static>,
+    unpacked: Vec<u8>,
+    packed: Vec<u8>,
+    shuffled: Shuffled,
+}
+
+impl Sealer {
+    /// A sealer with that cipher, sealing epoch and zstd level (1 is fast, 3 usual, 19 slow).
+    pub fn new(
+        keys: Arc<SealingKeys>,
+        suite: Suite,
+        epoch: u32,
+        level: i32,
+        entropy: Box<dyn Entropy>,
+    ) -> Self {
+        let epoch = keys.epoch(epoch);
+        #[expect(clippy::expect_used, reason = "a fresh context takes any level: zstd clamps it")]
+        let mut zstd = Compressor::new(level).expect("zstd takes the level");
+        #[expect(clippy::expect_used, reason = "a fresh context takes both flags")]
+        zstd.include_checksum(false)
+            .and_then(|()| zstd.include_contentsize(false))
+            .expect("zstd takes the flags");
+        Self {
+            keys,
+            epoch,
+            suite,
+            entropy,
+            counter: 0,
+            zstd,
+            unpacked: Vec::new(),
+            packed: Vec::new(),
+            shuffled: Shuffled::default(),
+        }
+    }
+
+    /// Seals objects, whose bytes lie one behind the other in `plain`, into a block.
+    ///
+    /// For [`BlockKind::Record`], `objects` is empty and `plain` is free.
+    ///
+    /// # Errors
+    /// [`CryptoError::Format`] if lengths do not add up, references are not ascending or a limit is
+    /// passed; [`CryptoError::Compression`] if zstd fails. The sealer can be used again.
+    pub fn seal(
+        &mut self,
+        kind: BlockKind,
+        objects: &[PlainObject],
+        plain: &[u8],
+    ) -> Result<Block<Vec<u8>>, CryptoError> {
+        check_input(kind, objects, plain)?;
+        let draw = self.draw();
+        self.shuffled.shuffle(&self.keys, &draw, objects);
+        let table = self.shuffled.table(objects).encode(kind);
+        let mut block = self.pack(&table, objects, plain)?;
+        let payload_at = BLOCK_HEADER_BYTES + table.len();
+        let (clear, payload) = block.split_at_mut(payload_at);
+        let mut header = BlockHeader {
+            suite: self.suite,
+            kind,
+            repository: self.keys.repository(),
+            epoch: self.epoch.epoch(),
+            table_bytes: field_u32("table", table.len())?,
+            payload_bytes: field_u32("payload", payload.len() + TAG_BYTES)?,
+            salt: *self.keys.hedged(b"salt", &draw).update(payload).finalize().as_bytes(),
+            table_hash: *blake3::hash(&table).as_bytes(),
+            commitment: [0; 32],
+        };
+        let key = self.epoch.block(&header)?;
+        header.commitment = key.commitment;
+        let header = header.encode();
+        let tag = key.seal(&header, payload)?;
+        clear[..BLOCK_HEADER_BYTES].copy_from_slice(&header);
+        block.extend_from_slice(tag.as_ref());
+        Ok(Block::decode(block)?)
+    }
+
+    fn draw(&mut self) -> Draw {
+        let mut draw = Draw { random: [0; 32], counter: self.counter };
+        self.counter += 1;
+        self.entropy.fill(&mut draw.random);
+        draw
+    }
+
+    /// The block's bytes without the tag: room for the header, the table, the plain payload.
+    fn pack(
+        &mut self,
+        table: &[u8],
+        objects: &[PlainObject],
+        plain: &[u8],
+    ) -> Result<Vec<u8>, CryptoError> {
+        let unpacked_bytes = directory_bytes(objects.len()) + plain.len();
+        let compressed = self.compress(objects, plain)?;
+        let body_bytes = if compressed { self.packed.len() } else { unpacked_bytes };
+        let end = BLOCK_HEADER_BYTES + table.len() + payload_bytes(body_bytes);
+        let mut out = Vec::with_capacity(end + TAG_BYTES);
+        out.resize(BLOCK_HEADER_BYTES, 0);
+        out.extend_from_slice(table);
+        if compressed {
+            put_prefix(&mut out, Compression::Zstd, body_bytes, unpacked_bytes);
+            out.extend_from_slice(&self.packed);
+        } else {
+            put_prefix(&mut out, Compression::Raw, body_bytes, unpacked_bytes);
+            put_directory(&mut out, self.shuffled.directory(objects));
+            out.extend_from_slice(plain);
+        }
+        out.resize(end, 0);
+        Ok(out)
+    }
+
+    /// Fills `packed` with a zstd frame of directory and plain bytes. False where that does not
+    /// pay: it saves less than 1/32, or nothing that padding does not take back.
+    fn compress(&mut self, objects: &[PlainObject], plain: &[u8]) -> Result<bool, CryptoError> {
+        let unpacked_bytes = directory_bytes(objects.len()) + plain.len();
+        let padded_bytes = payload_bytes(unpacked_bytes);
+        if padded_bytes == payload_bytes(0) || !worth_trying(plain) {
+            return Ok(false);
+        }
+        self.unpacked.clear();
+        put_directory(&mut self.unpacked, self.shuffled.directory(objects));
+        self.unpacked.extend_from_slice(plain);
+        self.packed.clear();
+        self.packed.reserve(compress_bound(unpacked_bytes));
+        self.zstd
+            .compress_to_buffer(&self.unpacked, &mut self.packed)
+            .map_err(|error| CryptoError::Compression { reason: error.to_string() })?;
+        let packed_bytes = self.packed.len();
+        Ok(packed_bytes <= unpacked_bytes - unpacked_bytes / 32
+            && payload_bytes(packed_bytes) < padded_bytes)
+    }
+}
+
+/// A random order of a block's table, so that it says nothing of the order inside the seal.
+#[derive(Default)]
+struct Shuffled {
+    /// For each table position, which object stands there.
+    order: Vec<u32>,
+    /// For each object, its table position.
+    position: Vec<u32>,
+    random: Vec<u8>,
+}
+
+impl Shuffled {
+    /// Draws an order. It is hedged as salts are, here with the ids, so that a stuck random source
+    /// does not shuffle every block alike.
+    fn shuffle(&mut self, keys: &SealingKeys, draw: &Draw, objects: &[PlainObject]) {
+        let mut hasher = keys.hedged(b"shuf", draw);
+        objects.iter().for_each(|object| {
+            hasher.update(object.id.as_bytes());
+        });
+        self.random.resize(8 * objects.len(), 0);
+        hasher.finalize_xof().fill(&mut self.random);
+        self.order.clear();
+        self.order.extend((0u32..).take(objects.len()));
+        // Fisher and Yates, from the back. Scaling 64 random bits to at most 16,384 places favours
+        // none of them by more than 2^-50.
+        for (last, random) in self.random.as_chunks::<8>().0.iter().enumerate().rev() {
+            let scaled = u128::from(u64::from_le_bytes(*random)) * (last as u128 + 1);
+            self.order.swap(last, (scaled >> 64) as usize);
+        }
+        self.position.resize(objects.len(), 0);
+        for (position, object) in (0u32..).zip(&self.order) {
+            self.position[*object as usize] = position;
+        }
+    }
+
+    fn table(&self, objects: &[PlainObject]) -> Table {
+        let entry = |at: &u32| {
+            let object = &objects[*at as usize];
+            TableEntry { id: object.id, refs: object.refs.clone() }
+        };
+        Table { entries: self.order.iter().map(entry).collect() }
+    }
+
+    fn directory(&self, objects: &[PlainObject]) -> impl ExactSizeIterator<Item = (u32, usize)> {
+        self.position.iter().zip(objects).map(|(position, object)| (*position, object.len))
+    }
+}
+
+fn check_input(kind: BlockKind, objects: &[PlainObject], plain: &[u8]) -> Result<(), CryptoError> {
+    within("objects", objects.len(), BLOCK_MAX_OBJECTS)?;
+    within("plain bytes", plain.len(), BLOCK_MAX_PLAIN_BYTES)?;
+    let declared = objects.iter().try_fold(0usize, |sum, object| sum.checked_add(object.len));
+    let fits = match kind {
+        BlockKind::Nodes => declared == Some(plain.len()),
+        BlockKind::Chunks => {
+            declared == Some(plain.len()) && objects.iter().all(|object| object.refs.is_empty())
+        }
+        BlockKind::Record => objects.is_empty(),
+    };
+    if fits {
+        return Ok(());
+    }
+    let reason = "their lengths, references or number do not fit the kind and the plain bytes";
+    Err(FormatError::Invalid { what: WHAT, field: "objects", reason }.into())
+}
+
+fn within(field: &'static str, declared: usize, limit: usize) -> Result<(), CryptoError> {
+    if declared <= limit {
+        return Ok(());
+    }
+    let (declared, limit) = (declared as u64, limit as u64);
+    Err(FormatError::OverLimit { what: WHAT, field, declared, limit }.into())
+}
+
+fn field_u32(field: &'static str, length: usize) -> Result<u32, CryptoError> {
+    u32::try_from(length)
+        .map_err(|_| FormatError::Invalid { what: WHAT, field, reason: "over 32 bits" }.into())
+}

@@ -1,0 +1,7 @@
+//! Sealing, opening and the golden vectors, through the public face alone.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, may fail the test")]
+
+mod golden;
+mod sealing;
+mod support;

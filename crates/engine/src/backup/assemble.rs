@@ -1,0 +1,164 @@
+//! Assembling: results are taken in order; entries become the new tree, and everything that is to
+//! be stored goes on.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender};
+use holdall_crypto::{RecordSecret, Sealer};
+use holdall_format::{RecordKind, SeriesId, SessionId};
+use holdall_tree::{BuiltNode, Entry, EntryKind, Root, TreeBuilder};
+
+use super::job::{Change, Piece};
+use super::meters::Meters;
+use super::shared::Shared;
+use super::store::Wanted;
+use super::summary::BackupSummary;
+use crate::record::{ChainEnd, NewRecord, publish};
+use crate::{Access, EngineError};
+
+/// The assembling thread.
+pub(super) struct Assembler<'a> {
+    pub(super) access: &'a Access,
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) meters: &'a Meters,
+    pub(super) to_store: Sender<Wanted>,
+    pub(super) builder: TreeBuilder,
+    pub(super) counts: BackupSummary,
+    pub(super) records: Records,
+}
+
+/// Everything that a record needs but its tree.
+pub(super) struct Records {
+    pub(super) session: SessionId,
+    pub(super) chain: ChainEnd,
+    pub(super) series: SeriesId,
+    pub(super) secret: RecordSecret,
+    pub(super) sealer: Sealer,
+    pub(super) checkpoint_every: Duration,
+    pub(super) last_checkpoint: Instant,
+}
+
+impl Assembler<'_> {
+    /// Takes all results in order and commits the snapshot: the body of the assembling thread.
+    ///
+    /// # Errors
+    /// The first failure of any stage; then nothing was committed after the last checkpoint.
+    pub(super) fn run(
+        mut self,
+        jobs: &Receiver<(u64, Receiver<Vec<Piece>>)>,
+    ) -> Result<BackupSummary, EngineError> {
+        while let Ok((number, pieces)) = self.meters.assemble.waiting_in(|| jobs.recv()) {
+            self.shared.budget.turn(number);
+            while let Ok(pieces) = self.meters.assemble.waiting_in(|| pieces.recv()) {
+                for piece in pieces {
+                    self.piece(piece)?;
+                }
+            }
+            if self.records.last_checkpoint.elapsed() >= self.records.checkpoint_every {
+                self.checkpoint()?;
+            }
+        }
+        if self.shared.failed() {
+            return Err(EngineError::Interrupted);
+        }
+        self.commit()
+    }
+
+    fn piece(&mut self, piece: Piece) -> Result<(), EngineError> {
+        match piece {
+            Piece::Chunk(chunk) => self.want(Wanted::Chunk(chunk)),
+            Piece::Node(node) => self.want(Wanted::Node(node)),
+            Piece::Entry { path, entry, change } => {
+                self.count(&entry, change);
+                let mut sink = node_sink(self.shared, self.meters, &self.to_store);
+                let builder = &mut self.builder;
+                builder.push(&path, &entry, &mut sink).map_err(Into::into)
+            }
+        }
+    }
+
+    fn want(&self, wanted: Wanted) -> Result<(), EngineError> {
+        want(&self.to_store, self.meters, wanted)
+    }
+
+    fn count(&mut self, entry: &Entry, change: Change) {
+        let counts = &mut self.counts;
+        let counter = match (entry.kind == EntryKind::Directory, change) {
+            (true, Change::New) => &mut counts.dirs_new,
+            (true, Change::Changed) => &mut counts.dirs_changed,
+            (true, Change::Unmodified) => &mut counts.dirs_unmodified,
+            (false, Change::New) => &mut counts.files_new,
+            (false, Change::Changed) => &mut counts.files_changed,
+            (false, Change::Unmodified) => &mut counts.files_unmodified,
+        };
+        *counter += 1;
+        counts.items += 1;
+        counts.bytes += entry.counted_bytes();
+        self.shared.run.advance(1, entry.counted_bytes());
+    }
+
+    /// Publishes what there is so far, so that a run that is cut goes on from here.
+    fn checkpoint(&mut self) -> Result<(), EngineError> {
+        let so_far = self.builder.clone();
+        let root = self.finish(so_far)?;
+        self.publish(RecordKind::Checkpoint, &root)?;
+        self.records.last_checkpoint = Instant::now();
+        Ok(())
+    }
+
+    fn commit(mut self) -> Result<BackupSummary, EngineError> {
+        let (keys, config) = (&self.access.keys, &self.access.config);
+        let empty = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), config.leaf_bits);
+        let builder = std::mem::replace(&mut self.builder, empty);
+        let root = self.finish(builder)?;
+        self.counts.stored_record = self.publish(RecordKind::Snapshot, &root)?;
+        self.counts.snapshot_id = self.records.chain.head;
+        Ok(self.counts)
+    }
+
+    /// Ends a tree and waits until all of it is durable.
+    fn finish(&self, builder: TreeBuilder) -> Result<Root, EngineError> {
+        let root = builder.finish(&mut node_sink(self.shared, self.meters, &self.to_store))?;
+        let (done, flushed) = crossbeam_channel::bounded(1);
+        self.want(Wanted::Flush(done))?;
+        self.meters.assemble.waiting_out(|| {
+            flushed.recv().map_err(|_| EngineError::Interrupted)?;
+            self.shared.wait_landed()
+        })?;
+        Ok(root)
+    }
+
+    fn publish(&mut self, kind: RecordKind, root: &Root) -> Result<Bytes, EngineError> {
+        let records = &mut self.records;
+        records.secret.items = root.items;
+        records.secret.bytes = root.bytes;
+        records.secret.unreadable = self.shared.run.problem_count();
+        let (series, secret) = (records.series, &records.secret);
+        let new = NewRecord { kind, series, root: root.id, secret };
+        publish(self.access, &mut records.sealer, &records.session, &mut records.chain, &new)
+    }
+}
+
+/// Takes new nodes, and leaves out those that the parents have.
+fn node_sink<'a>(
+    shared: &'a Shared<'_>,
+    meters: &'a Meters,
+    to_store: &'a Sender<Wanted>,
+) -> impl FnMut(BuiltNode) -> Result<(), EngineError> + 'a {
+    move |node| {
+        if shared.is_parents(&node.id) {
+            return Ok(());
+        }
+        want(to_store, meters, Wanted::Node(node))
+    }
+}
+
+fn want(
+    to_store: &Sender<Wanted>,
+    meters: &Meters,
+    wanted: Wanted,
+) -> Result<(), EngineError> {
+    // The store is gone only when the run has failed.
+    meters.assemble.waiting_out(|| to_store.send(wanted)).map_err(|_| EngineError::Interrupted)
+}

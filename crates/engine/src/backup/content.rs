@@ -1,0 +1,183 @@
+//! Cutting content into chunks, whatever it comes from: a file's data, its holes left out, or
+//! attributes too large for their entry.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use holdall_crypto::IdKeys;
+use holdall_format::limits::CHUNK_MAX_BYTES;
+use holdall_sys::sparse::Extent;
+use holdall_tree::{ChunkRef, Chunker, Content, ContentBuilder};
+
+use super::job::{NewChunk, Piece};
+use super::meters::Meters;
+use crate::EngineError;
+use crate::budget::{Budget, Grant};
+
+/// How much is read at once: a few chunks, so that what is carried over is small beside it.
+const SEGMENT_BYTES: usize = 2 * CHUNK_MAX_BYTES;
+
+/// Where content comes from.
+pub(super) trait Bytestream {
+    /// Reads on into `out`; 0 at the end.
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize>;
+}
+
+impl Bytestream for &[u8] {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        io::Read::read(self, out)
+    }
+}
+
+/// The data of a file, extent by extent.
+pub(super) struct FileData<'a> {
+    file: &'a File,
+    extents: std::vec::IntoIter<Extent>,
+    offset: u64,
+    left_bytes: u64,
+    /// Whether an extent ended early: the file was cut short meanwhile.
+    pub(super) cut_short: bool,
+}
+
+impl<'a> FileData<'a> {
+    pub(super) fn new(file: &'a File, extents: Vec<Extent>) -> Self {
+        Self { file, extents: extents.into_iter(), offset: 0, left_bytes: 0, cut_short: false }
+    }
+}
+
+impl Bytestream for FileData<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.left_bytes == 0 {
+            let Some(extent) = self.extents.next() else { return Ok(0) };
+            (self.offset, self.left_bytes) = (extent.offset, extent.len_bytes);
+        }
+        let wanted = usize::try_from(self.left_bytes).unwrap_or(usize::MAX).min(out.len());
+        let read = self.file.read_at(out.split_at_mut(wanted).0, self.offset)?;
+        if read == 0 {
+            self.cut_short = true;
+            // What follows the cut reads as zeros, so that the extents stay true.
+            out.split_at_mut(wanted).0.fill(0);
+        }
+        let got = if read == 0 { wanted } else { read };
+        self.offset += got as u64;
+        self.left_bytes -= got as u64;
+        Ok(got)
+    }
+}
+
+/// Cuts contents into chunks for one job.
+pub(super) struct Cutter<'a> {
+    pub(super) ids: &'a IdKeys,
+    pub(super) chunker: &'a Chunker,
+    pub(super) boundary_key: [u8; 32],
+    pub(super) budget: &'a Arc<Budget>,
+    pub(super) meters: &'a Meters,
+    pub(super) job: u64,
+}
+
+impl Cutter<'_> {
+    /// Waits for a share of the budget.
+    ///
+    /// # Errors
+    /// [`EngineError::Interrupted`] if the run ended meanwhile.
+    pub(super) fn grant(&self, bytes: usize) -> Result<Arc<Grant>, EngineError> {
+        let grant = self.meters.read.waiting_out(|| self.budget.grant(self.job, bytes));
+        grant.map(Arc::new).ok_or(EngineError::Interrupted)
+    }
+
+    /// Cuts a stream into chunks, which go to `pieces` with the list nodes that name them; `flush`
+    /// is called between segments to hand on what is there.
+    ///
+    /// # Errors
+    /// A read error in the inner result, which leaves chunks without a content that names them; in
+    /// the outer one, that the run ended.
+    pub(super) fn cut(
+        &self,
+        stream: &mut dyn Bytestream,
+        flush: &mut dyn FnMut(Vec<Piece>) -> Result<(), EngineError>,
+    ) -> Result<io::Result<Content>, EngineError> {
+        let mut builder = ContentBuilder::new(self.ids.clone(), self.boundary_key);
+        let mut carry: Bytes = Bytes::new();
+        loop {
+            let grant = self.grant(SEGMENT_BYTES + carry.len())?;
+            let mut segment = Vec::with_capacity(SEGMENT_BYTES + carry.len());
+            segment.extend_from_slice(&carry);
+            let at_end = match self.meters.read.working(|| fill(stream, &mut segment)) {
+                Ok(at_end) => at_end,
+                Err(error) => return Ok(Err(error)),
+            };
+            let mut segment = Bytes::from(segment);
+            let mut pieces = Vec::new();
+            self.meters.hash.working(|| {
+                while segment.len() >= CHUNK_MAX_BYTES || (at_end && !segment.is_empty()) {
+                    let chunk = segment.split_to(self.chunker.cut(&segment));
+                    self.push(&mut builder, chunk, &grant, &mut pieces)?;
+                }
+                Ok::<_, EngineError>(())
+            })?;
+            if at_end {
+                let content = builder.finish(&mut node_sink(&mut pieces))?;
+                flush(pieces)?;
+                return Ok(Ok(content));
+            }
+            flush(pieces)?;
+            carry = segment;
+        }
+    }
+
+    fn push(
+        &self,
+        builder: &mut ContentBuilder,
+        bytes: Bytes,
+        grant: &Arc<Grant>,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), EngineError> {
+        let chunk = self.chunk(bytes, grant, pieces);
+        builder.push(chunk, &mut node_sink(pieces)).map_err(Into::into)
+    }
+
+    /// Names one chunk and adds it to the pieces.
+    pub(super) fn chunk(
+        &self,
+        bytes: Bytes,
+        grant: &Arc<Grant>,
+        pieces: &mut Vec<Piece>,
+    ) -> ChunkRef {
+        let id = self.ids.chunk_id(&bytes);
+        let len_bytes = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        pieces.push(Piece::Chunk(NewChunk { id, bytes, _grant: Arc::clone(grant) }));
+        ChunkRef { id, len_bytes }
+    }
+}
+
+fn node_sink(
+    pieces: &mut Vec<Piece>,
+) -> impl FnMut(holdall_tree::BuiltNode) -> Result<(), EngineError> + '_ {
+    |node| {
+        pieces.push(Piece::Node(node));
+        Ok(())
+    }
+}
+
+/// Reads until `segment` is full; `true` at the end of the stream.
+fn fill(stream: &mut dyn Bytestream, segment: &mut Vec<u8>) -> io::Result<bool> {
+    let start = segment.len();
+    let full = start + SEGMENT_BYTES;
+    segment.resize(full, 0);
+    let mut at = start;
+    while at < full {
+        match stream.read(segment.split_at_mut(at).1) {
+            Ok(0) => {
+                segment.truncate(at);
+                return Ok(true);
+            }
+            Ok(read) => at += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}

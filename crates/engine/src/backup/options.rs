@@ -1,0 +1,69 @@
+//! What to back up, and how.
+
+use std::time::Duration;
+
+use crate::ExcludeRules;
+
+/// One source: a path as it is recorded, and where it is read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// The absolute path that the snapshot records.
+    pub path: Vec<u8>,
+    /// The absolute path that is read: the same, or that of a file system snapshot.
+    pub read_at: Vec<u8>,
+}
+
+/// What to back up, and how.
+#[derive(Debug, Clone)]
+pub struct BackupOptions {
+    /// The sources, in any order; those within others are merged.
+    pub sources: Vec<Source>,
+    /// Tags of the snapshot.
+    pub tags: Vec<String>,
+    /// The host's name, part of the series.
+    pub host: String,
+    /// Who runs the backup, for display.
+    pub user: String,
+    /// What is left out.
+    pub exclude: ExcludeRules,
+    /// The patterns as they were given, for display.
+    pub exclude_patterns: Vec<String>,
+    /// Whether to stay on the file systems of the sources.
+    pub one_file_system: bool,
+    /// Whether to read files that seem unchanged.
+    pub read_all: bool,
+    /// Whether to only count what would be done.
+    pub dry_run: bool,
+    /// Requests with blocks at the same time, from 1 to 16.
+    pub streams: usize,
+    /// The compression level of zstd.
+    pub compression_level: i32,
+    /// How often a checkpoint is written.
+    pub checkpoint_every: Duration,
+    /// Threads for reading, and for sealing: the computer's cores.
+    pub cores: usize,
+    /// The time now by the client's clock, in nanoseconds since 1970 UTC, for display.
+    pub client_time_ns: i64,
+}
+
+impl BackupOptions {
+    /// Options for these sources, with everything else as most people want it.
+    pub fn new(sources: Vec<Source>, host: String) -> Self {
+        Self {
+            sources,
+            tags: Vec::new(),
+            host,
+            user: String::new(),
+            exclude: ExcludeRules::default(),
+            exclude_patterns: Vec::new(),
+            one_file_system: false,
+            read_all: false,
+            dry_run: false,
+            streams: 4,
+            compression_level: 1,
+            checkpoint_every: Duration::from_secs(300),
+            cores: 2,
+            client_time_ns: 0,
+        }
+    }
+}

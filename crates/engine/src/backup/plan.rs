@@ -1,0 +1,342 @@
+//! The plan: the source and its parents, gone through in the same order, become jobs.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+use holdall_sys::{Dir, FileKind, Name, Stat};
+use holdall_tree::{Entry, PathKey};
+
+use super::job::{Change, Job, Piece, Planned, Work};
+use super::meters::Meters;
+use super::options::BackupOptions;
+use super::parents::Parents;
+use super::read::{Mounts, SMALL_FILE_BYTES, kind_of, time};
+use super::scan::Step;
+use super::shared::Shared;
+use super::walk::{Listed, Task, Walk};
+use crate::EngineError;
+use crate::exclude::LocalRules;
+
+/// A job is handed on when it has this many items.
+const JOB_MAX_ITEMS: usize = 128;
+/// A job is handed on when its small files have this many bytes.
+const JOB_MAX_BYTES: u64 = 1 << 20;
+/// Subdirectories handed to the walkers at a time.
+const AHEAD: usize = 32;
+
+/// Goes through the sources and makes jobs.
+pub(super) struct Plan<'a> {
+    pub(super) options: &'a BackupOptions,
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) meters: &'a Meters,
+    pub(super) walk: &'a Walk,
+    pub(super) mounts: &'a Mounts,
+    pub(super) parents: Parents<'a>,
+    pub(super) out: JobSender,
+}
+
+/// Hands jobs to the readers, and the places where their results will come to the assembler.
+pub(super) struct JobSender {
+    to_readers: Sender<Job>,
+    to_assembler: Sender<(u64, Receiver<Vec<Piece>>)>,
+    number: u64,
+    items: Vec<Planned>,
+    bytes: u64,
+    needs_reading: bool,
+}
+
+/// A directory that the plan is in.
+struct Frame {
+    path: PathKey,
+    listed: Listed,
+    next: usize,
+    /// Subdirectories handed to the walkers, by index, nearest first.
+    ahead: VecDeque<(usize, Arc<Task>)>,
+    /// Up to where subdirectories were looked for.
+    looked: usize,
+    rules: Option<LocalRules>,
+}
+
+impl JobSender {
+    pub(super) fn new(
+        to_readers: Sender<Job>,
+        to_assembler: Sender<(u64, Receiver<Vec<Piece>>)>,
+    ) -> Self {
+        Self { to_readers, to_assembler, number: 0, items: vec![], bytes: 0, needs_reading: false }
+    }
+
+    fn push(&mut self, item: Planned, meters: &Meters) -> Result<(), EngineError> {
+        if let Work::Read { stat, .. } = &item.work
+            && stat.kind == FileKind::File
+        {
+            self.bytes += stat.size.min(SMALL_FILE_BYTES);
+        }
+        self.needs_reading |= !matches!(item.work, Work::Keep(_));
+        self.items.push(item);
+        if self.items.len() >= JOB_MAX_ITEMS || self.bytes >= JOB_MAX_BYTES {
+            self.flush(meters)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, meters: &Meters) -> Result<(), EngineError> {
+        let items = std::mem::replace(&mut self.items, Vec::with_capacity(JOB_MAX_ITEMS));
+        let (results, pieces) = crossbeam_channel::unbounded();
+        let number = self.number;
+        self.number += 1;
+        self.bytes = 0;
+        // Whoever takes jobs or results is gone only when the run has failed.
+        let gone = |_| EngineError::Interrupted;
+        if std::mem::take(&mut self.needs_reading) {
+            let job = Job { number, items, results };
+            meters.plan.waiting_out(|| self.to_readers.send(job).map_err(|_| EngineError::Interrupted))?;
+        } else {
+            results.send(items.into_iter().filter_map(kept).collect()).map_err(|_| EngineError::Interrupted)?;
+        }
+        meters.plan.waiting_out(|| self.to_assembler.send((number, pieces)).map_err(gone))
+    }
+}
+
+fn kept(item: Planned) -> Option<Piece> {
+    match item.work {
+        Work::Keep(entry) => Some(Piece::Entry { path: item.path, entry, change: item.change }),
+        Work::Read { .. } | Work::Directory { .. } | Work::StatOnly { .. } => None,
+    }
+}
+
+impl Plan<'_> {
+    /// Plans all steps: the body of the plan's thread.
+    ///
+    /// # Errors
+    /// A parent that can not be read, or the wish to stop; what can not be read of the source is a
+    /// problem, no error.
+    pub(super) fn run(mut self, steps: Vec<Step>) -> Result<(), EngineError> {
+        for step in steps {
+            match step {
+                Step::Ancestor(path) => self.ancestor(path)?,
+                Step::Source { path, read_at } => self.source(path, &read_at)?,
+            }
+        }
+        self.out.flush(self.meters)
+    }
+
+    fn ancestor(&mut self, path: PathKey) -> Result<(), EngineError> {
+        let opened = Dir::open_absolute(&path.to_absolute())
+            .and_then(|dir| dir.stat_self().map(|stat| (dir, stat)));
+        match opened {
+            Ok((dir, stat)) => {
+                self.item(path, &stat, Work::Directory { dir: Arc::new(dir), stat })
+            }
+            Err(error) => {
+                self.problem(&path, &error);
+                Ok(())
+            }
+        }
+    }
+
+    fn source(&mut self, path: PathKey, read_at: &[u8]) -> Result<(), EngineError> {
+        let opened = open_source(read_at);
+        let (dir, name, stat) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.problem(&path, &error);
+                return Ok(());
+            }
+        };
+        if stat.kind != FileKind::Dir {
+            return self.item(path, &stat, Work::Read { dir, name: name.into(), stat });
+        }
+        let listed = self.meters.walk.working(|| {
+            let dir = if name.is_empty() {
+                Dir::open_absolute(read_at)?
+            } else {
+                dir.open_child(Name::new(&name)?)?
+            };
+            Listed::read(dir)
+        });
+        match self.enter(path, &stat, listed)? {
+            Some(frame) => self.descend(frame, stat.device),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes through everything below a directory.
+    fn descend(&mut self, root: Frame, device: u64) -> Result<(), EngineError> {
+        let mut frames = vec![root];
+        while let Some(frame) = frames.last_mut() {
+            self.shared.check()?;
+            let Some((name, stat)) = next_child(frame) else {
+                frames.pop();
+                continue;
+            };
+            let index = frame.next - 1;
+            let Ok(path) = frame.path.child(&name) else {
+                self.shared.run.problem(&name, "its path is longer than 64 KiB");
+                continue;
+            };
+            let stat = match stat {
+                Ok(stat) => stat,
+                Err(error) => {
+                    self.problem(&path, &error);
+                    continue;
+                }
+            };
+            if self.is_excluded(&frames, &path, stat.kind == FileKind::Dir) {
+                continue;
+            }
+            let crosses = self.options.one_file_system && stat.device != device;
+            let Some(frame) = frames.last_mut() else { break };
+            if stat.kind != FileKind::Dir || crosses {
+                let dir = Arc::clone(&frame.listed.dir);
+                self.item(path, &stat, Work::Read { dir, name: name.into(), stat })?;
+                continue;
+            }
+            let listed = self.list(frame, index, &name);
+            if let Some(below) = self.enter(path, &stat, listed)? {
+                frames.push(below);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a subdirectory's listing from the walkers, and keeps them supplied.
+    fn list(&self, frame: &mut Frame, index: usize, name: &[u8]) -> io::Result<Listed> {
+        if frame.ahead.front().is_none_or(|(first, _)| *first > index) {
+            frame.looked = frame.looked.max(index);
+            look_ahead(frame, self.walk);
+        }
+        while let Some((first, task)) = frame.ahead.pop_front() {
+            if first == index {
+                return self.meters.plan.waiting_in(|| self.walk.take(&task, self.meters));
+            }
+        }
+        Listed::read(frame.listed.dir.open_child(Name::new(name)?)?)
+    }
+
+    /// Records a directory and, if its content is wanted, steps into it.
+    fn enter(
+        &mut self,
+        path: PathKey,
+        stat: &Stat,
+        listed: io::Result<Listed>,
+    ) -> Result<Option<Frame>, EngineError> {
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.problem(&path, &error);
+                self.item(path, stat, Work::StatOnly { stat: *stat })?;
+                return Ok(None);
+            }
+        };
+        let work = Work::Directory { dir: Arc::clone(&listed.dir), stat: *stat };
+        self.item(path.clone(), stat, work)?;
+        if self.options.exclude.excludes_content(&listed.dir) {
+            return Ok(None);
+        }
+        let rules = self.local_rules(&path, &listed);
+        Ok(Some(Frame { path, listed, next: 0, ahead: VecDeque::new(), looked: 0, rules }))
+    }
+
+    fn local_rules(&self, path: &PathKey, listed: &Listed) -> Option<LocalRules> {
+        if !LocalRules::is_in(&listed.names) {
+            return None;
+        }
+        let (rules, problem) = LocalRules::read(&listed.dir, &path.to_absolute())?;
+        if let Some(reason) = problem {
+            self.shared.run.problem(&path.to_absolute(), format!(".holdallignore: {reason}"));
+        }
+        Some(rules)
+    }
+
+    fn is_excluded(&self, frames: &[Frame], path: &PathKey, is_dir: bool) -> bool {
+        let has_local_rules = frames.iter().any(|frame| frame.rules.is_some());
+        if self.options.exclude.is_empty() && !has_local_rules {
+            return false;
+        }
+        let absolute = path.to_absolute();
+        let local = frames
+            .iter()
+            .rev()
+            .filter_map(|frame| frame.rules.as_ref())
+            .find_map(|rules| rules.says(&absolute, is_dir));
+        self.options.exclude.excludes(&absolute, is_dir) || local == Some(true)
+    }
+
+    /// Compares one path with the parents and adds it to the job.
+    fn item(&mut self, path: PathKey, stat: &Stat, work: Work) -> Result<(), EngineError> {
+        let stable_inodes = self.mounts.has_stable_inodes(stat);
+        let meters = self.meters;
+        let planned = meters.plan.working(|| {
+            let before = self.parents.find(&path)?;
+            let change = if before.is_some() { Change::Changed } else { Change::New };
+            let kept = before.filter(|before| {
+                !self.options.read_all && is_unchanged(before, stat, stable_inodes)
+            });
+            Ok::<_, EngineError>(match kept {
+                Some(before) => Planned {
+                    path,
+                    change: Change::Unmodified,
+                    work: Work::Keep(Box::new(before.clone())),
+                },
+                None => Planned { path, change, work },
+            })
+        })?;
+        self.out.push(planned, meters)
+    }
+
+    fn problem(&self, path: &PathKey, error: &io::Error) {
+        self.shared.run.problem(&path.to_absolute(), format!("not read: {error}"));
+    }
+}
+
+/// Opens the directory above a source and looks at the source in it. For `/`, the name is empty.
+fn open_source(read_at: &[u8]) -> io::Result<(Arc<Dir>, Vec<u8>, Stat)> {
+    let key = PathKey::from_absolute(read_at).map_err(io::Error::other)?;
+    let Some(parent) = key.parent() else {
+        let dir = Dir::open_absolute(b"/")?;
+        let stat = dir.stat_self()?;
+        return Ok((Arc::new(dir), Vec::new(), stat));
+    };
+    let dir = Dir::open_absolute(&parent.to_absolute())?;
+    let stat = dir.stat(Name::new(key.name())?)?;
+    Ok((Arc::new(dir), key.name().to_vec(), stat))
+}
+
+fn next_child(frame: &mut Frame) -> Option<(Vec<u8>, io::Result<Stat>)> {
+    let index = frame.next;
+    let name = frame.listed.names.get(index)?.name().as_bytes().to_vec();
+    frame.next += 1;
+    let stat = Name::new(&name).map_err(Into::into).and_then(|name| frame.listed.stat(index, name));
+    Some((name, stat))
+}
+
+/// Hands the next subdirectories of a directory to the walkers.
+fn look_ahead(frame: &mut Frame, walk: &Walk) {
+    let mut found = Vec::new();
+    while found.len() < AHEAD
+        && let Some(entry) = frame.listed.names.get(frame.looked)
+    {
+        if entry.kind() == Some(FileKind::Dir) {
+            found.push((frame.looked, entry.name().as_bytes()));
+        }
+        frame.looked += 1;
+    }
+    let names: Vec<&[u8]> = found.iter().map(|(_, name)| *name).collect();
+    let tasks = walk.ahead(&frame.listed.dir, &names);
+    let indices: Vec<usize> = found.iter().map(|(index, _)| *index).collect();
+    frame.ahead.extend(indices.into_iter().zip(tasks));
+}
+
+/// Whether nothing shows that a path changed since `before` was recorded. Change times can not be
+/// put back, so an edit shows even if its author hides it; an unsettled entry is always read again.
+fn is_unchanged(before: &Entry, stat: &Stat, stable_inodes: bool) -> bool {
+    !before.unsettled
+        && before.kind == kind_of(stat)
+        && (before.mtime, before.ctime) == (time(stat.mtime), time(stat.ctime))
+        && (stat.kind != FileKind::File || before.size == stat.size)
+        && (before.mode, before.uid, before.gid) == (stat.mode, stat.uid, stat.gid)
+        && before.hardlink.is_some() == (stat.nlink > 1 && stat.kind != FileKind::Dir)
+        && (!stable_inodes || before.inode == stat.inode)
+}

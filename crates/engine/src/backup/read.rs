@@ -1,0 +1,471 @@
+//! Reading: files are opened, read, cut, hashed and described, each job by one of a few threads.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender};
+use holdall_crypto::RepositoryKeys;
+use holdall_sys::sparse::{self, Extent};
+use holdall_sys::xattr::{self, Xattr};
+use holdall_sys::{Dir, FileKind, Name, Stat, Timestamp, host};
+use holdall_tree::{
+    ATTRIBUTES_INLINE_MAX_BYTES, Attributes, Chunker, Content, EXTENTS_INLINE_MAX_BYTES, Entry,
+    EntryKind, Extents, Time,
+};
+
+use super::content::{Cutter, FileData};
+use super::job::{Job, Piece, Planned, Work};
+use super::meters::Meters;
+use super::shared::Shared;
+use crate::EngineError;
+use crate::budget::Grant;
+use crate::run::lock;
+
+/// Files up to this size are read whole into their job's buffer and are one chunk: the chunker
+/// would not cut them.
+pub(super) const SMALL_FILE_BYTES: u64 = 128 << 10;
+/// A change this close to the moment of reading may be followed by one that shows the same time.
+const SETTLING_SECONDS: i64 = 2;
+
+/// What all reading threads share.
+pub(super) struct Reading<'a> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) meters: &'a Meters,
+    pub(super) keys: &'a RepositoryKeys,
+    pub(super) chunker: Chunker,
+    pub(super) inline_limit_bytes: usize,
+    pub(super) owners: Owners,
+    pub(super) mounts: Mounts,
+}
+
+/// Names of users and groups, each looked up once.
+pub(super) struct Owners {
+    table: holdall_sys::users::Users,
+    known: Mutex<HashMap<(bool, u32), Arc<[u8]>>>,
+}
+
+impl Owners {
+    pub(super) fn load() -> Self {
+        // Without the tables there are numbers only, which every entry has anyway.
+        let table = holdall_sys::users::Users::load().unwrap_or_default();
+        Self { table, known: Mutex::default() }
+    }
+
+    fn name(&self, is_group: bool, id: u32) -> Arc<[u8]> {
+        let mut known = lock(&self.known);
+        let name = known.entry((is_group, id)).or_insert_with(|| {
+            let name =
+                if is_group { self.table.group_name(id) } else { self.table.user_name(id) };
+            name.filter(|name| name.len() <= holdall_tree::OWNER_NAME_MAX_BYTES)
+                .unwrap_or_default()
+                .into()
+        });
+        Arc::clone(name)
+    }
+}
+
+/// Where each mount is mounted, for hard-link groups.
+pub(super) struct Mounts(holdall_sys::mounts::Mounts);
+
+impl Mounts {
+    pub(super) fn read() -> Self {
+        // Without the table all groups are told apart by their inodes alone.
+        Self(holdall_sys::mounts::Mounts::read().unwrap_or_default())
+    }
+
+    fn point(&self, stat: &Stat) -> &[u8] {
+        stat.mount_id.and_then(|id| self.0.by_id(id)).map(|mount| &mount.point[..]).unwrap_or_default()
+    }
+
+    /// Whether inodes on this mount keep their numbers from one mount to the next.
+    pub(super) fn has_stable_inodes(&self, stat: &Stat) -> bool {
+        let unstable: [&[u8]; 9] =
+            [b"vfat", b"exfat", b"ntfs", b"ntfs3", b"cifs", b"smb3", b"9p", b"fuse", b"overlay"];
+        stat.mount_id.and_then(|id| self.0.by_id(id)).is_none_or(|mount| {
+            let kind = mount.file_system.split(|&byte| byte == b'.').next().unwrap_or_default();
+            !unstable.contains(&kind)
+        })
+    }
+}
+
+impl Reading<'_> {
+    /// Reads jobs until there are no more: the body of a reading thread.
+    ///
+    /// # Errors
+    /// [`EngineError::Interrupted`] if the run ended; what can not be read is a problem, no error.
+    pub(super) fn run(&self, jobs: &Receiver<Job>) -> Result<(), EngineError> {
+        while let Ok(job) = self.meters.read.waiting_in(|| jobs.recv()) {
+            JobReader::new(self, &job).read(job.items)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads one job.
+struct JobReader<'a> {
+    reading: &'a Reading<'a>,
+    cutter: Cutter<'a>,
+    results: Sender<Vec<Piece>>,
+    pieces: Vec<Piece>,
+    /// Small files' bytes since the last flush, before they are named.
+    buffer: Vec<u8>,
+    small: Vec<SmallFile>,
+}
+
+/// A small file whose bytes lie in the buffer.
+struct SmallFile {
+    at_piece: usize,
+    len_bytes: usize,
+}
+
+impl<'a> JobReader<'a> {
+    fn new(reading: &'a Reading<'a>, job: &Job) -> Self {
+        let cutter = Cutter {
+            ids: reading.keys.ids(),
+            chunker: &reading.chunker,
+            boundary_key: *reading.keys.boundary_key(),
+            budget: &reading.shared.budget,
+            meters: reading.meters,
+            job: job.number,
+        };
+        Self {
+            reading,
+            cutter,
+            results: job.results.clone(),
+            pieces: Vec::with_capacity(job.items.len() * 2),
+            buffer: Vec::new(),
+            small: Vec::new(),
+        }
+    }
+
+    fn read(mut self, items: Vec<Planned>) -> Result<(), EngineError> {
+        let small_bytes: u64 = items.iter().map(small_file_bytes).sum();
+        let grant = self.cutter.grant(usize::try_from(small_bytes).unwrap_or(usize::MAX))?;
+        self.buffer.reserve(usize::try_from(small_bytes).unwrap_or(0) + 1);
+        for item in items {
+            self.reading.shared.check()?;
+            self.read_item(item, &grant)?;
+        }
+        self.flush(&grant)
+    }
+
+    fn read_item(&mut self, item: Planned, grant: &Arc<Grant>) -> Result<(), EngineError> {
+        let Planned { path, change, work } = item;
+        let entry = match work {
+            Work::Keep(entry) => Ok(*entry),
+            Work::StatOnly { stat } => Ok(self.describe(&stat)),
+            Work::Directory { dir, stat } => self.directory(&dir, &stat, grant)?,
+            Work::Read { dir, name, stat } => match Name::new(&name) {
+                Ok(name) if stat.kind == FileKind::File => self.file(&dir, name, grant)?,
+                Ok(name) => self.other(&dir, name, &stat, grant)?,
+                Err(error) => Err(error.into()),
+            },
+        };
+        match entry {
+            Ok(entry) => self.pieces.push(Piece::Entry { path, entry: Box::new(entry), change }),
+            Err(error) => {
+                self.reading.shared.run.problem(&path.to_absolute(), format!("not read: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A file, read in one of three ways: into the entry, whole, or in chunks.
+    fn file(
+        &mut self,
+        dir: &Dir,
+        name: Name<'_>,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Entry>, EngineError> {
+        let now = host::now();
+        let opened = self.reading.meters.read.working(|| {
+            let (file, stat) = dir.open_file(name)?;
+            let attributes = xattr::read_fd(&file)?;
+            Ok::<_, io::Error>((file, stat, attributes))
+        });
+        let (file, stat, attributes) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut entry = self.describe(&stat);
+        if let Err(error) = self.attributes(&mut entry, attributes, grant)? {
+            return Ok(Err(error));
+        }
+        let read = if stat.size > SMALL_FILE_BYTES || stat.may_have_holes() {
+            self.large_file(&file, &stat, &mut entry, grant)?
+        } else {
+            self.small_file(&file, &stat, &mut entry)
+        };
+        if let Err(error) = read {
+            return Ok(Err(error));
+        }
+        entry.unsettled |= holdall_sys::stat::of_fd(&file).map_or(true, |after| {
+            let changed =
+                (after.size, after.mtime, after.ctime) != (stat.size, stat.mtime, stat.ctime);
+            changed || unsettled(after.ctime, now)
+        });
+        Ok(Ok(entry))
+    }
+
+    fn small_file(
+        &mut self,
+        file: &File,
+        stat: &Stat,
+        entry: &mut Entry,
+    ) -> io::Result<()> {
+        let start = self.buffer.len();
+        let size = usize::try_from(stat.size).map_err(io::Error::other)?;
+        self.buffer.resize(start + size, 0);
+        let read = self.reading.meters.read.working(|| {
+            read_up_to(file, self.buffer.split_at_mut(start).1)
+        });
+        let read = match read {
+            Ok(read) => read,
+            Err(error) => {
+                self.buffer.truncate(start);
+                return Err(error);
+            }
+        };
+        self.buffer.truncate(start + read);
+        entry.size = read as u64;
+        if read <= self.reading.inline_limit_bytes {
+            entry.content = Content::Inline(self.buffer.split_off(start));
+        } else {
+            self.small.push(SmallFile { at_piece: self.pieces.len(), len_bytes: read });
+        }
+        Ok(())
+    }
+
+    fn large_file(
+        &mut self,
+        file: &File,
+        stat: &Stat,
+        entry: &mut Entry,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<()>, EngineError> {
+        let extents = if stat.may_have_holes() {
+            match self.reading.meters.read.working(|| sparse::data_extents(file, stat.size)) {
+                Ok(extents) => extents,
+                Err(error) => return Ok(Err(error)),
+            }
+        } else {
+            vec![Extent { offset: 0, len_bytes: stat.size }]
+        };
+        if stat.may_have_holes()
+            && let Err(error) = self.extents(entry, &extents, grant)?
+        {
+            return Ok(Err(error));
+        }
+        let mut data = FileData::new(file, extents);
+        match self.cut(&mut data, grant)? {
+            Ok(content) => entry.content = content,
+            Err(error) => return Ok(Err(error)),
+        }
+        entry.unsettled |= data.cut_short;
+        Ok(Ok(()))
+    }
+
+    /// Puts where a sparse file's data lies into its entry, or into chunks if that is much.
+    fn extents(
+        &mut self,
+        entry: &mut Entry,
+        extents: &[Extent],
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<()>, EngineError> {
+        let pairs = extents.iter().map(|extent| (extent.offset, extent.len_bytes)).collect();
+        let encoded = match Extents::new(pairs, entry.size) {
+            Ok(extents) => extents.encode(),
+            Err(error) => return Ok(Err(io::Error::other(error))),
+        };
+        Ok(self
+            .inline_or_cut(encoded, EXTENTS_INLINE_MAX_BYTES, grant)?
+            .map(|content| entry.extents = Some(content)))
+    }
+
+    fn attributes(
+        &mut self,
+        entry: &mut Entry,
+        attributes: Vec<Xattr>,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<()>, EngineError> {
+        if attributes.is_empty() {
+            return Ok(Ok(()));
+        }
+        let pairs = attributes.into_iter().map(|xattr| (xattr.name, xattr.value)).collect();
+        let encoded = match Attributes::new(pairs) {
+            Ok(attributes) => attributes.encode(),
+            Err(error) => return Ok(Err(io::Error::other(error))),
+        };
+        Ok(self
+            .inline_or_cut(encoded, ATTRIBUTES_INLINE_MAX_BYTES, grant)?
+            .map(|content| entry.attributes = content))
+    }
+
+    fn inline_or_cut(
+        &mut self,
+        bytes: Vec<u8>,
+        inline_max_bytes: usize,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Content>, EngineError> {
+        if bytes.len() <= inline_max_bytes {
+            return Ok(Ok(Content::Inline(bytes)));
+        }
+        self.cut(&mut &bytes[..], grant)
+    }
+
+    fn cut(
+        &mut self,
+        stream: &mut dyn super::content::Bytestream,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Content>, EngineError> {
+        // What was read before goes first, so that entries stay behind what they refer to.
+        self.flush(grant)?;
+        let results = &self.results;
+        self.cutter.cut(stream, &mut |pieces| send(results, pieces))
+    }
+
+    fn directory(
+        &mut self,
+        dir: &Dir,
+        stat: &Stat,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Entry>, EngineError> {
+        let mut entry = self.describe(stat);
+        entry.unsettled = unsettled(stat.ctime, host::now());
+        let attributes = self.reading.meters.read.working(|| xattr::read_fd(dir));
+        match attributes {
+            Ok(attributes) => {
+                let kept = self.attributes(&mut entry, attributes, grant)?;
+                Ok(kept.map(|()| entry))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// A symbolic link, fifo, socket or device, or a directory that is not entered.
+    fn other(
+        &mut self,
+        dir: &Dir,
+        name: Name<'_>,
+        stat: &Stat,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Entry>, EngineError> {
+        let mut entry = self.describe(stat);
+        entry.unsettled = unsettled(stat.ctime, host::now());
+        let read = self.reading.meters.read.working(|| {
+            if stat.kind == FileKind::Symlink {
+                entry.content = Content::Inline(dir.read_link(name)?);
+            }
+            xattr::read_at(dir, name)
+        });
+        match read {
+            Ok(attributes) => {
+                let kept = self.attributes(&mut entry, attributes, grant)?;
+                Ok(kept.map(|()| entry))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    fn describe(&self, stat: &Stat) -> Entry {
+        let owners = &self.reading.owners;
+        let mut entry = Entry::empty(kind_of(stat));
+        entry.mode = stat.mode;
+        entry.uid = stat.uid;
+        entry.gid = stat.gid;
+        entry.user = owners.name(false, stat.uid);
+        entry.group = owners.name(true, stat.gid);
+        entry.mtime = time(stat.mtime);
+        entry.ctime = time(stat.ctime);
+        entry.size = if stat.kind == FileKind::File { stat.size } else { 0 };
+        entry.inode = stat.inode;
+        if stat.nlink > 1 && stat.kind != FileKind::Dir {
+            let point = self.reading.mounts.point(stat);
+            entry.hardlink = Some(self.reading.keys.hardlink_group(point, stat.inode));
+        }
+        entry
+    }
+
+    /// Names the small files read so far and hands everything on.
+    fn flush(&mut self, grant: &Arc<Grant>) -> Result<(), EngineError> {
+        let pieces = std::mem::take(&mut self.pieces);
+        if self.small.is_empty() {
+            self.buffer.clear();
+            return send(&self.results, pieces);
+        }
+        let mut bytes = Bytes::from(std::mem::take(&mut self.buffer));
+        let mut small = std::mem::take(&mut self.small).into_iter().peekable();
+        let mut named = Vec::with_capacity(pieces.len() * 2);
+        self.reading.meters.hash.working(|| {
+            for (at, mut piece) in pieces.into_iter().enumerate() {
+                while let Some(file) = small.next_if(|file| file.at_piece == at) {
+                    let content = bytes.split_to(file.len_bytes.min(bytes.len()));
+                    let chunk = self.cutter.chunk(content, grant, &mut named);
+                    if let Piece::Entry { entry, .. } = &mut piece {
+                        entry.content = Content::Chunks(vec![chunk]);
+                    }
+                }
+                named.push(piece);
+            }
+        });
+        send(&self.results, named)
+    }
+}
+
+fn send(results: &Sender<Vec<Piece>>, pieces: Vec<Piece>) -> Result<(), EngineError> {
+    if pieces.is_empty() {
+        return Ok(());
+    }
+    // Nobody takes the results any more when the run has failed elsewhere.
+    results.send(pieces).map_err(|_| EngineError::Interrupted)
+}
+
+/// Bytes of a job's buffer that an item takes.
+fn small_file_bytes(item: &Planned) -> u64 {
+    match &item.work {
+        Work::Read { stat, .. }
+            if stat.kind == FileKind::File && stat.size <= SMALL_FILE_BYTES =>
+        {
+            stat.size
+        }
+        _ => 0,
+    }
+}
+
+fn read_up_to(file: &File, out: &mut [u8]) -> io::Result<usize> {
+    let mut at = 0;
+    while at < out.len() {
+        match file.read_at(out.split_at_mut(at).1, at as u64) {
+            Ok(0) => break,
+            Ok(read) => at += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(at)
+}
+
+fn unsettled(ctime: Timestamp, now: Timestamp) -> bool {
+    ctime.secs >= now.secs.saturating_sub(SETTLING_SECONDS)
+}
+
+pub(super) fn time(timestamp: Timestamp) -> Time {
+    Time { secs: timestamp.secs, nanos: timestamp.nanos }
+}
+
+pub(super) fn kind_of(stat: &Stat) -> EntryKind {
+    let (major, minor) = (stat.rdev.major, stat.rdev.minor);
+    match stat.kind {
+        FileKind::File => EntryKind::File,
+        FileKind::Dir => EntryKind::Directory,
+        FileKind::Symlink => EntryKind::Symlink,
+        FileKind::Fifo => EntryKind::Fifo,
+        FileKind::Socket => EntryKind::Socket,
+        FileKind::CharDevice => EntryKind::CharDevice { major, minor },
+        FileKind::BlockDevice => EntryKind::BlockDevice { major, minor },
+    }
+}

@@ -1,0 +1,96 @@
+//! The sources in order: overlaps merged, and the directories above them.
+
+use holdall_tree::PathKey;
+
+use super::Source;
+use crate::EngineError;
+
+/// One step of the plan over all sources, in the tree's order.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A directory above a source: only its own metadata is recorded.
+    Ancestor(PathKey),
+    /// A source with everything below it.
+    Source { path: PathKey, read_at: Vec<u8> },
+}
+
+/// Sorts the sources, drops those that lie within others, and puts each directory above them before
+/// them once. The root directory is recorded only if it is a source itself.
+///
+/// # Errors
+/// [`EngineError::Path`] for a path that is not absolute or not clean.
+pub(super) fn steps(sources: &[Source]) -> Result<Vec<Step>, EngineError> {
+    let mut keyed = sources
+        .iter()
+        .map(|source| {
+            let key = PathKey::from_absolute(&source.path).map_err(|error| EngineError::Path {
+                path: String::from_utf8_lossy(&source.path).into_owned(),
+                reason: error.to_string(),
+            })?;
+            Ok((key, source.read_at.clone()))
+        })
+        .collect::<Result<Vec<_>, EngineError>>()?;
+    keyed.sort();
+    keyed.dedup_by(|next, kept| next.0 == kept.0 || kept.0.is_ancestor_of(&next.0));
+    let mut steps = Vec::new();
+    let mut last_ancestor = PathKey::root();
+    for (path, read_at) in keyed {
+        for ancestor in ancestors(&path) {
+            if !(ancestor == last_ancestor || ancestor.is_ancestor_of(&last_ancestor)) {
+                steps.push(Step::Ancestor(ancestor.clone()));
+                last_ancestor = ancestor;
+            }
+        }
+        steps.push(Step::Source { path, read_at });
+    }
+    Ok(steps)
+}
+
+/// The directories above `path`, outermost first, without the root.
+fn ancestors(path: &PathKey) -> Vec<PathKey> {
+    let mut found = Vec::new();
+    let mut at = path.parent();
+    while let Some(ancestor) = at.filter(|ancestor| !ancestor.is_root()) {
+        at = ancestor.parent();
+        found.push(ancestor);
+    }
+    found.reverse();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(paths: &[&str]) -> Vec<String> {
+        let sources: Vec<Source> = paths
+            .iter()
+            .map(|path| Source { path: path.as_bytes().to_vec(), read_at: path.as_bytes().to_vec() })
+            .collect();
+        let text = |path: &PathKey| String::from_utf8(path.to_absolute()).unwrap();
+        steps(&sources)
+            .unwrap()
+            .iter()
+            .map(|step| match step {
+                Step::Ancestor(path) => format!("({})", text(path)),
+                Step::Source { path, .. } => text(path),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn sources_are_sorted_merged_and_come_behind_what_is_above_them() {
+        assert_eq!(
+            plan(&["/b/c", "/a/x/y", "/a/x", "/a/w", "/b/c"]),
+            ["(/a)", "/a/w", "/a/x", "(/b)", "/b/c"]
+        );
+        assert_eq!(plan(&["/"]), ["/"]);
+        assert_eq!(plan(&["/a/b/c", "/a/b-c/d"]), ["(/a)", "(/a/b)", "/a/b/c", "(/a/b-c)", "/a/b-c/d"]);
+    }
+
+    #[test]
+    fn a_relative_source_is_refused_by_name() {
+        let source = Source { path: b"home".to_vec(), read_at: b"home".to_vec() };
+        assert!(steps(&[source]).unwrap_err().to_string().starts_with("home"));
+    }
+}

@@ -1,0 +1,66 @@
+//! Sending: sealed blocks go to the repository, several requests at a time, each acknowledged when
+//! its blocks are durable.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use crossbeam_channel::Receiver;
+use holdall_format::SessionId;
+use holdall_protocol::{PutTimes, Repository};
+
+use super::meters::Meters;
+use super::shared::Shared;
+use crate::EngineError;
+
+/// A request takes what is ready, up to this many bytes.
+const PUT_TARGET_BYTES: usize = 4 << 20;
+
+/// What the sending threads share.
+pub(super) struct Senders<'a> {
+    pub(super) repository: &'a dyn Repository,
+    pub(super) session: SessionId,
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) meters: &'a Meters,
+    /// Sealed bytes that were acknowledged.
+    pub(super) stored_bytes: AtomicU64,
+}
+
+impl Senders<'_> {
+    /// Sends blocks until there are no more: the body of a sending thread.
+    ///
+    /// # Errors
+    /// What the repository answers.
+    pub(super) fn run(&self, blocks: &Receiver<Bytes>) -> Result<(), EngineError> {
+        while let Ok(first) = self.meters.network.waiting_in(|| blocks.recv()) {
+            let mut bytes = first.len();
+            let mut put = vec![first];
+            while bytes < PUT_TARGET_BYTES
+                && let Ok(next) = blocks.try_recv()
+            {
+                bytes += next.len();
+                put.push(next);
+            }
+            let begun = Instant::now();
+            let times = self.repository.put_blocks(&self.session, &put)?;
+            self.count(begun.elapsed(), &times);
+            self.stored_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.shared.land(put.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Divides a request's time among the layers that it leaned on.
+    fn count(&self, all: Duration, times: &PutTimes) {
+        let seconds = |part: f64| Duration::try_from_secs_f64(part).unwrap_or_default().min(all);
+        let (busy, cpu, disk) = (
+            seconds(times.queue_seconds),
+            seconds(times.cpu_seconds),
+            seconds(times.disk_seconds),
+        );
+        self.meters.server_busy.add_working(busy);
+        self.meters.server_cpu.add_working(cpu);
+        self.meters.server_disk.add_working(disk);
+        self.meters.network.add_working(all.saturating_sub(busy + cpu + disk));
+    }
+}

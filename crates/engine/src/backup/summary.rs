@@ -1,0 +1,46 @@
+//! What a backup did.
+
+use bytes::Bytes;
+use holdall_format::RecordHash;
+use holdall_lab::StageCounters;
+
+/// What a backup did, counted by its stages.
+#[derive(Debug, Clone, Default)]
+pub struct BackupSummary {
+    /// The new snapshot; `None` for a dry run.
+    pub snapshot_id: Option<RecordHash>,
+    /// The record as the repository stored it, with its receipt: what to remember.
+    pub stored_record: Bytes,
+    /// Whether there was an earlier snapshot of the series to compare with.
+    pub has_parent: bool,
+    /// Files (all that is no directory) that the parent does not have.
+    pub files_new: u64,
+    /// Files that differ from the parent's.
+    pub files_changed: u64,
+    /// Files as they are in the parent.
+    pub files_unmodified: u64,
+    /// Directories that the parent does not have.
+    pub dirs_new: u64,
+    /// Directories whose own metadata differs.
+    pub dirs_changed: u64,
+    /// Directories as they are in the parent.
+    pub dirs_unmodified: u64,
+    /// All items.
+    pub items: u64,
+    /// Bytes of all files, with holes.
+    pub bytes: u64,
+    /// Plain bytes of objects that the repository did not have.
+    pub data_added: u64,
+    /// The same, sealed.
+    pub data_stored: u64,
+    /// Bytes sent over the wire, with everything around them.
+    pub bytes_sent: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// What could not be read.
+    pub problems: u64,
+    /// The stages' counters, in the order of the pipeline.
+    pub stages: Vec<StageCounters>,
+}

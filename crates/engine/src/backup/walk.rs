@@ -1,0 +1,167 @@
+//! The walk: directories are listed ahead of the plan by a few threads.
+//!
+//! The plan goes through the tree in order and needs one directory after the other. When it enters
+//! a directory it hands the next subdirectories to the walkers, nearest first; what no walker has
+//! begun when the plan gets there, the plan lists itself, so the two never wait in a circle. How
+//! much may be listed ahead is bounded in entries.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+
+use holdall_sys::{Dir, Listing, Name, Stat};
+
+use super::meters::Meters;
+use crate::run::lock;
+
+/// Entries listed ahead at which walkers pause.
+const MAX_ENTRIES_AHEAD: usize = 32 * 1024;
+/// Directories larger than this are listed without metadata, which the plan then reads itself, so
+/// that memory does not grow with them.
+const MAX_STATS_AHEAD: usize = 8 * 1024;
+
+/// A directory, open and listed.
+pub(super) struct Listed {
+    pub(super) dir: Arc<Dir>,
+    pub(super) names: Listing,
+    /// For each name, in order; empty for a huge directory.
+    pub(super) stats: Vec<io::Result<Stat>>,
+}
+
+impl Listed {
+    /// Lists an open directory.
+    pub(super) fn read(dir: Dir) -> io::Result<Self> {
+        let names = dir.entries()?;
+        let stats = if names.len() > MAX_STATS_AHEAD {
+            Vec::new()
+        } else {
+            names.iter().map(|entry| dir.stat(entry.name())).collect()
+        };
+        Ok(Self { dir: Arc::new(dir), names, stats })
+    }
+
+    /// The metadata of the name at `index`.
+    pub(super) fn stat(&mut self, index: usize, name: Name<'_>) -> io::Result<Stat> {
+        match self.stats.get_mut(index) {
+            Some(stat) => std::mem::replace(stat, Err(io::ErrorKind::NotFound.into())),
+            None => self.dir.stat(name),
+        }
+    }
+}
+
+/// One directory to be listed ahead.
+pub(super) struct Task {
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+enum State {
+    Waiting { parent: Arc<Dir>, name: Box<[u8]> },
+    Running,
+    Done(io::Result<Listed>),
+    Taken,
+}
+
+/// The directories to be listed ahead, and by how much the walkers are ahead.
+pub(super) struct Walk {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// The next one is last.
+    tasks: Vec<Arc<Task>>,
+    entries_ahead: usize,
+    closed: bool,
+}
+
+impl Walk {
+    pub(super) fn new() -> Self {
+        Self { queue: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Hands over directories to be listed, nearest first.
+    pub(super) fn ahead(&self, parent: &Arc<Dir>, names: &[&[u8]]) -> Vec<Arc<Task>> {
+        let tasks: Vec<_> = names
+            .iter()
+            .map(|name| {
+                let state = State::Waiting { parent: Arc::clone(parent), name: (*name).into() };
+                Arc::new(Task { state: Mutex::new(state), done: Condvar::new() })
+            })
+            .collect();
+        lock(&self.queue).tasks.extend(tasks.iter().rev().map(Arc::clone));
+        self.changed.notify_all();
+        tasks
+    }
+
+    /// The listing of a directory that was handed over; lists it here if no walker began.
+    pub(super) fn take(&self, task: &Task, meters: &Meters) -> io::Result<Listed> {
+        let mut state = lock(&task.state);
+        if let State::Waiting { .. } = *state {
+            let begun = std::mem::replace(&mut *state, State::Taken);
+            drop(state);
+            return meters.walk.working(|| list(begun));
+        }
+        while let State::Running = *state {
+            state = task.done.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        let State::Done(listed) = std::mem::replace(&mut *state, State::Taken) else {
+            return Err(io::Error::other("a directory was listed twice"));
+        };
+        drop(state);
+        if let Ok(listed) = &listed {
+            lock(&self.queue).entries_ahead -= listed.names.len();
+            self.changed.notify_all();
+        }
+        listed
+    }
+
+    /// Lists directories until the walk is closed: the body of a walker thread.
+    pub(super) fn run(&self, meters: &Meters) {
+        while let Some(task) = meters.walk.waiting_in(|| self.next()) {
+            let mut state = lock(&task.state);
+            if !matches!(*state, State::Waiting { .. }) {
+                continue;
+            }
+            let begun = std::mem::replace(&mut *state, State::Running);
+            drop(state);
+            let listed = meters.walk.working(|| list(begun));
+            if let Ok(listed) = &listed {
+                lock(&self.queue).entries_ahead += listed.names.len();
+            }
+            *lock(&task.state) = State::Done(listed);
+            task.done.notify_all();
+        }
+    }
+
+    fn next(&self) -> Option<Arc<Task>> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if queue.closed {
+                return None;
+            }
+            if queue.entries_ahead < MAX_ENTRIES_AHEAD
+                && let Some(task) = queue.tasks.pop()
+            {
+                return Some(task);
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    /// Ends the walker threads.
+    pub(super) fn close(&self) {
+        let mut queue = lock(&self.queue);
+        queue.closed = true;
+        queue.tasks.clear();
+        drop(queue);
+        self.changed.notify_all();
+    }
+}
+
+fn list(task: State) -> io::Result<Listed> {
+    let State::Waiting { parent, name } = task else {
+        return Err(io::Error::other("a directory was listed twice"));
+    };
+    Listed::read(parent.open_child(Name::new(&name)?)?)
+}

@@ -1,0 +1,99 @@
+//! Why a run of the engine ended without its result.
+
+use holdall_crypto::CryptoError;
+use holdall_format::FormatError;
+use holdall_protocol::RepositoryError;
+use holdall_tree::{BuildError, TreeError};
+
+/// Why a backup, restore, listing or check ended. Nothing that was acknowledged before is lost, and
+/// calling again is safe.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The repository did not do what it was asked.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    /// A key does not fit, or sealed bytes do not open.
+    #[error(transparent)]
+    Crypto(#[from] CryptoError),
+    /// Bytes in the repository are not what they should be.
+    #[error("{what} is damaged: {reason}")]
+    Damaged {
+        /// The record, node or chunk.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No snapshot answers to that name.
+    #[error("no snapshot {wanted}: {reason}")]
+    NoSnapshot {
+        /// As it was asked for.
+        wanted: String,
+        /// None found, or several.
+        reason: String,
+    },
+    /// The snapshot has no such path.
+    #[error("{path} is not in snapshot {snapshot}")]
+    NoPath {
+        /// The path.
+        path: String,
+        /// The snapshot's short id.
+        snapshot: String,
+    },
+    /// A source or a target can not be used at all.
+    #[error("{path}: {reason}")]
+    Path {
+        /// The path.
+        path: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// The system refused something that the run can not do without.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was done to which file.
+        what: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The caller wished to stop. Nothing was committed after the last checkpoint.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl EngineError {
+    /// Wraps a system error.
+    pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
+        Self::Io { what: what.into(), source }
+    }
+
+    /// Says that something stored is not what it should be.
+    pub fn damaged(what: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Damaged { what: what.into(), reason: reason.to_string() }
+    }
+}
+
+impl From<FormatError> for EngineError {
+    fn from(error: FormatError) -> Self {
+        Self::damaged("stored data", error)
+    }
+}
+
+impl From<TreeError<EngineError>> for EngineError {
+    fn from(error: TreeError<EngineError>) -> Self {
+        match error {
+            TreeError::Source(error) => error,
+            TreeError::Node { node, error } => Self::damaged(format!("node {node}"), error),
+            other => Self::damaged("a tree", other),
+        }
+    }
+}
+
+impl From<BuildError<EngineError>> for EngineError {
+    fn from(error: BuildError<EngineError>) -> Self {
+        match error {
+            BuildError::Sink(error) => error,
+            other => Self::damaged("the new tree", other),
+        }
+    }
+}

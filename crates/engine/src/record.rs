@@ -1,0 +1,69 @@
+//! Making and publishing records.
+
+use bytes::Bytes;
+use holdall_crypto::{RecordSecret, Sealer};
+use holdall_format::{
+    ObjectId, Record, RecordHash, RecordHead, RecordKind, SeriesId, SessionId,
+    SignedContext, StoredRecord,
+};
+use holdall_protocol::CommitAnswer;
+
+use crate::{Access, EngineError};
+
+/// The end of a machine's chain of records, moved on with every record that is published.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChainEnd {
+    pub(crate) head: Option<RecordHash>,
+    pub(crate) sequence: u64,
+}
+
+/// What a record is to say.
+pub(crate) struct NewRecord<'a> {
+    pub(crate) kind: RecordKind,
+    pub(crate) series: SeriesId,
+    pub(crate) root: ObjectId,
+    pub(crate) secret: &'a RecordSecret,
+}
+
+/// Signs and publishes a record behind `chain`, and checks the receipt.
+///
+/// # Errors
+/// [`EngineError::Damaged`] if the repository says that objects are missing which it acknowledged,
+/// or answers with a receipt that is not for this record or not its own.
+pub(crate) fn publish(
+    access: &Access,
+    sealer: &mut Sealer,
+    session: &SessionId,
+    chain: &mut ChainEnd,
+    new: &NewRecord<'_>,
+) -> Result<Bytes, EngineError> {
+    let sealed = new.secret.seal(sealer)?;
+    let head = RecordHead {
+        kind: new.kind,
+        pinned: false,
+        repository: access.config.repository,
+        machine: access.machine,
+        key: access.signing.public(),
+        series: new.series,
+        sequence: chain.sequence + 1,
+        root: new.root,
+        previous: chain.head.unwrap_or(RecordHash::from_bytes([0; 32])),
+        sealed_hash: *blake3::hash(&sealed).as_bytes(),
+        tags: new.secret.tags.iter().map(|tag| access.keys.tag_token(tag)).collect(),
+    };
+    let signature = access.signing.sign(SignedContext::Record, &head.signed_bytes());
+    let record = Record::new(head, &signature, sealed);
+    let stored = match access.repository.commit(session, &Bytes::from(record.encode()))? {
+        CommitAnswer::Committed(stored) => stored,
+        CommitAnswer::Missing(ids) => {
+            let reason = format!("it acknowledged {} objects that it does not have", ids.len());
+            return Err(EngineError::damaged("the repository", reason));
+        }
+    };
+    let answer = StoredRecord::decode(&stored)?;
+    if answer.record != record || answer.receipt.signer != access.receipts_from {
+        return Err(EngineError::damaged("the receipt", "it is for another record or not signed by the repository"));
+    }
+    *chain = ChainEnd { head: Some(record.hash()), sequence: chain.sequence + 1 };
+    Ok(stored)
+}

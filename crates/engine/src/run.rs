@@ -1,0 +1,113 @@
+//! What a run shares with whoever watches it: counters, problems, and the wish to stop.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdall_lab::StageCounters;
+
+use crate::EngineError;
+
+/// One thing that could not be read, written or restored; the run went on without it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The path, as raw bytes.
+    pub path: Vec<u8>,
+    /// What failed and why.
+    pub reason: String,
+}
+
+/// A run in progress. Shared between the threads of the run and one that shows it.
+///
+/// Counters only rise, so a reader may look at any moment.
+#[derive(Default)]
+pub struct Run {
+    /// Items (files, directories, links, ...) dealt with.
+    pub items: AtomicU64,
+    /// Plain content bytes dealt with.
+    pub bytes: AtomicU64,
+    /// Items that are expected in all, where that is known; else 0.
+    pub items_expected: AtomicU64,
+    /// Plain content bytes that are expected in all, where that is known; else 0.
+    pub bytes_expected: AtomicU64,
+    stop: AtomicBool,
+    problems: Mutex<Vec<Problem>>,
+    problem_count: AtomicU64,
+    stages: Mutex<Option<Stages>>,
+}
+
+/// Gives the stages' counters as they are now.
+type Stages = Box<dyn Fn() -> Vec<StageCounters> + Send>;
+
+/// Problems beyond this many are counted, not kept.
+const PROBLEMS_KEPT: usize = 1000;
+
+impl Run {
+    /// A run that has not begun.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Wishes the run to stop soon.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody wishes the run to stop.
+    pub fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Ends the caller's work if somebody wishes the run to stop.
+    ///
+    /// # Errors
+    /// [`EngineError::Interrupted`].
+    pub fn check(&self) -> Result<(), EngineError> {
+        if self.stopping() { Err(EngineError::Interrupted) } else { Ok(()) }
+    }
+
+    /// Counts items and bytes that were dealt with.
+    pub fn advance(&self, items: u64, bytes: u64) {
+        self.items.fetch_add(items, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes something that failed while the run goes on. The first thousand are kept.
+    pub fn problem(&self, path: &[u8], reason: impl Into<String>) {
+        self.problem_count.fetch_add(1, Ordering::Relaxed);
+        let mut kept = lock(&self.problems);
+        if kept.len() < PROBLEMS_KEPT {
+            kept.push(Problem { path: path.to_vec(), reason: reason.into() });
+        }
+    }
+
+    /// How many problems there were.
+    pub fn problem_count(&self) -> u64 {
+        self.problem_count.load(Ordering::Relaxed)
+    }
+
+    /// Takes the problems noted since the last call.
+    pub fn take_problems(&self) -> Vec<Problem> {
+        std::mem::take(&mut *lock(&self.problems))
+    }
+
+    /// The stages' counters as they are now; empty before the run begins.
+    pub fn stages(&self) -> Vec<StageCounters> {
+        lock(&self.stages).as_ref().map(|stages| stages()).unwrap_or_default()
+    }
+
+    /// Says where the stages' counters are.
+    pub(crate) fn watch_stages(&self, stages: impl Fn() -> Vec<StageCounters> + Send + 'static) {
+        *lock(&self.stages) = Some(Box::new(stages));
+    }
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Run").field("items", &self.items).finish_non_exhaustive()
+    }
+}
+
+/// Locks a mutex whose data stays valid if a holder panicked: counters and lists.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

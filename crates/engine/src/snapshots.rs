@@ -1,0 +1,148 @@
+//! Listing snapshots and finding the one that somebody means.
+
+use bytes::Bytes;
+use holdall_crypto::{Opener, RecordSecret};
+use holdall_format::{
+    MachineId, ObjectId, RecordHash, RecordKind, SeriesId, StoredRecord,
+};
+use holdall_protocol::{MAX_RECORDS, RecordQuery};
+
+use crate::{Access, EngineError};
+
+/// A committed snapshot, opened.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Its id: the record's hash.
+    pub id: RecordHash,
+    /// The machine that made it.
+    pub machine: MachineId,
+    /// Its series.
+    pub series: SeriesId,
+    /// Its place in the machine's chain of records, from 1.
+    pub sequence: u64,
+    /// When the repository received it, in nanoseconds since 1970 UTC.
+    pub received_ns: i64,
+    /// Its place in the repository's log.
+    pub log_position: u64,
+    /// The root of its tree.
+    pub root: ObjectId,
+    /// Whether it is a checkpoint of a run that did not end; never shown.
+    pub(crate) checkpoint: bool,
+    /// Paths, host, tags and statistics.
+    pub secret: RecordSecret,
+}
+
+/// All snapshots of the repository, oldest first. Checkpoints are left out.
+///
+/// # Errors
+/// [`EngineError::Damaged`] for a record that does not open or whose receipt is not the
+/// repository's.
+pub fn snapshots(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
+    let mut all = records(access)?;
+    all.retain(|snapshot| !snapshot.checkpoint);
+    Ok(all)
+}
+
+/// All snapshots and checkpoints, oldest first.
+pub(crate) fn records(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
+    let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
+    let mut found = Vec::new();
+    let mut after_position = 0;
+    loop {
+        let query = RecordQuery { after_position, limit: MAX_RECORDS };
+        let page = access.repository.records(&query)?;
+        for stored in &page {
+            let (snapshot, kind) = open_record(access, &mut opener, stored)?;
+            after_position = snapshot.log_position;
+            if kind != RecordKind::Amendment {
+                found.push(snapshot);
+            }
+        }
+        if page.len() < MAX_RECORDS {
+            return Ok(found);
+        }
+    }
+}
+
+fn open_record(
+    access: &Access,
+    opener: &mut Opener,
+    bytes: &Bytes,
+) -> Result<(Snapshot, RecordKind), EngineError> {
+    let stored = StoredRecord::decode(bytes)
+        .map_err(|error| EngineError::damaged("a snapshot's record", error))?;
+    let id = stored.record.hash();
+    let damaged = |reason: &str| EngineError::damaged(format!("snapshot {id}"), reason);
+    let head = &stored.record.head;
+    if head.repository != access.config.repository {
+        return Err(damaged("it belongs to another repository"));
+    }
+    if stored.receipt.signer != access.receipts_from {
+        return Err(damaged("its receipt was signed by somebody else"));
+    }
+    let secret = RecordSecret::open(&stored.record.sealed, opener)?;
+    let snapshot = Snapshot {
+        id,
+        machine: head.machine,
+        series: head.series,
+        sequence: head.sequence,
+        received_ns: stored.receipt.received_ns,
+        log_position: stored.receipt.log_position,
+        root: head.root,
+        checkpoint: head.kind == RecordKind::Checkpoint,
+        secret,
+    };
+    Ok((snapshot, head.kind))
+}
+
+/// Finds the snapshot that `wanted` names: `latest` (this machine's newest, of those that include
+/// `path` where one is given) or a unique prefix of an id.
+///
+/// # Errors
+/// [`EngineError::NoSnapshot`] for none or several.
+pub fn find_snapshot(
+    access: &Access,
+    wanted: &str,
+    path: Option<&[u8]>,
+) -> Result<Snapshot, EngineError> {
+    let all = snapshots(access)?;
+    let none = |reason: &str| EngineError::NoSnapshot {
+        wanted: wanted.to_owned(),
+        reason: reason.to_owned(),
+    };
+    if wanted == "latest" {
+        let fits = |snapshot: &&Snapshot| {
+            snapshot.machine == access.machine
+                && path.is_none_or(|path| snapshot.secret.paths.iter().any(|of| related(of, path)))
+        };
+        return all.iter().rfind(fits).cloned().ok_or_else(|| none("none was found; `holdall snapshots` lists them"));
+    }
+    let mut fitting = all.into_iter().filter(|snapshot| snapshot.id.to_string().starts_with(wanted));
+    match (fitting.next(), fitting.next()) {
+        (Some(one), None) if !wanted.is_empty() => Ok(one),
+        (Some(_), Some(_)) => Err(none("several ids begin so; give more digits")),
+        _ => Err(none("none was found; `holdall snapshots` lists them")),
+    }
+}
+
+/// Whether one of the paths is the other or above it.
+fn related(a: &[u8], b: &[u8]) -> bool {
+    fn within(inner: &[u8], outer: &[u8]) -> bool {
+        let outer = outer.strip_suffix(b"/").unwrap_or(outer);
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    }
+    within(a, b) || within(b, a)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::related;
+
+    #[test]
+    fn a_path_is_related_to_those_above_and_below_it_only() {
+        assert!(related(b"/home/ada", b"/home"));
+        assert!(related(b"/home", b"/home/ada"));
+        assert!(related(b"/", b"/home"));
+        assert!(!related(b"/home", b"/homework"));
+    }
+}

@@ -1,0 +1,251 @@
+//! Asking, and asking again.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use holdall_format::FormatError;
+
+use super::body::{Sink, Whole};
+use super::dial::Dialer;
+use super::stream::{Answer, Head, Stream, StreamError};
+use super::{ClientOptions, ServerAddress};
+use crate::tls::TlsError;
+use crate::wire::{ErrorAnswer, Frames, Route, WireError};
+use crate::{MachineIdentity, RepositoryError, Traffic};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How often an interruption is looked for while pausing.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Whether a request carries blocks, of which only so many go at once, or is a question in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    Light,
+    Heavy,
+}
+
+/// Asks one server, over as many connections as there are callers.
+pub(crate) struct Caller {
+    dialer: Dialer,
+    /// All hosts, for messages.
+    hosts: String,
+    /// The first host, for the header that HTTP asks for.
+    host: String,
+    idle: Mutex<Vec<Stream>>,
+    heavy_left: Mutex<usize>,
+    heavy_freed: Condvar,
+    last_success: Mutex<Instant>,
+    options: ClientOptions,
+}
+
+/// One try.
+enum Attempt {
+    Answered(Answer),
+    /// No answer on a connection that had been idle: it may have been closed meanwhile.
+    Stale,
+    Failed(StreamError),
+}
+
+impl Caller {
+    /// Makes ready to ask, without asking.
+    pub(crate) fn new(
+        address: &ServerAddress,
+        identity: &MachineIdentity,
+        options: ClientOptions,
+    ) -> Result<Self, TlsError> {
+        Ok(Self {
+            dialer: Dialer::new(address, identity, &options)?,
+            hosts: address.hosts.join(", "),
+            host: address.hosts.first().cloned().unwrap_or_default(),
+            idle: Mutex::default(),
+            heavy_left: Mutex::new(options.streams.max(1)),
+            heavy_freed: Condvar::new(),
+            last_success: Mutex::new(Instant::now()),
+            options,
+        })
+    }
+
+    /// Connects once, so that a server that is not there shows at once.
+    pub(crate) fn reach(&self) -> Result<(), RepositoryError> {
+        match Stream::open(&self.dialer, &self.options.interrupt) {
+            Ok(stream) => {
+                self.put_back(stream);
+                self.note_success();
+                Ok(())
+            }
+            Err(error) => Err(self.last_word(error)),
+        }
+    }
+
+    /// Asks until there is an answer, and reads it as a whole.
+    pub(crate) fn ask<T>(
+        &self,
+        route: &Route,
+        body: &Frames,
+        (weight, limit_bytes): (Weight, usize),
+        decode: impl FnOnce(Bytes) -> Result<T, FormatError>,
+    ) -> Result<T, RepositoryError> {
+        let _turn = (weight == Weight::Heavy).then(|| self.take_turn()).transpose()?;
+        let whole = self.ask_into(route, body, || Whole::new(limit_bytes))?;
+        decode(whole.into_bytes()).map_err(|error| broken(&error.to_string()))
+    }
+
+    /// Asks until there is an answer; each attempt gets a fresh sink, and the last one is returned.
+    pub(crate) fn ask_into<S: Sink>(
+        &self,
+        route: &Route,
+        body: &Frames,
+        mut fresh_sink: impl FnMut() -> S,
+    ) -> Result<S, RepositoryError> {
+        let (path, started, mut pause) = (route.path(), Instant::now(), FIRST_PAUSE);
+        let head = Head { method: route.method().name(), path: &path, host: &self.host };
+        loop {
+            let mut sink = fresh_sink();
+            let error = match self.attempt(&head, body, &mut sink) {
+                Attempt::Stale => continue,
+                Attempt::Failed(error) => error,
+                Attempt::Answered(answer) => match self.judge(&answer) {
+                    None => return Ok(sink),
+                    Some(WireError::Busy | WireError::TooManyRequests) => {
+                        StreamError::Lost("the server is busy".into())
+                    }
+                    Some(error) => return Err(self.in_words(error)),
+                },
+            };
+            match error {
+                StreamError::Lost(_) if self.may_go_on(started, pause) => self.pause(pause)?,
+                error => return Err(self.last_word(error)),
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Bytes on the wire.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.dialer.traffic()
+    }
+
+    fn attempt(&self, head: &Head<'_>, body: &Frames, sink: &mut impl Sink) -> Attempt {
+        let interrupt = &self.options.interrupt;
+        let reused = self.lock_idle().pop();
+        let was_idle = reused.is_some();
+        let opened = reused.map_or_else(|| Stream::open(&self.dialer, interrupt), Ok);
+        let ended = opened.and_then(|mut stream| {
+            let answer = stream.exchange(head, body.clone(), sink, interrupt)?;
+            self.put_back(stream);
+            Ok(answer)
+        });
+        match ended {
+            Ok(answer) => Attempt::Answered(answer),
+            Err(StreamError::Lost(_)) if was_idle => {
+                self.lock_idle().clear();
+                Attempt::Stale
+            }
+            Err(error) => Attempt::Failed(error),
+        }
+    }
+
+    /// Tells a success, which is noted, from everything else.
+    fn judge(&self, answer: &Answer) -> Option<WireError> {
+        if (200..300).contains(&answer.status) {
+            self.note_success();
+            return None;
+        }
+        let error = ErrorAnswer::read(answer.status, &answer.failure);
+        if !matches!(error, WireError::Busy) {
+            self.note_success();
+        }
+        Some(error)
+    }
+
+    fn may_go_on(&self, started: Instant, pause: Duration) -> bool {
+        let last = *self.last_success.lock().unwrap_or_else(PoisonError::into_inner);
+        last.max(started).elapsed() + pause <= self.options.retry_for
+    }
+
+    fn note_success(&self) {
+        *self.last_success.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn pause(&self, pause: Duration) -> Result<(), RepositoryError> {
+        let until = Instant::now() + pause;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            self.check_interrupt()?;
+            sleep(left.min(LOOK_EVERY));
+        }
+        self.check_interrupt()
+    }
+
+    fn check_interrupt(&self) -> Result<(), RepositoryError> {
+        match self.options.interrupt.load(Ordering::Relaxed) {
+            true => Err(RepositoryError::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    fn take_turn(&self) -> Result<Turn<'_>, RepositoryError> {
+        let mut left = self.heavy_left.lock().unwrap_or_else(PoisonError::into_inner);
+        while *left == 0 {
+            self.check_interrupt()?;
+            let woken = self.heavy_freed.wait_timeout(left, LOOK_EVERY * 4);
+            left = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *left -= 1;
+        Ok(Turn { caller: self })
+    }
+
+    fn put_back(&self, stream: Stream) {
+        if stream.is_usable() {
+            self.lock_idle().push(stream);
+        }
+    }
+
+    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Stream>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last_word(&self, error: StreamError) -> RepositoryError {
+        let address = self.hosts.clone();
+        match error {
+            StreamError::Lost(reason) => RepositoryError::Unreachable { address, reason },
+            StreamError::WrongServer => RepositoryError::WrongServer { address },
+            StreamError::Interrupted => RepositoryError::Interrupted,
+            StreamError::Broken(reason) => broken(&reason),
+        }
+    }
+
+    fn in_words(&self, error: WireError) -> RepositoryError {
+        let reason = match error {
+            WireError::Repository(error) => return error,
+            WireError::UnknownMachine => {
+                let reason = format!("{} does not know this machine; pair it anew", self.hosts);
+                return RepositoryError::NotAllowed { reason };
+            }
+            WireError::TooLarge { limit_bytes } => format!("more than {limit_bytes} bytes"),
+            WireError::NoSuchRoute => "the server does not know this request".into(),
+            WireError::TooManyRequests | WireError::Busy => "the server is busy".into(),
+        };
+        RepositoryError::Refused { reason }
+    }
+}
+
+fn broken(reason: &str) -> RepositoryError {
+    RepositoryError::Refused { reason: format!("the server's answer is not valid: {reason}") }
+}
+
+/// The right to send or fetch blocks.
+struct Turn<'a> {
+    caller: &'a Caller,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut left = self.caller.heavy_left.lock().unwrap_or_else(PoisonError::into_inner);
+        *left += 1;
+        self.caller.heavy_freed.notify_one();
+    }
+}

@@ -1,0 +1,23 @@
+//! The client's end of the wire, and the only place where this crate waits.
+//!
+//! A caller's thread that asks for something takes a connection out of the pool, drives it with its
+//! own small runtime until the answer is there, and puts it back: no other thread is woken on the
+//! way, and a blocked caller is all the back-pressure there is. Every stream is a connection of its
+//! own, kept for the next request.
+//!
+//! What is lost is asked again: all requests are idempotent, so a server that restarts or moves to
+//! another of its addresses costs time, not the run.
+
+mod address;
+mod body;
+mod call;
+mod dial;
+mod options;
+mod repository;
+mod socket;
+mod stream;
+
+pub use address::ServerAddress;
+pub(crate) use call::{Caller, Weight};
+pub use options::ClientOptions;
+pub use repository::HttpRepository;

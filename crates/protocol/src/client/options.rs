@@ -1,0 +1,37 @@
+//! How patient and how wide a client is.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How a client uses its connections.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// How long a lost server is asked again, counted from the last answer or the request's start,
+    /// whichever is later. Reaching it in the first place is tried once.
+    pub retry_for: Duration,
+    /// Most connections that carry blocks at once; more callers wait. At least 1.
+    pub streams: usize,
+    /// Time for all attempts at one connection together: every host, name look-up, handshake.
+    pub connect_timeout: Duration,
+    /// Set to end every request and every waiting with [`crate::RepositoryError::Interrupted`].
+    pub interrupt: Arc<AtomicBool>,
+    /// Local addresses to connect from, taken in turn; empty for any.
+    pub bind: Vec<IpAddr>,
+    /// Most bytes sent in a second, over all connections.
+    pub upload_bytes_per_second: Option<u64>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            retry_for: Duration::from_secs(300),
+            streams: 4,
+            connect_timeout: Duration::from_secs(8),
+            interrupt: Arc::default(),
+            bind: Vec::new(),
+            upload_bytes_per_second: None,
+        }
+    }
+}

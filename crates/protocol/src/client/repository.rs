@@ -1,0 +1,202 @@
+//! A repository on a server.
+
+use bytes::Bytes;
+use holdall_format::{ObjectId, SessionId};
+
+use super::body::Sink;
+use super::{Caller, ClientOptions, ServerAddress, Weight};
+use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
+use crate::{
+    BlockPage, CommitAnswer, Description, MAX_IDS, MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity,
+    NewRepository, PutTimes, RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport,
+    SessionGrant, SessionPurpose, Traffic,
+};
+
+/// Asks a holdall server over TLS.
+pub struct HttpRepository {
+    caller: Caller,
+    address: ServerAddress,
+}
+
+impl HttpRepository {
+    /// Reaches the server. Whether the machine may do anything there shows with the first request.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Unreachable`] after one attempt within the connect timeout;
+    /// [`RepositoryError::WrongServer`]; [`RepositoryError::Refused`] for a name that no repository
+    /// can have.
+    pub fn connect(
+        address: ServerAddress,
+        identity: &MachineIdentity,
+        options: ClientOptions,
+    ) -> Result<Self, RepositoryError> {
+        if let Some(name) = address.repository.as_deref().filter(|n| !wire::is_repository_name(n)) {
+            let reason = format!("{name:?} can not be a repository's name");
+            return Err(RepositoryError::Refused { reason });
+        }
+        let caller = Caller::new(&address, identity, options)
+            .map_err(|error| RepositoryError::Refused { reason: error.to_string() })?;
+        caller.reach()?;
+        Ok(Self { caller, address })
+    }
+
+    fn route(&self, verb: RepositoryVerb) -> Route {
+        let name = self.address.repository.clone().unwrap_or_else(|| OWN_REPOSITORY.into());
+        Route::Repository { name, verb }
+    }
+
+    fn ask<T>(
+        &self,
+        verb: RepositoryVerb,
+        body: Frames,
+        weight: (Weight, usize),
+        decode: impl FnOnce(Bytes) -> Result<T, holdall_format::FormatError>,
+    ) -> Result<T, RepositoryError> {
+        let asked = self.caller.ask(&self.route(verb), &body, weight, decode);
+        asked.map_err(|error| self.with_own_place(error))
+    }
+
+    /// The server knows its repositories by name; the caller knows this one by its address.
+    fn with_own_place(&self, error: RepositoryError) -> RepositoryError {
+        let place = self.address.to_string();
+        match error {
+            RepositoryError::NoRepository { .. } => RepositoryError::NoRepository { place },
+            RepositoryError::AlreadyExists { .. } => RepositoryError::AlreadyExists { place },
+            RepositoryError::InUse { .. } => RepositoryError::InUse { place },
+            other => other,
+        }
+    }
+}
+
+const LIGHT: (Weight, usize) = (Weight::Light, wire::MAX_CONTROL_BYTES);
+
+impl Repository for HttpRepository {
+    fn create(&self, new: &NewRepository) -> Result<(), RepositoryError> {
+        let body = wire::encode_new_repository(new);
+        self.ask(RepositoryVerb::Create, body, LIGHT, |_| Ok(()))
+    }
+
+    fn describe(&self) -> Result<Description, RepositoryError> {
+        let limits = (Weight::Light, wire::MAX_REPOSITORY_BODY_BYTES);
+        let decode = |body: Bytes| wire::decode_description(&body);
+        self.ask(RepositoryVerb::Describe, Frames::new(), limits, decode)
+    }
+
+    fn open_session(&self, purpose: &SessionPurpose) -> Result<SessionGrant, RepositoryError> {
+        let body = Frames::plain(wire::encode_session_request(purpose));
+        let decode = |body: Bytes| wire::decode_session_answer(&body);
+        self.ask(RepositoryVerb::OpenSession, body, LIGHT, decode)
+    }
+
+    fn missing(&self, session: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError> {
+        check_count(ids.len())?;
+        let body = Frames::plain(wire::encode_ids(ids));
+        let decode = |body: Bytes| wire::decode_bitmap(&body, ids.len());
+        self.ask(RepositoryVerb::Missing(*session), body, LIGHT, decode)
+    }
+
+    fn put_blocks(
+        &self,
+        session: &SessionId,
+        blocks: &[Bytes],
+    ) -> Result<PutTimes, RepositoryError> {
+        let bytes: usize = blocks.iter().map(Bytes::len).sum();
+        if bytes > MAX_PUT_BYTES || blocks.len() > wire::MAX_FRAMES {
+            let reason = format!("a put of {bytes} bytes is over its limit");
+            return Err(RepositoryError::Refused { reason });
+        }
+        let limits = (Weight::Heavy, wire::MAX_CONTROL_BYTES);
+        let decode = |body: Bytes| wire::decode_put_times(&body);
+        self.ask(RepositoryVerb::PutBlocks(*session), Frames::framed(blocks), limits, decode)
+    }
+
+    fn commit(&self, session: &SessionId, record: &Bytes) -> Result<CommitAnswer, RepositoryError> {
+        let limits =
+            (Weight::Light, wire::MAX_STORED_RECORD_BYTES.max(wire::MAX_IDS_BODY_BYTES) + 1);
+        let decode = |body: Bytes| wire::decode_commit_answer(&body);
+        self.ask(RepositoryVerb::Commit(*session), Frames::plain(record.clone()), limits, decode)
+    }
+
+    fn close_session(&self, session: &SessionId) -> Result<(), RepositoryError> {
+        self.ask(RepositoryVerb::CloseSession(*session), Frames::new(), LIGHT, |_| Ok(()))
+    }
+
+    fn records(&self, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError> {
+        let limits = (Weight::Light, wire::MAX_RECORDS_ANSWER_BYTES);
+        let (mut found, mut after) = (Vec::new(), Some(query.after_position));
+        let wanted = query.limit.min(MAX_RECORDS);
+        while let (Some(after_position), true) = (after, found.len() < wanted) {
+            let part = RecordQuery { after_position, limit: wanted - found.len() };
+            let decode = |body: Bytes| wire::decode_records(&body);
+            let (records, next) =
+                self.ask(RepositoryVerb::Records(part), Frames::new(), limits, decode)?;
+            found.extend(records);
+            after = next.filter(|next| *next > after_position);
+        }
+        found.truncate(wanted);
+        Ok(found)
+    }
+
+    fn fetch_objects(
+        &self,
+        session: &SessionId,
+        ids: &[ObjectId],
+        copy: u32,
+    ) -> Result<Vec<Bytes>, RepositoryError> {
+        check_count(ids.len())?;
+        let limits = (Weight::Heavy, wire::MAX_FETCH_ANSWER_BYTES);
+        let body = Frames::plain(wire::encode_ids(ids));
+        let max_block_bytes = holdall_format::limits::BLOCK_MAX_BYTES;
+        let decode = |body: Bytes| wire::decode_frames(&body, max_block_bytes);
+        self.ask(RepositoryVerb::Fetch(*session, copy), body, limits, decode)
+    }
+
+    fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
+        let limits = (Weight::Heavy, wire::MAX_FETCH_ANSWER_BYTES);
+        let decode = |body: Bytes| wire::decode_block_page(&body);
+        self.ask(RepositoryVerb::ReadBlocks(*session, cursor), Frames::new(), limits, decode)
+    }
+
+    fn scrub(
+        &self,
+        progress: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<ScrubReport, RepositoryError> {
+        let route = self.route(RepositoryVerb::Scrub);
+        let progress = std::cell::RefCell::new(progress);
+        let fresh = || Watching { gathering: ScrubGathering::default(), progress: &progress };
+        let watched = self.caller.ask_into(&route, &Frames::new(), fresh);
+        let watched = watched.map_err(|error| self.with_own_place(error))?;
+        match watched.gathering.finish() {
+            Some(Ok(report)) => Ok(report),
+            Some(Err(wire::WireError::Repository(error))) => Err(self.with_own_place(error)),
+            Some(Err(_)) | None => {
+                Err(RepositoryError::Refused { reason: "the scrub was ended by the server".into() })
+            }
+        }
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.caller.traffic()
+    }
+}
+
+fn check_count(count: usize) -> Result<(), RepositoryError> {
+    if count <= MAX_IDS {
+        return Ok(());
+    }
+    let reason = format!("{count} ids in one question; the limit is {MAX_IDS}");
+    Err(RepositoryError::Refused { reason })
+}
+
+/// Tells of a scrub's progress while its answer arrives.
+struct Watching<'a, 'b> {
+    gathering: ScrubGathering,
+    progress: &'a std::cell::RefCell<&'b mut dyn FnMut(ScrubProgress)>,
+}
+
+impl Sink for Watching<'_, '_> {
+    fn take(&mut self, piece: &[u8]) -> Result<(), String> {
+        let mut progress = self.progress.borrow_mut();
+        self.gathering.push(piece, &mut **progress).map_err(|error| error.to_string())
+    }
+}

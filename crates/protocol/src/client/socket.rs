@@ -1,0 +1,163 @@
+//! The socket under TLS, which counts what passes and slows down where that is asked for.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::Traffic;
+
+/// Most bytes of one write while the rate is limited.
+const PACED_WRITE_BYTES: usize = 16 << 10;
+
+/// Bytes on the wire, over all connections of a client.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
+}
+
+impl Meter {
+    pub(super) fn traffic(&self) -> Traffic {
+        Traffic {
+            sent_bytes: self.sent_bytes.load(Ordering::Relaxed),
+            received_bytes: self.received_bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A rate that all connections of a client keep together.
+#[derive(Debug)]
+pub(super) struct Pace {
+    bytes_per_second: u64,
+    free_at: Mutex<Instant>,
+}
+
+impl Pace {
+    pub(super) fn new(bytes_per_second: u64) -> Self {
+        let free_at = Mutex::new(Instant::now());
+        Self { bytes_per_second: bytes_per_second.max(1), free_at }
+    }
+
+    /// When the next write may happen.
+    fn free_at(&self) -> Instant {
+        *self.free_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a write that just happened.
+    fn spend(&self, bytes: usize) {
+        let seconds = bytes as f64 / self.bytes_per_second as f64;
+        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *free_at = (*free_at).max(Instant::now()) + Duration::from_secs_f64(seconds);
+    }
+}
+
+/// A socket that counts.
+pub(super) struct Socket {
+    tcp: TcpStream,
+    meter: Arc<Meter>,
+    /// Bytes in both directions on this connection alone, to tell a stalled one.
+    moved_bytes: Arc<AtomicU64>,
+    pace: Option<Arc<Pace>>,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Socket {
+    pub(super) fn new(tcp: TcpStream, meter: Arc<Meter>, pace: Option<Arc<Pace>>) -> Self {
+        Self { tcp, meter, moved_bytes: Arc::default(), pace, pause: None }
+    }
+
+    pub(super) fn moved_bytes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.moved_bytes)
+    }
+
+    /// Ready when the pace allows the next write.
+    fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(pace) = &self.pace else { return Poll::Ready(()) };
+        loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            let free_at = pace.free_at();
+            if free_at <= Instant::now() {
+                return Poll::Ready(());
+            }
+            self.pause = Some(Box::pin(sleep_until(free_at)));
+        }
+    }
+
+    fn count_sent(&self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.meter.sent_bytes.fetch_add(*bytes as u64, Ordering::Relaxed);
+            self.moved_bytes.fetch_add(*bytes as u64, Ordering::Relaxed);
+            if let Some(pace) = &self.pace {
+                pace.spend(*bytes);
+            }
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.tcp).poll_read(cx, into);
+        let bytes = into.filled().len().saturating_sub(before) as u64;
+        self.meter.received_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        read
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_pace(cx));
+        let from = match self.pace {
+            Some(_) => from.get(..PACED_WRITE_BYTES).unwrap_or(from),
+            None => from,
+        };
+        let written = Pin::new(&mut self.tcp).poll_write(cx, from);
+        self.count_sent(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        from: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.pace.is_some() {
+            let first = from.iter().find(|part| !part.is_empty());
+            return self.poll_write(cx, first.map_or(&[], |part| part));
+        }
+        let written = Pin::new(&mut self.tcp).poll_write_vectored(cx, from);
+        self.count_sent(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+}

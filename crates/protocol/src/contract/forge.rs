@@ -1,0 +1,197 @@
+//! Makes blocks and records that look right to a keeper, with payloads that nobody could open.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use bytes::Bytes;
+use holdall_format::{
+    Block, BlockHeader, BlockKind, ChunkerName, MachineId, ObjectId, PublicKey, Record, RecordHash,
+    RecordHead, RecordKind, RepositoryConfig, RepositoryId, SeriesId, Signature, SignedContext,
+    Suite, TAG_BYTES, Table, TableEntry, Wrapping, WrappingKind, WrappingSet,
+};
+
+use crate::NewRepository;
+
+/// An Ed25519 key for tests.
+pub struct TestKey(Ed25519KeyPair);
+
+impl TestKey {
+    /// The key of a seed.
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        Self(Ed25519KeyPair::from_seed_unchecked(seed).expect("every 32 bytes are a seed"))
+    }
+
+    /// The public half.
+    pub fn public(&self) -> PublicKey {
+        let bytes = self.0.public_key().as_ref();
+        PublicKey::from_bytes(bytes.try_into().expect("Ed25519 keys have 32 bytes"))
+    }
+
+    /// Signs in a context.
+    pub fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+        let signature = self.0.sign(&context.message(message));
+        Signature::from_bytes(signature.as_ref().try_into().expect("signatures have 64 bytes"))
+    }
+}
+
+/// Forges what a client of one repository would send.
+pub struct Forge {
+    /// The repository's id.
+    pub repository: RepositoryId,
+    /// The machine that signs records.
+    pub machine: MachineId,
+    /// Its key.
+    pub key: TestKey,
+    owner: TestKey,
+    salt: AtomicU64,
+}
+
+impl Forge {
+    /// A forge for a repository of that number and a machine.
+    pub fn new(number: u8, machine: MachineId, machine_seed: &[u8; 32]) -> Self {
+        Self {
+            repository: RepositoryId::from_bytes([number; 16]),
+            machine,
+            key: TestKey::from_seed(machine_seed),
+            owner: TestKey::from_seed(&[number; 32]),
+            salt: AtomicU64::new(1),
+        }
+    }
+
+    /// What is needed to make the repository.
+    pub fn new_repository(&self) -> NewRepository {
+        NewRepository {
+            config: self.config(),
+            wrappings: self.wrappings(1),
+            recovery_identity: Some(TestKey::from_seed(&[77; 32]).public()),
+        }
+    }
+
+    /// A signed configuration.
+    pub fn config(&self) -> Bytes {
+        let config = RepositoryConfig {
+            repository: self.repository,
+            chunker: ChunkerName::KeyedFastCdc,
+            suite: Suite::Aes256Gcm,
+            leaf_bits: 5,
+            inline_limit_bytes: 512,
+            epoch: 0,
+            owner: self.owner.public(),
+        };
+        config.encode(&self.owner.sign(SignedContext::Config, &config.signed_bytes())).into()
+    }
+
+    /// A signed set of one wrapping.
+    pub fn wrappings(&self, generation: u64) -> Bytes {
+        let wrapping = Wrapping {
+            kind: WrappingKind::Passphrase,
+            label: "contract".into(),
+            sealed: vec![1; 64],
+        };
+        let set = WrappingSet {
+            repository: self.repository,
+            generation,
+            owner: self.owner.public(),
+            wrappings: vec![wrapping],
+        };
+        set.encode(&self.owner.sign(SignedContext::Wrappings, &set.signed_bytes())).into()
+    }
+
+    /// A block of chunks with these ids. Two calls never give the same block.
+    pub fn chunks(&self, ids: &[ObjectId]) -> Bytes {
+        self.chunks_of_bytes(ids, 64)
+    }
+
+    /// A block of chunks whose payload is that long.
+    pub fn chunks_of_bytes(&self, ids: &[ObjectId], payload_bytes: usize) -> Bytes {
+        let entries = ids.iter().map(|&id| TableEntry { id, refs: vec![] }).collect();
+        self.block(BlockKind::Chunks, entries, payload_bytes)
+    }
+
+    /// A block of nodes with these ids and references (in any order).
+    pub fn nodes(&self, nodes: &[(ObjectId, &[ObjectId])]) -> Bytes {
+        let entries = nodes.iter().map(|(id, refs)| {
+            let mut refs = refs.to_vec();
+            refs.sort_unstable();
+            refs.dedup();
+            TableEntry { id: *id, refs }
+        });
+        self.block(BlockKind::Nodes, entries.collect(), 64)
+    }
+
+    /// A block of any kind.
+    pub fn block(&self, kind: BlockKind, entries: Vec<TableEntry>, payload_bytes: usize) -> Bytes {
+        let salt = self.salt.fetch_add(1, Ordering::Relaxed);
+        let salt = *blake3::hash(&salt.to_le_bytes()).as_bytes();
+        let table = Table { entries }.encode(kind);
+        let mut payload = vec![0; payload_bytes.max(TAG_BYTES)];
+        blake3::Hasher::new().update(&salt).finalize_xof().fill(&mut payload);
+        let header = BlockHeader {
+            suite: Suite::Aes256Gcm,
+            kind,
+            repository: self.repository,
+            epoch: 0,
+            table_bytes: u32::try_from(table.len()).expect("tables are small"),
+            payload_bytes: u32::try_from(payload.len()).expect("payloads are small"),
+            salt,
+            table_hash: *blake3::hash(&table).as_bytes(),
+            commitment: *blake3::hash(&salt).as_bytes(),
+        };
+        Block::join(&header, &table, &payload).expect("the parts fit").into_bytes().into()
+    }
+
+    /// A signed record of this machine behind `previous`, which is its hash and sequence number.
+    pub fn record(
+        &self,
+        kind: RecordKind,
+        root: ObjectId,
+        previous: Option<(RecordHash, u64)>,
+    ) -> Bytes {
+        self.sign(self.record_head(kind, root, previous))
+    }
+
+    /// The clear half of such a record.
+    pub fn record_head(
+        &self,
+        kind: RecordKind,
+        root: ObjectId,
+        previous: Option<(RecordHash, u64)>,
+    ) -> RecordHead {
+        RecordHead {
+            kind,
+            pinned: false,
+            repository: self.repository,
+            machine: self.machine,
+            key: self.key.public(),
+            series: SeriesId::from_bytes([3; 16]),
+            sequence: previous.map_or(1, |(_, sequence)| sequence + 1),
+            root,
+            previous: previous.map_or(RecordHash::from_bytes([0; 32]), |(hash, _)| hash),
+            sealed_hash: [0; 32],
+            tags: vec![],
+        }
+    }
+
+    /// Signs a head with the machine's key and joins a sealed half to it.
+    pub fn sign(&self, head: RecordHead) -> Bytes {
+        Self::sign_with(&self.key, head)
+    }
+
+    /// Signs a head with any key.
+    pub fn sign_with(key: &TestKey, mut head: RecordHead) -> Bytes {
+        let sealed = vec![9; 100];
+        head.sealed_hash = *blake3::hash(&sealed).as_bytes();
+        let signature = key.sign(SignedContext::Record, &head.signed_bytes());
+        Record::new(head, &signature, sealed).encode().into()
+    }
+}
+
+/// An object id that nobody else has.
+pub(super) fn id(name: impl AsRef<[u8]>) -> ObjectId {
+    ObjectId::from_bytes(*blake3::hash(name.as_ref()).as_bytes())
+}
+
+/// As many ids with numbers behind a common name.
+pub(super) fn ids(name: &str, count: usize) -> Vec<ObjectId> {
+    (0..count).map(|number| id(format!("{name} {number}"))).collect()
+}

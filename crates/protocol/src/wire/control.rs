@@ -1,0 +1,244 @@
+//! The JSON bodies: pairing, sessions, times.
+
+use bytes::Bytes;
+use holdall_format::wire::Reader;
+use holdall_format::{FormatError, MachineId, RecordHash, SessionId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::MAX_CONTROL_BYTES;
+use super::text::Text;
+use crate::{PutTimes, SessionGrant, SessionPurpose, base32};
+
+/// Most parents of a session.
+const MAX_PARENTS: usize = 256;
+
+/// What a new machine says of itself.
+///
+/// Secret: has the invite's secret.
+#[derive(Serialize, Deserialize)]
+pub struct PairRequest {
+    /// The invite's secret in base32.
+    secret: Zeroizing<String>,
+    /// The machine's name for people; empty to take the invite's.
+    pub name: String,
+}
+
+impl PairRequest {
+    /// Asks with an invite's secret.
+    pub fn new(secret: &[u8; 16], name: &str) -> Self {
+        Self { secret: Zeroizing::new(base32::encode(secret)), name: name.to_owned() }
+    }
+
+    /// The invite's secret, if it is one.
+    pub fn secret(&self) -> Option<Zeroizing<[u8; 16]>> {
+        let bytes = Zeroizing::new(base32::decode(&self.secret)?);
+        bytes.as_slice().try_into().ok().map(Zeroizing::new)
+    }
+
+    /// The body.
+    pub fn encode(&self) -> Bytes {
+        to_json(self)
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// [`FormatError`] over [`MAX_CONTROL_BYTES`], or for what is not this JSON.
+    pub fn decode(body: &[u8]) -> Result<Self, FormatError> {
+        from_json("pairing request", body)
+    }
+}
+
+/// What a server makes of a new machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairAnswer {
+    machine: Text<MachineId>,
+    /// The machine's name for people.
+    pub name: String,
+    /// Its repository, which may not exist yet.
+    pub repository: String,
+    /// The server's name for people.
+    pub server: String,
+}
+
+impl PairAnswer {
+    /// Answers with a machine's id.
+    pub fn new(machine: MachineId, name: String, repository: String, server: String) -> Self {
+        Self { machine: Text(machine), name, repository, server }
+    }
+
+    /// The machine's id.
+    pub fn machine(&self) -> MachineId {
+        self.machine.0
+    }
+
+    /// The body.
+    pub fn encode(&self) -> Bytes {
+        to_json(self)
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// [`FormatError`] over [`MAX_CONTROL_BYTES`], or for what is not this JSON.
+    pub fn decode(body: &[u8]) -> Result<Self, FormatError> {
+        from_json("pairing answer", body)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "purpose", rename_all = "lowercase")]
+enum SessionRequest {
+    Backup { parents: Vec<Text<RecordHash>> },
+    Read,
+}
+
+/// The body that opens a session.
+pub fn encode_session_request(purpose: &SessionPurpose) -> Bytes {
+    to_json(&match purpose {
+        SessionPurpose::Backup { parents } => {
+            SessionRequest::Backup { parents: parents.iter().copied().map(Text).collect() }
+        }
+        SessionPurpose::Read => SessionRequest::Read,
+    })
+}
+
+/// Reads the body that opens a session.
+///
+/// # Errors
+/// [`FormatError`] over [`MAX_CONTROL_BYTES`] or 256 parents, or for what is not this JSON.
+pub fn decode_session_request(body: &[u8]) -> Result<SessionPurpose, FormatError> {
+    match from_json("session request", body)? {
+        SessionRequest::Backup { parents } if parents.len() > MAX_PARENTS => {
+            Err(Reader::new("session request", body).invalid("parents", "more than their limit"))
+        }
+        SessionRequest::Backup { parents } => Ok(SessionPurpose::Backup {
+            parents: parents.into_iter().map(|Text(parent)| parent).collect(),
+        }),
+        SessionRequest::Read => Ok(SessionPurpose::Read),
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct SessionAnswer {
+    session: Text<SessionId>,
+    head: Option<Text<RecordHash>>,
+    sequence: u64,
+}
+
+/// The answer to opening a session.
+pub fn encode_session_answer(grant: &SessionGrant) -> Bytes {
+    let SessionGrant { session, head, sequence } = *grant;
+    to_json(&SessionAnswer { session: Text(session), head: head.map(Text), sequence })
+}
+
+/// Reads the answer to opening a session.
+///
+/// # Errors
+/// [`FormatError`] over [`MAX_CONTROL_BYTES`], or for what is not this JSON.
+pub fn decode_session_answer(body: &[u8]) -> Result<SessionGrant, FormatError> {
+    let answer: SessionAnswer = from_json("session answer", body)?;
+    let head = answer.head.map(|Text(head)| head);
+    Ok(SessionGrant { session: answer.session.0, head, sequence: answer.sequence })
+}
+
+#[derive(Serialize, Deserialize)]
+struct PutAnswer {
+    receive_seconds: f64,
+    queue_seconds: f64,
+    cpu_seconds: f64,
+    disk_seconds: f64,
+}
+
+/// The answer to a put.
+pub fn encode_put_times(times: &PutTimes) -> Bytes {
+    let PutTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds } = *times;
+    to_json(&PutAnswer { receive_seconds, queue_seconds, cpu_seconds, disk_seconds })
+}
+
+/// Reads the answer to a put.
+///
+/// # Errors
+/// [`FormatError`] over [`MAX_CONTROL_BYTES`], or for what is not this JSON.
+pub fn decode_put_times(body: &[u8]) -> Result<PutTimes, FormatError> {
+    let PutAnswer { receive_seconds, queue_seconds, cpu_seconds, disk_seconds } =
+        from_json("put answer", body)?;
+    Ok(PutTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds })
+}
+
+/// Writes JSON; none of the types of this module can fail to be written.
+pub(super) fn to_json(value: &impl Serialize) -> Bytes {
+    serde_json::to_vec(value).unwrap_or_default().into()
+}
+
+/// Reads JSON of at most [`MAX_CONTROL_BYTES`].
+pub(super) fn from_json<T: DeserializeOwned>(
+    what: &'static str,
+    body: &[u8],
+) -> Result<T, FormatError> {
+    let reader = Reader::new(what, body);
+    if body.len() > MAX_CONTROL_BYTES {
+        return Err(reader.invalid("length", "over its limit"));
+    }
+    serde_json::from_slice(body).map_err(|_| reader.invalid("JSON", "not of the expected form"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn requests_and_answers_read_back() {
+        let parents = vec![RecordHash::from_bytes([1; 32]), RecordHash::from_bytes([2; 32])];
+        for purpose in [SessionPurpose::Backup { parents }, SessionPurpose::Read] {
+            let body = encode_session_request(&purpose);
+            assert_eq!(decode_session_request(&body), Ok(purpose));
+        }
+        let session = SessionId::from_bytes([3; 16]);
+        for head in [None, Some(RecordHash::from_bytes([4; 32]))] {
+            let grant = SessionGrant { session, head, sequence: u64::MAX };
+            assert_eq!(decode_session_answer(&encode_session_answer(&grant)), Ok(grant));
+        }
+        let request = PairRequest::decode(&PairRequest::new(&[5; 16], "desk").encode()).unwrap();
+        assert_eq!((request.secret().as_deref(), &request.name[..]), (Some(&[5; 16]), "desk"));
+        let machine = MachineId::from_bytes([6; 16]);
+        let answer = PairAnswer::new(machine, "desk".into(), "desk".into(), "attic".into());
+        assert_eq!(PairAnswer::decode(&answer.encode()), Ok(answer));
+    }
+
+    #[test]
+    fn too_many_parents_and_too_long_bodies_are_refused() {
+        let parents = vec![RecordHash::from_bytes([1; 32]); MAX_PARENTS + 1];
+        let body = encode_session_request(&SessionPurpose::Backup { parents });
+        assert!(decode_session_request(&body).is_err());
+        let padded = [&b"{\"purpose\":\"read\"}"[..], &vec![b' '; MAX_CONTROL_BYTES]].concat();
+        assert!(decode_session_request(&padded).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn times_read_back(times: [u32; 4]) {
+            let [receive_seconds, queue_seconds, cpu_seconds, disk_seconds] = times.map(f64::from);
+            let times = PutTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds };
+            prop_assert_eq!(decode_put_times(&encode_put_times(&times)), Ok(times));
+        }
+
+        #[test]
+        fn any_bytes_are_a_body_or_an_error(bytes: Vec<u8>, at: usize, with: u8) {
+            let purpose = SessionPurpose::Backup { parents: vec![RecordHash::from_bytes([1; 32])] };
+            let mut mutated = encode_session_request(&purpose).to_vec();
+            let at = at % mutated.len();
+            mutated[at] = with;
+            for body in [bytes, mutated] {
+                let _ = decode_session_request(&body);
+                let _ = decode_session_answer(&body);
+                let _ = decode_put_times(&body);
+                let _ = PairRequest::decode(&body).map(|request| request.secret().is_some());
+                let _ = PairAnswer::decode(&body);
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What goes over the wire, as both ends write and read it. `docs/protocol.md` says it in words.
+//!
+//! Blocks and ids travel as plain bytes, because there are many of them; everything that a person
+//! might want to read (sessions, times, errors) is JSON. A body is decoded from one contiguous
+//! buffer whose length was limited before it was allocated, and blocks are slices of that buffer.
+//! This module does no I/O and knows nothing of HTTP but methods, paths and status numbers.
+
+mod control;
+mod error;
+mod frames;
+mod ids;
+mod page;
+mod route;
+mod scrub;
+mod text;
+
+pub use control::{
+    PairAnswer, PairRequest, decode_put_times, decode_session_answer, decode_session_request,
+    encode_put_times, encode_session_answer, encode_session_request,
+};
+pub use error::{ErrorAnswer, WireError};
+pub use frames::{Frames, decode_frames};
+pub use ids::{decode_bitmap, decode_ids, encode_bitmap, encode_ids};
+pub use page::{
+    decode_block_page, decode_commit_answer, decode_description, decode_new_repository,
+    decode_records, encode_block_page, encode_commit_answer, encode_description,
+    encode_new_repository, encode_records,
+};
+pub use route::{Method, OWN_REPOSITORY, RepositoryVerb, Route, is_repository_name};
+pub use scrub::{ScrubGathering, ScrubLine};
+
+use holdall_format::limits::{
+    BLOCK_MAX_BYTES, RECORD_MAX_BYTES, WRAPPING_MAX_BYTES, WRAPPINGS_MAX,
+};
+
+use crate::{FETCH_TARGET_BYTES, MAX_IDS, MAX_PUT_BYTES};
+
+/// Most frames in one body.
+pub const MAX_FRAMES: usize = 16_384;
+/// Most bytes of a JSON body.
+pub const MAX_CONTROL_BYTES: usize = 64 << 10;
+/// Most bytes of the answer to a request that failed.
+pub const MAX_ERROR_BYTES: usize = 256 << 10;
+/// Most bytes of one line of a scrub's answer.
+pub const MAX_LINE_BYTES: usize = 64 << 10;
+/// Stored records are answered until their bytes pass this; the last may pass it by
+/// [`RECORDS_STEP`] records.
+pub const RECORDS_TARGET_BYTES: usize = 8 << 20;
+/// How many records a server reads at a time.
+pub const RECORDS_STEP: usize = 4;
+
+/// Most bytes of the body of a put: blocks and the lengths before them.
+pub const MAX_PUT_BODY_BYTES: usize = MAX_PUT_BYTES + 4 * MAX_FRAMES;
+/// Most bytes of a body of ids.
+pub const MAX_IDS_BODY_BYTES: usize = 32 * MAX_IDS;
+/// Most bytes of the body that makes a repository, and of a description.
+pub const MAX_REPOSITORY_BODY_BYTES: usize =
+    WRAPPINGS_MAX * (WRAPPING_MAX_BYTES + 512) + MAX_CONTROL_BYTES;
+/// Most bytes of a fetch's answer: the target, one block over it, and what is around them.
+pub const MAX_FETCH_ANSWER_BYTES: usize =
+    FETCH_TARGET_BYTES + BLOCK_MAX_BYTES + 4 * MAX_FRAMES + (1 << 20);
+/// Most bytes of a stored record: record and receipt.
+pub const MAX_STORED_RECORD_BYTES: usize = RECORD_MAX_BYTES + 1024;
+/// Most bytes of one answer with records.
+pub const MAX_RECORDS_ANSWER_BYTES: usize =
+    RECORDS_TARGET_BYTES + RECORDS_STEP * MAX_STORED_RECORD_BYTES + 4 * MAX_FRAMES;

@@ -1,0 +1,231 @@
+//! Bodies made of frames: repositories, records, commits and pages of blocks.
+
+use bytes::Bytes;
+use holdall_format::limits::BLOCK_MAX_BYTES;
+use holdall_format::wire::Reader;
+use holdall_format::{FormatError, MachineId, PublicKey};
+
+use super::scrub::{decode_damage, encode_damage};
+use super::{
+    Frames, MAX_FRAMES, MAX_REPOSITORY_BODY_BYTES, MAX_STORED_RECORD_BYTES, decode_frames,
+    decode_ids, encode_ids,
+};
+use crate::{BlockPage, CommitAnswer, Description, NewRepository};
+
+const COMMITTED: u8 = 0;
+const MISSING: u8 = 1;
+
+fn exactly<const N: usize>(
+    what: &'static str,
+    body: &Bytes,
+    max_frame_bytes: usize,
+) -> Result<[Bytes; N], FormatError> {
+    decode_frames(body, max_frame_bytes)?
+        .try_into()
+        .map_err(|_| Reader::new(what, body).invalid("frames", "not as many as expected"))
+}
+
+fn array<const N: usize>(what: &'static str, frame: &Bytes) -> Result<[u8; N], FormatError> {
+    let mut reader = Reader::new(what, frame);
+    let array = reader.array("identifier")?;
+    reader.finish().map(|()| array)
+}
+
+/// The body that makes a repository: frames of configuration, wrappings and recovery identity (32
+/// bytes or none).
+pub fn encode_new_repository(new: &NewRepository) -> Frames {
+    let recovery = new.recovery_identity.map(|key| Bytes::copy_from_slice(key.as_bytes()));
+    Frames::framed(&[new.config.clone(), new.wrappings.clone(), recovery.unwrap_or_default()])
+}
+
+/// Reads the body that makes a repository; what is in its parts is the repository's to check.
+///
+/// # Errors
+/// [`FormatError`] for other frames.
+pub fn decode_new_repository(body: &Bytes) -> Result<NewRepository, FormatError> {
+    let what = "new repository";
+    let [config, wrappings, recovery] = exactly(what, body, MAX_REPOSITORY_BODY_BYTES)?;
+    let recovery_identity = match recovery.is_empty() {
+        true => None,
+        false => Some(PublicKey::from_bytes(array(what, &recovery)?)),
+    };
+    Ok(NewRepository { config, wrappings, recovery_identity })
+}
+
+/// The answer that describes a repository: frames of configuration, wrappings, machine and signer.
+pub fn encode_description(description: &Description) -> Frames {
+    Frames::framed(&[
+        description.config.clone(),
+        description.wrappings.clone(),
+        Bytes::copy_from_slice(description.machine.as_bytes()),
+        Bytes::copy_from_slice(description.signer.as_bytes()),
+    ])
+}
+
+/// Reads the answer that describes a repository.
+///
+/// # Errors
+/// [`FormatError`] for other frames.
+pub fn decode_description(body: &Bytes) -> Result<Description, FormatError> {
+    let what = "description";
+    let [config, wrappings, machine, signer] = exactly(what, body, MAX_REPOSITORY_BODY_BYTES)?;
+    let machine = MachineId::from_bytes(array(what, &machine)?);
+    let signer = PublicKey::from_bytes(array(what, &signer)?);
+    Ok(Description { config, wrappings, machine, signer })
+}
+
+/// The answer to a commit: 0 and the stored record, or 1 and the missing ids.
+pub fn encode_commit_answer(answer: &CommitAnswer) -> Frames {
+    let (code, rest) = match answer {
+        CommitAnswer::Committed(stored) => (COMMITTED, stored.clone()),
+        CommitAnswer::Missing(ids) => {
+            (MISSING, encode_ids(ids.get(..crate::MAX_IDS).unwrap_or(ids)))
+        }
+    };
+    let mut body = Frames::plain(Bytes::copy_from_slice(&[code]));
+    body.push_plain(rest);
+    body
+}
+
+/// Reads the answer to a commit.
+///
+/// # Errors
+/// [`FormatError`] for another first byte, too many ids or too long a record.
+pub fn decode_commit_answer(body: &Bytes) -> Result<CommitAnswer, FormatError> {
+    let mut reader = Reader::new("commit answer", body);
+    match reader.u8("code")? {
+        COMMITTED if reader.remaining().len() <= MAX_STORED_RECORD_BYTES => {
+            Ok(CommitAnswer::Committed(body.slice_ref(reader.remaining())))
+        }
+        MISSING => decode_ids(reader.remaining()).map(CommitAnswer::Missing),
+        _ => Err(reader.invalid("code", "unknown, or its record is too long")),
+    }
+}
+
+/// An answer with records: the position to go on from (u64, 0 at the end) and a frame for each
+/// stored record.
+pub fn encode_records(records: &[Bytes], go_on_after: Option<u64>) -> Frames {
+    let next = go_on_after.unwrap_or(0).to_le_bytes();
+    let mut body = Frames::plain(Bytes::copy_from_slice(&next));
+    records.iter().for_each(|record| body.push_frame(record.clone()));
+    body
+}
+
+/// Reads an answer with records: these, and the position to go on from.
+///
+/// # Errors
+/// [`FormatError`] for a cut body, or more or longer records than their limits.
+pub fn decode_records(body: &Bytes) -> Result<(Vec<Bytes>, Option<u64>), FormatError> {
+    let mut reader = Reader::new("records", body);
+    let next = reader.u64("position")?;
+    let rest = body.slice_ref(reader.remaining());
+    let records = decode_frames(&rest, MAX_STORED_RECORD_BYTES)?;
+    Ok((records, (next != 0).then_some(next)))
+}
+
+/// A page of blocks: whether it goes on (u8) and where (u64), the number of damaged blocks (u32), a
+/// frame of JSON for each of these, and a frame for each block.
+pub fn encode_block_page(page: &BlockPage) -> Frames {
+    let damaged = page.damaged.get(..MAX_FRAMES / 2).unwrap_or(&page.damaged);
+    let mut head = vec![u8::from(page.next.is_some())];
+    head.extend_from_slice(&page.next.unwrap_or(0).to_le_bytes());
+    head.extend_from_slice(&u32::try_from(damaged.len()).unwrap_or(0).to_le_bytes());
+    let mut body = Frames::plain(head.into());
+    damaged.iter().for_each(|damage| body.push_frame(encode_damage(damage)));
+    page.blocks.iter().for_each(|block| body.push_frame(block.clone()));
+    body
+}
+
+/// Reads a page of blocks.
+///
+/// # Errors
+/// [`FormatError`] for a cut body, or frames over their limits.
+pub fn decode_block_page(body: &Bytes) -> Result<BlockPage, FormatError> {
+    let mut reader = Reader::new("page of blocks", body);
+    let more = match reader.u8("more")? {
+        0 => false,
+        1 => true,
+        _ => return Err(reader.invalid("more", "neither 0 nor 1")),
+    };
+    let next = reader.u64("cursor")?;
+    let damaged_count = reader.length("damaged blocks", MAX_FRAMES)?;
+    let rest = body.slice_ref(reader.remaining());
+    let mut frames = decode_frames(&rest, BLOCK_MAX_BYTES)?;
+    if damaged_count > frames.len() {
+        return Err(reader.invalid("damaged blocks", "more than there are frames"));
+    }
+    let blocks = frames.split_off(damaged_count);
+    let damaged = frames.iter().map(|frame| decode_damage(frame)).collect::<Result<_, _>>()?;
+    Ok(BlockPage { blocks, damaged, next: more.then_some(next) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScrubDamage;
+    use holdall_format::{BlockName, ObjectId, PackName};
+    use proptest::prelude::*;
+
+    fn page() -> BlockPage {
+        let block = BlockName::from_bytes([4; 32]);
+        let pack = Some(PackName::from_bytes([5; 32]));
+        BlockPage {
+            blocks: vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")],
+            damaged: vec![ScrubDamage::Block { block, pack, reason: "torn".into() }],
+            next: Some(0),
+        }
+    }
+
+    #[test]
+    fn bodies_of_frames_read_back() {
+        let config = Bytes::from_static(b"config");
+        let wrappings = Bytes::from_static(b"wrappings");
+        for recovery_identity in [None, Some(PublicKey::from_bytes([1; 32]))] {
+            let (config, wrappings) = (config.clone(), wrappings.clone());
+            let new = NewRepository { config, wrappings, recovery_identity };
+            assert_eq!(decode_new_repository(&encode_new_repository(&new).concat()), Ok(new));
+        }
+        let machine = MachineId::from_bytes([2; 16]);
+        let signer = PublicKey::from_bytes([3; 32]);
+        let description = Description { config, wrappings, machine, signer };
+        let body = encode_description(&description).concat();
+        assert_eq!(decode_description(&body), Ok(description));
+        for page in [page(), BlockPage::default()] {
+            assert_eq!(decode_block_page(&encode_block_page(&page).concat()), Ok(page));
+        }
+        for answer in [
+            CommitAnswer::Committed(Bytes::from_static(b"stored")),
+            CommitAnswer::Missing(vec![ObjectId::from_bytes([6; 32])]),
+        ] {
+            assert_eq!(decode_commit_answer(&encode_commit_answer(&answer).concat()), Ok(answer));
+        }
+        let records = vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")];
+        for next in [None, Some(9)] {
+            let body = encode_records(&records, next).concat();
+            assert_eq!(decode_records(&body), Ok((records.clone(), next)));
+        }
+    }
+
+    #[test]
+    fn a_page_can_not_declare_more_damage_than_it_has_frames() {
+        let mut body = encode_block_page(&page()).concat().to_vec();
+        body[9] = 4;
+        assert!(decode_block_page(&body.into()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_body_or_an_error(bytes: Vec<u8>, at: usize, with: u8) {
+            let mut mutated = encode_block_page(&page()).concat().to_vec();
+            let at = at % mutated.len();
+            mutated[at] = with;
+            for body in [Bytes::from(bytes), Bytes::from(mutated)] {
+                let _ = decode_new_repository(&body);
+                let _ = decode_description(&body);
+                let _ = decode_commit_answer(&body);
+                let _ = decode_records(&body);
+                let _ = decode_block_page(&body);
+            }
+        }
+    }
+}

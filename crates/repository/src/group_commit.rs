@@ -1,0 +1,175 @@
+//! Group commit: many writers append to one file, and one fsync makes all of it durable.
+//!
+//! Whoever needs durability first leads: it syncs everything appended so far, for itself and for
+//! all who wait. Those who came while it was syncing wait for the next leader. A sync that failed
+//! fails everybody, for good: the file is to be abandoned, since a second fsync may lie.
+
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long somebody waited for durability.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Waited {
+    /// Until a sync began that covers what was appended.
+    pub(crate) queue: Duration,
+    /// While that sync ran.
+    pub(crate) disk: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    appended: u64,
+    synced: u64,
+    leading_since: Option<Instant>,
+    /// When the last sync that ended well had begun.
+    last_began: Option<Instant>,
+    failed: Option<(io::ErrorKind, String)>,
+}
+
+/// What is appended to and what is durable, counted by the caller in whatever unit.
+#[derive(Debug, Default)]
+pub(crate) struct GroupCommit {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl GroupCommit {
+    /// A group whose first `synced` appends are durable already.
+    pub(crate) fn starting_at(synced: u64) -> Self {
+        let state = State { appended: synced, synced, ..State::default() };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Says that everything up to `appended` is in the file, though not durable.
+    pub(crate) fn announce(&self, appended: u64) {
+        let mut state = self.lock();
+        state.appended = state.appended.max(appended);
+    }
+
+    /// Up to where everything is durable.
+    pub(crate) fn synced(&self) -> u64 {
+        self.lock().synced
+    }
+
+    /// Whether a sync failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.lock().failed.is_some()
+    }
+
+    /// Waits until everything up to `ticket` is durable, calling `sync` if nobody else does.
+    ///
+    /// # Errors
+    /// The error of the sync that failed, now or earlier.
+    pub(crate) fn wait(
+        &self,
+        ticket: u64,
+        sync: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<Waited> {
+        let began = Instant::now();
+        let mut state = self.lock();
+        loop {
+            if state.synced >= ticket {
+                return Ok(split(began, state.last_began));
+            }
+            if let Some((kind, reason)) = &state.failed {
+                return Err(io::Error::new(*kind, reason.clone()));
+            }
+            if state.leading_since.is_none() {
+                return self.lead(state, began, sync);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lead(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        began: Instant,
+        sync: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<Waited> {
+        let target = state.appended;
+        let leading = Instant::now();
+        state.leading_since = Some(leading);
+        drop(state);
+        let outcome = sync();
+        let mut state = self.lock();
+        state.leading_since = None;
+        match &outcome {
+            Ok(()) => {
+                state.synced = state.synced.max(target);
+                state.last_began = Some(leading);
+            }
+            Err(error) => state.failed = Some((error.kind(), error.to_string())),
+        }
+        drop(state);
+        self.changed.notify_all();
+        outcome.map(|()| split(began, Some(leading)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Divides the time since `began` at the start of the sync that covered it.
+fn split(began: Instant, sync_began: Option<Instant>) -> Waited {
+    let now = Instant::now();
+    let sync_began = sync_began.map_or(now, |at| at.clamp(began, now));
+    Waited { queue: sync_began - began, disk: now - sync_began }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc;
+
+    #[test]
+    fn whoever_waits_during_a_sync_shares_the_next_one() {
+        let group = GroupCommit::default();
+        let syncs = AtomicU64::new(0);
+        let (release, released) = mpsc::channel();
+        let (entered, has_entered) = mpsc::channel();
+        std::thread::scope(|scope| {
+            group.announce(1);
+            let (group, syncs) = (&group, &syncs);
+            scope.spawn(move || {
+                group.wait(1, || {
+                    entered.send(()).unwrap();
+                    released.recv().unwrap();
+                    syncs.fetch_add(1, Ordering::SeqCst);
+                    Ok(())
+                })
+            });
+            has_entered.recv().unwrap();
+            // Everything announced before the second leader starts is covered by it.
+            group.announce(9);
+            let waiters: Vec<_> = (2..10)
+                .map(|ticket| {
+                    scope.spawn(move || {
+                        group.wait(ticket, || {
+                            syncs.fetch_add(1, Ordering::SeqCst);
+                            Ok(())
+                        })
+                    })
+                })
+                .collect();
+            release.send(()).unwrap();
+            for waiter in waiters {
+                waiter.join().unwrap().unwrap();
+            }
+        });
+        assert_eq!((syncs.into_inner(), group.synced()), (2, 9));
+    }
+
+    #[test]
+    fn a_failed_sync_fails_everybody_who_was_not_durable_before() {
+        let group = GroupCommit::starting_at(3);
+        group.announce(5);
+        assert!(group.wait(4, || Err(io::Error::other("lost"))).is_err());
+        assert!(group.wait(5, || panic!("never synced again")).is_err());
+        assert!(group.wait(3, || panic!("durable before")).is_ok());
+        assert!(group.has_failed());
+    }
+}

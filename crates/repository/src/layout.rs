@@ -1,0 +1,170 @@
+//! Where everything lies in a repository's directory.
+//!
+//! ```text
+//! DIR/holdall-repository        marker and version; written last when a repository is made
+//!     config                    the signed configuration
+//!     wrappings/<generation>    signed sets of wrappings, the highest counts
+//!     recovery-identity         public key of the recovery kit, if there is one
+//!     lock                      the lease: held shared by readers, alone by a writer
+//!     packs/<xx>/<pack name>    closed packs
+//!     tails/<kind>.<n>.payload  payloads of blocks whose pack is not closed
+//!     tails/<kind>.<n>.journal  what the footer will say of them
+//!     records/<log position>    records with their receipts
+//!     sessions/<session>        sessions that have not lapsed
+//!     tmp/                      files that are not published yet
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use holdall_format::{BlockKind, PackName, SessionId};
+use holdall_protocol::RepositoryError;
+
+/// What the marker file says.
+pub(crate) const MARKER_TEXT: &str = "holdall repository, version 1\n";
+
+/// A repository's directory.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn marker(&self) -> PathBuf {
+        self.root.join("holdall-repository")
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.root.join("config")
+    }
+
+    pub(crate) fn wrappings(&self) -> PathBuf {
+        self.root.join("wrappings")
+    }
+
+    pub(crate) fn recovery_identity(&self) -> PathBuf {
+        self.root.join("recovery-identity")
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    pub(crate) fn packs(&self) -> PathBuf {
+        self.root.join("packs")
+    }
+
+    pub(crate) fn tails(&self) -> PathBuf {
+        self.root.join("tails")
+    }
+
+    pub(crate) fn records(&self) -> PathBuf {
+        self.root.join("records")
+    }
+
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.root.join("sessions")
+    }
+
+    pub(crate) fn tmp(&self) -> PathBuf {
+        self.root.join("tmp")
+    }
+
+    /// All folders that a repository has, besides those of single packs.
+    pub(crate) fn folders(&self) -> [PathBuf; 6] {
+        [
+            self.wrappings(),
+            self.packs(),
+            self.tails(),
+            self.records(),
+            self.sessions(),
+            self.tmp(),
+        ]
+    }
+
+    pub(crate) fn pack(&self, name: &PackName) -> PathBuf {
+        let name = name.to_string();
+        let folder = self.packs().join(name.get(..2).unwrap_or_default());
+        folder.join(name)
+    }
+
+    pub(crate) fn payload(&self, tail: TailName) -> PathBuf {
+        self.tails().join(format!("{}.{}.payload", tail.kind_word(), tail.number))
+    }
+
+    pub(crate) fn journal(&self, tail: TailName) -> PathBuf {
+        self.tails().join(format!("{}.{}.journal", tail.kind_word(), tail.number))
+    }
+
+    pub(crate) fn record(&self, position: u64) -> PathBuf {
+        self.records().join(format!("{position:016x}"))
+    }
+
+    pub(crate) fn session(&self, session: &SessionId) -> PathBuf {
+        self.sessions().join(session.to_string())
+    }
+
+    /// How errors name this repository.
+    pub(crate) fn place(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    pub(crate) fn no_repository(&self) -> RepositoryError {
+        RepositoryError::NoRepository { place: self.place() }
+    }
+}
+
+/// Names one tail: what it holds, and how many of that kind there were before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TailName {
+    /// Whether it holds nodes; else chunks.
+    pub(crate) nodes: bool,
+    /// Rises with every tail of the kind.
+    pub(crate) number: u64,
+}
+
+impl TailName {
+    pub(crate) fn kind(self) -> BlockKind {
+        if self.nodes { BlockKind::Nodes } else { BlockKind::Chunks }
+    }
+
+    fn kind_word(self) -> &'static str {
+        if self.nodes { "nodes" } else { "chunks" }
+    }
+
+    /// Reads the name of a journal's file.
+    pub(crate) fn of_journal(file: &str) -> Option<Self> {
+        let (kind, number) = file.strip_suffix(".journal")?.split_once('.')?;
+        let nodes = match kind {
+            "nodes" => true,
+            "chunks" => false,
+            _ => return None,
+        };
+        Some(Self { nodes, number: number.parse().ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_is_known_by_its_journal() {
+        let layout = Layout::new(Path::new("/r"));
+        for tail in [TailName { nodes: true, number: 0 }, TailName { nodes: false, number: 17 }] {
+            let journal = layout.journal(tail);
+            let name = journal.file_name().unwrap().to_str().unwrap();
+            assert_eq!(TailName::of_journal(name), Some(tail));
+        }
+        for name in ["nodes.1.payload", "nodes.journal", "x.1.journal", "chunks.-1.journal", ""] {
+            assert_eq!(TailName::of_journal(name), None, "{name}");
+        }
+    }
+}

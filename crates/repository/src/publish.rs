@@ -1,0 +1,176 @@
+//! Making files appear whole and for good, or not at all.
+//!
+//! A file is written beside its place, made durable, then renamed without replacing anything, and
+//! the directory is made durable too. Only then may anything be promised. Where a file system can
+//! neither rename without replacing nor link, a plain rename has to do: every name that is published
+//! through here is a content hash or a number that is used once.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use aws_lc_rs::rand;
+use holdall_protocol::RepositoryError;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+/// Turns a system error into one that says what was done to which file.
+pub(crate) fn failed<'a>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> RepositoryError + 'a {
+    move |source| RepositoryError::io(format!("{action} {}", path.display()), source)
+}
+
+/// Fills an array with random bytes.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], RepositoryError> {
+    let mut bytes = [0; N];
+    rand::fill(&mut bytes)
+        .map_err(|_| RepositoryError::io("drawing random bytes", io::Error::other("refused")))?;
+    Ok(bytes)
+}
+
+/// Whether a file was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Published {
+    /// It is there now, durably.
+    New,
+    /// Something had that name already and was left as it was.
+    Existed,
+}
+
+/// Publishes `bytes` as the new file `target`, by way of a file in `tmp`.
+pub(crate) fn publish(tmp: &Path, target: &Path, bytes: &[u8]) -> Result<Published, RepositoryError> {
+    let beside = write_beside(tmp, bytes)?;
+    let outcome = publish_file(&beside, target);
+    if !matches!(outcome, Ok(Published::New)) {
+        // The answer is what counts; a file that is left behind in tmp is swept at the next open.
+        let _ = fs::remove_file(&beside);
+    }
+    outcome
+}
+
+/// Puts `bytes` in the place of whatever `target` is now; for files that are one owner's own.
+pub(crate) fn replace(tmp: &Path, target: &Path, bytes: &[u8]) -> Result<(), RepositoryError> {
+    let beside = write_beside(tmp, bytes)?;
+    fs::rename(&beside, target).map_err(failed("renaming to", target))?;
+    sync_parent(target)
+}
+
+/// Publishes a durable file under its final name and makes the name durable.
+pub(crate) fn publish_file(from: &Path, target: &Path) -> Result<Published, RepositoryError> {
+    if !rename_no_replace(from, target).map_err(failed("publishing", target))? {
+        return Ok(Published::Existed);
+    }
+    sync_parent(target)?;
+    Ok(Published::New)
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), RepositoryError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("syncing", dir))
+}
+
+/// Makes a directory if it is not there, and its name durable.
+pub(crate) fn make_dir(dir: &Path) -> Result<(), RepositoryError> {
+    match fs::create_dir(dir) {
+        Ok(()) => sync_parent(dir),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        Err(error) => Err(failed("making", dir)(error)),
+    }
+}
+
+/// Removes a file; one that is not there is no error.
+pub(crate) fn remove(path: &Path) -> Result<(), RepositoryError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed("removing", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads a file of at most `limit_bytes` bytes; `None` if there is none.
+pub(crate) fn read_limited(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed("opening", path))?,
+    };
+    let length = file.metadata().map_err(failed("looking at", path))?.len();
+    if length > limit_bytes {
+        let reason = format!("it has {length} bytes, at most {limit_bytes} are allowed");
+        return Err(RepositoryError::Damaged { what: path.display().to_string(), reason });
+    }
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(file, limit_bytes), &mut bytes)
+        .map_err(failed("reading", path))?;
+    Ok(Some(bytes))
+}
+
+/// The names in a directory, in ascending order.
+pub(crate) fn names_in(dir: &Path) -> Result<Vec<OsString>, RepositoryError> {
+    let entries = fs::read_dir(dir).map_err(failed("listing", dir))?;
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+    let mut names = names.collect::<io::Result<Vec<_>>>().map_err(failed("listing", dir))?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn write_beside(tmp: &Path, bytes: &[u8]) -> Result<PathBuf, RepositoryError> {
+    let number = u128::from_le_bytes(random()?);
+    let path = tmp.join(format!("{number:032x}"));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .map_err(failed("making", &path))?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        // After a failed fsync the file is abandoned, never synced again.
+        let _ = fs::remove_file(&path);
+        return Err(failed("writing", &path)(error));
+    }
+    Ok(path)
+}
+
+fn sync_parent(path: &Path) -> Result<(), RepositoryError> {
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Renames unless `target` exists; says whether it did.
+fn rename_no_replace(from: &Path, target: &Path) -> io::Result<bool> {
+    match renameat_with(CWD, from, CWD, target, RenameFlags::NOREPLACE) {
+        Ok(()) => return Ok(true),
+        Err(Errno::EXIST) => return Ok(false),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match fs::hard_link(from, target) {
+        Ok(()) => fs::remove_file(from).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(_) if target.try_exists()? => Ok(false),
+        Err(_) => fs::rename(from, target).map(|()| true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publishing_never_replaces_and_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let tmp = dir.path().join("tmp");
+        make_dir(&tmp).unwrap();
+        make_dir(&tmp).unwrap();
+        let target = dir.path().join("name");
+        assert_eq!(publish(&tmp, &target, b"first").unwrap(), Published::New);
+        assert_eq!(publish(&tmp, &target, b"second").unwrap(), Published::Existed);
+        assert_eq!(fs::read(&target).unwrap(), b"first");
+        replace(&tmp, &target, b"third").unwrap();
+        assert_eq!(read_limited(&target, 5).unwrap().as_deref(), Some(&b"third"[..]));
+        assert!(read_limited(&target, 4).is_err());
+        assert!(names_in(&tmp).unwrap().is_empty());
+    }
+}
