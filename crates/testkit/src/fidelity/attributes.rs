@@ -85,7 +85,7 @@ fn set_largest(file: &File) -> io::Result<()> {
 
 fn make_acls(place: &mut Place) -> io::Result<()> {
     let access = acl(&[
-        (ACL_USER_OBJ, 6, ACL_NO_ID),
+        (ACL_USER_OBJ, 7, ACL_NO_ID),
         (ACL_USER, 4, 1),
         (ACL_USER, 7, 65_534),
         (ACL_GROUP_OBJ, 4, ACL_NO_ID),

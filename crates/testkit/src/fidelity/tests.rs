@@ -90,7 +90,7 @@ fn access_control_lists_are_understood_by_the_kernel() {
     let folder = made();
     let acl = folder.path().join("attributes/acl");
     let dir = open(&acl);
-    assert_eq!(dir.stat(name(b"file")).expect("there").mode, 0o650);
+    assert_eq!(dir.stat(name(b"file")).expect("there").mode, 0o750);
     let both = open(&acl.join("dir-with-both"));
     let inherited = both.open_child(name(b"inherits")).expect("a directory");
     let inherited = xattr::read_fd(&inherited).expect("readable");
