@@ -60,8 +60,9 @@ impl Chunker {
             return data.len();
         };
         let window = skipped.last_chunk::<WINDOW_BYTES>().map_or(skipped, |window| window);
-        let mut hash = 0;
-        self.roll(&mut hash, window, u64::MAX);
+        let mut hash = window
+            .iter()
+            .fold(0u64, |hash, &byte| (hash << 1).wrapping_add(at_byte(&self.gear, byte)));
         let split = rest.len().min(NORMAL_BYTES.saturating_sub(CHUNK_MIN_BYTES));
         let (before, after) = rest.split_at_checked(split).unwrap_or((rest, &[]));
         if let Some(len) = self.roll(&mut hash, before, MASK_BEFORE) {

@@ -185,6 +185,16 @@ impl<S: NodeSource> Cursor<S> {
         }
     }
 
+    /// Steps past what could not be read: after an error, the rest of that node. What comes after
+    /// it can still be read.
+    pub fn skip_unreadable(&mut self) {
+        self.entry = None;
+        if self.leaf.take().is_none() {
+            self.leave_finished();
+            self.skip_node();
+        }
+    }
+
     /// Goes on to the next entry or node, without entering that.
     pub(crate) fn settle(&mut self) -> Result<Place<'_>, TreeError<S::Error>> {
         while self.entry.is_none() && self.leaf.is_some() {

@@ -17,13 +17,17 @@
 //! use std::collections::HashMap;
 //! use std::sync::Arc;
 //!
+//! #[derive(Debug, thiserror::Error)]
+//! #[error("a node is missing")]
+//! struct Missing;
+//!
 //! struct Nodes(HashMap<ObjectId, Arc<Node>>);
 //!
 //! impl NodeSource for Nodes {
-//!     type Error = String;
+//!     type Error = Missing;
 //!
-//!     fn node(&mut self, id: &ObjectId) -> Result<Arc<Node>, String> {
-//!         self.0.get(id).cloned().ok_or_else(|| format!("{id} is missing"))
+//!     fn node(&mut self, id: &ObjectId) -> Result<Arc<Node>, Missing> {
+//!         self.0.get(id).cloned().ok_or(Missing)
 //!     }
 //! }
 //!
@@ -31,7 +35,7 @@
 //! let mut nodes = Nodes(HashMap::new());
 //! let mut sink = |node: BuiltNode| {
 //!     nodes.0.insert(node.id, Arc::new(node.into_node()));
-//!     Ok::<(), String>(())
+//!     Ok::<(), Missing>(())
 //! };
 //! let mut builder = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), 5);
 //! for path in ["/", "/etc", "/etc/hosts"] {

@@ -11,7 +11,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub(crate) type Model = BTreeMap<PathKey, Entry>;
 
@@ -50,8 +50,10 @@ impl NodeSink for Nodes {
     }
 }
 
-pub(crate) fn keys() -> RepositoryKeys {
-    RepositoryKeys::derive(&MasterSecret::from_bytes([7; 32]))
+pub(crate) fn keys() -> &'static RepositoryKeys {
+    static KEYS: LazyLock<RepositoryKeys> =
+        LazyLock::new(|| RepositoryKeys::derive(&MasterSecret::from_bytes([7; 32])));
+    &KEYS
 }
 
 pub(crate) fn id(number: u64) -> ObjectId {

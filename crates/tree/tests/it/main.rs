@@ -7,5 +7,4 @@ mod common;
 mod content;
 mod golden;
 mod hostile;
-mod perf;
 mod tree;
