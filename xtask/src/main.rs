@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 mod bench;
 mod components;
 mod deny;
+mod fuzz;
 mod layers;
 mod test;
 mod tidy;
@@ -26,6 +27,8 @@ usage: cargo xtask VERB
   tidy            hygiene: file sizes, headers, reasons for dependencies
   deny            licences, bans and sources of dependencies
   bench [ARGS]    measure holdall and print a table; `cargo xtask bench --help`
+  fuzz [TARGET] [--seconds N]
+                  hostile input for every decoder, or for one; needs a nightly compiler
   torture         the long variants of the tests that kill processes";
 
 fn main() -> ExitCode {
@@ -47,6 +50,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "tidy" => tidy::run(),
         "deny" => deny::run(),
         "bench" => bench::run(rest),
+        "fuzz" => fuzz::run(rest),
         "torture" => torture::run(),
         _ => bail!("no verb {verb:?}\n\n{USAGE}"),
     }

@@ -1,6 +1,6 @@
 //! What every command has at hand.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -72,6 +72,19 @@ impl App {
         Ok(Self { output, folders, passwords, interrupt, repository })
     }
 
+    /// Another user's view, as it were: everything kept below `folder`, nothing named or given,
+    /// and nothing said but problems.
+    pub(crate) fn within(&self, folder: &Path) -> Self {
+        let [config, state, cache] = ["config", "state", "cache"].map(|name| folder.join(name));
+        Self {
+            output: self.output.silent(),
+            folders: Folders { config, state, cache },
+            passwords: Passwords::none(),
+            interrupt: self.interrupt.clone(),
+            repository: None,
+        }
+    }
+
     /// The repository that was named, if one was.
     pub(crate) fn named_repository(&self) -> Option<&str> {
         self.repository.as_deref()
@@ -96,11 +109,5 @@ impl App {
     /// A new run, which Ctrl-C stops.
     pub(crate) fn run(&self) -> Arc<Run> {
         self.interrupt.run()
-    }
-
-    /// The clock that times for people come from, in nanoseconds since 1970 UTC.
-    pub(crate) fn now_ns() -> i64 {
-        let now = holdall_sys::host::now();
-        now.secs.saturating_mul(1_000_000_000).saturating_add(i64::from(now.nanos))
     }
 }

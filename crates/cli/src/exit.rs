@@ -164,7 +164,10 @@ fn is_wrong_server(error: &anyhow::Error) -> bool {
 
 /// Whether whoever reads standard output has had enough, which is no failure to speak of.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdall_engine::Run;
@@ -24,6 +24,7 @@ struct State {
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt {
     state: Arc<Mutex<State>>,
+    flag: Arc<AtomicBool>,
 }
 
 impl Interrupt {
@@ -33,7 +34,7 @@ impl Interrupt {
     /// What the system says.
     pub(crate) fn install() -> io::Result<Self> {
         let interrupt = Self::default();
-        let once = Arc::new(AtomicBool::new(false));
+        let once = interrupt.flag();
         let (mut heard, told) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // In this order: the first signal only sets the flag, the second finds it set.
@@ -54,6 +55,11 @@ impl Interrupt {
     /// Whether a signal came.
     pub(crate) fn happened(&self) -> bool {
         self.state().happened
+    }
+
+    /// A flag that is set once a signal came.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
     }
 
     /// Calls `listener` when the first signal comes; at once if it came.
@@ -83,6 +89,7 @@ impl Interrupt {
     pub(crate) fn happen(&self) {
         let mut state = self.state();
         state.happened = true;
+        self.flag.store(true, Ordering::SeqCst);
         let listeners = std::mem::take(&mut state.listeners);
         drop(state);
         listeners.into_iter().for_each(|listener| listener());

@@ -6,8 +6,10 @@
 
 mod app;
 mod attempt;
+mod clock;
 mod commands;
 mod config;
+mod create;
 mod exit;
 mod hex;
 mod identity;

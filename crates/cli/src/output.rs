@@ -30,6 +30,11 @@ impl Output {
         Self { json, quiet, verbose, color: !objected && io::stderr().is_terminal() }
     }
 
+    /// The same for something that is nobody's business.
+    pub(crate) fn silent(&self) -> Self {
+        Self { json: false, quiet: true, verbose: 0, ..self.clone() }
+    }
+
     /// Says a line of the report: not with `--json`, not with `-q`.
     ///
     /// # Errors
@@ -164,7 +169,7 @@ impl Display for Shown<'_> {
 }
 
 /// A path in JSON: `path`, and `path_base64` with the exact bytes if they are not UTF-8.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct JsonPath {
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,6 +181,11 @@ impl JsonPath {
     pub(crate) fn new(path: &[u8]) -> Self {
         let path_base64 = std::str::from_utf8(path).is_err().then(|| base64(path));
         Self { path: String::from_utf8_lossy(path).into_owned(), path_base64 }
+    }
+
+    /// The path as text, which may have lost bytes that are no text.
+    pub(crate) fn text(&self) -> &str {
+        &self.path
     }
 }
 
@@ -258,7 +268,10 @@ mod tests {
 
     #[test]
     fn a_name_can_not_fake_a_line_and_its_exact_bytes_are_in_the_json() {
-        assert_eq!(Shown(b"a\nb\x1b[31m\xff\\n\xc3\xa4").to_string(), "a\\nb\\u{1b}[31m\\xff\\\\n\u{e4}");
+        assert_eq!(
+            Shown(b"a\nb\x1b[31m\xff\\n\xc3\xa4").to_string(),
+            "a\\nb\\u{1b}[31m\\xff\\\\n\u{e4}"
+        );
         let json = serde_json::to_string(&JsonPath::new(b"a\xff")).unwrap();
         assert_eq!(json, "{\"path\":\"a\u{fffd}\",\"path_base64\":\"Yf8=\"}");
         assert_eq!(serde_json::to_string(&JsonPath::new(b"a")).unwrap(), "{\"path\":\"a\"}");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use holdall_crypto::MasterSecret;
+use holdall_crypto::{MasterSecret, SigningKey};
 use holdall_format::{PublicKey, RepositoryId};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -24,6 +24,9 @@ pub(crate) struct Pairing {
     pub(crate) name: String,
     /// The repository's id.
     pub(crate) repository: String,
+    /// Whether this machine only reads there, signed in with a recovery kit's key.
+    #[serde(default)]
+    pub(crate) reads_only: bool,
 }
 
 impl Pairing {
@@ -113,13 +116,26 @@ impl KeptKeys {
     /// # Errors
     /// If the file can not be read or understood.
     pub(crate) fn get(&self, repository: &str) -> Result<Option<MasterSecret>> {
-        let path = self.folder.join(repository);
+        Ok(self.read(repository)?.map(|key| MasterSecret::from_bytes(*key)))
+    }
+
+    /// The key with which a recovery kit signs in to read a repository, if it is kept here.
+    ///
+    /// # Errors
+    /// If the file can not be read or understood.
+    pub(crate) fn reader(&self, repository: &str) -> Result<Option<SigningKey>> {
+        let seed = self.read(&format!("{repository}.reader"))?;
+        Ok(seed.map(|seed| SigningKey::from_seed(&seed)))
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Zeroizing<[u8; 32]>>> {
+        let path = self.folder.join(name);
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
         let bytes = Zeroizing::new(bytes);
         let text = std::str::from_utf8(&bytes).unwrap_or_default();
         let key = hex::decode(text.trim_end())
             .with_context(|| format!("{} is damaged: restore it", path.display()))?;
-        Ok(Some(MasterSecret::from_bytes(*key)))
+        Ok(Some(key))
     }
 
     /// Keeps a repository's key.
@@ -129,6 +145,15 @@ impl KeptKeys {
     pub(crate) fn keep(&self, repository: RepositoryId, secret: &MasterSecret) -> Result<()> {
         let path = self.folder.join(repository.to_string());
         private_file::replace(&path, hex::encode(secret.expose()).as_bytes())
+    }
+
+    /// Keeps the key with which a recovery kit signs in.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn keep_reader(&self, repository: RepositoryId, key: &SigningKey) -> Result<()> {
+        let path = self.folder.join(format!("{repository}.reader"));
+        private_file::replace(&path, hex::encode(key.seed()).as_bytes())
     }
 }
 
@@ -142,6 +167,7 @@ mod tests {
             identity: "07".repeat(32),
             name: name.into(),
             repository: format!("{name}@{address}"),
+            reads_only: false,
         }
     }
 

@@ -58,6 +58,11 @@ impl Passwords {
         Ok(Self { source })
     }
 
+    /// From nowhere but the terminal.
+    pub(crate) fn none() -> Self {
+        Self { source: None }
+    }
+
     /// The password, if it can be had without asking at the terminal.
     ///
     /// # Errors

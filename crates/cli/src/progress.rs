@@ -2,10 +2,11 @@
 //!
 //! The run itself knows nothing of this: it counts, and a thread here looks at the counters.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use holdall_engine::Run;
@@ -38,11 +39,66 @@ pub(crate) fn watched<R>(output: &Output, run: &Run, work: impl FnOnce() -> R) -
     })
 }
 
-fn draw(run: &Run, ending: &Receiver<()>) {
+/// Shows the progress of something that only knows bytes; told of it, where [`watched`] looks.
+pub(crate) struct Meter<'a> {
+    output: &'a Output,
+    what: &'static str,
+    bar: Option<ProgressBar>,
+    begun: Instant,
+    shown: Cell<Option<Instant>>,
+}
+
+impl<'a> Meter<'a> {
+    /// Nothing was done yet.
+    pub(crate) fn begin(output: &'a Output, what: &'static str) -> Self {
+        let bar = (!output.json && !output.quiet && io::stderr().is_terminal()).then(new_bar);
+        Self { output, what, bar, begun: Instant::now(), shown: Cell::new(None) }
+    }
+
+    /// So much was done, and so much is to be done where that is known.
+    pub(crate) fn show(&self, bytes_done: u64, bytes_expected: Option<u64>) {
+        #[derive(Serialize)]
+        struct Line {
+            seconds_elapsed: f64,
+            bytes_done: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            bytes_expected: Option<u64>,
+        }
+        let period = if self.bar.is_some() { BAR_PERIOD } else { LINE_PERIOD };
+        if self.shown.get().unwrap_or(self.begun).elapsed() < period {
+            return;
+        }
+        self.shown.set(Some(Instant::now()));
+        let seconds_elapsed = self.begun.elapsed().as_secs_f64();
+        if let Some(bar) = &self.bar {
+            let of = bytes_expected.map(|of| format!(" of {}", size(of))).unwrap_or_default();
+            let rate = size((bytes_done as f64 / seconds_elapsed) as u64);
+            let (what, done) = (self.what, size(bytes_done));
+            bar.set_message(format!("{what}  {done}{of}, {rate}/s"));
+        }
+        // The command itself finds out that nobody reads any more.
+        let _ = self.output.object("status", &Line { seconds_elapsed, bytes_done, bytes_expected });
+    }
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn new_bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
         bar.set_style(style);
     }
+    bar
+}
+
+fn draw(run: &Run, ending: &Receiver<()>) {
+    let bar = new_bar();
     watch(run, ending, BAR_PERIOD, |status| bar.set_message(status.words()));
     bar.finish_and_clear();
 }

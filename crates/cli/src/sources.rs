@@ -94,7 +94,8 @@ pub(crate) fn absolute(path: &Path) -> Result<Vec<u8>> {
 
 /// An absolute path in its plain form: one slash between components, none at the end.
 fn plain(path: &[u8]) -> Vec<u8> {
-    let components = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
+    let components =
+        path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
     let joined: Vec<u8> = components.flat_map(|name| [b"/", name].concat()).collect();
     if joined.is_empty() { b"/".to_vec() } else { joined }
 }

@@ -40,11 +40,8 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     /// Nodes by way of this repository's cache.
-    ///
-    /// # Errors
-    /// None so far; a cache that can not be opened is done without.
-    pub(crate) fn open(access: &Access, session: SessionId) -> Result<Self, EngineError> {
-        Ok(Self::with_cache(access, session, open_node_cache(access)))
+    pub(crate) fn open(access: &Access, session: SessionId) -> Self {
+        Self::with_cache(access, session, open_node_cache(access))
     }
 
     /// Nodes by way of a cache that is open already.
@@ -92,12 +89,12 @@ impl Nodes {
         Ok(Some(node))
     }
 
-    fn from_cache(&mut self, id: &ObjectId) -> Option<Arc<Node>> {
+    fn cached(&mut self, id: &ObjectId) -> Option<Arc<Node>> {
         let block = lock(&self.cache).as_ref()?.find(id)?;
         self.open_block(&block, id).ok().flatten()
     }
 
-    fn from_repository(&mut self, id: &ObjectId) -> Result<Arc<Node>, EngineError> {
+    fn fetched(&mut self, id: &ObjectId) -> Result<Arc<Node>, EngineError> {
         for copy in 0..COPIES_TRIED {
             let blocks: Vec<Bytes> =
                 match self.repository.fetch_objects(&self.session, &[*id], copy) {
@@ -122,13 +119,13 @@ impl NodeSource for Nodes {
     type Error = EngineError;
 
     fn node(&mut self, id: &ObjectId) -> Result<Arc<Node>, EngineError> {
-        if let Some(node) = self.find_open(id).or_else(|| self.from_cache(id)) {
+        if let Some(node) = self.find_open(id).or_else(|| self.cached(id)) {
             // Every use is checked, since only the node first asked for was checked when its
             // block was opened.
             if self.ids.node_id(&node.refs, &node.body) == *id {
                 return Ok(node);
             }
         }
-        self.from_repository(id)
+        self.fetched(id)
     }
 }

@@ -71,16 +71,18 @@ impl ExcludeRules {
     /// Whether an absolute path is left out by a pattern given by the user.
     pub(crate) fn excludes(&self, path: &[u8], is_dir: bool) -> bool {
         let path = Path::new(OsStr::from_bytes(path));
-        let matched = |rules: &Gitignore| !rules.is_empty() && rules.matched(path, is_dir).is_ignore();
+        let matched =
+            |rules: &Gitignore| !rules.is_empty() && rules.matched(path, is_dir).is_ignore();
         matched(&self.patterns) || matched(&self.patterns_any_case)
     }
 
     /// Whether the content of a directory is left out; its own entry stays.
     pub(crate) fn excludes_content(&self, dir: &Dir) -> bool {
         (self.caches && is_cache(dir))
-            || self.if_present.iter().any(|name| {
-                Name::new(name).is_ok_and(|name| dir.stat(name).is_ok())
-            })
+            || self
+                .if_present
+                .iter()
+                .any(|name| Name::new(name).is_ok_and(|name| dir.stat(name).is_ok()))
     }
 }
 

@@ -22,6 +22,8 @@ mod record;
 mod restore;
 mod run;
 mod snapshots;
+#[cfg(test)]
+mod test_world;
 mod verify;
 
 pub use access::{Access, Place};
@@ -30,7 +32,7 @@ pub use compare::{CompareOptions, CompareReport, Difference, compare};
 pub use error::EngineError;
 pub use exclude::{ExcludeRules, PatternError};
 pub use listing::{ListedEntry, list};
-pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, restore};
+pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
 pub use snapshots::{Snapshot, find_snapshot, snapshots};
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

@@ -1,7 +1,10 @@
 //! What a snapshot holds at a path.
 
-use holdall_tree::Entry;
+use holdall_protocol::SessionPurpose;
+use holdall_tree::{Cursor, Entry, EntryKind};
 
+use crate::blocks::Nodes;
+use crate::restore::{key_of, no_path};
 use crate::{Access, EngineError, Snapshot};
 
 /// One entry of a listing.
@@ -17,7 +20,8 @@ pub struct ListedEntry<'a> {
 /// `recursive` is set; for anything else the entry itself.
 ///
 /// # Errors
-/// [`EngineError::NoPath`] if nothing is there; the first error of `visit`.
+/// [`EngineError::NoPath`] if nothing is there; [`EngineError::Damaged`] for a tree that can not be
+/// read on; the first error of `visit`.
 pub fn list(
     access: &Access,
     snapshot: &Snapshot,
@@ -25,6 +29,41 @@ pub fn list(
     recursive: bool,
     visit: &mut dyn FnMut(ListedEntry<'_>) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
-    let _ = (access, snapshot, path, recursive, visit);
-    unimplemented!()
+    let session = access.repository.open_session(&SessionPurpose::Read)?.session;
+    let nodes = Nodes::open(access, session);
+    let listed = list_in(Cursor::new(nodes, snapshot.root), snapshot, path, recursive, visit);
+    // What was read is read: a session that is not closed lapses.
+    let _ = access.repository.close_session(&session);
+    listed
+}
+
+fn list_in(
+    mut cursor: Cursor<Nodes>,
+    snapshot: &Snapshot,
+    path: &[u8],
+    recursive: bool,
+    visit: &mut dyn FnMut(ListedEntry<'_>) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    let top = key_of(path).ok_or_else(|| no_path(snapshot, path))?;
+    cursor.seek(&top)?;
+    match cursor.peek()? {
+        Some((found, entry)) if *found == top => {
+            if entry.kind != EntryKind::Directory {
+                return visit(ListedEntry { path: &top.to_absolute(), entry });
+            }
+            cursor.advance();
+        }
+        _ if top.is_root() => {}
+        _ => return Err(no_path(snapshot, path)),
+    }
+    while let Some((found, entry)) = cursor.next()? {
+        if !top.is_ancestor_of(&found) {
+            break;
+        }
+        visit(ListedEntry { path: &found.to_absolute(), entry: &entry })?;
+        if !recursive && entry.kind == EntryKind::Directory {
+            cursor.skip_subtree(&found)?;
+        }
+    }
+    Ok(())
 }

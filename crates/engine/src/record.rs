@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use holdall_crypto::{RecordSecret, Sealer};
 use holdall_format::{
-    ObjectId, Record, RecordHash, RecordHead, RecordKind, SeriesId, SessionId,
-    SignedContext, StoredRecord,
+    ObjectId, Record, RecordHash, RecordHead, RecordKind, SeriesId, SessionId, SignedContext,
+    StoredRecord,
 };
 use holdall_protocol::CommitAnswer;
 
@@ -62,7 +62,10 @@ pub(crate) fn publish(
     };
     let answer = StoredRecord::decode(&stored)?;
     if answer.record != record || answer.receipt.signer != access.receipts_from {
-        return Err(EngineError::damaged("the receipt", "it is for another record or not signed by the repository"));
+        return Err(EngineError::damaged(
+            "the receipt",
+            "it is for another record or not signed by the repository",
+        ));
     }
     *chain = ChainEnd { head: Some(record.hash()), sequence: chain.sequence + 1 };
     Ok(stored)

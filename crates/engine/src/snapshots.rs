@@ -2,9 +2,7 @@
 
 use bytes::Bytes;
 use holdall_crypto::{Opener, RecordSecret};
-use holdall_format::{
-    MachineId, ObjectId, RecordHash, RecordKind, SeriesId, StoredRecord,
-};
+use holdall_format::{MachineId, ObjectId, RecordHash, RecordKind, SeriesId, StoredRecord};
 use holdall_protocol::{MAX_RECORDS, RecordQuery};
 
 use crate::{Access, EngineError};
@@ -115,9 +113,14 @@ pub fn find_snapshot(
             snapshot.machine == access.machine
                 && path.is_none_or(|path| snapshot.secret.paths.iter().any(|of| related(of, path)))
         };
-        return all.iter().rfind(fits).cloned().ok_or_else(|| none("none was found; `holdall snapshots` lists them"));
+        return all
+            .iter()
+            .rfind(fits)
+            .cloned()
+            .ok_or_else(|| none("none was found; `holdall snapshots` lists them"));
     }
-    let mut fitting = all.into_iter().filter(|snapshot| snapshot.id.to_string().starts_with(wanted));
+    let mut fitting =
+        all.into_iter().filter(|snapshot| snapshot.id.to_string().starts_with(wanted));
     match (fitting.next(), fitting.next()) {
         (Some(one), None) if !wanted.is_empty() => Ok(one),
         (Some(_), Some(_)) => Err(none("several ids begin so; give more digits")),

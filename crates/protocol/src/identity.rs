@@ -4,6 +4,7 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use holdall_format::PublicKey;
 use zeroize::Zeroizing;
 
+use crate::base32;
 use crate::tls::TlsError;
 
 /// The key with which a machine signs in. The same seed signs its records, elsewhere.
@@ -42,4 +43,25 @@ fn public_of_seed(seed: &[u8; 32]) -> Result<PublicKey, TlsError> {
     let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| refused())?;
     let bytes = pair.public_key().as_ref().try_into().map_err(|_| refused())?;
     Ok(PublicKey::from_bytes(bytes))
+}
+
+/// A key in a form that two people can compare: eight groups of four letters and digits.
+pub fn fingerprint(key: &PublicKey) -> String {
+    let hash = blake3::hash(key.as_bytes());
+    let text = base32::encode(hash.as_bytes().split_at(20).0);
+    let groups: Vec<_> = text.as_bytes().chunks(4).map(String::from_utf8_lossy).collect();
+    groups.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_has_eight_groups_of_four() {
+        let text = fingerprint(&PublicKey::from_bytes([1; 32]));
+        assert!(text.split('-').all(|group| group.len() == 4), "{text}");
+        assert_eq!(text.split('-').count(), 8);
+        assert_ne!(text, fingerprint(&PublicKey::from_bytes([2; 32])));
+    }
 }

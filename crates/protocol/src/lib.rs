@@ -23,7 +23,7 @@ pub mod wire;
 
 pub use client::{ClientOptions, HttpRepository, ServerAddress};
 pub use error::RepositoryError;
-pub use identity::MachineIdentity;
+pub use identity::{MachineIdentity, fingerprint};
 pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
 pub use pairing::{Paired, pair};
 pub use repository::Repository;

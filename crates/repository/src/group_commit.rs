@@ -47,6 +47,13 @@ impl GroupCommit {
         state.appended = state.appended.max(appended);
     }
 
+    /// Counts one append more, and gives the ticket to wait for it.
+    pub(crate) fn announce_one(&self) -> u64 {
+        let mut state = self.lock();
+        state.appended += 1;
+        state.appended
+    }
+
     /// Up to where everything is durable.
     pub(crate) fn synced(&self) -> u64 {
         self.lock().synced

@@ -79,14 +79,7 @@ impl Layout {
 
     /// All folders that a repository has, besides those of single packs.
     pub(crate) fn folders(&self) -> [PathBuf; 6] {
-        [
-            self.wrappings(),
-            self.packs(),
-            self.tails(),
-            self.records(),
-            self.sessions(),
-            self.tmp(),
-        ]
+        [self.wrappings(), self.packs(), self.tails(), self.records(), self.sessions(), self.tmp()]
     }
 
     pub(crate) fn pack(&self, name: &PackName) -> PathBuf {

@@ -1,1 +1,72 @@
-//! placeholder
+//! Keyless storage of a repository in a directory: what a server keeps, and what a client without a
+//! server uses in-process.
+//!
+//! Whoever keeps a repository is not trusted with its content. This crate sees names, reference
+//! lists, sealed bytes and signatures, never a key, and with those alone promises the following:
+//! what was acknowledged is durable and is found again; a snapshot is published only when everything
+//! that it reaches is there; nothing is overwritten or deleted; what was damaged is told, not hidden.
+//!
+//! ```text
+//! put ──> tail (payload + journal, one fsync for all who wait) ──> pack ──> index run
+//! commit ──> descent from the root through the index ──> records/<log position>
+//! ```
+//!
+//! [`Store`] is one open directory, shared by all of its machines; [`EmbeddedRepository`] is what one
+//! machine may do with it, an implementation of [`holdall_protocol::Repository`]. Everything that is
+//! not in the directory (the index, what is closed) can be made anew from it.
+//!
+//! Operations beside each other, on one store:
+//!
+//! | | put | commit | fetch, missing | scrub |
+//! | --- | --- | --- | --- | --- |
+//! | put | bytes in turn, fsync shared | free | free | free |
+//! | commit | free | in turn | free | waits for its closure walk |
+//!
+//! ```
+//! use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
+//! use holdall_protocol::{Repository, RepositoryError};
+//! use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner};
+//! use std::{path::Path, sync::Arc};
+//!
+//! struct NoTime;
+//! impl Clock for NoTime {
+//!     fn now_ns(&self) -> i64 { 0 }
+//! }
+//! struct NoKey;
+//! impl ReceiptSigner for NoKey {
+//!     fn public(&self) -> PublicKey { PublicKey::from_bytes([0; 32]) }
+//!     fn sign(&self, _: SignedContext, _: &[u8]) -> Signature { Signature::from_bytes([0; 64]) }
+//! }
+//!
+//! let (machine, key) = (MachineId::from_bytes([1; 16]), NoKey.public());
+//! let dir = Path::new("/nonexistent/repository");
+//! let repository =
+//!     EmbeddedRepository::at(dir, Path::new("/nonexistent"), machine, key, Arc::new(NoKey), Arc::new(NoTime));
+//! assert!(matches!(repository.describe(), Err(RepositoryError::NoRepository { .. })));
+//! ```
+
+mod appending;
+mod background;
+mod checked;
+mod closure;
+mod committing;
+mod creating;
+mod embedded;
+mod fetching;
+mod group_commit;
+mod index;
+mod journal;
+mod layout;
+mod log;
+mod pack_file;
+mod publish;
+mod putting;
+mod records;
+mod recovery;
+mod scrub;
+mod session;
+mod store;
+mod tail;
+
+pub use embedded::EmbeddedRepository;
+pub use store::{Clock, ReceiptSigner, Store};

@@ -41,7 +41,11 @@ pub(crate) enum Published {
 }
 
 /// Publishes `bytes` as the new file `target`, by way of a file in `tmp`.
-pub(crate) fn publish(tmp: &Path, target: &Path, bytes: &[u8]) -> Result<Published, RepositoryError> {
+pub(crate) fn publish(
+    tmp: &Path,
+    target: &Path,
+    bytes: &[u8],
+) -> Result<Published, RepositoryError> {
     let beside = write_beside(tmp, bytes)?;
     let outcome = publish_file(&beside, target);
     if !matches!(outcome, Ok(Published::New)) {
@@ -92,7 +96,10 @@ pub(crate) fn remove(path: &Path) -> Result<(), RepositoryError> {
 }
 
 /// Reads a file of at most `limit_bytes` bytes; `None` if there is none.
-pub(crate) fn read_limited(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, RepositoryError> {
+pub(crate) fn read_limited(
+    path: &Path,
+    limit_bytes: u64,
+) -> Result<Option<Vec<u8>>, RepositoryError> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(failed("opening", path))?,

@@ -6,11 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use holdall_engine::{Access, BackupOptions, BackupSummary, ExcludeRules, Source};
 use holdall_lab::Verdict;
+use holdall_repository::Clock;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal};
-use crate::open;
+use crate::open::{self, Patience};
 use crate::output::{count, duration, size};
 use crate::progress::watched;
 use crate::receipts::Receipts;
@@ -78,7 +80,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let options = options(args)?;
     let some_missing = check_sources(&options.sources)?;
-    let access = open::access_with(app, args.retry_for)?;
+    let patience = Patience { retry_for: args.retry_for, streams: usize::from(args.streams) };
+    let access = open::access_with(app, patience)?;
     let forgotten = forgotten_snapshot(app, &access);
     let done = measured(app, &access, &options)?;
     report(app, &done)?;
@@ -111,9 +114,8 @@ fn options(args: &Args) -> Result<BackupOptions> {
         excludes.extend(text.lines().map(str::to_owned));
     }
     let if_present = &args.exclude_if_present;
-    options.exclude =
-        ExcludeRules::new(&excludes, &args.iexclude, args.exclude_caches, if_present)
-            .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
+    options.exclude = ExcludeRules::new(&excludes, &args.iexclude, args.exclude_caches, if_present)
+        .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
     options.exclude_patterns = excludes;
     options.exclude_patterns.extend(args.iexclude.iter().cloned());
     options.user = user_name();
@@ -129,14 +131,16 @@ fn options(args: &Args) -> Result<BackupOptions> {
 pub(crate) fn with_environment(options: BackupOptions) -> BackupOptions {
     // A quota below one core still takes a thread.
     let cores = (holdall_sys::cpu::available_cores().ceil() as usize).max(1);
-    BackupOptions { cores, client_time_ns: App::now_ns(), ..options }
+    BackupOptions { cores, client_time_ns: SystemClock.now_ns(), ..options }
 }
 
 /// Who runs this, for display.
 pub(crate) fn user_name() -> String {
     let uid = holdall_sys::users::effective_uid();
     let users = holdall_sys::users::Users::load().unwrap_or_default();
-    users.user_name(uid).map_or_else(|| uid.to_string(), |name| String::from_utf8_lossy(name).into())
+    users
+        .user_name(uid)
+        .map_or_else(|| uid.to_string(), |name| String::from_utf8_lossy(name).into())
 }
 
 /// Whether some sources are not there at all; none of them is a failure.

@@ -1,12 +1,12 @@
 //! The subcommands, one file each: arguments whose documentation is the help, then `run`.
 
-mod backup;
+pub(crate) mod backup;
 mod check;
 mod init;
-mod invite;
+pub(crate) mod invite;
 mod ls;
-mod pair;
-mod restore;
+pub(crate) mod pair;
+pub(crate) mod restore;
 mod serve;
 mod snapshots;
 mod try_it;

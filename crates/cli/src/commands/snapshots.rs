@@ -37,7 +37,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let path = path.transpose()?;
     let access = open::access(app)?;
     let listed = open::snapshots(app, &access)?;
-    let wanted: Vec<_> = listed.iter().filter(|one| is_wanted(args, path.as_deref(), one)).collect();
+    let wanted: Vec<_> =
+        listed.iter().filter(|one| is_wanted(args, path.as_deref(), one)).collect();
     for snapshot in &wanted {
         app.output.object("snapshot", &JsonSnapshot::new(snapshot))?;
     }
@@ -49,16 +50,9 @@ fn is_wanted(args: &Args, path: Option<&[u8]>, snapshot: &Snapshot) -> bool {
     let of_machine = |wanted: &String| {
         snapshot.machine.to_string().starts_with(wanted.as_str()) || snapshot.secret.host == *wanted
     };
-    let related = |path| snapshot.secret.paths.iter().any(|of| within(of, path) || within(path, of));
     args.machine.as_ref().is_none_or(of_machine)
-        && path.is_none_or(related)
+        && path.is_none_or(|path| open::holds(snapshot, path))
         && args.tags.iter().all(|tag| snapshot.secret.tags.contains(tag))
-}
-
-/// Whether `inner` is `outer` or lies below it.
-fn within(inner: &[u8], outer: &[u8]) -> bool {
-    let outer = outer.strip_suffix(b"/").unwrap_or(outer);
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {

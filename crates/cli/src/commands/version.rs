@@ -23,10 +23,8 @@ pub(crate) fn run(_args: &Args, app: &App) -> Result<Exit> {
         os: std::env::consts::OS,
         arch: std::env::consts::ARCH,
     };
-    app.output.result(format_args!(
-        "holdall {} ({} {})",
-        version.version, version.os, version.arch
-    ))?;
+    app.output
+        .result(format_args!("holdall {} ({} {})", version.version, version.os, version.arch))?;
     app.output.object("version", &version)?;
     Ok(Exit::Done)
 }

@@ -26,6 +26,8 @@ pub(super) struct Assembler<'a> {
     pub(super) builder: TreeBuilder,
     pub(super) counts: BackupSummary,
     pub(super) records: Records,
+    /// Whether to only count.
+    pub(super) dry_run: bool,
 }
 
 /// Everything that a record needs but its tree.
@@ -55,14 +57,15 @@ impl Assembler<'_> {
                     self.piece(piece)?;
                 }
             }
-            if self.records.last_checkpoint.elapsed() >= self.records.checkpoint_every {
+            let due = self.records.last_checkpoint.elapsed() >= self.records.checkpoint_every;
+            if due && !self.dry_run {
                 self.checkpoint()?;
             }
         }
         if self.shared.failed() {
             return Err(EngineError::Interrupted);
         }
-        self.commit()
+        if self.dry_run { Ok(self.counts) } else { self.commit() }
     }
 
     fn piece(&mut self, piece: Piece) -> Result<(), EngineError> {
@@ -71,6 +74,9 @@ impl Assembler<'_> {
             Piece::Node(node) => self.want(Wanted::Node(node)),
             Piece::Entry { path, entry, change } => {
                 self.count(&entry, change);
+                if self.dry_run {
+                    return Ok(());
+                }
                 let mut sink = node_sink(self.shared, self.meters, &self.to_store);
                 let builder = &mut self.builder;
                 builder.push(&path, &entry, &mut sink).map_err(Into::into)
@@ -95,6 +101,9 @@ impl Assembler<'_> {
         *counter += 1;
         counts.items += 1;
         counts.bytes += entry.counted_bytes();
+        if self.dry_run && change != Change::Unmodified {
+            counts.data_added += entry.counted_bytes();
+        }
         self.shared.run.advance(1, entry.counted_bytes());
     }
 
@@ -154,11 +163,7 @@ fn node_sink<'a>(
     }
 }
 
-fn want(
-    to_store: &Sender<Wanted>,
-    meters: &Meters,
-    wanted: Wanted,
-) -> Result<(), EngineError> {
+fn want(to_store: &Sender<Wanted>, meters: &Meters, wanted: Wanted) -> Result<(), EngineError> {
     // The store is gone only when the run has failed.
     meters.assemble.waiting_out(|| to_store.send(wanted)).map_err(|_| EngineError::Interrupted)
 }

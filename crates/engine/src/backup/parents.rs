@@ -19,9 +19,11 @@ use crate::{Access, EngineError};
 pub(super) fn choose(access: &Access, series: &SeriesId) -> Result<Vec<Snapshot>, EngineError> {
     let all = records(access)?;
     let mut parents = Vec::new();
-    for record in all.into_iter().rev().filter(|record| {
-        record.series == *series && record.machine == access.machine
-    }) {
+    for record in all
+        .into_iter()
+        .rev()
+        .filter(|record| record.series == *series && record.machine == access.machine)
+    {
         let is_checkpoint = record.checkpoint;
         if parents.is_empty() || !is_checkpoint {
             parents.push(record);

@@ -31,14 +31,14 @@ use crate::snapshots::Snapshot;
 use crate::{Access, EngineError, Run};
 
 /// Plain bytes in flight between reading and sealing.
-const BUDGET_BYTES: usize = 32 << 20;
+const BUDGET_BYTES: usize = 24 << 20;
 /// Jobs being read or waiting to be used.
 const JOBS_IN_FLIGHT: usize = 16;
 /// Objects between the assembler and the store.
 const OBJECTS_QUEUED: usize = 1024;
 /// Plain and sealed blocks of about 1 MiB that wait.
 const PLAIN_BLOCKS_QUEUED: usize = 2;
-const SEALED_BLOCKS_QUEUED: usize = 8;
+const SEALED_BLOCKS_QUEUED: usize = 4;
 /// Threads that list directories ahead.
 const WALKERS: usize = 2;
 
@@ -56,7 +56,10 @@ pub fn backup(
     let steps = steps(&options.sources)?;
     let series = series(access, options, &steps);
     let parents = parents::choose(access, &series)?;
-    let purpose = SessionPurpose::Backup { parents: parents::names(&parents) };
+    let purpose = match options.dry_run {
+        true => SessionPurpose::Read,
+        false => SessionPurpose::Backup { parents: parents::names(&parents) },
+    };
     let grant = access.repository.open_session(&purpose)?;
     let traffic_before = access.repository.traffic();
     if let Some(parent) = parents.last() {
@@ -64,14 +67,12 @@ pub fn backup(
         run.bytes_expected.store(parent.secret.bytes, Ordering::Relaxed);
     }
     let stages = Stages::new(access, options, run, grant, series);
-    let mut summary = match stages.run(steps, &parents) {
-        Ok(summary) => summary,
-        Err(error) => {
-            // What was put stays for the next run; a session that can not be closed lapses.
-            let _ = access.repository.close_session(&stages.grant.session);
-            return Err(error);
-        }
-    };
+    let result = stages.run(steps, &parents);
+    if result.is_err() || options.dry_run {
+        // What was put stays for the next run; a session that can not be closed lapses.
+        let _ = access.repository.close_session(&stages.grant.session);
+    }
+    let mut summary = result?;
     let traffic = access.repository.traffic();
     summary.bytes_sent = traffic.sent_bytes.saturating_sub(traffic_before.sent_bytes);
     summary.bytes_received = traffic.received_bytes.saturating_sub(traffic_before.received_bytes);
@@ -175,7 +176,10 @@ impl<'a> Stages<'a> {
             let committed = self.noted(self.assembler(to_store).run(&results));
             drop(results);
             let data_added = storing.join().ok().flatten().unwrap_or(0);
-            committed.map(|summary| BackupSummary { data_added, ..summary })
+            committed.map(|summary| BackupSummary {
+                data_added: summary.data_added + data_added,
+                ..summary
+            })
         });
         self.shared.result()?;
         let summary = done.ok_or(EngineError::Interrupted)?;
@@ -240,12 +244,7 @@ impl<'a> Stages<'a> {
         }
     }
 
-    fn plan<'b>(
-        &'b self,
-        out: JobSender,
-        parents: &[Snapshot],
-        mounts: &'b Mounts,
-    ) -> Plan<'b> {
+    fn plan<'b>(&'b self, out: JobSender, parents: &[Snapshot], mounts: &'b Mounts) -> Plan<'b> {
         let (session, cache) = (self.grant.session, &self.cache);
         Plan {
             options: self.options,
@@ -258,7 +257,10 @@ impl<'a> Stages<'a> {
         }
     }
 
-    fn assembler(&self, to_store: crossbeam_channel::Sender<super::store::Wanted>) -> Assembler<'_> {
+    fn assembler(
+        &self,
+        to_store: crossbeam_channel::Sender<super::store::Wanted>,
+    ) -> Assembler<'_> {
         let (keys, config) = (&self.access.keys, &self.access.config);
         Assembler {
             access: self.access,
@@ -276,6 +278,7 @@ impl<'a> Stages<'a> {
                 checkpoint_every: self.options.checkpoint_every,
                 last_checkpoint: Instant::now(),
             },
+            dry_run: self.options.dry_run,
         }
     }
 

@@ -91,9 +91,13 @@ impl JobSender {
         let gone = |_| EngineError::Interrupted;
         if std::mem::take(&mut self.needs_reading) {
             let job = Job { number, items, results };
-            meters.plan.waiting_out(|| self.to_readers.send(job).map_err(|_| EngineError::Interrupted))?;
+            meters
+                .plan
+                .waiting_out(|| self.to_readers.send(job).map_err(|_| EngineError::Interrupted))?;
         } else {
-            results.send(items.into_iter().filter_map(kept).collect()).map_err(|_| EngineError::Interrupted)?;
+            results
+                .send(items.into_iter().filter_map(kept).collect())
+                .map_err(|_| EngineError::Interrupted)?;
         }
         meters.plan.waiting_out(|| self.to_assembler.send((number, pieces)).map_err(gone))
     }
@@ -126,9 +130,7 @@ impl Plan<'_> {
         let opened = Dir::open_absolute(&path.to_absolute())
             .and_then(|dir| dir.stat_self().map(|stat| (dir, stat)));
         match opened {
-            Ok((dir, stat)) => {
-                self.item(path, &stat, Work::Directory { dir: Arc::new(dir), stat })
-            }
+            Ok((dir, stat)) => self.item(path, &stat, Work::Directory { dir: Arc::new(dir), stat }),
             Err(error) => {
                 self.problem(&path, &error);
                 Ok(())
@@ -280,6 +282,11 @@ impl Plan<'_> {
                     change: Change::Unmodified,
                     work: Work::Keep(Box::new(before.clone())),
                 },
+                None if self.options.dry_run => {
+                    let mut counted = Entry::empty(kind_of(stat));
+                    counted.size = stat.size;
+                    Planned { path, change, work: Work::Keep(Box::new(counted)) }
+                }
                 None => Planned { path, change, work },
             })
         })?;

@@ -42,10 +42,13 @@ pub(super) struct Reading<'a> {
     pub(super) mounts: Mounts,
 }
 
+/// Whether it is a group's, and the number.
+type OwnerId = (bool, u32);
+
 /// Names of users and groups, each looked up once.
 pub(super) struct Owners {
     table: holdall_sys::users::Users,
-    known: Mutex<HashMap<(bool, u32), Arc<[u8]>>>,
+    known: Mutex<HashMap<OwnerId, Arc<[u8]>>>,
 }
 
 impl Owners {
@@ -58,8 +61,7 @@ impl Owners {
     fn name(&self, is_group: bool, id: u32) -> Arc<[u8]> {
         let mut known = lock(&self.known);
         let name = known.entry((is_group, id)).or_insert_with(|| {
-            let name =
-                if is_group { self.table.group_name(id) } else { self.table.user_name(id) };
+            let name = if is_group { self.table.group_name(id) } else { self.table.user_name(id) };
             name.filter(|name| name.len() <= holdall_tree::OWNER_NAME_MAX_BYTES)
                 .unwrap_or_default()
                 .into()
@@ -78,7 +80,10 @@ impl Mounts {
     }
 
     fn point(&self, stat: &Stat) -> &[u8] {
-        stat.mount_id.and_then(|id| self.0.by_id(id)).map(|mount| &mount.point[..]).unwrap_or_default()
+        stat.mount_id
+            .and_then(|id| self.0.by_id(id))
+            .map(|mount| &mount.point[..])
+            .unwrap_or_default()
     }
 
     /// Whether inodes on this mount keep their numbers from one mount to the next.
@@ -211,18 +216,15 @@ impl<'a> JobReader<'a> {
         Ok(Ok(entry))
     }
 
-    fn small_file(
-        &mut self,
-        file: &File,
-        stat: &Stat,
-        entry: &mut Entry,
-    ) -> io::Result<()> {
+    fn small_file(&mut self, file: &File, stat: &Stat, entry: &mut Entry) -> io::Result<()> {
         let start = self.buffer.len();
         let size = usize::try_from(stat.size).map_err(io::Error::other)?;
         self.buffer.resize(start + size, 0);
-        let read = self.reading.meters.read.working(|| {
-            read_up_to(file, self.buffer.split_at_mut(start).1)
-        });
+        let read = self
+            .reading
+            .meters
+            .read
+            .working(|| read_up_to(file, self.buffer.split_at_mut(start).1));
         let read = match read {
             Ok(read) => read,
             Err(error) => {
@@ -427,9 +429,7 @@ fn send(results: &Sender<Vec<Piece>>, pieces: Vec<Piece>) -> Result<(), EngineEr
 /// Bytes of a job's buffer that an item takes.
 fn small_file_bytes(item: &Planned) -> u64 {
     match &item.work {
-        Work::Read { stat, .. }
-            if stat.kind == FileKind::File && stat.size <= SMALL_FILE_BYTES =>
-        {
+        Work::Read { stat, .. } if stat.kind == FileKind::File && stat.size <= SMALL_FILE_BYTES => {
             stat.size
         }
         _ => 0,

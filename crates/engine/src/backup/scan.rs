@@ -65,7 +65,10 @@ mod tests {
     fn plan(paths: &[&str]) -> Vec<String> {
         let sources: Vec<Source> = paths
             .iter()
-            .map(|path| Source { path: path.as_bytes().to_vec(), read_at: path.as_bytes().to_vec() })
+            .map(|path| Source {
+                path: path.as_bytes().to_vec(),
+                read_at: path.as_bytes().to_vec(),
+            })
             .collect();
         let text = |path: &PathKey| String::from_utf8(path.to_absolute()).unwrap();
         steps(&sources)
@@ -85,7 +88,10 @@ mod tests {
             ["(/a)", "/a/w", "/a/x", "(/b)", "/b/c"]
         );
         assert_eq!(plan(&["/"]), ["/"]);
-        assert_eq!(plan(&["/a/b/c", "/a/b-c/d"]), ["(/a)", "(/a/b)", "/a/b/c", "(/a/b-c)", "/a/b-c/d"]);
+        assert_eq!(
+            plan(&["/a/b/c", "/a/b-c/d"]),
+            ["(/a)", "(/a/b)", "/a/b/c", "(/a/b-c)", "/a/b-c/d"]
+        );
     }
 
     #[test]

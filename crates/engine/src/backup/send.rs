@@ -53,11 +53,8 @@ impl Senders<'_> {
     /// Divides a request's time among the layers that it leaned on.
     fn count(&self, all: Duration, times: &PutTimes) {
         let seconds = |part: f64| Duration::try_from_secs_f64(part).unwrap_or_default().min(all);
-        let (busy, cpu, disk) = (
-            seconds(times.queue_seconds),
-            seconds(times.cpu_seconds),
-            seconds(times.disk_seconds),
-        );
+        let (busy, cpu, disk) =
+            (seconds(times.queue_seconds), seconds(times.cpu_seconds), seconds(times.disk_seconds));
         self.meters.server_busy.add_working(busy);
         self.meters.server_cpu.add_working(cpu);
         self.meters.server_disk.add_working(disk);

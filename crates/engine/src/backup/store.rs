@@ -20,7 +20,7 @@ use crate::EngineError;
 /// Objects asked for at once.
 const ASK_MAX_IDS: usize = 4096;
 /// Plain bytes that wait for an answer at most: a quarter of the budget, so that reading goes on.
-const ASK_MAX_BYTES: usize = 8 << 20;
+const ASK_MAX_BYTES: usize = 6 << 20;
 /// Ids of objects on their way that are remembered, so that a second copy is not sent behind them.
 const RECENT_IDS: usize = 64 << 10;
 
@@ -135,8 +135,7 @@ impl Store<'_> {
             return Ok(());
         }
         let ids: Vec<ObjectId> = pending.iter().map(Pending::id).collect();
-        let missing =
-            self.meters.ask.working(|| self.repository.missing(&self.session, &ids))?;
+        let missing = self.meters.ask.working(|| self.repository.missing(&self.session, &ids))?;
         for (object, missing) in pending.into_iter().zip(missing) {
             if missing && self.recent.insert(object.id()) {
                 self.add(object)?;
@@ -149,9 +148,7 @@ impl Store<'_> {
         self.data_added += object.len_bytes() as u64;
         let (kind, id, refs, bytes) = match object {
             Pending::Chunk(chunk) => (BlockKind::Chunks, chunk.id, Vec::new(), chunk.bytes),
-            Pending::Node(node) => {
-                (BlockKind::Nodes, node.id, node.refs, Bytes::from(node.body))
-            }
+            Pending::Node(node) => (BlockKind::Nodes, node.id, node.refs, Bytes::from(node.body)),
         };
         if self.open(kind).would_overflow(bytes.len(), refs.len()) {
             self.close(kind)?;

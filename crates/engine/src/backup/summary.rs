@@ -29,7 +29,7 @@ pub struct BackupSummary {
     pub items: u64,
     /// Bytes of all files, with holes.
     pub bytes: u64,
-    /// Plain bytes of objects that the repository did not have.
+    /// Plain bytes of objects that the repository did not have; for a dry run, of files to be read.
     pub data_added: u64,
     /// The same, sealed.
     pub data_stored: u64,

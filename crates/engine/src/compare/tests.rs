@@ -91,10 +91,12 @@ fn content_mode_links_and_what_is_missing_or_too_much_are_found() {
         });
     });
     assert_eq!(unlinked, ["a/uno"]);
-    let missing = found_after(|root| keep(&root.join("a/b"), &|path| {
-        fs::remove_file(path.join("two")).unwrap();
-        fs::write(path.join("three"), b"").unwrap();
-    }));
+    let missing = found_after(|root| {
+        keep(&root.join("a/b"), &|path| {
+            fs::remove_file(path.join("two")).unwrap();
+            fs::write(path.join("three"), b"").unwrap();
+        })
+    });
     assert_eq!(missing, ["a/b/three", "a/b/two"]);
 }
 

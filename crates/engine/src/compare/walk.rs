@@ -195,7 +195,8 @@ impl<'a> Comparison<'a> {
         report.items += tally.items;
         report.bytes += tally.bytes;
         drop(report);
-        let pending = subdirectories.into_iter().map(|name| Pending { parent: Arc::clone(&pair), name });
+        let pending =
+            subdirectories.into_iter().map(|name| Pending { parent: Arc::clone(&pair), name });
         lock(&self.queue).pending.extend(pending);
         self.changed.notify_all();
     }

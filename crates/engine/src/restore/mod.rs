@@ -1,18 +1,81 @@
 //! Restoring: a snapshot's tree becomes files again.
+//!
+//! The tree is walked in its own order, which is also the order in which blocks were filled: so
+//! content is fetched in whole blocks, each about once, while what was fetched before is written.
+//!
+//! ```text
+//! planner ── windows, in order ──────────────────> dispatcher ── batches ──> writers
+//!    └────── orders ──> fetchers (fetch, open, check) ──┘ chunks of each window
+//! ```
+//!
+//! Invariants: nothing is made outside the target, for every name is a checked single component in a
+//! directory that is held open; memory is bounded by a few windows and a small cache, whatever the
+//! size of files; entries are handed out in tree order, so whoever waits for an earlier entry waits
+//! for something that goes on. What can not be restored is reported, and never left half-made.
+
+mod attributes;
+mod chunk_cache;
+mod chunks;
+mod content;
+mod context;
+mod directory;
+mod layout;
+mod links;
+mod notes;
 mod options;
+mod place;
+mod planner;
+mod reader;
+mod split_file;
+mod target;
+mod window;
+mod writer;
+
+use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use holdall_format::SessionId;
+use holdall_lab::{Layer, StageMeter};
+use holdall_protocol::SessionPurpose;
+
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};
+
+use crate::blocks::Nodes;
+use crate::run::lock;
 use crate::{Access, EngineError, Run, Snapshot};
+use chunks::{Chunks, FETCHERS};
+use context::Context;
+use directory::Directory;
+use links::Links;
+use planner::{Outlets, Planner};
+use reader::Reader;
+use target::Start;
+use window::{Batch, ClosedWindow, Order, batches};
+use writer::Writer;
+
+pub(crate) use chunks::Chunks as ChunkSource;
+pub(crate) use reader::is_damaged;
+pub(crate) use target::{key_of, no_path};
+
+/// Windows that are planned and not written yet.
+const WINDOWS_AHEAD: usize = 4;
+/// Writers; creating files seldom gains from more.
+const WRITERS_MAX: usize = 4;
 
 /// Restores a snapshot into the directory `target`, which is made if it is missing: the absolute
-/// paths below it, or, where `path` is given, what is at that path itself: a directory's content,
-/// or a file under its name.
+/// paths below it, or, where `path` is given, what is at that path itself: a directory's content
+/// and metadata, or anything else under its name.
 ///
 /// What can not be restored is noted with [`Run::problem`] and the rest goes on.
 ///
 /// # Errors
 /// [`EngineError::Path`] if the target can not be used or holds something; [`EngineError::NoPath`];
-/// [`EngineError::Interrupted`]; [`EngineError::Repository`] if the repository is lost.
+/// [`EngineError::Io`] if it is full; [`EngineError::Interrupted`]; [`EngineError::Repository`] if
+/// the repository is lost. What was restored until then stays, without a half-written file.
 pub fn restore(
     access: &Access,
     snapshot: &Snapshot,
@@ -21,6 +84,160 @@ pub fn restore(
     options: &RestoreOptions,
     run: &Run,
 ) -> Result<RestoreSummary, EngineError> {
-    let _ = (access, snapshot, path, target, options, run);
-    unimplemented!()
+    let started = Instant::now();
+    // A chain of directories is held open from its top to its end; if the system grants no more
+    // descriptors, a shorter chain still works.
+    let _ = holdall_sys::limits::raise_open_files();
+    let session = access.repository.open_session(&SessionPurpose::Read)?.session;
+    let restored = restore_in(access, session, snapshot, path, target, options, run);
+    // What was read is read: a session that is not closed lapses.
+    let _ = access.repository.close_session(&session);
+    let summary = restored?;
+    Ok(RestoreSummary { duration_seconds: started.elapsed().as_secs_f64(), ..summary })
 }
+
+fn restore_in(
+    access: &Access,
+    session: SessionId,
+    snapshot: &Snapshot,
+    path: Option<&[u8]>,
+    target: &Path,
+    options: &RestoreOptions,
+    run: &Run,
+) -> Result<RestoreSummary, EngineError> {
+    let start = Start::find(access, session, snapshot, path)?;
+    let (root, kept) = target::open(target, options)?;
+    if start.top.is_root() && start.only.is_none() {
+        run.items_expected.store(snapshot.secret.items, Ordering::Relaxed);
+        run.bytes_expected.store(snapshot.secret.bytes, Ordering::Relaxed);
+    }
+    let links = Links::new(&access.cache, &session.to_string())
+        .map_err(|error| EngineError::io("making a file in the cache folder", error))?;
+    let again = root.as_fd().try_clone_to_owned();
+    let again = again.map_err(|error| EngineError::io("opening the target again", error))?;
+    let context = Context::new(options, run, again.into(), start.top.to_absolute(), links)?;
+    let chunks = Chunks::new(access, session);
+    let writers = std::thread::available_parallelism().map_or(2, usize::from).min(WRITERS_MAX);
+    let meters = Meters {
+        plan: Arc::new(StageMeter::new("plan", Layer::ClientCpu, 1)),
+        fetch: Arc::clone(&chunks.fetch_meter),
+        open: Arc::clone(&chunks.open_meter),
+        write: Arc::new(StageMeter::new("write", Layer::TargetWrite, writers as u32)),
+    };
+    let watched = meters.clone();
+    run.watch_stages(move || watched.snapshot());
+    let top = Directory::target(&context, root, start.top_entry.clone(), kept);
+    let pipeline =
+        Pipeline { access, session, context: &context, chunks: &chunks, meters: &meters };
+    pipeline.run(snapshot, &start, top, writers)?;
+    context.outcome()?;
+    Ok(RestoreSummary { stages: meters.snapshot(), ..context.summary() })
+}
+
+/// What the stages count.
+#[derive(Clone)]
+struct Meters {
+    plan: Arc<StageMeter>,
+    fetch: Arc<StageMeter>,
+    open: Arc<StageMeter>,
+    write: Arc<StageMeter>,
+}
+
+impl Meters {
+    fn snapshot(&self) -> Vec<holdall_lab::StageCounters> {
+        [&self.plan, &self.fetch, &self.open, &self.write].map(|meter| meter.snapshot()).into()
+    }
+}
+
+/// The threads of a restore.
+struct Pipeline<'a> {
+    access: &'a Access,
+    session: SessionId,
+    context: &'a Context<'a>,
+    chunks: &'a Chunks,
+    meters: &'a Meters,
+}
+
+impl<'a> Pipeline<'a> {
+    fn run(
+        &self,
+        snapshot: &Snapshot,
+        start: &Start,
+        top: Directory<'a>,
+        writers: usize,
+    ) -> Result<(), EngineError> {
+        let (orders, orders_out) = unbounded::<Order>();
+        let (windows, windows_out) = bounded::<ClosedWindow<'a>>(WINDOWS_AHEAD);
+        let (batches, batches_out) = bounded::<Batch<'a>>(writers);
+        let nodes = Nodes::open(self.access, self.session);
+        let reader = Reader::new(self.access, self.session, self.chunks)?;
+        let outlets = Outlets { orders, windows };
+        let planner =
+            Planner::new(self.context, reader, &start.top, top, outlets, &self.meters.plan);
+        let orders_out = &Mutex::new(orders_out);
+        std::thread::scope(|scope| {
+            scope.spawn(|| planner.run(nodes, snapshot.root, &start.top, start.only.as_ref()));
+            for _ in 0..FETCHERS {
+                scope.spawn(|| self.fetch(orders_out));
+            }
+            for _ in 0..writers {
+                let (writer, batches) = (self.writer(), batches_out.clone());
+                scope.spawn(move || writer.run(&batches, &self.meters.write));
+            }
+            drop(batches_out);
+            self.dispatch(windows_out, batches);
+        });
+        Ok(())
+    }
+
+    fn writer(&self) -> Writer<'a> {
+        Writer {
+            context: self.context,
+            access: self.access,
+            session: self.session,
+            chunks: self.chunks,
+            reader: None,
+            linked_from: None,
+        }
+    }
+
+    /// Gets the chunks of one window after the other.
+    fn fetch(&self, orders: &Mutex<Receiver<Order>>) {
+        let mut opener = Chunks::opener(self.access);
+        loop {
+            let order = self.chunks.fetch_meter.waiting_in(|| {
+                let orders = lock(orders);
+                let order = orders.recv().ok()?;
+                // Before the next order is taken, so that it is known there.
+                Some((self.chunks.arriving(order.window), order))
+            });
+            let Some((arriving, order)) = order else { return };
+            if self.context.stopping() {
+                continue;
+            }
+            match self.chunks.get(&mut opener, &order.chunks, Some(arriving)) {
+                // Nobody waits for it any more if the restore ended.
+                Ok(chunks) => drop(order.reply.send(chunks)),
+                Err(error) => self.context.fail(error),
+            }
+        }
+    }
+
+    /// Hands windows to the writers, in order, as their chunks arrive.
+    fn dispatch(&self, windows: Receiver<ClosedWindow<'a>>, to_writers: Sender<Batch<'a>>) {
+        for window in windows {
+            let Ok(chunks) = window.chunks.recv() else { return };
+            for batch in batches(window.work, chunks) {
+                if self.context.stopping() || to_writers.send(batch).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+mod perf_tmp;

@@ -1,6 +1,6 @@
 //! Asking, and asking again.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -39,6 +39,7 @@ pub(crate) struct Caller {
     heavy_left: Mutex<usize>,
     heavy_freed: Condvar,
     last_success: Mutex<Instant>,
+    lost: AtomicU64,
     options: ClientOptions,
 }
 
@@ -65,6 +66,7 @@ impl Caller {
             heavy_left: Mutex::new(options.streams.max(1)),
             heavy_freed: Condvar::new(),
             last_success: Mutex::new(Instant::now()),
+            lost: AtomicU64::new(0),
             options,
         })
     }
@@ -124,6 +126,11 @@ impl Caller {
         }
     }
 
+    /// How many attempts ended without an answer so far. One of them may have been carried out.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
     /// Bytes on the wire.
     pub(crate) fn traffic(&self) -> Traffic {
         self.dialer.traffic()
@@ -139,6 +146,9 @@ impl Caller {
             self.put_back(stream);
             Ok(answer)
         });
+        if ended.is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
         match ended {
             Ok(answer) => Attempt::Answered(answer),
             Err(StreamError::Lost(_)) if was_idle => {

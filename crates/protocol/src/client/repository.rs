@@ -72,8 +72,18 @@ const LIGHT: (Weight, usize) = (Weight::Light, wire::MAX_CONTROL_BYTES);
 
 impl Repository for HttpRepository {
     fn create(&self, new: &NewRepository) -> Result<(), RepositoryError> {
-        let body = wire::encode_new_repository(new);
-        self.ask(RepositoryVerb::Create, body, LIGHT, |_| Ok(()))
+        let (body, lost) = (wire::encode_new_repository(new), self.caller.lost());
+        match self.ask(RepositoryVerb::Create, body, LIGHT, |_| Ok(())) {
+            // An attempt whose answer was lost may have made it.
+            Err(RepositoryError::AlreadyExists { place }) if self.caller.lost() > lost => {
+                let there = self.describe()?;
+                match there.config == new.config && there.wrappings == new.wrappings {
+                    true => Ok(()),
+                    false => Err(RepositoryError::AlreadyExists { place }),
+                }
+            }
+            made => made,
+        }
     }
 
     fn describe(&self) -> Result<Description, RepositoryError> {

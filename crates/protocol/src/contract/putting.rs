@@ -7,7 +7,7 @@ use super::ContractWorld;
 use super::cases;
 use super::fixture::{Fixture, assert_no_session, assert_refused};
 use super::forge::{Forge, id, ids};
-use crate::MAX_PUT_BYTES;
+use crate::{MAX_PUT_BYTES, SessionPurpose};
 
 cases![
     a_block_that_was_put_is_fetched_as_it_was,
@@ -112,6 +112,10 @@ fn puts_need_an_open_session(world: &mut dyn ContractWorld) {
     let session = fixture.session();
     fixture.repository.close_session(&session).unwrap();
     assert_no_session(fixture.repository.put_blocks(&session, &[block]).map(|_| ()));
+    let purpose = SessionPurpose::Read;
+    let reading = fixture.repository.open_session(&purpose).unwrap().session;
+    let other = fixture.forge.chunks(&[id("other")]);
+    assert_refused(fixture.repository.put_blocks(&reading, &[other]));
     fixture.repository.close_session(&session).expect("closing twice is no error");
     fixture.repository.close_session(&unknown).expect("closing what is unknown is no error");
 }

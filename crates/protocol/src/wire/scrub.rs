@@ -3,6 +3,7 @@
 //! ```text
 //! {"progress":{"bytes_done":1,"bytes_total":2}}             any number
 //! {"damaged":{"kind":"pack","pack":"...","reason":"..."}}   one for each damage
+//! (a blank line)                                             any number, to show life
 //! {"done":{"packs":1,...}}  or  {"failed":{"error":...}}    once, at the end
 //! ```
 
@@ -112,7 +113,9 @@ impl ScrubGathering {
             self.partial.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.partial);
-                self.take(from_json(WHAT, &line)?, progress)?;
+                if !line.trim_ascii().is_empty() {
+                    self.take(from_json(WHAT, &line)?, progress)?;
+                }
             }
         }
         Ok(())
@@ -225,7 +228,8 @@ mod tests {
         let report = report();
         let progress = ScrubLine::progress(ScrubProgress { bytes_done: 1, bytes_total: 2 });
         let damaged = report.damaged.iter().map(ScrubLine::damaged);
-        let lines: Vec<_> = std::iter::once(progress).chain(damaged).collect();
+        let blank = Bytes::from_static(b"\n");
+        let lines: Vec<_> = [progress, blank].into_iter().chain(damaged).collect();
         [lines.concat(), ScrubLine::done(&report).to_vec()].concat()
     }
 

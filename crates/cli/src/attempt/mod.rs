@@ -1,0 +1,167 @@
+//! `try`: everything once, for real, in a place that is gone afterwards.
+//!
+//! A server process, TLS, pairing, two backups, a restore and a comparison with the source: nothing
+//! is simulated, so what it says of speed and fidelity holds for this tree on this computer. It
+//! says too what it does not show: there is no real network in between, and one disk does all.
+
+mod report;
+mod server;
+mod survey;
+mod work_folder;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use holdall_engine::{
+    Access, BackupOptions, CompareOptions, CompareReport, ExcludeRules, RestoreOptions, Source,
+};
+use holdall_server::InviteRequest;
+use holdall_sys::Timestamp;
+
+use crate::app::App;
+use crate::commands::{backup, invite, pair, restore};
+use crate::exit::Exit;
+use crate::open;
+use crate::progress::watched;
+
+use report::{Conditions, Report};
+use server::Server;
+use survey::Survey;
+use work_folder::WorkFolder;
+
+/// Does everything once with `dir`.
+///
+/// # Errors
+/// If a step fails; what was made is gone all the same.
+pub(crate) fn run(app: &App, dir: &Path) -> Result<Exit> {
+    let dir = dir.canonicalize().with_context(|| format!("{}", dir.display()))?;
+    app.output.detail(format_args!("looking at {}", dir.display()));
+    let survey = Survey::take(&dir, &app.interrupt)?;
+    let work = WorkFolder::make(&candidates(app, &dir), survey.room_bytes())?;
+    let ended = attempt(app, &dir, &survey, work.path());
+    let removed = work.remove();
+    let exit = ended?;
+    removed?;
+    Ok(exit)
+}
+
+/// Where the work folder may lie, the likeliest to be a disk outside of `dir` first.
+fn candidates(app: &App, dir: &Path) -> Vec<PathBuf> {
+    let mut all = vec![std::env::temp_dir(), PathBuf::from("/var/tmp"), app.folders.cache.clone()];
+    all.extend(dir.parent().map(Path::to_owned));
+    all
+}
+
+fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> {
+    let report = Report::begin(&app.output, dir, survey, work)?;
+    let server = Server::start(&work.join("server"))?;
+    let client = app.within(&work.join("client"));
+    let access = pair_with(&client, &server, work)?;
+    let options = options(app, dir, work)?;
+
+    let read_before = Conditions::bytes_read_from_disk();
+    let first = backup::measured(app, &access, &options)?;
+    let read_from_disk = Conditions::bytes_read_since(read_before);
+    report.backup("first backup", &first)?;
+
+    let since = holdall_sys::host::now();
+    let again = backup::measured(app, &access, &backup::with_environment(options))?;
+    report.backup("unchanged backup", &again)?;
+
+    let target = work.join("restore");
+    let restored = restore_all(app, &access, dir, &target)?;
+    report.restore(&restored)?;
+    let compared = compare(app, dir, &target, work, since, survey)?;
+    let conditions = Conditions {
+        read_from_disk,
+        same_disk: on_one_disk(dir, work),
+        client_peak_bytes: holdall_sys::memory::peak_rss_bytes().ok(),
+        server_peak_bytes: server.peak_rss_bytes(),
+    };
+    report.end(&first, &again, &restored, &compared, &conditions)?;
+    Ok(if !compared.identical {
+        Exit::Damage
+    } else if first.summary.problems + again.summary.problems + restored.summary.problems > 0 {
+        Exit::Incomplete
+    } else {
+        Exit::Done
+    })
+}
+
+/// Pairs a new machine with the server, through an invite as an administrator makes it.
+fn pair_with(client: &App, server: &Server, work: &Path) -> Result<Access> {
+    let invite = invite::make(server.data(), &InviteRequest::default())?.invite.to_text();
+    pair::pair(client, &invite, "", Some(&work.join("recovery-kit.txt")))?;
+    open::access(client)
+}
+
+fn options(app: &App, dir: &Path, work: &Path) -> Result<BackupOptions> {
+    let path = crate::sources::absolute(dir)?;
+    let source = Source { path: path.clone(), read_at: path };
+    let mut options = BackupOptions::new(vec![source], holdall_sys::host::host_name());
+    options.user = backup::user_name();
+    options.one_file_system = true;
+    if work.starts_with(dir) {
+        app.output.detail(format_args!("{} is left out", work.display()));
+        options.exclude_patterns = vec![literal(work)];
+        options.exclude = ExcludeRules::new(&options.exclude_patterns, &[], false, &[])?;
+    }
+    Ok(backup::with_environment(options))
+}
+
+/// The pattern that means exactly this path.
+fn literal(path: &Path) -> String {
+    let mut pattern = String::new();
+    for letter in path.to_string_lossy().chars() {
+        if "*?[]!\\# ".contains(letter) {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
+fn restore_all(app: &App, access: &Access, dir: &Path, target: &Path) -> Result<restore::Done> {
+    let path = crate::sources::absolute(dir)?;
+    let snapshot = holdall_engine::find_snapshot(access, "latest", Some(&path))?;
+    restore::measured(app, access, &snapshot, Some(&path), target, &RestoreOptions::default())
+}
+
+fn compare(
+    app: &App,
+    dir: &Path,
+    target: &Path,
+    work: &Path,
+    since: Timestamp,
+    survey: &Survey,
+) -> Result<CompareReport> {
+    use std::os::unix::ffi::OsStrExt;
+    let work = work.as_os_str().as_bytes();
+    let left_out = |path: &[u8]| path == work || survey.leaves_out(path);
+    let options = CompareOptions { since, left_out: &left_out };
+    let run = app.run();
+    let compare = || holdall_engine::compare(dir, target, &options, &run);
+    Ok(watched(&app.output, &run, compare)?)
+}
+
+fn on_one_disk(dir: &Path, work: &Path) -> bool {
+    let device = |path| holdall_sys::disk::device_of(path).ok();
+    device(dir).is_some() && device(dir) == device(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_literal_pattern_means_its_path_and_no_other() {
+        let path = "/home/a b/[x]*!/holdall-try-1";
+        let pattern = literal(Path::new(path));
+        let patterns = crate::selection::Patterns::new(&[], &[pattern]).unwrap();
+        let selected = |path: &str| patterns.select(OsStr::new(path).as_bytes(), true);
+        assert_eq!(selected(path), holdall_engine::Selected::No);
+        assert_eq!(selected("/home/a b/xy!/holdall-try-1"), holdall_engine::Selected::Yes);
+    }
+}

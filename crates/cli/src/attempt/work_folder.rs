@@ -1,0 +1,133 @@
+//! The folder in which everything happens: on a real disk with enough room, and gone at the end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use holdall_sys::{FileKind, TargetDir, metadata};
+
+use crate::exit::{Exit, Refusal};
+use crate::output::size;
+
+/// Room that is left to everybody else.
+const SPARE_BYTES: u64 = 64 << 20;
+
+/// A temporary folder; dropping it removes it with everything in it.
+pub(crate) struct WorkFolder {
+    path: PathBuf,
+}
+
+impl WorkFolder {
+    /// Makes one in the first of `candidates` that is on a disk, can be written and has
+    /// `room_bytes`.
+    ///
+    /// # Errors
+    /// [`Refusal`] tells what is wrong with each of them.
+    pub(crate) fn make(candidates: &[PathBuf], room_bytes: u64) -> Result<Self, Refusal> {
+        let mut reasons = Vec::new();
+        for candidate in candidates {
+            match Self::make_in(candidate, room_bytes) {
+                Ok(made) => return Ok(made),
+                Err(reason) => reasons.push(format!("{}: {reason}", candidate.display())),
+            }
+        }
+        let needed = size(room_bytes.saturating_add(SPARE_BYTES));
+        let message = format!("no place to work in ({needed} needed): {}", reasons.join("; "));
+        let hint = "name a folder on a disk with enough room in TMPDIR, or try a smaller folder";
+        Err(Refusal::new(Exit::Failed, message).hint(hint))
+    }
+
+    fn make_in(folder: &Path, room_bytes: u64) -> Result<Self, String> {
+        let told = |error: io::Error| error.to_string();
+        std::fs::create_dir_all(folder).map_err(told)?;
+        let folder = folder.canonicalize().map_err(told)?;
+        if holdall_sys::memory::is_ram_disk(&folder).map_err(told)? {
+            return Err("a RAM disk, not a real one".to_owned());
+        }
+        let free = holdall_sys::disk::free_bytes(&folder).map_err(told)?;
+        if free < room_bytes.saturating_add(SPARE_BYTES) {
+            return Err(format!("only {} free", size(free)));
+        }
+        let made = tempfile::Builder::new().prefix("holdall-try-").tempdir_in(&folder);
+        Ok(Self { path: made.map_err(told)?.keep() })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it now.
+    ///
+    /// # Errors
+    /// What the system says; what is left stays.
+    pub(crate) fn remove(self) -> Result<()> {
+        let removed = remove_all(&self.path);
+        removed.with_context(|| format!("can not remove {}", self.path.display()))
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        // After `remove` there is nothing left; after a failure elsewhere, that one is told.
+        let _ = remove_all(&self.path);
+    }
+}
+
+/// Removes a folder whatever the modes of the folders in it, and however deep they are.
+fn remove_all(path: &Path) -> io::Result<()> {
+    match TargetDir::open_root(path) {
+        Ok(root) => remove_content(&root)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    std::fs::remove_dir(path)
+}
+
+fn remove_content(dir: &TargetDir) -> io::Result<()> {
+    for entry in dir.as_dir().entries()?.iter() {
+        let name = entry.name();
+        let kind = match entry.kind() {
+            Some(kind) => kind,
+            None => dir.as_dir().stat(name)?.kind,
+        };
+        if kind == FileKind::Dir {
+            metadata::set_mode_at(dir.as_dir(), name, 0o700)?;
+            remove_content(&dir.open_dir(name)?)?;
+            dir.remove_dir(name)?;
+        } else {
+            dir.unlink(name)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_can_not_be_written_is_removed_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let closed = folder.path().join("top/closed");
+        fs::create_dir_all(closed.join("below")).unwrap();
+        fs::write(closed.join("below/file"), "x").unwrap();
+        std::os::unix::fs::symlink("/", closed.join("link")).unwrap();
+        fs::set_permissions(closed.join("below"), fs::Permissions::from_mode(0o555)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        WorkFolder { path: folder.path().join("top") }.remove().unwrap();
+        assert!(!folder.path().join("top").exists());
+    }
+
+    #[test]
+    fn a_place_without_room_or_on_a_ram_disk_is_refused_by_name() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let candidates = [folder.path().to_owned(), PathBuf::from("/proc/no/folder")];
+        let refusal = WorkFolder::make(&candidates, u64::MAX / 4).unwrap_err();
+        assert!(refusal.message.contains("free") && refusal.message.contains("/proc/no"));
+        let made = WorkFolder::make(&candidates, 0).unwrap();
+        assert!(made.path().starts_with(folder.path().canonicalize().unwrap()));
+    }
+}

@@ -1,0 +1,201 @@
+//! `holdall check`.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use holdall_crypto::{Entropy, SystemEntropy};
+use holdall_engine::{Access, Verify, VerifyReport};
+use holdall_protocol::{ScrubDamage, ScrubProgress, ScrubReport};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::exit::Exit;
+use crate::open;
+use crate::output::{JsonPath, Shown, count};
+use crate::progress::Meter;
+
+/// Checks that everything stored is whole
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples: holdall check                 reads everything again and checks hashes and references
+          holdall check --verify all    opens everything with the key, too
+          holdall check --verify 5      opens the trees, and 5 % of the content
+
+Exit codes: 0 everything is whole, 1 failed, 10 no such repository, 12 wrong password, 13 not \
+allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
+pub(crate) struct Args {
+    /// Reads everything where it is stored, without keys; what happens if nothing else is asked
+    #[arg(long)]
+    scrub: bool,
+    /// Opens what is stored with the key: so many percent of the content, or all
+    #[arg(
+        long,
+        value_name = "PERCENT|all",
+        num_args = 0..=1,
+        default_missing_value = "all",
+        value_parser = parse_share
+    )]
+    verify: Option<Share>,
+}
+
+/// How much to verify.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    All,
+    Percent(u8),
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let access = open::access(app)?;
+    open::snapshots(app, &access)?;
+    let mut found = Found::default();
+    if args.scrub || args.verify.is_none() {
+        found.add_scrub(&scrub(app, &access)?);
+    }
+    if let Some(share) = args.verify {
+        found.add_verify(&verify(app, &access, share)?);
+    }
+    report(app, &found)
+}
+
+fn scrub(app: &App, access: &Access) -> Result<ScrubReport> {
+    let meter = Meter::begin(&app.output, "scrub");
+    let report = access.repository().scrub(&mut |progress: ScrubProgress| {
+        meter.show(progress.bytes_done, Some(progress.bytes_total));
+    });
+    Ok(report?)
+}
+
+fn verify(app: &App, access: &Access, share: Share) -> Result<VerifyReport> {
+    let how = match share {
+        Share::All => Verify::All,
+        Share::Percent(percent) => {
+            let mut seed = [0; 32];
+            SystemEntropy.fill(&mut seed);
+            Verify::Percent { percent, seed }
+        }
+    };
+    let meter = Meter::begin(&app.output, "verify");
+    let run = app.run();
+    Ok(holdall_engine::verify(access, how, &run, &mut |progress| meter.show(progress.bytes, None))?)
+}
+
+fn parse_share(text: &str) -> Result<Share, String> {
+    match text.trim_end_matches('%').parse() {
+        _ if text == "all" => Ok(Share::All),
+        Ok(percent) if (1..=100).contains(&percent) => Ok(Share::Percent(percent)),
+        _ => Err("it is `all`, or a percentage from 1 to 100".into()),
+    }
+}
+
+/// What scrub and verification found together.
+#[derive(Default)]
+struct Found {
+    packs: u64,
+    blocks: u64,
+    objects: u64,
+    snapshots: u64,
+    damaged: BTreeSet<Damage>,
+}
+
+/// Something that is damaged, as programs see it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Damage {
+    kind: &'static str,
+    #[serde(flatten)]
+    what: JsonPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<String>,
+    reason: String,
+}
+
+impl Found {
+    fn add_scrub(&mut self, report: &ScrubReport) {
+        self.packs = report.packs;
+        self.blocks = report.blocks;
+        self.objects = report.objects;
+        self.snapshots = report.snapshots;
+        self.damaged.extend(report.damaged.iter().map(Damage::stored));
+    }
+
+    fn add_verify(&mut self, report: &VerifyReport) {
+        self.blocks = self.blocks.max(report.blocks);
+        self.objects = self.objects.max(report.objects);
+        self.snapshots = self.snapshots.max(report.snapshots);
+        self.damaged.extend(report.damaged.iter().map(Damage::stored));
+        self.damaged.extend(report.damaged_paths.iter().map(|path| Damage {
+            kind: "path",
+            what: JsonPath::new(&path.path),
+            snapshot: Some(path.snapshot.clone()),
+            reason: path.reason.clone(),
+        }));
+    }
+}
+
+impl Damage {
+    fn stored(damage: &ScrubDamage) -> Self {
+        let (kind, what, reason) = match damage {
+            ScrubDamage::Pack { pack, reason } => ("pack", pack.clone(), reason.clone()),
+            ScrubDamage::Block { block, reason, .. } => {
+                ("block", block.to_string(), reason.clone())
+            }
+            ScrubDamage::Record { record, reason } => ("record", record.clone(), reason.clone()),
+            ScrubDamage::Missing { object, record } => {
+                let reason = format!("no copy of it is left; snapshot {record} needs it");
+                ("object", object.to_string(), reason)
+            }
+        };
+        Self { kind, what: JsonPath::new(what.as_bytes()), snapshot: None, reason }
+    }
+
+    fn words(&self) -> String {
+        let of = self.snapshot.as_ref().map(|id| format!(" of snapshot {id}")).unwrap_or_default();
+        format!("damaged {} {}{of}: {}", self.kind, Shown(self.what.text().as_bytes()), self.reason)
+    }
+}
+
+fn report(app: &App, found: &Found) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct Summary<'a> {
+        packs: u64,
+        blocks: u64,
+        objects: u64,
+        snapshots: u64,
+        damaged: &'a BTreeSet<Damage>,
+        repaired: u64,
+    }
+    let Found { packs, blocks, objects, snapshots, damaged } = found;
+    let (packs, blocks, objects, snapshots) = (*packs, *blocks, *objects, *snapshots);
+    app.output
+        .object("summary", &Summary { packs, blocks, objects, snapshots, damaged, repaired: 0 })?;
+    for damage in damaged {
+        app.output.result(damage.words())?;
+    }
+    app.output.say(format_args!(
+        "{} snapshots, {} objects in {} blocks: {}",
+        count(snapshots),
+        count(objects),
+        count(blocks),
+        if damaged.is_empty() {
+            "all whole".to_owned()
+        } else {
+            format!("{} damaged", count(damaged.len() as u64))
+        },
+    ))?;
+    Ok(if damaged.is_empty() { Exit::Done } else { Exit::Damage })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_all_or_a_percentage() {
+        assert_eq!(parse_share("all"), Ok(Share::All));
+        assert_eq!(parse_share("5"), Ok(Share::Percent(5)));
+        assert_eq!(parse_share("100%"), Ok(Share::Percent(100)));
+        for bad in ["", "0", "101", "some"] {
+            assert!(parse_share(bad).is_err(), "{bad}");
+        }
+    }
+}

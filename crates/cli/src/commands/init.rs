@@ -1,0 +1,61 @@
+//! `holdall init`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use holdall_protocol::RepositoryError;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::create::{NewKeys, check_kit_file};
+use crate::exit::{Exit, Refusal};
+use crate::open;
+
+/// Makes a repository
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall init -r /mnt/backup --recovery-kit kit.txt
+
+Whoever loses both the password and the recovery kit loses the backups.
+
+Exit codes: 0 done, 1 failed, or there is a repository already, 2 wrong usage, 13 not allowed, 14 \
+server unreachable")]
+pub(crate) struct Args {
+    /// Writes the recovery kit to this new file [default: it is printed]
+    #[arg(long, value_name = "FILE")]
+    recovery_kit: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct Summary<'a> {
+        repository: String,
+        fingerprint: String,
+        place: &'a str,
+    }
+    if app.named_repository().is_none() {
+        return Err(Refusal::new(Exit::Usage, "which repository is to be made?")
+            .hint("name it with -r, such as `holdall init -r /mnt/backup`")
+            .into());
+    }
+    let kit_file = args.recovery_kit.as_deref();
+    check_kit_file(kit_file)?;
+    let opened = open::place(app, open::Patience::default())?;
+    match opened.place.repository.describe() {
+        Err(RepositoryError::NoRepository { .. }) => {}
+        Err(error) => return Err(error.into()),
+        Ok(_) => return Err(RepositoryError::AlreadyExists { place: opened.name }.into()),
+    }
+    let password = app.passwords.chosen(&opened.name)?;
+    let new = NewKeys::draw();
+    let server = opened.server.as_ref().map(|(hosts, identity)| (&hosts[..], *identity));
+    new.create(app, &opened.place, Some(&password), server, &opened.name, kit_file)?;
+    let summary = Summary {
+        repository: new.keys.repository().to_string(),
+        fingerprint: new.keys.fingerprint(),
+        place: &opened.name,
+    };
+    app.output.object("summary", &summary)?;
+    app.output.say(format_args!("repository {} made at {}", summary.fingerprint, summary.place))?;
+    Ok(Exit::Done)
+}

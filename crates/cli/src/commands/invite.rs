@@ -1,0 +1,79 @@
+//! `holdall invite`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdall_server::{Invitation, InviteRequest};
+use serde::Serialize;
+
+use super::serve::data_folder;
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::Exit;
+use crate::output::{local_time, plain, rfc3339};
+
+/// Makes an invite, with which one machine can pair with this server
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall invite --name laptop
+         holdall invite --for laptop      (for the computer that replaces it)
+
+The invite is the last line printed. It lets one machine in, once, within ten minutes; it works \
+while the server runs, and needs whoever may write the server's data folder.
+
+Exit codes: 0 done, 1 failed")]
+pub(crate) struct Args {
+    /// The server's data folder [default: as for `holdall serve`]
+    #[arg(long, value_name = "DIR", env = "HOLDALL_DATA")]
+    data: Option<PathBuf>,
+    /// The machine's name for people [default: what it calls itself]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Gives this machine's repository to a new identity, and revokes the old one
+    #[arg(long = "for", value_name = "MACHINE")]
+    for_machine: Option<String>,
+    /// The repository's name [default: the machine's]
+    #[arg(long, value_name = "NAME")]
+    repository: Option<String>,
+    /// Where machines reach this server; may be given several times [default: what it finds out]
+    #[arg(long = "address", value_name = "HOST:PORT")]
+    addresses: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct Made {
+        invite: String,
+        expires: String,
+        addresses: Vec<String>,
+    }
+    let data = data_folder(args.data.clone())?;
+    let request = InviteRequest {
+        name: args.name.clone(),
+        for_machine: args.for_machine.clone(),
+        repository: args.repository.clone(),
+        addresses: args.addresses.clone(),
+    };
+    let made = make(&data, &request)?;
+    let invite = Made {
+        invite: made.invite.to_text(),
+        expires: rfc3339(made.expires_ns),
+        addresses: made.invite.addresses.clone(),
+    };
+    app.output.object("invite", &invite)?;
+    if !app.output.json {
+        app.output.say(format_args!("for a server at {}", invite.addresses.join(", ")))?;
+        app.output.say(format_args!("good once, until {}:", local_time(made.expires_ns)))?;
+        plain(&invite.invite)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Makes an invite beside the server of that data folder, whether it runs or not.
+///
+/// # Errors
+/// If names are not valid or taken, or the folder is not a server's.
+pub(crate) fn make(data: &Path, request: &InviteRequest) -> Result<Invitation> {
+    Ok(holdall_server::admin::invite(data, request, Arc::new(SystemClock))?)
+}

@@ -1,0 +1,109 @@
+//! `holdall serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use anyhow::{Context, Result};
+use holdall_server::{Limits, LogSink, Server, ServerOptions};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::config;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::output::{Output, plain};
+
+/// Runs a server, which keeps repositories for machines and can not read them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall serve --data /srv/holdall
+         holdall invite --data /srv/holdall     (meanwhile, lets a machine in)
+
+It is ready when it prints \"listening on https://ADDR:PORT\"; the fingerprint of its identity \
+follows. It ends within 5 seconds of SIGTERM or Ctrl-C.
+
+Exit codes: 0 ended as it was asked to, 1 failed")]
+pub(crate) struct Args {
+    /// Where it keeps everything [default: /var/lib/holdall for root, else ~/.local/share/holdall]
+    #[arg(long, value_name = "DIR", env = "HOLDALL_DATA")]
+    data: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:7443")]
+    listen: SocketAddr,
+    /// Ends when standard input does, so that it never outlives who started it
+    #[arg(long, hide = true)]
+    until_input_ends: bool,
+}
+
+pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
+    let data_dir = data_folder(args.data)?;
+    std::fs::create_dir_all(&data_dir)
+        .with_context(|| format!("can not make {}", data_dir.display()))?;
+    // Every connection and every open pack takes a descriptor; a lower limit still works.
+    let _ = holdall_sys::limits::raise_open_files();
+    let server = Server::start(ServerOptions {
+        data_dir,
+        listen: args.listen,
+        clock: Arc::new(SystemClock),
+        limits: Limits::default(),
+        log: log_to(app.output.clone()),
+    })?;
+    announce(&app.output, &server)?;
+    if args.until_input_ends {
+        end_with_input(app.interrupt.clone());
+    }
+    let (tell, told) = channel();
+    app.interrupt.tell(move || drop(tell));
+    // Nothing is ever sent: it returns when the sender is gone.
+    let _: Result<(), _> = told.recv();
+    server.shutdown();
+    Ok(Exit::Done)
+}
+
+/// The data folder that was named, or the usual one.
+///
+/// # Errors
+/// If there is no usual one.
+pub(crate) fn data_folder(named: Option<PathBuf>) -> Result<PathBuf> {
+    Ok(named.map_or_else(config::default_data, Ok)?)
+}
+
+fn announce(output: &Output, server: &Server) -> Result<()> {
+    #[derive(Serialize)]
+    struct Listening {
+        address: String,
+        identity: String,
+    }
+    let address = format!("https://{}", server.local_addr());
+    let listening = Listening { address, identity: server.fingerprint() };
+    output.object("listening", &listening)?;
+    if !output.json {
+        // Said even with -q: whoever starts a server waits for it.
+        plain(format_args!("listening on {}", listening.address))?;
+        plain(format_args!("identity {}", listening.identity))?;
+    }
+    Ok(())
+}
+
+fn log_to(output: Output) -> LogSink {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        message: &'a str,
+    }
+    Arc::new(move |message| {
+        output.note(message);
+        // Nobody is left to be told that nobody listens.
+        let _ = output.object("log", &Line { message });
+    })
+}
+
+fn end_with_input(interrupt: Interrupt) {
+    std::thread::spawn(move || {
+        // However it ends, it has ended.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        interrupt.happen();
+    });
+}

@@ -1,0 +1,36 @@
+//! `holdall try`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+
+/// Does everything once, for real, and leaves nothing behind
+#[derive(Debug, clap::Args)]
+#[command(
+    name = "try",
+    after_help = "\
+Example: holdall try /usr/share
+
+A server on loopback over TLS in a temporary place, a full backup, an unchanged one, a restore, a \
+comparison of what was restored with the source, and what held each of them back. It needs room for \
+twice the folder, in TMPDIR, /var/tmp, the cache folder or beside the folder; not on a RAM disk.
+
+Exit codes: 0 identical, 1 failed, 3 identical, but some things could not be read, 20 not identical, \
+130 interrupted"
+)]
+pub(crate) struct Args {
+    /// The folder to try it with [default: the home folder]
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let dir = args.dir.clone().or_else(home).ok_or_else(|| {
+        Refusal::new(Exit::Usage, "no home folder is set").hint("name a folder: `holdall try DIR`")
+    })?;
+    crate::attempt::run(app, &dir)
+}

@@ -1,0 +1,128 @@
+//! Making a repository: its master secret, the wrappings of it, and the recovery kit.
+
+use std::path::Path;
+
+use anyhow::Result;
+use bytes::Bytes;
+use holdall_crypto::{
+    MasterSecret, RecoveryKit, RecoverySecret, RepositoryKeys, SystemEntropy, WORK_FACTOR_LOG_N,
+    sign_wrappings, suite_for_this_cpu, wrap_passphrase, wrap_recovery,
+};
+use holdall_engine::Place;
+use holdall_format::PublicKey;
+use holdall_protocol::NewRepository;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::output::plain;
+use crate::private_file;
+
+/// Leaves of 2^3 entries on average: `docs/decisions/0002-leaves-of-eight-inline-512.md`.
+const LEAF_BITS: u8 = 3;
+/// Contents up to this length live in their entry.
+const INLINE_LIMIT_BYTES: u16 = 512;
+
+/// The keys of a repository that is about to be made.
+pub(crate) struct NewKeys {
+    /// The one thing that must not be lost.
+    pub(crate) secret: MasterSecret,
+    /// What is derived from it.
+    pub(crate) keys: RepositoryKeys,
+    recovery: RecoverySecret,
+}
+
+impl NewKeys {
+    /// Draws them.
+    pub(crate) fn draw() -> Self {
+        let secret = MasterSecret::generate(&mut SystemEntropy);
+        let keys = RepositoryKeys::derive(&secret);
+        Self { secret, keys, recovery: RecoverySecret::generate(&mut SystemEntropy) }
+    }
+
+    /// Makes the repository. The kit is handed out first: a repository without one could be lost
+    /// with this machine.
+    ///
+    /// # Errors
+    /// If there is one already, or something can not be written; the kit's file is then gone again.
+    pub(crate) fn create(
+        &self,
+        app: &App,
+        place: &Place,
+        password: Option<&str>,
+        server: Option<(&[String], PublicKey)>,
+        name: &str,
+        kit_file: Option<&Path>,
+    ) -> Result<()> {
+        let kit = self.kit(server, name).to_text();
+        if let Some(file) = kit_file {
+            private_file::hand_out(file, &kit)?;
+        }
+        if let Err(error) = place.create(&self.request(password)?) {
+            if let Some(file) = kit_file {
+                // It opens nothing; should it stay, that does no harm.
+                let _ = std::fs::remove_file(file);
+            }
+            return Err(error.into());
+        }
+        tell_kit(app, &kit, kit_file)
+    }
+
+    fn request(&self, password: Option<&str>) -> Result<NewRepository> {
+        let mut wrappings = vec![wrap_recovery(&self.secret, &self.recovery)];
+        if let Some(password) = password {
+            wrappings.push(wrap_passphrase(&self.secret, password, WORK_FACTOR_LOG_N));
+        }
+        let config = self.keys.new_config(suite_for_this_cpu(), LEAF_BITS, INLINE_LIMIT_BYTES)?;
+        Ok(NewRepository {
+            config: Bytes::from(config),
+            wrappings: Bytes::from(sign_wrappings(&self.keys, 1, wrappings)?),
+            recovery_identity: Some(self.recovery.signing_key().public()),
+        })
+    }
+
+    fn kit(&self, server: Option<(&[String], PublicKey)>, name: &str) -> RecoveryKit {
+        RecoveryKit {
+            server_addresses: server.map(|(hosts, _)| hosts.to_vec()).unwrap_or_default(),
+            server_identity: server.map(|(_, identity)| identity),
+            repository_name: name.to_owned(),
+            repository: self.keys.repository(),
+            fingerprint: self.keys.fingerprint(),
+            secret: RecoverySecret::from_bytes(*self.recovery.expose()),
+        }
+    }
+}
+
+/// Refuses a kit file that is there already, before anything is done.
+///
+/// # Errors
+/// [`Refusal`].
+pub(crate) fn check_kit_file(file: Option<&Path>) -> Result<(), Refusal> {
+    match file {
+        Some(file) if file.symlink_metadata().is_ok() => {
+            let message = format!("{} is there already", file.display());
+            Err(Refusal::new(Exit::Failed, message).hint("name a new file for the recovery kit"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn tell_kit(app: &App, kit: &str, file: Option<&Path>) -> Result<()> {
+    #[derive(Serialize)]
+    struct Kit<'a> {
+        text: &'a str,
+    }
+    if let Some(file) = file {
+        app.output.say(format_args!(
+            "recovery kit written to {}: keep it on paper or on another computer",
+            file.display()
+        ))?;
+        return Ok(());
+    }
+    app.output.object("recovery_kit", &Kit { text: kit })?;
+    if !app.output.json {
+        plain(kit)?;
+        app.output.note("this recovery kit is shown only once: print it, or write it down");
+    }
+    Ok(())
+}

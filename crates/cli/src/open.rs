@@ -1,0 +1,337 @@
+//! From `-r`, or what this machine was paired with, to an open repository.
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use holdall_crypto::{MasterSecret, Opening, SigningKey, unwrap};
+use holdall_engine::{Access, Place, Snapshot};
+use holdall_format::{PublicKey, RepositoryId, Signature, SignedContext};
+use holdall_protocol::{
+    ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
+};
+use holdall_repository::{EmbeddedRepository, ReceiptSigner};
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::{Exit, Refusal};
+use crate::pairing::{KeptKeys, Pairing};
+use crate::receipts::Receipts;
+
+/// The port of a server that is named without one.
+const DEFAULT_PORT: u16 = 7443;
+/// How long a server that this machine does not know is tried.
+const UNKNOWN_SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long and over how many connections a server is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// How long a server that was lost is asked again.
+    pub(crate) retry_for: Duration,
+    /// Connections at the same time.
+    pub(crate) streams: usize,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { retry_for: Duration::from_secs(300), streams: 4 }
+    }
+}
+
+impl Patience {
+    /// The same for the client.
+    pub(crate) fn options(self, app: &App) -> ClientOptions {
+        ClientOptions {
+            retry_for: self.retry_for,
+            streams: self.streams,
+            interrupt: app.interrupt.flag(),
+            ..ClientOptions::default()
+        }
+    }
+}
+
+/// Where a repository is, as typed.
+#[derive(Debug, PartialEq, Eq)]
+enum Where {
+    Directory(PathBuf),
+    Server { host: String, name: String },
+}
+
+impl Where {
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        if let Some(rest) = text.strip_prefix("https://") {
+            let (host, name) = rest.split_once('/').unwrap_or((rest, ""));
+            let name = name.trim_end_matches('/').to_owned();
+            return Ok(Self::Server { host: with_port(host, text)?, name });
+        }
+        if text.starts_with("http://") {
+            return Err(Refusal::new(
+                Exit::Usage,
+                format!("{text}: a holdall server speaks https only"),
+            ));
+        }
+        if text.starts_with("s3://") {
+            return Err(Refusal::new(
+                Exit::Usage,
+                format!("{text}: object stores are not supported yet"),
+            )
+            .hint("name a directory or a holdall server"));
+        }
+        Ok(Self::Directory(PathBuf::from(text)))
+    }
+}
+
+fn with_port(host: &str, text: &str) -> Result<String, Refusal> {
+    let after_brackets = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    let wrong = || Refusal::new(Exit::Usage, format!("{text}: not https://HOST:PORT/NAME"));
+    match after_brackets.split_once(':') {
+        _ if host.is_empty() => Err(wrong()),
+        None => Ok(format!("{host}:{DEFAULT_PORT}")),
+        Some((_, port)) => port.parse::<u16>().map(|_| host.to_owned()).map_err(|_| wrong()),
+    }
+}
+
+/// A repository that was found, before any key.
+pub(crate) struct Opened {
+    /// Where it is.
+    pub(crate) place: Place,
+    /// As people write it.
+    pub(crate) name: String,
+    /// The server's addresses and identity, if it is on one.
+    pub(crate) server: Option<(Vec<String>, PublicKey)>,
+}
+
+/// Finds the repository that was named, or else the paired one.
+///
+/// # Errors
+/// [`Refusal`] if there is neither, or the name makes no sense; [`RepositoryError::Unreachable`].
+pub(crate) fn place(app: &App, patience: Patience) -> Result<Opened> {
+    let pairings = app.pairings()?;
+    let Some(named) = app.named_repository() else {
+        let pairing = pairings.default().ok_or_else(no_default)?;
+        return paired(app, pairing, None, patience);
+    };
+    match Where::parse(named)? {
+        Where::Directory(folder) => embedded(app, &folder),
+        Where::Server { host, name } => match pairings.find(&host, &name) {
+            Some(pairing) => paired(app, pairing, Some(host), patience),
+            None => Err(unknown_server(&host)),
+        },
+    }
+}
+
+fn no_default() -> Refusal {
+    Refusal::new(Exit::Usage, "which repository? None was named, and this machine is not paired")
+        .hint("name one with -r, or pair this machine with a server: `holdall pair INVITE`")
+}
+
+/// Tells a server that is not there from one that this machine may not use.
+fn unknown_server(host: &str) -> anyhow::Error {
+    let reach = || {
+        let mut last = std::io::Error::other("the name has no address");
+        for address in host.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, UNKNOWN_SERVER_TIMEOUT) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    };
+    match reach() {
+        Ok(()) => Refusal::new(Exit::NotAllowed, format!("this machine is not paired with {host}"))
+            .hint("ask its administrator for an invite, then `holdall pair INVITE`")
+            .into(),
+        Err(error) => {
+            RepositoryError::Unreachable { address: host.to_owned(), reason: error.to_string() }
+                .into()
+        }
+    }
+}
+
+/// A repository in a directory, used without any server: this machine signs the receipts itself.
+fn embedded(app: &App, folder: &Path) -> Result<Opened> {
+    let absolute = crate::sources::absolute(folder)?;
+    let folder = PathBuf::from(std::ffi::OsString::from_vec(absolute));
+    let identity = app.identity()?;
+    let (machine, key) = (identity.machine, identity.signing.public());
+    let signer = Arc::new(OwnReceipts(Arc::clone(&identity.signing)));
+    // The cache is one for each directory; which repository is in it shows only later.
+    let cache = app.folders.cache.join("directories").join(cache_name(&folder));
+    let clock = Arc::new(SystemClock);
+    let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock);
+    let place = Place {
+        repository: Arc::new(repository),
+        signing: identity.signing,
+        cache: app.folders.cache.clone(),
+    };
+    Ok(Opened { place, name: folder.display().to_string(), server: None })
+}
+
+/// A name that no other directory has, made of one that may be too long for a file's.
+fn cache_name(folder: &Path) -> String {
+    blake3::hash(folder.as_os_str().as_bytes()).to_hex().chars().take(32).collect()
+}
+
+/// This machine's key, where a server's identity would sign receipts.
+struct OwnReceipts(Arc<SigningKey>);
+
+impl ReceiptSigner for OwnReceipts {
+    fn public(&self) -> PublicKey {
+        self.0.public()
+    }
+
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+        self.0.sign(context, message)
+    }
+}
+
+fn paired(
+    app: &App,
+    pairing: &Pairing,
+    host: Option<String>,
+    patience: Patience,
+) -> Result<Opened> {
+    let signing = signing_key(app, pairing)?;
+    let mut hosts = pairing.addresses.clone();
+    if let Some(host) = host {
+        // What was named is tried first.
+        hosts.retain(|other| *other != host);
+        hosts.insert(0, host);
+    }
+    let server = pairing.identity()?;
+    let repository = Some(pairing.name.clone());
+    let address = ServerAddress { hosts: hosts.clone(), identity: server, repository };
+    let name = address.to_string();
+    let place = place_at(app, address, signing, patience)?;
+    Ok(Opened { place, name, server: Some((hosts, server)) })
+}
+
+/// The key with which this machine signs in there.
+fn signing_key(app: &App, pairing: &Pairing) -> Result<Arc<SigningKey>> {
+    if !pairing.reads_only {
+        return Ok(app.identity()?.signing);
+    }
+    let kept = KeptKeys::in_state(&app.folders.state).reader(&pairing.repository)?;
+    Ok(Arc::new(kept.context("the recovery kit's key is gone; pair with the kit again")?))
+}
+
+/// A repository on a server, for whoever has `signing`.
+///
+/// # Errors
+/// As for [`HttpRepository::connect`].
+pub(crate) fn place_at(
+    app: &App,
+    address: ServerAddress,
+    signing: Arc<SigningKey>,
+    patience: Patience,
+) -> Result<Place> {
+    let machine = MachineIdentity::from_seed(signing.seed())?;
+    let repository = HttpRepository::connect(address, &machine, patience.options(app))?;
+    Ok(Place { repository: Arc::new(repository), signing, cache: app.folders.cache.clone() })
+}
+
+/// Opens the repository with the kept key or the password.
+///
+/// # Errors
+/// What keeps it from being opened.
+pub(crate) fn access(app: &App) -> Result<Access> {
+    access_with(app, Patience::default())
+}
+
+/// The same with other patience.
+///
+/// # Errors
+/// As for [`access`].
+pub(crate) fn access_with(app: &App, patience: Patience) -> Result<Access> {
+    let opened = place(app, patience)?;
+    let set = opened.place.wrappings()?;
+    let secret = match kept_key(app, set.repository)? {
+        Some(secret) => secret,
+        None => {
+            let password = app.passwords.existing(&opened.name)?;
+            unwrap(&set, &Opening::Passphrase(&password))?
+        }
+    };
+    Ok(opened.place.open(&secret)?)
+}
+
+/// The key of a repository, if it is kept on this machine.
+///
+/// # Errors
+/// If it can not be read.
+pub(crate) fn kept_key(app: &App, repository: RepositoryId) -> Result<Option<MasterSecret>> {
+    KeptKeys::in_state(&app.folders.state).get(&repository.to_string())
+}
+
+/// Lists all snapshots, and checks that none is missing that this machine remembers.
+///
+/// # Errors
+/// If they can not be listed; damage if one is missing.
+pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
+    let listed = holdall_engine::snapshots(access)?;
+    Receipts::in_state(&app.folders.state).check(access, &listed)?;
+    Ok(listed)
+}
+
+/// Finds the snapshot that is meant by `name`, which may be `latest`, of `path`. On a computer that
+/// backed nothing up itself, such as one that replaces a lost one, `latest` is that of the only
+/// machine that did.
+///
+/// # Errors
+/// As for [`snapshots`]; if none or several answer to the name.
+pub(crate) fn snapshot(
+    app: &App,
+    access: &Access,
+    name: &str,
+    path: Option<&[u8]>,
+) -> Result<Snapshot> {
+    let listed = snapshots(app, access)?;
+    match listed.first() {
+        Some(first) if name == "latest" && is_of_one_other(access, first, &listed) => {
+            let fits = |one: &&Snapshot| path.is_none_or(|path| holds(one, path));
+            let latest = listed.iter().rfind(fits).map(|one| one.id.to_string());
+            Ok(holdall_engine::find_snapshot(access, latest.as_deref().unwrap_or(name), None)?)
+        }
+        _ => Ok(holdall_engine::find_snapshot(access, name, path)?),
+    }
+}
+
+fn is_of_one_other(access: &Access, first: &Snapshot, listed: &[Snapshot]) -> bool {
+    first.machine != access.machine() && listed.iter().all(|one| one.machine == first.machine)
+}
+
+/// Whether a snapshot is of `path`, or of something above or below it.
+pub(crate) fn holds(snapshot: &Snapshot, path: &[u8]) -> bool {
+    snapshot.secret.paths.iter().any(|of| within(of, path) || within(path, of))
+}
+
+/// Whether `inner` is `outer` or lies below it.
+fn within(inner: &[u8], outer: &[u8]) -> bool {
+    let outer = outer.strip_suffix(b"/").unwrap_or(outer);
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(host: &str, name: &str) -> Where {
+        Where::Server { host: host.into(), name: name.into() }
+    }
+
+    #[test]
+    fn a_place_is_a_directory_or_a_server_with_an_optional_port_and_name() {
+        let parse = |text| Where::parse(text).unwrap();
+        assert_eq!(parse("/mnt/x"), Where::Directory("/mnt/x".into()));
+        assert_eq!(parse("https://nas"), server("nas:7443", ""));
+        assert_eq!(parse("https://nas:1/laptop/"), server("nas:1", "laptop"));
+        assert_eq!(parse("https://[2001:db8::1]/a"), server("[2001:db8::1]:7443", "a"));
+        assert_eq!(parse("https://[::1]:9/a"), server("[::1]:9", "a"));
+        for wrong in ["https://", "https://nas:x/a", "http://nas", "s3://bucket/x"] {
+            assert_eq!(Where::parse(wrong).unwrap_err().exit, Exit::Usage, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What goes wrong has an exit code of its own and says what to do.
+
+use std::fs;
+
+use crate::house::{Machine, Server, small_tree};
+
+#[test]
+fn a_wrong_password_is_12_and_a_missing_repository_10() {
+    let machine = Machine::new();
+    let repo = machine.path("repo");
+    let repo = repo.to_str().unwrap();
+    let said = machine.run(["snapshots", "-r", repo]).expect(10);
+    assert!(said.stderr.contains("holdall init"), "{}", said.stderr);
+    machine.ok(["init", "-r", repo]);
+    machine.run(["init", "-r", repo]).expect(1);
+
+    let wrong = machine.with_password(Some("battery staple"));
+    let said = wrong.run(["snapshots", "-r", repo, "--json"]).expect(12);
+    let error = said.of_type("error").pop().unwrap();
+    assert_eq!(error["code"], 12);
+    assert!(error["hint"].as_str().unwrap().contains("password"));
+    let none = wrong.with_password(None);
+    let file = none.path("password");
+    fs::write(&file, "correct horse\n").unwrap();
+    none.ok(["snapshots", "-r", repo, "--password-file", file.to_str().unwrap()]);
+}
+
+#[test]
+fn a_server_that_is_down_is_14_whether_it_is_known_or_not() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let mut server = Server::start(&data);
+    machine.pair_with(&server);
+    let place = format!("https://{}", server.address());
+    machine.ok(["snapshots"]);
+    machine.ok(["snapshots", "-r", &place]);
+    let stranger = Machine::new();
+    stranger.run(["snapshots", "-r", &place]).expect(13);
+    server.process().terminate().unwrap();
+    assert!(server.process().wait().unwrap().0.success());
+
+    machine.run(["snapshots"]).expect(14);
+    machine.run(["backup", "/usr/share/doc"]).expect(14);
+    stranger.run(["snapshots", "-r", &place]).expect(14);
+}
+
+#[test]
+fn a_target_that_holds_something_is_refused_unless_it_may_be_overwritten() {
+    let machine = Machine::new();
+    let (repo, source, target) = (machine.path("repo"), machine.path("source"), machine.path("to"));
+    let [repo, source, target] = [&repo, &source, &target].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    fs::create_dir(target).unwrap();
+    fs::write(format!("{target}/mine"), "mine").unwrap();
+    machine.ok(["init", "-r", repo]);
+    machine.ok(["backup", "-r", repo, source]);
+    let from = format!("latest:{source}");
+    machine.run(["restore", "-r", repo, &from, "--target", target]).expect(1);
+    machine.ok(["restore", "-r", repo, &from, "--target", target, "--overwrite", "never"]);
+    assert_eq!(fs::read(format!("{target}/mine")).unwrap(), b"mine");
+    assert!(fs::exists(format!("{target}/docs/letter.txt")).unwrap());
+}
+
+#[test]
+fn a_snapshot_that_is_not_there_or_not_clear_is_told() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    machine.ok(["init", "-r", repo]);
+    let said = machine.run(["ls", "-r", repo, "latest"]).expect(1);
+    assert!(said.stderr.contains("holdall snapshots"), "{}", said.stderr);
+    let mut first_digits = std::collections::BTreeSet::new();
+    // There are sixteen digits, so at the latest the seventeenth id begins like another.
+    let shared = loop {
+        let id = machine.summary(["backup", "-r", repo, source])["snapshot_id"].to_string();
+        let digit = id.trim_matches('"')[..1].to_owned();
+        if !first_digits.insert(digit.clone()) {
+            break digit;
+        }
+    };
+    let said = machine.run(["ls", "-r", repo, &shared]).expect(1);
+    assert!(said.stderr.contains("several"), "{}", said.stderr);
+    machine.run(["ls", "-r", repo, "zz"]).expect(1);
+}
+
+#[test]
+fn a_repository_that_was_rolled_back_is_damage_and_not_an_empty_list() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    machine.ok(["init", "-r", repo]);
+    let old = machine.path("old");
+    let copy = |from: &str, to: &std::path::Path| {
+        assert!(
+            std::process::Command::new("cp")
+                .arg("-a")
+                .arg(from)
+                .arg(to)
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    copy(repo, &old);
+    machine.ok(["backup", "-r", repo, source]);
+    fs::remove_dir_all(repo).unwrap();
+    copy(old.to_str().unwrap(), repo.as_ref());
+    machine.run(["snapshots", "-r", repo]).expect(20);
+    machine.run(["check", "-r", repo]).expect(20);
+    // It is told once more, and backed up all the same.
+    machine.run(["backup", "-r", repo, source]).expect(20);
+    machine.ok(["snapshots", "-r", repo]);
+}
+
+#[test]
+fn damaged_bytes_are_found_and_named() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    machine.ok(["init", "-r", repo]);
+    machine.ok(["backup", "-r", repo, source]);
+    let largest = crate::house::files_below(repo.as_ref());
+    let largest = largest.into_iter().max_by_key(|file| fs::metadata(file).unwrap().len()).unwrap();
+    let mut bytes = fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let mut permissions = fs::metadata(&largest).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o600);
+    fs::set_permissions(&largest, permissions).unwrap();
+    fs::write(&largest, bytes).unwrap();
+    let checked =
+        machine.run(["check", "-r", repo, "--scrub", "--verify", "all", "--json"]).expect(20);
+    let damaged = checked.summary()["damaged"].clone();
+    let kinds: Vec<_> = damaged.as_array().unwrap().iter().map(|one| one["kind"].clone()).collect();
+    assert!(kinds.contains(&"block".into()) && kinds.contains(&"path".into()), "{damaged}");
+}
+
+#[test]
+fn wrong_usage_is_2_and_says_how_it_is_meant() {
+    let machine = Machine::new().with_password(None);
+    machine.run(["backup"]).expect(2);
+    machine.run(["no-such-command"]).expect(2);
+    let said = machine.run(["snapshots"]).expect(2);
+    assert!(said.stderr.contains("holdall pair"), "{}", said.stderr);
+    machine.run(["init", "-r", "s3://bucket/x"]).expect(2);
+    machine.run(["pair", "not-an-invite"]).expect(2);
+    let repo = machine.path("repo");
+    // There is no terminal to ask for a password at, in a new session.
+    let mut command = std::process::Command::new("setsid");
+    command.arg("--wait").arg(crate::house::HOLDALL).args(["init", "-r"]).arg(&repo);
+    command.env("HOLDALL_CONFIG_DIR", machine.path("config"));
+    command.env("HOLDALL_CACHE_DIR", machine.path("cache"));
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    machine.ok(["--help"]);
+    machine.ok(["backup", "--help"]);
+    let version = machine.ok(["version", "--json"]).objects();
+    assert_eq!(version[0]["version"], env!("CARGO_PKG_VERSION"));
+}

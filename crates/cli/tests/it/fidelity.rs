@@ -1,0 +1,46 @@
+//! Everything that a file system can hold comes back as it was, through a real server.
+
+use std::path::Path;
+
+use holdall_testkit::{CompareOptions, FidelitySizes, compare_trees, fidelity_tree};
+
+use crate::house::{Machine, Server, folder};
+
+#[test]
+fn everything_a_file_system_can_hold_comes_back_through_a_server() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    let tree = folder();
+    let source = tree.path().canonicalize().unwrap();
+    let left_out = fidelity_tree(&source, &FidelitySizes::full()).expect("the tree can be made");
+    let root = holdall_sys::users::effective_uid() == 0;
+    assert!(left_out.is_empty() || !root, "{left_out:?}");
+
+    let source_text = source.to_str().unwrap();
+    let backup = machine.summary(["backup", source_text]);
+    assert_eq!(backup["errors"], 0, "{backup}");
+    let target = machine.path("target");
+    let from = format!("latest:{source_text}");
+    let restored = machine.summary(["restore", &from, "--target", target.to_str().unwrap()]);
+    assert_eq!(restored["errors"], 0, "{restored}");
+    let options = CompareOptions { owners: root, ..CompareOptions::default() };
+    let differences = compare_trees(&source, &target, &options);
+    assert!(
+        differences.is_empty(),
+        "{} differ: {:#?}",
+        differences.len(),
+        &differences[..differences.len().min(20)]
+    );
+
+    let again = machine.summary(["backup", source_text]);
+    assert_eq!((&again["files_new"], &again["files_changed"]), (&0.into(), &0.into()), "{again}");
+    remove(&source);
+    remove(&target);
+}
+
+/// Removes a tree with paths that are longer than the system takes at once.
+fn remove(path: &Path) {
+    assert!(std::process::Command::new("rm").arg("-rf").arg(path).status().unwrap().success());
+}

@@ -1,0 +1,219 @@
+//! What the tests share: machines with folders of their own, and servers in processes of their own.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use holdall_testkit::Process;
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(crate) const HOLDALL: &str = env!("CARGO_BIN_EXE_holdall");
+
+/// A folder on a real disk that vanishes with the test.
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder")
+}
+
+/// A computer, as far as holdall is concerned: folders for configuration, state and cache, and a
+/// password.
+pub(crate) struct Machine {
+    folder: TempDir,
+    password: Option<&'static str>,
+}
+
+impl Machine {
+    /// One that never heard of holdall.
+    pub(crate) fn new() -> Self {
+        Self { folder: folder(), password: Some("correct horse") }
+    }
+
+    /// The same with another password, or none.
+    pub(crate) fn with_password(mut self, password: Option<&'static str>) -> Self {
+        self.password = password;
+        self
+    }
+
+    /// A place for anything the test needs.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().expect("it is there").join(name)
+    }
+
+    /// A command of this machine.
+    pub(crate) fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(HOLDALL);
+        command.args(args).stdin(Stdio::null()).env_clear();
+        command.env("HOME", self.path("home")).env("PATH", env_path());
+        command.env("HOLDALL_CONFIG_DIR", self.path("config"));
+        command.env("HOLDALL_CACHE_DIR", self.path("cache"));
+        command.env("TMPDIR", env!("CARGO_TARGET_TMPDIR"));
+        if let Some(password) = self.password {
+            command.env("HOLDALL_PASSWORD", password);
+        }
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Outcome {
+        let output = self.command(args).output().expect("it starts");
+        Outcome {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Runs a command that must succeed.
+    pub(crate) fn ok<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Outcome {
+        self.run(args).expect(0)
+    }
+
+    /// Runs a command with `--json` that must succeed, and returns its summary.
+    pub(crate) fn summary<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Value {
+        let args = args.into_iter().map(|arg| arg.as_ref().to_owned());
+        self.ok(args.chain([OsStr::new("--json").to_owned()])).summary()
+    }
+
+    /// Pairs with `server`; the recovery kit lies at `kit.txt`.
+    pub(crate) fn pair_with(&self, server: &Server) -> &Self {
+        self.pair(&server.invite())
+    }
+
+    /// Pairs by an invite.
+    pub(crate) fn pair(&self, invite: &str) -> &Self {
+        let kit = self.path("kit.txt");
+        self.ok([OsStr::new("pair"), invite.as_ref(), "--recovery-kit".as_ref(), kit.as_ref()]);
+        self
+    }
+}
+
+/// How a command ended, and what it said.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    /// Checks how it ended.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        let Self { stdout, stderr, .. } = &self;
+        assert_eq!(self.code, Some(code), "\n--- said\n{stdout}\n--- and\n{stderr}");
+        self
+    }
+
+    /// The JSON objects on standard output; every line must be one.
+    #[track_caller]
+    pub(crate) fn objects(&self) -> Vec<Value> {
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// Those of one type.
+    pub(crate) fn of_type(&self, message_type: &str) -> Vec<Value> {
+        let mut all = self.objects();
+        all.retain(|object| object["message_type"] == message_type);
+        all
+    }
+
+    /// The last summary.
+    #[track_caller]
+    pub(crate) fn summary(&self) -> Value {
+        self.of_type("summary").pop().expect("a summary")
+    }
+}
+
+/// A server in a process of its own; dropping it kills it.
+pub(crate) struct Server {
+    process: Process,
+    data: PathBuf,
+    address: String,
+}
+
+impl Server {
+    /// Starts one on a free port, with its data in `data`, and waits until it listens.
+    pub(crate) fn start(data: &Path) -> Self {
+        Self::start_by(&mut Self::command(data), data)
+    }
+
+    /// Starts one by a command that [`Server::command`] made.
+    pub(crate) fn start_by(command: &mut Command, data: &Path) -> Self {
+        let mut process = Process::spawn(command).expect("it starts");
+        let line = process.wait_for_line("listening on https://").expect("it listens");
+        let address = line.trim_start_matches("listening on https://").trim().to_owned();
+        Self { process, data: data.to_owned(), address }
+    }
+
+    /// The command that starts one.
+    pub(crate) fn command(data: &Path) -> Command {
+        fs::create_dir_all(data).expect("a folder for the server");
+        let mut command = Command::new(HOLDALL);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+        command.env_clear().env("HOME", data).env("PATH", env_path());
+        command
+    }
+
+    /// `HOST:PORT`.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The process.
+    pub(crate) fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// An invite, as the administrator makes it beside the running server.
+    pub(crate) fn invite(&self) -> String {
+        self.invite_with(&[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn invite_with(&self, more: &[&str]) -> String {
+        let mut command = Command::new(HOLDALL);
+        command.args(["invite", "--data"]).arg(&self.data).args(more);
+        let output = command.env_clear().env("HOME", &self.data).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        said.lines().last().expect("an invite").to_owned()
+    }
+}
+
+/// Makes a small tree with a bit of everything that is not special.
+pub(crate) fn small_tree(dir: &Path) {
+    fs::create_dir_all(dir.join("docs/empty")).expect("a folder");
+    fs::write(dir.join("docs/letter.txt"), "Dear reader,\n").expect("a file");
+    fs::write(dir.join("docs/empty.txt"), "").expect("a file");
+    fs::write(dir.join("large.bin"), holdall_testkit::Random::new(5).bytes(3_000_000))
+        .expect("a file");
+    std::os::unix::fs::symlink("docs/letter.txt", dir.join("link")).expect("a link");
+}
+
+/// All bytes of the files below a folder.
+pub(crate) fn disk_bytes(dir: &Path) -> u64 {
+    files_below(dir).iter().map(|file| fs::metadata(file).map_or(0, |found| found.len())).sum()
+}
+
+/// All files below a folder.
+pub(crate) fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut waiting = vec![dir.to_owned()];
+    let mut found = Vec::new();
+    while let Some(dir) = waiting.pop() {
+        let Ok(entries) = fs::read_dir(&dir) else { continue };
+        for entry in entries.flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => waiting.push(entry.path()),
+                Ok(kind) if kind.is_file() => found.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn env_path() -> std::ffi::OsString {
+    std::env::var_os("PATH").unwrap_or_default()
+}

@@ -1,0 +1,215 @@
+//! `kill -9` of client or server at any moment of a backup loses nothing that was acknowledged, and
+//! what was stored is not sent again.
+//!
+//! `HOLDALL_KILLS` and `HOLDALL_KILL_BYTES` change how many times, and of how much: the full measure
+//! is 50 kills of 1 GB.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use holdall_testkit::{ChaosProxy, CompareOptions, Random, compare_trees};
+use rustix::process::{Pid, Signal};
+
+use crate::house::{Machine, Server, disk_bytes};
+
+const KILLS: u64 = 50;
+const BYTES: u64 = 48 << 20;
+/// Bytes on their way at a kill: they may arrive and not be acknowledged, or not arrive.
+const ON_THE_WAY_BYTES: u64 = 24 << 20;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// A server that can be killed and comes back at the same address.
+struct Phoenix {
+    server: Server,
+    proxy: ChaosProxy,
+    data: PathBuf,
+}
+
+impl Phoenix {
+    fn new(data: &Path) -> Self {
+        let server = Server::start(data);
+        let proxy = ChaosProxy::start(upstream(&server)).expect("a free port");
+        Self { server, proxy, data: data.to_owned() }
+    }
+
+    fn kill(&mut self) {
+        self.server.process().kill().expect("it lived");
+        self.server = Server::start(&self.data);
+        self.proxy.set_upstream(upstream(&self.server));
+    }
+}
+
+fn upstream(server: &Server) -> SocketAddr {
+    server.address().parse().expect("an address")
+}
+
+/// A backup that runs in a process of its own, and tells when it ends.
+struct Running {
+    pid: Pid,
+    ended: Receiver<(ExitStatus, String)>,
+}
+
+impl Running {
+    fn start(machine: &Machine, source: &Path) -> Self {
+        let source = source.to_str().expect("UTF-8");
+        let mut command = machine.command(["backup", source, "--json", "--retry-for", "5m"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = child.expect("it starts");
+        let pid = Pid::from_child(&child);
+        let (tell, ended) = channel();
+        std::thread::spawn(move || {
+            let output = child.wait_with_output().expect("it ends");
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let _ = tell.send((output.status, said + &String::from_utf8_lossy(&output.stderr)));
+        });
+        Self { pid, ended }
+    }
+
+    /// Whether it goes on after `time`.
+    fn outlives(&mut self, time: Duration) -> Option<(ExitStatus, String)> {
+        self.ended.recv_timeout(time).ok()
+    }
+
+    fn kill(self) {
+        // It may have ended a moment ago, which is a moment like any other.
+        let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+        self.ended.recv().expect("it ends");
+    }
+
+    fn finish(self) -> (ExitStatus, String) {
+        self.ended.recv().expect("it ends")
+    }
+}
+
+/// Files of all sizes, `bytes` in all, that do not compress.
+fn write_files(dir: &Path, bytes: u64, random: &mut Random) {
+    fs::create_dir_all(dir).expect("a folder");
+    let mut left = bytes;
+    let mut number = 0;
+    while left > 0 {
+        let size = match number % 4 {
+            0 => 8 << 20,
+            1 => 300_000,
+            _ => 2_000,
+        };
+        let size = left.min(size);
+        fs::write(dir.join(format!("file-{number:06}")), random.bytes(size as usize))
+            .expect("room");
+        left -= size;
+        number += 1;
+    }
+}
+
+#[test]
+fn whatever_is_killed_at_any_moment_nothing_acknowledged_is_lost_or_sent_again() {
+    let (kills, bytes) = (setting("HOLDALL_KILLS", KILLS), setting("HOLDALL_KILL_BYTES", BYTES));
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let mut server = Phoenix::new(&data);
+    let address = server.proxy.address().to_string();
+    machine.pair(&server.server.invite_with(&["--address", &address]));
+
+    let mut random = Random::new(7);
+    let source = machine.path("source");
+    let began = Instant::now();
+    write_files(&source.join("0"), bytes, &mut random);
+    let longest = 2 * began.elapsed() + measured_backup(&machine, &source);
+
+    let mut acknowledged = Vec::new();
+    let mut generation = 0;
+    let mut before = disk_bytes(&data);
+    for kill in 0..kills {
+        if acknowledged.len() > generation {
+            // Everything is stored: something new, in place of something old.
+            generation = acknowledged.len();
+            let new = source.join(generation.to_string());
+            let _ = fs::remove_dir_all(source.join((generation - 1).to_string()));
+            write_files(&new, bytes, &mut random);
+            before = disk_bytes(&data);
+        }
+        let stored = disk_bytes(&data).saturating_sub(before);
+        let mut running = Running::start(&machine, &source);
+        let moment = longest.mul_f64(random.below(1000) as f64 / 1000.0);
+        let ended = match running.outlives(moment) {
+            Some(ended) => Some(ended),
+            None if random.one_in(2) => {
+                server.kill();
+                Some(running.finish())
+            }
+            None => {
+                running.kill();
+                None
+            }
+        };
+        if let Some((status, said)) = ended {
+            acknowledged.push(summary_of(kill, status, &said, stored, bytes));
+            check_restores(&machine, &source, &acknowledged);
+        }
+    }
+    let mut last = Running::start(&machine, &source);
+    assert!(last.outlives(Duration::from_secs(600)).is_some_and(|(status, _)| status.success()));
+    let checked = machine.summary(["check", "--scrub", "--verify", "all"]);
+    assert_eq!(checked["damaged"], serde_json::json!([]));
+    let listed = machine.ok(["snapshots", "--json"]).of_type("snapshot");
+    for id in &acknowledged {
+        assert!(listed.iter().any(|snapshot| snapshot["id"] == *id.as_str()), "{id} is gone");
+    }
+}
+
+/// How long a backup of the same size takes, on a machine and a server of its own.
+fn measured_backup(machine: &Machine, source: &Path) -> Duration {
+    let other = Machine::new().with_password(None);
+    let data = machine.path("other-data");
+    let server = Server::start(&data);
+    other.pair_with(&server);
+    let summary = other.summary(["backup", source.to_str().expect("UTF-8")]);
+    Duration::from_secs_f64(summary["total_duration"].as_f64().expect("a duration"))
+}
+
+/// Checks a backup that ended by itself, and returns its snapshot.
+fn summary_of(kill: u64, status: ExitStatus, said: &str, stored: u64, bytes: u64) -> String {
+    assert!(status.success(), "kill {kill}: {status}\n{said}");
+    let objects = said.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let is_summary = |object: &serde_json::Value| object["message_type"] == "summary";
+    let summary = objects.filter(is_summary).last().expect("a summary");
+    let sent = summary["bytes_sent"].as_u64().expect("a number");
+    let to_send = bytes.saturating_sub(stored) + bytes / 20 + ON_THE_WAY_BYTES;
+    assert!(sent <= to_send, "kill {kill}: sent {sent} of {bytes} bytes, and {stored} were stored");
+    summary["snapshot_id"].as_str().expect("an id").to_owned()
+}
+
+/// The newest snapshot is as the source is; now and then an older one is read, too.
+fn check_restores(machine: &Machine, source: &Path, acknowledged: &[String]) {
+    let Some(newest) = acknowledged.last() else { return };
+    let target = machine.path("target");
+    let from = format!("{newest}:{}", source.to_str().expect("UTF-8"));
+    machine.ok(["restore", &from, "--target", target.to_str().expect("UTF-8")]);
+    assert_eq!(compare_trees(source, &target, &CompareOptions::default()), [], "{newest}");
+    fs::remove_dir_all(&target).expect("it can be removed");
+}
+
+#[test]
+fn a_client_outlives_a_server_that_restarts_and_connections_that_break() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let mut server = Phoenix::new(&data);
+    let address = server.proxy.address().to_string();
+    machine.pair(&server.server.invite_with(&["--address", &address]));
+    let source = machine.path("source");
+    write_files(&source, 24 << 20, &mut Random::new(3));
+
+    server.proxy.cut_repeatedly(3, 6, 3 << 20);
+    server.proxy.cut_after(1 << 20);
+    let running = Running::start(&machine, &source);
+    server.kill();
+    let (status, said) = running.finish();
+    assert!(status.success(), "{said}");
+    check_restores(&machine, &source, &["latest".to_owned()]);
+}

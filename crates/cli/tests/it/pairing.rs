@@ -1,0 +1,105 @@
+//! Server, invite, pairing, and what is kept afterwards.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use holdall_testkit::{CompareOptions, compare_trees};
+
+use crate::house::{Machine, Server, files_below, small_tree};
+
+#[test]
+fn a_paired_machine_needs_neither_password_nor_repository() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let mut server = Server::start(&data);
+    machine.pair_with(&server);
+    let source = machine.path("source");
+    small_tree(&source);
+    let source = source.to_str().unwrap();
+
+    let first = machine.summary(["backup", source]);
+    assert!(first["bytes_sent"].as_u64().unwrap() > 3_000_000);
+    assert!(first["verdict"]["stages"].as_array().is_some_and(|stages| !stages.is_empty()));
+    let again = machine.summary(["backup", source]);
+    assert!(again["bytes_sent"].as_u64().unwrap() < 100_000, "{again}");
+    let target = machine.path("target");
+    let from = format!("latest:{source}");
+    machine.ok(["restore", &from, "--target", target.to_str().unwrap(), "--verify"]);
+    assert_eq!(compare_trees(source.as_ref(), &target, &CompareOptions::default()), []);
+    let checked = machine.summary(["check", "--scrub", "--verify", "50"]);
+    assert_eq!(checked["damaged"], serde_json::json!([]));
+
+    server.process().terminate().unwrap();
+    let (status, lines) = server.process().wait().unwrap();
+    assert!(status.success(), "{status}");
+    assert!(lines[1].contains("identity"), "{lines:?}");
+}
+
+#[test]
+fn secrets_are_for_their_owner_alone_and_the_kit_is_not_overwritten() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    for file in files_below(&machine.path("config")) {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", file.display());
+    }
+    let kit = machine.path("kit.txt");
+    assert_eq!(fs::metadata(&kit).unwrap().permissions().mode() & 0o777, 0o600);
+    let other = Machine::new().with_password(None);
+    let invite = server.invite();
+    other.run(["pair", &invite, "--recovery-kit", kit.to_str().unwrap()]).expect(1);
+    // The failure did not use the invite up.
+    let printed = other.ok(["pair", &invite, "--name", "other"]).stdout;
+    assert!(printed.contains("holdall1"), "the kit is printed once:\n{printed}");
+    assert!(!fs::read_to_string(&kit).unwrap().is_empty());
+}
+
+#[test]
+fn an_invite_lets_one_machine_in_and_no_other() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    let invite = server.invite();
+    machine.pair(&invite);
+    Machine::new().with_password(None).run(["pair", &invite]).expect(13);
+    let mut mangled = invite.clone();
+    mangled.pop();
+    Machine::new().run(["pair", &mangled]).expect(2);
+}
+
+#[test]
+fn with_a_password_the_repository_opens_for_a_machine_that_lost_its_keys() {
+    let machine = Machine::new();
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    let source = machine.path("source");
+    small_tree(&source);
+    machine.ok(["backup", source.to_str().unwrap()]);
+    fs::remove_dir_all(machine.path("config/state/keys")).unwrap();
+    machine.ok(["ls", "latest"]);
+    machine.with_password(Some("wrong")).run(["ls", "latest"]).expect(12);
+}
+
+#[test]
+fn with_the_recovery_kit_alone_a_new_computer_restores_and_may_not_write() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    let source = machine.path("source");
+    small_tree(&source);
+    let source = source.to_str().unwrap();
+    machine.ok(["backup", source]);
+
+    let other = Machine::new().with_password(None);
+    let kit = machine.path("kit.txt");
+    other.ok(["pair", "--recovery-kit", kit.to_str().unwrap()]);
+    let target = other.path("target");
+    let from = format!("latest:{source}");
+    other.ok(["restore", &from, "--target", target.to_str().unwrap()]);
+    assert_eq!(compare_trees(source.as_ref(), &target, &CompareOptions::default()), []);
+    other.run(["backup", source]).expect(13);
+}

@@ -1,0 +1,69 @@
+//! `try` on real trees: what the computer and the project themselves consist of.
+
+use std::path::Path;
+
+use crate::house::{Machine, files_below, folder, small_tree};
+
+#[test]
+fn a_small_tree_is_identical_and_nothing_is_left_behind() {
+    let machine = Machine::new().with_password(None);
+    let source = machine.path("source");
+    small_tree(&source);
+    std::fs::write(source.join(".holdallignore"), "large.*\n").unwrap();
+    let work = folder();
+    let mut command = machine.command(["try", "--json", source.to_str().unwrap()]);
+    let output = command.env("TMPDIR", work.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let objects: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let runs: Vec<_> = objects.iter().filter_map(|object| object["run"].as_str()).collect();
+    assert_eq!(runs, ["first backup", "unchanged backup", "restore", "try"]);
+    let all = objects.last().unwrap();
+    assert_eq!(all["identical"], true);
+    assert_eq!(all["differences"], 0);
+    assert!(all["verdict"]["limited_by"].is_string());
+    assert_eq!(all["unchanged_backup"]["files_new"], 0);
+    assert!(files_below(work.path()).is_empty());
+
+    let words = machine.ok(["try", source.to_str().unwrap()]).stdout;
+    assert!(words.contains("identical") && words.contains("limited by"), "{words}");
+    assert!(words.contains("loopback") && words.contains("cache"), "{words}");
+}
+
+#[test]
+fn without_room_on_a_real_disk_nothing_is_begun() {
+    if !Path::new("/dev/shm").is_dir() {
+        return;
+    }
+    let machine = Machine::new();
+    let source = tempfile::tempdir_in("/dev/shm").unwrap();
+    small_tree(source.path());
+    let mut command = machine.command(["try", source.path().to_str().unwrap()]);
+    // Both are RAM disks; what is left is /var/tmp, and that is a real one.
+    command.env("TMPDIR", "/dev/shm").env("HOLDALL_CACHE_DIR", source.path().join("cache"));
+    let said = command.output().unwrap();
+    let words = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(!words.contains("work folder       /dev/shm"), "{words}");
+}
+
+#[test]
+fn usr_comes_back_identical() {
+    comes_back_identical(Path::new("/usr"));
+}
+
+#[test]
+fn the_projects_own_target_folder_comes_back_identical() {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    comes_back_identical(target);
+}
+
+/// What changes while the tests run is named and left out by `try` itself.
+fn comes_back_identical(dir: &Path) {
+    let machine = Machine::new().with_password(None);
+    let done = machine.run(["try", "--json", dir.to_str().unwrap()]);
+    let all = done.summary();
+    assert_eq!(all["identical"], true, "{} differ: {}", all["differences"], all["different_paths"]);
+    assert!(all["items_compared"].as_u64().unwrap() > 1_000);
+    assert!(matches!(done.code, Some(0 | 3)), "{}", done.stderr);
+}

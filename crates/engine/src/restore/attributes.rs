@@ -1,0 +1,182 @@
+//! Owner, attributes, mode and time of what was just made, in the order that keeps them all.
+//!
+//! The owner comes first, for changing it clears set-user-id bits and capabilities; attributes
+//! before the mode, for a mode may end one's own right to set them; the time last, for everything
+//! changes it.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use holdall_sys::{Name, Timestamp, metadata, xattr};
+use holdall_tree::{Attributes, Content, Entry, EntryKind};
+
+use super::context::Context;
+use super::notes::Note;
+
+/// Access control lists, which a directory hands down to what is made in it.
+pub(super) const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
+pub(super) const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
+
+const SET_USER_ID: u32 = 0o4000;
+const SET_GROUP_ID: u32 = 0o2000;
+
+/// What is to be set, by descriptor or by name where it is never opened.
+#[derive(Clone, Copy)]
+pub(super) enum Subject<'a> {
+    Open(BorrowedFd<'a>),
+    Named(BorrowedFd<'a>, Name<'a>),
+}
+
+impl Subject<'_> {
+    fn set_owner(self, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
+        match self {
+            Self::Open(fd) => metadata::set_owner(fd, uid, gid),
+            Self::Named(dir, name) => metadata::set_owner_at(dir, name, uid, gid),
+        }
+    }
+
+    fn set_attribute(self, attribute: &[u8], value: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Open(fd) => xattr::set_fd(fd, attribute, value),
+            Self::Named(dir, name) => xattr::set_at(dir, name, attribute, value),
+        }
+    }
+
+    fn remove_attribute(self, attribute: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Open(fd) => xattr::remove_fd(fd, attribute),
+            Self::Named(dir, name) => xattr::remove_at(dir, name, attribute),
+        }
+    }
+
+    fn set_mode(self, mode: u32) -> io::Result<()> {
+        match self {
+            Self::Open(fd) => metadata::set_mode(fd, mode),
+            Self::Named(dir, name) => metadata::set_mode_at(dir, name, mode),
+        }
+    }
+
+    fn set_mtime(self, mtime: Timestamp) -> io::Result<()> {
+        match self {
+            Self::Open(fd) => metadata::set_mtime(fd, mtime),
+            Self::Named(dir, name) => metadata::set_mtime_at(dir, name, mtime),
+        }
+    }
+}
+
+/// Sets an entry's metadata on one thing that was made.
+pub(super) struct Finish<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) subject: Subject<'a>,
+    pub(super) entry: &'a Entry,
+    /// It belongs to this process's user and group, has the mode that it was made with (0600, or
+    /// 0700 for a directory) and inherited nothing.
+    pub(super) pristine: bool,
+    pub(super) path: &'a dyn Fn() -> Vec<u8>,
+}
+
+impl Finish<'_> {
+    /// Sets everything; what fails is reported and the rest is set.
+    pub(super) fn apply(&self) {
+        let (uid_restored, gid_restored) = self.set_owner();
+        self.set_attributes();
+        if self.entry.kind != EntryKind::Symlink {
+            self.set_mode(uid_restored, gid_restored);
+        }
+        let mtime = Timestamp { secs: self.entry.mtime.secs, nanos: self.entry.mtime.nanos };
+        self.check("modification time", self.subject.set_mtime(mtime));
+    }
+
+    /// Says whether user and group are now the entry's.
+    fn set_owner(&self) -> (bool, bool) {
+        let (uid, gid) = self.context.owner(self.entry);
+        let (own_uid, own_gid) = self.context.own_ids();
+        if self.pristine && (uid, gid) == (own_uid, own_gid) {
+            return (true, true);
+        }
+        if !self.context.ordinary() {
+            let done = self.check("owner", self.subject.set_owner(Some(uid), Some(gid)));
+            return (done, done);
+        }
+        if uid != own_uid {
+            self.context.note(Note::Owner, self.path);
+        }
+        let grouped =
+            (self.pristine && gid == own_gid) || self.subject.set_owner(None, Some(gid)).is_ok();
+        if !grouped {
+            self.context.note(Note::Group, self.path);
+        }
+        (uid == own_uid, grouped)
+    }
+
+    fn set_attributes(&self) {
+        let attributes = match &self.entry.attributes {
+            Content::Inline(bytes) => Attributes::decode(bytes),
+            Content::Chunks(_) | Content::List { .. } => Ok(Attributes::default()),
+        };
+        let attributes = match attributes {
+            Ok(attributes) => attributes,
+            Err(error) => {
+                return self.problem(format!("its attributes can not be read: {error}"));
+            }
+        };
+        if !self.pristine && self.entry.kind != EntryKind::Symlink {
+            self.remove_inherited(&attributes);
+        }
+        for (name, value) in attributes.iter() {
+            match self.subject.set_attribute(name, value) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied
+                        && self.context.ordinary() =>
+                {
+                    self.context.note(Note::Attribute, self.path);
+                }
+                done => {
+                    self.check(&format!("attribute {}", name.escape_ascii()), done);
+                }
+            }
+        }
+    }
+
+    /// Takes away the lists that a directory handed down and that the entry has not.
+    fn remove_inherited(&self, attributes: &Attributes) {
+        let has = |list: &[u8]| attributes.iter().any(|(name, _)| name == list);
+        let default = (self.entry.kind == EntryKind::Directory).then_some(DEFAULT_LIST);
+        for list in [Some(ACCESS_LIST), default].into_iter().flatten() {
+            if !has(list) {
+                // Most have none, and file systems without lists say so.
+                let _ = self.subject.remove_attribute(list);
+            }
+        }
+    }
+
+    fn set_mode(&self, uid_restored: bool, gid_restored: bool) {
+        let mut mode = self.entry.mode;
+        if self.entry.kind != EntryKind::Directory {
+            let not_ours = if uid_restored { 0 } else { SET_USER_ID }
+                | if gid_restored { 0 } else { SET_GROUP_ID };
+            if mode & not_ours != 0 {
+                mode &= !not_ours;
+                self.context.note(Note::SetIds, self.path);
+            }
+        }
+        let made_with = if self.entry.kind == EntryKind::Directory { 0o700 } else { 0o600 };
+        if !(self.pristine && mode == made_with && self.entry.attributes.is_empty()) {
+            self.check("mode", self.subject.set_mode(mode));
+        }
+    }
+
+    fn check(&self, what: &str, done: io::Result<()>) -> bool {
+        match done {
+            Ok(()) => true,
+            Err(error) => {
+                self.problem(format!("its {what} could not be set: {error}"));
+                false
+            }
+        }
+    }
+
+    fn problem(&self, reason: String) {
+        self.context.run.problem(&(self.path)(), reason);
+    }
+}

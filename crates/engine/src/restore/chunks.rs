@@ -1,0 +1,287 @@
+//! Chunks by id: fetched in whole blocks, opened, and checked before anybody sees them.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use bytes::Bytes;
+use holdall_crypto::{IdKeys, Opener};
+use holdall_format::{Block, BlockKind, ObjectId, SessionId};
+use holdall_lab::{Layer, StageMeter};
+use holdall_protocol::{MAX_IDS, Repository, RepositoryError};
+use holdall_tree::ChunkRef;
+
+use super::chunk_cache::{ChunkCache, Opened, Slot};
+use crate::run::lock;
+use crate::{Access, EngineError};
+
+/// Most copies of a chunk that are tried.
+const COPIES_TRIED: u32 = 4;
+/// Plain bytes of opened blocks that are kept.
+const CACHE_BYTES: usize = 24 << 20;
+/// The front of a window that most likely lies in the last block of the window before.
+const SHARED_FRONT_BYTES: u64 = 1 << 20;
+
+/// A chunk's bytes, or why they can not be had.
+pub(crate) type Chunk = Result<Bytes, String>;
+
+/// Threads that fetch and open side by side: one request is on its way while another block opens.
+pub(crate) const FETCHERS: u32 = 3;
+
+/// Where chunks come from. Shared by threads; each brings its own [`Opener`].
+pub(crate) struct Chunks {
+    repository: Arc<dyn Repository>,
+    session: SessionId,
+    ids: IdKeys,
+    cache: Mutex<ChunkCache>,
+    /// Windows whose blocks are on their way.
+    fetching: Mutex<BTreeSet<u64>>,
+    fetched: Condvar,
+    pub(crate) fetch_meter: Arc<StageMeter>,
+    pub(crate) open_meter: Arc<StageMeter>,
+}
+
+/// A window is on its way; the next one need not ask for what they share.
+pub(crate) struct Arriving<'a> {
+    chunks: &'a Chunks,
+    window: u64,
+}
+
+/// Chunks that are being got.
+struct Wanted<'w> {
+    wanted: &'w [ChunkRef],
+    /// Positions of those that were not found yet, ascending.
+    pending: Vec<usize>,
+    found: Vec<Option<Chunk>>,
+}
+
+impl Chunks {
+    pub(crate) fn new(access: &Access, session: SessionId) -> Self {
+        Self {
+            repository: Arc::clone(&access.repository),
+            session,
+            ids: access.keys.ids().clone(),
+            cache: Mutex::new(ChunkCache::new(CACHE_BYTES)),
+            fetching: Mutex::default(),
+            fetched: Condvar::new(),
+            fetch_meter: Arc::new(StageMeter::new("fetch", Layer::Network, FETCHERS)),
+            open_meter: Arc::new(StageMeter::new("open", Layer::ClientCpu, FETCHERS)),
+        }
+    }
+
+    /// An opener for a thread.
+    pub(crate) fn opener(access: &Access) -> Opener {
+        Opener::new(access.keys.sealing(), access.config.repository)
+    }
+
+    /// Says that the chunks of a window are about to be asked for. Windows are numbered in order.
+    pub(crate) fn arriving(&self, window: u64) -> Arriving<'_> {
+        lock(&self.fetching).insert(window);
+        Arriving { chunks: self, window }
+    }
+
+    /// Gets chunks, in order. One that is damaged or missing is an error in its place.
+    ///
+    /// # Errors
+    /// [`EngineError::Repository`] if the repository can not be asked.
+    pub(crate) fn get(
+        &self,
+        opener: &mut Opener,
+        wanted: &[ChunkRef],
+        arriving: Option<Arriving<'_>>,
+    ) -> Result<Vec<Chunk>, EngineError> {
+        let mut chunks = Wanted {
+            wanted,
+            pending: (0..wanted.len()).collect(),
+            found: vec![None; wanted.len()],
+        };
+        self.take_cached(opener, &mut chunks)?;
+        if let Some(arriving) = arriving.as_ref().filter(|arriving| arriving.before_arrives()) {
+            self.fetch_from(opener, &mut chunks, shared_front(wanted))?;
+            self.fetch_meter.waiting_in(|| arriving.wait_for_before());
+            self.take_cached(opener, &mut chunks)?;
+        }
+        self.fetch_from(opener, &mut chunks, 0)?;
+        let missing = || Err("it was not found".to_owned());
+        Ok(chunks.found.into_iter().map(|chunk| chunk.unwrap_or_else(missing)).collect())
+    }
+
+    /// Fetches everything pending from that position on.
+    fn fetch_from(
+        &self,
+        opener: &mut Opener,
+        chunks: &mut Wanted<'_>,
+        from: usize,
+    ) -> Result<(), EngineError> {
+        loop {
+            let skipped = chunks.pending.partition_point(|at| *at < from);
+            let asked = chunks.pending.get(skipped..).unwrap_or_default();
+            let Some(&first) = asked.first() else { return Ok(()) };
+            let ids: Vec<ObjectId> =
+                asked.iter().take(MAX_IDS).map(|at| chunks.wanted[*at].id).collect();
+            self.fetch(opener, &ids)?;
+            self.take_cached(opener, chunks)?;
+            if let Ok(at) = chunks.pending.binary_search(&first) {
+                // It did not come, or its block does not open.
+                chunks.found[first] = Some(self.other_copies(opener, &chunks.wanted[first], 0)?);
+                chunks.pending.remove(at);
+            }
+        }
+    }
+
+    /// Takes what opened blocks have out of `pending`.
+    fn take_cached(&self, opener: &mut Opener, chunks: &mut Wanted<'_>) -> Result<(), EngineError> {
+        let slots: Vec<Option<Arc<Slot>>> = {
+            let cache = lock(&self.cache);
+            chunks.pending.iter().map(|at| cache.find(&chunks.wanted[*at].id)).collect()
+        };
+        let pending = std::mem::take(&mut chunks.pending);
+        let mut left = Vec::new();
+        let mut rest = pending.iter().copied().zip(slots).peekable();
+        while let Some((at, slot)) = rest.next() {
+            let Some(slot) = slot else {
+                left.push(at);
+                continue;
+            };
+            let mut of_slot = vec![at];
+            while let Some((at, _)) = rest
+                .next_if(|(_, other)| other.as_ref().is_some_and(|other| Arc::ptr_eq(other, &slot)))
+            {
+                of_slot.push(at);
+            }
+            let Some(opened) = slot.wait() else {
+                left.extend(of_slot);
+                continue;
+            };
+            lock(&self.cache).touch(&slot);
+            self.take_from(opener, opened, &of_slot, chunks)?;
+        }
+        chunks.pending = left;
+        Ok(())
+    }
+
+    /// Takes chunks out of one block. They share its memory if they are a good part of it.
+    fn take_from(
+        &self,
+        opener: &mut Opener,
+        opened: &Opened,
+        positions: &[usize],
+        chunks: &mut Wanted<'_>,
+    ) -> Result<(), EngineError> {
+        let lens = positions.iter().map(|at| chunks.wanted[*at].len_bytes as usize);
+        let scattered = lens.sum::<usize>() * 2 < opened.plain_bytes();
+        for &at in positions {
+            let chunk = &chunks.wanted[at];
+            let checked = self
+                .open_meter
+                .working(|| opened.find(&chunk.id).filter(|plain| self.is_right(chunk, plain)));
+            chunks.found[at] = Some(match checked {
+                Some(plain) if scattered => Ok(Bytes::copy_from_slice(&plain)),
+                Some(plain) => Ok(plain),
+                None => self.other_copies(opener, chunk, 1)?,
+            });
+        }
+        Ok(())
+    }
+
+    fn is_right(&self, chunk: &ChunkRef, plain: &[u8]) -> bool {
+        plain.len() == chunk.len_bytes as usize && self.ids.chunk_id(plain) == chunk.id
+    }
+
+    /// Fetches the blocks of some of the ids, at least of the first one if it can be had, and opens
+    /// them into the cache.
+    fn fetch(&self, opener: &mut Opener, ids: &[ObjectId]) -> Result<(), EngineError> {
+        let fetch = || self.repository.fetch_objects(&self.session, ids, 0);
+        let blocks = match self.fetch_meter.working(fetch) {
+            Err(error) if is_damage(&error) => return Ok(()),
+            fetched => fetched?,
+        };
+        let mut coming = Vec::with_capacity(blocks.len());
+        for bytes in blocks {
+            // A block whose clear part is broken is as good as none: other copies are asked for.
+            let Ok(block) = self.open_meter.working(|| Block::decode(bytes)) else { continue };
+            let ids = block.table().entries.iter().map(|entry| entry.id).collect();
+            if let Some(slot) = lock(&self.cache).announce(ids) {
+                coming.push((slot, block));
+            }
+        }
+        for (slot, block) in coming {
+            let opened = self.open_meter.working(|| opener.open(&block, BlockKind::Chunks).ok());
+            lock(&self.cache).fill(&slot, opened.map(Opened::new));
+        }
+        Ok(())
+    }
+
+    /// Looks for a good copy of one chunk, from copy `from` on.
+    fn other_copies(
+        &self,
+        opener: &mut Opener,
+        chunk: &ChunkRef,
+        from: u32,
+    ) -> Result<Chunk, EngineError> {
+        let mut reason = "no copy of it opens to its id".to_owned();
+        for copy in from..COPIES_TRIED {
+            let fetch = || self.repository.fetch_objects(&self.session, &[chunk.id], copy);
+            let blocks = match self.fetch_meter.working(fetch) {
+                Err(RepositoryError::MissingObjects { .. }) => {
+                    if copy == 0 {
+                        reason = "the repository does not have it".to_owned();
+                    }
+                    break;
+                }
+                Err(error) if is_damage(&error) => {
+                    reason = error.to_string();
+                    continue;
+                }
+                fetched => fetched?,
+            };
+            let good = blocks.into_iter().find_map(|bytes| {
+                let block = Block::decode(bytes).ok()?;
+                let opened = Opened::new(opener.open(&block, BlockKind::Chunks).ok()?);
+                opened.find(&chunk.id).filter(|plain| self.is_right(chunk, plain))
+            });
+            if let Some(plain) = good {
+                return Ok(Ok(Bytes::copy_from_slice(&plain)));
+            }
+        }
+        Ok(Err(format!("chunk {} is damaged: {reason}", chunk.id)))
+    }
+}
+
+impl Arriving<'_> {
+    /// Whether the window before this one is still on its way.
+    fn before_arrives(&self) -> bool {
+        self.window
+            .checked_sub(1)
+            .is_some_and(|before| lock(&self.chunks.fetching).contains(&before))
+    }
+
+    fn wait_for_before(&self) {
+        let Some(before) = self.window.checked_sub(1) else { return };
+        let mut fetching = lock(&self.chunks.fetching);
+        while fetching.contains(&before) {
+            fetching = self.chunks.fetched.wait(fetching).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Arriving<'_> {
+    fn drop(&mut self) {
+        lock(&self.chunks.fetching).remove(&self.window);
+        self.chunks.fetched.notify_all();
+    }
+}
+
+/// How many chunks at the front of a window may come with the window before.
+fn shared_front(wanted: &[ChunkRef]) -> usize {
+    let mut bytes = 0;
+    let within = |chunk: &&ChunkRef| {
+        bytes += u64::from(chunk.len_bytes);
+        bytes <= SHARED_FRONT_BYTES
+    };
+    wanted.iter().take_while(within).count()
+}
+
+/// Whether an answer says that something stored is damaged, rather than that nothing can be asked.
+pub(crate) fn is_damage(error: &RepositoryError) -> bool {
+    matches!(error, RepositoryError::MissingObjects { .. } | RepositoryError::Damaged { .. })
+}

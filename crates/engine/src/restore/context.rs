@@ -1,0 +1,148 @@
+//! What the threads of a restore share: options, rights, counts, and the first error that ends it.
+
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use holdall_sys::TargetDir;
+use holdall_sys::users::{self, Users};
+use holdall_tree::Entry;
+
+use super::links::Links;
+use super::notes::{Note, Notes};
+use super::{RestoreOptions, RestoreSummary};
+use crate::run::lock;
+use crate::{EngineError, Run};
+
+/// Counts of what was done.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) files: AtomicU64,
+    pub(super) dirs: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    pub(super) skipped: AtomicU64,
+}
+
+/// Shared by all threads of one restore.
+pub(super) struct Context<'a> {
+    pub(super) options: &'a RestoreOptions,
+    pub(super) run: &'a Run,
+    /// The target, for what is found again by its path.
+    pub(super) root: TargetDir,
+    /// The absolute path in the snapshot that the target stands for.
+    pub(super) base_path: Vec<u8>,
+    pub(super) links: Links,
+    pub(super) tally: Tally,
+    pub(super) notes: Notes,
+    users: Users,
+    uid: u32,
+    gid: u32,
+    failed: AtomicBool,
+    failure: Mutex<Option<EngineError>>,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(
+        options: &'a RestoreOptions,
+        run: &'a Run,
+        root: TargetDir,
+        base_path: Vec<u8>,
+        links: Links,
+    ) -> Result<Self, EngineError> {
+        let users =
+            Users::load().map_err(|error| EngineError::io("reading users and groups", error))?;
+        Ok(Self {
+            options,
+            run,
+            root,
+            base_path,
+            links,
+            tally: Tally::default(),
+            notes: Notes::default(),
+            users,
+            uid: users::effective_uid(),
+            gid: users::effective_gid(),
+            failed: AtomicBool::new(false),
+            failure: Mutex::default(),
+        })
+    }
+
+    /// Whether this is an ordinary user, who may not do everything.
+    pub(super) fn ordinary(&self) -> bool {
+        self.uid != 0
+    }
+
+    /// The user and group that new files belong to.
+    pub(super) fn own_ids(&self) -> (u32, u32) {
+        (self.uid, self.gid)
+    }
+
+    /// Who is to own an entry here: by name where that name exists, else by number.
+    pub(super) fn owner(&self, entry: &Entry) -> (u32, u32) {
+        if self.options.numeric_ids {
+            return (entry.uid, entry.gid);
+        }
+        (
+            self.users.uid_of(&entry.user).unwrap_or(entry.uid),
+            self.users.gid_of(&entry.group).unwrap_or(entry.gid),
+        )
+    }
+
+    /// Counts something that an ordinary user may not do, or reports it where that is wished.
+    pub(super) fn note(&self, note: Note, path: &dyn Fn() -> Vec<u8>) {
+        if self.options.strict {
+            self.run.problem(&path(), format!("{}: only root may restore it", note.what()));
+        } else {
+            self.notes.count(note);
+        }
+    }
+
+    /// Reports that an entry could not be written. A full target ends the restore, for nothing
+    /// after this entry would fit either.
+    pub(super) fn write_failed(&self, path: Vec<u8>, what: &str, error: &io::Error) {
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            let path = path.escape_ascii();
+            self.fail(EngineError::io(format!("{what} {path}"), io::Error::from(error.kind())));
+        } else {
+            self.run.problem(&path, format!("{what}: {error}"));
+        }
+    }
+
+    /// Ends the restore; the first error counts.
+    pub(super) fn fail(&self, error: EngineError) {
+        lock(&self.failure).get_or_insert(error);
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// Whether the threads should end.
+    pub(super) fn stopping(&self) -> bool {
+        self.failed.load(Ordering::Acquire) || self.run.stopping()
+    }
+
+    /// Why the restore ended, if it was not because everything was done.
+    pub(super) fn outcome(&self) -> Result<(), EngineError> {
+        match lock(&self.failure).take() {
+            Some(error) => Err(error),
+            None => self.run.check(),
+        }
+    }
+
+    /// What was done so far, without times and stages.
+    pub(super) fn summary(&self) -> RestoreSummary {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        RestoreSummary {
+            files: read(&self.tally.files),
+            dirs: read(&self.tally.dirs),
+            bytes: read(&self.tally.bytes),
+            skipped: read(&self.tally.skipped),
+            notes: self.notes.lines(),
+            problems: self.run.problem_count(),
+            ..RestoreSummary::default()
+        }
+    }
+}
+
+/// Adds to a count.
+pub(super) fn add(count: &AtomicU64, more: u64) {
+    count.fetch_add(more, Ordering::Relaxed);
+}

@@ -1,0 +1,216 @@
+//! Directories of a restore: made when the first thing in them is, finished after the last.
+//!
+//! A directory's time and mode can be set only when nothing will be made in it any more. Whoever
+//! still has something to make in it holds a [`Directory`]; when the last one is dropped, the
+//! directory gets its metadata, and lets go of the one above. So children come before parents
+//! whatever the order in which writers finish, and only directories in use are open.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, OnceLock};
+
+use holdall_sys::{FileKind, Name, TargetDir, metadata, xattr};
+use holdall_tree::Entry;
+
+use super::Overwrite;
+use super::attributes::{ACCESS_LIST, DEFAULT_LIST, Finish, Subject};
+use super::context::{Context, add};
+
+/// The mode that a directory has until it is finished: nobody else looks into it half-made.
+const WORKING_MODE: u32 = 0o700;
+
+/// A share in a directory that is being restored.
+#[derive(Clone)]
+pub(super) struct Directory<'a> {
+    /// Taken only by `drop`.
+    node: Option<Arc<Node<'a>>>,
+}
+
+struct Node<'a> {
+    context: &'a Context<'a>,
+    parent: Option<Arc<Node<'a>>>,
+    name: Box<[u8]>,
+    /// What it shall be like; nothing for a target that only stands for the root.
+    entry: Option<Entry>,
+    opened: OnceLock<Option<Opened>>,
+}
+
+struct Opened {
+    dir: TargetDir,
+    /// Made here, with nothing inherited: what is made in it is pristine.
+    pristine: bool,
+    /// It was there before and keeps its metadata.
+    kept: bool,
+}
+
+/// A directory in which names can be made.
+pub(super) struct OpenDirectory<'d> {
+    pub(super) dir: &'d TargetDir,
+    /// What is made in it belongs to this process's user and inherits nothing.
+    pub(super) pristine: bool,
+}
+
+impl<'a> Directory<'a> {
+    /// The target itself, open already. `kept` leaves its metadata alone.
+    pub(super) fn target(
+        context: &'a Context<'a>,
+        dir: TargetDir,
+        entry: Option<Entry>,
+        kept: bool,
+    ) -> Self {
+        let opened = OnceLock::from(Some(Opened { dir, pristine: false, kept }));
+        let node = Node { context, parent: None, name: Box::default(), entry, opened };
+        Self { node: Some(Arc::new(node)) }
+    }
+
+    /// A directory in this one; nothing is made yet.
+    pub(super) fn child(&self, name: &[u8], entry: Option<Entry>) -> Self {
+        let node = self.node.as_ref().map(|parent| {
+            Arc::new(Node {
+                context: parent.context,
+                parent: Some(Arc::clone(parent)),
+                name: name.into(),
+                entry,
+                opened: OnceLock::new(),
+            })
+        });
+        Self { node }
+    }
+
+    /// Opens it, making it and whatever is missing above it; `None` if one can not be made, which
+    /// was reported once.
+    pub(super) fn open(&self) -> Option<OpenDirectory<'_>> {
+        let node = self.node.as_deref()?;
+        if node.opened.get().is_none() {
+            node.open_from_above();
+        }
+        let opened = node.opened.get()?.as_ref()?;
+        Some(OpenDirectory { dir: &opened.dir, pristine: opened.pristine })
+    }
+
+    /// The path of `name` in it, below the target.
+    pub(super) fn path_below_target(&self, name: &[u8]) -> Vec<u8> {
+        self.node.as_ref().map(|node| node.path_of(name)).unwrap_or_default()
+    }
+
+    /// The absolute path of `name` in it, in the snapshot.
+    pub(super) fn path(&self, name: &[u8]) -> Vec<u8> {
+        self.node.as_ref().map(|node| node.snapshot_path(name)).unwrap_or_default()
+    }
+}
+
+impl Drop for Directory<'_> {
+    fn drop(&mut self) {
+        // A loop and not a recursion: a chain of directories may be thousands long.
+        let mut next = self.node.take();
+        while let Some(node) = next.and_then(Arc::into_inner) {
+            next = node.finish();
+        }
+    }
+}
+
+impl<'a> Node<'a> {
+    fn open_from_above(&self) {
+        let mut chain = vec![self];
+        let mut above = self.parent.as_deref();
+        while let Some(node) = above.filter(|node| node.opened.get().is_none()) {
+            chain.push(node);
+            above = node.parent.as_deref();
+        }
+        for node in chain.into_iter().rev() {
+            node.opened.get_or_init(|| node.make());
+        }
+    }
+
+    fn make(&self) -> Option<Opened> {
+        let parent = self.parent.as_ref()?.opened.get()?.as_ref()?;
+        let made = Name::new(&self.name)
+            .map_err(io::Error::from)
+            .and_then(|name| self.make_in(parent, name));
+        match made {
+            Ok(opened) => {
+                add(&self.context.tally.dirs, 1);
+                Some(opened)
+            }
+            Err(error) => {
+                let what = "the directory can not be made, and nothing below it";
+                self.context.write_failed(self.snapshot_path(b""), what, &error);
+                None
+            }
+        }
+    }
+
+    fn make_in(&self, parent: &Opened, name: Name<'_>) -> io::Result<Opened> {
+        let dir = &parent.dir;
+        match dir.create_dir(name, WORKING_MODE) {
+            Ok(made) => return Ok(self.newly_made(made, parent.pristine)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(error) if self.context.options.overwrite.is_none() => return Err(error),
+            Err(_) => {}
+        }
+        let never = self.context.options.overwrite == Some(Overwrite::Never);
+        if dir.as_dir().stat(name)?.kind == FileKind::Dir {
+            return Ok(Opened { dir: dir.open_dir(name)?, pristine: false, kept: never });
+        }
+        if never {
+            return Err(io::Error::other("something that is no directory is in the way"));
+        }
+        dir.unlink(name)?;
+        Ok(self.newly_made(dir.create_dir(name, WORKING_MODE)?, parent.pristine))
+    }
+
+    /// Rids a new directory of what one that was there before handed down to it.
+    fn newly_made(&self, dir: TargetDir, parent_is_pristine: bool) -> Opened {
+        let pristine = parent_is_pristine || {
+            // File systems without lists say so; there is then nothing to rid it of.
+            let _ = xattr::remove_fd(&dir, DEFAULT_LIST);
+            let _ = xattr::remove_fd(&dir, ACCESS_LIST);
+            let (_, gid) = self.context.own_ids();
+            metadata::set_owner(&dir, None, Some(gid))
+                .and_then(|()| metadata::set_mode(&dir, WORKING_MODE))
+                .is_ok()
+        };
+        Opened { dir, pristine, kept: false }
+    }
+
+    /// Sets its metadata, and gives up its share in the directory above.
+    fn finish(mut self) -> Option<Arc<Node<'a>>> {
+        let opened = self.opened.take().flatten();
+        if let (Some(opened), Some(entry)) = (&opened, &self.entry)
+            && !opened.kept
+        {
+            Finish {
+                context: self.context,
+                subject: Subject::Open(opened.dir.as_fd()),
+                entry,
+                pristine: opened.pristine,
+                path: &|| self.snapshot_path(b""),
+            }
+            .apply();
+        }
+        self.parent
+    }
+
+    /// Names from the target downwards, joined by `/`.
+    fn path_of(&self, name: &[u8]) -> Vec<u8> {
+        let mut names = vec![name];
+        let mut at = Some(self);
+        while let Some(node) = at {
+            names.push(&node.name);
+            at = node.parent.as_deref();
+        }
+        names.retain(|name| !name.is_empty());
+        names.reverse();
+        names.join(&b'/')
+    }
+
+    fn snapshot_path(&self, name: &[u8]) -> Vec<u8> {
+        let base = &self.context.base_path;
+        let below = self.path_of(name);
+        if below.is_empty() {
+            return base.clone();
+        }
+        let base = base.strip_suffix(b"/").unwrap_or(base);
+        [base, b"/", &below].concat()
+    }
+}

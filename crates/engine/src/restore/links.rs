@@ -1,0 +1,150 @@
+//! Hard links: the first member of a group is made, later ones are linked to it, however far apart
+//! they are.
+//!
+//! A later member may be read when the first is not finished yet, for writers work side by side; it
+//! then waits. That can not deadlock: entries are handed out in order, and only later ones wait for
+//! earlier ones. Where each first member lies is kept in a file without a name, not in memory, for
+//! a tree can have millions of groups.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use crate::run::lock;
+
+/// A group that an entry was found to belong to, as the place of its path in the spool.
+pub(super) type GroupPlace = u64;
+
+/// Whether an entry is the first of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Membership {
+    /// It has one name only.
+    None,
+    /// It is the one that others will be linked to.
+    First(GroupPlace),
+    /// It is to be linked.
+    Later(GroupPlace),
+}
+
+/// Groups by their id, known to the planner alone.
+#[derive(Default)]
+pub(super) struct Groups {
+    places: HashMap<[u8; 16], GroupPlace>,
+}
+
+impl Groups {
+    /// Says what an entry of that group is; `path` is asked for where it is the first.
+    pub(super) fn join(
+        &mut self,
+        group: [u8; 16],
+        links: &Links,
+        path: impl FnOnce() -> Vec<u8>,
+    ) -> io::Result<Membership> {
+        if let Some(place) = self.places.get(&group) {
+            return Ok(Membership::Later(*place));
+        }
+        let place = links.begin(&path())?;
+        self.places.insert(group, place);
+        Ok(Membership::First(place))
+    }
+}
+
+/// What writers know of groups.
+pub(super) struct Links {
+    spool: File,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    spool_bytes: u64,
+    pending: HashSet<GroupPlace>,
+    failed: HashSet<GroupPlace>,
+}
+
+impl Links {
+    /// Keeps its file in the folder `cache`, already without a name.
+    pub(super) fn new(cache: &Path, unique: &str) -> io::Result<Self> {
+        std::fs::create_dir_all(cache)?;
+        let path = cache.join(format!("restore-{unique}"));
+        let spool = File::options().read(true).write(true).create_new(true).open(&path)?;
+        std::fs::remove_file(&path)?;
+        Ok(Self { spool, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    fn begin(&self, path: &[u8]) -> io::Result<GroupPlace> {
+        let mut state = lock(&self.state);
+        let place = state.spool_bytes;
+        let bytes = [&(path.len() as u64).to_le_bytes(), path].concat();
+        self.spool.write_all_at(&bytes, place)?;
+        state.spool_bytes += bytes.len() as u64;
+        state.pending.insert(place);
+        Ok(place)
+    }
+
+    /// Says that the first member of a group is there, or that it never will be.
+    pub(super) fn first_is_done(&self, membership: Membership, made: bool) {
+        let Membership::First(place) = membership else { return };
+        let mut state = lock(&self.state);
+        state.pending.remove(&place);
+        if !made {
+            state.failed.insert(place);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Waits until the first member is done and gives its path below the target; `None` if it could
+    /// not be made.
+    pub(super) fn wait(&self, place: GroupPlace) -> Option<Vec<u8>> {
+        let mut state = lock(&self.state);
+        while state.pending.contains(&place) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.failed.contains(&place) {
+            return None;
+        }
+        drop(state);
+        self.read(place).ok()
+    }
+
+    fn read(&self, place: GroupPlace) -> io::Result<Vec<u8>> {
+        let mut len = [0; 8];
+        self.spool.read_exact_at(&mut len, place)?;
+        let len = usize::try_from(u64::from_le_bytes(len)).map_err(io::Error::other)?;
+        let mut path = vec![0; len];
+        self.spool.read_exact_at(&mut path, place + 8)?;
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_member_waits_for_the_first_and_learns_its_path() {
+        let cache = tempfile::tempdir().unwrap();
+        let links = Links::new(cache.path(), "x").unwrap();
+        let mut groups = Groups::default();
+        let mut join = |group, path: &str| {
+            groups.join([group; 16], &links, || path.as_bytes().to_vec()).unwrap()
+        };
+        let (one, other) = (join(1, "a/one"), join(2, "b"));
+        let Membership::Later(place) = join(1, "z") else { panic!("it is the second") };
+        assert_eq!(one, Membership::First(place));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| links.wait(place));
+            links.first_is_done(other, false);
+            links.first_is_done(one, true);
+            assert_eq!(waiting.join().unwrap(), Some(b"a/one".to_vec()));
+        });
+        let Membership::First(failed) = other else { panic!("it is the first") };
+        assert_eq!(links.wait(failed), None);
+        assert_eq!(std::fs::read_dir(cache.path()).unwrap().count(), 0);
+    }
+}

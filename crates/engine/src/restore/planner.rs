@@ -1,0 +1,382 @@
+//! The planner: walks the snapshot in tree order and turns it into windows of work.
+//!
+//! It touches neither target nor network, apart from the tree's nodes: directories are only named
+//! here, and made by the first writer that needs them.
+
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use holdall_format::ObjectId;
+use holdall_tree::{Content, ContentReader, Cursor, Entry, EntryKind, PathKey};
+
+use super::Selected;
+use super::context::{Context, add};
+use super::directory::Directory;
+use super::layout::Layout;
+use super::links::{Groups, Membership};
+use super::reader::{Reader, is_damaged};
+use super::split_file::SplitFile;
+use super::window::{ClosedWindow, Item, Order, WINDOW_BYTES, Window, Work};
+use crate::EngineError;
+use crate::blocks::Nodes;
+use holdall_lab::StageMeter;
+
+/// Most bytes of attributes or of extents of one entry that are taken into memory.
+const SIDE_CONTENT_MAX_BYTES: u64 = 16 << 20;
+
+/// A directory on the way from the start of the walk to the current entry.
+struct Level<'a> {
+    /// How much of the current directory's key is this one's.
+    key_bytes: usize,
+    directory: Directory<'a>,
+}
+
+/// Where closed windows go.
+pub(super) struct Outlets<'a> {
+    pub(super) orders: Sender<Order>,
+    pub(super) windows: Sender<ClosedWindow<'a>>,
+}
+
+pub(super) struct Planner<'a> {
+    context: &'a Context<'a>,
+    reader: Reader<'a>,
+    levels: Vec<Level<'a>>,
+    /// The key of the lowest level's directory.
+    key: Vec<u8>,
+    groups: Groups,
+    output: Output<'a>,
+    meter: &'a StageMeter,
+}
+
+/// The window that is being filled, and where it goes when it is full.
+struct Output<'a> {
+    window: Window<'a>,
+    windows_closed: u64,
+    outlets: Outlets<'a>,
+    meter: &'a StageMeter,
+}
+
+/// The walk ended early: the receivers are gone, and why is known elsewhere.
+struct Ended;
+
+/// What is to be done with an entry.
+enum Plan {
+    Taken,
+    SkipBelow,
+}
+
+impl<'a> Planner<'a> {
+    /// Starts in the directory `top` of the snapshot, which `directory` stands for.
+    pub(super) fn new(
+        context: &'a Context<'a>,
+        reader: Reader<'a>,
+        top: &PathKey,
+        directory: Directory<'a>,
+        outlets: Outlets<'a>,
+        meter: &'a StageMeter,
+    ) -> Self {
+        let key = top.as_bytes().to_vec();
+        Self {
+            context,
+            reader,
+            levels: vec![Level { key_bytes: key.len(), directory }],
+            key,
+            groups: Groups::default(),
+            output: Output { window: Window::default(), windows_closed: 0, outlets, meter },
+            meter,
+        }
+    }
+
+    /// Plans everything below `top`, or only the entry `only` in it.
+    pub(super) fn run(
+        mut self,
+        nodes: Nodes,
+        root: ObjectId,
+        top: &PathKey,
+        only: Option<&PathKey>,
+    ) {
+        let mut cursor = Cursor::new(nodes, root);
+        // An error is met again by the walk, which knows what to do with it.
+        let _ = cursor.seek(only.unwrap_or(top));
+        while !self.context.stopping() {
+            let step = match self.meter.working(|| cursor.next()) {
+                Ok(Some((path, entry))) if only.is_none_or(|only| *only == path) => {
+                    if path == *top {
+                        continue;
+                    }
+                    if !top.is_ancestor_of(&path) {
+                        break;
+                    }
+                    self.plan(&path, entry).map(|plan| (plan, path))
+                }
+                Ok(_) => break,
+                Err(error) => match EngineError::from(error) {
+                    error if is_damaged(&error) => {
+                        let after = PathKey::from_bytes(self.key.clone()).unwrap_or_default();
+                        let reason = format!("what comes after it is damaged: {error}");
+                        self.context.run.problem(&after.to_absolute(), reason);
+                        cursor.skip_unreadable();
+                        continue;
+                    }
+                    error => return self.context.fail(error),
+                },
+            };
+            let Ok((plan, path)) = step else { return };
+            if matches!(plan, Plan::SkipBelow) {
+                // An error is met again by the next step.
+                let _ = cursor.skip_subtree(&path);
+            }
+        }
+        if !self.context.stopping() && !self.output.window.is_empty() {
+            // If nobody takes it, the restore ended.
+            let _ = self.output.pass_on();
+        }
+    }
+
+    fn plan(&mut self, path: &PathKey, entry: Entry) -> Result<Plan, Ended> {
+        let meter = self.meter;
+        let planned = meter.working(|| self.plan_entry(path, entry));
+        match planned {
+            Planned::Done(plan) => {
+                self.output.pass_on_full()?;
+                Ok(plan)
+            }
+            Planned::File(item) => self.add_file(*item).map(|()| Plan::Taken),
+        }
+    }
+
+    fn plan_entry(&mut self, path: &PathKey, mut entry: Entry) -> Planned<'a> {
+        let is_directory = entry.kind == EntryKind::Directory;
+        let selected = self
+            .context
+            .options
+            .select
+            .as_ref()
+            .map_or(Selected::Yes, |select| select(&path.to_absolute(), is_directory));
+        if selected == Selected::No || (selected == Selected::Below && !is_directory) {
+            return Planned::Done(Plan::SkipBelow);
+        }
+        let problem = |reason: &str| self.context.run.problem(&path.to_absolute(), reason);
+        let parent = self.parent_of(path.as_bytes());
+        if let Err(error) = self.bring_in_side_contents(&mut entry) {
+            if !is_damaged(&error) {
+                self.context.fail(error);
+                return Planned::Done(Plan::SkipBelow);
+            }
+            problem(&format!("its attributes or extents can not be read: {error}"));
+            if !is_directory {
+                return Planned::Done(Plan::SkipBelow);
+            }
+        }
+        if self.context.options.dry_run && !is_directory {
+            self.count(&entry);
+            return Planned::Done(Plan::Taken);
+        }
+        if is_directory {
+            self.enter(path, &parent, entry, selected);
+            return Planned::Done(Plan::Taken);
+        }
+        self.plan_item(path, parent, entry)
+    }
+
+    /// Finds the directory that holds this key, leaving those that the walk is past. One that the
+    /// tree lacks, because a node is damaged, is made up.
+    fn parent_of(&mut self, key: &[u8]) -> Directory<'a> {
+        while let [_, .., last] = &self.levels[..]
+            && name_below(self.key.get(..last.key_bytes).unwrap_or_default(), key).is_none()
+        {
+            self.levels.pop();
+        }
+        loop {
+            let level = &self.levels[self.levels.len() - 1];
+            let directory = level.directory.clone();
+            let prefix = self.key.get(..level.key_bytes).unwrap_or_default();
+            let name = name_below(prefix, key).unwrap_or_default();
+            let Some(end) = name.iter().position(|&byte| byte == 0) else { return directory };
+            let directory = directory.child(&name[..end], None);
+            let reason = "it is not in the snapshot; made without owner, mode and time";
+            self.context.run.problem(&directory.path(b""), reason);
+            let key_bytes = key.len() - name.len() + end;
+            self.key.clear();
+            self.key.extend_from_slice(&key[..key_bytes]);
+            self.levels.push(Level { key_bytes, directory });
+        }
+    }
+
+    fn enter(&mut self, path: &PathKey, parent: &Directory<'a>, entry: Entry, selected: Selected) {
+        if self.context.options.dry_run {
+            add(&self.context.tally.dirs, u64::from(selected == Selected::Yes));
+        }
+        let directory = parent.child(path.name(), Some(entry));
+        if selected == Selected::Yes && !self.context.options.dry_run {
+            self.output.window.push(Work::Directory(directory.clone()));
+        }
+        self.key.clear();
+        self.key.extend_from_slice(path.as_bytes());
+        self.levels.push(Level { key_bytes: self.key.len(), directory });
+    }
+
+    /// Reads attributes and extents that do not lie in the entry into it.
+    fn bring_in_side_contents(&mut self, entry: &mut Entry) -> Result<(), EngineError> {
+        let extents = entry.extents.as_mut();
+        for content in [Some(&mut entry.attributes), extents].into_iter().flatten() {
+            if !matches!(content, Content::Inline(_)) {
+                let taken = std::mem::take(content);
+                *content = Content::Inline(self.reader.read(&taken, SIDE_CONTENT_MAX_BYTES)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_item(&mut self, path: &PathKey, directory: Directory<'a>, entry: Entry) -> Planned<'a> {
+        let layout = match entry.kind {
+            EntryKind::File => Layout::of(&entry),
+            _ => Ok(Layout::Dense),
+        };
+        let layout = match layout {
+            Ok(layout) => layout,
+            Err(error) => {
+                self.context.run.problem(&path.to_absolute(), error.to_string());
+                return Planned::Done(Plan::SkipBelow);
+            }
+        };
+        let name = path.name();
+        let below_target = || directory.path_below_target(name);
+        let membership = match entry.hardlink {
+            None => Ok(Membership::None),
+            Some(group) => self.groups.join(group, &self.context.links, below_target),
+        };
+        let membership = membership.unwrap_or_else(|error| {
+            self.context.fail(EngineError::io("keeping track of hard links", error));
+            Membership::None
+        });
+        let chunks = (0, 0);
+        let item =
+            Box::new(Item { directory, name: name.into(), entry, layout, membership, chunks });
+        let is_file = item.entry.kind == EntryKind::File;
+        if is_file && !matches!(membership, Membership::Later(_)) {
+            return Planned::File(item);
+        }
+        self.output.window.push(Work::Item(item));
+        Planned::Done(Plan::Taken)
+    }
+
+    /// Adds a file with its chunks: to this window, the next, or to as many as it takes.
+    fn add_file(&mut self, mut item: Item<'a>) -> Result<(), Ended> {
+        let bytes = match &item.entry.content {
+            Content::Inline(_) => 0,
+            content => content.len_bytes(),
+        };
+        if !self.output.window.has_room_for(bytes) {
+            self.output.pass_on()?;
+        }
+        if bytes > WINDOW_BYTES {
+            return self.split_file(item);
+        }
+        let first = self.output.window.chunk_count();
+        let content = std::mem::take(&mut item.entry.content);
+        let added = self.add_chunks(&content);
+        item.entry.content = content;
+        item.chunks = (first, self.output.window.chunk_count());
+        match added {
+            Ok(()) => self.output.window.push(Work::Item(Box::new(item))),
+            Err(error) if is_damaged(&error) => {
+                let path = item.directory.path(&item.name);
+                self.context.run.problem(&path, error.to_string());
+                self.context.links.first_is_done(item.membership, false);
+            }
+            Err(error) => self.context.fail(error),
+        }
+        self.output.pass_on_full()
+    }
+
+    fn add_chunks(&mut self, content: &Content) -> Result<(), EngineError> {
+        let window = &mut self.output.window;
+        match content {
+            Content::Inline(_) => {}
+            Content::Chunks(chunks) => chunks.iter().for_each(|chunk| {
+                window.push_chunk(*chunk);
+            }),
+            Content::List { .. } => {
+                let mut list = ContentReader::new(self.reader.nodes(), content);
+                while let Some(chunk) = list.next()? {
+                    window.push_chunk(chunk);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Spreads a large file over windows, a chunk at a time.
+    fn split_file(&mut self, item: Item<'a>) -> Result<(), Ended> {
+        let Item { directory, name, entry, layout, membership, .. } = item;
+        let content = entry.content.clone();
+        let file =
+            SplitFile::new(self.context, directory.clone(), &name, entry, layout, membership);
+        let file = Arc::new(file);
+        let mut list = ContentReader::new(self.reader.nodes(), &content);
+        let mut position = 0;
+        loop {
+            if self.context.stopping() {
+                return Err(Ended);
+            }
+            match self.meter.working(|| list.next()).map_err(EngineError::from) {
+                Ok(Some(chunk)) => {
+                    let at = self.output.window.push_chunk(chunk);
+                    let file = Arc::clone(&file);
+                    self.output.window.push(Work::Piece { file, position, chunk: at });
+                    position += u64::from(chunk.len_bytes);
+                }
+                Ok(None) => return Ok(()),
+                Err(error) if is_damaged(&error) => {
+                    self.context.run.problem(&directory.path(&name), error.to_string());
+                    file.give_up();
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.context.fail(error);
+                    return Err(Ended);
+                }
+            }
+            self.output.pass_on_full()?;
+        }
+    }
+
+    /// Counts what a dry run would restore.
+    fn count(&self, entry: &Entry) {
+        add(&self.context.tally.files, 1);
+        add(&self.context.tally.bytes, entry.counted_bytes());
+        self.context.run.advance(1, entry.counted_bytes());
+    }
+}
+
+impl<'a> Output<'a> {
+    /// Closes the window if it is full.
+    fn pass_on_full(&mut self) -> Result<(), Ended> {
+        if self.window.is_full() { self.pass_on() } else { Ok(()) }
+    }
+
+    fn pass_on(&mut self) -> Result<(), Ended> {
+        let window = std::mem::take(&mut self.window);
+        let (order, closed) = window.close(self.windows_closed);
+        self.windows_closed += 1;
+        let Outlets { orders, windows } = &self.outlets;
+        let sent = self.meter.waiting_out(|| {
+            // The window first: its place in the order is what bounds how far ahead this goes.
+            windows.send(closed).is_ok() && orders.send(order).is_ok()
+        });
+        if sent { Ok(()) } else { Err(Ended) }
+    }
+}
+
+enum Planned<'a> {
+    Done(Plan),
+    /// A file, which may take more than one window.
+    File(Box<Item<'a>>),
+}
+
+/// What of a key is below the directory with the key `prefix`; nothing if it is elsewhere.
+fn name_below<'k>(prefix: &[u8], key: &'k [u8]) -> Option<&'k [u8]> {
+    let rest = key.strip_prefix(prefix)?;
+    if prefix.is_empty() { Some(rest) } else { rest.strip_prefix(b"\0") }
+}

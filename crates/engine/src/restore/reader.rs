@@ -1,0 +1,90 @@
+//! Reading a content chunk by chunk, without a window: for what is rare.
+
+use holdall_crypto::Opener;
+use holdall_format::SessionId;
+use holdall_protocol::RepositoryError;
+use holdall_tree::{Content, ContentReader};
+
+use super::chunks::{Chunks, is_damage};
+use crate::blocks::Nodes;
+use crate::{Access, EngineError};
+
+/// Reads contents, one chunk after the other. Each thread has its own.
+pub(super) struct Reader<'a> {
+    chunks: &'a Chunks,
+    opener: Opener,
+    nodes: Nodes,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        access: &Access,
+        session: SessionId,
+        chunks: &'a Chunks,
+    ) -> Result<Self, EngineError> {
+        let nodes = Nodes::open(access, session);
+        Ok(Self { chunks, opener: Chunks::opener(access), nodes })
+    }
+
+    /// The nodes that lists of chunks are read from.
+    pub(super) fn nodes(&mut self) -> &mut Nodes {
+        &mut self.nodes
+    }
+
+    /// Gives each piece of a content with its position.
+    ///
+    /// # Errors
+    /// [`EngineError::Damaged`] for a content that can not be had; the first error of `take`.
+    pub(super) fn each<E: From<EngineError>>(
+        &mut self,
+        content: &Content,
+        mut take: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Content::Inline(bytes) = content {
+            return if bytes.is_empty() { Ok(()) } else { take(0, bytes) };
+        }
+        let mut position = 0;
+        let mut list = ContentReader::new(&mut self.nodes, content);
+        while let Some(chunk) = list.next().map_err(EngineError::from)? {
+            let got = self.chunks.get(&mut self.opener, &[chunk], None)?;
+            match got.into_iter().next() {
+                Some(Ok(bytes)) => take(position, &bytes)?,
+                Some(Err(reason)) => return Err(EngineError::damaged("content", reason).into()),
+                None => return Err(EngineError::damaged("content", "a chunk is missing").into()),
+            }
+            position += u64::from(chunk.len_bytes);
+        }
+        Ok(())
+    }
+
+    /// Reads a whole content of at most `limit_bytes`.
+    ///
+    /// # Errors
+    /// [`EngineError::Damaged`] if it can not be had or is longer.
+    pub(super) fn read(
+        &mut self,
+        content: &Content,
+        limit_bytes: u64,
+    ) -> Result<Vec<u8>, EngineError> {
+        if content.len_bytes() > limit_bytes {
+            return Err(EngineError::damaged("content", "it is too long"));
+        }
+        let mut whole = Vec::new();
+        self.each(content, |_, bytes| {
+            whole.extend_from_slice(bytes);
+            Ok::<(), EngineError>(())
+        })?;
+        Ok(whole)
+    }
+}
+
+/// Whether an error says that something stored is damaged: the rest can still be restored.
+pub(crate) fn is_damaged(error: &EngineError) -> bool {
+    match error {
+        EngineError::Damaged { .. } | EngineError::Crypto(_) => true,
+        EngineError::Repository(error) => {
+            is_damage(error) || matches!(error, RepositoryError::Refused { .. })
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,149 @@
+//! Files too large for one window: written chunk by chunk, by whichever writer has the next one.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use holdall_sys::Name;
+use holdall_tree::Entry;
+
+use super::attributes::{Finish, Subject};
+use super::content;
+use super::context::{Context, add};
+use super::directory::Directory;
+use super::layout::Layout;
+use super::links::Membership;
+use super::place::{self, Made};
+
+/// A file that is written in pieces. The last one to let go of it finishes it: with its metadata if
+/// every byte was written, else it is removed.
+pub(super) struct SplitFile<'a> {
+    context: &'a Context<'a>,
+    directory: Directory<'a>,
+    name: Box<[u8]>,
+    entry: Entry,
+    layout: Layout,
+    membership: Membership,
+    /// Nothing inside if it can not be made or is not to be replaced.
+    file: OnceLock<Option<File>>,
+    written_bytes: AtomicU64,
+    /// Something was wrong and was reported.
+    failed: AtomicBool,
+}
+
+impl<'a> SplitFile<'a> {
+    pub(super) fn new(
+        context: &'a Context<'a>,
+        directory: Directory<'a>,
+        name: &[u8],
+        entry: Entry,
+        layout: Layout,
+        membership: Membership,
+    ) -> Self {
+        Self {
+            context,
+            directory,
+            name: name.into(),
+            entry,
+            layout,
+            membership,
+            file: OnceLock::new(),
+            written_bytes: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    /// Writes one chunk at its place in the content.
+    pub(super) fn write(&self, position: u64, chunk: &Result<Bytes, String>) {
+        if self.failed.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(file) = self.file.get_or_init(|| self.create()) else { return };
+        let written = match chunk {
+            Ok(bytes) => content::write(self.context, file, &self.layout, position, bytes),
+            Err(reason) => return self.fail(|path| self.context.run.problem(&path, reason)),
+        };
+        match written {
+            Ok(bytes) => {
+                self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+            Err(error) => {
+                self.fail(|path| self.context.write_failed(path, "it can not be written", &error));
+            }
+        }
+    }
+
+    /// Says that the rest of its content will never come; why was reported.
+    pub(super) fn give_up(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    fn create(&self) -> Option<File> {
+        let Some(open) = self.directory.open() else {
+            add(&self.context.tally.skipped, 1);
+            return None;
+        };
+        let made = Name::new(&self.name).map_err(io::Error::from).and_then(|name| {
+            place::make(self.context, open.dir, name, &self.entry, || open.dir.create_file(name))
+        });
+        match made {
+            Ok(Made::New(file)) => return Some(file),
+            Ok(Made::Kept) => add(&self.context.tally.skipped, 1),
+            Err(error) => {
+                self.fail(|path| self.context.write_failed(path, "it can not be made", &error));
+            }
+        }
+        None
+    }
+
+    /// Reports the first thing that is wrong.
+    fn fail(&self, report: impl FnOnce(Vec<u8>)) {
+        if !self.failed.swap(true, Ordering::Relaxed) {
+            report(self.directory.path(&self.name));
+        }
+    }
+
+    fn finish(&self, file: &File) -> bool {
+        let (context, entry) = (self.context, &self.entry);
+        let Some(open) = self.directory.open() else { return false };
+        let Ok(name) = Name::new(&self.name) else { return false };
+        let whole = self.written_bytes.load(Ordering::Relaxed) == entry.content.len_bytes();
+        if !whole || self.failed.load(Ordering::Relaxed) {
+            if !context.stopping() {
+                self.fail(|path| context.run.problem(&path, "its content is not whole"));
+            }
+            // Half a file is worse than none. If it stays all the same, it was reported already.
+            let _ = open.dir.unlink(name);
+            return false;
+        }
+        if let Err(error) = content::set_size(file, &self.layout, entry.size) {
+            context.write_failed(
+                self.directory.path(&self.name),
+                "its size can not be set",
+                &error,
+            );
+        }
+        Finish {
+            context,
+            subject: Subject::Open(file.as_fd()),
+            entry,
+            pristine: open.pristine,
+            path: &|| self.directory.path(&self.name),
+        }
+        .apply();
+        add(&context.tally.files, 1);
+        true
+    }
+}
+
+impl Drop for SplitFile<'_> {
+    fn drop(&mut self) {
+        let file = self.file.take().flatten();
+        let made = file.is_some_and(|file| self.finish(&file));
+        self.context.run.advance(1, 0);
+        self.context.links.first_is_done(self.membership, made);
+    }
+}

@@ -1,0 +1,100 @@
+//! What a restore starts from: a place in the snapshot, and a directory to put it into.
+
+use std::path::Path;
+
+use holdall_format::SessionId;
+use holdall_sys::TargetDir;
+use holdall_tree::{Entry, EntryKind, PathKey, lookup};
+
+use super::{Overwrite, RestoreOptions};
+use crate::blocks::Nodes;
+use crate::{Access, EngineError, Snapshot};
+
+/// What of a snapshot is restored.
+pub(super) struct Start {
+    /// The directory that the target stands for.
+    pub(super) top: PathKey,
+    /// What the target shall be like; nothing where it is only where paths are put.
+    pub(super) top_entry: Option<Entry>,
+    /// The one entry in `top` that is wanted, if it is one.
+    pub(super) only: Option<PathKey>,
+}
+
+impl Start {
+    /// Finds what is at `path`; everything without one.
+    ///
+    /// # Errors
+    /// [`EngineError::NoPath`] if nothing is there.
+    pub(super) fn find(
+        access: &Access,
+        session: SessionId,
+        snapshot: &Snapshot,
+        path: Option<&[u8]>,
+    ) -> Result<Self, EngineError> {
+        let Some(path) = path else {
+            return Ok(Self { top: PathKey::root(), top_entry: None, only: None });
+        };
+        let none = || no_path(snapshot, path);
+        let key = key_of(path).ok_or_else(none)?;
+        let found = lookup(Nodes::open(access, session), snapshot.root, &key)?;
+        match found {
+            None if key.is_root() => Ok(Self { top: key, top_entry: None, only: None }),
+            None => Err(none()),
+            Some(entry) if entry.kind == EntryKind::Directory => {
+                Ok(Self { top: key, top_entry: Some(entry), only: None })
+            }
+            Some(_) => {
+                let top = key.parent().unwrap_or_default();
+                Ok(Self { top, top_entry: None, only: Some(key) })
+            }
+        }
+    }
+}
+
+/// The key of an absolute path, with or without a slash at its end.
+pub(crate) fn key_of(path: &[u8]) -> Option<PathKey> {
+    let trimmed = path.strip_suffix(b"/").unwrap_or(path);
+    if trimmed.is_empty() && path == b"/" {
+        return Some(PathKey::root());
+    }
+    PathKey::from_absolute(trimmed).ok()
+}
+
+/// The snapshot has no such path.
+pub(crate) fn no_path(snapshot: &Snapshot, path: &[u8]) -> EngineError {
+    let snapshot = snapshot.id.to_string().chars().take(8).collect();
+    EngineError::NoPath { path: String::from_utf8_lossy(path).into_owned(), snapshot }
+}
+
+/// Opens the target, making it if it is missing; also says whether it keeps its own metadata.
+///
+/// # Errors
+/// [`EngineError::Path`] if it can not be made or opened, or holds something and nothing is said of
+/// overwriting.
+pub(super) fn open(
+    target: &Path,
+    options: &RestoreOptions,
+) -> Result<(TargetDir, bool), EngineError> {
+    let unusable =
+        |reason: String| EngineError::Path { path: target.display().to_string(), reason };
+    if options.dry_run {
+        // Nothing is made in it, and the target need not exist.
+        let root = TargetDir::open_root(Path::new("/"));
+        return Ok((root.map_err(|error| unusable(error.to_string()))?, true));
+    }
+    std::fs::create_dir_all(target)
+        .map_err(|error| unusable(format!("it can not be made: {error}")))?;
+    let root = TargetDir::open_root(target)
+        .map_err(|error| unusable(format!("it can not be opened: {error}")))?;
+    let mut holds_something = false;
+    // The listing ends at its first piece.
+    let _ = root.as_dir().entries_in_pieces(1, |piece| {
+        holds_something |= !piece.is_empty();
+        Err(std::io::ErrorKind::Interrupted.into())
+    });
+    if holds_something && options.overwrite.is_none() {
+        let reason = "it is not empty: choose another directory, or say what to overwrite";
+        return Err(unusable(reason.to_owned()));
+    }
+    Ok((root, holds_something && options.overwrite == Some(Overwrite::Never)))
+}

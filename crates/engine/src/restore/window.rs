@@ -1,0 +1,145 @@
+//! Windows: runs of work in tree order, with the chunks that they need.
+
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender};
+use holdall_tree::{ChunkRef, Entry};
+
+use super::chunks::Chunk;
+use super::directory::Directory;
+use super::layout::Layout;
+use super::links::Membership;
+use super::split_file::SplitFile;
+
+/// Content bytes at which a window is closed.
+pub(super) const WINDOW_BYTES: u64 = 4 << 20;
+/// Work items at which a window is closed.
+const WINDOW_ITEMS: usize = 4096;
+/// Chunks at which a window is closed.
+const WINDOW_CHUNKS: usize = 8192;
+/// Items of a batch, which one writer takes at once.
+const BATCH_ITEMS: usize = 64;
+/// Chunk bytes of a batch.
+const BATCH_BYTES: u64 = 1 << 20;
+
+/// An entry that is written in one go.
+pub(super) struct Item<'a> {
+    pub(super) directory: Directory<'a>,
+    pub(super) name: Box<[u8]>,
+    /// Attributes and extents lie in it.
+    pub(super) entry: Entry,
+    pub(super) layout: Layout,
+    pub(super) membership: Membership,
+    /// Its chunks in the window, `[start, end)`.
+    pub(super) chunks: (u32, u32),
+}
+
+/// Something for a writer to do.
+pub(super) enum Work<'a> {
+    /// Make sure that a directory is there.
+    Directory(Directory<'a>),
+    /// Make an entry.
+    Item(Box<Item<'a>>),
+    /// Write one chunk of a file that is too large for a window.
+    Piece { file: Arc<SplitFile<'a>>, position: u64, chunk: u32 },
+}
+
+/// A window that is being filled.
+#[derive(Default)]
+pub(super) struct Window<'a> {
+    work: Vec<Work<'a>>,
+    chunks: Vec<ChunkRef>,
+    bytes: u64,
+}
+
+/// A closed window on its way to the writers; its chunks come through `chunks`.
+pub(super) struct ClosedWindow<'a> {
+    pub(super) work: Vec<Work<'a>>,
+    pub(super) chunks: Receiver<Vec<Chunk>>,
+}
+
+/// Chunks that a window needs.
+pub(super) struct Order {
+    pub(super) window: u64,
+    pub(super) chunks: Vec<ChunkRef>,
+    pub(super) reply: Sender<Vec<Chunk>>,
+}
+
+/// What one writer takes at once.
+pub(super) struct Batch<'a> {
+    pub(super) work: Vec<Work<'a>>,
+    pub(super) chunks: Arc<Vec<Chunk>>,
+}
+
+impl<'a> Window<'a> {
+    /// Whether so many more bytes would make it too large.
+    pub(super) fn has_room_for(&self, bytes: u64) -> bool {
+        self.bytes == 0 || self.bytes.saturating_add(bytes) <= WINDOW_BYTES
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= WINDOW_BYTES
+            || self.work.len() >= WINDOW_ITEMS
+            || self.chunks.len() >= WINDOW_CHUNKS
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.work.is_empty()
+    }
+
+    pub(super) fn push(&mut self, work: Work<'a>) {
+        self.work.push(work);
+    }
+
+    /// Adds a chunk and gives its place.
+    pub(super) fn push_chunk(&mut self, chunk: ChunkRef) -> u32 {
+        self.bytes += u64::from(chunk.len_bytes);
+        self.chunks.push(chunk);
+        u32::try_from(self.chunks.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// How many chunks there are.
+    pub(super) fn chunk_count(&self) -> u32 {
+        u32::try_from(self.chunks.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Divides the window into the order for its chunks and its work.
+    pub(super) fn close(self, window: u64) -> (Order, ClosedWindow<'a>) {
+        let (reply, chunks) = crossbeam_channel::bounded(1);
+        (Order { window, chunks: self.chunks, reply }, ClosedWindow { work: self.work, chunks })
+    }
+}
+
+impl Work<'_> {
+    fn chunk_bytes(&self, chunks: &[Chunk]) -> u64 {
+        let len = |at: u32| match chunks.get(at as usize) {
+            Some(Ok(bytes)) => bytes.len() as u64,
+            _ => 0,
+        };
+        match self {
+            Self::Directory(_) => 0,
+            Self::Item(item) => (item.chunks.0..item.chunks.1).map(len).sum(),
+            Self::Piece { chunk, .. } => len(*chunk),
+        }
+    }
+}
+
+/// Divides a window's work into batches, in order.
+pub(super) fn batches<'a>(
+    work: Vec<Work<'a>>,
+    chunks: Vec<Chunk>,
+) -> impl Iterator<Item = Batch<'a>> {
+    let chunks = Arc::new(chunks);
+    let mut rest = work.into_iter().peekable();
+    std::iter::from_fn(move || {
+        rest.peek()?;
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < BATCH_ITEMS && bytes < BATCH_BYTES {
+            let Some(work) = rest.next() else { break };
+            bytes += work.chunk_bytes(&chunks);
+            batch.push(work);
+        }
+        Some(Batch { work: batch, chunks: Arc::clone(&chunks) })
+    })
+}

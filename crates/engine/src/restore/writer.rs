@@ -1,0 +1,297 @@
+//! Writers: make entries at the target.
+//!
+//! For a small file that is: create, write, owner, mode, time, close. Calls that would change
+//! nothing are left out.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use crossbeam_channel::Receiver;
+use holdall_format::SessionId;
+use holdall_lab::StageMeter;
+use holdall_sys::{DeviceNumber, FileKind, Name, TargetDir};
+use holdall_tree::{Content, EntryKind};
+
+use super::attributes::{Finish, Subject};
+use super::chunks::{Chunk, Chunks};
+use super::content;
+use super::context::{Context, add};
+use super::directory::OpenDirectory;
+use super::links::{GroupPlace, Membership};
+use super::notes::Note;
+use super::place::{self, Made};
+use super::reader::{Reader, is_damaged};
+use super::window::{Batch, Item, Work};
+use crate::{Access, EngineError};
+
+/// Makes what batches say. Each thread has its own.
+pub(super) struct Writer<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) access: &'a Access,
+    pub(super) session: SessionId,
+    pub(super) chunks: &'a Chunks,
+    /// Opened when a content is needed that no window brought.
+    pub(super) reader: Option<Reader<'a>>,
+    /// The directory that was last linked from, with its path below the target.
+    pub(super) linked_from: Option<(Vec<u8>, TargetDir)>,
+}
+
+/// Why an entry was not made.
+enum Failure {
+    /// There is something that is kept, or its directory could not be made.
+    Skipped,
+    /// It can not be made or written.
+    Write(&'static str, io::Error),
+    /// What is stored of it is damaged.
+    Stored(String),
+    /// The restore can not go on.
+    Engine(EngineError),
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        if is_damaged(&error) { Self::Stored(error.to_string()) } else { Self::Engine(error) }
+    }
+}
+
+fn cannot_make(error: io::Error) -> Failure {
+    Failure::Write("it can not be made", error)
+}
+
+fn cannot_write(error: io::Error) -> Failure {
+    Failure::Write("it can not be written", error)
+}
+
+impl<'a> Writer<'a> {
+    /// Takes batches until there are no more. Also when the restore ends early, everything handed
+    /// out is done: a later member of a hard-link group may wait for an earlier one.
+    pub(super) fn run(mut self, batches: &Receiver<Batch<'_>>, meter: &StageMeter) {
+        while let Ok(batch) = meter.waiting_in(|| batches.recv()) {
+            meter.working(|| self.batch(batch));
+        }
+    }
+
+    fn batch(&mut self, batch: Batch<'_>) {
+        for work in batch.work {
+            match work {
+                Work::Directory(directory) => {
+                    if directory.open().is_none() {
+                        add(&self.context.tally.skipped, 1);
+                    }
+                    self.context.run.advance(1, 0);
+                }
+                Work::Item(item) => {
+                    let (start, end) = (item.chunks.0 as usize, item.chunks.1 as usize);
+                    self.item(&item, batch.chunks.get(start..end).unwrap_or_default());
+                }
+                Work::Piece { file, position, chunk } => {
+                    let Some(chunk) = batch.chunks.get(chunk as usize) else { continue };
+                    file.write(position, chunk);
+                    let bytes = chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
+                    self.context.run.advance(0, bytes);
+                }
+            }
+        }
+    }
+
+    fn item(&mut self, item: &Item<'_>, chunks: &[Chunk]) {
+        let made = self.make(item, chunks);
+        let context = self.context;
+        context.links.first_is_done(item.membership, made.is_ok());
+        context.run.advance(1, item.entry.counted_bytes());
+        let path = || item.directory.path(&item.name);
+        match made {
+            Ok(()) => add(&context.tally.files, 1),
+            Err(Failure::Skipped) => add(&context.tally.skipped, 1),
+            Err(Failure::Write(what, error)) => context.write_failed(path(), what, &error),
+            Err(Failure::Stored(reason)) => context.run.problem(&path(), reason),
+            Err(Failure::Engine(error)) => context.fail(error),
+        }
+    }
+
+    fn make(&mut self, item: &Item<'_>, chunks: &[Chunk]) -> Result<(), Failure> {
+        let open = item.directory.open().ok_or(Failure::Skipped)?;
+        let name = Name::new(&item.name).map_err(|error| cannot_make(error.into()))?;
+        if let Membership::Later(place) = item.membership
+            && self.link(item, &open, name, place)?
+        {
+            return Ok(());
+        }
+        let special = |kind, major, minor| {
+            self.special(item, &open, name, kind, DeviceNumber { major, minor })
+        };
+        match item.entry.kind {
+            EntryKind::File => self.file(item, &open, name, chunks),
+            EntryKind::Symlink => self.symlink(item, &open, name),
+            EntryKind::Fifo => special(FileKind::Fifo, 0, 0),
+            EntryKind::Socket => special(FileKind::Socket, 0, 0),
+            EntryKind::CharDevice { major, minor } => special(FileKind::CharDevice, major, minor),
+            EntryKind::BlockDevice { major, minor } => special(FileKind::BlockDevice, major, minor),
+            EntryKind::Directory => Ok(()),
+        }
+    }
+
+    fn file(
+        &mut self,
+        item: &Item<'_>,
+        open: &OpenDirectory<'_>,
+        name: Name<'_>,
+        chunks: &[Chunk],
+    ) -> Result<(), Failure> {
+        // All of it must be there before anything makes room for it.
+        if let Some(Err(reason)) = chunks.iter().find(|chunk| chunk.is_err()) {
+            return Err(Failure::Stored(reason.clone()));
+        }
+        let made =
+            place::make(self.context, open.dir, name, &item.entry, || open.dir.create_file(name));
+        let Made::New(file) = made.map_err(cannot_make)? else { return Err(Failure::Skipped) };
+        if let Err(failure) = self.fill(item, &file, chunks) {
+            // Half a file is worse than none. If it stays all the same, it is reported already.
+            let _ = open.dir.unlink(name);
+            return Err(failure);
+        }
+        self.finish(item, open, Subject::Open(file.as_fd()));
+        Ok(())
+    }
+
+    fn fill(
+        &mut self,
+        item: &Item<'_>,
+        file: &std::fs::File,
+        chunks: &[Chunk],
+    ) -> Result<(), Failure> {
+        let (context, layout) = (self.context, &item.layout);
+        let write = |position, bytes: &[u8]| {
+            content::write(context, file, layout, position, bytes).map_err(cannot_write)
+        };
+        match &item.entry.content {
+            Content::Inline(bytes) if bytes.is_empty() => {}
+            Content::Inline(bytes) => {
+                write(0, bytes)?;
+            }
+            content if matches!(item.membership, Membership::Later(_)) => {
+                self.reader()?.each(content, |position, bytes| write(position, bytes).map(drop))?;
+            }
+            _ => {
+                let mut position = 0;
+                for bytes in chunks.iter().flatten() {
+                    position += write(position, bytes)?;
+                }
+            }
+        }
+        content::set_size(file, layout, item.entry.size).map_err(cannot_write)
+    }
+
+    fn reader(&mut self) -> Result<&mut Reader<'a>, EngineError> {
+        match &mut self.reader {
+            Some(reader) => Ok(reader),
+            none => Ok(none.insert(Reader::new(self.access, self.session, self.chunks)?)),
+        }
+    }
+
+    fn symlink(
+        &self,
+        item: &Item<'_>,
+        open: &OpenDirectory<'_>,
+        name: Name<'_>,
+    ) -> Result<(), Failure> {
+        let Content::Inline(target) = &item.entry.content else {
+            return Err(Failure::Stored("the link's target is not in its entry".to_owned()));
+        };
+        let create = || open.dir.create_symlink(target, name);
+        let made = place::make(self.context, open.dir, name, &item.entry, create);
+        let Made::New(()) = made.map_err(cannot_make)? else { return Err(Failure::Skipped) };
+        self.finish(item, open, Subject::Named(open.dir.as_fd(), name));
+        Ok(())
+    }
+
+    fn special(
+        &self,
+        item: &Item<'_>,
+        open: &OpenDirectory<'_>,
+        name: Name<'_>,
+        kind: FileKind,
+        number: DeviceNumber,
+    ) -> Result<(), Failure> {
+        let create = || open.dir.create_special(name, kind, number);
+        match place::make(self.context, open.dir, name, &item.entry, create) {
+            Ok(Made::New(())) => {}
+            Ok(Made::Kept) => return Err(Failure::Skipped),
+            Err(error)
+                if kind.is_device()
+                    && self.context.ordinary()
+                    && error.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                self.context.note(Note::Device, &|| item.directory.path(&item.name));
+                return Err(Failure::Skipped);
+            }
+            Err(error) => return Err(cannot_make(error)),
+        }
+        self.finish(item, open, Subject::Named(open.dir.as_fd(), name));
+        Ok(())
+    }
+
+    fn finish(&self, item: &Item<'_>, open: &OpenDirectory<'_>, subject: Subject<'_>) {
+        Finish {
+            context: self.context,
+            subject,
+            entry: &item.entry,
+            pristine: open.pristine,
+            path: &|| item.directory.path(&item.name),
+        }
+        .apply();
+    }
+
+    /// Links an entry to the first of its group; false if it must be made on its own.
+    fn link(
+        &mut self,
+        item: &Item<'_>,
+        open: &OpenDirectory<'_>,
+        name: Name<'_>,
+        place: GroupPlace,
+    ) -> Result<bool, Failure> {
+        let context = self.context;
+        let Some(first) = context.links.wait(place) else { return Ok(false) };
+        let (directory, first) = match first.iter().rposition(|&byte| byte == b'/') {
+            Some(slash) => (&first[..slash], &first[slash + 1..]),
+            None => (&b""[..], &first[..]),
+        };
+        let Ok(first) = Name::new(first) else { return Ok(false) };
+        // Its directory may be closed to an ordinary user already.
+        let Ok(from) = self.directory_below_target(directory) else { return Ok(false) };
+        let create = || open.dir.link_from(from, first, name);
+        match place::make(context, open.dir, name, &item.entry, create) {
+            Ok(Made::New(())) => Ok(true),
+            Ok(Made::Kept) => Err(Failure::Skipped),
+            Err(error) if may_be_copied(&error) => Ok(false),
+            Err(error) => Err(cannot_make(error)),
+        }
+    }
+
+    fn directory_below_target(&mut self, path: &[u8]) -> io::Result<&TargetDir> {
+        if path.is_empty() {
+            return Ok(&self.context.root);
+        }
+        if self.linked_from.as_ref().is_none_or(|(known, _)| known != path) {
+            let mut at: Option<TargetDir> = None;
+            for name in path.split(|&byte| byte == b'/') {
+                at = Some(at.as_ref().unwrap_or(&self.context.root).open_dir(Name::new(name)?)?);
+            }
+            self.linked_from = at.map(|dir| (path.to_vec(), dir));
+        }
+        let known = self.linked_from.as_ref().map(|(_, dir)| dir);
+        known.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// Whether a link failed for a reason for which a copy does not.
+fn may_be_copied(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::CrossesDevices
+            | io::ErrorKind::TooManyLinks
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::Unsupported
+            | io::ErrorKind::NotFound
+    )
+}

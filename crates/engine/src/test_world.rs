@@ -1,0 +1,303 @@
+//! A repository in memory that a test can damage, and trees written entry by entry.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use holdall_crypto::{
+    FIRST_EPOCH, MasterSecret, PlainObject, RecordSecret, RepositoryKeys, Sealer, SigningKey,
+    SystemEntropy,
+};
+use holdall_format::{
+    Block, BlockKind, MachineId, ObjectId, Receipt, Record, RecordHash, SeriesId, SessionId,
+    SignedContext, StoredRecord, Suite,
+};
+use holdall_protocol::{
+    BlockPage, CommitAnswer, Description, FETCH_TARGET_BYTES, NewRepository, PutTimes, RecordQuery,
+    Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+};
+use holdall_tree::{BuiltNode, ChunkRef, Content, Entry, EntryKind, PathKey, TreeBuilder};
+
+use crate::run::lock;
+use crate::{Access, EngineError, Snapshot};
+
+/// Keeps blocks and records, and forgets or breaks them when told to.
+pub(crate) struct MemoryRepository {
+    signing: Arc<SigningKey>,
+    stored: Mutex<Stored>,
+}
+
+#[derive(Default)]
+struct Stored {
+    blocks: Vec<Bytes>,
+    places: HashMap<ObjectId, Vec<usize>>,
+    records: Vec<Bytes>,
+    head: Option<(RecordHash, u64)>,
+    fetches: usize,
+}
+
+impl MemoryRepository {
+    fn new(signing: Arc<SigningKey>) -> Self {
+        Self { signing, stored: Mutex::default() }
+    }
+
+    /// Stores one block as it is.
+    pub(crate) fn put(&self, bytes: Bytes) {
+        let ids = Block::decode(bytes.clone()).expect("a whole block");
+        let ids: Vec<_> = ids.table().entries.iter().map(|entry| entry.id).collect();
+        let mut stored = lock(&self.stored);
+        let at = stored.blocks.len();
+        stored.blocks.push(bytes);
+        ids.into_iter().for_each(|id| stored.places.entry(id).or_default().push(at));
+    }
+
+    /// Flips a bit in the payload of every block that holds an object.
+    pub(crate) fn damage(&self, id: &ObjectId) {
+        let mut stored = lock(&self.stored);
+        for at in stored.places.get(id).cloned().unwrap_or_default() {
+            let mut bytes = stored.blocks[at].to_vec();
+            *bytes.last_mut().expect("not empty") ^= 1;
+            stored.blocks[at] = bytes.into();
+        }
+    }
+
+    /// Loses an object.
+    pub(crate) fn lose(&self, id: &ObjectId) {
+        lock(&self.stored).places.remove(id);
+    }
+
+    /// How often blocks were asked for.
+    pub(crate) fn fetches(&self) -> usize {
+        lock(&self.stored).fetches
+    }
+
+    /// Ids of all objects.
+    pub(crate) fn ids(&self) -> Vec<ObjectId> {
+        lock(&self.stored).places.keys().copied().collect()
+    }
+}
+
+fn refused(reason: &str) -> RepositoryError {
+    RepositoryError::Refused { reason: reason.to_owned() }
+}
+
+impl Repository for MemoryRepository {
+    fn create(&self, _: &NewRepository) -> Result<(), RepositoryError> {
+        Err(refused("it is made"))
+    }
+
+    fn describe(&self) -> Result<Description, RepositoryError> {
+        Err(refused("not needed"))
+    }
+
+    fn open_session(&self, _: &SessionPurpose) -> Result<SessionGrant, RepositoryError> {
+        let head = lock(&self.stored).head;
+        Ok(SessionGrant {
+            session: SessionId::from_bytes([9; 16]),
+            head: head.map(|(head, _)| head),
+            sequence: head.map_or(0, |(_, sequence)| sequence),
+        })
+    }
+
+    fn missing(&self, _: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError> {
+        let stored = lock(&self.stored);
+        Ok(ids.iter().map(|id| !stored.places.contains_key(id)).collect())
+    }
+
+    fn put_blocks(&self, _: &SessionId, blocks: &[Bytes]) -> Result<PutTimes, RepositoryError> {
+        blocks.iter().for_each(|block| self.put(block.clone()));
+        Ok(PutTimes::default())
+    }
+
+    fn commit(&self, _: &SessionId, bytes: &Bytes) -> Result<CommitAnswer, RepositoryError> {
+        let record = Record::decode(bytes)?;
+        let mut stored = lock(&self.stored);
+        let receipt = Receipt {
+            clock_sure: true,
+            repository: record.head.repository,
+            record: record.hash(),
+            log_position: stored.records.len() as u64 + 1,
+            received_ns: 1,
+            signer: self.signing.public(),
+        };
+        let signature = self.signing.sign(SignedContext::Receipt, &receipt.signed_bytes());
+        stored.head = Some((record.hash(), record.head.sequence));
+        let answer = Bytes::from(StoredRecord::new(record, receipt, &signature).encode());
+        stored.records.push(answer.clone());
+        Ok(CommitAnswer::Committed(answer))
+    }
+
+    fn close_session(&self, _: &SessionId) -> Result<(), RepositoryError> {
+        Ok(())
+    }
+
+    fn records(&self, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError> {
+        let after = usize::try_from(query.after_position).unwrap_or(usize::MAX);
+        Ok(lock(&self.stored).records.iter().skip(after).take(query.limit).cloned().collect())
+    }
+
+    fn fetch_objects(
+        &self,
+        _: &SessionId,
+        ids: &[ObjectId],
+        copy: u32,
+    ) -> Result<Vec<Bytes>, RepositoryError> {
+        let mut stored = lock(&self.stored);
+        stored.fetches += 1;
+        let (mut blocks, mut given, mut bytes) = (Vec::new(), HashSet::new(), 0);
+        for id in ids {
+            let Some(&at) = stored.places.get(id).and_then(|at| at.get(copy as usize)) else {
+                if blocks.is_empty() {
+                    return Err(RepositoryError::MissingObjects { ids: vec![*id] });
+                }
+                break;
+            };
+            if given.insert(at) {
+                bytes += stored.blocks[at].len();
+                blocks.push(stored.blocks[at].clone());
+            }
+            if bytes >= FETCH_TARGET_BYTES {
+                break;
+            }
+        }
+        Ok(blocks)
+    }
+
+    fn read_blocks(&self, _: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
+        let stored = lock(&self.stored);
+        let block = stored.blocks.get(cursor as usize).cloned();
+        let next = (cursor as usize + 1 < stored.blocks.len()).then_some(cursor + 1);
+        Ok(BlockPage { blocks: block.into_iter().collect(), damaged: Vec::new(), next })
+    }
+
+    fn scrub(&self, _: &mut dyn FnMut(ScrubProgress)) -> Result<ScrubReport, RepositoryError> {
+        Ok(ScrubReport::default())
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+}
+
+/// A repository with its keys, and a cache folder that goes with it.
+pub(crate) struct World {
+    pub(crate) access: Access,
+    pub(crate) repository: Arc<MemoryRepository>,
+    _cache: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let keys = Arc::new(RepositoryKeys::derive(&MasterSecret::from_bytes([3; 32])));
+        let signing = Arc::new(SigningKey::from_seed(&[4; 32]));
+        let repository = Arc::new(MemoryRepository::new(Arc::clone(&signing)));
+        let config = keys.new_config(Suite::Aes256Gcm, 3, 128).expect("within the limits");
+        let config = keys.check_config(&config).expect("its own");
+        let cache = tempfile::tempdir().expect("a folder");
+        let access = Access {
+            repository: Arc::clone(&repository) as Arc<dyn Repository>,
+            keys,
+            config,
+            machine: MachineId::from_bytes([5; 16]),
+            receipts_from: signing.public(),
+            signing,
+            cache: cache.path().to_owned(),
+        };
+        Self { access, repository, _cache: cache }
+    }
+
+    fn seal(&self, kind: BlockKind, objects: &[PlainObject], plain: &[u8]) {
+        let entropy = Box::new(SystemEntropy);
+        let keys = self.access.keys.sealing();
+        let mut sealer = Sealer::new(keys, Suite::Aes256Gcm, FIRST_EPOCH, 1, entropy);
+        let block = sealer.seal(kind, objects, plain).expect("it can be sealed");
+        self.repository.put(block.into_bytes().into());
+    }
+
+    /// Stores contents as chunks of one block.
+    pub(crate) fn chunks(&self, contents: &[&[u8]]) -> Vec<ChunkRef> {
+        let id = |plain: &[u8]| self.access.keys.ids().chunk_id(plain);
+        let objects = contents.iter().map(|plain| PlainObject {
+            id: id(plain),
+            refs: Vec::new(),
+            len: plain.len(),
+        });
+        self.seal(BlockKind::Chunks, &objects.collect::<Vec<_>>(), &contents.concat());
+        let chunk = |plain: &&[u8]| ChunkRef { id: id(plain), len_bytes: plain.len() as u32 };
+        contents.iter().map(chunk).collect()
+    }
+
+    /// Stores a chunk whose block says that it has another id: a lie that only the key finds out.
+    pub(crate) fn false_chunk(&self, id: ObjectId, plain: &[u8]) {
+        self.seal(
+            BlockKind::Chunks,
+            &[PlainObject { id, refs: Vec::new(), len: plain.len() }],
+            plain,
+        );
+    }
+
+    /// A file whose content is those chunks.
+    pub(crate) fn file(&self, chunks: &[ChunkRef]) -> Entry {
+        let content = Content::Chunks(chunks.to_vec());
+        Entry { size: content.len_bytes(), content, ..owned(EntryKind::File, 0o644) }
+    }
+
+    /// Stores a tree; each node is a block.
+    pub(crate) fn snapshot(&self, entries: &[(&str, Entry)]) -> Snapshot {
+        let mut entries: Vec<_> = entries
+            .iter()
+            .map(|(path, entry)| (PathKey::from_absolute(path.as_bytes()).expect("a path"), entry))
+            .collect();
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let keys = &self.access.keys;
+        let mut builder = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), 3);
+        let mut sink = |node: BuiltNode| {
+            let object = PlainObject { id: node.id, refs: node.refs, len: node.body.len() };
+            self.seal(BlockKind::Nodes, &[object], &node.body);
+            Ok::<(), EngineError>(())
+        };
+        for (path, entry) in &entries {
+            builder.push(path, entry, &mut sink).expect("it fits");
+        }
+        let root = builder.finish(&mut sink).expect("it is whole");
+        Snapshot {
+            id: RecordHash::from_bytes([1; 32]),
+            machine: self.access.machine,
+            series: SeriesId::from_bytes([2; 16]),
+            sequence: 1,
+            received_ns: 0,
+            log_position: 1,
+            root: root.id,
+            checkpoint: false,
+            secret: RecordSecret { items: root.items, bytes: root.bytes, ..Default::default() },
+        }
+    }
+}
+
+/// An entry of this process's user with those permissions.
+pub(crate) fn owned(kind: EntryKind, mode: u32) -> Entry {
+    Entry {
+        mode,
+        uid: holdall_sys::users::effective_uid(),
+        gid: holdall_sys::users::effective_gid(),
+        mtime: holdall_tree::Time { secs: 1_000_000_000, nanos: 7 },
+        ..Entry::empty(kind)
+    }
+}
+
+/// A directory.
+pub(crate) fn directory() -> Entry {
+    owned(EntryKind::Directory, 0o755)
+}
+
+/// A file whose content lies in its entry.
+pub(crate) fn small_file(content: &[u8]) -> Entry {
+    let size = content.len() as u64;
+    Entry { size, content: Content::Inline(content.to_vec()), ..owned(EntryKind::File, 0o644) }
+}
+
+/// A symbolic link.
+pub(crate) fn symlink(target: &str) -> Entry {
+    let content = Content::Inline(target.as_bytes().to_vec());
+    Entry { content, ..owned(EntryKind::Symlink, 0o777) }
+}

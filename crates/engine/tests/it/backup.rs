@@ -1,0 +1,161 @@
+//! What a backup sees, sends and keeps.
+
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use holdall_engine::{
+    BackupOptions, ExcludeRules, Run, Source, backup, find_snapshot, list, snapshots,
+};
+use holdall_testkit::{RandomTreeSizes, mutate_tree, random_tree};
+
+use crate::world::{World, write};
+
+#[test]
+fn random_trees_and_their_mutations_restore_identically() {
+    for seed in 0..6 {
+        let world = World::new();
+        random_tree(&world.source(), seed, &RandomTreeSizes::default()).unwrap();
+        for round in 0..3 {
+            world.backup();
+            assert_eq!(
+                world.differences(&format!("target{round}")),
+                [],
+                "seed {seed}, round {round}"
+            );
+            mutate_tree(&world.source(), seed + round, 12).unwrap();
+        }
+    }
+}
+
+#[test]
+fn large_and_sparse_files_restore_identically() {
+    let world = World::new();
+    let noise: Vec<u8> = (0..9_000_000u32)
+        .flat_map(|n| (n.wrapping_mul(2_654_435_761) >> 13).to_le_bytes())
+        .collect();
+    write(&world.source().join("large"), &noise);
+    let sparse = File::create(world.source().join("sparse")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&sparse, &noise[..300_000], 5 << 30).unwrap();
+    sparse.set_len(3 << 40).unwrap();
+    let summary = world.backup();
+    assert_eq!(summary.files_new, 2);
+    assert!(summary.data_added < 40_000_000, "holes were read: {}", summary.data_added);
+    assert_eq!(world.differences("target"), []);
+}
+
+#[test]
+fn an_unchanged_tree_sends_no_object_and_gets_the_same_root() {
+    let world = World::new();
+    // This crate's own source: made longer ago than it takes a file to settle.
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src").as_bytes().to_vec();
+    let sources = vec![Source { path: path.clone(), read_at: path }];
+    let options = BackupOptions { sources, ..world.options() };
+    let first = world.backup_with(&options);
+    assert!(first.files_new > 20 && first.data_stored > 0);
+    let again = world.backup_with(&options);
+    assert_eq!((again.files_new, again.files_changed, again.dirs_changed), (0, 0, 0));
+    assert_eq!((again.data_added, again.data_stored), (0, 0));
+    let all = snapshots(&world.access()).unwrap();
+    assert_eq!(all[0].root, all[1].root);
+}
+
+#[test]
+fn an_edit_that_hides_itself_is_seen() {
+    let world = World::new();
+    let path = world.source().join("file");
+    write(&path, b"before");
+    let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    world.backup();
+    // Same size, same modification time, and within the same tick of the clock as the read.
+    write(&path, b"behind");
+    File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    let summary = world.backup();
+    assert_eq!(summary.files_changed, 1);
+    let target = world.restore("target");
+    assert_eq!(fs::read(target.join("file")).unwrap(), b"behind");
+}
+
+#[test]
+fn checkpoints_are_not_listed_and_the_next_run_builds_on_them() {
+    let world = World::new();
+    for number in 0..1000 {
+        write(
+            &world.source().join(format!("file{number}")),
+            format!("{number} ").repeat(400).as_bytes(),
+        );
+    }
+    let run = Arc::new(Run::new());
+    let options = BackupOptions { checkpoint_every: Duration::ZERO, ..world.options() };
+    let summary = backup(&world.access(), &options, &run).unwrap();
+    assert_eq!(summary.files_new, 1000);
+    let all = snapshots(&world.access()).unwrap();
+    assert_eq!(all.len(), 1);
+    assert!(all[0].sequence > 2, "checkpoints are links of the chain: {}", all[0].sequence);
+    assert_eq!(world.differences("target"), []);
+}
+
+#[test]
+fn what_is_excluded_is_left_out_and_the_rest_is_there() {
+    let world = World::new();
+    for dir in ["keep", "cache", "marked", "local"] {
+        fs::create_dir(world.source().join(dir)).unwrap();
+        write(&world.source().join(dir).join("file.txt"), b"content");
+        write(&world.source().join(dir).join("file.tmp"), b"content");
+    }
+    let tag = b"Signature: 8a477f597d28d172789f06886806bc55\n";
+    write(&world.source().join("cache/CACHEDIR.TAG"), tag);
+    write(&world.source().join("marked/.nobackup"), b"");
+    write(&world.source().join("local/.holdallignore"), b"file.txt\n");
+    let rules = ExcludeRules::new(&["*.tmp".to_owned()], &[], true, &[".nobackup".to_owned()]);
+    world.backup_with(&BackupOptions { exclude: rules.unwrap(), ..world.options() });
+    let access = world.access();
+    let snapshot = find_snapshot(&access, "latest", None).unwrap();
+    let mut names = Vec::new();
+    let source = world.source();
+    list(&access, &snapshot, source.as_os_str().as_bytes(), true, &mut |entry| {
+        let path = String::from_utf8(entry.path.to_vec()).unwrap();
+        names.push(path.rsplit_once("source").unwrap().1.to_owned());
+        Ok(())
+    })
+    .unwrap();
+    names.retain(|name| !name.is_empty());
+    assert_eq!(
+        names,
+        ["/cache", "/keep", "/keep/file.txt", "/local", "/local/.holdallignore", "/marked"]
+    );
+}
+
+#[test]
+fn a_dry_run_counts_and_commits_nothing() {
+    let world = World::new();
+    write(&world.source().join("file"), &[1; 5000]);
+    let summary = world.backup_with(&BackupOptions { dry_run: true, ..world.options() });
+    assert_eq!((summary.files_new, summary.data_added, summary.snapshot_id), (1, 5000, None));
+    assert!(snapshots(&world.access()).unwrap().is_empty());
+}
+
+#[test]
+fn a_source_that_is_missing_is_a_problem_and_the_others_are_backed_up() {
+    let world = World::new();
+    write(&world.source().join("file"), b"content");
+    let missing = world.path("missing").as_os_str().as_bytes().to_vec();
+    let mut options = world.options();
+    options.sources.push(Source { path: missing.clone(), read_at: missing.clone() });
+    let run = Arc::new(Run::new());
+    let summary = backup(&world.access(), &options, &run).unwrap();
+    assert_eq!((summary.files_new, summary.problems), (1, 1));
+    assert_eq!(run.take_problems()[0].path, missing);
+}
+
+#[test]
+fn a_run_that_is_stopped_commits_nothing() {
+    let world = World::new();
+    write(&world.source().join("file"), b"content");
+    let run = Arc::new(Run::new());
+    run.stop();
+    assert!(backup(&world.access(), &world.options(), &run).is_err());
+    assert!(snapshots(&world.access()).unwrap().is_empty());
+}

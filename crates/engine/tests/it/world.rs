@@ -1,0 +1,126 @@
+//! A repository in a folder, a source and a target.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use holdall_crypto::{
+    MasterSecret, RecoverySecret, RepositoryKeys, SigningKey, SystemEntropy, sign_wrappings,
+    suite_for_this_cpu, wrap_recovery,
+};
+use holdall_engine::{
+    Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Source, backup,
+    find_snapshot, restore,
+};
+use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
+use holdall_protocol::{NewRepository, Repository};
+use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner};
+use holdall_testkit::{CompareOptions, Difference, compare_trees};
+use tempfile::TempDir;
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ns(&self) -> i64 {
+        let now = holdall_sys::host::now();
+        now.secs * 1_000_000_000 + i64::from(now.nanos)
+    }
+}
+
+struct Signer(Arc<SigningKey>);
+
+impl ReceiptSigner for Signer {
+    fn public(&self) -> PublicKey {
+        self.0.public()
+    }
+
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+        self.0.sign(context, message)
+    }
+}
+
+pub(crate) struct World {
+    folder: TempDir,
+    secret: MasterSecret,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("source")).unwrap();
+        let world = Self { folder, secret: MasterSecret::from_bytes([7; 32]) };
+        let keys = RepositoryKeys::derive(&world.secret);
+        let recovery = RecoverySecret::generate(&mut SystemEntropy);
+        let wrappings = vec![wrap_recovery(&world.secret, &recovery)];
+        let new = NewRepository {
+            config: Bytes::from(keys.new_config(suite_for_this_cpu(), 3, 512).unwrap()),
+            wrappings: Bytes::from(sign_wrappings(&keys, 1, wrappings).unwrap()),
+            recovery_identity: Some(recovery.signing_key().public()),
+        };
+        world.place().create(&new).unwrap();
+        world
+    }
+
+    pub(crate) fn source(&self) -> PathBuf {
+        self.folder.path().join("source")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn place(&self) -> Place {
+        let signing = Arc::new(SigningKey::from_seed(&[5; 32]));
+        let repository: Arc<dyn Repository> = Arc::new(EmbeddedRepository::at(
+            &self.path("repository"),
+            &self.path("index"),
+            MachineId::from_bytes([1; 16]),
+            signing.public(),
+            Arc::new(Signer(Arc::clone(&signing))),
+            Arc::new(SystemClock),
+        ));
+        Place { repository, signing, cache: self.path("cache") }
+    }
+
+    /// The repository, opened anew as a new process would.
+    pub(crate) fn access(&self) -> Access {
+        self.place().open(&self.secret).unwrap()
+    }
+
+    pub(crate) fn options(&self) -> BackupOptions {
+        let path = self.source().as_os_str().as_bytes().to_vec();
+        BackupOptions::new(vec![Source { path: path.clone(), read_at: path }], "host".to_owned())
+    }
+
+    pub(crate) fn backup(&self) -> BackupSummary {
+        self.backup_with(&self.options())
+    }
+
+    pub(crate) fn backup_with(&self, options: &BackupOptions) -> BackupSummary {
+        let run = Arc::new(Run::new());
+        let summary = backup(&self.access(), options, &run).unwrap();
+        assert_eq!(run.take_problems(), []);
+        summary
+    }
+
+    /// Restores what the newest snapshot has of the source into a new folder.
+    pub(crate) fn restore(&self, name: &str) -> PathBuf {
+        let (access, target, source) = (self.access(), self.path(name), self.source());
+        let run = Arc::new(Run::new());
+        let snapshot = find_snapshot(&access, "latest", None).unwrap();
+        let path = Some(source.as_os_str().as_bytes());
+        restore(&access, &snapshot, path, &target, &RestoreOptions::default(), &run).unwrap();
+        assert_eq!(run.take_problems(), []);
+        target
+    }
+
+    /// What differs between the source and its restored newest snapshot.
+    pub(crate) fn differences(&self, name: &str) -> Vec<Difference> {
+        compare_trees(&self.source(), &self.restore(name), &CompareOptions::default())
+    }
+}
+
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).unwrap();
+}

@@ -1,0 +1,298 @@
+//! Appending blocks to tails, and closing tails into packs.
+//!
+//! There is one open tail for nodes and one for chunks. Whoever appends holds that tail's slot while
+//! the bytes go to the system, and lets it go before they are made durable, so that one fsync serves
+//! all who wait. A full tail is taken out of its slot; the thread that filled it closes it while
+//! others go on with the next tail.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use holdall_format::{Footer, FooterBlock, RepositoryId, Trailer};
+use holdall_protocol::RepositoryError;
+
+use crate::checked::Checked;
+use crate::index::{Index, PackInfo, pack_info};
+use crate::layout::{Layout, TailName};
+use crate::log::Log;
+use crate::publish::{failed, make_dir, publish_file, random, remove, sync_dir};
+use crate::recovery::{Salvaged, put_aside};
+use crate::tail::{Tail, TailObject, read_whole};
+
+/// A full tail, and how far it is on its way to be a pack.
+#[derive(Debug)]
+struct Closing {
+    tail: Arc<Tail>,
+    /// Once the pack is published.
+    published: Option<(PackInfo, Footer)>,
+}
+
+/// Where the time of an append went.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AppendTimes {
+    /// Waiting for others.
+    pub(crate) queue: Duration,
+    /// Writing, and waiting for the disk.
+    pub(crate) disk: Duration,
+}
+
+/// Blocks of one put that lie one behind the other in a tail.
+struct Part<'a> {
+    tail: Arc<Tail>,
+    first: usize,
+    blocks: &'a [Checked],
+}
+
+/// Everything that writes blocks.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    layout: Layout,
+    repository: RepositoryId,
+    index: Arc<Index>,
+    log: Arc<Log>,
+    nodes: Mutex<Option<Arc<Tail>>>,
+    chunks: Mutex<Option<Arc<Tail>>>,
+    closing: Mutex<Vec<Closing>>,
+    next_number: AtomicU64,
+}
+
+impl Appender {
+    /// An appender that goes on with `tails`, all of which the index knows.
+    pub(crate) fn new(
+        layout: &Layout,
+        repository: RepositoryId,
+        index: Arc<Index>,
+        log: Arc<Log>,
+        tails: Vec<Arc<Tail>>,
+        next_number: u64,
+    ) -> Self {
+        let appender = Self {
+            layout: layout.clone(),
+            repository,
+            index,
+            log,
+            nodes: Mutex::new(None),
+            chunks: Mutex::new(None),
+            closing: Mutex::new(Vec::new()),
+            next_number: AtomicU64::new(next_number),
+        };
+        for tail in tails {
+            let mut slot = appender.slot(tail.name().nodes);
+            // Of several tails of a kind only the newest was not full.
+            if let Some(full) = slot.replace(tail) {
+                lock(&appender.closing).push(Closing { tail: full, published: None });
+            }
+        }
+        appender
+    }
+
+    /// Stores blocks of one kind. They are durable, and found, when it returns.
+    pub(crate) fn append(
+        &self,
+        nodes: bool,
+        blocks: &[Checked],
+    ) -> Result<AppendTimes, RepositoryError> {
+        let mut times = AppendTimes::default();
+        let parts = self.write(nodes, blocks, &mut times)?;
+        for part in &parts {
+            match part.tail.wait_durable(part.first + part.blocks.len()) {
+                Ok(waited) => {
+                    times.queue += waited.queue;
+                    times.disk += waited.disk;
+                }
+                Err(error) => {
+                    self.abandon(&part.tail)?;
+                    return Err(error);
+                }
+            }
+        }
+        for part in &parts {
+            for (checked, number) in part.blocks.iter().zip(part.first..) {
+                let number = number as u32;
+                if let Some(clear) = part.tail.clear(number) {
+                    part.tail.list_objects(number, clear.arrival, checked.block.table());
+                }
+            }
+        }
+        let closing = Instant::now();
+        self.close_full();
+        times.disk += closing.elapsed();
+        Ok(times)
+    }
+
+    /// Writes blocks to the open tail, and to more if it fills up.
+    fn write<'a>(
+        &self,
+        nodes: bool,
+        mut blocks: &'a [Checked],
+        times: &mut AppendTimes,
+    ) -> Result<Vec<Part<'a>>, RepositoryError> {
+        let began = Instant::now();
+        let mut slot = self.slot(nodes);
+        let locked = Instant::now();
+        let mut parts = Vec::new();
+        while !blocks.is_empty() {
+            let tail = self.open_tail(&mut slot, nodes)?;
+            let first = tail.block_count();
+            let taken = tail.append(blocks, || self.log.take())?;
+            let (taken, rest) = blocks.split_at(taken.min(blocks.len()));
+            parts.push(Part { tail: tail.clone(), first, blocks: taken });
+            blocks = rest;
+            if tail.is_full() {
+                *slot = None;
+                lock(&self.closing).push(Closing { tail, published: None });
+            }
+        }
+        times.queue += locked - began;
+        times.disk += locked.elapsed();
+        Ok(parts)
+    }
+
+    /// The tail in a slot; a new one if there is none, or the one there is to be abandoned.
+    fn open_tail(
+        &self,
+        slot: &mut Option<Arc<Tail>>,
+        nodes: bool,
+    ) -> Result<Arc<Tail>, RepositoryError> {
+        if let Some(tail) = slot.as_ref().filter(|tail| !tail.has_failed() && !tail.is_full()) {
+            return Ok(tail.clone());
+        }
+        if let Some(full) = slot.take().filter(|tail| !tail.has_failed()) {
+            lock(&self.closing).push(Closing { tail: full, published: None });
+        }
+        let tail = self.create_tail(nodes)?;
+        self.index.add_tail(tail.clone());
+        *slot = Some(tail.clone());
+        Ok(tail)
+    }
+
+    fn create_tail(&self, nodes: bool) -> Result<Arc<Tail>, RepositoryError> {
+        let number = self.next_number.fetch_add(1, Ordering::AcqRel);
+        let name = TailName { nodes, number };
+        let created = Tail::create(&self.layout, name, &self.repository);
+        if created.is_err() {
+            // Nothing is in them; they are swept at the next start if this fails too.
+            let _ = remove(&self.layout.payload(name));
+            let _ = remove(&self.layout.journal(name));
+        }
+        created.map(Arc::new)
+    }
+
+    /// Closes all full tails. What can not be closed now stays readable and is tried again later,
+    /// so the blocks in it are as safe as before.
+    pub(crate) fn close_full(&self) {
+        let full = std::mem::take(&mut *lock(&self.closing));
+        for mut closing in full {
+            if self.close(&mut closing).is_err() {
+                if closing.tail.has_failed() && self.abandon(&closing.tail).is_ok() {
+                    continue;
+                }
+                lock(&self.closing).push(closing);
+            }
+        }
+    }
+
+    /// Publishes a full tail as a pack and puts the pack in its place in the index.
+    fn close(&self, closing: &mut Closing) -> Result<(), RepositoryError> {
+        let tail = &closing.tail;
+        let (info, footer) = match closing.published.take() {
+            Some(published) => published,
+            None => self.publish(tail)?,
+        };
+        if let Err(error) = self.index.tail_became_pack(tail, info.clone(), &footer) {
+            closing.published = Some((info, footer));
+            return Err(error.into());
+        }
+        remove(&self.layout.journal(tail.name()))
+    }
+
+    fn publish(&self, tail: &Arc<Tail>) -> Result<(PackInfo, Footer), RepositoryError> {
+        let blocks = tail.all_clear().iter().map(|block| FooterBlock::clone(block)).collect();
+        let kind = tail.name().kind();
+        let footer = Footer { kind, repository: self.repository, random: random()?, blocks };
+        let mut end = footer.encode();
+        let trailer = Trailer::of(&end);
+        end.extend_from_slice(&trailer.encode());
+        let file_bytes = tail.finish_pack(&end)?;
+        let target = self.layout.pack(&trailer.name);
+        target.parent().map_or(Ok(()), make_dir)?;
+        publish_file(&self.layout.payload(tail.name()), &target)?;
+        sync_dir(&self.layout.tails())?;
+        Ok((pack_info(trailer.name, &footer, file_bytes), footer))
+    }
+
+    /// After a failed fsync: what was durable is written anew into another file, and the failed
+    /// one is never synced again.
+    fn abandon(&self, tail: &Arc<Tail>) -> Result<(), RepositoryError> {
+        let mut slot = self.slot(tail.name().nodes);
+        if slot.as_ref().is_some_and(|open| Arc::ptr_eq(open, tail)) {
+            *slot = None;
+        }
+        if !self.index.state().tails.iter().any(|known| Arc::ptr_eq(known, tail)) {
+            return Ok(());
+        }
+        let durable = tail.all_clear().into_iter().take(tail.durable_blocks());
+        let copy = self.create_tail(tail.name().nodes)?;
+        for block in durable {
+            let path = self.layout.payload(tail.name());
+            let bytes = tail.read_block(&block).map_err(failed("reading", &path))?;
+            let checked = Checked::new(bytes, &self.repository)?;
+            copy.append(std::slice::from_ref(&checked), || block.arrival)?;
+        }
+        copy.wait_durable(copy.block_count())?;
+        let marks = self.index.marks();
+        {
+            // The blocks lie in the same order, so objects keep their block's number.
+            let durable = copy.block_count();
+            let old = tail.objects();
+            let kept = old.iter().filter(|(_, object)| (object.block as usize) < durable);
+            copy.objects().extend(kept.map(|(key, object)| (*key, TailObject::clone(object))));
+        }
+        self.index.remove_tail(tail);
+        self.index.add_tail(copy.clone());
+        drop(marks);
+        if slot.is_none() {
+            *slot = Some(copy);
+        } else {
+            lock(&self.closing).push(Closing { tail: copy, published: None });
+        }
+        remove(&self.layout.payload(tail.name()))?;
+        remove(&self.layout.journal(tail.name()))
+    }
+
+    /// Appends what was saved of a damaged tail, under its old arrival positions.
+    pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
+        for block in &salvaged.blocks {
+            let bytes = read_payload(&self.layout, salvaged, block)?;
+            let checked = Checked::new(bytes, &self.repository)?;
+            let mut slot = self.slot(salvaged.name.nodes);
+            let tail = self.open_tail(&mut slot, salvaged.name.nodes)?;
+            let number = tail.block_count();
+            tail.append(std::slice::from_ref(&checked), || block.arrival)?;
+            drop(slot);
+            tail.wait_durable(number + 1)?;
+            tail.list_objects(number as u32, block.arrival, checked.block.table());
+        }
+        put_aside(&self.layout, salvaged.name)
+    }
+
+    fn slot(&self, nodes: bool) -> MutexGuard<'_, Option<Arc<Tail>>> {
+        lock(if nodes { &self.nodes } else { &self.chunks })
+    }
+}
+
+fn read_payload(
+    layout: &Layout,
+    salvaged: &Salvaged,
+    block: &FooterBlock,
+) -> Result<bytes::Bytes, RepositoryError> {
+    let payload: &File = &salvaged.payload;
+    let path = layout.payload(salvaged.name);
+    read_whole(payload, block).map_err(failed("reading", &path))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,198 @@
+//! A repository in a directory, used in-process by one machine.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use holdall_format::{MachineId, ObjectId, PublicKey, SessionId};
+use holdall_protocol::{
+    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, Repository,
+    RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+};
+
+use crate::creating::ClearParts;
+use crate::layout::Layout;
+use crate::records;
+use crate::store::{Access, Clock, ReceiptSigner, Store};
+
+/// What is needed to open a directory when it is first used.
+struct Place {
+    dir: PathBuf,
+    cache_dir: PathBuf,
+    signer: Arc<dyn ReceiptSigner>,
+    clock: Arc<dyn Clock>,
+    open: Mutex<Option<Arc<Store>>>,
+}
+
+enum Source {
+    /// A store that somebody else opened and shares.
+    Shared(Arc<Store>),
+    /// A place that is opened here.
+    Place(Place),
+}
+
+/// [`Repository`] on a directory, for one machine.
+///
+/// Describing and listing records need no lease. A read session takes the lease together with other
+/// readers, everything that writes takes it alone; it is given back when this is dropped.
+pub struct EmbeddedRepository {
+    layout: Layout,
+    source: Source,
+    machine: MachineId,
+    key: PublicKey,
+}
+
+impl EmbeddedRepository {
+    /// The repository at `dir`, which need not be made yet and is opened when it is first used.
+    /// What is derived is kept in `cache_dir`, which is this repository's own.
+    pub fn at(
+        dir: &Path,
+        cache_dir: &Path,
+        machine: MachineId,
+        key: PublicKey,
+        signer: Arc<dyn ReceiptSigner>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let open = Mutex::new(None);
+        let (layout, dir) = (Layout::new(dir), dir.to_owned());
+        let place = Place { dir, cache_dir: cache_dir.to_owned(), signer, clock, open };
+        Self { layout, source: Source::Place(place), machine, key }
+    }
+
+    pub(crate) fn of_store(store: Arc<Store>, machine: MachineId, key: PublicKey) -> Self {
+        Self { layout: store.layout().clone(), source: Source::Shared(store), machine, key }
+    }
+
+    fn store(&self, access: Access) -> Result<Arc<Store>, RepositoryError> {
+        match &self.source {
+            Source::Shared(store) => Ok(store.clone()),
+            Source::Place(place) => place.store(access),
+        }
+    }
+
+    fn signer(&self) -> PublicKey {
+        match &self.source {
+            Source::Shared(store) => store.signer().public(),
+            Source::Place(place) => place.signer.public(),
+        }
+    }
+}
+
+impl Place {
+    /// The open store; opened now if it is not, or not for writing though that is wanted.
+    fn store(&self, access: Access) -> Result<Arc<Store>, RepositoryError> {
+        let mut open = self.lock();
+        if let Some(store) = open.as_ref() {
+            if access == Access::Read || store.can_write() {
+                return Ok(store.clone());
+            }
+        }
+        // A shared lease is given back first, else this process would be in its own way.
+        let earlier = open.take();
+        let sessions = earlier.as_ref().map(|store| store.shared_sessions());
+        drop(earlier);
+        let (signer, clock) = (self.signer.clone(), self.clock.clone());
+        let store = match access {
+            Access::Write => Store::open(&self.dir, &self.cache_dir, signer, clock)?,
+            Access::Read => Store::open_to_read(&self.dir, &self.cache_dir, signer, clock)?,
+        };
+        if let Some(sessions) = sessions {
+            store.sessions().adopt(&sessions);
+        }
+        *open = Some(store.clone());
+        Ok(store)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Store>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Repository for EmbeddedRepository {
+    fn create(&self, new: &NewRepository) -> Result<(), RepositoryError> {
+        crate::creating::create(&self.layout, new)
+    }
+
+    fn describe(&self) -> Result<Description, RepositoryError> {
+        let parts = match &self.source {
+            Source::Shared(store) => store.parts().clone(),
+            Source::Place(_) => ClearParts::read(&self.layout)?,
+        };
+        let (machine, signer) = (self.machine, self.signer());
+        Ok(Description { config: parts.config, wrappings: parts.wrappings, machine, signer })
+    }
+
+    fn open_session(&self, purpose: &SessionPurpose) -> Result<SessionGrant, RepositoryError> {
+        let access = match purpose {
+            SessionPurpose::Backup { .. } => Access::Write,
+            SessionPurpose::Read => Access::Read,
+        };
+        self.store(access)?.open_session(&self.machine, purpose)
+    }
+
+    fn missing(&self, session: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError> {
+        self.store(Access::Read)?.missing(&self.machine, session, ids)
+    }
+
+    fn put_blocks(
+        &self,
+        session: &SessionId,
+        blocks: &[Bytes],
+    ) -> Result<PutTimes, RepositoryError> {
+        self.store(Access::Write)?.put_blocks(&self.machine, session, blocks)
+    }
+
+    fn commit(&self, session: &SessionId, record: &Bytes) -> Result<CommitAnswer, RepositoryError> {
+        self.store(Access::Write)?.commit(&self.machine, &self.key, session, record)
+    }
+
+    fn close_session(&self, session: &SessionId) -> Result<(), RepositoryError> {
+        self.store(Access::Read)?.sessions().close(session, &self.machine)
+    }
+
+    fn records(&self, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError> {
+        crate::creating::check_marker(&self.layout)?;
+        records::list(&self.layout, query)
+    }
+
+    fn fetch_objects(
+        &self,
+        session: &SessionId,
+        ids: &[ObjectId],
+        copy: u32,
+    ) -> Result<Vec<Bytes>, RepositoryError> {
+        self.store(Access::Read)?.fetch_objects(&self.machine, session, ids, copy)
+    }
+
+    fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
+        self.store(Access::Read)?.read_blocks(&self.machine, session, cursor)
+    }
+
+    fn scrub(
+        &self,
+        progress: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<ScrubReport, RepositoryError> {
+        self.store(Access::Read)?.scrub(progress)
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+}
+
+impl Store {
+    fn open_session(
+        &self,
+        machine: &MachineId,
+        purpose: &SessionPurpose,
+    ) -> Result<SessionGrant, RepositoryError> {
+        if matches!(purpose, SessionPurpose::Backup { .. }) {
+            self.appender()?;
+        }
+        let start = self.log().next();
+        let session = self.sessions().start(*machine, purpose, start, self.now_ns())?;
+        let head = self.records().head(machine);
+        let sequence = head.as_ref().map_or(0, |head| head.sequence);
+        Ok(SessionGrant { session, head: head.map(|head| head.hash), sequence })
+    }
+}

@@ -1,0 +1,205 @@
+//! Handing out blocks: those that hold certain objects, and all of them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use bytes::Bytes;
+use holdall_format::{MachineId, ObjectId, SessionId};
+use holdall_protocol::{BlockPage, FETCH_TARGET_BYTES, RepositoryError, ScrubDamage};
+
+use crate::index::{Holder, Lookup, ObjectCopy, State};
+use crate::putting::limit_ids;
+use crate::store::Store;
+
+impl Store {
+    /// Answers [`holdall_protocol::Repository::fetch_objects`] for a machine.
+    pub(crate) fn fetch_objects(
+        &self,
+        machine: &MachineId,
+        session: &SessionId,
+        ids: &[ObjectId],
+        copy: u32,
+    ) -> Result<Vec<Bytes>, RepositoryError> {
+        self.sessions().check(session, machine, self.now_ns())?;
+        limit_ids(ids)?;
+        let lookup = self.lookup(ids.to_vec())?;
+        let mut blocks: Vec<Bytes> = Vec::new();
+        let mut sent = BTreeSet::new();
+        let mut bytes = 0;
+        for id in ids {
+            let copies = lookup.copies_of_id(id).get(copy as usize..).unwrap_or_default();
+            if copies.first().is_some_and(|first| sent.contains(&(first.holder, first.block))) {
+                continue;
+            }
+            if bytes >= FETCH_TARGET_BYTES {
+                break;
+            }
+            match self.read_first_sound(&lookup, id, copies) {
+                Ok((place, block)) => {
+                    if sent.insert(place) {
+                        bytes += block.len();
+                        blocks.push(block);
+                    }
+                }
+                Err(error) if blocks.is_empty() => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// Reads the block of the first of these copies that is sound.
+    fn read_first_sound(
+        &self,
+        lookup: &Lookup,
+        id: &ObjectId,
+        copies: &[ObjectCopy],
+    ) -> Result<((Holder, u32), Bytes), RepositoryError> {
+        let mut failure = RepositoryError::MissingObjects { ids: vec![*id] };
+        for copy in copies {
+            match self.read_block(&lookup.state, copy.holder, copy.block) {
+                Ok(bytes) => return Ok(((copy.holder, copy.block), bytes)),
+                Err(error @ RepositoryError::Damaged { .. }) => failure = error,
+                Err(error) => {
+                    let (what, reason) = (format!("object {id}"), error.to_string());
+                    failure = RepositoryError::Damaged { what, reason };
+                }
+            }
+        }
+        Err(failure)
+    }
+
+    /// Answers [`holdall_protocol::Repository::read_blocks`] for a machine. The cursor is an arrival
+    /// position, so that nothing that is put, closed or moved meanwhile disturbs it.
+    pub(crate) fn read_blocks(
+        &self,
+        machine: &MachineId,
+        session: &SessionId,
+        cursor: u64,
+    ) -> Result<BlockPage, RepositoryError> {
+        self.sessions().check(session, machine, self.now_ns())?;
+        let state = self.index().state();
+        let mut page = BlockPage::default();
+        if cursor == 0 {
+            page.damaged.extend(self.strange().iter().map(|(path, reason)| ScrubDamage::Pack {
+                pack: path.display().to_string(),
+                reason: reason.clone(),
+            }));
+        }
+        let mut walk = Walk::new(self, &state, cursor);
+        let mut bytes = 0;
+        while let Some(next) = walk.next(&mut page.damaged) {
+            if bytes >= FETCH_TARGET_BYTES {
+                page.next = Some(next.arrival);
+                break;
+            }
+            match self.read_block(&state, next.holder, next.block) {
+                Ok(block) => {
+                    bytes += block.len();
+                    page.blocks.push(block);
+                }
+                Err(error) => page.damaged.push(self.block_damage(&state, &next, &error)),
+            }
+        }
+        Ok(page)
+    }
+
+    fn block_damage(&self, state: &State, next: &Next, error: &RepositoryError) -> ScrubDamage {
+        let reason = error.to_string();
+        let pack = match next.holder {
+            Holder::Pack(pack) => state.packs.get(pack as usize).map(|pack| pack.name),
+            Holder::Tail(_) => None,
+        };
+        match self.block_name(state, next.holder, next.block) {
+            Some(block) => ScrubDamage::Block { block, pack, reason },
+            None => ScrubDamage::Pack {
+                pack: pack.map_or_else(String::new, |pack| pack.to_string()),
+                reason,
+            },
+        }
+    }
+
+    fn block_name(
+        &self,
+        state: &State,
+        holder: Holder,
+        block: u32,
+    ) -> Option<holdall_format::BlockName> {
+        match holder {
+            Holder::Tail(tail) => Some(state.tails.get(tail as usize)?.clear(block)?.name),
+            Holder::Pack(pack) => {
+                let pack = self.packs().get(&state.packs.get(pack as usize)?.name).ok()?;
+                Some(pack.blocks().get(block as usize)?.name)
+            }
+        }
+    }
+}
+
+/// A block on a walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Next {
+    arrival: u64,
+    holder: Holder,
+    block: u32,
+}
+
+/// Goes through all blocks in order of arrival, opening packs only when their turn comes.
+struct Walk<'a> {
+    store: &'a Store,
+    state: &'a State,
+    cursor: u64,
+    /// Packs that were not opened yet, by first arrival, the first one last.
+    waiting: Vec<(u64, u32)>,
+    ready: BinaryHeap<Reverse<Next>>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(store: &'a Store, state: &'a State, cursor: u64) -> Self {
+        let packs = state.packs.iter().zip(0..);
+        let mut waiting: Vec<(u64, u32)> = packs
+            .filter(|(pack, _)| pack.last_arrival >= cursor)
+            .map(|(pack, number)| (pack.first_arrival, number))
+            .collect();
+        waiting.sort_unstable_by_key(|place| Reverse(*place));
+        let mut walk = Self { store, state, cursor, waiting, ready: BinaryHeap::new() };
+        for (tail, number) in state.tails.iter().zip(0..) {
+            let durable = tail.durable_blocks();
+            let blocks = tail.all_clear();
+            walk.add(Holder::Tail(number), blocks.iter().take(durable).map(|block| block.arrival));
+        }
+        walk
+    }
+
+    fn add(&mut self, holder: Holder, arrivals: impl Iterator<Item = u64>) {
+        for (arrival, block) in arrivals.zip(0..) {
+            if arrival >= self.cursor {
+                self.ready.push(Reverse(Next { arrival, holder, block }));
+            }
+        }
+    }
+
+    fn next(&mut self, damaged: &mut Vec<ScrubDamage>) -> Option<Next> {
+        while let Some(&(first, pack)) = self.waiting.last() {
+            if self.ready.peek().is_some_and(|Reverse(next)| next.arrival < first) {
+                break;
+            }
+            self.waiting.pop();
+            self.open(first, pack, damaged);
+        }
+        self.ready.pop().map(|Reverse(next)| next)
+    }
+
+    fn open(&mut self, first: u64, pack: u32, damaged: &mut Vec<ScrubDamage>) {
+        let Some(info) = self.state.packs.get(pack as usize) else { return };
+        match self.store.packs().get(&info.name) {
+            Ok(file) => {
+                let arrivals = file.blocks().iter().map(|block| block.arrival);
+                self.add(Holder::Pack(pack), arrivals);
+            }
+            // Told once: on the page on which the pack would begin.
+            Err(error) if first >= self.cursor => damaged
+                .push(ScrubDamage::Pack { pack: info.name.to_string(), reason: error.to_string() }),
+            Err(_) => {}
+        }
+    }
+}

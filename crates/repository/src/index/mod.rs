@@ -1,0 +1,305 @@
+//! The index: where each object is, and which objects are closed.
+//!
+//! ```text
+//! tails (in memory)   run   run      run                   entries of closed packs, sorted by id
+//!                     |bits |bits    |bits                 one bit for each: closed
+//! ```
+//!
+//! Everything here is derived from footers, journals and records, and can be deleted at any time.
+//! A lookup sorts its ids and goes through every run once, so that a page is touched once for each
+//! batch. Runs of about the same size are merged in the background, so that there are few. Memory
+//! that grows with the number of objects: two bits for each, and 60 bytes for each pack.
+//!
+//! Locks, in the order in which they are taken: `changing` (packs and runs are added), `marks` (bits
+//! are set or carried into a new run), `state` (held for a moment).
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use holdall_format::{Footer, ObjectId, RepositoryId};
+use holdall_protocol::RepositoryError;
+
+use crate::tail::Tail;
+
+mod bits;
+mod entry;
+mod error;
+mod filter;
+mod manifest;
+mod merge;
+mod page_cache;
+mod persist;
+mod run;
+mod state;
+
+use entry::Entry;
+pub(crate) use error::IndexError;
+use manifest::ClosedByArrival;
+pub(crate) use manifest::PackInfo;
+use page_cache::PageCache;
+pub(crate) use persist::Listing;
+use run::Run;
+pub(crate) use state::{Holder, Lookup, ObjectCopy, State};
+
+/// The index of one repository.
+#[derive(Debug)]
+pub(crate) struct Index {
+    dir: PathBuf,
+    repository: RepositoryId,
+    cache: PageCache,
+    state: Mutex<Arc<State>>,
+    changing: Mutex<()>,
+    marks: Mutex<()>,
+    /// Up to which log position records are in the closed bits.
+    closed_position: AtomicU64,
+    /// What changed since the manifest was written.
+    unsaved_closed: AtomicU64,
+    unsaved_packs: AtomicU64,
+    /// Set when no merge is to go on.
+    should_stop: AtomicBool,
+    /// Files that no run uses, but perhaps the stored manifest.
+    obsolete: Mutex<Vec<PathBuf>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Index {
+    /// What the index is now.
+    pub(crate) fn state(&self) -> Arc<State> {
+        lock(&self.state).clone()
+    }
+
+    /// Finds all copies of `ids`, which need not be sorted.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] if a page is not what was written.
+    pub(crate) fn lookup(&self, mut ids: Vec<ObjectId>) -> Result<Lookup, IndexError> {
+        ids.sort_unstable();
+        ids.dedup();
+        let state = self.state();
+        let mut copies = Vec::with_capacity(ids.len());
+        for (run, number) in state.runs.iter().zip(0..) {
+            run.find(&self.cache, &ids, &mut |question, at, entry| {
+                copies.push(ObjectCopy::in_pack(question as u32, &entry, number, at));
+            })?;
+        }
+        for (tail, number) in state.tails.iter().zip(0..) {
+            let objects = tail.objects();
+            for (id, question) in ids.iter().zip(0..) {
+                for (&(_, arrival), object) in objects.range((*id, 0)..=(*id, u64::MAX)) {
+                    copies.push(ObjectCopy::in_tail(question, arrival, number, object.block));
+                }
+            }
+        }
+        copies.sort_unstable_by_key(|copy| (copy.question, copy.arrival));
+        Ok(Lookup { state, ids, copies })
+    }
+
+    /// Keeps bits from being set or carried by anybody else.
+    pub(crate) fn marks(&self) -> MutexGuard<'_, ()> {
+        lock(&self.marks)
+    }
+
+    /// Up to which log position records are in the closed bits.
+    pub(crate) fn closed_position(&self) -> u64 {
+        self.closed_position.load(Ordering::Acquire)
+    }
+
+    /// Makes everything that was marked closed, up to a record at `position`.
+    pub(crate) fn close_tentative(&self, position: u64) {
+        let _marks = self.marks();
+        let state = self.state();
+        let mut closed = 0;
+        for run in &state.runs {
+            closed += run.closed.take_all(&run.tentative);
+        }
+        for tail in &state.tails {
+            for object in tail.objects().values_mut().filter(|object| object.tentative) {
+                *object = crate::tail::TailObject { closed: true, tentative: false, ..*object };
+                closed += 1;
+            }
+        }
+        self.closed_position.fetch_max(position, Ordering::AcqRel);
+        self.unsaved_closed.fetch_add(closed, Ordering::AcqRel);
+    }
+
+    /// Forgets what was marked.
+    pub(crate) fn drop_tentative(&self) {
+        let _marks = self.marks();
+        let state = self.state();
+        state.runs.iter().for_each(|run| run.tentative.reset());
+        for tail in &state.tails {
+            tail.objects().values_mut().for_each(|object| object.tentative = false);
+        }
+    }
+
+    /// Makes a tail known.
+    pub(crate) fn add_tail(&self, tail: Arc<Tail>) {
+        self.change_state(|state| state.tails.push(tail));
+    }
+
+    /// Forgets a tail whose blocks are elsewhere.
+    pub(crate) fn remove_tail(&self, tail: &Arc<Tail>) {
+        self.change_state(|state| state.tails.retain(|known| !Arc::ptr_eq(known, tail)));
+    }
+
+    /// Puts a closed pack in the place of its tail, with the tail's marks.
+    pub(crate) fn tail_became_pack(
+        &self,
+        tail: &Arc<Tail>,
+        pack: PackInfo,
+        footer: &Footer,
+    ) -> Result<(), IndexError> {
+        let _changing = lock(&self.changing);
+        let entries = entries_of(footer, self.next_pack()?)?;
+        let run = self.write(&entries)?;
+        let _marks = self.marks();
+        let objects = tail.objects();
+        for (entry, at) in entries.iter().zip(0..) {
+            if let Some(object) = objects.get(&(entry.id, entry.arrival)) {
+                run.closed.put(at, object.closed);
+                run.tentative.put(at, object.tentative);
+            }
+        }
+        drop(objects);
+        self.change_state(|state| {
+            state.tails.retain(|known| !Arc::ptr_eq(known, tail));
+            push_pack(state, pack, run);
+        });
+        self.unsaved_packs.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Adds a pack that has no tail, with what is known to be closed in it.
+    fn add_pack(
+        &self,
+        pack: PackInfo,
+        footer: &Footer,
+        closed: &ClosedByArrival,
+    ) -> Result<(), IndexError> {
+        let entries = entries_of(footer, self.next_pack()?)?;
+        let run = self.write(&entries)?;
+        mark_closed(&run, &entries, closed);
+        self.change_state(|state| push_pack(state, pack, run));
+        self.unsaved_packs.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// The number of the next pack in the catalogue.
+    fn next_pack(&self) -> Result<u32, IndexError> {
+        u32::try_from(self.state().packs.len()).map_err(|_| {
+            IndexError::Failed(RepositoryError::NoRoom { place: "the index's catalogue".into() })
+        })
+    }
+
+    fn write(&self, entries: &[Entry]) -> Result<Run, IndexError> {
+        let sorted = entries.iter().copied().map(Ok);
+        merge::write_run(&self.dir, &self.repository, entries.len() as u64, sorted)
+    }
+
+    fn change_state(&self, change: impl FnOnce(&mut State)) {
+        let mut state = lock(&self.state);
+        let mut next = State::clone(&state);
+        change(&mut next);
+        *state = Arc::new(next);
+    }
+
+    /// Has a merge that is running given up.
+    pub(crate) fn stop_merging(&self) {
+        self.should_stop.store(true, Ordering::Release);
+    }
+
+    /// Merges two runs of about the same size, if there are such; says whether it did.
+    pub(crate) fn merge_some(&self) -> Result<bool, IndexError> {
+        let Some((first, second)) = mergeable(&self.state()) else { return Ok(false) };
+        let merged =
+            merge::merge(&self.dir, &self.repository, [&first, &second], &self.should_stop)?;
+        let _marks = self.marks();
+        let merged = Arc::new(merged.with_marks(&first, &second));
+        let is_one = |run: &Arc<Run>| Arc::ptr_eq(run, &first) || Arc::ptr_eq(run, &second);
+        let mut replaced = false;
+        self.change_state(|state| {
+            replaced = state.runs.iter().filter(|run| is_one(run)).count() == 2;
+            if replaced {
+                state.runs.retain(|run| !is_one(run));
+                state.runs.push(merged.clone());
+            }
+        });
+        let gone = if replaced { vec![&first, &second] } else { vec![&merged] };
+        lock(&self.obsolete).extend(gone.into_iter().map(|run| run.path().to_owned()));
+        Ok(true)
+    }
+}
+
+fn push_pack(state: &mut State, pack: PackInfo, run: Run) {
+    let mut packs = Vec::clone(&state.packs);
+    packs.push(Arc::new(pack));
+    state.packs = Arc::new(packs);
+    state.runs.push(Arc::new(run));
+}
+
+/// Two runs of which neither has more than twice the entries of the other, the smallest such.
+fn mergeable(state: &State) -> Option<(Arc<Run>, Arc<Run>)> {
+    let mut runs: Vec<&Arc<Run>> = state.runs.iter().collect();
+    runs.sort_unstable_by_key(|run| run.shape().entries);
+    let pair = runs.windows(2).find_map(|pair| match pair {
+        [small, large] if large.shape().entries <= small.shape().entries.saturating_mul(2) => {
+            Some(((*small).clone(), (*large).clone()))
+        }
+        _ => None,
+    });
+    pair
+}
+
+/// The entries of a pack, sorted, each object once for each block.
+fn entries_of(footer: &Footer, pack: u32) -> Result<Vec<Entry>, IndexError> {
+    let mut entries = Vec::new();
+    for (block, number) in footer.blocks.iter().zip(0..) {
+        let table = block.table().map_err(RepositoryError::from)?;
+        let entry = |id| Entry { id, arrival: block.arrival, pack, block: number };
+        entries.extend(table.entries.iter().map(|object| entry(object.id)));
+    }
+    entries.sort_unstable();
+    entries.dedup();
+    Ok(entries)
+}
+
+/// Sets the closed bits of entries whose blocks lay in tails when the bits were stored.
+fn mark_closed(run: &Run, entries: &[Entry], closed: &ClosedByArrival) {
+    let mut nth = std::collections::BTreeMap::new();
+    for (entry, at) in entries.iter().zip(0..) {
+        let Some(bits) = closed.get(&entry.arrival) else { continue };
+        let place = nth.entry(entry.arrival).or_insert(0usize);
+        run.closed.put(at, bit(bits, *place));
+        *place += 1;
+    }
+}
+
+/// One bit of bytes, the lowest of each byte first; clear behind the end.
+fn bit(bits: &[u8], at: usize) -> bool {
+    bits.get(at / 8).is_some_and(|byte| byte & (1 << (at % 8)) != 0)
+}
+
+/// The pack's file and what its footer says of it.
+pub(crate) fn pack_info(
+    name: holdall_format::PackName,
+    footer: &Footer,
+    file_bytes: u64,
+) -> PackInfo {
+    let arrivals = || footer.blocks.iter().map(|block| block.arrival);
+    PackInfo {
+        name,
+        kind: footer.kind,
+        first_arrival: arrivals().min().unwrap_or_default(),
+        last_arrival: arrivals().max().unwrap_or_default(),
+        file_bytes,
+    }
+}
+
+/// The manifest's path.
+fn manifest_path(dir: &Path) -> PathBuf {
+    dir.join("manifest")
+}

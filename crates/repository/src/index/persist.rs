@@ -1,0 +1,298 @@
+//! Opening, saving and rebuilding the index.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use holdall_format::{ObjectId, PackName, RepositoryId};
+use holdall_protocol::RepositoryError;
+
+use super::bits::Bits;
+use super::error::IndexError;
+use super::manifest::{ClosedByArrival, KnownRun, Manifest, PackInfo};
+use super::page_cache::PageCache;
+use super::run::{Run, run_number};
+use super::state::State;
+use super::{Index, bit, lock, manifest_path, pack_info};
+use crate::layout::Layout;
+use crate::pack_file::{damaged, read_footer};
+use crate::publish::{failed, names_in, read_limited, remove, replace};
+use crate::tail::Tail;
+
+/// A manifest has at most one bit for each object, and 60 bytes for each pack.
+const MANIFEST_MAX_BYTES: u64 = 1 << 30;
+/// The manifest is written anew once this many packs, and an eighth of all, are not in it.
+const UNSAVED_PACKS: u64 = 16;
+
+/// The packs in a repository's directory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    /// Length of each pack's file.
+    pub(crate) packs: BTreeMap<PackName, u64>,
+    /// Files that are no packs, and packs that can not be read, with the reason.
+    pub(crate) strange: Vec<(PathBuf, String)>,
+}
+
+impl Listing {
+    /// Lists all packs.
+    pub(crate) fn read(layout: &Layout) -> Result<Self, RepositoryError> {
+        let mut listing = Self::default();
+        for folder in names_in(&layout.packs())? {
+            let folder = layout.packs().join(folder);
+            for file in names_in(&folder)? {
+                let path = folder.join(&file);
+                let name = file.to_str().and_then(|name| name.parse::<PackName>().ok());
+                match name.filter(|name| layout.pack(name) == path) {
+                    Some(name) => {
+                        let metadata = fs::metadata(&path).map_err(failed("looking at", &path))?;
+                        listing.packs.insert(name, metadata.len());
+                    }
+                    None => listing.strange.push((path, "not the name of a pack".into())),
+                }
+            }
+        }
+        Ok(listing)
+    }
+}
+
+impl Index {
+    /// Opens the index in `dir`, or makes it: stored runs as far as they are whole and of these
+    /// packs, and new ones for all other packs. Tails are added by the caller. Packs that can not
+    /// be read are left out and named in the listing.
+    pub(crate) fn open(
+        dir: &Path,
+        repository: &RepositoryId,
+        layout: &Layout,
+        listing: &mut Listing,
+    ) -> Result<(Self, ClosedByArrival), IndexError> {
+        fs::create_dir_all(dir).map_err(failed("making", dir))?;
+        let (state, closed_position, closed) = match load(dir, repository, listing) {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) | Err(IndexError::Damaged { .. }) => Default::default(),
+            Err(error) => return Err(error),
+        };
+        let index = Self {
+            dir: dir.to_owned(),
+            repository: *repository,
+            cache: PageCache::default(),
+            state: Mutex::new(Arc::new(state)),
+            changing: Mutex::new(()),
+            marks: Mutex::new(()),
+            closed_position: AtomicU64::new(closed_position),
+            unsaved_closed: AtomicU64::new(0),
+            unsaved_packs: AtomicU64::new(0),
+            should_stop: AtomicBool::new(false),
+            obsolete: Mutex::new(Vec::new()),
+        };
+        index.sweep()?;
+        index.add_all(layout, listing, &closed)?;
+        Ok((index, closed))
+    }
+
+    /// Throws everything away and makes it anew from footers. Nothing is closed then.
+    pub(crate) fn rebuild(&self, layout: &Layout) -> Result<(), IndexError> {
+        let _changing = lock(&self.changing);
+        let mut listing = Listing::read(layout)?;
+        {
+            let _marks = self.marks();
+            self.change_state(|state| {
+                let gone = state.runs.iter().map(|run| run.path().to_owned());
+                lock(&self.obsolete).extend(gone);
+                let generation = state.generation + 1;
+                let tails = std::mem::take(&mut state.tails);
+                *state = State { generation, tails, ..State::default() };
+            });
+            for tail in &self.state().tails {
+                for object in tail.objects().values_mut() {
+                    object.closed = false;
+                    object.tentative = false;
+                }
+            }
+            self.closed_position.store(0, Ordering::Release);
+        }
+        self.add_all(layout, &mut listing, &ClosedByArrival::new())
+    }
+
+    /// Adds runs for all packs of the listing that are not in the catalogue.
+    fn add_all(
+        &self,
+        layout: &Layout,
+        listing: &mut Listing,
+        closed: &ClosedByArrival,
+    ) -> Result<(), IndexError> {
+        let known: BTreeSet<PackName> = self.state().packs.iter().map(|pack| pack.name).collect();
+        for (name, &file_bytes) in &listing.packs {
+            if known.contains(name) {
+                continue;
+            }
+            match self.add_from_footer(layout, name, file_bytes, closed) {
+                Ok(()) => while self.merge_some()? {},
+                Err(IndexError::Failed(error)) if is_about_pack(&error) => {
+                    listing.strange.push((layout.pack(name), error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_from_footer(
+        &self,
+        layout: &Layout,
+        name: &PackName,
+        file_bytes: u64,
+        closed: &ClosedByArrival,
+    ) -> Result<(), IndexError> {
+        let path = layout.pack(name);
+        let file = File::open(&path).map_err(|error| damaged(&path, error))?;
+        let (trailer, footer) = read_footer(&path, &file, &self.repository)?;
+        if trailer.name != *name {
+            return Err(damaged(&path, format!("it is the pack {}", trailer.name)).into());
+        }
+        self.add_pack(pack_info(*name, &footer, file_bytes), &footer, closed)
+    }
+
+    /// Removes files of the index that it does not use.
+    fn sweep(&self) -> Result<(), RepositoryError> {
+        let used: BTreeSet<u64> = self.state().runs.iter().map(|run| run.number()).collect();
+        for name in names_in(&self.dir)? {
+            let number = name.to_str().and_then(run_number);
+            if number.is_some_and(|number| !used.contains(&number)) {
+                remove(&self.dir.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the manifest if enough changed.
+    pub(crate) fn save_if_due(&self) -> Result<(), RepositoryError> {
+        let state = self.state();
+        let packs = self.unsaved_packs.load(Ordering::Acquire);
+        let closed = self.unsaved_closed.load(Ordering::Acquire);
+        let is_due = packs >= UNSAVED_PACKS.max(state.packs.len() as u64 / 8)
+            || closed > state.entries() / 8 + 4096;
+        if is_due { self.save() } else { Ok(()) }
+    }
+
+    /// Writes the manifest if anything changed.
+    pub(crate) fn save_changes(&self) -> Result<(), RepositoryError> {
+        let unsaved = [&self.unsaved_packs, &self.unsaved_closed];
+        if unsaved.iter().any(|count| count.load(Ordering::Acquire) > 0) {
+            self.save()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn save(&self) -> Result<(), RepositoryError> {
+        let _changing = lock(&self.changing);
+        let packs = self.unsaved_packs.load(Ordering::Acquire);
+        let closed = self.unsaved_closed.load(Ordering::Acquire);
+        let obsolete = std::mem::take(&mut *lock(&self.obsolete));
+        let manifest = {
+            let _marks = self.marks();
+            manifest_of(&self.state(), self.closed_position())
+        };
+        let saved =
+            replace(&self.dir, &manifest_path(&self.dir), &manifest.encode(&self.repository));
+        if saved.is_err() {
+            // The old manifest may still need them.
+            lock(&self.obsolete).extend(obsolete);
+            return saved;
+        }
+        self.unsaved_packs.fetch_sub(packs, Ordering::AcqRel);
+        self.unsaved_closed.fetch_sub(closed, Ordering::AcqRel);
+        obsolete.iter().try_for_each(|path| remove(path))
+    }
+}
+
+/// Whether an error is about one pack alone, so that the others can be used.
+fn is_about_pack(error: &RepositoryError) -> bool {
+    matches!(error, RepositoryError::Damaged { .. } | RepositoryError::Refused { .. })
+}
+
+type Loaded = (State, u64, ClosedByArrival);
+
+/// Reads the manifest and opens its runs; `None` if there is none or it is of other packs.
+fn load(
+    dir: &Path,
+    repository: &RepositoryId,
+    listing: &Listing,
+) -> Result<Option<Loaded>, IndexError> {
+    let path = manifest_path(dir);
+    let Some(bytes) = read_limited(&path, MANIFEST_MAX_BYTES)? else { return Ok(None) };
+    let manifest =
+        Manifest::decode(&bytes, repository).map_err(|error| IndexError::damaged(&path, error))?;
+    let is_there = |pack: &PackInfo| listing.packs.get(&pack.name) == Some(&pack.file_bytes);
+    if !manifest.packs.iter().all(is_there) {
+        return Ok(None);
+    }
+    let mut state = State {
+        packs: Arc::new(manifest.packs.into_iter().map(Arc::new).collect()),
+        ..State::default()
+    };
+    for known in manifest.runs {
+        let run = Run::open(dir, known.number, repository)?;
+        if run.shape().entries != known.entries {
+            return Err(IndexError::damaged(run.path(), "another number of entries"));
+        }
+        let closed = Bits::from_words(known.closed, known.entries)
+            .ok_or_else(|| IndexError::damaged(&path, "another number of bits"))?;
+        state.runs.push(Arc::new(run.with_closed(closed)));
+    }
+    Ok(Some((state, manifest.closed_position, manifest.closed_in_tails)))
+}
+
+fn manifest_of(state: &State, closed_position: u64) -> Manifest {
+    let run = |run: &Arc<Run>| KnownRun {
+        number: run.number(),
+        entries: run.shape().entries,
+        closed: run.closed.words().collect(),
+    };
+    Manifest {
+        closed_position,
+        packs: state.packs.iter().map(|pack| PackInfo::clone(pack)).collect(),
+        runs: state.runs.iter().map(run).collect(),
+        closed_in_tails: state.tails.iter().flat_map(|tail| closed_in(tail)).collect(),
+    }
+}
+
+/// What is closed in a tail, for blocks in which anything is.
+fn closed_in(tail: &Tail) -> ClosedByArrival {
+    let mut places: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut closed = ClosedByArrival::new();
+    for (&(_, arrival), object) in tail.objects().iter() {
+        let place = places.entry(arrival).or_default();
+        if object.closed {
+            let bits = closed.entry(arrival).or_default();
+            bits.resize(bits.len().max(*place / 8 + 1), 0);
+            if let Some(byte) = bits.get_mut(*place / 8) {
+                *byte |= 1 << (*place % 8);
+            }
+        }
+        *place += 1;
+    }
+    closed
+}
+
+/// Marks what is known to be closed in a tail that was just opened.
+pub(super) fn mark_tail(tail: &Tail, closed: &ClosedByArrival) {
+    let mut places: BTreeMap<u64, usize> = BTreeMap::new();
+    for (key, object) in tail.objects().iter_mut() {
+        let (_, arrival): &(ObjectId, u64) = key;
+        let Some(bits) = closed.get(arrival) else { continue };
+        let place = places.entry(*arrival).or_default();
+        object.closed = bit(bits, *place);
+        *place += 1;
+    }
+}
+
+impl Index {
+    /// Makes a tail known that was there before, with what was closed in it.
+    pub(crate) fn add_old_tail(&self, tail: Arc<Tail>, closed: &ClosedByArrival) {
+        mark_tail(&tail, closed);
+        self.add_tail(tail);
+    }
+}

@@ -1,0 +1,152 @@
+//! What the index is at one moment, and the answers that hold for that moment.
+
+use std::sync::Arc;
+
+use holdall_format::{BlockKind, ObjectId};
+
+use super::manifest::PackInfo;
+use super::run::Run;
+use crate::tail::{Tail, TailObject};
+
+/// Packs, runs and tails that belong together. Replaced as a whole, never changed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct State {
+    /// Every pack; entries name them by their place here.
+    pub(crate) packs: Arc<Vec<Arc<PackInfo>>>,
+    /// Every run.
+    pub(crate) runs: Vec<Arc<Run>>,
+    /// Every tail whose pack is not in the runs.
+    pub(crate) tails: Vec<Arc<Tail>>,
+    /// Rises when all marks were thrown away.
+    pub(crate) generation: u64,
+}
+
+/// What a block lies in: a place in the state's packs or tails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Holder {
+    /// A closed pack.
+    Pack(u32),
+    /// A tail.
+    Tail(u32),
+}
+
+/// One stored copy of an object that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ObjectCopy {
+    /// Which of the ids that were asked for.
+    pub(crate) question: u32,
+    /// When it came.
+    pub(crate) arrival: u64,
+    /// What it lies in.
+    pub(crate) holder: Holder,
+    /// The block there.
+    pub(crate) block: u32,
+    /// For a pack: the run, and the entry in it, that have its marks.
+    run: u32,
+    entry: u64,
+}
+
+impl ObjectCopy {
+    pub(crate) fn in_pack(question: u32, entry: &super::entry::Entry, run: u32, at: u64) -> Self {
+        let holder = Holder::Pack(entry.pack);
+        Self { question, arrival: entry.arrival, holder, block: entry.block, run, entry: at }
+    }
+
+    pub(crate) fn in_tail(question: u32, arrival: u64, tail: u32, block: u32) -> Self {
+        Self { question, arrival, holder: Holder::Tail(tail), block, run: 0, entry: 0 }
+    }
+}
+
+/// The answer to a question for many ids.
+#[derive(Debug)]
+pub(crate) struct Lookup {
+    /// The moment for which it holds.
+    pub(crate) state: Arc<State>,
+    /// The ids, ascending and distinct.
+    pub(crate) ids: Vec<ObjectId>,
+    /// All copies, by question and then by arrival.
+    pub(crate) copies: Vec<ObjectCopy>,
+}
+
+impl Lookup {
+    /// The copies of one of the ids, the authoritative one first.
+    pub(crate) fn copies_of(&self, question: usize) -> &[ObjectCopy] {
+        let start = self.copies.partition_point(|copy| (copy.question as usize) < question);
+        let rest = self.copies.get(start..).unwrap_or_default();
+        let count = rest.partition_point(|copy| copy.question as usize == question);
+        rest.get(..count).unwrap_or_default()
+    }
+
+    /// The copies of an id that was asked for.
+    pub(crate) fn copies_of_id(&self, id: &ObjectId) -> &[ObjectCopy] {
+        self.ids.binary_search(id).map_or(&[], |question| self.copies_of(question))
+    }
+
+    /// Whether a commit reached this copy.
+    pub(crate) fn is_closed(&self, copy: &ObjectCopy) -> bool {
+        self.marks(copy).is_some_and(|(closed, _)| closed)
+    }
+
+    /// Whether a commit that is running reached it.
+    pub(crate) fn is_tentative(&self, copy: &ObjectCopy) -> bool {
+        self.marks(copy).is_some_and(|(_, tentative)| tentative)
+    }
+
+    /// Sets or clears the mark of the commit that is running.
+    pub(crate) fn put_tentative(&self, copy: &ObjectCopy, value: bool) {
+        match copy.holder {
+            Holder::Pack(_) => {
+                if let Some(run) = self.state.runs.get(copy.run as usize) {
+                    run.tentative.put(copy.entry, value);
+                }
+            }
+            Holder::Tail(tail) => {
+                self.in_tail(copy, tail, |object| object.tentative = value);
+            }
+        }
+    }
+
+    /// What the block of a copy holds.
+    pub(crate) fn kind(&self, copy: &ObjectCopy) -> BlockKind {
+        self.state.kind(copy.holder)
+    }
+
+    fn marks(&self, copy: &ObjectCopy) -> Option<(bool, bool)> {
+        match copy.holder {
+            Holder::Pack(_) => {
+                let run = self.state.runs.get(copy.run as usize)?;
+                Some((run.closed.get(copy.entry), run.tentative.get(copy.entry)))
+            }
+            Holder::Tail(tail) => {
+                self.in_tail(copy, tail, |object| (object.closed, object.tentative))
+            }
+        }
+    }
+
+    fn in_tail<T>(
+        &self,
+        copy: &ObjectCopy,
+        tail: u32,
+        with: impl FnOnce(&mut TailObject) -> T,
+    ) -> Option<T> {
+        let id = self.ids.get(copy.question as usize)?;
+        let tail = self.state.tails.get(tail as usize)?;
+        tail.objects().get_mut(&(*id, copy.arrival)).map(with)
+    }
+}
+
+impl State {
+    /// What the blocks of a holder hold.
+    pub(crate) fn kind(&self, holder: Holder) -> BlockKind {
+        let kind = match holder {
+            Holder::Pack(pack) => self.packs.get(pack as usize).map(|pack| pack.kind),
+            Holder::Tail(tail) => self.tails.get(tail as usize).map(|tail| tail.name().kind()),
+        };
+        kind.unwrap_or(BlockKind::Chunks)
+    }
+
+    /// Entries of all runs together.
+    pub(crate) fn entries(&self) -> u64 {
+        self.runs.iter().map(|run| run.shape().entries).sum()
+    }
+}

@@ -1,0 +1,227 @@
+//! Journals: what a pack's footer will say of the blocks that lie in a tail.
+//!
+//! ```text
+//! | magic "HJnl" | version u8 | kind u8 | zero u16 | repository 16 | entry ...
+//! entry: | length u32 of the whole entry | durable u64 | arrival u64 | offset u64 | name 32
+//!        | header 136 | table | checksum 32 (BLAKE3 of the entry before it) |
+//! ```
+//!
+//! `durable` is up to where this journal was known to be durable when the entry was written. After
+//! a crash it tells the torn end, which nobody was promised, from damage to what was.
+
+use holdall_format::limits::{FOOTER_MAX_BYTES, TABLE_MAX_BYTES};
+use holdall_format::wire::{Reader, put_length};
+use holdall_format::{
+    BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockName, FooterBlock, FormatError, RepositoryId,
+};
+
+const WHAT: &str = "journal";
+const MAGIC: &[u8; 4] = b"HJnl";
+const VERSION: u8 = 1;
+
+/// Length of a journal's front.
+pub(crate) const JOURNAL_HEADER_BYTES: usize = 24;
+/// Length of an entry without its table.
+pub(crate) const ENTRY_BYTES: usize = 4 + 3 * 8 + 32 + BLOCK_HEADER_BYTES + 32;
+/// No journal is longer: its tables fit into a footer, and an entry adds little to each.
+pub(crate) const JOURNAL_MAX_BYTES: u64 = 2 * FOOTER_MAX_BYTES as u64;
+
+/// The front of a journal.
+pub(crate) fn encode_header(repository: &RepositoryId, kind: BlockKind) -> Vec<u8> {
+    let mut out = Vec::with_capacity(JOURNAL_HEADER_BYTES);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&[VERSION, kind.code(), 0, 0]);
+    out.extend_from_slice(repository.as_bytes());
+    out
+}
+
+/// Appends one entry.
+pub(crate) fn encode_entry(out: &mut Vec<u8>, block: &FooterBlock, durable: u64) {
+    let start = out.len();
+    put_length(out, ENTRY_BYTES + block.table_bytes.len());
+    for number in [durable, block.arrival, block.offset] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    out.extend_from_slice(block.name.as_bytes());
+    out.extend_from_slice(&block.header.encode());
+    out.extend_from_slice(&block.table_bytes);
+    let checksum = blake3::hash(out.get(start..).unwrap_or_default());
+    out.extend_from_slice(checksum.as_bytes());
+}
+
+/// One entry as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// What it says; `None` if it does not keep its checksum or the format.
+    pub(crate) block: Option<FooterBlock>,
+    /// Where it ends in the journal.
+    pub(crate) end: u64,
+}
+
+/// What a journal's bytes give.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Scan {
+    /// The entries one behind the other, up to where no next one can be told.
+    pub(crate) entries: Vec<Found>,
+    /// Up to here the journal was durable at some time, says an entry that is sound.
+    pub(crate) durable: u64,
+}
+
+/// Reads a journal.
+///
+/// Untrusted: allocates at most in proportion to `bytes`. Entries that are broken are passed over
+/// by their declared length where that stays inside the bytes.
+///
+/// # Errors
+/// [`FormatError`] if the front is not that of a journal of this kind and repository.
+pub(crate) fn scan(
+    bytes: &[u8],
+    repository: &RepositoryId,
+    kind: BlockKind,
+) -> Result<Scan, FormatError> {
+    let mut reader = Reader::new(WHAT, bytes);
+    reader.magic(MAGIC, VERSION)?;
+    let kind_found = reader.u8("kind")?;
+    let zero = reader.u16("zero")?;
+    let repository_found = RepositoryId::from_bytes(reader.array("repository")?);
+    if kind_found != kind.code() || zero != 0 || repository_found != *repository {
+        return Err(reader.invalid("front", "of another kind or repository"));
+    }
+    let mut scan = Scan::default();
+    let mut end = JOURNAL_HEADER_BYTES as u64;
+    while let Some(entry) = next_entry(&mut reader) {
+        end += entry.len() as u64;
+        let block = match decode_entry(entry) {
+            Ok((block, durable)) if of(&block, repository, kind) => {
+                scan.durable = scan.durable.max(durable);
+                Some(block)
+            }
+            _ => None,
+        };
+        scan.entries.push(Found { block, end });
+    }
+    Ok(scan)
+}
+
+fn of(block: &FooterBlock, repository: &RepositoryId, kind: BlockKind) -> bool {
+    block.header.kind == kind && block.header.repository == *repository
+}
+
+/// Takes the bytes of the next entry, as far as its declared length can be true.
+fn next_entry<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
+    let length = reader.clone().length("entry length", ENTRY_BYTES + TABLE_MAX_BYTES).ok()?;
+    if length < ENTRY_BYTES {
+        return None;
+    }
+    reader.bytes("entry", length).ok()
+}
+
+fn decode_entry(bytes: &[u8]) -> Result<(FooterBlock, u64), FormatError> {
+    let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
+    let (entry, checksum) = bytes.split_last_chunk::<32>().ok_or(mismatch.clone())?;
+    if blake3::hash(entry).as_bytes() != checksum {
+        return Err(mismatch);
+    }
+    let mut reader = Reader::new(WHAT, entry);
+    reader.u32("entry length")?;
+    let durable = reader.u64("durable")?;
+    let arrival = reader.u64("arrival")?;
+    let offset = reader.u64("offset")?;
+    let name = BlockName::from_bytes(reader.array("name")?);
+    let header = BlockHeader::decode(reader.bytes("header", BLOCK_HEADER_BYTES)?)?;
+    let table_bytes = reader.bytes("table", header.table_bytes as usize)?.to_vec();
+    reader.finish()?;
+    if blake3::hash(&table_bytes).as_bytes() != &header.table_hash {
+        return Err(FormatError::HashMismatch { what: WHAT, field: "table hash" });
+    }
+    Ok((FooterBlock { offset, arrival, name, header, table_bytes }, durable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdall_format::{ObjectId, Suite, Table, TableEntry};
+    use proptest::prelude::*;
+
+    fn repository() -> RepositoryId {
+        RepositoryId::from_bytes([1; 16])
+    }
+
+    fn block(seed: u8) -> FooterBlock {
+        let entry = TableEntry { id: ObjectId::from_bytes([seed; 32]), refs: vec![] };
+        let table_bytes = Table { entries: vec![entry] }.encode(BlockKind::Chunks);
+        let header = BlockHeader {
+            suite: Suite::Aes256Gcm,
+            kind: BlockKind::Chunks,
+            repository: repository(),
+            epoch: 0,
+            table_bytes: table_bytes.len() as u32,
+            payload_bytes: 100,
+            salt: [seed; 32],
+            table_hash: *blake3::hash(&table_bytes).as_bytes(),
+            commitment: [0; 32],
+        };
+        let name = BlockName::from_bytes([seed; 32]);
+        FooterBlock { offset: u64::from(seed), arrival: 7, name, header, table_bytes }
+    }
+
+    fn sample() -> Vec<u8> {
+        let mut bytes = encode_header(&repository(), BlockKind::Chunks);
+        for seed in 0..3 {
+            let durable = bytes.len() as u64;
+            encode_entry(&mut bytes, &block(seed), durable);
+        }
+        bytes
+    }
+
+    fn blocks(bytes: &[u8]) -> Vec<Option<FooterBlock>> {
+        let scan = scan(bytes, &repository(), BlockKind::Chunks).unwrap();
+        scan.entries.into_iter().map(|found| found.block).collect()
+    }
+
+    #[test]
+    fn entries_read_back_and_say_what_was_durable_before_them() {
+        let bytes = sample();
+        let scan = scan(&bytes, &repository(), BlockKind::Chunks).unwrap();
+        assert_eq!(scan.entries.last().unwrap().end, bytes.len() as u64);
+        assert_eq!(scan.durable, scan.entries[1].end);
+        assert_eq!(blocks(&bytes), [Some(block(0)), Some(block(1)), Some(block(2))]);
+    }
+
+    #[test]
+    fn what_follows_a_broken_entry_is_still_found() {
+        let mut bytes = sample();
+        bytes[JOURNAL_HEADER_BYTES + 60] ^= 1;
+        assert_eq!(blocks(&bytes), [None, Some(block(1)), Some(block(2))]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_journal_cut_anywhere_gives_the_entries_before_the_cut(cut in 24usize..1000) {
+            let bytes = sample();
+            let cut = cut.min(bytes.len());
+            let whole = (cut - JOURNAL_HEADER_BYTES) / (ENTRY_BYTES + block(0).table_bytes.len());
+            let found = blocks(&bytes[..cut]);
+            prop_assert_eq!(found.iter().flatten().count(), whole);
+        }
+
+        #[test]
+        fn mutated_journals_give_only_entries_that_were_written(at: usize, flip in 1u8..) {
+            let mut bytes = sample();
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+            if let Ok(scan) = scan(&bytes, &repository(), BlockKind::Chunks) {
+                for found in scan.entries.into_iter().filter_map(|found| found.block) {
+                    prop_assert!((0..3).any(|seed| block(seed) == found));
+                }
+            }
+        }
+
+        #[test]
+        fn random_bytes_give_no_entry(bytes: Vec<u8>) {
+            let journal = [encode_header(&repository(), BlockKind::Chunks), bytes].concat();
+            let scan = scan(&journal, &repository(), BlockKind::Chunks).unwrap();
+            prop_assert!(scan.entries.iter().all(|found| found.block.is_none()));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The repository's log position: counts blocks and records as they arrive, and never repeats.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Gives out positions, from 1.
+#[derive(Debug)]
+pub(crate) struct Log {
+    next: AtomicU64,
+}
+
+impl Log {
+    /// A log that goes on with `next`.
+    pub(crate) fn going_on_at(next: u64) -> Self {
+        Self { next: AtomicU64::new(next.max(1)) }
+    }
+
+    /// Takes a position.
+    pub(crate) fn take(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::AcqRel)
+    }
+
+    /// The position that is taken next: everything that comes from now on has it or a later one.
+    pub(crate) fn next(&self) -> u64 {
+        self.next.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,126 @@
+//! Which objects are there, and storing blocks.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use holdall_format::{BlockKind, MachineId, ObjectId, SessionId};
+use holdall_protocol::{MAX_IDS, MAX_PUT_BYTES, PutTimes, RepositoryError};
+
+use crate::checked::Checked;
+use crate::index::Lookup;
+use crate::store::Store;
+
+/// Refuses a request with more ids than one may have.
+pub(crate) fn limit_ids(ids: &[ObjectId]) -> Result<(), RepositoryError> {
+    if ids.len() > MAX_IDS {
+        let reason = format!("{} ids in one request, at most {MAX_IDS} are allowed", ids.len());
+        return Err(RepositoryError::Refused { reason });
+    }
+    Ok(())
+}
+
+impl Store {
+    /// Answers [`holdall_protocol::Repository::missing`] for a machine.
+    pub(crate) fn missing(
+        &self,
+        machine: &MachineId,
+        session: &SessionId,
+        ids: &[ObjectId],
+    ) -> Result<Vec<bool>, RepositoryError> {
+        let now_ns = self.now_ns();
+        self.sessions().check(session, machine, now_ns)?;
+        limit_ids(ids)?;
+        let watermark = self.sessions().watermark(machine, now_ns);
+        let lookup = self.lookup(ids.to_vec())?;
+        let is_there = |id: &ObjectId| {
+            let copies = lookup.copies_of_id(id);
+            let came_lately = copies
+                .last()
+                .is_some_and(|last| watermark.is_some_and(|start| last.arrival >= start));
+            came_lately || copies.first().is_some_and(|first| lookup.is_closed(first))
+        };
+        Ok(ids.iter().map(|id| !is_there(id)).collect())
+    }
+
+    /// Answers [`holdall_protocol::Repository::put_blocks`] for a machine.
+    pub(crate) fn put_blocks(
+        &self,
+        machine: &MachineId,
+        session: &SessionId,
+        blocks: &[Bytes],
+    ) -> Result<PutTimes, RepositoryError> {
+        let began = Instant::now();
+        self.sessions().check_backup(session, machine, self.now_ns())?;
+        let bytes: usize = blocks.iter().map(Bytes::len).sum();
+        if bytes > MAX_PUT_BYTES {
+            let reason = format!("{bytes} bytes in one put, at most {MAX_PUT_BYTES} are allowed");
+            return Err(RepositoryError::Refused { reason });
+        }
+        let checked = blocks
+            .iter()
+            .map(|bytes| Checked::new(bytes.clone(), &self.repository()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let (nodes, chunks): (Vec<_>, Vec<_>) = checked.into_iter().partition(Checked::is_nodes);
+        self.refuse_other_references(&nodes)?;
+        let (mut queue, mut disk) = (Duration::ZERO, Duration::ZERO);
+        for (is_nodes, blocks) in [(false, &chunks), (true, &nodes)] {
+            if !blocks.is_empty() {
+                let times = self.appender()?.append(is_nodes, blocks)?;
+                queue += times.queue;
+                disk += times.disk;
+            }
+        }
+        self.tend_index();
+        let cpu = began.elapsed().saturating_sub(queue + disk);
+        Ok(PutTimes {
+            receive_seconds: 0.0,
+            queue_seconds: queue.as_secs_f64(),
+            cpu_seconds: cpu.as_secs_f64(),
+            disk_seconds: disk.as_secs_f64(),
+        })
+    }
+
+    /// Refuses nodes that a commit reached with other references than these.
+    fn refuse_other_references(&self, nodes: &[Checked]) -> Result<(), RepositoryError> {
+        let entries = || nodes.iter().flat_map(|checked| &checked.block.table().entries);
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let lookup = self.lookup(entries().map(|entry| entry.id).collect())?;
+        let known = self.closed_references(&lookup)?;
+        for entry in entries() {
+            if known.get(&entry.id).is_some_and(|refs| *refs != entry.refs) {
+                let reason = format!("node {} is committed with other references", entry.id);
+                return Err(RepositoryError::Refused { reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// The references of those nodes of a lookup that are closed.
+    fn closed_references(
+        &self,
+        lookup: &Lookup,
+    ) -> Result<BTreeMap<ObjectId, Vec<ObjectId>>, RepositoryError> {
+        let firsts = lookup.ids.iter().enumerate().filter_map(|(question, id)| {
+            let first = lookup.copies_of(question).first()?;
+            let is_closed_node = lookup.kind(first) == BlockKind::Nodes && lookup.is_closed(first);
+            is_closed_node.then_some((*first, *id))
+        });
+        let mut closed: Vec<_> = firsts.collect();
+        closed.sort_unstable_by_key(|(copy, id)| (copy.holder, copy.block, *id));
+        let mut references = BTreeMap::new();
+        for of_block in closed.chunk_by(|(a, _), (b, _)| (a.holder, a.block) == (b.holder, b.block))
+        {
+            let Some((copy, _)) = of_block.first() else { continue };
+            let table = self.table(&lookup.state, copy.holder, copy.block)?;
+            for entry in table.entries {
+                if of_block.binary_search_by_key(&entry.id, |(_, id)| *id).is_ok() {
+                    references.entry(entry.id).or_insert(entry.refs);
+                }
+            }
+        }
+        Ok(references)
+    }
+}

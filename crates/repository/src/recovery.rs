@@ -1,0 +1,300 @@
+//! Opening tails at start: what was acknowledged is there again, what was torn goes.
+//!
+//! ```text
+//! payload    journal    what happened                         what is done
+//! whole pack entries    the pack was not published yet        published, journal removed
+//! gone       entries    the pack was published                journal removed, if a pack has them
+//! blocks     entries    nothing, or torn at the end           cut to the last whole block
+//! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside
+//! ```
+//!
+//! Blocks that were durable when a later entry was written are taken at the journal's word; those
+//! behind are hashed, since a crash may have kept an entry and lost its payload.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use holdall_format::{BlockName, Footer, FooterBlock, RepositoryId};
+use holdall_protocol::RepositoryError;
+
+use crate::index::Listing;
+use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, Scan};
+use crate::layout::{Layout, TailName};
+use crate::pack_file::read_footer;
+use crate::publish::{
+    Published, failed, make_dir, names_in, publish_file, read_limited, remove, sync_dir,
+};
+use crate::tail::{Tail, read_whole};
+
+/// What was found in the folder of tails.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    /// Tails that can go on, by name.
+    pub(crate) tails: Vec<Tail>,
+    /// Blocks of tails with holes, to be appended to a new tail; then the files are put aside.
+    pub(crate) salvaged: Vec<Salvaged>,
+    /// Files that are damaged, with the reason.
+    pub(crate) damaged: Vec<(PathBuf, String)>,
+    /// More than any number of a tail that is there.
+    pub(crate) next_number: u64,
+    /// More than any arrival position that was given to a block of a tail.
+    pub(crate) next_arrival: u64,
+}
+
+/// What could be read of a tail with a hole.
+#[derive(Debug)]
+pub(crate) struct Salvaged {
+    /// The tail.
+    pub(crate) name: TailName,
+    /// Its payloads.
+    pub(crate) payload: File,
+    /// The blocks whose bytes are those of their names.
+    pub(crate) blocks: Vec<FooterBlock>,
+}
+
+/// Opens all tails of a repository. Where `repair` is false nothing is changed.
+pub(crate) fn recover(
+    layout: &Layout,
+    repository: &RepositoryId,
+    repair: bool,
+) -> Result<Recovered, RepositoryError> {
+    let mut recovered = Recovered::default();
+    for file in names_in(&layout.tails())? {
+        let Some(name) = file.to_str().and_then(TailName::of_journal) else { continue };
+        recovered.next_number = recovered.next_number.max(name.number + 1);
+        recover_one(layout, repository, name, repair, &mut recovered)?;
+    }
+    recovered.tails.sort_unstable_by_key(Tail::name);
+    if repair {
+        remove_lone_payloads(layout, &recovered)?;
+    }
+    Ok(recovered)
+}
+
+fn recover_one(
+    layout: &Layout,
+    repository: &RepositoryId,
+    name: TailName,
+    repair: bool,
+    recovered: &mut Recovered,
+) -> Result<(), RepositoryError> {
+    let path = layout.journal(name);
+    let bytes = match read_limited(&path, JOURNAL_MAX_BYTES) {
+        Ok(bytes) => bytes.unwrap_or_default(),
+        Err(RepositoryError::Damaged { reason, .. }) => {
+            recovered.damaged.push((path, reason));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(payload) = open(&layout.payload(name), repair)? {
+        if publish_if_whole(layout, repository, name, &payload, repair)? {
+            return Ok(());
+        }
+        return recover_blocks(layout, repository, name, (&bytes, payload), repair, recovered);
+    }
+    let scan = journal::scan(&bytes, repository, name.kind()).unwrap_or_default();
+    let arrivals: Vec<u64> =
+        scan.entries.iter().filter_map(|found| Some(found.block.as_ref()?.arrival)).collect();
+    recovered.next_arrival = next_after(recovered.next_arrival, &arrivals);
+    if !packs_have(layout, repository, &arrivals)? {
+        recovered.damaged.push((path, "its payloads are gone, and no pack has them".into()));
+        return Ok(());
+    }
+    if repair { remove(&path) } else { Ok(()) }
+}
+
+fn next_after(next: u64, arrivals: &[u64]) -> u64 {
+    arrivals.iter().fold(next, |next, arrival| next.max(arrival.saturating_add(1)))
+}
+
+fn open(path: &Path, repair: bool) -> Result<Option<File>, RepositoryError> {
+    match OpenOptions::new().read(true).write(repair).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some).map_err(failed("opening", path)),
+    }
+}
+
+/// A payload file with a footer and trailer is a pack that only lacks its place.
+fn publish_if_whole(
+    layout: &Layout,
+    repository: &RepositoryId,
+    name: TailName,
+    payload: &File,
+    repair: bool,
+) -> Result<bool, RepositoryError> {
+    let path = layout.payload(name);
+    if !repair {
+        return Ok(false);
+    }
+    let Ok((trailer, footer)) = read_footer(&path, payload, repository) else { return Ok(false) };
+    if footer.kind != name.kind() {
+        return Ok(false);
+    }
+    payload.sync_all().map_err(failed("syncing", &path))?;
+    let target = layout.pack(&trailer.name);
+    target.parent().map_or(Ok(()), make_dir)?;
+    if publish_file(&path, &target)? == Published::Existed {
+        remove(&path)?;
+    }
+    sync_dir(&layout.tails())?;
+    remove(&layout.journal(name))?;
+    Ok(true)
+}
+
+/// Whether packs hold blocks with all of these arrival positions.
+fn packs_have(
+    layout: &Layout,
+    repository: &RepositoryId,
+    arrivals: &[u64],
+) -> Result<bool, RepositoryError> {
+    let mut wanted: std::collections::BTreeSet<u64> = arrivals.iter().copied().collect();
+    if wanted.is_empty() {
+        return Ok(true);
+    }
+    for name in Listing::read(layout)?.packs.keys() {
+        let path = layout.pack(name);
+        let Ok(file) = File::open(&path) else { continue };
+        let Ok((_, Footer { blocks, .. })) = read_footer(&path, &file, repository) else {
+            continue;
+        };
+        for block in blocks {
+            wanted.remove(&block.arrival);
+        }
+        if wanted.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn recover_blocks(
+    layout: &Layout,
+    repository: &RepositoryId,
+    name: TailName,
+    (journal_bytes, payload): (&[u8], File),
+    repair: bool,
+    recovered: &mut Recovered,
+) -> Result<(), RepositoryError> {
+    let path = layout.journal(name);
+    let is_begun = journal_bytes.len() >= JOURNAL_HEADER_BYTES;
+    let scan = match journal::scan(journal_bytes, repository, name.kind()) {
+        Ok(scan) => scan,
+        Err(error) if is_begun => {
+            recovered.damaged.push((path, error.to_string()));
+            return Ok(());
+        }
+        // Torn while it was made: nothing was acknowledged from it.
+        Err(_) => return if repair { discard(layout, name) } else { Ok(()) },
+    };
+    let (sound, prefix) = sound_blocks(&payload, &scan);
+    recovered.next_arrival = scan
+        .entries
+        .iter()
+        .filter_map(|found| found.block.as_ref())
+        .fold(recovered.next_arrival, |next, block| next.max(block.arrival.saturating_add(1)));
+    let prefix_end = prefix
+        .checked_sub(1)
+        .and_then(|last| scan.entries.get(last))
+        .map_or(JOURNAL_HEADER_BYTES as u64, |found| found.end);
+    if scan.durable > prefix_end {
+        let reason = "it has a hole where everything was durable".into();
+        recovered.damaged.push((path, reason));
+        recovered.salvaged.push(Salvaged { name, payload, blocks: sound });
+        return Ok(());
+    }
+    let blocks: Vec<FooterBlock> = sound.into_iter().take(prefix).collect();
+    let Some(journal) = open(&path, repair)? else { return Ok(()) };
+    if repair {
+        cut(layout, name, (&payload, &journal), &blocks, prefix_end)?;
+    }
+    let tail = Tail::of_files(layout, name, payload, journal, blocks);
+    list_all(&tail)?;
+    recovered.tails.push(tail);
+    Ok(())
+}
+
+/// The blocks that are as they were written, and how many of them lie one behind the other from
+/// the start.
+fn sound_blocks(payload: &File, scan: &Scan) -> (Vec<FooterBlock>, usize) {
+    let mut sound = Vec::new();
+    let mut prefix = 0;
+    let mut end = 0u64;
+    for (number, found) in scan.entries.iter().enumerate() {
+        let Some(block) = &found.block else { continue };
+        // What is behind the last durable place is hashed, and so is everything after a hole.
+        let is_promised = found.end <= scan.durable && prefix == number;
+        if is_promised || has_its_name(payload, block) {
+            if prefix == number && block.offset == end {
+                prefix += 1;
+                end += u64::from(block.header.payload_bytes);
+            }
+            sound.push(block.clone());
+        }
+    }
+    (sound, prefix)
+}
+
+fn has_its_name(payload: &File, block: &FooterBlock) -> bool {
+    read_whole(payload, block)
+        .is_ok_and(|bytes| BlockName::from_bytes(*blake3::hash(&bytes).as_bytes()) == block.name)
+}
+
+/// Cuts what is torn off both files and makes the rest durable.
+fn cut(
+    layout: &Layout,
+    name: TailName,
+    (payload, journal): (&File, &File),
+    blocks: &[FooterBlock],
+    journal_end: u64,
+) -> Result<(), RepositoryError> {
+    let payload_end =
+        blocks.last().map_or(0, |last| last.offset + u64::from(last.header.payload_bytes));
+    let cut_one = |file: &File, end: u64| {
+        if file.metadata()?.len() != end {
+            file.set_len(end)?;
+        }
+        file.sync_all()
+    };
+    cut_one(payload, payload_end).map_err(failed("cutting", &layout.payload(name)))?;
+    cut_one(journal, journal_end).map_err(failed("cutting", &layout.journal(name)))?;
+    sync_dir(&layout.tails())
+}
+
+/// Makes all objects of a tail known.
+pub(crate) fn list_all(tail: &Tail) -> Result<(), RepositoryError> {
+    for (block, number) in tail.all_clear().iter().zip(0..) {
+        tail.list_objects(number, block.arrival, &block.table()?);
+    }
+    Ok(())
+}
+
+fn discard(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
+    remove(&layout.payload(name))?;
+    remove(&layout.journal(name))
+}
+
+/// Puts a damaged tail's files aside, under names that are no tails.
+pub(crate) fn put_aside(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
+    for path in [layout.payload(name), layout.journal(name)] {
+        let mut aside = path.clone().into_os_string();
+        aside.push(".damaged");
+        fs::rename(&path, &aside).map_err(failed("putting aside", &path))?;
+    }
+    sync_dir(&layout.tails())
+}
+
+/// A payload without a journal was never written to: its tail was torn while it was made.
+fn remove_lone_payloads(layout: &Layout, recovered: &Recovered) -> Result<(), RepositoryError> {
+    for file in names_in(&layout.tails())? {
+        let path = layout.tails().join(&file);
+        let journal = path.with_extension("journal");
+        let is_payload = path.extension().is_some_and(|extension| extension == "payload");
+        let is_kept = recovered.salvaged.iter().any(|tail| layout.payload(tail.name) == path);
+        if is_payload && !is_kept && !journal.exists() {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}

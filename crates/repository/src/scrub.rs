@@ -1,0 +1,204 @@
+//! Scrub: reading everything that is stored again, and checking names and closure, without keys.
+//!
+//! One block is in memory at a time. Packs are read from their own footers, not by way of the index,
+//! so what the index hides is found; closure is walked by way of the index, with the marks of a
+//! commit, so a commit waits for that part.
+
+use std::fs::File;
+use std::path::Path;
+
+use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind};
+use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
+
+use crate::closure::{Closed, descend};
+use crate::index::{Listing, State};
+use crate::pack_file::{damaged, read_footer};
+use crate::publish::names_in;
+use crate::records::{self, Records};
+use crate::store::Store;
+use crate::tail::{Tail, read_whole};
+
+/// Most missing objects that a report names; there is no use in more.
+const MAX_DAMAGES: usize = 100_000;
+
+struct Scrub<'a> {
+    store: &'a Store,
+    report: ScrubReport,
+    bytes_total: u64,
+    progress: &'a mut dyn FnMut(ScrubProgress),
+}
+
+impl Store {
+    /// Answers [`holdall_protocol::Repository::scrub`].
+    pub(crate) fn scrub(
+        &self,
+        progress: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<ScrubReport, RepositoryError> {
+        let listing = Listing::read(self.layout())?;
+        let state = self.index().state();
+        let tails: u64 = state.tails.iter().map(|tail| tail.payload_bytes()).sum();
+        let bytes_total = listing.packs.values().sum::<u64>() + tails;
+        let report = ScrubReport::default();
+        let mut scrub = Scrub { store: self, report, bytes_total, progress };
+        scrub.check_files(&listing);
+        scrub.check_gone(&state, &listing);
+        for (name, &file_bytes) in &listing.packs {
+            let before = scrub.report.bytes;
+            scrub.check_pack(name);
+            scrub.advance_to(before + file_bytes);
+        }
+        for tail in &state.tails {
+            scrub.check_tail(tail);
+        }
+        scrub.check_records()?;
+        scrub.check_closure()?;
+        scrub.report.bytes = bytes_total;
+        scrub.tell();
+        Ok(scrub.report)
+    }
+}
+
+impl Scrub<'_> {
+    fn tell(&mut self) {
+        let (bytes_done, bytes_total) = (self.report.bytes, self.bytes_total);
+        (self.progress)(ScrubProgress { bytes_done, bytes_total });
+    }
+
+    fn advance_to(&mut self, bytes: u64) {
+        self.report.bytes = bytes.min(self.bytes_total);
+        self.tell();
+    }
+
+    fn pack_damage(&mut self, pack: String, reason: impl ToString) {
+        self.report.damaged.push(ScrubDamage::Pack { pack, reason: reason.to_string() });
+    }
+
+    /// Files that are no packs, and tails and records that could not be read at the start.
+    fn check_files(&mut self, listing: &Listing) {
+        let records = self.store.layout().records();
+        for (path, reason) in self.store.strange() {
+            let is_listed =
+                listing.packs.keys().any(|name| self.store.layout().pack(name) == *path);
+            // Packs and records are read again below.
+            if !is_listed && !path.starts_with(&records) {
+                self.pack_damage(path.display().to_string(), reason);
+            }
+        }
+    }
+
+    /// Packs that the index knows and the directory lacks.
+    fn check_gone(&mut self, state: &State, listing: &Listing) {
+        for pack in state.packs.iter().filter(|pack| !listing.packs.contains_key(&pack.name)) {
+            self.pack_damage(pack.name.to_string(), "its file is gone");
+        }
+    }
+
+    fn check_pack(&mut self, name: &PackName) {
+        self.report.packs += 1;
+        let path = self.store.layout().pack(name);
+        match self.open_pack(&path, name) {
+            Ok((file, footer)) => self.check_blocks(&file, &footer, name),
+            Err(error) => self.pack_damage(name.to_string(), error),
+        }
+    }
+
+    fn open_pack(&self, path: &Path, name: &PackName) -> Result<(File, Footer), RepositoryError> {
+        let file = File::open(path).map_err(|error| damaged(path, error))?;
+        let (trailer, footer) = read_footer(path, &file, &self.store.repository())?;
+        if trailer.name != *name {
+            return Err(damaged(path, format!("it is the pack {}", trailer.name)));
+        }
+        Ok((file, footer))
+    }
+
+    fn check_blocks(&mut self, file: &File, footer: &Footer, name: &PackName) {
+        for block in &footer.blocks {
+            self.report.blocks += 1;
+            match block.table() {
+                Ok(table) => self.report.objects += table.entries.len() as u64,
+                Err(error) => self.block_damage(block.name, Some(*name), error),
+            }
+            match read_whole(file, block) {
+                Ok(bytes) if is_named(&bytes, &block.name) => {}
+                Ok(_) => {
+                    self.block_damage(block.name, Some(*name), "its bytes do not have its hash");
+                }
+                Err(error) => self.block_damage(block.name, Some(*name), error),
+            }
+            self.advance_to(self.report.bytes + u64::from(block.header.payload_bytes));
+        }
+    }
+
+    fn check_tail(&mut self, tail: &Tail) {
+        self.report.packs += 1;
+        for block in tail.all_clear().iter().take(tail.durable_blocks()) {
+            self.report.blocks += 1;
+            if let Ok(table) = block.table() {
+                self.report.objects += table.entries.len() as u64;
+            }
+            match tail.read_block(block) {
+                Ok(bytes) if is_named(&bytes, &block.name) => {}
+                Ok(_) => self.block_damage(block.name, None, "its bytes do not have its hash"),
+                Err(error) => self.block_damage(block.name, None, error),
+            }
+            self.advance_to(self.report.bytes + u64::from(block.header.payload_bytes));
+        }
+    }
+
+    fn block_damage(&mut self, block: BlockName, pack: Option<PackName>, reason: impl ToString) {
+        let reason = reason.to_string();
+        self.report.damaged.push(ScrubDamage::Block { block, pack, reason });
+    }
+
+    /// Reads all records again, and compares them with those that this process knows.
+    fn check_records(&mut self) -> Result<(), RepositoryError> {
+        let layout = self.store.layout();
+        let loaded = Records::load(layout)?;
+        for (path, reason) in loaded.damaged {
+            let record = path.display().to_string();
+            self.report.damaged.push(ScrubDamage::Record { record, reason });
+        }
+        let there = names_in(&layout.records())?.len();
+        for known in self.store.records().after(0) {
+            if there == 0 || !layout.record(known.position).exists() {
+                let record = layout.record(known.position).display().to_string();
+                let reason = "its file is gone".to_owned();
+                self.report.damaged.push(ScrubDamage::Record { record, reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks everything that snapshots reach, whatever was known to be closed.
+    fn check_closure(&mut self) -> Result<(), RepositoryError> {
+        let commit = self.store.lock_commit();
+        for entry in self.store.records().after(0) {
+            if entry.kind != RecordKind::Snapshot
+                || records::read(self.store.layout(), entry.position).is_err()
+            {
+                continue;
+            }
+            self.report.snapshots += 1;
+            let missing = descend(self.store, &commit, entry.root, Closed::Passes);
+            match missing {
+                Ok(missing) => self.missing(&missing, entry.hash),
+                Err(error) => {
+                    self.store.index().drop_tentative();
+                    return Err(error);
+                }
+            }
+        }
+        self.store.index().drop_tentative();
+        Ok(())
+    }
+
+    fn missing(&mut self, objects: &[holdall_format::ObjectId], record: RecordHash) {
+        let room = MAX_DAMAGES.saturating_sub(self.report.damaged.len());
+        let named = objects.iter().take(room);
+        self.report.damaged.extend(named.map(|&object| ScrubDamage::Missing { object, record }));
+    }
+}
+
+fn is_named(bytes: &[u8], name: &BlockName) -> bool {
+    blake3::hash(bytes).as_bytes() == name.as_bytes()
+}

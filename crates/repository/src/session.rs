@@ -1,0 +1,343 @@
+//! Sessions: what a machine put lately counts as there, even before a commit reached it.
+//!
+//! ```text
+//! sessions/<id>: | magic "HSes" | version u8 | backup u8 | open u8 | zero u8 | session 16
+//!                | machine 16 | start arrival u64 | last use i64 (ns since 1970) | parent count u16
+//!                | parent 32 ... | checksum 32 |
+//! ```
+//!
+//! The rule is a watermark: an object is there for a machine if it came at or after the start of the
+//! machine's oldest backup session that has not lapsed. That takes in what the machine's other
+//! sessions put since, and is exact as long as one machine alone writes to a repository. A session
+//! that was closed without a commit, or never closed because its client died, counts until it lapses,
+//! 7 days after its last use; the commit of a snapshot ends it at once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdall_format::wire::Reader;
+use holdall_format::{FormatError, MachineId, RecordHash, SessionId};
+use holdall_protocol::{RepositoryError, SessionPurpose};
+
+use crate::layout::Layout;
+use crate::publish::{names_in, random, read_limited, remove, replace};
+
+const WHAT: &str = "session";
+const MAGIC: &[u8; 4] = b"HSes";
+const VERSION: u8 = 1;
+/// A session lapses this long after its last use.
+const LAPSE_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
+/// The last use is written down again after this long, not at every use.
+const NOTE_NS: i64 = 3600 * 1_000_000_000;
+/// Most parents that a session may name.
+const MAX_PARENTS: usize = 1024;
+/// Most sessions of a repository that have not lapsed.
+const MAX_SESSIONS: usize = 4096;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Session {
+    id: SessionId,
+    machine: MachineId,
+    is_backup: bool,
+    is_open: bool,
+    start_arrival: u64,
+    last_use_ns: i64,
+    parents: Vec<RecordHash>,
+}
+
+impl Session {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(128);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&[VERSION, u8::from(self.is_backup), u8::from(self.is_open), 0]);
+        out.extend_from_slice(self.id.as_bytes());
+        out.extend_from_slice(self.machine.as_bytes());
+        out.extend_from_slice(&self.start_arrival.to_le_bytes());
+        out.extend_from_slice(&self.last_use_ns.to_le_bytes());
+        let count = u16::try_from(self.parents.len()).unwrap_or(u16::MAX);
+        out.extend_from_slice(&count.to_le_bytes());
+        self.parents.iter().for_each(|parent| out.extend_from_slice(parent.as_bytes()));
+        let checksum = blake3::hash(&out);
+        out.extend_from_slice(checksum.as_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
+        let (bytes, checksum) = bytes.split_last_chunk::<32>().ok_or(mismatch.clone())?;
+        if blake3::hash(bytes).as_bytes() != checksum {
+            return Err(mismatch);
+        }
+        let mut reader = Reader::new(WHAT, bytes);
+        reader.magic(MAGIC, VERSION)?;
+        let [backup, open, _] = reader.array("flags")?;
+        let id = SessionId::from_bytes(reader.array("session")?);
+        let machine = MachineId::from_bytes(reader.array("machine")?);
+        let start_arrival = reader.u64("start arrival")?;
+        let last_use_ns = i64::from_le_bytes(reader.array("last use")?);
+        let count = reader.u16("parent count")?;
+        let parents = (0..count)
+            .map(|_| reader.array("parent").map(RecordHash::from_bytes))
+            .collect::<Result<_, _>>()?;
+        reader.finish()?;
+        let (is_backup, is_open) = (backup != 0, open != 0);
+        Ok(Self { id, machine, is_backup, is_open, start_arrival, last_use_ns, parents })
+    }
+
+    fn has_lapsed(&self, now_ns: i64) -> bool {
+        now_ns.saturating_sub(self.last_use_ns) > LAPSE_NS
+    }
+}
+
+#[derive(Debug)]
+struct Known {
+    session: Session,
+    /// The last use that is in the file.
+    noted_ns: i64,
+}
+
+/// All sessions of a repository that have not lapsed.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    layout: Layout,
+    /// Whether files may be written, so that what is opened outlives this process.
+    can_write: bool,
+    known: Mutex<HashMap<SessionId, Known>>,
+}
+
+impl Sessions {
+    /// Reads the stored sessions. One that can not be read is as good as lapsed: what it put is
+    /// sent again.
+    pub(crate) fn open(layout: &Layout, can_write: bool) -> Result<Self, RepositoryError> {
+        let mut known = HashMap::new();
+        for name in names_in(&layout.sessions())? {
+            let path = layout.sessions().join(name);
+            let bytes = read_limited(&path, 64 << 10)?.unwrap_or_default();
+            match Session::decode(&bytes) {
+                Ok(session) => {
+                    let noted_ns = session.last_use_ns;
+                    known.insert(session.id, Known { session, noted_ns });
+                }
+                Err(_) if can_write => remove(&path)?,
+                Err(_) => {}
+            }
+        }
+        Ok(Self { layout: layout.clone(), can_write, known: Mutex::new(known) })
+    }
+
+    /// Opens a session.
+    pub(crate) fn start(
+        &self,
+        machine: MachineId,
+        purpose: &SessionPurpose,
+        start_arrival: u64,
+        now_ns: i64,
+    ) -> Result<SessionId, RepositoryError> {
+        let (is_backup, parents) = match purpose {
+            SessionPurpose::Backup { parents } => (true, parents.clone()),
+            SessionPurpose::Read => (false, Vec::new()),
+        };
+        self.sweep(now_ns)?;
+        if parents.len() > MAX_PARENTS || self.lock().len() >= MAX_SESSIONS {
+            let reason = "too many parents or sessions".to_owned();
+            return Err(RepositoryError::Refused { reason });
+        }
+        let id = SessionId::from_bytes(random()?);
+        let last_use_ns = now_ns;
+        let session =
+            Session { id, machine, is_backup, is_open: true, start_arrival, last_use_ns, parents };
+        self.write(&session)?;
+        self.lock().insert(id, Known { session, noted_ns: now_ns });
+        Ok(id)
+    }
+
+    /// Uses an open session of that machine to write.
+    pub(crate) fn check_backup(
+        &self,
+        id: &SessionId,
+        machine: &MachineId,
+        now_ns: i64,
+    ) -> Result<(), RepositoryError> {
+        self.check(id, machine, now_ns)?;
+        if self.lock().get(id).is_some_and(|known| known.session.is_backup) {
+            return Ok(());
+        }
+        Err(RepositoryError::Refused { reason: "the session was opened to read".into() })
+    }
+
+    /// Uses an open session of that machine.
+    pub(crate) fn check(
+        &self,
+        id: &SessionId,
+        machine: &MachineId,
+        now_ns: i64,
+    ) -> Result<(), RepositoryError> {
+        let mut known = self.lock();
+        let open = known.get_mut(id).filter(|known| {
+            let session = &known.session;
+            session.is_open && session.machine == *machine && !session.has_lapsed(now_ns)
+        });
+        let found = open.ok_or(RepositoryError::NoSession { session: *id })?;
+        // A clock that goes back must not make a session older than it is.
+        found.session.last_use_ns = found.session.last_use_ns.max(now_ns);
+        if found.session.last_use_ns.saturating_sub(found.noted_ns) <= NOTE_NS {
+            return Ok(());
+        }
+        found.noted_ns = found.session.last_use_ns;
+        let session = found.session.clone();
+        drop(known);
+        self.write(&session)
+    }
+
+    /// Closes a session without a commit; what it put counts until it lapses.
+    pub(crate) fn close(&self, id: &SessionId, machine: &MachineId) -> Result<(), RepositoryError> {
+        let mut known = self.lock();
+        let Some(found) = known.get_mut(id).filter(|known| known.session.machine == *machine)
+        else {
+            return Ok(());
+        };
+        if !found.session.is_backup {
+            known.remove(id);
+            drop(known);
+            return self.forget(id);
+        }
+        found.session.is_open = false;
+        let session = found.session.clone();
+        drop(known);
+        self.write(&session)
+    }
+
+    /// Ends a session whose snapshot was committed.
+    pub(crate) fn end(&self, id: &SessionId) -> Result<(), RepositoryError> {
+        self.lock().remove(id);
+        self.forget(id)
+    }
+
+    /// Takes over the sessions of a store that was open in this process before.
+    pub(crate) fn adopt(&self, earlier: &Self) {
+        let mut known = self.lock();
+        for (id, Known { session, noted_ns }) in earlier.lock().drain() {
+            known.entry(id).or_insert(Known { session, noted_ns });
+        }
+    }
+
+    /// From which arrival position on objects are there for the machine; `None` for none.
+    pub(crate) fn watermark(&self, machine: &MachineId, now_ns: i64) -> Option<u64> {
+        let known = self.lock();
+        let live = known.values().map(|known| &known.session).filter(|session| {
+            session.is_backup && session.machine == *machine && !session.has_lapsed(now_ns)
+        });
+        live.map(|session| session.start_arrival).min()
+    }
+
+    /// The latest start of any session: positions before it are taken.
+    pub(crate) fn latest_start(&self) -> u64 {
+        self.lock().values().map(|known| known.session.start_arrival).max().unwrap_or_default()
+    }
+
+    fn sweep(&self, now_ns: i64) -> Result<(), RepositoryError> {
+        let mut lapsed = Vec::new();
+        self.lock().retain(|id, known| {
+            let keep = !known.session.has_lapsed(now_ns);
+            if !keep {
+                lapsed.push(*id);
+            }
+            keep
+        });
+        lapsed.iter().try_for_each(|id| self.forget(id))
+    }
+
+    fn write(&self, session: &Session) -> Result<(), RepositoryError> {
+        if !self.can_write {
+            return Ok(());
+        }
+        replace(&self.layout.tmp(), &self.layout.session(&session.id), &session.encode())
+    }
+
+    fn forget(&self, id: &SessionId) -> Result<(), RepositoryError> {
+        if self.can_write { remove(&self.layout.session(id)) } else { Ok(()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::publish::make_dir;
+    use proptest::prelude::*;
+
+    const MACHINE: MachineId = MachineId::from_bytes([1; 16]);
+    const BACKUP: SessionPurpose = SessionPurpose::Backup { parents: Vec::new() };
+
+    fn place() -> (tempfile::TempDir, Layout) {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
+        (dir, layout)
+    }
+
+    #[test]
+    fn the_oldest_session_that_has_not_lapsed_sets_the_watermark() {
+        let (_dir, layout) = place();
+        let sessions = Sessions::open(&layout, true).unwrap();
+        let first = sessions.start(MACHINE, &BACKUP, 10, 0).unwrap();
+        sessions.start(MACHINE, &BACKUP, 20, LAPSE_NS).unwrap();
+        sessions.start(MACHINE, &SessionPurpose::Read, 5, LAPSE_NS).unwrap();
+        assert_eq!(sessions.watermark(&MACHINE, LAPSE_NS), Some(10));
+        assert_eq!(sessions.watermark(&MACHINE, LAPSE_NS + 1), Some(20));
+        assert_eq!(sessions.watermark(&MachineId::from_bytes([2; 16]), 0), None);
+        assert!(sessions.check(&first, &MACHINE, LAPSE_NS + 1).is_err());
+        assert_eq!(sessions.watermark(&MACHINE, i64::MAX), None);
+    }
+
+    #[test]
+    fn using_a_session_keeps_it_alive_also_over_a_restart() {
+        let (_dir, layout) = place();
+        let sessions = Sessions::open(&layout, true).unwrap();
+        let id = sessions.start(MACHINE, &BACKUP, 10, 0).unwrap();
+        sessions.check(&id, &MACHINE, LAPSE_NS).unwrap();
+        sessions.check(&id, &MACHINE, 5).unwrap();
+        let sessions = Sessions::open(&layout, true).unwrap();
+        sessions.check(&id, &MACHINE, 2 * LAPSE_NS).unwrap();
+        sessions.close(&id, &MACHINE).unwrap();
+        let sessions = Sessions::open(&layout, true).unwrap();
+        assert_eq!(sessions.watermark(&MACHINE, 2 * LAPSE_NS), Some(10));
+        assert_eq!(sessions.latest_start(), 10);
+        sessions.end(&id).unwrap();
+        assert_eq!(Sessions::open(&layout, true).unwrap().watermark(&MACHINE, 0), None);
+    }
+
+    #[test]
+    fn a_session_is_its_machines_own() {
+        let (_dir, layout) = place();
+        let sessions = Sessions::open(&layout, true).unwrap();
+        let id = sessions.start(MACHINE, &BACKUP, 10, 0).unwrap();
+        let other = MachineId::from_bytes([2; 16]);
+        assert!(sessions.check(&id, &other, 0).is_err());
+        sessions.close(&id, &other).unwrap();
+        assert!(sessions.check(&id, &MACHINE, 0).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn any_changed_bit_of_a_session_is_noticed(at: usize, flip in 1u8.., parents in 0usize..3) {
+            let session = Session {
+                id: SessionId::from_bytes([3; 16]),
+                machine: MACHINE,
+                is_backup: true,
+                is_open: false,
+                start_arrival: 77,
+                last_use_ns: -5,
+                parents: vec![RecordHash::from_bytes([9; 32]); parents],
+            };
+            let mut bytes = session.encode();
+            prop_assert_eq!(Session::decode(&bytes), Ok(session));
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+            prop_assert!(Session::decode(&bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! One repository directory, open: what all of its machines share.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use holdall_format::{
+    MachineId, ObjectId, PublicKey, RepositoryId, Signature, SignedContext, Table,
+};
+use holdall_protocol::RepositoryError;
+use holdall_sys::lock as file_lock;
+
+use crate::appending::Appender;
+use crate::background::Background;
+use crate::closure::{Closed, descend};
+use crate::creating::{self, ClearParts};
+use crate::embedded::EmbeddedRepository;
+use crate::index::{Holder, Index, IndexError, Listing, Lookup, State};
+use crate::layout::Layout;
+use crate::log::Log;
+use crate::pack_file::{OpenPacks, damaged};
+use crate::publish::{failed, names_in, remove};
+use crate::records::{Loaded, Records};
+use crate::recovery::{Recovered, recover};
+use crate::session::Sessions;
+
+/// Tells the time of day. A repository orders by log position; the time is for people, and for
+/// sessions to lapse.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds since 1970 UTC.
+    fn now_ns(&self) -> i64;
+}
+
+/// Signs receipts: a server's identity, or the machine itself for an embedded repository.
+pub trait ReceiptSigner: Send + Sync {
+    /// Whose signatures they are.
+    fn public(&self) -> PublicKey;
+
+    /// Signs `message` in that context.
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature;
+}
+
+/// What a store may do to its directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everything; nobody else has it open.
+    Write,
+    /// Nothing; others may read too.
+    Read,
+}
+
+/// Held by whoever may use the marks of the index and publish records.
+pub(crate) type CommitGuard<'a> = MutexGuard<'a, ()>;
+
+/// An open repository directory, shared by all machines that use it.
+///
+/// It holds the repository's lease until it is dropped.
+pub struct Store {
+    layout: Layout,
+    parts: ClearParts,
+    /// `None` for a store that only reads.
+    writer: Option<Writer>,
+    index: Arc<Index>,
+    log: Arc<Log>,
+    packs: OpenPacks,
+    records: Records,
+    sessions: Arc<Sessions>,
+    signer: Arc<dyn ReceiptSigner>,
+    clock: Arc<dyn Clock>,
+    commit: Mutex<()>,
+    /// Files that could not be read at the start, with the reason.
+    strange: Vec<(PathBuf, String)>,
+    /// Dropped last: the lease.
+    _lease: File,
+}
+
+/// What only a writer has.
+struct Writer {
+    /// Stopped before the rest goes.
+    background: Background,
+    appender: Appender,
+}
+
+impl Store {
+    /// Makes a repository in `dir`, which may be missing or empty.
+    ///
+    /// # Errors
+    /// [`RepositoryError::AlreadyExists`]; [`RepositoryError::Refused`] if the parts do not fit
+    /// each other or the directory holds something else; after any other error, calling again is
+    /// safe.
+    pub fn create(
+        dir: &Path,
+        new: &holdall_protocol::NewRepository,
+    ) -> Result<(), RepositoryError> {
+        creating::create(&Layout::new(dir), new)
+    }
+
+    /// Opens the repository in `dir` to read and write. What is derived is kept in `cache_dir`,
+    /// which is this repository's own and may be deleted whenever it is not open.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NoRepository`]; [`RepositoryError::InUse`] while somebody else has it
+    /// open; [`RepositoryError::Damaged`] if its configuration can not be read.
+    pub fn open(
+        dir: &Path,
+        cache_dir: &Path,
+        signer: Arc<dyn ReceiptSigner>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>, RepositoryError> {
+        Self::open_for(Access::Write, dir, cache_dir, signer, clock).map(Arc::new)
+    }
+
+    /// As [`Store::open`], but changes nothing in `dir` and lets others read too.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_to_read(
+        dir: &Path,
+        cache_dir: &Path,
+        signer: Arc<dyn ReceiptSigner>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>, RepositoryError> {
+        Self::open_for(Access::Read, dir, cache_dir, signer, clock).map(Arc::new)
+    }
+
+    fn open_for(
+        access: Access,
+        dir: &Path,
+        cache_dir: &Path,
+        signer: Arc<dyn ReceiptSigner>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RepositoryError> {
+        let layout = Layout::new(dir);
+        creating::check_marker(&layout)?;
+        let lease = take_lease(&layout, access)?;
+        let parts = ClearParts::read(&layout)?;
+        let can_write = access == Access::Write;
+        if can_write {
+            sweep_tmp(&layout)?;
+        }
+        let repository = parts.repository;
+        let mut recovered = recover(&layout, &repository, can_write)?;
+        let mut listing = Listing::read(&layout)?;
+        let (index, closed) = Index::open(cache_dir, &repository, &layout, &mut listing)?;
+        let index = Arc::new(index);
+        let tails: Vec<_> =
+            std::mem::take(&mut recovered.tails).into_iter().map(Arc::new).collect();
+        for tail in &tails {
+            index.add_old_tail(tail.clone(), &closed);
+        }
+        let Loaded { records, damaged, next_position } = Records::load(&layout)?;
+        let sessions = Arc::new(Sessions::open(&layout, can_write)?);
+        let next = first_free(&index.state(), &recovered, next_position, &sessions);
+        let log = Arc::new(Log::going_on_at(next));
+        let mut strange = listing.strange;
+        strange.append(&mut recovered.damaged);
+        strange.extend(damaged);
+        let writer = can_write.then(|| {
+            let next_number = recovered.next_number;
+            let (index, log) = (index.clone(), log.clone());
+            let background = Background::start(index.clone());
+            let appender = Appender::new(&layout, repository, index, log, tails, next_number);
+            Writer { background, appender }
+        });
+        let packs = OpenPacks::new(&layout, repository);
+        let commit = Mutex::new(());
+        let store = Self {
+            layout,
+            parts,
+            writer,
+            index,
+            log,
+            packs,
+            records,
+            sessions,
+            signer,
+            clock,
+            commit,
+            strange,
+            _lease: lease,
+        };
+        store.finish_opening(&recovered)?;
+        Ok(store)
+    }
+
+    /// Puts in order what a crash left, and marks what records since the last save reach.
+    fn finish_opening(&self, recovered: &Recovered) -> Result<(), RepositoryError> {
+        if let Some(writer) = &self.writer {
+            for salvaged in &recovered.salvaged {
+                writer.appender.append_salvaged(salvaged)?;
+            }
+            writer.appender.close_full();
+            writer.background.wake();
+        }
+        self.mark_records(&self.lock_commit())
+    }
+
+    /// Descends from the records that are not in the closed bits yet.
+    fn mark_records(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
+        for record in self.records.after(self.index.closed_position()) {
+            if descend(self, commit, record.root, Closed::Stops)?.is_empty() {
+                self.index.close_tentative(record.position);
+            } else {
+                // What is damaged is for a scrub to tell; nothing of it counts as closed.
+                self.index.drop_tentative();
+            }
+        }
+        Ok(())
+    }
+
+    /// The repository as one machine may use it, whose records are signed by that key.
+    pub fn for_machine(self: &Arc<Self>, machine: MachineId, key: PublicKey) -> EmbeddedRepository {
+        EmbeddedRepository::of_store(self.clone(), machine, key)
+    }
+
+    /// The repository's id.
+    pub fn repository(&self) -> RepositoryId {
+        self.parts.repository
+    }
+
+    /// The identity that the repository's recovery kit signs in with, if it has one.
+    pub fn recovery_identity(&self) -> Option<PublicKey> {
+        self.parts.recovery_identity
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn parts(&self) -> &ClearParts {
+        &self.parts
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub(crate) fn records(&self) -> &Records {
+        &self.records
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    pub(crate) fn shared_sessions(&self) -> Arc<Sessions> {
+        self.sessions.clone()
+    }
+
+    pub(crate) fn signer(&self) -> &dyn ReceiptSigner {
+        &*self.signer
+    }
+
+    pub(crate) fn now_ns(&self) -> i64 {
+        self.clock.now_ns()
+    }
+
+    pub(crate) fn can_write(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    pub(crate) fn strange(&self) -> &[(PathBuf, String)] {
+        &self.strange
+    }
+
+    /// What appends blocks.
+    pub(crate) fn appender(&self) -> Result<&Appender, RepositoryError> {
+        let writer = self.writer.as_ref().ok_or_else(|| RepositoryError::NotAllowed {
+            reason: "the repository is open for reading only".into(),
+        })?;
+        Ok(&writer.appender)
+    }
+
+    /// Has the index merged and saved in the background.
+    pub(crate) fn tend_index(&self) {
+        if let Some(writer) = &self.writer {
+            writer.background.wake();
+        }
+    }
+
+    pub(crate) fn lock_commit(&self) -> CommitGuard<'_> {
+        self.commit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds all copies of `ids`; an index that is damaged is rebuilt.
+    pub(crate) fn lookup(&self, ids: Vec<ObjectId>) -> Result<Lookup, RepositoryError> {
+        let generation = self.index.state().generation;
+        match self.index.lookup(ids.clone()) {
+            Err(IndexError::Damaged { .. }) => {
+                self.rebuild_index(&self.lock_commit(), generation)?;
+                Ok(self.index.lookup(ids)?)
+            }
+            answer => Ok(answer?),
+        }
+    }
+
+    /// Rebuilds the index and marks from all records, unless that was done since `generation`.
+    pub(crate) fn rebuild_index(
+        &self,
+        commit: &CommitGuard<'_>,
+        generation: u64,
+    ) -> Result<(), RepositoryError> {
+        if self.index.state().generation != generation {
+            return Ok(());
+        }
+        self.index.rebuild(&self.layout)?;
+        self.mark_records(commit)
+    }
+
+    /// Reads the table of a block.
+    pub(crate) fn table(
+        &self,
+        state: &State,
+        holder: Holder,
+        block: u32,
+    ) -> Result<Table, RepositoryError> {
+        let gone = || damaged(self.layout.root(), "the index names a block that is not there");
+        match holder {
+            Holder::Tail(tail) => {
+                let tail = state.tails.get(tail as usize).ok_or_else(gone)?;
+                Ok(tail.clear(block).ok_or_else(gone)?.table()?)
+            }
+            Holder::Pack(pack) => {
+                let pack =
+                    self.packs.get(&state.packs.get(pack as usize).ok_or_else(gone)?.name)?;
+                pack.read_table(pack.blocks().get(block as usize).ok_or_else(gone)?)
+            }
+        }
+    }
+
+    /// Reads a whole block and checks its name.
+    pub(crate) fn read_block(
+        &self,
+        state: &State,
+        holder: Holder,
+        block: u32,
+    ) -> Result<Bytes, RepositoryError> {
+        let gone = || damaged(self.layout.root(), "the index names a block that is not there");
+        let (bytes, name, path) = match holder {
+            Holder::Tail(tail) => {
+                let tail = state.tails.get(tail as usize).ok_or_else(gone)?;
+                let clear = tail.clear(block).ok_or_else(gone)?;
+                (tail.read_block(&clear), clear.name, self.layout.payload(tail.name()))
+            }
+            Holder::Pack(pack) => {
+                let name = state.packs.get(pack as usize).ok_or_else(gone)?.name;
+                let pack = self.packs.get(&name)?;
+                let place = pack.blocks().get(block as usize).ok_or_else(gone)?;
+                (pack.read_block(place), place.name, self.layout.pack(&name))
+            }
+        };
+        let bytes = bytes.map_err(failed("reading", &path))?;
+        if blake3::hash(&bytes).as_bytes() != name.as_bytes() {
+            return Err(damaged(&path, format!("block {name} is not what was stored")));
+        }
+        Ok(bytes)
+    }
+
+    pub(crate) fn packs(&self) -> &OpenPacks {
+        &self.packs
+    }
+}
+
+/// The first log position that nothing has.
+fn first_free(
+    state: &State,
+    recovered: &Recovered,
+    next_position: u64,
+    sessions: &Sessions,
+) -> u64 {
+    let packs = state.packs.iter().map(|pack| pack.last_arrival.saturating_add(1)).max();
+    let candidates =
+        [packs.unwrap_or_default(), recovered.next_arrival, next_position, sessions.latest_start()];
+    candidates.into_iter().max().unwrap_or_default()
+}
+
+/// Locks the repository against others; the lock ends with the process.
+fn take_lease(layout: &Layout, access: Access) -> Result<File, RepositoryError> {
+    let path = layout.lock();
+    let file = match access {
+        Access::Write => OpenOptions::new().read(true).write(true).open(&path),
+        Access::Read => File::open(&path),
+    };
+    let file = file.map_err(failed("opening", &path))?;
+    let is_taken = match access {
+        Access::Write => file_lock::try_exclusive(&file),
+        Access::Read => file_lock::try_shared(&file),
+    };
+    if is_taken.map_err(failed("locking", &path))? {
+        return Ok(file);
+    }
+    Err(RepositoryError::InUse { place: layout.place() })
+}
+
+fn sweep_tmp(layout: &Layout) -> Result<(), RepositoryError> {
+    let names = names_in(&layout.tmp())?;
+    names.iter().try_for_each(|name| remove(&layout.tmp().join(name)))
+}

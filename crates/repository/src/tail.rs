@@ -1,0 +1,278 @@
+//! Tails: where blocks lie whole until their pack closes.
+//!
+//! ```text
+//! KIND.N.payload   | payload 0 | payload 1 | ...            becomes the pack, nothing is copied
+//! KIND.N.journal   | front | entry 0 | entry 1 | ...        becomes the footer, then goes
+//! ```
+//!
+//! Appending is done by one thread at a time, under the lock of whoever owns the tail; making
+//! durable is shared by all who wait ([`GroupCommit`]). An object is found through the tail only
+//! once it is durable.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use holdall_format::limits::{PACK_MAX_BLOCKS, PACK_TARGET_BYTES, PACK_TARGET_TABLE_BYTES};
+use holdall_format::{BLOCK_HEADER_BYTES, FooterBlock, ObjectId, RepositoryId, Table};
+use holdall_protocol::RepositoryError;
+
+use crate::checked::Checked;
+use crate::group_commit::{GroupCommit, Waited};
+use crate::journal::{self, JOURNAL_HEADER_BYTES};
+use crate::layout::{Layout, TailName};
+use crate::publish::{failed, sync_dir};
+
+/// What is known of an object in a tail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TailObject {
+    /// The block that holds it.
+    pub(crate) block: u32,
+    /// Whether a commit reached it.
+    pub(crate) closed: bool,
+    /// Whether the commit that is running reached it.
+    pub(crate) tentative: bool,
+}
+
+/// Objects by id and arrival.
+pub(crate) type TailObjects = BTreeMap<(ObjectId, u64), TailObject>;
+
+#[derive(Debug)]
+struct Written {
+    blocks: Vec<Arc<FooterBlock>>,
+    payload_end: u64,
+    journal_end: u64,
+    table_bytes: usize,
+}
+
+/// One tail.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    name: TailName,
+    layout: Layout,
+    payload: File,
+    journal: File,
+    written: Mutex<Written>,
+    objects: Mutex<TailObjects>,
+    group: GroupCommit,
+    durable_journal: AtomicU64,
+    /// Whether the names of the two files are durable.
+    is_listed: AtomicBool,
+}
+
+impl Tail {
+    /// Makes an empty tail. Its files are durable with the first blocks in them.
+    pub(crate) fn create(
+        layout: &Layout,
+        name: TailName,
+        repository: &RepositoryId,
+    ) -> Result<Self, RepositoryError> {
+        let make = |path: &std::path::Path| {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .open(path)
+                .map_err(failed("making", path))
+        };
+        let payload = make(&layout.payload(name))?;
+        let journal_path = layout.journal(name);
+        let journal = make(&journal_path)?;
+        journal
+            .write_all_at(&journal::encode_header(repository, name.kind()), 0)
+            .map_err(failed("writing", &journal_path))?;
+        let tail = Self::of_files(layout, name, payload, journal, Vec::new());
+        tail.is_listed.store(false, Ordering::Release);
+        Ok(tail)
+    }
+
+    /// A tail whose files hold exactly these blocks, durably.
+    pub(crate) fn of_files(
+        layout: &Layout,
+        name: TailName,
+        payload: File,
+        journal: File,
+        blocks: Vec<FooterBlock>,
+    ) -> Self {
+        let table_bytes = blocks.iter().map(|block| block.table_bytes.len()).sum();
+        let entries = blocks.len() * journal::ENTRY_BYTES + table_bytes;
+        let journal_end = (JOURNAL_HEADER_BYTES + entries) as u64;
+        let payload_end =
+            blocks.last().map_or(0, |last| last.offset + u64::from(last.header.payload_bytes));
+        let group = GroupCommit::starting_at(blocks.len() as u64);
+        let blocks = blocks.into_iter().map(Arc::new).collect();
+        Self {
+            name,
+            layout: layout.clone(),
+            payload,
+            journal,
+            written: Mutex::new(Written { blocks, payload_end, journal_end, table_bytes }),
+            objects: Mutex::new(BTreeMap::new()),
+            group,
+            durable_journal: AtomicU64::new(journal_end),
+            is_listed: AtomicBool::new(true),
+        }
+    }
+
+    pub(crate) fn name(&self) -> TailName {
+        self.name
+    }
+
+    /// Whether its pack is to be closed.
+    pub(crate) fn is_full(&self) -> bool {
+        is_full(&self.written())
+    }
+
+    /// Whether a sync failed, so that only what was durable before counts.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.group.has_failed()
+    }
+
+    /// How many blocks are durable.
+    pub(crate) fn durable_blocks(&self) -> usize {
+        let synced = usize::try_from(self.group.synced()).unwrap_or(usize::MAX);
+        synced.min(self.block_count())
+    }
+
+    /// How many blocks were appended.
+    pub(crate) fn block_count(&self) -> usize {
+        self.written().blocks.len()
+    }
+
+    /// Length of all payloads.
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        self.written().payload_end
+    }
+
+    /// A block's clear half.
+    pub(crate) fn clear(&self, block: u32) -> Option<Arc<FooterBlock>> {
+        self.written().blocks.get(block as usize).cloned()
+    }
+
+    /// All clear halves, in order.
+    pub(crate) fn all_clear(&self) -> Vec<Arc<FooterBlock>> {
+        self.written().blocks.clone()
+    }
+
+    /// The objects that are durable here.
+    pub(crate) fn objects(&self) -> MutexGuard<'_, TailObjects> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends blocks until the tail is full; the caller alone appends. Returns how many were
+    /// taken. After an error nothing was appended.
+    pub(crate) fn append(
+        &self,
+        blocks: &[Checked],
+        mut next_arrival: impl FnMut() -> u64,
+    ) -> Result<usize, RepositoryError> {
+        let mut written = self.written();
+        let durable = self.durable_journal.load(Ordering::Acquire);
+        let mut entries = Vec::new();
+        let mut clear = Vec::new();
+        let mut table_bytes = written.table_bytes;
+        let mut offset = written.payload_end;
+        for checked in blocks {
+            if full(offset, table_bytes, written.blocks.len() + clear.len()) {
+                break;
+            }
+            let payload = checked.block.payload();
+            let path = self.layout.payload(self.name);
+            self.payload.write_all_at(payload, offset).map_err(failed("writing", &path))?;
+            let block = checked.footer_block(offset, next_arrival());
+            journal::encode_entry(&mut entries, &block, durable);
+            offset += payload.len() as u64;
+            table_bytes += block.table_bytes.len();
+            clear.push(Arc::new(block));
+        }
+        let path = self.layout.journal(self.name);
+        self.journal
+            .write_all_at(&entries, written.journal_end)
+            .map_err(failed("writing", &path))?;
+        let taken = clear.len();
+        written.journal_end += entries.len() as u64;
+        written.payload_end = offset;
+        written.table_bytes = table_bytes;
+        written.blocks.extend(clear);
+        self.group.announce(written.blocks.len() as u64);
+        Ok(taken)
+    }
+
+    /// Waits until the first `count` blocks are durable, by a sync of its own if need be.
+    pub(crate) fn wait_durable(&self, count: usize) -> Result<Waited, RepositoryError> {
+        let path = self.layout.payload(self.name);
+        self.group.wait(count as u64, || self.sync()).map_err(failed("syncing", &path))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let journal_end = self.written().journal_end;
+        if !self.is_listed.load(Ordering::Acquire) {
+            sync_dir(&self.layout.tails()).map_err(|error| io::Error::other(error.to_string()))?;
+            self.is_listed.store(true, Ordering::Release);
+        }
+        self.payload.sync_data()?;
+        self.journal.sync_data()?;
+        self.durable_journal.fetch_max(journal_end, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Makes the objects of a durable block known.
+    pub(crate) fn list_objects(&self, block: u32, arrival: u64, table: &Table) {
+        let mut objects = self.objects();
+        for entry in &table.entries {
+            let fresh = TailObject { block, closed: false, tentative: false };
+            objects.entry((entry.id, arrival)).or_insert(fresh);
+        }
+    }
+
+    /// Writes a footer and trailer behind the payloads and makes the file durable: a whole pack.
+    pub(crate) fn finish_pack(&self, end: &[u8]) -> Result<u64, RepositoryError> {
+        let payload_end = self.payload_bytes();
+        let path = self.layout.payload(self.name);
+        self.payload
+            .set_len(payload_end)
+            .and_then(|()| self.payload.write_all_at(end, payload_end))
+            .map_err(failed("writing", &path))?;
+        // One more ticket than there are blocks: the footer counts as an append of its own.
+        let ticket = self.group.announce_one();
+        self.group.wait(ticket, || self.sync()).map_err(failed("syncing", &path))?;
+        Ok(payload_end + end.len() as u64)
+    }
+
+    /// Reads a whole block; whether it is sound, its name tells.
+    pub(crate) fn read_block(&self, block: &FooterBlock) -> io::Result<Bytes> {
+        read_whole(&self.payload, block)
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Joins a block from its clear half and the payload in a file.
+pub(crate) fn read_whole(payload: &File, block: &FooterBlock) -> io::Result<Bytes> {
+    let mut bytes = Vec::with_capacity(block.header.block_bytes());
+    bytes.extend_from_slice(&block.header.encode());
+    bytes.extend_from_slice(&block.table_bytes);
+    let clear = bytes.len();
+    bytes.resize(block.header.block_bytes(), 0);
+    payload.read_exact_at(bytes.get_mut(clear..).unwrap_or_default(), block.offset)?;
+    Ok(bytes.into())
+}
+
+fn is_full(written: &Written) -> bool {
+    full(written.payload_end, written.table_bytes, written.blocks.len())
+}
+
+/// What a footer holds of a block beside its table.
+const FOOTER_BLOCK_BYTES: usize = 48 + BLOCK_HEADER_BYTES;
+
+fn full(payload_bytes: u64, table_bytes: usize, blocks: usize) -> bool {
+    payload_bytes >= PACK_TARGET_BYTES
+        || table_bytes + blocks * FOOTER_BLOCK_BYTES >= PACK_TARGET_TABLE_BYTES
+        || blocks >= PACK_MAX_BLOCKS
+}

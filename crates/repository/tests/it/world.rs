@@ -1,0 +1,147 @@
+//! A repository in a temporary directory, with a clock and keys of its own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
+use holdall_protocol::Repository;
+use holdall_protocol::contract::{ContractWorld, TestKey};
+use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner, Store};
+
+pub(crate) const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
+pub(crate) const MACHINE_SEED: [u8; 32] = [8; 32];
+
+/// A clock that stands still until it is moved.
+pub(crate) struct TestClock(AtomicI64);
+
+impl TestClock {
+    pub(crate) fn advance_ns(&self, ns: i64) {
+        self.0.fetch_add(ns, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now_ns(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Signs receipts with a fixed key.
+pub(crate) struct TestSigner(TestKey);
+
+impl ReceiptSigner for TestSigner {
+    fn public(&self) -> PublicKey {
+        self.0.public()
+    }
+
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+        self.0.sign(context, message)
+    }
+}
+
+/// A place for a repository and its index.
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+    pub(crate) clock: Arc<TestClock>,
+    repository: Arc<EmbeddedRepository>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(TestClock(AtomicI64::new(1_000_000_000)));
+        let repository = open(&folder, &clock);
+        Self { folder, clock, repository }
+    }
+
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.folder.path().join("repository")
+    }
+
+    pub(crate) fn cache_dir(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+
+    pub(crate) fn handle(&self) -> Arc<EmbeddedRepository> {
+        self.repository.clone()
+    }
+}
+
+fn open(folder: &tempfile::TempDir, clock: &Arc<TestClock>) -> Arc<EmbeddedRepository> {
+    let (dir, cache) = (folder.path().join("repository"), folder.path().join("cache"));
+    Arc::new(EmbeddedRepository::at(
+        &dir,
+        &cache,
+        MACHINE,
+        TestKey::from_seed(&MACHINE_SEED).public(),
+        signer(),
+        clock.clone(),
+    ))
+}
+
+pub(crate) fn signer() -> Arc<TestSigner> {
+    Arc::new(TestSigner(TestKey::from_seed(&[9; 32])))
+}
+
+impl ContractWorld for World {
+    fn repository(&self) -> Arc<dyn Repository> {
+        self.repository.clone()
+    }
+
+    fn machine(&self) -> MachineId {
+        MACHINE
+    }
+
+    fn machine_seed(&self) -> [u8; 32] {
+        MACHINE_SEED
+    }
+
+    fn restart(&mut self) {
+        // The old handle goes first: it holds the lease.
+        let nothing = tempfile::tempdir().unwrap();
+        self.repository = open(&nothing, &self.clock);
+        self.repository = open(&self.folder, &self.clock);
+    }
+}
+
+/// A store that its owner shares, as a server does.
+pub(crate) struct SharedWorld {
+    world: World,
+    store: std::sync::Mutex<Option<Arc<Store>>>,
+}
+
+impl SharedWorld {
+    pub(crate) fn new() -> Self {
+        Self { world: World::new(), store: std::sync::Mutex::new(None) }
+    }
+}
+
+impl ContractWorld for SharedWorld {
+    fn repository(&self) -> Arc<dyn Repository> {
+        let mut store = self.store.lock().unwrap();
+        if store.is_none() {
+            let (dir, cache) = (self.world.dir(), self.world.cache_dir());
+            match Store::open(&dir, &cache, signer(), self.world.clock.clone()) {
+                Ok(opened) => *store = Some(opened),
+                // Not made yet: the embedded repository makes it.
+                Err(_) => return self.world.handle(),
+            }
+        }
+        let key = TestKey::from_seed(&MACHINE_SEED).public();
+        Arc::new(store.as_ref().unwrap().for_machine(MACHINE, key))
+    }
+
+    fn machine(&self) -> MachineId {
+        MACHINE
+    }
+
+    fn machine_seed(&self) -> [u8; 32] {
+        MACHINE_SEED
+    }
+
+    fn restart(&mut self) {
+        *self.store.lock().unwrap() = None;
+        self.world.restart();
+    }
+}

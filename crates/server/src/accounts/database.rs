@@ -1,0 +1,163 @@
+//! The tables in redb. Rows are JSON, so that a field can be added.
+
+use std::path::Path;
+
+use holdall_format::{MachineId, PublicKey};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::State;
+use super::machine::{InviteRow, Machine};
+use crate::ServerError;
+
+const MACHINES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("machines");
+const READERS: TableDefinition<'_, &[u8; 32], &str> = TableDefinition::new("readers");
+const INVITES: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("invites");
+const SETTINGS: TableDefinition<'_, &str, &str> = TableDefinition::new("settings");
+/// The version of the rows.
+const VERSION: &str = "1";
+/// redb's own cache; the rows are few and are kept in memory anyway.
+const CACHE_BYTES: usize = 1 << 20;
+
+pub(super) struct Database {
+    redb: redb::Database,
+}
+
+/// Changes that become durable together.
+pub(super) struct Changes {
+    transaction: WriteTransaction,
+}
+
+impl Database {
+    /// Opens or makes the database. Only the holder of the data folder's lock may.
+    pub(super) fn open(path: &Path) -> Result<Self, ServerError> {
+        let redb = redb::Builder::new()
+            .set_cache_size(CACHE_BYTES)
+            .create(path)
+            .map_err(redb::Error::from)?;
+        let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(path, own)
+            .map_err(|source| ServerError::io("restricting", path, source))?;
+        let database = Self { redb };
+        match database.setting_or_new("version", VERSION)? {
+            found if found == VERSION => Ok(database),
+            found => Err(ServerError::Damaged {
+                path: path.to_owned(),
+                reason: format!("version {found}; this program reads version {VERSION}"),
+            }),
+        }
+    }
+
+    /// Reads everything.
+    pub(super) fn load(&self) -> Result<State, ServerError> {
+        self.read().map_err(ServerError::from)
+    }
+
+    fn read(&self) -> Result<State, redb::Error> {
+        let reading = self.redb.begin_read()?;
+        let mut state = State::default();
+        for row in reading.open_table(MACHINES)?.iter()? {
+            let (id, row) = row?;
+            let machine = from_row::<Machine>(row.value())?;
+            state.machines.insert(MachineId::from_bytes(*id.value()), machine);
+        }
+        for row in reading.open_table(READERS)?.iter()? {
+            let (key, name) = row?;
+            let key = PublicKey::from_bytes(*key.value());
+            state.readers.insert(key, name.value().to_owned());
+        }
+        for row in reading.open_table(INVITES)?.iter()? {
+            let (hash, row) = row?;
+            state.invites.insert(*hash.value(), from_row::<InviteRow>(row.value())?);
+        }
+        Ok(state)
+    }
+
+    pub(super) fn put_reader(&self, key: &PublicKey, repository: &str) -> Result<(), ServerError> {
+        self.change(|changes| {
+            changes.transaction.open_table(READERS)?.insert(key.as_bytes(), repository)?;
+            Ok(())
+        })
+    }
+
+    pub(super) fn drop_reader(&self, key: &PublicKey) -> Result<(), ServerError> {
+        self.change(|changes| {
+            changes.transaction.open_table(READERS)?.remove(key.as_bytes())?;
+            Ok(())
+        })
+    }
+
+    pub(super) fn put_setting(&self, name: &str, value: &str) -> Result<(), ServerError> {
+        self.change(|changes| {
+            changes.transaction.open_table(SETTINGS)?.insert(name, value)?;
+            Ok(())
+        })
+    }
+
+    pub(super) fn setting(&self, name: &str) -> Result<Option<String>, ServerError> {
+        let read = || -> Result<_, redb::Error> {
+            let table = self.redb.begin_read()?.open_table(SETTINGS)?;
+            Ok(table.get(name)?.map(|value| value.value().to_owned()))
+        };
+        Ok(read()?)
+    }
+
+    /// Carries out changes together; all are durable when it returns, or none is.
+    pub(super) fn change(
+        &self,
+        make: impl FnOnce(&Changes) -> Result<(), redb::Error>,
+    ) -> Result<(), ServerError> {
+        let change = || -> Result<_, redb::Error> {
+            let changes = Changes { transaction: self.redb.begin_write()? };
+            make(&changes)?;
+            Ok(changes.transaction.commit()?)
+        };
+        Ok(change()?)
+    }
+
+    /// Makes all tables, and reads a setting that is made with them.
+    fn setting_or_new(&self, name: &str, new: &str) -> Result<String, ServerError> {
+        let mut found = new.to_owned();
+        self.change(|Changes { transaction }| {
+            transaction.open_table(MACHINES)?;
+            transaction.open_table(READERS)?;
+            transaction.open_table(INVITES)?;
+            let mut settings = transaction.open_table(SETTINGS)?;
+            let present = settings.get(name)?.map(|value| value.value().to_owned());
+            match present {
+                Some(present) => found = present,
+                None => drop(settings.insert(name, new)?),
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+impl Changes {
+    pub(super) fn put_machine(&self, id: &MachineId, row: &Machine) -> Result<(), redb::Error> {
+        let mut table = self.transaction.open_table(MACHINES)?;
+        table.insert(id.as_bytes(), &to_row(row)?[..])?;
+        Ok(())
+    }
+
+    pub(super) fn put_invite(&self, hash: &[u8; 32], row: &InviteRow) -> Result<(), redb::Error> {
+        let mut table = self.transaction.open_table(INVITES)?;
+        table.insert(hash, &to_row(row)?[..])?;
+        Ok(())
+    }
+
+    pub(super) fn drop_invite(&self, hash: &[u8; 32]) -> Result<(), redb::Error> {
+        self.transaction.open_table(INVITES)?.remove(hash)?;
+        Ok(())
+    }
+}
+
+fn to_row(row: &impl Serialize) -> Result<Vec<u8>, redb::Error> {
+    serde_json::to_vec(row).map_err(|error| redb::Error::Corrupted(error.to_string()))
+}
+
+fn from_row<T: DeserializeOwned>(row: &[u8]) -> Result<T, redb::Error> {
+    serde_json::from_slice(row).map_err(|error| redb::Error::Corrupted(error.to_string()))
+}

@@ -1,0 +1,145 @@
+//! Handing out invites.
+
+use holdall_format::{MachineId, PublicKey};
+use holdall_protocol::Invite;
+use holdall_protocol::wire::is_repository_name;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::machine::InviteRow;
+use super::names::check_machine_name;
+use super::{Accounts, State};
+use crate::ServerError;
+use crate::identity::random;
+
+/// How long an invite is accepted.
+pub(super) const LIFE_NS: i64 = 10 * 60 * 1_000_000_000;
+/// How long a used or expired invite is remembered, so that its answer can be repeated.
+const MEMORY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
+/// Most invites that are remembered.
+const MAX_INVITES: usize = 1000;
+
+/// What an administrator says of the machine that is to come; all of it may be left open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InviteRequest {
+    /// The machine's name.
+    pub name: Option<String>,
+    /// An existing machine, by id or name, that gets a new key; its old keys are revoked when the
+    /// invite is used.
+    pub for_machine: Option<String>,
+    /// The repository's name; it must not belong to another machine.
+    pub repository: Option<String>,
+    /// Where the server can be reached, `HOST:PORT` each; empty to find out.
+    pub addresses: Vec<String>,
+}
+
+/// An invite that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invitation {
+    /// The line to hand over.
+    pub invite: Invite,
+    /// When it lapses, in nanoseconds since 1970 UTC.
+    pub expires_ns: i64,
+}
+
+impl Accounts {
+    /// Makes an invite and remembers it.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] for names that are not valid, unknown or taken.
+    pub(crate) fn invite(
+        &self,
+        request: &InviteRequest,
+        identity: PublicKey,
+        addresses: Vec<String>,
+    ) -> Result<Invitation, ServerError> {
+        let now = self.clock.now_ns();
+        let mut state = self.state();
+        let row = state.invite_row(request, now)?;
+        let mut secret = Zeroizing::new([0; 16]);
+        random(&mut secret[..])?;
+        let hash = secret_hash(&secret);
+        let lapsed: Vec<_> = state.lapsed_invites(now).collect();
+        self.database.change(|changes| {
+            lapsed.iter().try_for_each(|old| changes.drop_invite(old))?;
+            changes.put_invite(&hash, &row)
+        })?;
+        lapsed.iter().for_each(|old| drop(state.invites.remove(old)));
+        let repository = row.repository.clone().unwrap_or_default();
+        state.invites.insert(hash, row);
+        let invite = Invite { identity, secret, repository, addresses };
+        Ok(Invitation { invite, expires_ns: now.saturating_add(LIFE_NS) })
+    }
+}
+
+impl State {
+    fn invite_row(&self, request: &InviteRequest, now: i64) -> Result<InviteRow, ServerError> {
+        request.name.as_deref().map_or(Ok(()), check_machine_name)?;
+        let mut row = InviteRow {
+            created_ns: now,
+            name: request.name.clone(),
+            repository: request.repository.clone(),
+            for_machine: None,
+            used: None,
+        };
+        if let Some(wanted) = &request.for_machine {
+            let (id, repository) = self.find_machine(wanted)?;
+            if request.repository.as_ref().is_some_and(|named| *named != repository) {
+                let reason = format!("{wanted} has the repository {repository}");
+                return Err(ServerError::refused(reason));
+            }
+            row.for_machine = Some(*id.as_bytes());
+            row.repository = Some(repository);
+        } else if let Some(repository) = &request.repository {
+            self.check_repository(repository)?;
+        }
+        let young = self.invites.len().saturating_sub(self.lapsed_invites(now).count());
+        if young >= MAX_INVITES {
+            return Err(ServerError::refused("too many invites were made today"));
+        }
+        Ok(row)
+    }
+
+    fn find_machine(&self, wanted: &str) -> Result<(MachineId, String), ServerError> {
+        let mut found = self
+            .machines
+            .iter()
+            .filter(|(id, machine)| machine.name == wanted || id.to_string() == wanted);
+        match (found.next(), found.next()) {
+            (Some((id, machine)), None) => Ok((*id, machine.repository.clone())),
+            (None, _) => Err(ServerError::refused(format!("no machine is called {wanted:?}"))),
+            (Some(_), Some(_)) => Err(ServerError::refused(format!(
+                "several machines are called {wanted:?}; name the one by its id"
+            ))),
+        }
+    }
+
+    /// Checks that a new machine may get that repository.
+    pub(super) fn check_repository(&self, name: &str) -> Result<(), ServerError> {
+        if !is_repository_name(name) {
+            return Err(ServerError::refused(format!(
+                "{name:?} can not be a repository's name: at most 64 of a-z, 0-9, '.', '_' and \
+                 '-', and a letter or digit first"
+            )));
+        }
+        match self.owner_of(name) {
+            None => Ok(()),
+            Some((_, machine)) => Err(ServerError::refused(format!(
+                "the repository {name} belongs to the machine {0}; an invite for {0} gives it to \
+                 a new computer",
+                machine.name
+            ))),
+        }
+    }
+
+    fn lapsed_invites(&self, now: i64) -> impl Iterator<Item = [u8; 32]> {
+        let lapsed = move |row: &InviteRow| now.saturating_sub(row.created_ns) > MEMORY_NS;
+        self.invites.iter().filter(move |(_, row)| lapsed(row)).map(|(hash, _)| *hash)
+    }
+}
+
+/// Under what an invite's secret is remembered.
+pub(super) fn secret_hash(secret: &[u8; 16]) -> [u8; 32] {
+    blake3::derive_key("holdall v1 invite secret", secret)
+}

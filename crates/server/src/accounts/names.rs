@@ -1,0 +1,62 @@
+//! Names that people give, and names of repositories made from them.
+
+use crate::ServerError;
+
+/// Longest name of a machine, in bytes.
+const NAME_MAX_BYTES: usize = 100;
+
+/// Checks a machine's name: it is shown in lists and logs, so it is one short line.
+pub(super) fn check_machine_name(name: &str) -> Result<(), ServerError> {
+    let fits = !name.trim().is_empty() && name.len() <= NAME_MAX_BYTES;
+    match fits && !name.chars().any(char::is_control) {
+        true => Ok(()),
+        false => Err(ServerError::refused(format!(
+            "a machine's name is one line of at most {NAME_MAX_BYTES} bytes"
+        ))),
+    }
+}
+
+/// A free name for a repository, made from a machine's name.
+pub(super) fn repository_name(machine: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let letters = machine.chars().map(|letter| match letter.to_ascii_lowercase() {
+        plain if plain.is_ascii_lowercase() || plain.is_ascii_digit() => plain,
+        _ => '-',
+    });
+    let slug: String = letters.take(50).collect();
+    let slug = match slug.trim_matches('-') {
+        "" => "machine",
+        slug => slug,
+    };
+    let numbered = (2u64..).map(|number| format!("{slug}-{number}"));
+    let mut names = std::iter::once(slug.to_owned()).chain(numbered);
+    names.find(|name| !is_taken(name)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdall_protocol::wire::is_repository_name;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_taken_name_is_numbered() {
+        assert_eq!(repository_name("My Laptop", |_| false), "my-laptop");
+        assert_eq!(repository_name("desk", |name| name == "desk"), "desk-2");
+        assert_eq!(repository_name("ÄÖ", |_| false), "machine");
+    }
+
+    #[test]
+    fn names_that_would_break_a_line_are_refused() {
+        assert!(check_machine_name("Anna's laptop").is_ok());
+        for name in ["", "  ", "a\nb", "\u{1b}[2J", &"x".repeat(101)] {
+            assert!(check_machine_name(name).is_err(), "{name:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_gives_a_valid_repository_name(name: String) {
+            prop_assert!(is_repository_name(&repository_name(&name, |_| false)));
+        }
+    }
+}

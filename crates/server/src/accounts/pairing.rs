@@ -1,0 +1,139 @@
+//! Taking an invite: a key becomes a machine, or the new key of one.
+
+use holdall_format::{MachineId, PublicKey};
+
+use super::invite::{LIFE_NS, secret_hash};
+use super::machine::{InviteRow, Machine, MachineKey};
+use super::names::{check_machine_name, repository_name};
+use super::{Accounts, State};
+use crate::ServerError;
+use crate::identity::random;
+use crate::rights::Role;
+
+/// What a machine is told of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) machine: MachineId,
+    pub(crate) name: String,
+    pub(crate) repository: String,
+}
+
+impl Accounts {
+    /// Takes an invite for the key that signed in. The same invite and key again get the same answer,
+    /// in case the first was lost on the way. `is_stored` tells whether a folder of that name lies
+    /// among the repositories.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] for a secret that is unknown, used by another key or expired, and for
+    /// a key that is something else already.
+    pub(crate) fn pair(
+        &self,
+        secret: &[u8; 16],
+        key: PublicKey,
+        wanted_name: &str,
+        is_stored: impl Fn(&str) -> bool,
+    ) -> Result<Account, ServerError> {
+        let now = self.clock.now_ns();
+        let hash = secret_hash(secret);
+        let mut state = self.state();
+        let mut invite = state.usable_invite(&hash, key, now)?;
+        let (id, machine) = match invite.used {
+            Some((_, id)) => return state.account(MachineId::from_bytes(id)),
+            None => state.machine_for(&invite, key, wanted_name, now, is_stored)?,
+        };
+        invite.used = Some((*key.as_bytes(), *id.as_bytes()));
+        self.database.change(|changes| {
+            changes.put_machine(&id, &machine)?;
+            changes.put_invite(&hash, &invite)
+        })?;
+        state.machines.insert(id, machine);
+        state.invites.insert(hash, invite);
+        state.derive_roles();
+        state.account(id)
+    }
+}
+
+impl State {
+    fn usable_invite(
+        &self,
+        hash: &[u8; 32],
+        key: PublicKey,
+        now: i64,
+    ) -> Result<InviteRow, ServerError> {
+        let row = self.invites.get(hash);
+        let row = row.ok_or_else(|| ServerError::refused("this server made no such invite"))?;
+        match row.used {
+            Some((by, _)) if by == *key.as_bytes() => Ok(row.clone()),
+            Some(_) => Err(ServerError::refused("this invite was used already; ask for another")),
+            None if now.saturating_sub(row.created_ns) > LIFE_NS => Err(ServerError::refused(
+                "this invite has expired: it is good for 10 minutes; ask for another",
+            )),
+            None => Ok(row.clone()),
+        }
+    }
+
+    /// What becomes of the key: the machine as it will be.
+    fn machine_for(
+        &self,
+        invite: &InviteRow,
+        key: PublicKey,
+        wanted_name: &str,
+        now: i64,
+        is_stored: impl Fn(&str) -> bool,
+    ) -> Result<(MachineId, Machine), ServerError> {
+        match self.roles.get(&key) {
+            None => {}
+            Some(Role::Machine { machine, repository }) => {
+                return self.machine_again(*machine, repository, invite);
+            }
+            Some(_) => return Err(ServerError::refused("this key may not be paired again")),
+        }
+        let fresh = MachineKey::new(key, now);
+        if let Some(id) = invite.for_machine.map(MachineId::from_bytes) {
+            let mut machine = self.machine(id)?.clone();
+            let in_use = machine.keys.iter_mut().filter(|key| key.revoked_ns.is_none());
+            in_use.for_each(|key| key.revoked_ns = Some(now));
+            machine.keys.push(fresh);
+            return Ok((id, machine));
+        }
+        let mut id = [0; MachineId::LEN];
+        random(&mut id)?;
+        let id = MachineId::from_bytes(id);
+        let chosen = (!wanted_name.is_empty()).then_some(wanted_name).or(invite.name.as_deref());
+        let name = chosen.map_or_else(|| format!("machine-{:.8}", id.to_string()), str::to_owned);
+        check_machine_name(&name)?;
+        let taken = |name: &str| self.owner_of(name).is_some() || is_stored(name);
+        let repository = invite.repository.clone().unwrap_or_else(|| repository_name(&name, taken));
+        self.check_repository(&repository)?;
+        Ok((id, Machine { name, repository, created_ns: now, keys: vec![fresh] }))
+    }
+
+    /// A computer that is paired already keeps what it has.
+    fn machine_again(
+        &self,
+        id: MachineId,
+        repository: &str,
+        invite: &InviteRow,
+    ) -> Result<(MachineId, Machine), ServerError> {
+        let machine = self.machine(id)?;
+        let meant = invite.repository.as_deref().is_none_or(|named| named == repository)
+            && invite.for_machine.is_none_or(|named| named == *id.as_bytes());
+        match meant {
+            true => Ok((id, machine.clone())),
+            false => Err(ServerError::refused(format!(
+                "this computer is paired as {} already, with the repository {repository}",
+                machine.name
+            ))),
+        }
+    }
+
+    fn machine(&self, id: MachineId) -> Result<&Machine, ServerError> {
+        let machine = self.machines.get(&id);
+        machine.ok_or_else(|| ServerError::refused("the invite's machine is not known any more"))
+    }
+
+    fn account(&self, machine: MachineId) -> Result<Account, ServerError> {
+        let Machine { name, repository, .. } = self.machine(machine)?.clone();
+        Ok(Account { machine, name, repository })
+    }
+}

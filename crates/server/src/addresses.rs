@@ -1,0 +1,80 @@
+//! Where machines can reach this server, as far as it can tell by itself.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// This computer's name, or "holdall".
+pub(crate) fn host_name() -> String {
+    let system = rustix::system::uname();
+    let name = system.nodename().to_string_lossy().into_owned();
+    match name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
+        true => "holdall".into(),
+        false => name,
+    }
+}
+
+/// `HOST:PORT` of a server that listens there, the likeliest first: the address itself if it is
+/// one, else those from which this computer would reach the world, and its name.
+pub(crate) fn reachable_at(listen: SocketAddr) -> Vec<String> {
+    if !listen.ip().is_unspecified() {
+        return vec![listen.to_string()];
+    }
+    let port = listen.port();
+    // Addresses for documentation, which belong to nobody.
+    let somewhere = Ipv4Addr::new(192, 0, 2, 1);
+    let somewhere_6 = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+    let outward = outward_address(Ipv4Addr::UNSPECIFIED.into(), somewhere.into());
+    let outward_6 = outward_address(Ipv6Addr::UNSPECIFIED.into(), somewhere_6.into());
+    let outward_6 = outward_6.filter(|_| listen.is_ipv6());
+    let found = [outward, outward_6].into_iter().flatten();
+    let mut found: Vec<_> = found.map(|ip| SocketAddr::new(ip, port)).collect();
+    if found.is_empty() {
+        found.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+    }
+    let name = format!("{}:{port}", host_name());
+    found.iter().map(ToString::to_string).chain([name]).collect()
+}
+
+/// The local address of a route; nothing is sent.
+fn outward_address(from: IpAddr, to: IpAddr) -> Option<IpAddr> {
+    let socket = UdpSocket::bind((from, 0)).ok()?;
+    socket.connect((to, 9)).ok()?;
+    let ip = socket.local_addr().ok()?.ip();
+    (!ip.is_unspecified() && !ip.is_loopback()).then_some(ip)
+}
+
+/// Checks that a text is `HOST:PORT`.
+pub(crate) fn is_host_and_port(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_:[]%".contains(letter);
+    let port = port.parse::<u16>().is_ok_and(|port| port != 0);
+    port && !host.is_empty() && text.len() <= 255 && host.chars().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_was_chosen_is_the_only_one() {
+        let listen = "127.0.0.1:7443".parse().unwrap();
+        assert_eq!(reachable_at(listen), ["127.0.0.1:7443"]);
+    }
+
+    #[test]
+    fn every_address_that_is_found_has_the_port() {
+        let found = reachable_at("0.0.0.0:7443".parse().unwrap());
+        assert!(found.len() >= 2, "{found:?}");
+        assert!(found.iter().all(|address| is_host_and_port(address)), "{found:?}");
+        assert!(found.iter().all(|address| address.ends_with(":7443")), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_no_host_and_port_is_refused() {
+        for good in ["host:1", "192.0.2.1:7443", "[2001:db8::1]:7443"] {
+            assert!(is_host_and_port(good), "{good}");
+        }
+        for bad in ["host", ":1", "host:0", "host:99999", "a b:1", "host:1\n"] {
+            assert!(!is_host_and_port(bad), "{bad}");
+        }
+    }
+}

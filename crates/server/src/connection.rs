@@ -1,0 +1,101 @@
+//! One connection: which TLS it gets, and HTTP on it until it ends.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+
+use holdall_format::PublicKey;
+use holdall_protocol::tls::{self, ALPN};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::rustls::server::Acceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::handler::answer;
+use crate::identity::TlsConfigs;
+use crate::limits::{HEAD_MAX_BYTES, HEAD_MAX_LINES, READ_AHEAD_BYTES};
+use crate::rights::Role;
+use crate::state::ServerState;
+use crate::watched::Watched;
+
+/// What connections need, and when they are to end.
+#[derive(Clone)]
+pub(crate) struct Serving {
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) tls: Arc<TlsConfigs>,
+    /// Room for peers that are no machines.
+    pub(crate) strangers: Arc<Semaphore>,
+    /// Becomes true when the server ends.
+    pub(crate) ending: watch::Receiver<bool>,
+}
+
+/// Serves one connection to its end. What goes wrong on the way there ends it, and nothing else.
+pub(crate) async fn serve(serving: Serving, tcp: TcpStream) {
+    let handshake = serving.state.limits.handshake;
+    let Ok(Some(tls)) = timeout(handshake, accept(&serving.tls, tcp)).await else { return };
+    let (_, session) = tls.get_ref();
+    let key = match session.alpn_protocol() {
+        Some(ALPN) => tls::peer_key(session.peer_certificates()),
+        _ => None,
+    };
+    let is_machine = key.is_some_and(|key| serving.state.accounts.role(&key) != Role::Unknown);
+    let strangers = Arc::clone(&serving.strangers);
+    let _place = match is_machine {
+        true => None,
+        false => match strangers.try_acquire_owned() {
+            Ok(place) => Some(place),
+            Err(_) => return,
+        },
+    };
+    speak_http(serving, tls, key).await;
+}
+
+/// Does the handshake with the configuration that the client's ALPN asks for.
+async fn accept(configs: &TlsConfigs, tcp: TcpStream) -> Option<TlsStream<Watched>> {
+    tcp.set_nodelay(true).ok()?;
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), Watched::new(tcp)).await.ok()?;
+    let is_offered =
+        hello.client_hello().alpn().is_some_and(|mut all| all.any(|name| name == ALPN));
+    let config = match is_offered {
+        true => &configs.machine,
+        false => &configs.web,
+    };
+    hello.into_stream(Arc::clone(config)).await.ok()
+}
+
+async fn speak_http(serving: Serving, tls: TlsStream<Watched>, key: Option<PublicKey>) {
+    let Serving { state, mut ending, .. } = serving;
+    let limits = state.limits.clone();
+    let movement = tls.get_ref().0.movement();
+    let service = service_fn(|request| {
+        let (state, working) = (Arc::clone(&state), movement.working());
+        async move {
+            let response = answer(state, key, request).await;
+            drop(working);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.idle)
+        .max_headers(HEAD_MAX_LINES)
+        .max_header_size(HEAD_MAX_BYTES)
+        .max_buf_size(READ_AHEAD_BYTES)
+        .serve_connection(TokioIo::new(tls), service);
+    let mut connection = pin!(connection);
+    tokio::select! {
+        // A connection that breaks concerns its client alone, who asks again.
+        _ = &mut connection => return,
+        () = movement.stalled(limits.stalled) => return,
+        _ = ending.wait_for(|ending| *ending) => connection.as_mut().graceful_shutdown(),
+    }
+    tokio::select! {
+        _ = connection => {}
+        () = movement.stalled(limits.stalled) => {}
+    }
+}

@@ -1,0 +1,336 @@
+//! One request: who asks, may it, what is read, what is answered.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use holdall_format::limits::{BLOCK_MAX_BYTES, RECORD_MAX_BYTES};
+use holdall_format::{PublicKey, SessionId};
+use holdall_protocol::wire::{
+    self, ErrorAnswer, Frames, PairAnswer, PairRequest, RepositoryVerb, Route, WireError,
+};
+use holdall_protocol::{
+    MAX_PUT_BYTES, NewRepository, PutTimes, RecordQuery, Repository, RepositoryError,
+};
+use holdall_repository::EmbeddedRepository;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+
+use crate::body::{self, Answer};
+use crate::records::read_records;
+use crate::rights::{self, Permit};
+use crate::scrub;
+use crate::state::ServerState;
+use crate::work::Room;
+
+const JSON: &str = "application/json";
+const BYTES: &str = "application/octet-stream";
+const LINES: &str = "application/x-ndjson";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Answers one request of a connection whose peer proved to hold `key`, or showed none.
+pub(crate) async fn answer(
+    state: Arc<ServerState>,
+    key: Option<PublicKey>,
+    request: Request<Incoming>,
+) -> Response<Answer> {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path_and_query().map_or("", |path| path.as_str());
+    if let Some(text) = open_page(head.method.as_str(), path) {
+        return respond(TEXT, Frames::plain(text.into()), None);
+    }
+    let mut body = Some(body);
+    let answered = match (Route::parse(head.method.as_str(), path), key) {
+        (Some(route), Some(key)) => {
+            let verb = verb_name(&route);
+            let answered = asked(&state, key, route, &mut body).await;
+            answered.inspect_err(|error| state.log_failure(verb, &key, error))
+        }
+        (None, _) | (_, None) => Err(WireError::NoSuchRoute),
+    };
+    match answered {
+        Ok(response) => response,
+        Err(error) => {
+            if let Some(unread) = body {
+                body::drain(unread, wire::MAX_PUT_BODY_BYTES).await;
+            }
+            respond_error(error)
+        }
+    }
+}
+
+/// What is open to everybody.
+fn open_page(method: &str, path: &str) -> Option<&'static str> {
+    match (method, path) {
+        ("GET", "/healthz") => Some("ok\n"),
+        ("GET", "/") => Some("This is a holdall server. Machines are let in by `holdall pair`.\n"),
+        _ => None,
+    }
+}
+
+fn verb_name(route: &Route) -> &'static str {
+    match route {
+        Route::Pair => "pair",
+        Route::Repository { verb, .. } => verb.name(),
+    }
+}
+
+fn respond(content_type: &'static str, body: Frames, room: Option<Room>) -> Response<Answer> {
+    let mut response = Response::new(Answer::new(body, room));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+fn respond_error(error: WireError) -> Response<Answer> {
+    let ErrorAnswer { status, body } = ErrorAnswer::new(error);
+    let mut response = respond(JSON, Frames::plain(body), None);
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+}
+
+/// Checks the right and carries out the verb. Takes the body out of `body` when it reads it.
+async fn asked(
+    state: &Arc<ServerState>,
+    key: PublicKey,
+    route: Route,
+    body: &mut Option<Incoming>,
+) -> Result<Response<Answer>, WireError> {
+    let (name, verb) = match route {
+        Route::Pair => return pair(state, key, body).await,
+        Route::Repository { name, verb } => (name, verb),
+    };
+    let permit = rights::check(&state.accounts.role(&key), key, &name, &verb)?;
+    let _turn = state.turn_of(&key)?;
+    let request = Asked { state, permit, body };
+    match verb {
+        RepositoryVerb::Create => request.create().await,
+        RepositoryVerb::Describe => request.describe().await,
+        RepositoryVerb::OpenSession => request.open_session().await,
+        RepositoryVerb::Missing(session) => request.missing(session).await,
+        RepositoryVerb::PutBlocks(session) => request.put_blocks(session).await,
+        RepositoryVerb::Commit(session) => request.commit(session).await,
+        RepositoryVerb::CloseSession(session) => request.close_session(session).await,
+        RepositoryVerb::Records(query) => request.records(query).await,
+        RepositoryVerb::Fetch(session, copy) => request.fetch(session, copy).await,
+        RepositoryVerb::ReadBlocks(session, cursor) => request.read_blocks(session, cursor).await,
+        RepositoryVerb::Scrub => request.scrub().await,
+    }
+}
+
+/// Reads a body within its limit, and tells how long room for it and its bytes were waited for.
+async fn take(
+    state: &ServerState,
+    body: &mut Option<Incoming>,
+    limit_bytes: usize,
+    also_room_for_bytes: usize,
+) -> Result<Taken, WireError> {
+    let declared = match body {
+        Some(body) => body::declared_bytes(body, limit_bytes)?,
+        None => 0,
+    };
+    let begun = Instant::now();
+    let room = state.work.room(declared.saturating_add(also_room_for_bytes as u64)).await?;
+    let queued = begun.elapsed();
+    let bytes = match body.take() {
+        Some(body) => body::read(body, declared, state.limits.stalled).await?,
+        None => Bytes::new(),
+    };
+    Ok(Taken { bytes, room, queued, received: begun.elapsed().saturating_sub(queued) })
+}
+
+struct Taken {
+    bytes: Bytes,
+    room: Room,
+    queued: Duration,
+    received: Duration,
+}
+
+async fn pair(
+    state: &Arc<ServerState>,
+    key: PublicKey,
+    body: &mut Option<Incoming>,
+) -> Result<Response<Answer>, WireError> {
+    let taken = take(state, body, wire::MAX_CONTROL_BYTES, 0).await?;
+    let request = PairRequest::decode(&taken.bytes)?;
+    let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
+    let inner = Arc::clone(state);
+    let call = move || {
+        let is_stored = |name: &str| inner.stores.is_stored(name);
+        Ok(inner.accounts.pair(&secret, key, &request.name, is_stored)?)
+    };
+    let (account, _) = state.work.run(call).await?;
+    state.log(&format!("paired {} as machine {}", account.name, account.machine));
+    let answer =
+        PairAnswer::new(account.machine, account.name, account.repository, state.name.clone());
+    Ok(respond(JSON, Frames::plain(answer.encode()), None))
+}
+
+/// Makes a repository. Its recovery identity is known before it exists, so that no crash leaves a
+/// repository that its recovery kit can not read.
+fn make_repository(
+    state: &ServerState,
+    permit: &Permit,
+    new: &NewRepository,
+) -> Result<(), RepositoryError> {
+    let Some(reader) = new.recovery_identity else { return state.stores.create(permit, new) };
+    let is_new = state.accounts.add_reader(reader, permit.repository())?;
+    let made = state.stores.create(permit, new);
+    if made.is_err() && is_new {
+        state.accounts.drop_reader(&reader)?;
+    }
+    made
+}
+
+fn refused(reason: &str) -> WireError {
+    WireError::Repository(RepositoryError::Refused { reason: reason.into() })
+}
+
+/// A request that may be carried out.
+struct Asked<'a> {
+    state: &'a Arc<ServerState>,
+    permit: Permit,
+    body: &'a mut Option<Incoming>,
+}
+
+impl Asked<'_> {
+    async fn take(&mut self, limit_bytes: usize) -> Result<Taken, WireError> {
+        take(self.state, self.body, limit_bytes, 0).await
+    }
+
+    /// Calls the repository, on a thread for that.
+    async fn call<T: Send + 'static>(
+        self,
+        call: impl FnOnce(EmbeddedRepository) -> Result<T, RepositoryError> + Send + 'static,
+    ) -> Result<(T, Duration), WireError> {
+        let Self { state, permit, .. } = self;
+        let inner = Arc::clone(state);
+        state.work.run(move || call(inner.stores.repository(&permit)?)).await
+    }
+
+    async fn create(mut self) -> Result<Response<Answer>, WireError> {
+        let Taken { bytes, room, .. } = self.take(wire::MAX_REPOSITORY_BODY_BYTES).await?;
+        let new = wire::decode_new_repository(&bytes)?;
+        let (state, permit) = (Arc::clone(self.state), self.permit);
+        let name = permit.repository().to_owned();
+        let call = move || {
+            let _room = room;
+            make_repository(&state, &permit, &new)
+        };
+        self.state.work.run(call).await?;
+        self.state.log(&format!("made repository {name}"));
+        Ok(respond(JSON, Frames::plain(Bytes::from_static(b"{}")), None))
+    }
+
+    async fn describe(self) -> Result<Response<Answer>, WireError> {
+        let (description, _) = self.call(|repository| repository.describe()).await?;
+        Ok(respond(BYTES, wire::encode_description(&description), None))
+    }
+
+    async fn open_session(mut self) -> Result<Response<Answer>, WireError> {
+        let taken = self.take(wire::MAX_CONTROL_BYTES).await?;
+        let purpose = wire::decode_session_request(&taken.bytes)?;
+        self.permit.check_purpose(&purpose)?;
+        let (grant, _) = self.call(move |repository| repository.open_session(&purpose)).await?;
+        Ok(respond(JSON, Frames::plain(wire::encode_session_answer(&grant)), None))
+    }
+
+    async fn missing(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let Taken { bytes, room, .. } = self.take(wire::MAX_IDS_BODY_BYTES).await?;
+        let ids = wire::decode_ids(&bytes)?;
+        let call = move |repository: EmbeddedRepository| {
+            let _room = room;
+            repository.missing(&session, &ids)
+        };
+        let (missing, _) = self.call(call).await?;
+        Ok(respond(BYTES, Frames::plain(wire::encode_bitmap(&missing)), None))
+    }
+
+    async fn put_blocks(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let taken = self.take(wire::MAX_PUT_BODY_BYTES).await?;
+        let Taken { bytes, room, queued, received } = taken;
+        let blocks = wire::decode_frames(&bytes, BLOCK_MAX_BYTES)?;
+        if blocks.iter().map(Bytes::len).sum::<usize>() > MAX_PUT_BYTES {
+            return Err(WireError::TooLarge { limit_bytes: MAX_PUT_BYTES as u64 });
+        }
+        let call = move |repository: EmbeddedRepository| {
+            let _room = room;
+            repository.put_blocks(&session, &blocks)
+        };
+        let (times, waited) = self.call(call).await?;
+        let times = PutTimes {
+            receive_seconds: times.receive_seconds + received.as_secs_f64(),
+            queue_seconds: times.queue_seconds + (queued + waited).as_secs_f64(),
+            ..times
+        };
+        Ok(respond(JSON, Frames::plain(wire::encode_put_times(&times)), None))
+    }
+
+    async fn commit(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let Taken { bytes, room, .. } = self.take(RECORD_MAX_BYTES).await?;
+        let call = move |repository: EmbeddedRepository| {
+            let _room = room;
+            repository.commit(&session, &bytes)
+        };
+        let (answer, _) = self.call(call).await?;
+        Ok(respond(BYTES, wire::encode_commit_answer(&answer), None))
+    }
+
+    async fn close_session(self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        self.call(move |repository| repository.close_session(&session)).await?;
+        Ok(respond(JSON, Frames::plain(Bytes::from_static(b"{}")), None))
+    }
+
+    async fn records(self, query: RecordQuery) -> Result<Response<Answer>, WireError> {
+        let Taken { mut room, .. } =
+            take(self.state, self.body, 0, wire::MAX_RECORDS_ANSWER_BYTES).await?;
+        let call = move |repository: EmbeddedRepository| {
+            let body = read_records(&repository, &query)?;
+            room.shrink_to(body.total_bytes());
+            Ok((body, room))
+        };
+        let ((body, room), _) = self.call(call).await?;
+        Ok(respond(BYTES, body, Some(room)))
+    }
+
+    async fn fetch(self, session: SessionId, copy: u32) -> Result<Response<Answer>, WireError> {
+        let Taken { bytes, mut room, .. } =
+            take(self.state, self.body, wire::MAX_IDS_BODY_BYTES, wire::MAX_FETCH_ANSWER_BYTES)
+                .await?;
+        let ids = wire::decode_ids(&bytes)?;
+        let call = move |repository: EmbeddedRepository| {
+            let blocks = repository.fetch_objects(&session, &ids, copy)?;
+            let body = Frames::framed(&blocks);
+            room.shrink_to(body.total_bytes());
+            Ok((body, room))
+        };
+        let ((body, room), _) = self.call(call).await?;
+        Ok(respond(BYTES, body, Some(room)))
+    }
+
+    async fn read_blocks(
+        self,
+        session: SessionId,
+        cursor: u64,
+    ) -> Result<Response<Answer>, WireError> {
+        let Taken { mut room, .. } =
+            take(self.state, self.body, 0, wire::MAX_FETCH_ANSWER_BYTES).await?;
+        let call = move |repository: EmbeddedRepository| {
+            let page = repository.read_blocks(&session, cursor)?;
+            let body = wire::encode_block_page(&page);
+            room.shrink_to(body.total_bytes());
+            Ok((body, room))
+        };
+        let ((body, room), _) = self.call(call).await?;
+        Ok(respond(BYTES, body, Some(room)))
+    }
+
+    async fn scrub(self) -> Result<Response<Answer>, WireError> {
+        let turn = self.state.scrub_turn()?;
+        let (repository, _) = self.call(Ok).await?;
+        let mut response = Response::new(Answer::lines(scrub::start(repository, turn)));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LINES));
+        Ok(response)
+    }
+}

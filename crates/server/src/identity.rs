@@ -1,0 +1,133 @@
+//! Who the server is: to machines one Ed25519 key for good, to browsers a certificate of the kind
+//! that they understand.
+
+use std::sync::Arc;
+
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use holdall_format::{PublicKey, Signature, SignedContext};
+use holdall_protocol::tls;
+use holdall_repository::ReceiptSigner;
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use zeroize::Zeroizing;
+
+use crate::ServerError;
+use crate::data_folder::DataFolder;
+
+const IDENTITY: &str = "identity.key";
+const WEB_KEY: &str = "web.key";
+const WEB_CERTIFICATE: &str = "web.crt";
+/// Most bytes of a stored key or certificate.
+const FILE_MAX_BYTES: u64 = 16 << 10;
+
+/// The server's identity, which clients pin and which signs receipts.
+pub(crate) struct ServerIdentity {
+    pair: Ed25519KeyPair,
+    seed: Zeroizing<[u8; 32]>,
+    public: PublicKey,
+}
+
+impl ServerIdentity {
+    /// Reads the identity, or makes one for a new data folder.
+    pub(crate) fn of(folder: &DataFolder) -> Result<Self, ServerError> {
+        let bytes = folder.read_or_make(IDENTITY, FILE_MAX_BYTES, || {
+            let mut seed = vec![0; 32];
+            random(&mut seed)?;
+            Ok(seed)
+        })?;
+        let damaged = |reason: &str| ServerError::Damaged {
+            path: folder.path().join(IDENTITY),
+            reason: reason.into(),
+        };
+        let seed: Zeroizing<[u8; 32]> = Zeroizing::new(
+            Zeroizing::new(bytes).as_slice().try_into().map_err(|_| damaged("not 32 bytes"))?,
+        );
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed[..])
+            .map_err(|_| damaged("not an Ed25519 seed"))?;
+        let public =
+            pair.public_key().as_ref().try_into().map_err(|_| damaged("not an Ed25519 seed"))?;
+        Ok(Self { pair, seed, public: PublicKey::from_bytes(public) })
+    }
+
+    pub(crate) fn public(&self) -> PublicKey {
+        self.public
+    }
+
+    /// TLS for machines.
+    pub(crate) fn machine_config(&self) -> Result<ServerConfig, ServerError> {
+        Ok(tls::machine_server_config(&self.seed)?)
+    }
+}
+
+impl ReceiptSigner for ServerIdentity {
+    fn public(&self) -> PublicKey {
+        self.public
+    }
+
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+        let mut bytes = [0; holdall_format::SIGNATURE_BYTES];
+        let signature = self.pair.sign(&context.message(message));
+        bytes.iter_mut().zip(signature.as_ref()).for_each(|(to, from)| *to = *from);
+        Signature::from_bytes(bytes)
+    }
+}
+
+/// TLS for browsers: ECDSA P-256, because they do not take Ed25519, and no client certificate.
+pub(crate) fn web_config(folder: &DataFolder) -> Result<ServerConfig, ServerError> {
+    let key = folder.read_or_make(WEB_KEY, FILE_MAX_BYTES, || {
+        let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256);
+        Ok(key.map_err(tls::TlsError::from)?.serialize_der())
+    })?;
+    let key = Zeroizing::new(key);
+    let certificate = folder.read_or_make(WEB_CERTIFICATE, FILE_MAX_BYTES, || {
+        let signer = rcgen::KeyPair::try_from(&key[..]).map_err(tls::TlsError::from)?;
+        let names = ["holdall".to_owned(), "localhost".to_owned()];
+        let certificate = rcgen::CertificateParams::new(names)
+            .and_then(|params| params.self_signed(&signer))
+            .map_err(tls::TlsError::from)?;
+        Ok(certificate.der().to_vec())
+    })?;
+    let chain = vec![CertificateDer::from(certificate)];
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(&key[..])).clone_key();
+    let mut config = ServerConfig::builder_with_provider(tls::provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+        .map_err(tls::TlsError::from)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Both ways of TLS.
+pub(crate) struct TlsConfigs {
+    pub(crate) machine: Arc<ServerConfig>,
+    pub(crate) web: Arc<ServerConfig>,
+}
+
+/// Fills a buffer with random bytes of the system.
+pub(crate) fn random(bytes: &mut [u8]) -> Result<(), ServerError> {
+    aws_lc_rs::rand::fill(bytes).map_err(|_| ServerError::refused("the system has no random bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_stays_and_its_signatures_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder::take(folder.path()).unwrap();
+        let first = ServerIdentity::of(&data).unwrap();
+        let again = ServerIdentity::of(&data).unwrap();
+        assert_eq!(first.public(), again.public());
+        let signature = again.sign(SignedContext::Receipt, b"bytes");
+        assert_eq!(first.public().verify(SignedContext::Receipt, b"bytes", &signature), Ok(()));
+    }
+
+    #[test]
+    fn an_identity_of_another_length_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder::take(folder.path()).unwrap();
+        std::fs::write(folder.path().join(IDENTITY), [0; 31]).unwrap();
+        assert!(matches!(ServerIdentity::of(&data), Err(ServerError::Damaged { .. })));
+    }
+}

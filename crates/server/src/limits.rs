@@ -1,0 +1,52 @@
+//! Every limit on what strangers and machines can make the server hold or wait for.
+
+use std::time::Duration;
+
+/// Limits of time and number. Limits of size are those of [`holdall_protocol::wire`].
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Most connections at once; more wait in the system's queue.
+    pub connections: usize,
+    /// Most connections at once whose key is no machine's, browsers among them; more are closed.
+    pub strangers: usize,
+    /// Most requests of one machine at once; more are answered with 429.
+    pub requests_of_machine: usize,
+    /// Most requests that work on repositories at once; more wait.
+    pub workers: usize,
+    /// Most bytes of request and answer bodies in memory at once; more wait. At least one largest
+    /// body (16 MiB).
+    pub body_bytes: usize,
+    /// From the first byte of a connection to the end of its TLS handshake.
+    pub handshake: Duration,
+    /// From the end of an answer to the end of the next request's head.
+    pub idle: Duration,
+    /// How long a connection may not move while a body should.
+    pub stalled: Duration,
+    /// How long requests under way may take when the server ends.
+    pub shutdown: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            strangers: 64,
+            requests_of_machine: 32,
+            workers: 16,
+            body_bytes: 64 << 20,
+            handshake: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            stalled: Duration::from_secs(60),
+            shutdown: Duration::from_secs(4),
+        }
+    }
+}
+
+/// A body may arrive this slowly on average, and not more slowly.
+pub(crate) const LEAST_BYTES_PER_SECOND: u64 = 8 << 10;
+/// Most bytes of one request's head.
+pub(crate) const HEAD_MAX_BYTES: usize = 16 << 10;
+/// Most lines of one request's head.
+pub(crate) const HEAD_MAX_LINES: usize = 32;
+/// Most bytes that are read ahead on one connection.
+pub(crate) const READ_AHEAD_BYTES: usize = 256 << 10;

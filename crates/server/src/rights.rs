@@ -1,0 +1,175 @@
+//! Who may do what. Every request passes here, and nothing reaches a repository without the
+//! [`Permit`] that only this module makes.
+//!
+//! | verb | unknown key | revoked key | machine, own repository | machine, another's | reader |
+//! | --- | --- | --- | --- | --- | --- |
+//! | pair | yes | yes | yes | yes | yes |
+//! | create, put blocks, commit | | | yes | | |
+//! | describe, records, fetch, read blocks, missing, sessions to read, scrub | | | yes | | own |
+//! | sessions to back up | | | yes | | |
+//!
+//! "Pair" needs an invite, which is what is checked there. No verb deletes, so none is listed. A
+//! reader is the identity of a recovery kit. Whether another's repository exists is not told.
+
+use holdall_format::{MachineId, PublicKey};
+use holdall_protocol::wire::{OWN_REPOSITORY, RepositoryVerb, WireError};
+use holdall_protocol::{RepositoryError, SessionPurpose};
+
+/// What a key is to this server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// No machine's.
+    Unknown,
+    /// A machine's that was replaced, or whose machine was revoked.
+    Revoked,
+    /// A machine's key in use.
+    Machine { machine: MachineId, repository: String },
+    /// A recovery kit's.
+    Reader { repository: String },
+}
+
+/// The right to do the one thing that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Permit {
+    repository: String,
+    machine: MachineId,
+    key: PublicKey,
+    may_write: bool,
+}
+
+impl Permit {
+    /// The repository that it is for.
+    pub(crate) fn repository(&self) -> &str {
+        &self.repository
+    }
+
+    /// The machine that asks; all zero for a recovery kit.
+    pub(crate) fn machine(&self) -> MachineId {
+        self.machine
+    }
+
+    /// The key that signed in.
+    pub(crate) fn key(&self) -> PublicKey {
+        self.key
+    }
+
+    /// Checks what only the body of the request tells.
+    pub(crate) fn check_purpose(&self, purpose: &SessionPurpose) -> Result<(), WireError> {
+        match purpose {
+            SessionPurpose::Backup { .. } if !self.may_write => Err(denied("it may only read")),
+            SessionPurpose::Backup { .. } | SessionPurpose::Read => Ok(()),
+        }
+    }
+}
+
+/// Whether a key of that role may ask that of the repository `name`.
+pub(crate) fn check(
+    role: &Role,
+    key: PublicKey,
+    name: &str,
+    verb: &RepositoryVerb,
+) -> Result<Permit, WireError> {
+    let (machine, repository, may_write) = match role {
+        Role::Unknown => return Err(WireError::UnknownMachine),
+        Role::Revoked => return Err(denied("this machine's key was revoked")),
+        Role::Machine { machine, repository } => (*machine, repository, true),
+        Role::Reader { repository } => {
+            (MachineId::from_bytes([0; MachineId::LEN]), repository, false)
+        }
+    };
+    if name != OWN_REPOSITORY && name != repository {
+        return Err(denied("a machine may use its own repository only"));
+    }
+    if writes(verb) && !may_write {
+        return Err(denied("it may only read"));
+    }
+    Ok(Permit { repository: repository.clone(), machine, key, may_write })
+}
+
+fn writes(verb: &RepositoryVerb) -> bool {
+    match verb {
+        RepositoryVerb::Create | RepositoryVerb::PutBlocks(_) | RepositoryVerb::Commit(_) => true,
+        RepositoryVerb::Describe
+        | RepositoryVerb::OpenSession
+        | RepositoryVerb::Missing(_)
+        | RepositoryVerb::CloseSession(_)
+        | RepositoryVerb::Records(_)
+        | RepositoryVerb::Fetch(..)
+        | RepositoryVerb::ReadBlocks(..)
+        | RepositoryVerb::Scrub => false,
+    }
+}
+
+fn denied(reason: &str) -> WireError {
+    WireError::Repository(RepositoryError::NotAllowed { reason: reason.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdall_format::SessionId;
+    use holdall_protocol::RecordQuery;
+
+    fn verbs() -> Vec<RepositoryVerb> {
+        let session = SessionId::from_bytes([1; 16]);
+        vec![
+            RepositoryVerb::Create,
+            RepositoryVerb::PutBlocks(session),
+            RepositoryVerb::Commit(session),
+            RepositoryVerb::Describe,
+            RepositoryVerb::OpenSession,
+            RepositoryVerb::Missing(session),
+            RepositoryVerb::CloseSession(session),
+            RepositoryVerb::Records(RecordQuery::default()),
+            RepositoryVerb::Fetch(session, 0),
+            RepositoryVerb::ReadBlocks(session, 0),
+            RepositoryVerb::Scrub,
+        ]
+    }
+
+    /// How many of [`verbs`] write; these come first.
+    const WRITING: usize = 3;
+
+    #[test]
+    fn every_role_may_do_exactly_what_the_table_says() {
+        let key = PublicKey::from_bytes([2; 32]);
+        let machine = MachineId::from_bytes([3; 16]);
+        let own = || "own".to_owned();
+        let roles = [
+            (Role::Unknown, 0..0),
+            (Role::Revoked, 0..0),
+            (Role::Machine { machine, repository: own() }, 0..verbs().len()),
+            (Role::Reader { repository: own() }, WRITING..verbs().len()),
+        ];
+        for (role, allowed) in roles {
+            for (at, verb) in verbs().iter().enumerate() {
+                for name in ["own", OWN_REPOSITORY] {
+                    let may = check(&role, key, name, verb).is_ok();
+                    assert_eq!(may, allowed.contains(&at), "{role:?} {verb:?} {name}");
+                }
+                assert!(check(&role, key, "another", verb).is_err(), "{role:?} {verb:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_reader_opens_sessions_to_read_only() {
+        let key = PublicKey::from_bytes([2; 32]);
+        let role = Role::Reader { repository: "own".into() };
+        let permit = check(&role, key, "own", &RepositoryVerb::OpenSession).unwrap();
+        assert!(permit.check_purpose(&SessionPurpose::Read).is_ok());
+        let backup = SessionPurpose::Backup { parents: vec![] };
+        assert!(permit.check_purpose(&backup).is_err());
+    }
+
+    #[test]
+    fn an_unknown_key_is_told_from_one_that_may_not() {
+        let key = PublicKey::from_bytes([2; 32]);
+        let ask = |role| check(&role, key, "own", &RepositoryVerb::Describe);
+        assert!(matches!(ask(Role::Unknown), Err(WireError::UnknownMachine)));
+        assert!(matches!(
+            ask(Role::Revoked),
+            Err(WireError::Repository(RepositoryError::NotAllowed { .. }))
+        ));
+    }
+}

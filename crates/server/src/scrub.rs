@@ -1,0 +1,49 @@
+//! A scrub that is watched from afar.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use holdall_protocol::Repository;
+use holdall_protocol::wire::ScrubLine;
+use holdall_repository::EmbeddedRepository;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+/// How often progress is told at most.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+/// Lines that wait for a slow client; then the scrub waits too.
+const LINES_AHEAD: usize = 64;
+
+/// Starts a scrub on a thread of its own and returns its lines. It runs to its end even if nobody
+/// listens any more.
+pub(crate) fn start(
+    repository: EmbeddedRepository,
+    turn: OwnedSemaphorePermit,
+) -> mpsc::Receiver<Bytes> {
+    let (lines, receiver) = mpsc::channel(LINES_AHEAD);
+    // The task ends by itself; its end is the end of the lines.
+    drop(tokio::task::spawn_blocking(move || {
+        run(&repository, &lines);
+        drop(turn);
+    }));
+    receiver
+}
+
+/// A line that can not be sent has no reader any more, so it is dropped.
+fn run(repository: &dyn Repository, lines: &mpsc::Sender<Bytes>) {
+    let mut told: Option<Instant> = None;
+    let scrubbed = repository.scrub(&mut |progress| {
+        if told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY) {
+            told = Some(Instant::now());
+            drop(lines.try_send(ScrubLine::progress(progress)));
+        }
+    });
+    match scrubbed {
+        Ok(report) => {
+            for damage in &report.damaged {
+                drop(lines.blocking_send(ScrubLine::damaged(damage)));
+            }
+            drop(lines.blocking_send(ScrubLine::done(&report)));
+        }
+        Err(error) => drop(lines.blocking_send(ScrubLine::failed(error.into()))),
+    }
+}

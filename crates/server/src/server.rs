@@ -1,0 +1,192 @@
+//! Starting and ending.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdall_format::PublicKey;
+use holdall_repository::Clock;
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use crate::accounts::Accounts;
+use crate::admin::AdminSocket;
+use crate::connection::{Serving, serve};
+use crate::data_folder::DataFolder;
+use crate::identity::{ServerIdentity, TlsConfigs, web_config};
+use crate::limits::Limits;
+use crate::state::{SCRUBS, ServerState};
+use crate::stores::Stores;
+use crate::{LogSink, ServerError};
+
+/// Threads that wait on sockets.
+const WAITING_THREADS: usize = 2;
+/// How long ending may take beyond what requests under way are given.
+const ENDING: Duration = Duration::from_millis(500);
+
+/// What a server needs to start.
+pub struct ServerOptions {
+    /// Where everything of it is kept; made if it is not there.
+    pub data_dir: PathBuf,
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// What it may be made to hold and wait for.
+    pub limits: Limits,
+    /// Gets one line for each event, from any thread.
+    pub log: LogSink,
+}
+
+/// A running server. Dropping it ends it, as [`Server::shutdown`] does.
+pub struct Server {
+    runtime: Option<Runtime>,
+    accepting: Option<JoinHandle<()>>,
+    ending: watch::Sender<bool>,
+    local_addr: SocketAddr,
+    identity: PublicKey,
+    shutdown: Duration,
+}
+
+impl Server {
+    /// Takes the data folder, listens and serves. When it returns, machines can connect.
+    ///
+    /// # Errors
+    /// [`ServerError::DataFolderInUse`], [`ServerError::Listen`], and what is wrong with the folder.
+    pub fn start(options: ServerOptions) -> Result<Self, ServerError> {
+        let ServerOptions { data_dir, listen, clock, limits, log } = options;
+        let folder = Arc::new(DataFolder::take(&data_dir)?);
+        let identity = Arc::new(ServerIdentity::of(&folder)?);
+        let tls = TlsConfigs {
+            machine: Arc::new(identity.machine_config()?),
+            web: Arc::new(web_config(&folder)?),
+        };
+        let (listener, local_addr) =
+            bind(listen).map_err(|source| ServerError::Listen { address: listen, source })?;
+        let accounts = Accounts::open(&folder.database(), Arc::clone(&clock))?;
+        accounts.set_listen(&local_addr.to_string())?;
+        let admin = AdminSocket::bind(folder.path())?;
+        let public = identity.public();
+        let stores = Stores::new(folder, identity, clock);
+        let shutdown = limits.shutdown;
+        let workers = limits.workers;
+        let state = ServerState::new(accounts, stores, (public, local_addr), limits, log);
+        let (ending, watching) = watch::channel(false);
+        let serving = Serving {
+            strangers: Arc::new(Semaphore::new(state.limits.strangers)),
+            state: Arc::new(state),
+            tls: Arc::new(tls),
+            ending: watching,
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(WAITING_THREADS)
+            .max_blocking_threads(workers + SCRUBS)
+            .thread_name("holdall-server")
+            .enable_all()
+            .build()
+            .map_err(|source| ServerError::Listen { address: listen, source })?;
+        let accepting = runtime.spawn(accept(serving, listener, admin));
+        let accepting = Some(accepting);
+        Ok(Self {
+            runtime: Some(runtime),
+            accepting,
+            ending,
+            local_addr,
+            identity: public,
+            shutdown,
+        })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The key that clients pin.
+    pub fn identity(&self) -> PublicKey {
+        self.identity
+    }
+
+    /// That key in a form for people.
+    pub fn fingerprint(&self) -> String {
+        holdall_protocol::fingerprint(&self.identity)
+    }
+
+    /// Stops accepting, lets requests under way end within [`Limits::shutdown`], and gives the data
+    /// folder back. What was acknowledged is durable anyway.
+    pub fn shutdown(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let (Some(runtime), Some(accepting)) = (self.runtime.take(), self.accepting.take()) else {
+            return;
+        };
+        self.ending.send_replace(true);
+        // If requests under way do not end in time, the runtime drops them.
+        let _ = runtime.block_on(async { timeout(self.shutdown, accepting).await });
+        runtime.shutdown_timeout(ENDING);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn bind(listen: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(listen)?;
+    listener.set_nonblocking(true)?;
+    let local_addr = listener.local_addr()?;
+    Ok((listener, local_addr))
+}
+
+/// Accepts until the server ends, then waits for the connections.
+async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
+    let mut connections = JoinSet::new();
+    match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => {
+            let state = Arc::clone(&serving.state);
+            let mut ending = serving.ending.clone();
+            tokio::select! {
+                () = accept_connections(&serving, &listener, &mut connections) => {}
+                () = admin.serve(&state) => {}
+                _ = ending.wait_for(|ending| *ending) => {}
+            }
+        }
+        Err(error) => serving.state.log(&format!("can not listen: {error}")),
+    }
+    serving.state.log("ending");
+    while connections.join_next().await.is_some() {}
+}
+
+/// Accepts connections, as many at a time as the limit says. Never ends by itself.
+async fn accept_connections(
+    serving: &Serving,
+    listener: &tokio::net::TcpListener,
+    connections: &mut JoinSet<()>,
+) {
+    let places = Arc::new(Semaphore::new(serving.state.limits.connections));
+    loop {
+        while connections.try_join_next().is_some() {}
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((tcp, _)) => {
+                let serving = serving.clone();
+                connections.spawn(async move {
+                    serve(serving, tcp).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                // Out of descriptors, or a connection that ended while it was accepted.
+                serving.state.log(&format!("accepting: {error}"));
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}

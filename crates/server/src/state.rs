@@ -1,0 +1,112 @@
+//! What all requests of a server share.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdall_format::PublicKey;
+use holdall_protocol::INVITE_MAX_ADDRESSES;
+use holdall_protocol::wire::WireError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::accounts::{Accounts, Invitation, InviteRequest};
+use crate::addresses::{host_name, is_host_and_port, reachable_at};
+use crate::limits::Limits;
+use crate::stores::Stores;
+use crate::work::Work;
+use crate::{LogSink, ServerError};
+
+/// Most scrubs at once.
+pub(crate) const SCRUBS: usize = 4;
+
+pub(crate) struct ServerState {
+    pub(crate) accounts: Accounts,
+    pub(crate) stores: Stores,
+    pub(crate) work: Work,
+    pub(crate) limits: Limits,
+    /// The server's name for people.
+    pub(crate) name: String,
+    identity: PublicKey,
+    listen: SocketAddr,
+    log: LogSink,
+    turns: Mutex<HashMap<PublicKey, Arc<Semaphore>>>,
+    scrubs: Arc<Semaphore>,
+}
+
+impl ServerState {
+    pub(crate) fn new(
+        accounts: Accounts,
+        stores: Stores,
+        (identity, listen): (PublicKey, SocketAddr),
+        limits: Limits,
+        log: LogSink,
+    ) -> Self {
+        Self {
+            accounts,
+            stores,
+            work: Work::new(limits.workers, limits.body_bytes),
+            limits,
+            name: host_name(),
+            identity,
+            listen,
+            log,
+            turns: Mutex::default(),
+            scrubs: Arc::new(Semaphore::new(SCRUBS)),
+        }
+    }
+
+    /// Counts a request of a known key; an error if it has too many under way.
+    pub(crate) fn turn_of(&self, key: &PublicKey) -> Result<OwnedSemaphorePermit, WireError> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = self.limits.requests_of_machine;
+        let turns = turns.entry(*key).or_insert_with(|| Arc::new(Semaphore::new(most)));
+        Arc::clone(turns).try_acquire_owned().map_err(|_| WireError::TooManyRequests)
+    }
+
+    pub(crate) fn scrub_turn(&self) -> Result<OwnedSemaphorePermit, WireError> {
+        Arc::clone(&self.scrubs).try_acquire_owned().map_err(|_| WireError::TooManyRequests)
+    }
+
+    /// Makes an invite with the addresses that were asked for, or those that this server finds.
+    pub(crate) fn invite(&self, request: &InviteRequest) -> Result<Invitation, ServerError> {
+        make_invite(&self.accounts, request, self.identity, self.listen)
+    }
+
+    /// Writes one line. It never has content, names of files or secrets.
+    pub(crate) fn log(&self, line: &str) {
+        (self.log)(line);
+    }
+
+    pub(crate) fn log_failure(&self, verb: &str, key: &PublicKey, error: &WireError) {
+        let key = key.to_string();
+        let what = match error {
+            WireError::Repository(error) => error.to_string(),
+            WireError::UnknownMachine => "unknown key".into(),
+            WireError::TooLarge { limit_bytes } => format!("body over {limit_bytes} bytes"),
+            WireError::TooManyRequests => "too many requests".into(),
+            other => format!("{other:?}"),
+        };
+        self.log(&format!("{verb} by key {key:.16}: {what}"));
+    }
+}
+
+/// Makes an invite to a server that listens there.
+pub(crate) fn make_invite(
+    accounts: &Accounts,
+    request: &InviteRequest,
+    identity: PublicKey,
+    listen: SocketAddr,
+) -> Result<Invitation, ServerError> {
+    if let Some(bad) = request.addresses.iter().find(|address| !is_host_and_port(address)) {
+        return Err(ServerError::refused(format!("{bad:?} is not HOST:PORT")));
+    }
+    if request.addresses.len() > INVITE_MAX_ADDRESSES {
+        let reason = format!("an invite has at most {INVITE_MAX_ADDRESSES} addresses");
+        return Err(ServerError::refused(reason));
+    }
+    let addresses = match request.addresses.is_empty() {
+        true => reachable_at(listen),
+        false => request.addresses.clone(),
+    };
+    accounts.invite(request, identity, addresses)
+}

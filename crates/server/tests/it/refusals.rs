@@ -1,0 +1,152 @@
+//! What strangers and broken clients get.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use holdall_protocol::wire::{MAX_IDS_BODY_BYTES, MAX_PUT_BODY_BYTES};
+use holdall_server::Limits;
+
+use crate::raw::{self, exchange};
+use crate::world::{World, session};
+
+fn status(answer: &str) -> &str {
+    answer.get(9..12).unwrap_or(answer)
+}
+
+const CLOSE: &str = "Host: x\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn a_browser_is_never_asked_for_a_certificate_and_sees_open_pages_only() {
+    let world = World::new();
+    for alpn in [&[][..], &[&b"http/1.1"[..]]] {
+        for (path, expected) in
+            [("/healthz", "200"), ("/", "200"), ("/api/v1/repositories/~", "404"), ("/x", "404")]
+        {
+            let (mut browser, asked) = raw::browser(&world, alpn);
+            let request = format!("GET {path} HTTP/1.1\r\n{CLOSE}");
+            let answer = exchange(&mut browser, request.as_bytes()).unwrap();
+            assert_eq!(status(&answer), expected, "{path}: {answer}");
+            assert!(!asked.was_asked());
+        }
+    }
+}
+
+#[test]
+fn under_the_client_s_name_a_certificate_is_required() {
+    let world = World::new();
+    let (mut browser, asked) = raw::browser(&world, &[b"holdall/1"]);
+    let request = format!("GET /healthz HTTP/1.1\r\n{CLOSE}");
+    let answer = exchange(&mut browser, request.as_bytes()).unwrap_or_default();
+    assert!(asked.was_asked());
+    assert_eq!(answer, "", "served without a key");
+}
+
+#[test]
+fn requests_that_are_no_requests_end_their_connection_and_nothing_else() {
+    let world = World::new();
+    let machine = world.machine(1);
+    let long = format!("GET /{} HTTP/1.1\r\n{CLOSE}", "a".repeat(100_000));
+    let many = format!("GET / HTTP/1.1\r\n{}{CLOSE}", "X: y\r\n".repeat(100));
+    for bytes in ["\0\0\0\0\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", &long, &many] {
+        let mut raw = raw::machine(&world, &machine.seed);
+        let answer = exchange(&mut raw, bytes.as_bytes()).unwrap_or_default();
+        assert!(answer.is_empty() || status(&answer).starts_with('4'), "{answer}");
+    }
+    TcpStream::connect(world.address()).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    holdall_protocol::Repository::describe(&machine.connect()).unwrap();
+}
+
+#[test]
+fn bodies_over_their_limit_or_of_unknown_length_are_refused_before_they_are_read() {
+    let world = World::new();
+    let machine = world.machine(1);
+    let session = session(&machine.connect());
+    let base = format!("/api/v1/repositories/~/sessions/{session}");
+    for (verb, length, expected) in [
+        ("blocks", Some(MAX_PUT_BODY_BYTES + 1), "413"),
+        ("blocks", Some(usize::MAX / 4), "413"),
+        ("missing", Some(MAX_IDS_BODY_BYTES + 1), "413"),
+        ("close", Some(usize::MAX / 4), "200"),
+        ("blocks", None, "400"),
+    ] {
+        let head = match length {
+            Some(length) => format!("Content-Length: {length}\r\n"),
+            None => "Transfer-Encoding: chunked\r\n".to_owned(),
+        };
+        let mut raw = raw::machine(&world, &machine.seed);
+        write!(raw, "POST {base}/{verb} HTTP/1.1\r\n{head}{CLOSE}").unwrap();
+        raw.flush().unwrap();
+        // No byte of the body was sent; ending here ends the server's wait for it.
+        raw.conn.send_close_notify();
+        raw.flush().unwrap();
+        let answer = raw::read_to_end(&mut raw);
+        assert_eq!(status(&answer), expected, "{verb} {length:?}: {answer}");
+    }
+}
+
+#[test]
+fn bodies_that_break_the_format_are_refused() {
+    let world = World::new();
+    let machine = world.machine(1);
+    let session = session(&machine.connect());
+    let base = format!("/api/v1/repositories/~/sessions/{session}");
+    for (method, path, body) in [
+        ("POST", "/api/v1/pair".to_owned(), "{}"),
+        ("POST", "/api/v1/repositories/~/sessions".to_owned(), "{\"purpose\":\"delete\"}"),
+        ("PUT", "/api/v1/repositories/~".to_owned(), "\u{1}\0\0\0"),
+        ("POST", format!("{base}/missing"), "not a multiple of 32"),
+        ("POST", format!("{base}/blocks"), "\u{4}\0\0\0HBlk"),
+        ("POST", format!("{base}/records"), "HRec"),
+        ("POST", format!("{base}/fetch?copy=0"), "x"),
+    ] {
+        let mut raw = raw::machine(&world, &machine.seed);
+        let length = body.len();
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nContent-Length: {length}\r\n{CLOSE}{body}");
+        let answer = exchange(&mut raw, request.as_bytes()).unwrap();
+        assert_eq!(status(&answer), "400", "{path}: {answer}");
+        assert!(answer.contains("\"error\":\"refused\""), "{answer}");
+    }
+}
+
+#[test]
+fn no_verb_deletes() {
+    let world = World::new();
+    let machine = world.machine(1);
+    let session = session(&machine.connect());
+    for path in
+        ["/api/v1/repositories/~".to_owned(), format!("/api/v1/repositories/~/sessions/{session}")]
+    {
+        let mut raw = raw::machine(&world, &machine.seed);
+        let answer = exchange(&mut raw, format!("DELETE {path} HTTP/1.1\r\n{CLOSE}").as_bytes());
+        assert_eq!(status(&answer.unwrap()), "404");
+    }
+    holdall_protocol::Repository::describe(&machine.connect()).unwrap();
+}
+
+#[test]
+fn a_peer_that_says_nothing_is_dropped() {
+    let moment = Duration::from_millis(20);
+    let limits = Limits { handshake: moment, idle: moment, ..Limits::default() };
+    let world = World::with_limits(limits);
+    let mut silent = TcpStream::connect(world.address()).unwrap();
+    assert!(matches!(silent.read(&mut [0; 10]), Ok(0) | Err(_)));
+    let (mut idle, _) = raw::browser(&world, &[]);
+    idle.conn.complete_io(&mut idle.sock).unwrap();
+    assert_eq!(status(&raw::read_to_end(&mut idle)).trim(), "");
+}
+
+#[test]
+fn a_stalled_body_is_given_up() {
+    let limits = Limits { stalled: Duration::from_millis(50), ..Limits::default() };
+    let world = World::with_limits(limits);
+    let machine = world.machine(1);
+    let session = session(&machine.connect());
+    let mut raw = raw::machine(&world, &machine.seed);
+    let path = format!("/api/v1/repositories/~/sessions/{session}/blocks");
+    write!(raw, "POST {path} HTTP/1.1\r\nContent-Length: 1000\r\n{CLOSE}half").unwrap();
+    raw.flush().unwrap();
+    let answer = raw::read_to_end(&mut raw);
+    assert!(answer.is_empty() || status(&answer) == "400", "{answer}");
+}

@@ -1,0 +1,159 @@
+//! A server with its data folder, and machines that are paired with it.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use holdall_format::MachineId;
+use holdall_protocol::contract::Forge;
+use holdall_protocol::{
+    ClientOptions, HttpRepository, Invite, MachineIdentity, Paired, Repository, RepositoryError,
+    ServerAddress, SessionPurpose, pair,
+};
+use holdall_repository::Clock;
+use holdall_server::{InviteRequest, Limits, LogSink, Server, ServerOptions, admin};
+use tempfile::TempDir;
+
+/// A clock that is moved by hand.
+pub(crate) struct Hand(AtomicI64);
+
+impl Hand {
+    pub(crate) fn pass(&self, time: Duration) {
+        self.0.fetch_add(i64::try_from(time.as_nanos()).unwrap(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hand {
+    fn now_ns(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) folder: TempDir,
+    pub(crate) clock: Arc<Hand>,
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
+    server: Option<Server>,
+    address: SocketAddr,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(Hand(AtomicI64::new(1_700_000_000_000_000_000)));
+        let address = "127.0.0.1:0".parse().unwrap();
+        let mut world = Self { folder, clock, log: Arc::default(), server: None, address };
+        world.start_with(limits);
+        world
+    }
+
+    pub(crate) fn options(&self, limits: Limits) -> ServerOptions {
+        let lines = Arc::clone(&self.log);
+        let log: LogSink = Arc::new(move |line| lines.lock().unwrap().push(line.to_owned()));
+        ServerOptions {
+            data_dir: self.folder.path().to_owned(),
+            listen: self.address,
+            clock: self.clock.clone(),
+            limits,
+            log,
+        }
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.start_with(Limits::default());
+    }
+
+    fn start_with(&mut self, limits: Limits) {
+        let server = Server::start(self.options(limits)).unwrap();
+        self.address = server.local_addr();
+        self.server = Some(server);
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.server.take().unwrap().shutdown();
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn server_address(&self) -> ServerAddress {
+        let hosts = vec![self.address.to_string()];
+        ServerAddress { hosts, identity: self.server().identity(), repository: None }
+    }
+
+    pub(crate) fn invite(&self) -> Invite {
+        self.invite_as(&InviteRequest::default())
+    }
+
+    pub(crate) fn invite_as(&self, request: &InviteRequest) -> Invite {
+        admin::invite(self.folder.path(), request, self.clock.clone()).unwrap().invite
+    }
+
+    /// A machine of that number, paired and with its repository made.
+    pub(crate) fn machine(&self, number: u8) -> Machine {
+        let machine = self.paired(number);
+        machine.connect().create(&machine.forge().new_repository()).unwrap();
+        machine
+    }
+
+    /// A machine of that number, paired.
+    pub(crate) fn paired(&self, number: u8) -> Machine {
+        let seed = [number; 32];
+        let paired =
+            pair(&self.invite(), &format!("machine {number}"), &identity(&seed), quick()).unwrap();
+        Machine { seed, number, paired }
+    }
+}
+
+pub(crate) fn identity(seed: &[u8; 32]) -> MachineIdentity {
+    MachineIdentity::from_seed(seed).unwrap()
+}
+
+/// Options of a client that does not try again.
+pub(crate) fn quick() -> ClientOptions {
+    ClientOptions { retry_for: Duration::ZERO, ..ClientOptions::default() }
+}
+
+pub(crate) struct Machine {
+    pub(crate) seed: [u8; 32],
+    pub(crate) paired: Paired,
+    number: u8,
+}
+
+impl Machine {
+    pub(crate) fn id(&self) -> MachineId {
+        self.paired.machine
+    }
+
+    pub(crate) fn forge(&self) -> Forge {
+        Forge::new(self.number, self.id(), &self.seed)
+    }
+
+    pub(crate) fn connect(&self) -> HttpRepository {
+        self.connect_to(self.paired.address.clone(), quick()).unwrap()
+    }
+
+    pub(crate) fn connect_to(
+        &self,
+        address: ServerAddress,
+        options: ClientOptions,
+    ) -> Result<HttpRepository, RepositoryError> {
+        HttpRepository::connect(address, &identity(&self.seed), options)
+    }
+}
+
+/// A new session to back up.
+pub(crate) fn session(repository: &dyn Repository) -> holdall_format::SessionId {
+    let purpose = SessionPurpose::Backup { parents: vec![] };
+    repository.open_session(&purpose).unwrap().session
+}

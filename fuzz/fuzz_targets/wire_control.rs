@@ -1,0 +1,26 @@
+//! Bodies of JSON.
+
+#![no_main]
+
+use holdall_protocol::wire::{
+    ErrorAnswer, PairAnswer, PairRequest, decode_put_times, decode_session_answer,
+    decode_session_request, encode_session_answer, encode_session_request,
+};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    if let Ok(request) = PairRequest::decode(data) {
+        let _ = request.secret();
+    }
+    let _ = PairAnswer::decode(data);
+    let _ = decode_put_times(data);
+    if let Ok(purpose) = decode_session_request(data) {
+        assert_eq!(decode_session_request(&encode_session_request(&purpose)), Ok(purpose));
+    }
+    if let Ok(grant) = decode_session_answer(data) {
+        assert_eq!(decode_session_answer(&encode_session_answer(&grant)), Ok(grant));
+    }
+    let answer = ErrorAnswer::new(ErrorAnswer::read(400, data));
+    let again = ErrorAnswer::new(ErrorAnswer::read(answer.status, &answer.body));
+    assert_eq!(answer.status, again.status);
+});
