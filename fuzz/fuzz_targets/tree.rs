@@ -51,14 +51,20 @@ fuzz_target!(|edits: Vec<(u8, u16, u8)>| {
     }
     let mut cursor = Cursor::new(&mut nodes, *root);
     let mut paths: Vec<PathKey> = Vec::new();
-    while let Ok(Some((path, _))) = cursor.next() {
-        assert!(paths.last().is_none_or(|last| *last < path), "paths ascend");
-        paths.push(path);
-    }
+    let whole = loop {
+        match cursor.next() {
+            Ok(Some((path, _))) => {
+                assert!(paths.last().is_none_or(|last| *last < path), "paths ascend");
+                paths.push(path);
+            }
+            end => break end.is_ok(),
+        }
+    };
     assert!(nodes.fetched <= 2 * ids.len(), "nodes were fetched again and again");
     for path in &paths {
         let found = lookup(&mut nodes, *root, path);
-        assert!(found.is_err() || found.is_ok_and(|entry| entry.is_some()), "{path:?}");
+        // A node may reach into the next one; that shows at its end, and not where it is sought.
+        assert!(!whole || found.is_ok_and(|entry| entry.is_some()), "{path:?} is not found");
         let mut cursor = Cursor::new(&mut nodes, *root);
         if cursor.skip_subtree(path).is_ok()
             && let Ok(Some((after, _))) = cursor.next()

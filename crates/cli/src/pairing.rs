@@ -38,12 +38,6 @@ impl Pairing {
         let bytes = hex::decode(&self.identity).context("the pinned identity is damaged")?;
         Ok(PublicKey::from_bytes(*bytes))
     }
-
-    /// The repository as people write it.
-    pub(crate) fn place(&self) -> String {
-        let address = self.addresses.first().map_or("", |address| address);
-        format!("https://{address}/{}", self.name)
-    }
 }
 
 /// All of them; the last one is the default repository.

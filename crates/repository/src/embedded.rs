@@ -82,10 +82,9 @@ impl Place {
     /// The open store; opened now if it is not, or not for writing though that is wanted.
     fn store(&self, access: Access) -> Result<Arc<Store>, RepositoryError> {
         let mut open = self.lock();
-        if let Some(store) = open.as_ref() {
-            if access == Access::Read || store.can_write() {
-                return Ok(store.clone());
-            }
+        let fits = |store: &&Arc<Store>| access == Access::Read || store.can_write();
+        if let Some(store) = open.as_ref().filter(fits) {
+            return Ok(store.clone());
         }
         // A shared lease is given back first, else this process would be in its own way.
         let earlier = open.take();

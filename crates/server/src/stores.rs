@@ -45,12 +45,12 @@ impl Stores {
         let store = match &*open {
             Some(store) => Arc::clone(store),
             None => {
-                let store = Arc::new(self.open_store(permit.repository())?);
+                let store = self.open_store(permit.repository())?;
                 *open = Some(Arc::clone(&store));
                 store
             }
         };
-        Ok(Store::for_machine(store, permit.machine(), permit.key()))
+        Ok(Store::for_machine(&store, permit.machine(), permit.key()))
     }
 
     /// Makes the repository of a permit.
@@ -77,7 +77,7 @@ impl Stores {
         !matches!(found, Err(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
-    fn open_store(&self, name: &str) -> Result<Store, RepositoryError> {
+    fn open_store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
         let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
         Store::open(&path, &cache, Arc::clone(&self.signer) as _, Arc::clone(&self.clock))
     }

@@ -19,9 +19,9 @@ fn perf_tmp() {
     let s = backup(&world.access, &options, &Arc::new(Run::new())).unwrap();
     println!("backup {} items {:?}", s.items, t.elapsed());
     let snapshot = snapshots(&world.access).unwrap().pop().unwrap();
-    for _ in 0..2 {
-        let target = base.join("dst");
-        let _ = std::fs::remove_dir_all(&target);
+    for i in 0..2 {
+        let target = std::path::PathBuf::from(std::option_env!("X").unwrap_or("/dev/shm/holdall-perf-dst")).join(format!("{i}"));
+        
         let cpu = holdall_sys::cpu::process_cpu_seconds();
         let run = Run::new();
         let r = restore(&world.access, &snapshot, Some(&path), &target, &RestoreOptions::default(), &run).unwrap();

@@ -65,13 +65,13 @@ fn write_file(
     for entry in entries {
         let entry = entry?;
         let page_number = written / PAGE_ENTRIES;
-        if page.is_empty() && page_number % shape.stride() == 0 {
+        if page.is_empty() && page_number.is_multiple_of(shape.stride()) {
             fence.push(prefix(&entry.id));
         }
         filter.insert(&entry.id);
         page.extend_from_slice(&entry.encode());
         written += 1;
-        if written % PAGE_ENTRIES == 0 || written == count {
+        if written.is_multiple_of(PAGE_ENTRIES) || written == count {
             finish_page(&mut page, number, page_number);
             out.write_all(&page).map_err(failed("writing", path))?;
             page.clear();

@@ -245,13 +245,12 @@ fn push_pack(state: &mut State, pack: PackInfo, run: Run) {
 fn mergeable(state: &State) -> Option<(Arc<Run>, Arc<Run>)> {
     let mut runs: Vec<&Arc<Run>> = state.runs.iter().collect();
     runs.sort_unstable_by_key(|run| run.shape().entries);
-    let pair = runs.windows(2).find_map(|pair| match pair {
+    runs.windows(2).find_map(|pair| match pair {
         [small, large] if large.shape().entries <= small.shape().entries.saturating_mul(2) => {
             Some(((*small).clone(), (*large).clone()))
         }
         _ => None,
-    });
-    pair
+    })
 }
 
 /// The entries of a pack, sorted, each object once for each block.

@@ -63,6 +63,12 @@ impl World {
         self.folder.path().join("cache")
     }
 
+    /// Gives the lease back and stops everything, until the next restart.
+    pub(crate) fn close(&mut self) {
+        let nothing = tempfile::tempdir().unwrap();
+        self.repository = open(&nothing, &self.clock);
+    }
+
     pub(crate) fn handle(&self) -> Arc<EmbeddedRepository> {
         self.repository.clone()
     }
@@ -99,8 +105,7 @@ impl ContractWorld for World {
 
     fn restart(&mut self) {
         // The old handle goes first: it holds the lease.
-        let nothing = tempfile::tempdir().unwrap();
-        self.repository = open(&nothing, &self.clock);
+        self.close();
         self.repository = open(&self.folder, &self.clock);
     }
 }

@@ -1,0 +1,281 @@
+//! The lease, lapsing sessions, and damage that scrub and readers meet.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use holdall_format::{ObjectId, RecordKind, SessionId};
+use holdall_protocol::contract::{ContractWorld, Forge};
+use holdall_protocol::{
+    CommitAnswer, NewRepository, Repository, RepositoryError, ScrubDamage, SessionPurpose,
+};
+use holdall_repository::Store;
+
+use crate::world::{MACHINE, MACHINE_SEED, World, signer};
+
+const WEEK_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
+
+fn id(name: &str) -> ObjectId {
+    ObjectId::from_bytes(*blake3::hash(name.as_bytes()).as_bytes())
+}
+
+fn made() -> (World, Forge) {
+    let world = World::new();
+    let forge = Forge::new(1, MACHINE, &MACHINE_SEED);
+    world.handle().create(&forge.new_repository()).unwrap();
+    (world, forge)
+}
+
+fn open_session(world: &World) -> SessionId {
+    let purpose = SessionPurpose::Backup { parents: vec![] };
+    world.handle().open_session(&purpose).unwrap().session
+}
+
+/// A snapshot whose root is `root`, over chunks in blocks of 5 MiB: enough to close a pack.
+fn big_snapshot(world: &World, forge: &Forge) -> Vec<(ObjectId, Bytes)> {
+    let session = open_session(world);
+    let mut blocks = Vec::new();
+    for number in 0..11 {
+        let chunk = id(&format!("chunk {number}"));
+        let block = forge.chunks_of_bytes(&[chunk], 5 << 20);
+        world.handle().put_blocks(&session, std::slice::from_ref(&block)).unwrap();
+        blocks.push((chunk, block));
+    }
+    let chunks: Vec<ObjectId> = blocks.iter().map(|(chunk, _)| *chunk).collect();
+    world.handle().put_blocks(&session, &[forge.nodes(&[(id("root"), &chunks)])]).unwrap();
+    let record = forge.record(RecordKind::Snapshot, id("root"), None);
+    let answer = world.handle().commit(&session, &record).unwrap();
+    assert!(matches!(answer, CommitAnswer::Committed(_)));
+    blocks
+}
+
+fn only_pack(world: &World) -> PathBuf {
+    let folders = fs::read_dir(world.dir().join("packs")).unwrap();
+    let mut packs = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+    let pack = packs.next().unwrap().unwrap().path();
+    assert!(packs.next().is_none());
+    pack
+}
+
+#[test]
+fn while_somebody_writes_others_neither_write_nor_read() {
+    let (world, _) = made();
+    let session = open_session(&world);
+    for open in [Store::open, Store::open_to_read] {
+        let answer = open(&world.dir(), &world.cache_dir(), signer(), world.clock.clone());
+        assert!(matches!(answer.err(), Some(RepositoryError::InUse { .. })));
+    }
+    world.handle().close_session(&session).unwrap();
+}
+
+#[test]
+fn readers_share_and_keep_writers_out() {
+    let (world, forge) = made();
+    big_snapshot(&world, &forge);
+    let mut world = world;
+    world.close();
+    let open = |how: OpenHow| how(&world.dir(), &world.cache_dir(), signer(), world.clock.clone());
+    type OpenHow = fn(
+        &std::path::Path,
+        &std::path::Path,
+        std::sync::Arc<dyn holdall_repository::ReceiptSigner>,
+        std::sync::Arc<dyn holdall_repository::Clock>,
+    ) -> Result<std::sync::Arc<Store>, RepositoryError>;
+    let first = open(Store::open_to_read).unwrap();
+    let second = open(Store::open_to_read).unwrap();
+    assert!(matches!(open(Store::open).err(), Some(RepositoryError::InUse { .. })));
+    let key = holdall_protocol::contract::TestKey::from_seed(&MACHINE_SEED).public();
+    for store in [&first, &second] {
+        let reader = store.for_machine(MACHINE, key);
+        let session = reader.open_session(&SessionPurpose::Read).unwrap().session;
+        assert_eq!(
+            reader.fetch_objects(&session, &[id("root"), id("chunk 3")], 0).unwrap().len(),
+            2
+        );
+        let purpose = SessionPurpose::Backup { parents: vec![] };
+        let refused = reader.open_session(&purpose);
+        assert!(matches!(refused, Err(RepositoryError::NotAllowed { .. })));
+        assert_eq!(reader.scrub(&mut |_| {}).unwrap().damaged, []);
+    }
+    drop((first, second));
+    assert!(open(Store::open).is_ok());
+}
+
+#[test]
+fn a_read_session_survives_that_the_same_process_begins_to_write() {
+    let (mut world, forge) = made();
+    big_snapshot(&world, &forge);
+    world.restart();
+    let reading = world.handle().open_session(&SessionPurpose::Read).unwrap().session;
+    let writing = open_session(&world);
+    world.handle().put_blocks(&writing, &[forge.chunks(&[id("new")])]).unwrap();
+    assert_eq!(world.handle().fetch_objects(&reading, &[id("root")], 0).unwrap().len(), 1);
+}
+
+#[test]
+fn what_was_put_and_never_committed_lapses_after_seven_days() {
+    let (mut world, forge) = made();
+    let session = open_session(&world);
+    let block = forge.chunks(&[id("chunk")]);
+    world.handle().put_blocks(&session, &[block]).unwrap();
+    world.clock.advance_ns(WEEK_NS);
+    world.restart();
+    assert_eq!(world.handle().missing(&session, &[id("chunk")]).unwrap(), [false]);
+    world.clock.advance_ns(WEEK_NS + 1);
+    let lapsed = world.handle().missing(&session, &[id("chunk")]);
+    assert!(matches!(lapsed, Err(RepositoryError::NoSession { .. })));
+    let session = open_session(&world);
+    assert_eq!(world.handle().missing(&session, &[id("chunk")]).unwrap(), [true]);
+}
+
+#[test]
+fn a_repository_is_not_made_among_other_files() {
+    let world = World::new();
+    let forge = Forge::new(1, MACHINE, &MACHINE_SEED);
+    fs::create_dir_all(world.dir()).unwrap();
+    fs::write(world.dir().join("holiday.jpg"), b"").unwrap();
+    let answer = world.handle().create(&forge.new_repository());
+    assert!(matches!(answer, Err(RepositoryError::Refused { .. })));
+    fs::remove_file(world.dir().join("holiday.jpg")).unwrap();
+    // An attempt that a crash cut short is begun again.
+    fs::write(world.dir().join("config"), b"half").unwrap();
+    world.handle().create(&forge.new_repository()).unwrap();
+    let described = world.handle().describe().unwrap();
+    assert_eq!(described.config, forge.config());
+}
+
+#[test]
+fn a_configuration_that_was_swapped_is_damage() {
+    let (world, forge) = made();
+    let NewRepository { config, .. } = forge.new_repository();
+    fs::write(world.dir().join("config"), &config[1..]).unwrap();
+    assert!(matches!(world.handle().describe(), Err(RepositoryError::Damaged { .. })));
+}
+
+#[test]
+fn a_damaged_block_is_named_and_a_second_copy_stands_in() {
+    let (mut world, forge) = made();
+    let blocks = big_snapshot(&world, &forge);
+    let pack = only_pack(&world);
+    let file = fs::OpenOptions::new().write(true).open(&pack).unwrap();
+    file.write_all_at(b"rot", (5 << 20) + 1000).unwrap();
+    let (chunk, block) = &blocks[1];
+
+    let session = open_session(&world);
+    let answer = world.handle().fetch_objects(&session, &[*chunk], 0);
+    assert!(matches!(answer, Err(RepositoryError::Damaged { .. })), "{answer:?}");
+    let report = world.handle().scrub(&mut |_| {}).unwrap();
+    let [ScrubDamage::Block { block: name, pack: Some(_), .. }] = &report.damaged[..] else {
+        panic!("{:?}", report.damaged)
+    };
+    assert_eq!(name.as_bytes(), blake3::hash(block).as_bytes());
+    let mut page = world.handle().read_blocks(&session, 0).unwrap();
+    while page.damaged.is_empty() {
+        page = world.handle().read_blocks(&session, page.next.unwrap()).unwrap();
+    }
+    assert_eq!(page.damaged, report.damaged);
+
+    let copy = forge.chunks(&[*chunk]);
+    world.handle().put_blocks(&session, std::slice::from_ref(&copy)).unwrap();
+    world.restart();
+    let fetched = world.handle().fetch_objects(&session, &[*chunk], 0).unwrap();
+    assert_eq!(fetched, [copy]);
+}
+
+#[test]
+fn a_pack_that_is_gone_or_unreadable_is_told_and_what_it_held_is_missing() {
+    for cut in [None, Some(100u64), Some(20_000_000)] {
+        let (mut world, forge) = made();
+        let blocks = big_snapshot(&world, &forge);
+        let pack = only_pack(&world);
+        match cut {
+            None => fs::remove_file(&pack).unwrap(),
+            Some(length) => {
+                fs::OpenOptions::new().write(true).open(&pack).unwrap().set_len(length).unwrap();
+            }
+        }
+        let told = world.handle().scrub(&mut |_| {}).unwrap();
+        assert!(matches!(told.damaged[0], ScrubDamage::Pack { .. }), "{:?}", told.damaged);
+
+        world.restart();
+        let report = world.handle().scrub(&mut |_| {}).unwrap();
+        let missing =
+            report.damaged.iter().filter(|damage| matches!(damage, ScrubDamage::Missing { .. }));
+        assert_eq!(missing.count(), 10, "{:?}", report.damaged);
+        let session = open_session(&world);
+        assert_eq!(world.handle().missing(&session, &[blocks[0].0]).unwrap(), [true]);
+        // Once its objects are put again, everything is whole.
+        for (chunk, _) in &blocks {
+            world.handle().put_blocks(&session, &[forge.chunks(&[*chunk])]).unwrap();
+        }
+        let fetched = world.handle().fetch_objects(&session, &[blocks[0].0], 0).unwrap();
+        assert_eq!(fetched.len(), 1);
+    }
+}
+
+#[test]
+fn a_damaged_record_is_told_and_the_others_are_not_lost() {
+    let (mut world, forge) = made();
+    big_snapshot(&world, &forge);
+    let record = fs::read_dir(world.dir().join("records")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&record).unwrap();
+    bytes[200] ^= 1;
+    fs::write(&record, bytes).unwrap();
+    world.restart();
+    let session = open_session(&world);
+    assert_eq!(world.handle().fetch_objects(&session, &[id("root")], 0).unwrap().len(), 1);
+    let report = world.handle().scrub(&mut |_| {}).unwrap();
+    assert!(matches!(report.damaged[..], [ScrubDamage::Record { .. }]), "{:?}", report.damaged);
+    let query = holdall_protocol::RecordQuery { after_position: 0, limit: 10 };
+    assert!(matches!(world.handle().records(&query), Err(RepositoryError::Damaged { .. })));
+}
+
+#[test]
+fn many_threads_that_fill_packs_lose_nothing() {
+    let (mut world, forge) = made();
+    let session = open_session(&world);
+    let handle = world.handle();
+    let forge_ref = &forge;
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let handle = handle.clone();
+            scope.spawn(move || {
+                for number in 0..30 {
+                    let chunks: Vec<ObjectId> =
+                        (0..50).map(|nth| id(&format!("{thread} {number} {nth}"))).collect();
+                    let node = id(&format!("node {thread} {number}"));
+                    let block = forge_ref.chunks_of_bytes(&chunks, 1 << 20);
+                    let nodes = forge_ref.nodes(&[(node, &chunks)]);
+                    handle.put_blocks(&session, &[block, nodes]).unwrap();
+                    if number % 10 == 0 {
+                        assert!(!handle.missing(&session, &chunks).unwrap().contains(&true));
+                    }
+                }
+            });
+        }
+        // A record reached meanwhile: marks are carried from tails into packs and merged runs.
+        for (sequence, number) in (1u64..).zip([0, 5]) {
+            let node = id(&format!("node 0 {number}"));
+            while handle.missing(&session, &[node]).unwrap() == [true] {
+                std::thread::yield_now();
+            }
+            let mut head = forge.record_head(RecordKind::Checkpoint, node, None);
+            head.sequence = sequence;
+            head.previous = handle
+                .open_session(&SessionPurpose::Read)
+                .unwrap()
+                .head
+                .unwrap_or(holdall_format::RecordHash::from_bytes([0; 32]));
+            let answer = handle.commit(&session, &forge.sign(head)).unwrap();
+            assert!(matches!(answer, CommitAnswer::Committed(_)));
+        }
+    });
+    drop(handle);
+    for _ in 0..2 {
+        let report = world.handle().scrub(&mut |_| {}).unwrap();
+        assert_eq!(report.damaged, []);
+        assert_eq!((report.blocks, report.objects), (240, 120 * 51));
+        world.restart();
+    }
+}
