@@ -113,6 +113,8 @@ fn print(output: &Output, run: &Run, ending: &Receiver<()>) {
 /// Shows the run's state every `period` until the sender of `ending` is gone.
 fn watch(run: &Run, ending: &Receiver<()>, period: Duration, mut show: impl FnMut(&Status)) {
     let mut recent = Recent::begin(run);
+    // The first one says that it has begun.
+    show(&recent.status(run));
     while ending.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
         show(&recent.status(run));
     }

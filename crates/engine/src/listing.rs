@@ -67,3 +67,42 @@ fn list_in(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_world::{World, directory, small_file};
+
+    fn listed(path: &str, recursive: bool) -> Result<Vec<String>, EngineError> {
+        let world = World::new();
+        let snapshot = world.snapshot(&[
+            ("/", directory()),
+            ("/a", directory()),
+            ("/a/b", directory()),
+            ("/a/b/c", small_file(b"")),
+            ("/a/z", small_file(b"")),
+            ("/a.txt", small_file(b"")),
+        ]);
+        let mut paths = Vec::new();
+        list(&world.access, &snapshot, path.as_bytes(), recursive, &mut |listed| {
+            paths.push(String::from_utf8_lossy(listed.path).into_owned());
+            Ok(())
+        })?;
+        Ok(paths)
+    }
+
+    #[test]
+    fn a_directory_shows_its_children_or_everything_below_it() {
+        assert_eq!(listed("/", false).unwrap(), ["/a", "/a.txt"]);
+        assert_eq!(listed("/a/", false).unwrap(), ["/a/b", "/a/z"]);
+        assert_eq!(listed("/a", true).unwrap(), ["/a/b", "/a/b/c", "/a/z"]);
+        assert_eq!(listed("/a/b/c", false).unwrap(), ["/a/b/c"]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error() {
+        for path in ["/b", "/a/b/c/d", "a", "", "/a/../a"] {
+            assert!(matches!(listed(path, false), Err(EngineError::NoPath { .. })), "{path}");
+        }
+    }
+}

@@ -18,8 +18,10 @@ use holdall_protocol::{
 };
 use holdall_tree::{BuiltNode, ChunkRef, Content, Entry, EntryKind, PathKey, TreeBuilder};
 
+use crate::backup::{BackupOptions, Source, backup};
 use crate::run::lock;
-use crate::{Access, EngineError, Snapshot};
+use crate::snapshots::snapshots;
+use crate::{Access, EngineError, Run, Snapshot};
 
 /// Keeps blocks and records, and forgets or breaks them when told to.
 pub(crate) struct MemoryRepository {
@@ -64,6 +66,15 @@ impl MemoryRepository {
     /// Loses an object.
     pub(crate) fn lose(&self, id: &ObjectId) {
         lock(&self.stored).places.remove(id);
+    }
+
+    /// Whether a block of that kind holds the object.
+    pub(crate) fn is_in(&self, id: &ObjectId, kind: BlockKind) -> bool {
+        let stored = lock(&self.stored);
+        let blocks = stored.places.get(id).into_iter().flatten().map(|at| &stored.blocks[*at]);
+        blocks.into_iter().any(|block| {
+            Block::decode(block.clone()).is_ok_and(|block| block.header().kind == kind)
+        })
     }
 
     /// How often blocks were asked for.
@@ -204,6 +215,15 @@ impl World {
             cache: cache.path().to_owned(),
         };
         Self { access, repository, _cache: cache }
+    }
+
+    /// Backs up a folder as a new snapshot.
+    pub(crate) fn back_up(&self, folder: &std::path::Path) -> Snapshot {
+        let path = folder.to_str().expect("an ordinary path").as_bytes().to_vec();
+        let source = Source { path: path.clone(), read_at: path };
+        let options = BackupOptions::new(vec![source], "host".to_owned());
+        backup(&self.access, &options, &Arc::new(Run::new())).expect("nothing fails");
+        snapshots(&self.access).expect("records").pop().expect("the new one")
     }
 
     fn seal(&self, kind: BlockKind, objects: &[PlainObject], plain: &[u8]) {

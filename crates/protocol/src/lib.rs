@@ -7,6 +7,21 @@
 //!
 //! The trait is blocking: its callers are plain threads, whose waiting is their own back-pressure.
 //! Where waiting meets tokio is this crate's `client` module alone.
+//!
+//! ```no_run
+//! use holdall_protocol::{
+//!     ClientOptions, HttpRepository, Invite, MachineIdentity, Repository, pair,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let identity = MachineIdentity::from_seed(&[7; 32])?;
+//! let invite = Invite::from_text("holdall1-...")?;
+//! let paired = pair(&invite, "laptop", &identity, ClientOptions::default())?;
+//! let repository = HttpRepository::connect(paired.address, &identity, ClientOptions::default())?;
+//! println!("receipts are signed by {}", repository.describe()?.signer);
+//! # Ok(())
+//! # }
+//! ```
 
 mod base32;
 mod client;

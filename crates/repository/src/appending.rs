@@ -26,7 +26,7 @@ use crate::tail::{Tail, TailObject, read_whole};
 struct Closing {
     tail: Arc<Tail>,
     /// Once the pack is published.
-    published: Option<(PackInfo, Footer)>,
+    published: Option<PackInfo>,
 }
 
 /// Where the time of an append went.
@@ -197,30 +197,33 @@ impl Appender {
     /// Publishes a full tail as a pack and puts the pack in its place in the index.
     fn close(&self, closing: &mut Closing) -> Result<(), RepositoryError> {
         let tail = &closing.tail;
-        let (info, footer) = match closing.published.take() {
+        let info = match closing.published.take() {
             Some(published) => published,
             None => self.publish(tail)?,
         };
-        if let Err(error) = self.index.tail_became_pack(tail, info.clone(), &footer) {
-            closing.published = Some((info, footer));
+        if let Err(error) = self.index.tail_became_pack(tail, info.clone()) {
+            closing.published = Some(info);
             return Err(error.into());
         }
         remove(&self.layout.journal(tail.name()))
     }
 
-    fn publish(&self, tail: &Arc<Tail>) -> Result<(PackInfo, Footer), RepositoryError> {
+    fn publish(&self, tail: &Arc<Tail>) -> Result<PackInfo, RepositoryError> {
         let blocks = tail.all_clear().iter().map(|block| FooterBlock::clone(block)).collect();
         let kind = tail.name().kind();
         let footer = Footer { kind, repository: self.repository, random: random()?, blocks };
         let mut end = footer.encode();
         let trailer = Trailer::of(&end);
+        let mut info = pack_info(trailer.name, &footer, 0);
+        drop(footer);
         end.extend_from_slice(&trailer.encode());
-        let file_bytes = tail.finish_pack(&end)?;
+        info.file_bytes = tail.finish_pack(&end)?;
+        drop(end);
         let target = self.layout.pack(&trailer.name);
         target.parent().map_or(Ok(()), make_dir)?;
         publish_file(&self.layout.payload(tail.name()), &target)?;
         sync_dir(&self.layout.tails())?;
-        Ok((pack_info(trailer.name, &footer, file_bytes), footer))
+        Ok(info)
     }
 
     /// After a failed fsync: what was durable is written anew into another file, and the failed
@@ -295,4 +298,112 @@ fn read_payload(
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Listing;
+    use holdall_format::{BlockKind, MachineId, ObjectId};
+    use holdall_protocol::contract::Forge;
+
+    struct Place {
+        _dir: tempfile::TempDir,
+        layout: Layout,
+        forge: Forge,
+        index: Arc<Index>,
+        appender: Appender,
+    }
+
+    fn place() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(&dir.path().join("repository"));
+        std::fs::create_dir(layout.root()).unwrap();
+        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
+        let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
+        let cache = dir.path().join("cache");
+        let mut listing = Listing::default();
+        let (index, _) = Index::open(&cache, &forge.repository, &layout, &mut listing).unwrap();
+        let (index, log) = (Arc::new(index), Arc::new(Log::going_on_at(1)));
+        let appender = Appender::new(&layout, forge.repository, index.clone(), log, vec![], 0);
+        Place { _dir: dir, layout, forge, index, appender }
+    }
+
+    impl Place {
+        fn append(&self, ids: &[ObjectId], bytes: usize) -> Result<AppendTimes, RepositoryError> {
+            let block = self.forge.chunks_of_bytes(ids, bytes);
+            self.appender.append(false, &[Checked::new(block, &self.forge.repository).unwrap()])
+        }
+
+        fn open_tail(&self) -> Arc<Tail> {
+            lock(&self.appender.chunks).clone().unwrap()
+        }
+
+        fn copies(&self, id: ObjectId) -> usize {
+            self.index.lookup(vec![id]).unwrap().copies.len()
+        }
+    }
+
+    fn id(byte: u8) -> ObjectId {
+        ObjectId::from_bytes([byte; 32])
+    }
+
+    #[test]
+    fn after_a_failed_sync_what_was_durable_is_written_anew_and_the_file_goes() {
+        let place = place();
+        place.append(&[id(1)], 100).unwrap();
+        place.append(&[id(2)], 100).unwrap();
+        let failing = place.open_tail();
+        let lookup = place.index.lookup(vec![id(1)]).unwrap();
+        lookup.put_tentative(&lookup.copies[0], true);
+        failing.fails.store(true, Ordering::Release);
+        assert!(place.append(&[id(3)], 100).is_err());
+
+        assert_eq!([1, 2, 3].map(|byte| place.copies(id(byte))), [1, 1, 0]);
+        assert!(!place.layout.journal(failing.name()).exists());
+        let lookup = place.index.lookup(vec![id(1)]).unwrap();
+        assert!(lookup.is_tentative(&lookup.copies[0]), "marks are carried");
+        place.append(&[id(3)], 100).unwrap();
+        assert_eq!(place.copies(id(3)), 1);
+        assert!(!Arc::ptr_eq(&failing, &place.open_tail()));
+        let footer = place.open_tail().all_clear();
+        let arrivals: Vec<u64> = footer.iter().map(|block| block.arrival).collect();
+        assert_eq!(arrivals, [1, 2, 4], "arrival positions are kept and never repeated");
+    }
+
+    #[test]
+    fn a_full_tail_whose_last_sync_fails_is_written_anew_too() {
+        let place = place();
+        for byte in 0..10 {
+            place.append(&[id(byte)], 5 << 20).unwrap();
+        }
+        // The tail that is open now was begun after the first pack closed.
+        assert_eq!(place.index.state().packs.len(), 1);
+        place.append(&[id(50)], 100).unwrap();
+        place.open_tail().fails.store(true, Ordering::Release);
+        for byte in 60..70 {
+            let _ = place.append(&[id(byte)], 5 << 20);
+        }
+        assert_eq!(place.copies(id(50)), 1);
+        assert_eq!(place.copies(id(60)), 0, "it was not acknowledged");
+        assert_eq!(place.copies(id(69)), 1);
+        assert_eq!(place.open_tail().name().kind(), BlockKind::Chunks);
+    }
+
+    #[test]
+    fn a_pack_that_can_not_be_published_stays_readable_and_is_published_later() {
+        let place = place();
+        std::fs::remove_dir(place.layout.packs()).unwrap();
+        std::fs::write(place.layout.packs(), b"in the way").unwrap();
+        for byte in 0..11 {
+            place.append(&[id(byte)], 5 << 20).unwrap();
+        }
+        assert_eq!(place.index.state().packs.len(), 0);
+        assert!((0..11).all(|byte| place.copies(id(byte)) == 1));
+        remove(&place.layout.packs()).unwrap();
+        make_dir(&place.layout.packs()).unwrap();
+        place.append(&[id(20)], 100).unwrap();
+        assert_eq!(place.index.state().packs.len(), 1);
+        assert!((0..11).all(|byte| place.copies(id(byte)) == 1));
+    }
 }

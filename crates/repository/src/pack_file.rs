@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::limits::FOOTER_MAX_BYTES;
+use holdall_format::wire::Reader;
 use holdall_format::{
-    BLOCK_HEADER_BYTES, BlockHeader, BlockName, Footer, FooterBlock, PACK_TRAILER_BYTES, PackName,
+    BLOCK_HEADER_BYTES, BlockHeader, BlockName, Footer, FormatError, PACK_TRAILER_BYTES, PackName,
     RepositoryId, Table, Trailer,
 };
 use holdall_protocol::RepositoryError;
@@ -23,7 +24,9 @@ use crate::publish::failed;
 /// Footer bytes before its first block.
 const FOOTER_FRONT_BYTES: u64 = 60;
 /// Footer bytes of a block before its header.
-const FOOTER_BLOCK_FRONT_BYTES: u64 = 48;
+const FOOTER_BLOCK_FRONT_BYTES: usize = 48;
+/// Bytes of a footer that are hashed at once.
+const HASH_BYTES: usize = 128 << 10;
 /// Packs that stay open.
 const OPEN_PACKS: usize = 48;
 /// Blocks whose places stay in memory, over all open packs.
@@ -34,14 +37,8 @@ pub(crate) fn damaged(path: &Path, reason: impl ToString) -> RepositoryError {
     RepositoryError::Damaged { what: path.display().to_string(), reason: reason.to_string() }
 }
 
-/// Reads and checks a pack's footer; the pack's name is in the trailer.
-///
-/// Untrusted: needs as much memory as the footer, which has a limit, twice.
-pub(crate) fn read_footer(
-    path: &Path,
-    file: &File,
-    repository: &RepositoryId,
-) -> Result<(Trailer, Footer), RepositoryError> {
+/// A pack's trailer, and where its footer starts.
+fn read_trailer(path: &Path, file: &File) -> Result<(Trailer, u64), RepositoryError> {
     let file_bytes = file.metadata().map_err(failed("looking at", path))?.len();
     let trailer_at = file_bytes
         .checked_sub(PACK_TRAILER_BYTES as u64)
@@ -52,6 +49,18 @@ pub(crate) fn read_footer(
     let footer_at = trailer_at
         .checked_sub(u64::from(trailer.footer_bytes))
         .ok_or_else(|| damaged(path, "it is shorter than its footer"))?;
+    Ok((trailer, footer_at))
+}
+
+/// Reads and checks a pack's footer; the pack's name is in the trailer.
+///
+/// Untrusted: needs as much memory as the footer, which has a limit, twice.
+pub(crate) fn read_footer(
+    path: &Path,
+    file: &File,
+    repository: &RepositoryId,
+) -> Result<(Trailer, Footer), RepositoryError> {
+    let (trailer, footer_at) = read_trailer(path, file)?;
     let mut footer = vec![0; (trailer.footer_bytes as usize).min(FOOTER_MAX_BYTES)];
     file.read_exact_at(&mut footer, footer_at).map_err(failed("reading", path))?;
     if Trailer::of(&footer).name != trailer.name {
@@ -89,20 +98,19 @@ pub(crate) struct PackFile {
 
 impl PackFile {
     /// Opens the pack of that name.
-    pub(crate) fn open(
-        layout: &Layout,
-        name: &PackName,
-        repository: &RepositoryId,
-    ) -> Result<Self, RepositoryError> {
+    ///
+    /// The index knows it, so its footer was decoded and checked before; that it is the same
+    /// footer, its hash tells. It is gone through without being in memory.
+    pub(crate) fn open(layout: &Layout, name: &PackName) -> Result<Self, RepositoryError> {
         let path = layout.pack(name);
         let file = File::open(&path).map_err(failed("opening", &path))?;
-        let (trailer, footer) = read_footer(&path, &file, repository)?;
-        if trailer.name != *name {
-            return Err(damaged(&path, format!("it is the pack {}", trailer.name)));
+        let (trailer, footer_at) = read_trailer(&path, &file)?;
+        let footer_end = footer_at + u64::from(trailer.footer_bytes);
+        let hash = hash_range(&file, footer_at, footer_end).map_err(failed("reading", &path))?;
+        if trailer.name != *name || hash.as_bytes() != name.as_bytes() {
+            return Err(damaged(&path, "its footer does not have the hash in its name"));
         }
-        let file_bytes = file.metadata().map_err(failed("looking at", &path))?.len();
-        let footer_at = file_bytes - PACK_TRAILER_BYTES as u64 - u64::from(trailer.footer_bytes);
-        let blocks = places(&footer.blocks, footer_at + FOOTER_FRONT_BYTES);
+        let blocks = places(&path, &file, footer_at + FOOTER_FRONT_BYTES, footer_end)?;
         Ok(Self { file, path, blocks })
     }
 
@@ -136,34 +144,61 @@ impl PackFile {
     }
 }
 
-fn places(blocks: &[FooterBlock], mut at: u64) -> Vec<BlockPlace> {
-    let place = |block: &FooterBlock| {
-        let clear_at = at + FOOTER_BLOCK_FRONT_BYTES;
-        at = clear_at + BLOCK_HEADER_BYTES as u64 + block.table_bytes.len() as u64;
-        BlockPlace {
-            name: block.name,
-            arrival: block.arrival,
-            clear_at,
-            payload_at: block.offset,
-            table_bytes: block.header.table_bytes,
-            payload_bytes: block.header.payload_bytes,
-        }
-    };
-    blocks.iter().map(place).collect()
+/// BLAKE3 of the bytes of a file from `start` to `end`.
+fn hash_range(file: &File, start: u64, end: u64) -> io::Result<blake3::Hash> {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; HASH_BYTES];
+    let mut at = start;
+    while at < end {
+        let length = usize::try_from(end - at).unwrap_or(HASH_BYTES).min(HASH_BYTES);
+        let part = buffer.get_mut(..length).unwrap_or_default();
+        file.read_exact_at(part, at)?;
+        hasher.update(part);
+        at += length as u64;
+    }
+    Ok(hasher.finalize())
+}
+
+/// Goes through the blocks of a footer from its first block on.
+fn places(
+    path: &Path,
+    file: &File,
+    mut at: u64,
+    end: u64,
+) -> Result<Vec<BlockPlace>, RepositoryError> {
+    let mut places = Vec::new();
+    let mut front = [0; FOOTER_BLOCK_FRONT_BYTES + BLOCK_HEADER_BYTES];
+    while at < end {
+        file.read_exact_at(&mut front, at).map_err(failed("reading", path))?;
+        let place = decode_place(&front, at).map_err(|error| damaged(path, error))?;
+        at = place.clear_at + BLOCK_HEADER_BYTES as u64 + u64::from(place.table_bytes);
+        places.push(place);
+    }
+    Ok(places)
+}
+
+fn decode_place(front: &[u8], at: u64) -> Result<BlockPlace, FormatError> {
+    let mut reader = Reader::new("pack footer", front);
+    let payload_at = reader.u64("offset")?;
+    let arrival = reader.u64("arrival")?;
+    let name = BlockName::from_bytes(reader.array("name")?);
+    let header = BlockHeader::decode(reader.remaining())?;
+    let (table_bytes, payload_bytes) = (header.table_bytes, header.payload_bytes);
+    let clear_at = at + FOOTER_BLOCK_FRONT_BYTES as u64;
+    Ok(BlockPlace { name, arrival, clear_at, payload_at, table_bytes, payload_bytes })
 }
 
 /// The packs that were used last, open.
 #[derive(Debug)]
 pub(crate) struct OpenPacks {
     layout: Layout,
-    repository: RepositoryId,
     /// The most recently used one last.
     open: Mutex<Vec<(PackName, Arc<PackFile>)>>,
 }
 
 impl OpenPacks {
-    pub(crate) fn new(layout: &Layout, repository: RepositoryId) -> Self {
-        Self { layout: layout.clone(), repository, open: Mutex::new(Vec::new()) }
+    pub(crate) fn new(layout: &Layout) -> Self {
+        Self { layout: layout.clone(), open: Mutex::new(Vec::new()) }
     }
 
     /// The pack of that name, opened now if it is not open yet.
@@ -171,7 +206,7 @@ impl OpenPacks {
         if let Some(pack) = self.use_again(name) {
             return Ok(pack);
         }
-        let pack = Arc::new(PackFile::open(&self.layout, name, &self.repository)?);
+        let pack = Arc::new(PackFile::open(&self.layout, name)?);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.push((*name, pack.clone()));
         let mut blocks: usize = open.iter().map(|(_, pack)| pack.blocks.len()).sum();
@@ -188,5 +223,50 @@ impl OpenPacks {
         let pack = found.1.clone();
         open.push(found);
         Some(pack)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdall_format::{BlockKind, FooterBlock, MachineId, ObjectId};
+    use holdall_protocol::contract::Forge;
+
+    #[test]
+    fn a_pack_that_is_gone_through_piece_by_piece_has_what_its_footer_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
+        let (mut pack, mut blocks, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 1..6u8 {
+            let ids = vec![ObjectId::from_bytes([number; 32]); number.into()];
+            let bytes = forge.chunks_of_bytes(&ids, 100 * usize::from(number));
+            let checked = crate::checked::Checked::new(bytes, &forge.repository).unwrap();
+            blocks.push(checked.footer_block(pack.len() as u64, number.into()));
+            pack.extend_from_slice(checked.block.payload());
+            whole.push(checked);
+        }
+        let repository = forge.repository;
+        let footer = Footer { kind: BlockKind::Chunks, repository, random: [3; 32], blocks };
+        let encoded = footer.encode();
+        let trailer = Trailer::of(&encoded);
+        pack.extend_from_slice(&encoded);
+        pack.extend_from_slice(&trailer.encode());
+        let path = layout.pack(&trailer.name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &pack).unwrap();
+
+        let open = OpenPacks::new(&layout).get(&trailer.name).unwrap();
+        let says = |block: &FooterBlock| (block.name, block.arrival);
+        let found: Vec<_> = open.blocks.iter().map(|place| (place.name, place.arrival)).collect();
+        assert_eq!(found, footer.blocks.iter().map(says).collect::<Vec<_>>());
+        for (place, checked) in open.blocks().iter().zip(&whole) {
+            assert_eq!(open.read_block(place).unwrap(), *checked.block.bytes());
+            assert_eq!(open.read_table(place).unwrap(), *checked.block.table());
+        }
+        let last = pack.len() - PACK_TRAILER_BYTES - 1;
+        pack[last] ^= 1;
+        std::fs::write(&path, &pack).unwrap();
+        assert!(PackFile::open(&layout, &trailer.name).is_err());
     }
 }

@@ -115,9 +115,13 @@ pub(crate) fn read_limited(
     Ok(Some(bytes))
 }
 
-/// The names in a directory, in ascending order.
+/// The names in a directory, in ascending order; none if there is no such directory, since copying
+/// a repository may leave out empty ones.
 pub(crate) fn names_in(dir: &Path) -> Result<Vec<OsString>, RepositoryError> {
-    let entries = fs::read_dir(dir).map_err(failed("listing", dir))?;
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed("listing", dir))?,
+    };
     let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
     let mut names = names.collect::<io::Result<Vec<_>>>().map_err(failed("listing", dir))?;
     names.sort_unstable();

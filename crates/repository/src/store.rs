@@ -20,7 +20,7 @@ use crate::index::{Holder, Index, IndexError, Listing, Lookup, State};
 use crate::layout::Layout;
 use crate::log::Log;
 use crate::pack_file::{OpenPacks, damaged};
-use crate::publish::{failed, names_in, remove};
+use crate::publish::{failed, make_dir, names_in, remove};
 use crate::records::{Loaded, Records};
 use crate::recovery::{Recovered, recover};
 use crate::session::Sessions;
@@ -137,6 +137,7 @@ impl Store {
         let parts = ClearParts::read(&layout)?;
         let can_write = access == Access::Write;
         if can_write {
+            layout.folders().iter().try_for_each(|folder| make_dir(folder))?;
             sweep_tmp(&layout)?;
         }
         let repository = parts.repository;
@@ -163,7 +164,7 @@ impl Store {
             let appender = Appender::new(&layout, repository, index, log, tails, next_number);
             Writer { background, appender }
         });
-        let packs = OpenPacks::new(&layout, repository);
+        let packs = OpenPacks::new(&layout);
         let commit = Mutex::new(());
         let store = Self {
             layout,
@@ -383,7 +384,9 @@ fn first_free(
 fn take_lease(layout: &Layout, access: Access) -> Result<File, RepositoryError> {
     let path = layout.lock();
     let file = match access {
-        Access::Write => OpenOptions::new().read(true).write(true).open(&path),
+        Access::Write => {
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
+        }
         Access::Read => File::open(&path),
     };
     let file = file.map_err(failed("opening", &path))?;

@@ -62,6 +62,9 @@ pub(crate) struct Tail {
     durable_journal: AtomicU64,
     /// Whether the names of the two files are durable.
     is_listed: AtomicBool,
+    /// Has the next sync fail.
+    #[cfg(test)]
+    pub(crate) fails: AtomicBool,
 }
 
 impl Tail {
@@ -115,6 +118,8 @@ impl Tail {
             group,
             durable_journal: AtomicU64::new(journal_end),
             is_listed: AtomicBool::new(true),
+            #[cfg(test)]
+            fails: AtomicBool::new(false),
         }
     }
 
@@ -209,6 +214,10 @@ impl Tail {
     }
 
     fn sync(&self) -> io::Result<()> {
+        #[cfg(test)]
+        if self.fails.load(Ordering::Acquire) {
+            return Err(io::Error::other("the disk failed"));
+        }
         let journal_end = self.written().journal_end;
         if !self.is_listed.load(Ordering::Acquire) {
             sync_dir(&self.layout.tails()).map_err(|error| io::Error::other(error.to_string()))?;

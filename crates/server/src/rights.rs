@@ -3,13 +3,13 @@
 //!
 //! | verb | unknown key | revoked key | machine, own repository | machine, another's | reader |
 //! | --- | --- | --- | --- | --- | --- |
-//! | pair | yes | yes | yes | yes | yes |
 //! | create, put blocks, commit | | | yes | | |
 //! | describe, records, fetch, read blocks, missing, sessions to read, scrub | | | yes | | own |
 //! | sessions to back up | | | yes | | |
 //!
-//! "Pair" needs an invite, which is what is checked there. No verb deletes, so none is listed. A
-//! reader is the identity of a recovery kit. Whether another's repository exists is not told.
+//! Pairing is not among them: what it allows is in the invite, and is checked where that is taken. No
+//! verb deletes, so none is listed. A reader is the identity of a recovery kit. Whether another's
+//! repository exists is not told.
 
 use holdall_format::{MachineId, PublicKey};
 use holdall_protocol::wire::{OWN_REPOSITORY, RepositoryVerb, WireError};

@@ -31,19 +31,21 @@ pub(crate) fn start(
 /// A line that can not be sent has no reader any more, so it is dropped.
 fn run(repository: &dyn Repository, lines: &mpsc::Sender<Bytes>) {
     let mut told: Option<Instant> = None;
+    let mut untold = None;
     let scrubbed = repository.scrub(&mut |progress| {
+        untold = Some(progress);
         if told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY) {
             told = Some(Instant::now());
             drop(lines.try_send(ScrubLine::progress(progress)));
         }
     });
+    let tell = |line| drop(lines.blocking_send(line));
     match scrubbed {
         Ok(report) => {
-            for damage in &report.damaged {
-                drop(lines.blocking_send(ScrubLine::damaged(damage)));
-            }
-            drop(lines.blocking_send(ScrubLine::done(&report)));
+            untold.into_iter().for_each(|last| tell(ScrubLine::progress(last)));
+            report.damaged.iter().for_each(|damage| tell(ScrubLine::damaged(damage)));
+            tell(ScrubLine::done(&report));
         }
-        Err(error) => drop(lines.blocking_send(ScrubLine::failed(error.into()))),
+        Err(error) => tell(ScrubLine::failed(error.into())),
     }
 }

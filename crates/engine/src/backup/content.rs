@@ -103,7 +103,8 @@ impl Cutter<'_> {
         let mut carry: Bytes = Bytes::new();
         loop {
             let grant = self.grant(SEGMENT_BYTES + carry.len())?;
-            let mut segment = Vec::with_capacity(SEGMENT_BYTES + carry.len());
+            // One capacity for all, so that the allocator can use freed segments again.
+            let mut segment = Vec::with_capacity(SEGMENT_BYTES + CHUNK_MAX_BYTES);
             segment.extend_from_slice(&carry);
             let at_end = match self.meters.read.working(|| fill(stream, &mut segment)) {
                 Ok(at_end) => at_end,

@@ -11,8 +11,32 @@ use holdall_tree::{BuiltNode, Entry, PathKey};
 use crate::budget::Grant;
 
 /// How a path compares with the parent snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
+    New,
+    /// It may differ from this entry; whether it does shows when it was read.
+    Maybe(Box<Entry>),
+    Unmodified,
+}
+
+impl Change {
+    /// What it was in the end: a file that was only read again because it was not settled yet, and
+    /// is the same, did not change.
+    pub(super) fn settle(self, entry: &Entry) -> Settled {
+        match self {
+            Self::New => Settled::New,
+            Self::Unmodified => Settled::Unmodified,
+            Self::Maybe(mut before) => {
+                before.unsettled = entry.unsettled;
+                if *before == *entry { Settled::Unmodified } else { Settled::Changed }
+            }
+        }
+    }
+}
+
+/// How an entry compares with the parent snapshot's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
     New,
     Changed,
     Unmodified,

@@ -31,7 +31,7 @@ use crate::snapshots::Snapshot;
 use crate::{Access, EngineError, Run};
 
 /// Plain bytes in flight between reading and sealing.
-const BUDGET_BYTES: usize = 24 << 20;
+const BUDGET_BYTES: usize = 16 << 20;
 /// Jobs being read or waiting to be used.
 const JOBS_IN_FLIGHT: usize = 16;
 /// Objects between the assembler and the store.

@@ -272,22 +272,21 @@ impl Plan<'_> {
         let meters = self.meters;
         let planned = meters.plan.working(|| {
             let before = self.parents.find(&path)?;
-            let change = if before.is_some() { Change::Changed } else { Change::New };
             let kept = before.filter(|before| {
                 !self.options.read_all && is_unchanged(before, stat, stable_inodes)
             });
-            Ok::<_, EngineError>(match kept {
-                Some(before) => Planned {
-                    path,
-                    change: Change::Unmodified,
-                    work: Work::Keep(Box::new(before.clone())),
-                },
-                None if self.options.dry_run => {
+            if let Some(kept) = kept {
+                let work = Work::Keep(Box::new(kept.clone()));
+                return Ok(Planned { path, change: Change::Unmodified, work });
+            }
+            let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
+            Ok::<_, EngineError>(match work {
+                _ if self.options.dry_run => {
                     let mut counted = Entry::empty(kind_of(stat));
                     counted.size = stat.size;
                     Planned { path, change, work: Work::Keep(Box::new(counted)) }
                 }
-                None => Planned { path, change, work },
+                work => Planned { path, change, work },
             })
         })?;
         self.out.push(planned, meters)

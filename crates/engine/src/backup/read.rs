@@ -28,6 +28,8 @@ use crate::run::lock;
 /// Files up to this size are read whole into their job's buffer and are one chunk: the chunker
 /// would not cut them.
 pub(super) const SMALL_FILE_BYTES: u64 = 128 << 10;
+/// The least capacity of a job's buffer.
+const BUFFER_MIN_BYTES: usize = 64 << 10;
 /// A change this close to the moment of reading may be followed by one that shows the same time.
 const SETTLING_SECONDS: i64 = 2;
 
@@ -150,7 +152,9 @@ impl<'a> JobReader<'a> {
     fn read(mut self, items: Vec<Planned>) -> Result<(), EngineError> {
         let small_bytes: u64 = items.iter().map(small_file_bytes).sum();
         let grant = self.cutter.grant(usize::try_from(small_bytes).unwrap_or(usize::MAX))?;
-        self.buffer.reserve(usize::try_from(small_bytes).unwrap_or(0) + 1);
+        // Few different capacities, so that the allocator can use freed buffers again.
+        let capacity = usize::try_from(small_bytes).unwrap_or(0).next_power_of_two();
+        self.buffer.reserve(capacity.max(BUFFER_MIN_BYTES));
         for item in items {
             self.reading.shared.check()?;
             self.read_item(item, &grant)?;

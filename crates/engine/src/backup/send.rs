@@ -14,7 +14,7 @@ use super::shared::Shared;
 use crate::EngineError;
 
 /// A request takes what is ready, up to this many bytes.
-const PUT_TARGET_BYTES: usize = 4 << 20;
+const PUT_TARGET_BYTES: usize = 3 << 20;
 
 /// What the sending threads share.
 pub(super) struct Senders<'a> {

@@ -20,7 +20,7 @@ use crate::EngineError;
 /// Objects asked for at once.
 const ASK_MAX_IDS: usize = 4096;
 /// Plain bytes that wait for an answer at most: a quarter of the budget, so that reading goes on.
-const ASK_MAX_BYTES: usize = 6 << 20;
+const ASK_MAX_BYTES: usize = 4 << 20;
 /// Ids of objects on their way that are remembered, so that a second copy is not sent behind them.
 const RECENT_IDS: usize = 64 << 10;
 
@@ -192,7 +192,9 @@ impl OpenBlock {
 
     fn push(&mut self, id: ObjectId, refs: Vec<ObjectId>, bytes: &[u8]) {
         if self.objects.is_empty() {
-            self.plain.reserve(BLOCK_TARGET_PLAIN_BYTES + bytes.len());
+            // The same capacity for most blocks, so that the allocator can use it again.
+            self.plain
+                .reserve(BLOCK_TARGET_PLAIN_BYTES + bytes.len().max(BLOCK_TARGET_PLAIN_BYTES / 4));
         }
         self.table_bytes += (refs.len() + 1) * ObjectId::LEN + 2;
         self.objects.push(PlainObject { id, refs, len: bytes.len() });

@@ -180,3 +180,67 @@ impl Finish<'_> {
         self.context.run.problem(&(self.path)(), reason);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use holdall_sys::{TargetDir, metadata};
+
+    use super::*;
+    use crate::Run;
+    use crate::restore::RestoreOptions;
+    use crate::restore::links::Links;
+    use crate::test_world::owned;
+
+    /// Finishes a set-user-id file of somebody else as an ordinary user would; gives the notes, the
+    /// number of problems, and the mode that it got.
+    fn finished_as_an_ordinary_user(strict: bool) -> (Vec<String>, u64, u32) {
+        let folder = tempfile::tempdir().unwrap();
+        let run = Run::new();
+        let options = RestoreOptions { strict, numeric_ids: true, ..RestoreOptions::default() };
+        let root = TargetDir::open_root(folder.path()).unwrap();
+        let links = Links::new(folder.path(), "x").unwrap();
+        let mut context = Context::new(&options, &run, root, b"/".to_vec(), links).unwrap();
+        let entry = owned(EntryKind::File, 0o4755);
+        context.pretend_to_be(entry.uid + 1, entry.gid);
+        let name = Name::new(b"file").unwrap();
+        let file = context.root.create_file(name).unwrap();
+        let finish = Finish {
+            context: &context,
+            subject: Subject::Open(file.as_fd()),
+            entry: &entry,
+            pristine: true,
+            path: &|| b"/file".to_vec(),
+        };
+        finish.apply();
+        let mode = context.root.as_dir().stat(name).unwrap().mode;
+        (context.summary().notes, run.problem_count(), mode)
+    }
+
+    #[test]
+    fn an_ordinary_user_gives_nothing_away_and_sets_no_set_user_id() {
+        let (notes, problems, mode) = finished_as_an_ordinary_user(false);
+        assert_eq!((notes.len(), problems, mode), (2, 0, 0o755), "{notes:?}");
+        let (notes, problems, mode) = finished_as_an_ordinary_user(true);
+        assert_eq!((notes.len(), problems, mode), (0, 2, 0o755));
+    }
+
+    #[test]
+    fn time_is_set_last_and_mode_after_the_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, options) = (Run::new(), RestoreOptions::default());
+        let root = TargetDir::open_root(folder.path()).unwrap();
+        let links = Links::new(folder.path(), "x").unwrap();
+        let context = Context::new(&options, &run, root, b"/".to_vec(), links).unwrap();
+        let entry = owned(EntryKind::File, 0o6711);
+        let name = Name::new(b"file").unwrap();
+        let file = context.root.create_file(name).unwrap();
+        metadata::set_mode(&file, 0o777).unwrap();
+        let subject = Subject::Named(context.root.as_fd(), name);
+        let path = &|| b"/file".to_vec();
+        Finish { context: &context, subject, entry: &entry, pristine: false, path }.apply();
+        let stat = context.root.as_dir().stat(name).unwrap();
+        assert_eq!((stat.mode, stat.mtime.nanos, run.problem_count()), (0o6711, 7, 0));
+    }
+}

@@ -67,6 +67,12 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// Takes this process for one of that user.
+    #[cfg(test)]
+    pub(super) fn pretend_to_be(&mut self, uid: u32, gid: u32) {
+        (self.uid, self.gid) = (uid, gid);
+    }
+
     /// Whether this is an ordinary user, who may not do everything.
     pub(super) fn ordinary(&self) -> bool {
         self.uid != 0

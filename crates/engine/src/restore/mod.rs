@@ -238,6 +238,3 @@ impl<'a> Pipeline<'a> {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod perf_tmp;

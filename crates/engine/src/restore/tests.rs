@@ -6,8 +6,6 @@ use holdall_testkit::{FidelitySizes, compare_trees, fidelity_tree};
 use holdall_tree::{Attributes, Content, Entry, EntryKind, Extents};
 
 use super::*;
-use crate::backup::{BackupOptions, Source, backup};
-use crate::snapshots::snapshots;
 use crate::test_world::{World, directory, owned, small_file, symlink};
 
 /// A folder with a target in it, and something beside the target that must stay as it is.
@@ -462,10 +460,7 @@ fn everything_that_a_file_system_can_hold_comes_back_from_a_backup() {
     fs::create_dir(&source).unwrap();
     fidelity_tree(&source, &FidelitySizes::small()).unwrap();
     let path = source.to_str().unwrap().as_bytes().to_vec();
-    let options =
-        BackupOptions::new(vec![Source { path: path.clone(), read_at: path.clone() }], "h".into());
-    backup(&world.access, &options, &Arc::new(Run::new())).unwrap();
-    let snapshot = snapshots(&world.access).unwrap().pop().unwrap();
+    let snapshot = world.back_up(&source);
     let run = Run::new();
     let target = folder.path().join("target");
     let options = RestoreOptions::default();
@@ -473,4 +468,8 @@ fn everything_that_a_file_system_can_hold_comes_back_from_a_backup() {
     assert_eq!((run.take_problems(), summary.problems), (Vec::new(), 0));
     let found = compare_trees(&source, &target, &holdall_testkit::CompareOptions::default());
     assert!(found.is_empty(), "{found:#?}");
+    let since = holdall_sys::Timestamp { secs: i64::MAX, nanos: 0 };
+    let options = crate::CompareOptions { since, left_out: &|_| false };
+    let report = crate::compare(&source, &target, &options, &run).unwrap();
+    assert!(report.identical && report.items > 100, "{:#?}", report.differences);
 }

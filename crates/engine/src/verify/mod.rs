@@ -119,3 +119,6 @@ pub fn verify(
     let _ = access.repository.close_session(&session);
     verified
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,13 +13,12 @@ use holdall_format::RepositoryId;
 use holdall_protocol::RepositoryError;
 
 use super::bits::Bits;
+use super::checksum::page_checksum;
 use super::entry::{Entry, prefix};
 use super::error::IndexError;
 use super::filter::Filter;
 use super::page_cache::PAGE_BYTES;
-use super::run::{
-    PAGE_ENTRIES, Run, Shape, encode_front, entry_in, page_checksum, page_is_sound, run_path,
-};
+use super::run::{PAGE_ENTRIES, Run, Shape, encode_front, entry_in, page_is_sound, run_path};
 use crate::publish::{failed, random};
 
 /// Pages read at once while merging.

@@ -17,12 +17,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdall_format::{Footer, ObjectId, RepositoryId};
+use holdall_format::{Footer, FooterBlock, ObjectId, RepositoryId};
 use holdall_protocol::RepositoryError;
 
 use crate::tail::Tail;
 
 mod bits;
+mod checksum;
 mod entry;
 mod error;
 mod filter;
@@ -151,10 +152,10 @@ impl Index {
         &self,
         tail: &Arc<Tail>,
         pack: PackInfo,
-        footer: &Footer,
     ) -> Result<(), IndexError> {
         let _changing = lock(&self.changing);
-        let entries = entries_of(footer, self.next_pack()?)?;
+        let blocks = tail.all_clear();
+        let entries = entries_of(blocks.iter().map(|block| &**block), self.next_pack()?)?;
         let run = self.write(&entries)?;
         let _marks = self.marks();
         let objects = tail.objects();
@@ -180,7 +181,7 @@ impl Index {
         footer: &Footer,
         closed: &ClosedByArrival,
     ) -> Result<(), IndexError> {
-        let entries = entries_of(footer, self.next_pack()?)?;
+        let entries = entries_of(footer.blocks.iter(), self.next_pack()?)?;
         let run = self.write(&entries)?;
         mark_closed(&run, &entries, closed);
         self.change_state(|state| push_pack(state, pack, run));
@@ -254,9 +255,12 @@ fn mergeable(state: &State) -> Option<(Arc<Run>, Arc<Run>)> {
 }
 
 /// The entries of a pack, sorted, each object once for each block.
-fn entries_of(footer: &Footer, pack: u32) -> Result<Vec<Entry>, IndexError> {
+fn entries_of<'a>(
+    blocks: impl Iterator<Item = &'a FooterBlock>,
+    pack: u32,
+) -> Result<Vec<Entry>, IndexError> {
     let mut entries = Vec::new();
-    for (block, number) in footer.blocks.iter().zip(0..) {
+    for (block, number) in blocks.zip(0..) {
         let table = block.table().map_err(RepositoryError::from)?;
         let entry = |id| Entry { id, arrival: block.arrival, pack, block: number };
         entries.extend(table.entries.iter().map(|object| entry(object.id)));

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Length of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
-/// Pages of a generation: 8 MiB, so that both together take 16.
-const GENERATION_PAGES: usize = 2048;
+/// Pages of a generation: 4 MiB, so that both together take 8.
+const GENERATION_PAGES: usize = 1024;
 
 /// A page as it lies in its file, checked.
 pub(crate) type Page = [u8; PAGE_BYTES];

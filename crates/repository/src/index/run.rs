@@ -3,7 +3,7 @@
 //! ```text
 //! | front 4096 | page 4096 ... | fence: u64 ... | filter | checksum 32 (fence and filter) |
 //! front: | magic "HRun" | version u8 | zero 3 | repository 16 | run u64 | entries u64 | checksum 32 |
-//! page:  | 85 entries of 48 | checksum 16 (BLAKE3 of run, page number and entries, cut) |
+//! page:  | 85 entries of 48 | checksum 16 |
 //! ```
 //!
 //! The fence has the first id's first 8 bytes of every page, or of every n-th page where there are
@@ -18,6 +18,7 @@ use holdall_format::wire::Reader;
 use holdall_format::{FormatError, ObjectId, RepositoryId};
 
 use super::bits::Bits;
+use super::checksum::page_checksum;
 use super::entry::{ENTRY_BYTES, Entry, prefix};
 use super::error::IndexError;
 use super::filter::Filter;
@@ -117,13 +118,6 @@ fn decode_front(bytes: &[u8], number: u64, repository: &RepositoryId) -> Result<
         return Err(reader.invalid("front", "of another run or damaged"));
     }
     Ok(entries)
-}
-
-/// The checksum of a page's entries.
-pub(crate) fn page_checksum(run: u64, page: u64, entries: &[u8]) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&run.to_le_bytes()).update(&page.to_le_bytes()).update(entries);
-    hasher.finalize().as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// Whether a page as it was read is the one that was written.

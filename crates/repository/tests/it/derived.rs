@@ -47,7 +47,7 @@ fn filled(world: &World) -> Expected {
                 objects.push((*object, block.clone(), nth < 19));
             }
             chunks.extend_from_slice(&ids[..19]);
-            repository.put_blocks(&session, &[block.clone()]).unwrap();
+            repository.put_blocks(&session, std::slice::from_ref(&block)).unwrap();
             repository.put_blocks(&session, &[forge.chunks(&ids[..1])]).unwrap();
         }
         let root = id(1_000_000 + snapshot);
@@ -122,7 +122,7 @@ fn an_index_of_an_earlier_moment_is_brought_up_to_date() {
     world.handle().create(&forge.new_repository()).unwrap();
     let session = open_session(&*world.handle());
     let early = forge.chunks(&[id(1)]);
-    world.handle().put_blocks(&session, &[early.clone()]).unwrap();
+    world.handle().put_blocks(&session, std::slice::from_ref(&early)).unwrap();
     let root = forge.nodes(&[(id(2), &[id(1)])]);
     world.handle().put_blocks(&session, &[root]).unwrap();
     let record = forge.record(RecordKind::Snapshot, id(2), None);

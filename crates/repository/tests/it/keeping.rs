@@ -174,7 +174,10 @@ fn a_damaged_block_is_named_and_a_second_copy_stands_in() {
     while page.damaged.is_empty() {
         page = world.handle().read_blocks(&session, page.next.unwrap()).unwrap();
     }
-    assert_eq!(page.damaged, report.damaged);
+    let [ScrubDamage::Block { block: read, pack: Some(_), .. }] = &page.damaged[..] else {
+        panic!("{:?}", page.damaged)
+    };
+    assert_eq!(read, name);
 
     let copy = forge.chunks(&[*chunk]);
     world.handle().put_blocks(&session, std::slice::from_ref(&copy)).unwrap();
@@ -237,9 +240,10 @@ fn many_threads_that_fill_packs_lose_nothing() {
     let session = open_session(&world);
     let handle = world.handle();
     let forge_ref = &forge;
+    let (tell, told) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let handle = handle.clone();
+            let (handle, tell) = (handle.clone(), tell.clone());
             scope.spawn(move || {
                 for number in 0..30 {
                     let chunks: Vec<ObjectId> =
@@ -250,16 +254,14 @@ fn many_threads_that_fill_packs_lose_nothing() {
                     handle.put_blocks(&session, &[block, nodes]).unwrap();
                     if number % 10 == 0 {
                         assert!(!handle.missing(&session, &chunks).unwrap().contains(&true));
+                        tell.send(node).unwrap();
                     }
                 }
             });
         }
-        // A record reached meanwhile: marks are carried from tails into packs and merged runs.
-        for (sequence, number) in (1u64..).zip([0, 5]) {
-            let node = id(&format!("node 0 {number}"));
-            while handle.missing(&session, &[node]).unwrap() == [true] {
-                std::thread::yield_now();
-            }
+        drop(tell);
+        // Records come meanwhile: marks are carried from tails into packs and merged runs.
+        for (sequence, node) in (1u64..).zip(told) {
             let mut head = forge.record_head(RecordKind::Checkpoint, node, None);
             head.sequence = sequence;
             head.previous = handle

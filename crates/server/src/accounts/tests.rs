@@ -1,3 +1,5 @@
+//! Invites and pairing, against a clock that is set by hand.
+
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;

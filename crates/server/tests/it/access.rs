@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdall_format::PublicKey;
-use holdall_protocol::contract::TestKey;
 use holdall_protocol::{
     HttpRepository, Invite, InviteError, Repository, RepositoryError, ServerAddress,
     SessionPurpose, pair,
 };
 use holdall_server::InviteRequest;
 
-use crate::world::{World, identity, quick};
+use crate::world::{World, identity, quick, recovery_seed};
 
 #[test]
 fn a_machine_does_its_whole_job_over_the_wire() {
@@ -84,12 +83,8 @@ fn a_machine_may_not_use_another_s_repository_nor_learn_whether_it_exists() {
 fn a_recovery_identity_reads_and_does_not_write() {
     let world = World::new();
     let machine = world.machine(1);
-    let seed = [77; 32];
-    assert_eq!(
-        machine.forge().new_repository().recovery_identity,
-        Some(TestKey::from_seed(&seed).public())
-    );
-    let kit = HttpRepository::connect(machine.paired.address, &identity(&seed), quick()).unwrap();
+    let kit = identity(&recovery_seed(1));
+    let kit = HttpRepository::connect(machine.paired.address, &kit, quick()).unwrap();
     kit.describe().unwrap();
     let read = kit.open_session(&SessionPurpose::Read).unwrap().session;
     assert!(kit.put_blocks(&read, &[]).is_err());

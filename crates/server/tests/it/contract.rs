@@ -1,3 +1,5 @@
+//! The contract of a repository, kept over the wire and through restarts of the server.
+
 use std::sync::Arc;
 
 use holdall_format::MachineId;

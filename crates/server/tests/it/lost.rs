@@ -108,6 +108,23 @@ fn a_server_that_ends_waits_for_nobody_who_is_idle() {
 }
 
 #[test]
+fn a_client_with_a_rate_and_a_local_address_does_the_same_work() {
+    let world = World::new();
+    let machine = world.machine(1);
+    let options = ClientOptions {
+        bind: vec!["127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap()],
+        upload_bytes_per_second: Some(20_000_000),
+        ..quick()
+    };
+    let repository = machine.connect_to(machine.paired.address.clone(), options).unwrap();
+    let session = session(&repository);
+    let block = machine.forge().chunks_of_bytes(&[id(1)], 500_000);
+    repository.put_blocks(&session, std::slice::from_ref(&block)).unwrap();
+    assert_eq!(repository.fetch_objects(&session, &[id(1)], 0).unwrap(), [block]);
+    assert!(repository.traffic().sent_bytes > 500_000);
+}
+
+#[test]
 fn many_callers_share_a_repository() {
     let world = World::new();
     let machine = world.machine(1);

@@ -1,5 +1,7 @@
 //! A real server in this process, asked over TLS on loopback.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, may fail the test")]
+
 mod access;
 mod admin;
 mod contract;

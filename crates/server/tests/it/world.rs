@@ -68,7 +68,7 @@ impl World {
         self.start_with(Limits::default());
     }
 
-    fn start_with(&mut self, limits: Limits) {
+    pub(crate) fn start_with(&mut self, limits: Limits) {
         let server = Server::start(self.options(limits)).unwrap();
         self.address = server.local_addr();
         self.server = Some(server);
@@ -99,10 +99,13 @@ impl World {
         admin::invite(self.folder.path(), request, self.clock.clone()).unwrap().invite
     }
 
-    /// A machine of that number, paired and with its repository made.
+    /// A machine of that number, paired and with its repository made, which has a recovery
+    /// identity of its own.
     pub(crate) fn machine(&self, number: u8) -> Machine {
         let machine = self.paired(number);
-        machine.connect().create(&machine.forge().new_repository()).unwrap();
+        let mut new = machine.forge().new_repository();
+        new.recovery_identity = Some(identity(&recovery_seed(number)).public());
+        machine.connect().create(&new).unwrap();
         machine
     }
 
@@ -113,6 +116,11 @@ impl World {
             pair(&self.invite(), &format!("machine {number}"), &identity(&seed), quick()).unwrap();
         Machine { seed, number, paired }
     }
+}
+
+/// The seed of a machine's recovery identity.
+pub(crate) fn recovery_seed(number: u8) -> [u8; 32] {
+    [number + 100; 32]
 }
 
 pub(crate) fn identity(seed: &[u8; 32]) -> MachineIdentity {
