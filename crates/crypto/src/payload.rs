@@ -145,8 +145,8 @@ fn read_unpacked(
 ) -> Result<OpenedBlock, CryptoError> {
     let mut reader = Reader::new(WHAT, unpacked);
     let count = reader.length("object count", BLOCK_MAX_OBJECTS)?;
-    if count != table.len() {
-        return Err(invalid("object count", "not that of the table"));
+    if count != table.len() || (kind == BlockKind::Record && count > 0) {
+        return Err(invalid("object count", "not that of the table, or a record has objects"));
     }
     let mut used = vec![false; count];
     let mut objects = Vec::with_capacity(count);

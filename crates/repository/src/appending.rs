@@ -19,7 +19,7 @@ use crate::layout::{Layout, TailName};
 use crate::log::Log;
 use crate::publish::{failed, make_dir, publish_file, random, remove, sync_dir};
 use crate::recovery::{Salvaged, put_aside};
-use crate::tail::{Tail, TailObject, read_whole};
+use crate::tail::{Tail, read_whole};
 
 /// A full tail, and how far it is on its way to be a pack.
 #[derive(Debug)]
@@ -251,7 +251,8 @@ impl Appender {
             let durable = copy.block_count();
             let old = tail.objects();
             let kept = old.iter().filter(|(_, object)| (object.block as usize) < durable);
-            copy.objects().extend(kept.map(|(key, object)| (*key, TailObject::clone(object))));
+            let mut objects = copy.objects();
+            kept.for_each(|(id, object)| objects.insert(*id, *object));
         }
         self.index.remove_tail(tail);
         self.index.add_tail(copy.clone());

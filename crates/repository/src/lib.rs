@@ -67,6 +67,7 @@ mod scrub;
 mod session;
 mod store;
 mod tail;
+mod tail_objects;
 
 pub use embedded::EmbeddedRepository;
 pub use store::{Clock, ReceiptSigner, Store};

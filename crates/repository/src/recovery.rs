@@ -11,6 +11,7 @@
 //! Blocks that were durable when a later entry was written are taken at the journal's word; those
 //! behind are hashed, since a crash may have kept an entry and lost its payload.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,25 +89,29 @@ fn recover_one(
         }
         Err(error) => return Err(error),
     };
+    let listed = listed_blocks(&journal::scan(&bytes, repository, name.kind()).unwrap_or_default());
     if let Some(payload) = open(&layout.payload(name), repair)? {
-        if publish_if_whole(layout, repository, name, &payload, repair)? {
+        if repair && publish_if_whole(layout, repository, name, &payload, listed.as_deref())? {
             return Ok(());
         }
         return recover_blocks(layout, repository, name, (&bytes, payload), repair, recovered);
     }
-    let scan = journal::scan(&bytes, repository, name.kind()).unwrap_or_default();
-    let arrivals: Vec<u64> =
-        scan.entries.iter().filter_map(|found| Some(found.block.as_ref()?.arrival)).collect();
-    recovered.next_arrival = next_after(recovered.next_arrival, &arrivals);
-    if !packs_have(layout, repository, &arrivals)? {
+    let blocks = listed.unwrap_or_default();
+    recovered.next_arrival = next_after(recovered.next_arrival, &blocks);
+    if !packs_have(layout, repository, &blocks)? {
         recovered.damaged.push((path, "its payloads are gone, and no pack has them".into()));
         return Ok(());
     }
     if repair { remove(&path) } else { Ok(()) }
 }
 
-fn next_after(next: u64, arrivals: &[u64]) -> u64 {
-    arrivals.iter().fold(next, |next, arrival| next.max(arrival.saturating_add(1)))
+/// The blocks that a journal lists; `None` if it has a hole.
+fn listed_blocks(scan: &Scan) -> Option<Vec<FooterBlock>> {
+    scan.entries.iter().map(|found| found.block.clone()).collect()
+}
+
+fn next_after(next: u64, blocks: &[FooterBlock]) -> u64 {
+    blocks.iter().fold(next, |next, block| next.max(block.arrival.saturating_add(1)))
 }
 
 fn open(path: &Path, repair: bool) -> Result<Option<File>, RepositoryError> {
@@ -116,20 +121,23 @@ fn open(path: &Path, repair: bool) -> Result<Option<File>, RepositoryError> {
     }
 }
 
-/// A payload file with a footer and trailer is a pack that only lacks its place.
+/// A payload file that ends in a footer is a pack that only lacks its place, if the footer begins
+/// with all blocks of the journal and what it adds, which the journal may have lost, has its name.
+///
+/// A payload is whatever a client sent, so it may end in bytes that look like a footer: taking those
+/// at their word would lose the blocks that they leave out.
 fn publish_if_whole(
     layout: &Layout,
     repository: &RepositoryId,
     name: TailName,
     payload: &File,
-    repair: bool,
+    listed: Option<&[FooterBlock]>,
 ) -> Result<bool, RepositoryError> {
     let path = layout.payload(name);
-    if !repair {
-        return Ok(false);
-    }
     let Ok((trailer, footer)) = read_footer(&path, payload, repository) else { return Ok(false) };
-    if footer.kind != name.kind() {
+    let added = listed.and_then(|listed| footer.blocks.strip_prefix(listed));
+    let is_ours = added.is_some_and(|added| added.iter().all(|block| has_its_name(payload, block)));
+    if footer.kind != name.kind() || !is_ours {
         return Ok(false);
     }
     payload.sync_all().map_err(failed("syncing", &path))?;
@@ -143,13 +151,14 @@ fn publish_if_whole(
     Ok(true)
 }
 
-/// Whether packs hold blocks with all of these arrival positions.
+/// Whether packs hold all of these blocks, at the same arrival positions.
 fn packs_have(
     layout: &Layout,
     repository: &RepositoryId,
-    arrivals: &[u64],
+    blocks: &[FooterBlock],
 ) -> Result<bool, RepositoryError> {
-    let mut wanted: std::collections::BTreeSet<u64> = arrivals.iter().copied().collect();
+    let mut wanted: BTreeSet<(u64, BlockName)> =
+        blocks.iter().map(|block| (block.arrival, block.name)).collect();
     if wanted.is_empty() {
         return Ok(true);
     }
@@ -160,7 +169,7 @@ fn packs_have(
             continue;
         };
         for block in blocks {
-            wanted.remove(&block.arrival);
+            wanted.remove(&(block.arrival, block.name));
         }
         if wanted.is_empty() {
             return Ok(true);
@@ -189,11 +198,9 @@ fn recover_blocks(
         Err(_) => return if repair { discard(layout, name) } else { Ok(()) },
     };
     let (sound, prefix) = sound_blocks(&payload, &scan);
-    recovered.next_arrival = scan
-        .entries
-        .iter()
-        .filter_map(|found| found.block.as_ref())
-        .fold(recovered.next_arrival, |next, block| next.max(block.arrival.saturating_add(1)));
+    let whole: Vec<FooterBlock> =
+        scan.entries.iter().filter_map(|found| found.block.clone()).collect();
+    recovered.next_arrival = next_after(recovered.next_arrival, &whole);
     let prefix_end = prefix
         .checked_sub(1)
         .and_then(|last| scan.entries.get(last))

@@ -203,8 +203,9 @@ impl Store {
             if descend(self, commit, record.root, Closed::Stops)?.is_empty() {
                 self.index.close_tentative(record.position);
             } else {
-                // What is damaged is for a scrub to tell; nothing of it counts as closed.
-                self.index.drop_tentative();
+                // What is damaged is for a scrub to tell. Its chunks that are there need not be
+                // sent again; its nodes count as there once a commit reached them again.
+                self.index.close_tentative_chunks()?;
             }
         }
         Ok(())

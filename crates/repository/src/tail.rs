@@ -9,7 +9,6 @@
 //! durable is shared by all who wait ([`GroupCommit`]). An object is found through the tail only
 //! once it is durable.
 
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -18,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::limits::{PACK_MAX_BLOCKS, PACK_TARGET_BYTES, PACK_TARGET_TABLE_BYTES};
-use holdall_format::{BLOCK_HEADER_BYTES, FooterBlock, ObjectId, RepositoryId, Table};
+use holdall_format::{BLOCK_HEADER_BYTES, FooterBlock, RepositoryId, Table};
 use holdall_protocol::RepositoryError;
 
 use crate::checked::Checked;
@@ -26,20 +25,7 @@ use crate::group_commit::{GroupCommit, Waited};
 use crate::journal::{self, JOURNAL_HEADER_BYTES};
 use crate::layout::{Layout, TailName};
 use crate::publish::{failed, sync_dir};
-
-/// What is known of an object in a tail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TailObject {
-    /// The block that holds it.
-    pub(crate) block: u32,
-    /// Whether a commit reached it.
-    pub(crate) closed: bool,
-    /// Whether the commit that is running reached it.
-    pub(crate) tentative: bool,
-}
-
-/// Objects by id and arrival.
-pub(crate) type TailObjects = BTreeMap<(ObjectId, u64), TailObject>;
+use crate::tail_objects::{TailObject, TailObjects};
 
 #[derive(Debug)]
 struct Written {
@@ -114,7 +100,7 @@ impl Tail {
             payload,
             journal,
             written: Mutex::new(Written { blocks, payload_end, journal_end, table_bytes }),
-            objects: Mutex::new(BTreeMap::new()),
+            objects: Mutex::new(TailObjects::default()),
             group,
             durable_journal: AtomicU64::new(journal_end),
             is_listed: AtomicBool::new(true),
@@ -233,8 +219,8 @@ impl Tail {
     pub(crate) fn list_objects(&self, block: u32, arrival: u64, table: &Table) {
         let mut objects = self.objects();
         for entry in &table.entries {
-            let fresh = TailObject { block, closed: false, tentative: false };
-            objects.entry((entry.id, arrival)).or_insert(fresh);
+            let fresh = TailObject { arrival, block, closed: false, tentative: false };
+            objects.insert(entry.id, fresh);
         }
     }
 

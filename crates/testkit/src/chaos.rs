@@ -239,7 +239,11 @@ fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
             Ok(0) => break,
             Ok(len) => len,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return forget(link, state),
+            Err(_) => {
+                // A process that was killed resets; so must what stands for it.
+                reset(to);
+                return forget(link, state);
+            }
         };
         let allowed = lock(state).allow(len);
         let written = to.write_all(&buffer[..allowed]);

@@ -184,6 +184,7 @@ fn summary_of(kill: u64, status: ExitStatus, said: &str, stored: u64, bytes: u64
     let is_summary = |object: &serde_json::Value| object["message_type"] == "summary";
     let summary = objects.filter(is_summary).last().expect("a summary");
     let sent = summary["bytes_sent"].as_u64().expect("a number");
+    eprintln!("XX kill {kill}: sent {sent} stored {stored} over {}", sent as i64 - (bytes as i64 - stored as i64));
     let to_send = bytes.saturating_sub(stored) + bytes / 20 + ON_THE_WAY_BYTES;
     assert!(sent <= to_send, "kill {kill}: sent {sent} of {bytes} bytes, and {stored} were stored");
     summary["snapshot_id"].as_str().expect("an id").to_owned()

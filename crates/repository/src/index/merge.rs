@@ -168,6 +168,12 @@ impl<'a> RunReader<'a> {
         Self { run, buffer: Vec::new(), buffer_page: 0, at: 0, next: None }
     }
 
+    /// Takes the next entry; `None` at the end.
+    pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, IndexError> {
+        self.peek()?;
+        Ok(self.take())
+    }
+
     /// The next entry, which stays.
     fn peek(&mut self) -> Result<Option<Entry>, IndexError> {
         if self.next.is_none() && self.at < self.run.shape().entries {

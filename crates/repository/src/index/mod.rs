@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdall_format::{Footer, FooterBlock, ObjectId, RepositoryId};
+use holdall_format::{BlockKind, Footer, FooterBlock, ObjectId, RepositoryId};
 use holdall_protocol::RepositoryError;
 
 use crate::tail::Tail;
@@ -90,8 +90,8 @@ impl Index {
         for (tail, number) in state.tails.iter().zip(0..) {
             let objects = tail.objects();
             for (id, question) in ids.iter().zip(0..) {
-                for (&(_, arrival), object) in objects.range((*id, 0)..=(*id, u64::MAX)) {
-                    copies.push(ObjectCopy::in_tail(question, arrival, number, object.block));
+                for object in objects.copies(id) {
+                    copies.push(ObjectCopy::in_tail(question, object, number));
                 }
             }
         }
@@ -119,12 +119,42 @@ impl Index {
         }
         for tail in &state.tails {
             for object in tail.objects().values_mut().filter(|object| object.tentative) {
-                *object = crate::tail::TailObject { closed: true, tentative: false, ..*object };
+                object.closed = true;
+                object.tentative = false;
                 closed += 1;
             }
         }
         self.closed_position.fetch_max(position, Ordering::AcqRel);
         self.unsaved_closed.fetch_add(closed, Ordering::AcqRel);
+    }
+
+    /// Makes those chunks closed that were marked, and forgets the rest of the marks: for a record
+    /// of which something is missing. Nothing is below a chunk, so it is closed by itself; which
+    /// nodes are, is not known.
+    pub(crate) fn close_tentative_chunks(&self) -> Result<(), IndexError> {
+        let _marks = self.marks();
+        let state = self.state();
+        let mut closed = 0;
+        for run in &state.runs {
+            let mut reader = merge::RunReader::new(run);
+            let mut at = 0;
+            while let Some(entry) = reader.next_entry()? {
+                if state.kind(Holder::Pack(entry.pack)) == BlockKind::Nodes {
+                    run.tentative.put(at, false);
+                }
+                at += 1;
+            }
+            closed += run.closed.take_all(&run.tentative);
+        }
+        for tail in &state.tails {
+            let are_chunks = tail.name().kind() == BlockKind::Chunks;
+            for object in tail.objects().values_mut().filter(|object| object.tentative) {
+                object.closed |= are_chunks;
+                object.tentative = false;
+            }
+        }
+        self.unsaved_closed.fetch_add(closed, Ordering::AcqRel);
+        Ok(())
     }
 
     /// Forgets what was marked.
@@ -160,7 +190,7 @@ impl Index {
         let _marks = self.marks();
         let objects = tail.objects();
         for (entry, at) in entries.iter().zip(0..) {
-            if let Some(object) = objects.get(&(entry.id, entry.arrival)) {
+            if let Some(object) = objects.get(&entry.id, entry.arrival) {
                 run.closed.put(at, object.closed);
                 run.tentative.put(at, object.tentative);
             }

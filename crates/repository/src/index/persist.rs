@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use holdall_format::{ObjectId, PackName, RepositoryId};
+use holdall_format::{PackName, RepositoryId};
 use holdall_protocol::RepositoryError;
 
 use super::bits::Bits;
@@ -263,9 +263,10 @@ fn manifest_of(state: &State, closed_position: u64) -> Manifest {
 fn closed_in(tail: &Tail) -> ClosedByArrival {
     let mut places: BTreeMap<u64, usize> = BTreeMap::new();
     let mut closed = ClosedByArrival::new();
-    for (&(_, arrival), object) in tail.objects().iter() {
+    let objects = tail.objects();
+    for (id, arrival) in objects.ascending() {
         let place = places.entry(arrival).or_default();
-        if object.closed {
+        if objects.get(&id, arrival).is_some_and(|object| object.closed) {
             let bits = closed.entry(arrival).or_default();
             bits.resize(bits.len().max(*place / 8 + 1), 0);
             if let Some(byte) = bits.get_mut(*place / 8) {
@@ -280,11 +281,13 @@ fn closed_in(tail: &Tail) -> ClosedByArrival {
 /// Marks what is known to be closed in a tail that was just opened.
 pub(super) fn mark_tail(tail: &Tail, closed: &ClosedByArrival) {
     let mut places: BTreeMap<u64, usize> = BTreeMap::new();
-    for (key, object) in tail.objects().iter_mut() {
-        let (_, arrival): &(ObjectId, u64) = key;
-        let Some(bits) = closed.get(arrival) else { continue };
-        let place = places.entry(*arrival).or_default();
-        object.closed = bit(bits, *place);
+    let mut objects = tail.objects();
+    for (id, arrival) in objects.ascending() {
+        let Some(bits) = closed.get(&arrival) else { continue };
+        let place = places.entry(arrival).or_default();
+        if let Some(object) = objects.get_mut(&id, arrival) {
+            object.closed = bit(bits, *place);
+        }
         *place += 1;
     }
 }

@@ -6,7 +6,8 @@ use holdall_format::{BlockKind, ObjectId};
 
 use super::manifest::PackInfo;
 use super::run::Run;
-use crate::tail::{Tail, TailObject};
+use crate::tail::Tail;
+use crate::tail_objects::TailObject;
 
 /// Packs, runs and tails that belong together. Replaced as a whole, never changed.
 #[derive(Debug, Clone, Default)]
@@ -52,7 +53,8 @@ impl ObjectCopy {
         Self { question, arrival: entry.arrival, holder, block: entry.block, run, entry: at }
     }
 
-    pub(crate) fn in_tail(question: u32, arrival: u64, tail: u32, block: u32) -> Self {
+    pub(crate) fn in_tail(question: u32, object: &TailObject, tail: u32) -> Self {
+        let TailObject { arrival, block, .. } = *object;
         Self { question, arrival, holder: Holder::Tail(tail), block, run: 0, entry: 0 }
     }
 }
@@ -131,7 +133,7 @@ impl Lookup {
     ) -> Option<T> {
         let id = self.ids.get(copy.question as usize)?;
         let tail = self.state.tails.get(tail as usize)?;
-        tail.objects().get_mut(&(*id, copy.arrival)).map(with)
+        tail.objects().get_mut(id, copy.arrival).map(with)
     }
 }
 

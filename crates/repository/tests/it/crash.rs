@@ -9,7 +9,10 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use holdall_format::{ObjectId, Record, RecordHash, RecordKind, SessionId};
+use holdall_format::{
+    Block, BlockHeader, BlockKind, BlockName, Footer, FooterBlock, ObjectId, Record, RecordHash,
+    RecordKind, SessionId, Table, TableEntry, Trailer,
+};
 use holdall_protocol::contract::{ContractWorld, Forge};
 use holdall_protocol::{CommitAnswer, RecordQuery, Repository, SessionPurpose};
 use proptest::prelude::*;
@@ -243,6 +246,43 @@ fn a_pack_that_was_finished_but_not_published_is_published_at_the_next_start() {
     fs::copy(&journal, published.dir().join("tails").join(name_of(&journal))).unwrap();
     assert_whole(&published, with_pack);
     assert!(!published.dir().join("tails").join(name_of(&journal)).exists());
+}
+
+#[test]
+fn a_payload_that_looks_like_the_end_of_a_pack_takes_nothing_with_it() {
+    let mut world = World::new();
+    let forge = Forge::new(1, MACHINE, &MACHINE_SEED);
+    world.handle().create(&forge.new_repository()).unwrap();
+    let session = open_session(&*world.handle());
+    let good = forge.chunks_of_bytes(&[id(1)], 5000);
+    world.handle().put_blocks(&session, std::slice::from_ref(&good)).unwrap();
+
+    // A footer that names one other block where the good one lies, as the next block's payload.
+    let header = Block::decode(&good[..]).unwrap().header().clone();
+    let table_bytes = Table::default().encode(BlockKind::Chunks);
+    let table_hash = *blake3::hash(&table_bytes).as_bytes();
+    let header = BlockHeader { table_bytes: table_bytes.len() as u32, table_hash, ..header };
+    let name = BlockName::from_bytes([9; 32]);
+    let forged = FooterBlock { offset: 0, arrival: 0, name, header: header.clone(), table_bytes };
+    let (kind, repository) = (BlockKind::Chunks, header.repository);
+    let footer = Footer { kind, repository, random: [0; 32], blocks: vec![forged] }.encode();
+    let payload = [&footer[..], &Trailer::of(&footer).encode()].concat();
+    let table = Table { entries: vec![TableEntry { id: id(2), refs: vec![] }] }.encode(kind);
+    let header = BlockHeader {
+        table_bytes: table.len() as u32,
+        table_hash: *blake3::hash(&table).as_bytes(),
+        payload_bytes: payload.len() as u32,
+        ..header
+    };
+    let evil = Bytes::from(Block::join(&header, &table, &payload).unwrap().into_bytes());
+    world.handle().put_blocks(&session, std::slice::from_ref(&evil)).unwrap();
+
+    world.restart();
+    let session = open_session(&*world.handle());
+    for (number, block) in [(1, good), (2, evil)] {
+        let fetched = world.handle().fetch_objects(&session, &[id(number)], 0).unwrap();
+        assert_eq!(fetched, [block]);
+    }
 }
 
 fn name_of(path: &Path) -> String {

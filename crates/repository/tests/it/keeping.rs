@@ -207,13 +207,19 @@ fn a_pack_that_is_gone_or_unreadable_is_told_and_what_it_held_is_missing() {
             report.damaged.iter().filter(|damage| matches!(damage, ScrubDamage::Missing { .. }));
         assert_eq!(missing.count(), 10, "{:?}", report.damaged);
         let session = open_session(&world);
-        assert_eq!(world.handle().missing(&session, &[blocks[0].0]).unwrap(), [true]);
-        // Once its objects are put again, everything is whole.
-        for (chunk, _) in &blocks {
+        let ids = [blocks[0].0, blocks[10].0, id("root")];
+        assert_eq!(world.handle().missing(&session, &ids).unwrap(), [true, false, true]);
+        // Once its objects are put again and a commit reached them, everything is whole.
+        for (chunk, _) in &blocks[..10] {
             world.handle().put_blocks(&session, &[forge.chunks(&[*chunk])]).unwrap();
         }
-        let fetched = world.handle().fetch_objects(&session, &[blocks[0].0], 0).unwrap();
-        assert_eq!(fetched.len(), 1);
+        let head = world.handle().open_session(&SessionPurpose::Read).unwrap().head.unwrap();
+        let record = forge.record(RecordKind::Snapshot, id("root"), Some((head, 1)));
+        let answer = world.handle().commit(&session, &record).unwrap();
+        assert!(matches!(answer, CommitAnswer::Committed(_)));
+        world.restart();
+        let session = open_session(&world);
+        assert_eq!(world.handle().missing(&session, &ids).unwrap(), [false; 3]);
     }
 }
 
