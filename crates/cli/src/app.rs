@@ -18,22 +18,22 @@ use crate::password::Passwords;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
     /// The repository: a directory, or https://HOST:PORT/NAME [default: the paired one]
-    #[arg(short, long = "repo", value_name = "REPO", env = "HOLDALL_REPOSITORY", global = true)]
+    #[arg(short, long = "repo", value_name = "REPO", env = "HOLDALL_REPOSITORY", global = true, help_heading = "Options of every command")]
     repository: Option<String>,
     /// Reads the password from this file
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Options of every command")]
     password_file: Option<PathBuf>,
     /// Prints JSON Lines instead of words
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Options of every command")]
     json: bool,
     /// Says only results and errors
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, help_heading = "Options of every command", conflicts_with = "verbose")]
     quiet: bool,
     /// Says more
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = "Options of every command", action = clap::ArgAction::Count)]
     verbose: u8,
     /// Uses no colours (as NO_COLOR does)
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Options of every command")]
     no_color: bool,
 }
 

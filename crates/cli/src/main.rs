@@ -4,6 +4,8 @@
 //! results and errors into words, JSON Lines and exit codes. What a backup is, it leaves to the
 //! engine.
 
+#![allow(clippy::disallowed_methods, reason = "the environment is read here and nowhere else")]
+
 mod app;
 mod attempt;
 mod clock;

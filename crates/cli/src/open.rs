@@ -2,6 +2,7 @@
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,18 +27,23 @@ const DEFAULT_PORT: u16 = 7443;
 /// How long a server that this machine does not know is tried.
 const UNKNOWN_SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long and over how many connections a server is asked.
-#[derive(Debug, Clone, Copy)]
+/// How long, and over which connections, a server is asked.
+#[derive(Debug, Clone)]
 pub(crate) struct Patience {
     /// How long a server that was lost is asked again.
     pub(crate) retry_for: Duration,
     /// Connections at the same time.
     pub(crate) streams: usize,
+    /// Addresses of this computer to connect from, in turn; none is any.
+    pub(crate) bind: Vec<IpAddr>,
+    /// Most bytes sent in a second.
+    pub(crate) upload_bytes_per_second: Option<u64>,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { retry_for: Duration::from_secs(300), streams: 4 }
+        let retry_for = Duration::from_secs(300);
+        Self { retry_for, streams: 4, bind: Vec::new(), upload_bytes_per_second: None }
     }
 }
 
@@ -48,6 +54,8 @@ impl Patience {
             retry_for: self.retry_for,
             streams: self.streams,
             interrupt: app.interrupt.flag(),
+            bind: self.bind,
+            upload_bytes_per_second: self.upload_bytes_per_second,
             ..ClientOptions::default()
         }
     }

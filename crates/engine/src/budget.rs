@@ -1,10 +1,11 @@
 //! A bound on plain bytes in flight that cannot deadlock.
 //!
 //! Jobs are read in parallel and used in order. If bytes were granted to whoever asks first, jobs
-//! far ahead could take everything while the job that is waited for gets nothing. So grants beyond
-//! the bound go to the job whose turn it is, and to it alone: it always gets on, and what it frees
-//! lets the others get on.
+//! far ahead could take everything while the job that is waited for gets nothing. So a reserve
+//! beyond the bound is kept for the job whose turn it is: it always gets on, and what it frees lets
+//! the others get on.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 
 use crate::run::lock;
@@ -13,6 +14,7 @@ use crate::run::lock;
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit_bytes: usize,
+    reserve_bytes: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -20,6 +22,8 @@ pub(crate) struct Budget {
 #[derive(Debug, Default)]
 struct State {
     used_bytes: usize,
+    /// What each job has of it.
+    by_job: BTreeMap<u64, usize>,
     turn: u64,
     closed: bool,
 }
@@ -28,26 +32,37 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Grant {
     budget: Arc<Budget>,
+    job: u64,
     bytes: usize,
 }
 
 impl Budget {
-    /// A bound of `limit_bytes`. It is the turn of job 0.
-    pub(crate) fn new(limit_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { limit_bytes, state: Mutex::default(), changed: Condvar::new() })
+    /// A bound of `limit_bytes`, and `reserve_bytes` for the job whose turn it is: at least the
+    /// largest grant and all that may wait to be stored. It is the turn of job 0.
+    pub(crate) fn new(limit_bytes: usize, reserve_bytes: usize) -> Arc<Self> {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Arc::new(Self { limit_bytes, reserve_bytes, state, changed })
     }
 
-    /// Waits until `bytes` fit under the bound or it is the turn of `job`. `None` once closed.
+    /// Waits until `bytes` fit under the bound, or into the reserve if it is the turn of `job`.
+    /// `None` once closed.
     pub(crate) fn grant(self: &Arc<Self>, job: u64, bytes: usize) -> Option<Grant> {
         let mut state = lock(&self.state);
-        while !state.closed && state.turn < job && state.used_bytes + bytes > self.limit_bytes {
+        while !state.closed && !self.fits(&state, job, bytes) {
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
         if state.closed {
             return None;
         }
         state.used_bytes += bytes;
-        Some(Grant { budget: Arc::clone(self), bytes })
+        *state.by_job.entry(job).or_default() += bytes;
+        Some(Grant { budget: Arc::clone(self), job, bytes })
+    }
+
+    fn fits(&self, state: &State, job: u64, bytes: usize) -> bool {
+        let has = state.by_job.get(&job).copied().unwrap_or(0);
+        state.used_bytes + bytes <= self.limit_bytes
+            || (state.turn >= job && has + bytes <= self.reserve_bytes)
     }
 
     /// Says that it is the turn of `job`: its results are being used now.
@@ -65,7 +80,15 @@ impl Budget {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        lock(&self.budget.state).used_bytes -= self.bytes;
+        let mut state = lock(&self.budget.state);
+        state.used_bytes -= self.bytes;
+        if let Some(has) = state.by_job.get_mut(&self.job) {
+            *has -= self.bytes;
+            if *has == 0 {
+                state.by_job.remove(&self.job);
+            }
+        }
+        drop(state);
         self.budget.changed.notify_all();
     }
 }
@@ -75,8 +98,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_job_whose_turn_it_is_passes_the_bound_and_others_wait_for_room() {
-        let budget = Budget::new(10);
+    fn the_job_whose_turn_it_is_has_a_reserve_and_others_wait_for_room() {
+        let budget = Budget::new(10, 10);
         let ahead = budget.grant(5, 10).unwrap();
         let current = budget.grant(0, 10).unwrap();
         std::thread::scope(|scope| {
@@ -88,8 +111,21 @@ mod tests {
     }
 
     #[test]
+    fn the_reserve_is_bounded_too() {
+        let budget = Budget::new(10, 5);
+        let ahead = budget.grant(1, 10).unwrap();
+        let reserved = budget.grant(0, 5).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| budget.grant(0, 1).is_some());
+            drop(reserved);
+            assert!(waiting.join().unwrap());
+        });
+        drop(ahead);
+    }
+
+    #[test]
     fn closing_ends_all_waiting() {
-        let budget = Budget::new(1);
+        let budget = Budget::new(1, 1);
         let held = budget.grant(1, 1);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| budget.grant(2, 1).is_none());

@@ -4,6 +4,7 @@
 //! is simulated, so what it says of speed and fidelity holds for this tree on this computer. It
 //! says too what it does not show: there is no real network in between, and one disk does all.
 
+mod memory;
 mod report;
 mod server;
 mod survey;
@@ -24,6 +25,7 @@ use crate::exit::Exit;
 use crate::open;
 use crate::progress::watched;
 
+use memory::Memory;
 use report::{Conditions, Report};
 use server::Server;
 use survey::Survey;
@@ -60,24 +62,24 @@ fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> 
     let options = options(app, dir, work)?;
 
     let read_before = Conditions::bytes_read_from_disk();
-    let first = backup::measured(app, &access, &options)?;
+    let (first, memory) = watching(&server, || backup::measured(app, &access, &options))?;
     let read_from_disk = Conditions::bytes_read_since(read_before);
-    report.backup("first backup", &first)?;
+    report.backup("first backup", &first, &memory)?;
+    let mut most = memory;
 
     let since = holdall_sys::host::now();
-    let again = backup::measured(app, &access, &backup::with_environment(options))?;
-    report.backup("unchanged backup", &again)?;
+    let options = backup::with_environment(options);
+    let (again, memory) = watching(&server, || backup::measured(app, &access, &options))?;
+    report.backup("unchanged backup", &again, &memory)?;
+    most = most.max(memory);
 
     let target = work.join("restore");
-    let restored = restore_all(app, &access, dir, &target)?;
-    report.restore(&restored)?;
+    let (restored, memory) = watching(&server, || restore_all(app, &access, dir, &target))?;
+    report.restore(&restored, &memory)?;
+    most = most.max(memory);
     let compared = compare(app, dir, &target, work, since, survey)?;
-    let conditions = Conditions {
-        read_from_disk,
-        same_disk: on_one_disk(dir, work),
-        client_peak_bytes: holdall_sys::memory::peak_rss_bytes().ok(),
-        server_peak_bytes: server.peak_rss_bytes(),
-    };
+    let same_disk = on_one_disk(dir, work);
+    let conditions = Conditions { read_from_disk, same_disk, memory: most };
     report.end(&first, &again, &restored, &compared, &conditions)?;
     Ok(if !compared.identical {
         Exit::Damage
@@ -86,6 +88,13 @@ fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> 
     } else {
         Exit::Done
     })
+}
+
+/// Does something and says how much memory it took.
+fn watching<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, Memory)> {
+    Memory::begin(server);
+    let done = work()?;
+    Ok((done, Memory::since_begin(server)))
 }
 
 /// Pairs a new machine with the server, through an invite as an administrator makes it.

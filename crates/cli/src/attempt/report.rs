@@ -6,6 +6,7 @@ use anyhow::Result;
 use holdall_engine::CompareReport;
 use serde::Serialize;
 
+use super::memory::Memory;
 use super::survey::Survey;
 use crate::commands::{backup, restore};
 use crate::output::{JsonPath, Output, Shown, count, size};
@@ -21,10 +22,8 @@ pub(crate) struct Conditions {
     pub(crate) read_from_disk: Option<u64>,
     /// Whether source, server and restore are on one file system.
     pub(crate) same_disk: bool,
-    /// The most memory that the client had resident.
-    pub(crate) client_peak_bytes: Option<u64>,
-    /// The same of the server.
-    pub(crate) server_peak_bytes: Option<u64>,
+    /// The most memory that any of the runs took.
+    pub(crate) memory: Memory,
 }
 
 impl Conditions {
@@ -78,20 +77,25 @@ impl<'a> Report<'a> {
     ///
     /// # Errors
     /// If standard output can not be written.
-    pub(crate) fn backup(&self, run: &'static str, done: &backup::Done) -> Result<()> {
+    pub(crate) fn backup(
+        &self,
+        run: &'static str,
+        done: &backup::Done,
+        memory: &Memory,
+    ) -> Result<()> {
         let summary = backup::JsonSummary::new(done);
-        self.output.object("summary", &Named { run, summary: &summary })?;
-        self.lines(run, &backup::words(done))
+        self.output.object("summary", &Named { run, summary: &summary, memory })?;
+        self.lines(run, &with_memory(backup::words(done), memory))
     }
 
     /// Tells of the restore.
     ///
     /// # Errors
     /// If standard output can not be written.
-    pub(crate) fn restore(&self, done: &restore::Done) -> Result<()> {
+    pub(crate) fn restore(&self, done: &restore::Done, memory: &Memory) -> Result<()> {
         let summary = restore::JsonSummary::new(done);
-        self.output.object("summary", &Named { run: "restore", summary: &summary })?;
-        self.lines("restore", &restore::words(done))
+        self.output.object("summary", &Named { run: "restore", summary: &summary, memory })?;
+        self.lines("restore", &with_memory(restore::words(done), memory))
     }
 
     /// Tells of the comparison and of the circumstances.
@@ -107,7 +111,6 @@ impl<'a> Report<'a> {
         conditions: &Conditions,
     ) -> Result<()> {
         self.lines("comparison", &comparison(compared))?;
-        self.lines("memory", &[memory(conditions)])?;
         self.lines("circumstances", &[circumstances(first, conditions)])?;
         let all = TrySummary {
             run: "try",
@@ -131,8 +134,7 @@ impl<'a> Report<'a> {
             cache: conditions.cache(first.summary.bytes),
             same_disk: conditions.same_disk,
             network: "loopback",
-            client_peak_bytes: conditions.client_peak_bytes,
-            server_peak_bytes: conditions.server_peak_bytes,
+            memory: &conditions.memory,
         };
         self.output.object("summary", &all)?;
         Ok(())
@@ -154,6 +156,8 @@ struct Named<'a, T> {
     run: &'static str,
     #[serde(flatten)]
     summary: &'a T,
+    #[serde(flatten)]
+    memory: &'a Memory,
 }
 
 /// All of it.
@@ -176,8 +180,8 @@ struct TrySummary<'a> {
     cache: &'static str,
     same_disk: bool,
     network: &'static str,
-    client_peak_bytes: Option<u64>,
-    server_peak_bytes: Option<u64>,
+    #[serde(flatten)]
+    memory: &'a Memory,
 }
 
 fn paths(paths: &[Vec<u8>]) -> Vec<JsonPath> {
@@ -211,13 +215,9 @@ fn comparison(compared: &CompareReport) -> Vec<String> {
     lines
 }
 
-fn memory(conditions: &Conditions) -> String {
-    let told = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".into(), size);
-    format!(
-        "client {}, server {} resident at most",
-        told(conditions.client_peak_bytes),
-        told(conditions.server_peak_bytes)
-    )
+fn with_memory(mut lines: Vec<String>, memory: &Memory) -> Vec<String> {
+    lines.push(memory.words());
+    lines
 }
 
 fn circumstances(first: &backup::Done, conditions: &Conditions) -> String {
@@ -245,9 +245,7 @@ mod tests {
     #[test]
     fn a_cache_is_warm_if_hardly_anything_came_from_the_disk() {
         let cache = |read_from_disk| {
-            let (client_peak_bytes, server_peak_bytes) = (None, None);
-            Conditions { read_from_disk, same_disk: true, client_peak_bytes, server_peak_bytes }
-                .cache(1000)
+            Conditions { read_from_disk, same_disk: true, memory: Memory::default() }.cache(1000)
         };
         assert_eq!(cache(Some(0)), "warm");
         assert_eq!(cache(Some(500)), "partly warm");

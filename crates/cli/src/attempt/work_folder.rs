@@ -13,6 +13,7 @@ use crate::output::size;
 const SPARE_BYTES: u64 = 64 << 20;
 
 /// A temporary folder; dropping it removes it with everything in it.
+#[derive(Debug)]
 pub(crate) struct WorkFolder {
     path: PathBuf,
 }

@@ -1,5 +1,6 @@
 //! `holdall backup`.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -72,6 +73,12 @@ pub(crate) struct Args {
     /// Waits so long for a server that was lost on the way (such as 90s, 5m, 2h)
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     retry_for: Duration,
+    /// Sends at most so many bytes in a second (such as 500k, 20M)
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    limit_upload: Option<u64>,
+    /// Connects from these addresses of this computer, in turn
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    bind: Vec<IpAddr>,
     /// Sends over so many connections, from 1 to 16
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
     streams: u8,
@@ -80,7 +87,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let options = options(args)?;
     let some_missing = check_sources(&options.sources)?;
-    let patience = Patience { retry_for: args.retry_for, streams: usize::from(args.streams) };
+    let patience = Patience {
+        retry_for: args.retry_for,
+        streams: usize::from(args.streams),
+        bind: args.bind.clone(),
+        upload_bytes_per_second: args.limit_upload,
+    };
     let access = open::access_with(app, patience)?;
     let forgotten = forgotten_snapshot(app, &access);
     let done = measured(app, &access, &options)?;
@@ -296,9 +308,31 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(unit).map(Duration::from_secs).ok_or_else(|| "too long".into())
 }
 
+/// Reads `1000`, `500k`, `20M` or `1G`: bytes in a second, the units in powers of 1000.
+fn parse_rate(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
+        Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
+        Some((at, 'g' | 'G')) => (&text[..at], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: u64 = number.parse().map_err(|_| "a rate is a number with k, M or G")?;
+    let rate = number.checked_mul(unit).ok_or("too much")?;
+    if rate == 0 { Err("a rate of nothing would never end".into()) } else { Ok(rate) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_read_like_people_write_them() {
+        assert_eq!(parse_rate("500k"), Ok(500_000));
+        assert_eq!(parse_rate("20M"), Ok(20_000_000));
+        for bad in ["", "k", "0", "-1", "5 M", "5x", "99999999999999999G"] {
+            assert!(parse_rate(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn durations_read_like_people_write_them() {

@@ -65,7 +65,7 @@ pub(crate) fn pair(app: &App, invite: &str, name: &str, kit_file: Option<&Path>)
     let signing = app.identity()?.signing;
     let machine = MachineIdentity::from_seed(signing.seed())?;
     let patience = Patience::default();
-    let paired = holdall_protocol::pair(&invite, name, &machine, patience.options(app))?;
+    let paired = holdall_protocol::pair(&invite, name, &machine, patience.clone().options(app))?;
     let place = open::place_at(app, paired.address.clone(), signing, patience)?;
     let secret = obtain_secret(app, &paired, &place, kit_file)?;
     keep(app, &paired.address, place, &secret, false)?;

@@ -153,6 +153,8 @@ impl Server {
         let mut command = Command::new(HOLDALL);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
         command.env_clear().env("HOME", data).env("PATH", env_path());
+        // Its log is for administrators.
+        command.stderr(Stdio::null());
         command
     }
 

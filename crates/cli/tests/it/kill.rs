@@ -21,7 +21,7 @@ const BYTES: u64 = 48 << 20;
 /// The exit code of a client that never reached its server.
 const UNREACHABLE: i32 = 14;
 /// Bytes on their way at a kill: they may arrive and not be acknowledged, or not arrive.
-const ON_THE_WAY_BYTES: u64 = 24 << 20;
+const ON_THE_WAY_BYTES: u64 = 16 << 20;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
@@ -180,11 +180,10 @@ fn measured_backup(machine: &Machine, source: &Path) -> Duration {
 /// Checks a backup that ended by itself, and returns its snapshot.
 fn summary_of(kill: u64, status: ExitStatus, said: &str, stored: u64, bytes: u64) -> String {
     assert!(status.success(), "kill {kill}: {status}\n{said}");
-    let objects = said.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let mut objects = said.lines().filter_map(|line| serde_json::from_str(line).ok());
     let is_summary = |object: &serde_json::Value| object["message_type"] == "summary";
-    let summary = objects.filter(is_summary).last().expect("a summary");
+    let summary = objects.rfind(is_summary).expect("a summary");
     let sent = summary["bytes_sent"].as_u64().expect("a number");
-    eprintln!("XX kill {kill}: sent {sent} stored {stored} over {}", sent as i64 - (bytes as i64 - stored as i64));
     let to_send = bytes.saturating_sub(stored) + bytes / 20 + ON_THE_WAY_BYTES;
     assert!(sent <= to_send, "kill {kill}: sent {sent} of {bytes} bytes, and {stored} were stored");
     summary["snapshot_id"].as_str().expect("an id").to_owned()

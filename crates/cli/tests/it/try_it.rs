@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use holdall_testkit::{Process, Random};
+
 use crate::house::{Machine, files_below, folder, small_tree};
 
 #[test]
@@ -29,6 +31,21 @@ fn a_small_tree_is_identical_and_nothing_is_left_behind() {
     let words = machine.ok(["try", source.to_str().unwrap()]).stdout;
     assert!(words.contains("identical") && words.contains("limited by"), "{words}");
     assert!(words.contains("loopback") && words.contains("cache"), "{words}");
+}
+
+#[test]
+fn an_interrupted_attempt_leaves_nothing_behind() {
+    let machine = Machine::new();
+    let (source, work) = (machine.path("source"), folder());
+    std::fs::create_dir(&source).unwrap();
+    std::fs::write(source.join("large"), Random::new(2).bytes(64 << 20)).unwrap();
+    let mut command = machine.command(["try", "--json", source.to_str().unwrap()]);
+    let mut process = Process::spawn(command.env("TMPDIR", work.path())).unwrap();
+    process.wait_for_line("{\"message_type\":\"status\"").unwrap();
+    process.terminate().unwrap();
+    let (status, _) = process.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -17,16 +17,23 @@ use super::meters::Meters;
 use crate::EngineError;
 use crate::budget::{Budget, Grant};
 
-/// How much is read at once: a few chunks, so that what is carried over is small beside it.
+/// How much is read at once at most: a few chunks, so that what is carried over is small beside it.
 const SEGMENT_BYTES: usize = 2 * CHUNK_MAX_BYTES;
 
 /// Where content comes from.
 pub(super) trait Bytestream {
+    /// How many bytes are still to come, as far as is known.
+    fn expected_bytes(&self) -> u64;
+
     /// Reads on into `out`; 0 at the end.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize>;
 }
 
 impl Bytestream for &[u8] {
+    fn expected_bytes(&self) -> u64 {
+        self.len() as u64
+    }
+
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         io::Read::read(self, out)
     }
@@ -38,17 +45,25 @@ pub(super) struct FileData<'a> {
     extents: std::vec::IntoIter<Extent>,
     offset: u64,
     left_bytes: u64,
+    expected_bytes: u64,
     /// Whether an extent ended early: the file was cut short meanwhile.
     pub(super) cut_short: bool,
 }
 
 impl<'a> FileData<'a> {
     pub(super) fn new(file: &'a File, extents: Vec<Extent>) -> Self {
-        Self { file, extents: extents.into_iter(), offset: 0, left_bytes: 0, cut_short: false }
+        let expected_bytes =
+            extents.iter().fold(0, |sum: u64, extent| sum.saturating_add(extent.len_bytes));
+        let extents = extents.into_iter();
+        Self { file, extents, offset: 0, left_bytes: 0, expected_bytes, cut_short: false }
     }
 }
 
 impl Bytestream for FileData<'_> {
+    fn expected_bytes(&self) -> u64 {
+        self.expected_bytes
+    }
+
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.left_bytes == 0 {
             let Some(extent) = self.extents.next() else { return Ok(0) };
@@ -64,6 +79,7 @@ impl Bytestream for FileData<'_> {
         let got = if read == 0 { wanted } else { read };
         self.offset += got as u64;
         self.left_bytes -= got as u64;
+        self.expected_bytes = self.expected_bytes.saturating_sub(got as u64);
         Ok(got)
     }
 }
@@ -102,11 +118,14 @@ impl Cutter<'_> {
         let mut builder = ContentBuilder::new(self.ids.clone(), self.boundary_key);
         let mut carry: Bytes = Bytes::new();
         loop {
-            let grant = self.grant(SEGMENT_BYTES + carry.len())?;
-            // One capacity for all, so that the allocator can use freed segments again.
-            let mut segment = Vec::with_capacity(SEGMENT_BYTES + CHUNK_MAX_BYTES);
+            // One byte more than is expected shows the end.
+            let expected = usize::try_from(stream.expected_bytes()).unwrap_or(usize::MAX);
+            let wanted = expected.saturating_add(1).min(SEGMENT_BYTES);
+            let grant = self.grant(wanted + carry.len())?;
+            // Few different capacities, so that the allocator can use freed segments again.
+            let mut segment = Vec::with_capacity((wanted + carry.len()).next_power_of_two());
             segment.extend_from_slice(&carry);
-            let at_end = match self.meters.read.working(|| fill(stream, &mut segment)) {
+            let at_end = match self.meters.read.working(|| fill(stream, &mut segment, wanted)) {
                 Ok(at_end) => at_end,
                 Err(error) => return Ok(Err(error)),
             };
@@ -163,10 +182,10 @@ fn node_sink(
     }
 }
 
-/// Reads until `segment` is full; `true` at the end of the stream.
-fn fill(stream: &mut dyn Bytestream, segment: &mut Vec<u8>) -> io::Result<bool> {
+/// Reads until `segment` has `wanted` bytes more; `true` at the end of the stream.
+fn fill(stream: &mut dyn Bytestream, segment: &mut Vec<u8>, wanted: usize) -> io::Result<bool> {
     let start = segment.len();
-    let full = start + SEGMENT_BYTES;
+    let full = start + wanted;
     segment.resize(full, 0);
     let mut at = start;
     while at < full {

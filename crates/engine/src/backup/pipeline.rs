@@ -32,6 +32,8 @@ use crate::{Access, EngineError, Run};
 
 /// Plain bytes in flight between reading and sealing.
 const BUDGET_BYTES: usize = 16 << 20;
+/// The share kept for the job whose turn it is: three segments of a large file.
+const RESERVE_BYTES: usize = 18 << 20;
 /// Jobs being read or waiting to be used.
 const JOBS_IN_FLIGHT: usize = 16;
 /// Objects between the assembler and the store.
@@ -126,7 +128,7 @@ impl<'a> Stages<'a> {
             options,
             grant,
             series,
-            shared: Shared::new(run, Budget::new(BUDGET_BYTES)),
+            shared: Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES)),
             meters,
             walk: Walk::new(),
             cache: open_node_cache(access),
