@@ -18,7 +18,14 @@ use crate::password::Passwords;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
     /// The repository: a directory, or https://HOST:PORT/NAME [default: the paired one]
-    #[arg(short, long = "repo", value_name = "REPO", env = "HOLDALL_REPOSITORY", global = true, help_heading = "Options of every command")]
+    #[arg(
+        short,
+        long = "repo",
+        value_name = "REPO",
+        env = "HOLDALL_REPOSITORY",
+        global = true,
+        help_heading = "Options of every command"
+    )]
     repository: Option<String>,
     /// Reads the password from this file
     #[arg(long, value_name = "FILE", global = true, help_heading = "Options of every command")]
@@ -27,7 +34,13 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, help_heading = "Options of every command")]
     json: bool,
     /// Says only results and errors
-    #[arg(short, long, global = true, help_heading = "Options of every command", conflicts_with = "verbose")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        conflicts_with = "verbose"
+    )]
     quiet: bool,
     /// Says more
     #[arg(short, long, global = true, help_heading = "Options of every command", action = clap::ArgAction::Count)]

@@ -1,8 +1,8 @@
 //! From `-r`, or what this machine was paired with, to an open repository.
 
+use std::net::IpAddr;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

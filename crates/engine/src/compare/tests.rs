@@ -1,3 +1,5 @@
+//! Every difference between two trees is told, and what changed meanwhile is named apart.
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;

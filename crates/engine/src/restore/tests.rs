@@ -1,3 +1,5 @@
+//! Restores against hostile snapshots, hostile targets and damaged repositories.
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;

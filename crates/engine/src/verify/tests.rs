@@ -1,3 +1,5 @@
+//! Damage of every kind is found and named with the paths that it hits.
+
 use std::fs;
 
 use holdall_format::BlockKind;

@@ -1,3 +1,5 @@
+//! The chunker: bounds, average, and cuts that do not depend on what comes before.
+
 use holdall_tree::{CHUNK_AVERAGE_BYTES, CHUNK_MAX_BYTES, CHUNK_MIN_BYTES, Chunker};
 use std::collections::HashSet;
 

@@ -1,3 +1,5 @@
+//! Contents: lists of chunks of any length read back, and hostile ones are refused.
+
 use crate::common::*;
 use holdall_format::ObjectId;
 use holdall_tree::*;

@@ -1,3 +1,5 @@
+//! Hostile trees: swapped, mutated, cut and random nodes are refused and never loop.
+
 use crate::common::*;
 use holdall_format::ObjectId;
 use holdall_tree::*;

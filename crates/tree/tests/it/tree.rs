@@ -1,3 +1,5 @@
+//! Trees against a model: building, reading, seeking, comparing.
+
 use crate::common::*;
 use holdall_format::limits::CHUNK_MAX_BYTES;
 use holdall_tree::*;
