@@ -128,6 +128,7 @@ fn short(id: &ObjectId) -> u64 {
 mod tests {
     use super::*;
     use holdall_format::{BlockKind, RepositoryId, Suite, TableEntry};
+    use proptest::prelude::*;
 
     fn block(seed: u8) -> Block<Vec<u8>> {
         let entry = TableEntry { id: ObjectId::from_bytes([seed; 32]), refs: vec![] };
@@ -144,6 +145,35 @@ mod tests {
             commitment: [0; 32],
         };
         Block::join(&header, &table, &[seed; 100]).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_cache_gives_blocks_with_the_wanted_node_or_nothing(
+            flips in proptest::collection::vec((any::<usize>(), 1u8..), 1..8), cut in 0usize..700
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let mut cache = NodeCache::open(folder.path()).unwrap();
+            for seed in 1..4 {
+                cache.add(&block(seed)).unwrap();
+            }
+            drop(cache);
+            let path = folder.path().join("nodes");
+            let mut bytes = std::fs::read(&path).unwrap();
+            for (at, flip) in flips {
+                let at = at % bytes.len();
+                bytes[at] ^= flip;
+            }
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            std::fs::write(&path, bytes).unwrap();
+            let cache = NodeCache::open(folder.path()).unwrap();
+            for seed in 1..4 {
+                let id = ObjectId::from_bytes([seed; 32]);
+                if let Some(found) = cache.find(&id) {
+                    prop_assert!(found.table().entries.iter().any(|entry| entry.id == id));
+                }
+            }
+        }
     }
 
     #[test]
