@@ -15,5 +15,13 @@ pub(crate) fn run() -> Result<()> {
     if !there.is_ok_and(|status| status.success()) {
         check(&mut cargo(&["install", "cargo-deny", "--locked"]))?;
     }
-    check(&mut cargo(&["deny", "--locked", "check", "licenses", "bans", "sources"]))
+    check(&mut cargo(&[
+        "deny",
+        "--locked",
+        "check",
+        "--hide-inclusion-graph",
+        "licenses",
+        "bans",
+        "sources",
+    ]))
 }

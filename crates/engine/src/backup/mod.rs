@@ -13,6 +13,7 @@
 
 mod assemble;
 mod content;
+mod describe;
 mod job;
 mod meters;
 mod options;

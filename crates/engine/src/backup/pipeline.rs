@@ -12,11 +12,12 @@ use holdall_protocol::{SessionGrant, SessionPurpose};
 use holdall_tree::{Chunker, TreeBuilder};
 
 use super::assemble::{Assembler, Records};
+use super::describe::{Mounts, Owners};
 use super::meters::Meters;
 use super::options::BackupOptions;
 use super::parents::{self, Parents};
 use super::plan::{JobSender, Plan};
-use super::read::{Mounts, Owners, Reading};
+use super::read::Reading;
 use super::scan::{Step, steps};
 use super::seal::seal;
 use super::send::Senders;
@@ -137,7 +138,6 @@ impl<'a> Stages<'a> {
     }
 
     fn run(&self, steps: Vec<Step>, parents: &[Snapshot]) -> Result<BackupSummary, EngineError> {
-        let mounts = Mounts::read();
         let reading = self.reading();
         let senders = self.senders();
         let done = thread::scope(|scope| {
@@ -169,7 +169,8 @@ impl<'a> Stages<'a> {
             }
             drop(jobs);
             let (to_assembler, results) = bounded(JOBS_IN_FLIGHT);
-            let plan = self.plan(JobSender::new(to_readers, to_assembler), parents, &mounts);
+            let plan =
+                self.plan(JobSender::new(to_readers, to_assembler), parents, &reading.mounts);
             self.spawn(scope, move || {
                 let planned = plan.run(steps);
                 self.walk.close();

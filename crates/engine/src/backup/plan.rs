@@ -8,11 +8,12 @@ use crossbeam_channel::{Receiver, Sender};
 use holdall_sys::{Dir, FileKind, Name, Stat};
 use holdall_tree::{Entry, PathKey};
 
+use super::describe::{Mounts, kind_of, time};
 use super::job::{Change, Job, Piece, Planned, Work};
 use super::meters::Meters;
 use super::options::BackupOptions;
 use super::parents::Parents;
-use super::read::{Mounts, SMALL_FILE_BYTES, kind_of, time};
+use super::read::SMALL_FILE_BYTES;
 use super::scan::Step;
 use super::shared::Shared;
 use super::walk::{Listed, Task, Walk};

@@ -1,10 +1,9 @@
 //! Reading: files are opened, read, cut, hashed and described, each job by one of a few threads.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
@@ -14,16 +13,16 @@ use holdall_sys::xattr::{self, Xattr};
 use holdall_sys::{Dir, FileKind, Name, Stat, Timestamp, host};
 use holdall_tree::{
     ATTRIBUTES_INLINE_MAX_BYTES, Attributes, Chunker, Content, EXTENTS_INLINE_MAX_BYTES, Entry,
-    EntryKind, Extents, Time,
+    Extents,
 };
 
 use super::content::{Cutter, FileData};
+use super::describe::{Mounts, Owners, kind_of, time};
 use super::job::{Job, Piece, Planned, Work};
 use super::meters::Meters;
 use super::shared::Shared;
 use crate::EngineError;
 use crate::budget::Grant;
-use crate::run::lock;
 
 /// Files up to this size are read whole into their job's buffer and are one chunk: the chunker
 /// would not cut them.
@@ -42,61 +41,6 @@ pub(super) struct Reading<'a> {
     pub(super) inline_limit_bytes: usize,
     pub(super) owners: Owners,
     pub(super) mounts: Mounts,
-}
-
-/// Whether it is a group's, and the number.
-type OwnerId = (bool, u32);
-
-/// Names of users and groups, each looked up once.
-pub(super) struct Owners {
-    table: holdall_sys::users::Users,
-    known: Mutex<HashMap<OwnerId, Arc<[u8]>>>,
-}
-
-impl Owners {
-    pub(super) fn load() -> Self {
-        // Without the tables there are numbers only, which every entry has anyway.
-        let table = holdall_sys::users::Users::load().unwrap_or_default();
-        Self { table, known: Mutex::default() }
-    }
-
-    fn name(&self, is_group: bool, id: u32) -> Arc<[u8]> {
-        let mut known = lock(&self.known);
-        let name = known.entry((is_group, id)).or_insert_with(|| {
-            let name = if is_group { self.table.group_name(id) } else { self.table.user_name(id) };
-            name.filter(|name| name.len() <= holdall_tree::OWNER_NAME_MAX_BYTES)
-                .unwrap_or_default()
-                .into()
-        });
-        Arc::clone(name)
-    }
-}
-
-/// Where each mount is mounted, for hard-link groups.
-pub(super) struct Mounts(holdall_sys::mounts::Mounts);
-
-impl Mounts {
-    pub(super) fn read() -> Self {
-        // Without the table all groups are told apart by their inodes alone.
-        Self(holdall_sys::mounts::Mounts::read().unwrap_or_default())
-    }
-
-    fn point(&self, stat: &Stat) -> &[u8] {
-        stat.mount_id
-            .and_then(|id| self.0.by_id(id))
-            .map(|mount| &mount.point[..])
-            .unwrap_or_default()
-    }
-
-    /// Whether inodes on this mount keep their numbers from one mount to the next.
-    pub(super) fn has_stable_inodes(&self, stat: &Stat) -> bool {
-        let unstable: [&[u8]; 9] =
-            [b"vfat", b"exfat", b"ntfs", b"ntfs3", b"cifs", b"smb3", b"9p", b"fuse", b"overlay"];
-        stat.mount_id.and_then(|id| self.0.by_id(id)).is_none_or(|mount| {
-            let kind = mount.file_system.split(|&byte| byte == b'.').next().unwrap_or_default();
-            !unstable.contains(&kind)
-        })
-    }
 }
 
 impl Reading<'_> {
@@ -455,21 +399,4 @@ fn read_up_to(file: &File, out: &mut [u8]) -> io::Result<usize> {
 
 fn unsettled(ctime: Timestamp, now: Timestamp) -> bool {
     ctime.secs >= now.secs.saturating_sub(SETTLING_SECONDS)
-}
-
-pub(super) fn time(timestamp: Timestamp) -> Time {
-    Time { secs: timestamp.secs, nanos: timestamp.nanos }
-}
-
-pub(super) fn kind_of(stat: &Stat) -> EntryKind {
-    let (major, minor) = (stat.rdev.major, stat.rdev.minor);
-    match stat.kind {
-        FileKind::File => EntryKind::File,
-        FileKind::Dir => EntryKind::Directory,
-        FileKind::Symlink => EntryKind::Symlink,
-        FileKind::Fifo => EntryKind::Fifo,
-        FileKind::Socket => EntryKind::Socket,
-        FileKind::CharDevice => EntryKind::CharDevice { major, minor },
-        FileKind::BlockDevice => EntryKind::BlockDevice { major, minor },
-    }
 }
