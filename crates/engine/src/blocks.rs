@@ -99,11 +99,12 @@ impl Nodes {
             let blocks: Vec<Bytes> =
                 match self.repository.fetch_objects(&self.session, &[*id], copy) {
                     Err(RepositoryError::MissingObjects { .. }) if copy > 0 => break,
+                    Err(RepositoryError::Damaged { .. }) => continue,
                     fetched => fetched?,
                 };
-            let Some(bytes) = blocks.into_iter().next() else { break };
-            let block = Block::decode(bytes)?;
-            if let Some(node) = self.open_block(&block, id)? {
+            let first = blocks.into_iter().next().and_then(|bytes| Block::decode(bytes).ok());
+            let Some(block) = first else { continue };
+            if let Ok(Some(node)) = self.open_block(&block, id) {
                 if let Some(cache) = lock(&self.cache).as_mut() {
                     // A cache that can not be written is a slower next run, nothing more.
                     let _ = cache.add(&block);

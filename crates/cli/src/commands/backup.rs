@@ -185,13 +185,18 @@ pub(crate) fn measured(app: &App, access: &Access, options: &BackupOptions) -> R
     let before = Usage::now();
     let result = watched(&app.output, &run, || holdall_engine::backup(access, options, &run));
     let usage = Usage::now().since(&before);
+    // What was committed is remembered before anything is said: saying it may fail.
+    let remembered = match &result {
+        Ok(summary) if summary.snapshot_id.is_some() => {
+            Receipts::in_state(&app.folders.state).remember(access, &summary.stored_record)
+        }
+        _ => Ok(()),
+    };
     for problem in run.take_problems() {
         app.output.problem(&problem)?;
     }
     let summary = result?;
-    if summary.snapshot_id.is_some() {
-        Receipts::in_state(&app.folders.state).remember(access, &summary.stored_record)?;
-    }
+    remembered.context("the snapshot was committed, but its receipt could not be kept")?;
     let stages = summary.stages.clone();
     let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
     Ok(Done { summary, verdict })

@@ -62,9 +62,7 @@ impl Assembler<'_> {
                 self.checkpoint()?;
             }
         }
-        if self.shared.failed() {
-            return Err(EngineError::Interrupted);
-        }
+        self.shared.check()?;
         if self.dry_run { Ok(self.counts) } else { self.commit() }
     }
 

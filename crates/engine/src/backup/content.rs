@@ -14,8 +14,9 @@ use holdall_tree::{ChunkRef, Chunker, Content, ContentBuilder};
 
 use super::job::{NewChunk, Piece};
 use super::meters::Meters;
+use super::shared::Shared;
 use crate::EngineError;
-use crate::budget::{Budget, Grant};
+use crate::budget::Grant;
 
 /// How much is read at once at most: a few chunks, so that what is carried over is small beside it.
 const SEGMENT_BYTES: usize = 2 * CHUNK_MAX_BYTES;
@@ -89,7 +90,7 @@ pub(super) struct Cutter<'a> {
     pub(super) ids: &'a IdKeys,
     pub(super) chunker: &'a Chunker,
     pub(super) boundary_key: [u8; 32],
-    pub(super) budget: &'a Arc<Budget>,
+    pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a Meters,
     pub(super) job: u64,
 }
@@ -100,7 +101,7 @@ impl Cutter<'_> {
     /// # Errors
     /// [`EngineError::Interrupted`] if the run ended meanwhile.
     pub(super) fn grant(&self, bytes: usize) -> Result<Arc<Grant>, EngineError> {
-        let grant = self.meters.read.waiting_out(|| self.budget.grant(self.job, bytes));
+        let grant = self.meters.read.waiting_out(|| self.shared.budget.grant(self.job, bytes));
         grant.map(Arc::new).ok_or(EngineError::Interrupted)
     }
 
@@ -118,6 +119,7 @@ impl Cutter<'_> {
         let mut builder = ContentBuilder::new(self.ids.clone(), self.boundary_key);
         let mut carry: Bytes = Bytes::new();
         loop {
+            self.shared.check()?;
             // One byte more than is expected shows the end.
             let expected = usize::try_from(stream.expected_bytes()).unwrap_or(usize::MAX);
             let wanted = expected.saturating_add(1).min(SEGMENT_BYTES);

@@ -1,5 +1,6 @@
 //! The whole run: sets the stages up, joins them by queues, and tears them down.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Scope};
@@ -56,6 +57,9 @@ pub fn backup(
     run: &Arc<Run>,
 ) -> Result<BackupSummary, EngineError> {
     let begun = Instant::now();
+    // Directories stay open until what is in them is read. Where the limit can not be raised, what
+    // passes it is told.
+    let _ = holdall_sys::limits::raise_open_files();
     let steps = steps(&options.sources)?;
     let series = series(access, options, &steps);
     let parents = parents::choose(access, &series)?;
@@ -97,6 +101,17 @@ fn series(access: &Access, options: &BackupOptions, steps: &[Step]) -> SeriesId 
         }
     }
     access.keys.series(&what)
+}
+
+/// Ends the run if the thread that holds it panics.
+struct FailOnPanic<'a>(&'a Shared<'a>);
+
+impl Drop for FailOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.fail(EngineError::Interrupted);
+        }
+    }
 }
 
 /// What the stages of a run need.
@@ -196,7 +211,11 @@ impl<'a> Stages<'a> {
         scope: &'scope Scope<'scope, 'env>,
         stage: impl FnOnce() -> Result<(), EngineError> + Send + 'scope,
     ) {
-        scope.spawn(move || self.noted(stage()));
+        scope.spawn(move || {
+            // A stage that panicked must not look like one that is done.
+            let _guard = FailOnPanic(&self.shared);
+            self.noted(stage());
+        });
     }
 
     fn noted<T>(&self, result: Result<T, EngineError>) -> Option<T> {
@@ -257,6 +276,7 @@ impl<'a> Stages<'a> {
             mounts,
             parents: Parents::open(self.access, session, cache, parents, &self.shared),
             out,
+            source_devices: HashSet::new(),
         }
     }
 

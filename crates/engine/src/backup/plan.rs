@@ -1,12 +1,12 @@
 //! The plan: the source and its parents, gone through in the same order, become jobs.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use holdall_sys::{Dir, FileKind, Name, Stat};
-use holdall_tree::{Entry, PathKey};
+use holdall_tree::{Entry, EntryKind, PathKey};
 
 use super::describe::{Mounts, kind_of, time};
 use super::job::{Change, Job, Piece, Planned, Work};
@@ -36,6 +36,8 @@ pub(super) struct Plan<'a> {
     pub(super) mounts: &'a Mounts,
     pub(super) parents: Parents<'a>,
     pub(super) out: JobSender,
+    /// The file systems that sources lie on, merged ones too.
+    pub(super) source_devices: HashSet<u64>,
 }
 
 /// Hands jobs to the readers, and the places where their results will come to the assembler.
@@ -118,18 +120,22 @@ impl Plan<'_> {
     /// A parent that can not be read, or the wish to stop; what can not be read of the source is a
     /// problem, no error.
     pub(super) fn run(mut self, steps: Vec<Step>) -> Result<(), EngineError> {
+        let stats =
+            self.options.sources.iter().filter_map(|source| open_source(&source.read_at).ok());
+        self.source_devices = stats.map(|(_, _, stat)| stat.device).collect();
         for step in steps {
             match step {
-                Step::Ancestor(path) => self.ancestor(path)?,
+                Step::Ancestor { path, read_at } => self.ancestor(path, read_at)?,
                 Step::Source { path, read_at } => self.source(path, &read_at)?,
             }
         }
         self.out.flush(self.meters)
     }
 
-    fn ancestor(&mut self, path: PathKey) -> Result<(), EngineError> {
-        let opened = Dir::open_absolute(&path.to_absolute())
-            .and_then(|dir| dir.stat_self().map(|stat| (dir, stat)));
+    fn ancestor(&mut self, path: PathKey, read_at: Option<Vec<u8>>) -> Result<(), EngineError> {
+        let Some(read_at) = read_at else { return self.made_up(path) };
+        let opened =
+            Dir::open_absolute(&read_at).and_then(|dir| dir.stat_self().map(|stat| (dir, stat)));
         match opened {
             Ok((dir, stat)) => self.item(path, &stat, Work::Directory { dir: Arc::new(dir), stat }),
             Err(error) => {
@@ -137,6 +143,15 @@ impl Plan<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Records a directory that is nowhere: one above a source that is recorded elsewhere.
+    fn made_up(&mut self, path: PathKey) -> Result<(), EngineError> {
+        let mut entry = Entry::empty(EntryKind::Directory);
+        entry.mode = 0o755;
+        let before = self.parents.find(&path)?;
+        let change = before.map_or(Change::New, |before| Change::Maybe(Box::new(before.clone())));
+        self.out.push(Planned { path, change, work: Work::Keep(Box::new(entry)) }, self.meters)
     }
 
     fn source(&mut self, path: PathKey, read_at: &[u8]) -> Result<(), EngineError> {
@@ -160,17 +175,18 @@ impl Plan<'_> {
             Listed::read(dir)
         });
         match self.enter(path, &stat, listed)? {
-            Some(frame) => self.descend(frame, stat.device),
+            Some(frame) => self.descend(frame),
             None => Ok(()),
         }
     }
 
     /// Goes through everything below a directory.
-    fn descend(&mut self, root: Frame, device: u64) -> Result<(), EngineError> {
+    fn descend(&mut self, root: Frame) -> Result<(), EngineError> {
         let mut frames = vec![root];
         while let Some(frame) = frames.last_mut() {
             self.shared.check()?;
             let Some((name, stat)) = next_child(frame) else {
+                frame.ahead.iter().for_each(|(_, task)| self.walk.forget(task));
                 frames.pop();
                 continue;
             };
@@ -189,7 +205,8 @@ impl Plan<'_> {
             if self.is_excluded(&frames, &path, stat.kind == FileKind::Dir) {
                 continue;
             }
-            let crosses = self.options.one_file_system && stat.device != device;
+            let crosses =
+                self.options.one_file_system && !self.source_devices.contains(&stat.device);
             let Some(frame) = frames.last_mut() else { break };
             if stat.kind != FileKind::Dir || crosses {
                 let dir = Arc::clone(&frame.listed.dir);
@@ -214,6 +231,7 @@ impl Plan<'_> {
             if first == index {
                 return self.meters.plan.waiting_in(|| self.walk.take(&task, self.meters));
             }
+            self.walk.forget(&task);
         }
         Listed::read(frame.listed.dir.open_child(Name::new(name)?)?)
     }

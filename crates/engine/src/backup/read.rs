@@ -13,7 +13,7 @@ use holdall_sys::xattr::{self, Xattr};
 use holdall_sys::{Dir, FileKind, Name, Stat, Timestamp, host};
 use holdall_tree::{
     ATTRIBUTES_INLINE_MAX_BYTES, Attributes, Chunker, Content, EXTENTS_INLINE_MAX_BYTES, Entry,
-    Extents,
+    Extents, PathKey,
 };
 
 use super::content::{Cutter, FileData};
@@ -79,7 +79,7 @@ impl<'a> JobReader<'a> {
             ids: reading.keys.ids(),
             chunker: &reading.chunker,
             boundary_key: *reading.keys.boundary_key(),
-            budget: &reading.shared.budget,
+            shared: reading.shared,
             meters: reading.meters,
             job: job.number,
         };
@@ -110,8 +110,8 @@ impl<'a> JobReader<'a> {
         let Planned { path, change, work } = item;
         let entry = match work {
             Work::Keep(entry) => Ok(*entry),
-            Work::StatOnly { stat } => Ok(self.describe(&stat)),
-            Work::Directory { dir, stat } => self.directory(&dir, &stat, grant)?,
+            Work::StatOnly { stat } => Ok(self.described_only(&stat)),
+            Work::Directory { dir, stat } => self.directory(&path, (&dir, &stat), grant)?,
             Work::Read { dir, name, stat } => match Name::new(&name) {
                 Ok(name) if stat.kind == FileKind::File => self.file(&dir, name, grant)?,
                 Ok(name) => self.other(&dir, name, &stat, grant)?,
@@ -280,8 +280,8 @@ impl<'a> JobReader<'a> {
 
     fn directory(
         &mut self,
-        dir: &Dir,
-        stat: &Stat,
+        path: &PathKey,
+        (dir, stat): (&Dir, &Stat),
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {
         let mut entry = self.describe(stat);
@@ -292,8 +292,21 @@ impl<'a> JobReader<'a> {
                 let kept = self.attributes(&mut entry, attributes, grant)?;
                 Ok(kept.map(|()| entry))
             }
-            Err(error) => Ok(Err(error)),
+            Err(error) => {
+                self.reading
+                    .shared
+                    .run
+                    .problem(&path.to_absolute(), format!("its attributes were not read: {error}"));
+                Ok(Ok(self.described_only(stat)))
+            }
         }
+    }
+
+    /// An entry that lacks what could not be read, so that it is read again next time.
+    fn described_only(&self, stat: &Stat) -> Entry {
+        let mut entry = self.describe(stat);
+        entry.unsettled = true;
+        entry
     }
 
     /// A symbolic link, fifo, socket or device, or a directory that is not entered.

@@ -8,8 +8,8 @@ use crate::EngineError;
 /// One step of the plan over all sources, in the tree's order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A directory above a source: only its own metadata is recorded.
-    Ancestor(PathKey),
+    /// A directory above a source: only its own metadata is recorded, if it can be read anywhere.
+    Ancestor { path: PathKey, read_at: Option<Vec<u8>> },
     /// A source with everything below it.
     Source { path: PathKey, read_at: Vec<u8> },
 }
@@ -35,9 +35,9 @@ pub(super) fn steps(sources: &[Source]) -> Result<Vec<Step>, EngineError> {
     let mut steps = Vec::new();
     let mut last_ancestor = PathKey::root();
     for (path, read_at) in keyed {
-        for ancestor in ancestors(&path) {
+        for (ancestor, its_read_at) in ancestors(&path, &read_at) {
             if !(ancestor == last_ancestor || ancestor.is_ancestor_of(&last_ancestor)) {
-                steps.push(Step::Ancestor(ancestor.clone()));
+                steps.push(Step::Ancestor { path: ancestor.clone(), read_at: its_read_at });
                 last_ancestor = ancestor;
             }
         }
@@ -46,13 +46,16 @@ pub(super) fn steps(sources: &[Source]) -> Result<Vec<Step>, EngineError> {
     Ok(steps)
 }
 
-/// The directories above `path`, outermost first, without the root.
-fn ancestors(path: &PathKey) -> Vec<PathKey> {
+/// The directories above `path`, outermost first, without the root, and where each is read: as far
+/// above `read_at` as it is above `path`, while what lies between has the same names.
+fn ancestors(path: &PathKey, read_at: &[u8]) -> Vec<(PathKey, Option<Vec<u8>>)> {
     let mut found = Vec::new();
-    let mut at = path.parent();
-    while let Some(ancestor) = at.filter(|ancestor| !ancestor.is_root()) {
-        at = ancestor.parent();
-        found.push(ancestor);
+    let mut below = (path.clone(), PathKey::from_absolute(read_at).ok());
+    while let Some(ancestor) = below.0.parent().filter(|ancestor| !ancestor.is_root()) {
+        let counterpart = below.1.filter(|counterpart| counterpart.name() == below.0.name());
+        let counterpart = counterpart.and_then(|counterpart| counterpart.parent());
+        found.push((ancestor.clone(), counterpart.as_ref().map(PathKey::to_absolute)));
+        below = (ancestor, counterpart);
     }
     found.reverse();
     found
@@ -75,7 +78,7 @@ mod tests {
             .unwrap()
             .iter()
             .map(|step| match step {
-                Step::Ancestor(path) => format!("({})", text(path)),
+                Step::Ancestor { path, .. } => format!("({})", text(path)),
                 Step::Source { path, .. } => text(path),
             })
             .collect()
@@ -98,5 +101,24 @@ mod tests {
     fn a_relative_source_is_refused_by_name() {
         let source = Source { path: b"home".to_vec(), read_at: b"home".to_vec() };
         assert!(steps(&[source]).unwrap_err().to_string().starts_with("home"));
+    }
+
+    #[test]
+    fn what_is_above_a_source_read_elsewhere_is_read_there_too_or_nowhere() {
+        let read_at = |path: &[u8], read_at: &[u8]| {
+            let source = Source { path: path.to_vec(), read_at: read_at.to_vec() };
+            let steps = steps(&[source]).unwrap().into_iter();
+            steps
+                .filter_map(|step| match step {
+                    Step::Ancestor { read_at, .. } => {
+                        Some(read_at.map(|path| String::from_utf8(path).unwrap()))
+                    }
+                    Step::Source { .. } => None,
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(read_at(b"/home/ada", b"/home/ada"), [Some("/home".to_owned())]);
+        assert_eq!(read_at(b"/home/ada", b"/snap/home/ada"), [Some("/snap/home".to_owned())]);
+        assert_eq!(read_at(b"/laptop/data", b"/mnt/x"), [None]);
     }
 }

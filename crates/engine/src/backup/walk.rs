@@ -55,10 +55,14 @@ pub(super) struct Task {
 }
 
 enum State {
-    Waiting { parent: Arc<Dir>, name: Box<[u8]> },
+    Waiting {
+        parent: Arc<Dir>,
+        name: Box<[u8]>,
+    },
     Running,
     Done(io::Result<Listed>),
-    Taken,
+    /// Taken by the plan, or not wanted any more.
+    Gone,
 }
 
 /// The directories to be listed ahead, and by how much the walkers are ahead.
@@ -98,14 +102,14 @@ impl Walk {
     pub(super) fn take(&self, task: &Task, meters: &Meters) -> io::Result<Listed> {
         let mut state = lock(&task.state);
         if let State::Waiting { .. } = *state {
-            let begun = std::mem::replace(&mut *state, State::Taken);
+            let begun = std::mem::replace(&mut *state, State::Gone);
             drop(state);
             return meters.walk.working(|| list(begun));
         }
         while let State::Running = *state {
             state = task.done.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
-        let State::Done(listed) = std::mem::replace(&mut *state, State::Taken) else {
+        let State::Done(listed) = std::mem::replace(&mut *state, State::Gone) else {
             return Err(io::Error::other("a directory was listed twice"));
         };
         drop(state);
@@ -114,6 +118,15 @@ impl Walk {
             self.changed.notify_all();
         }
         listed
+    }
+
+    /// Says that a directory that was handed over is not wanted any more.
+    pub(super) fn forget(&self, task: &Task) {
+        let state = std::mem::replace(&mut *lock(&task.state), State::Gone);
+        if let State::Done(Ok(listed)) = state {
+            lock(&self.queue).entries_ahead -= listed.names.len();
+            self.changed.notify_all();
+        }
     }
 
     /// Lists directories until the walk is closed: the body of a walker thread.
@@ -126,10 +139,15 @@ impl Walk {
             let begun = std::mem::replace(&mut *state, State::Running);
             drop(state);
             let listed = meters.walk.working(|| list(begun));
+            let mut state = lock(&task.state);
+            if !matches!(*state, State::Running) {
+                continue;
+            }
             if let Ok(listed) = &listed {
                 lock(&self.queue).entries_ahead += listed.names.len();
             }
-            *lock(&task.state) = State::Done(listed);
+            *state = State::Done(listed);
+            drop(state);
             task.done.notify_all();
         }
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use holdall_engine::{
-    BackupOptions, ExcludeRules, Run, Source, backup, find_snapshot, list, snapshots,
+    BackupOptions, ExcludeRules, RestoreOptions, Run, Source, backup, find_snapshot, list, restore,
+    snapshots,
 };
 use holdall_testkit::{RandomTreeSizes, mutate_tree, random_tree};
 
@@ -158,4 +159,37 @@ fn a_run_that_is_stopped_commits_nothing() {
     run.stop();
     assert!(backup(&world.access(), &world.options(), &run).is_err());
     assert!(snapshots(&world.access()).unwrap().is_empty());
+}
+
+#[test]
+fn a_source_can_be_recorded_where_it_is_not() {
+    let world = World::new();
+    write(&world.source().join("file"), b"content");
+    let read_at = world.source().as_os_str().as_bytes().to_vec();
+    let sources = vec![Source { path: b"/never/there/data".to_vec(), read_at }];
+    let options = BackupOptions { sources, ..world.options() };
+    world.backup_with(&options);
+    let again = world.backup_with(&options);
+    assert_eq!((again.dirs_new, again.dirs_changed), (0, 0));
+    let access = world.access();
+    let snapshot = find_snapshot(&access, "latest", Some(b"/never/there/data")).unwrap();
+    let (target, run) = (world.path("target"), Run::new());
+    restore(&access, &snapshot, None, &target, &RestoreOptions::default(), &run).unwrap();
+    assert_eq!(run.take_problems(), []);
+    assert_eq!(fs::read(target.join("never/there/data/file")).unwrap(), b"content");
+}
+
+#[test]
+fn many_excluded_directories_do_not_stop_the_walk() {
+    let world = World::new();
+    for outer in 0..40 {
+        for name in ["left-out", "taken"] {
+            let dir = world.source().join(format!("{outer}/{name}"));
+            fs::create_dir_all(&dir).unwrap();
+            write(&dir.join("file"), b"content");
+        }
+    }
+    let rules = ExcludeRules::new(&["left-out".to_owned()], &[], false, &[]).unwrap();
+    let summary = world.backup_with(&BackupOptions { exclude: rules, ..world.options() });
+    assert_eq!(summary.files_new, 40);
 }
