@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +16,6 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, interval, timeout};
 
 use crate::limits::LEAST_BYTES_PER_SECOND;
-use crate::work::Room;
 
 /// How often an answer of lines shows that it is alive.
 const BEAT: Duration = Duration::from_secs(10);
@@ -82,25 +82,62 @@ fn refused(reason: &str) -> WireError {
     WireError::Repository(RepositoryError::Refused { reason: reason.into() })
 }
 
-/// An answer's body.
-pub(crate) enum Answer {
-    /// Parts that are all there, and the room that they take.
-    Parts { left: VecDeque<Bytes>, left_bytes: u64, _room: Option<Room> },
+/// An answer's body, and what it holds until it was sent or is given up.
+pub(crate) struct Answer {
+    content: Content,
+    held: Held,
+}
+
+enum Content {
+    /// Parts that are all there.
+    Parts { left: VecDeque<Bytes>, left_bytes: u64 },
     /// Lines as they come, with blank ones in between while there is nothing to say.
     Lines { lines: mpsc::Receiver<Bytes>, beat: Interval },
 }
 
+/// Anything that is given back by dropping it.
+type Held = Option<Arc<dyn Send + Sync>>;
+
+/// A part on its way to the socket. The connection forgets an answer when it took the last part, not
+/// when that was sent, so each part holds what the answer holds.
+struct Part {
+    bytes: Bytes,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 impl Answer {
-    pub(crate) fn new(body: Frames, room: Option<Room>) -> Self {
+    pub(crate) fn new(body: Frames) -> Self {
         let left_bytes = body.total_bytes();
-        Self::Parts { left: body.into_parts().into(), left_bytes, _room: room }
+        let content = Content::Parts { left: body.into_parts().into(), left_bytes };
+        Self { content, held: None }
     }
 
     /// Lines until their sender is dropped.
     pub(crate) fn lines(lines: mpsc::Receiver<Bytes>) -> Self {
         let mut beat = interval(BEAT);
         beat.reset();
-        Self::Lines { lines, beat }
+        Self { content: Content::Lines { lines, beat }, held: None }
+    }
+
+    /// Keeps `what` until the answer was sent or is given up.
+    pub(crate) fn hold(&mut self, what: impl Send + Sync + 'static) {
+        self.held = Some(Arc::new((self.held.take(), what)));
+    }
+
+    /// How long sending it may take from now on; without end for lines, which come when they come.
+    pub(crate) fn slowest(&self, stalled: Duration) -> Option<Duration> {
+        match self.content {
+            Content::Parts { left_bytes, .. } => {
+                Some(stalled + Duration::from_secs(left_bytes / LEAST_BYTES_PER_SECOND))
+            }
+            Content::Lines { .. } => None,
+        }
     }
 }
 
@@ -112,28 +149,75 @@ impl Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let part = match &mut *self {
-            Self::Parts { left, left_bytes, .. } => {
+        let part = match &mut self.content {
+            Content::Parts { left, left_bytes } => {
                 let part = left.pop_front();
                 *left_bytes = left_bytes.saturating_sub(part.as_ref().map_or(0, Bytes::len) as u64);
                 Poll::Ready(part)
             }
-            Self::Lines { lines, beat } => match lines.poll_recv(cx) {
+            Content::Lines { lines, beat } => match lines.poll_recv(cx) {
                 Poll::Ready(line) => Poll::Ready(line),
                 Poll::Pending => beat.poll_tick(cx).map(|_| Some(Bytes::from_static(b"\n"))),
             },
         };
-        part.map(|part| part.map(|part| Ok(Frame::data(part))))
+        part.map(|part| {
+            let bytes = part?;
+            let part = Bytes::from_owner(Part { bytes, _held: self.held.clone() });
+            Some(Ok(Frame::data(part)))
+        })
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Parts { left, .. } if left.is_empty())
+        matches!(&self.content, Content::Parts { left, .. } if left.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Parts { left_bytes, .. } => SizeHint::with_exact(*left_bytes),
-            Self::Lines { .. } => SizeHint::default(),
+        match self.content {
+            Content::Parts { left_bytes, .. } => SizeHint::with_exact(left_bytes),
+            Content::Lines { .. } => SizeHint::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn next(answer: &mut Answer) -> Option<Bytes> {
+        answer.frame().await.map(|frame| frame.unwrap().into_data().unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_an_answer_holds_is_given_back_when_its_last_part_was_sent() {
+        let (first, second) = (Arc::new(()), Arc::new(()));
+        let mut answer = Answer::new(Frames::plain(Bytes::from_static(b"abc")));
+        answer.hold(Arc::clone(&first));
+        answer.hold(Arc::clone(&second));
+        let held = || (Arc::strong_count(&first), Arc::strong_count(&second));
+        let part = next(&mut answer).await.unwrap();
+        assert_eq!(part, "abc");
+        assert!(answer.is_end_stream());
+        drop(answer);
+        assert_eq!(held(), (2, 2), "given back before it was sent");
+        drop(part);
+        assert_eq!(held(), (1, 1));
+    }
+
+    #[test]
+    fn what_an_answer_holds_is_given_back_when_it_is_given_up() {
+        let what = Arc::new(());
+        let mut answer = Answer::new(Frames::plain(Bytes::from_static(b"abc")));
+        answer.hold(Arc::clone(&what));
+        drop(answer);
+        assert_eq!(Arc::strong_count(&what), 1);
+    }
+
+    #[tokio::test]
+    async fn the_time_to_send_an_answer_grows_with_its_size_and_lines_have_no_end() {
+        let stalled = Duration::from_secs(60);
+        let bytes = usize::try_from(3 * LEAST_BYTES_PER_SECOND).unwrap();
+        let answer = Answer::new(Frames::plain(vec![0; bytes].into()));
+        assert_eq!(answer.slowest(stalled), Some(Duration::from_secs(63)));
+        assert_eq!(Answer::lines(mpsc::channel(1).1).slowest(stalled), None);
     }
 }

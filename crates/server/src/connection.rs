@@ -73,9 +73,14 @@ async fn speak_http(serving: Serving, tls: TlsStream<Watched>, key: Option<Publi
     let limits = state.limits.clone();
     let movement = tls.get_ref().0.movement();
     let service = service_fn(|request| {
-        let (state, working) = (Arc::clone(&state), movement.working());
+        let (state, movement) = (Arc::clone(&state), Arc::clone(&movement));
         async move {
-            let response = answer(state, key, request).await;
+            let working = movement.working();
+            let mut response = answer(state, key, request).await;
+            if let Some(slowest) = response.body().slowest(limits.stalled) {
+                let sending = movement.sending(slowest);
+                response.body_mut().hold(sending);
+            }
             drop(working);
             Ok::<_, Infallible>(response)
         }

@@ -9,9 +9,7 @@ use holdall_format::{PublicKey, SessionId};
 use holdall_protocol::wire::{
     self, ErrorAnswer, Frames, PairAnswer, PairRequest, RepositoryVerb, Route, WireError,
 };
-use holdall_protocol::{
-    MAX_PUT_BYTES, NewRepository, PutTimes, RecordQuery, Repository, RepositoryError,
-};
+use holdall_protocol::{MAX_PUT_BYTES, PutTimes, RecordQuery, Repository, RepositoryError};
 use holdall_repository::EmbeddedRepository;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -77,7 +75,10 @@ fn verb_name(route: &Route) -> &'static str {
 }
 
 fn respond(content_type: &'static str, body: Frames, room: Option<Room>) -> Response<Answer> {
-    let mut response = Response::new(Answer::new(body, room));
+    let mut response = Response::new(Answer::new(body));
+    if let Some(room) = room {
+        response.body_mut().hold(room);
+    }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
@@ -102,21 +103,10 @@ async fn asked(
         Route::Repository { name, verb } => (name, verb),
     };
     let permit = rights::check(&state.accounts.role(&key), key, &name, &verb)?;
-    let _turn = state.turn_of(&key)?;
-    let request = Asked { state, permit, body };
-    match verb {
-        RepositoryVerb::Create => request.create().await,
-        RepositoryVerb::Describe => request.describe().await,
-        RepositoryVerb::OpenSession => request.open_session().await,
-        RepositoryVerb::Missing(session) => request.missing(session).await,
-        RepositoryVerb::PutBlocks(session) => request.put_blocks(session).await,
-        RepositoryVerb::Commit(session) => request.commit(session).await,
-        RepositoryVerb::CloseSession(session) => request.close_session(session).await,
-        RepositoryVerb::Records(query) => request.records(query).await,
-        RepositoryVerb::Fetch(session, copy) => request.fetch(session, copy).await,
-        RepositoryVerb::ReadBlocks(session, cursor) => request.read_blocks(session, cursor).await,
-        RepositoryVerb::Scrub => request.scrub().await,
-    }
+    let turn = state.turn_of(&key)?;
+    let mut response = Asked { state, permit, body }.carry_out(verb).await?;
+    response.body_mut().hold(turn);
+    Ok(response)
 }
 
 /// Reads a body within its limit, and tells how long room for it and its bytes were waited for.
@@ -167,22 +157,6 @@ async fn pair(
     Ok(respond(JSON, Frames::plain(answer.encode()), None))
 }
 
-/// Makes a repository. Its recovery identity is known before it exists, so that no crash leaves a
-/// repository that its recovery kit can not read.
-fn make_repository(
-    state: &ServerState,
-    permit: &Permit,
-    new: &NewRepository,
-) -> Result<(), RepositoryError> {
-    let Some(reader) = new.recovery_identity else { return state.stores.create(permit, new) };
-    let is_new = state.accounts.add_reader(reader, permit.repository())?;
-    let made = state.stores.create(permit, new);
-    if made.is_err() && is_new {
-        state.accounts.drop_reader(&reader)?;
-    }
-    made
-}
-
 fn refused(reason: &str) -> WireError {
     WireError::Repository(RepositoryError::Refused { reason: reason.into() })
 }
@@ -195,6 +169,22 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    async fn carry_out(self, verb: RepositoryVerb) -> Result<Response<Answer>, WireError> {
+        match verb {
+            RepositoryVerb::Create => self.create().await,
+            RepositoryVerb::Describe => self.describe().await,
+            RepositoryVerb::OpenSession => self.open_session().await,
+            RepositoryVerb::Missing(session) => self.missing(session).await,
+            RepositoryVerb::PutBlocks(session) => self.put_blocks(session).await,
+            RepositoryVerb::Commit(session) => self.commit(session).await,
+            RepositoryVerb::CloseSession(session) => self.close_session(session).await,
+            RepositoryVerb::Records(query) => self.records(query).await,
+            RepositoryVerb::Fetch(session, copy) => self.fetch(session, copy).await,
+            RepositoryVerb::ReadBlocks(session, cursor) => self.read_blocks(session, cursor).await,
+            RepositoryVerb::Scrub => self.scrub().await,
+        }
+    }
+
     async fn take(&mut self, limit_bytes: usize) -> Result<Taken, WireError> {
         take(self.state, self.body, limit_bytes, 0).await
     }
@@ -216,7 +206,7 @@ impl Asked<'_> {
         let name = permit.repository().to_owned();
         let call = move || {
             let _room = room;
-            make_repository(&state, &permit, &new)
+            state.stores.create(&permit, &new)
         };
         self.state.work.run(call).await?;
         self.state.log(&format!("made repository {name}"));

@@ -9,7 +9,8 @@ pub struct Limits {
     pub connections: usize,
     /// Most connections at once whose key is no machine's, browsers among them; more are closed.
     pub strangers: usize,
-    /// Most requests of one machine at once; more are answered with 429.
+    /// Most requests of one machine whose answers were not sent to their end yet; more are answered
+    /// with 429. More than half of [`Limits::workers`] counts as half.
     pub requests_of_machine: usize,
     /// Most requests that work on repositories at once; more wait.
     pub workers: usize,
@@ -31,7 +32,7 @@ impl Default for Limits {
         Self {
             connections: 256,
             strangers: 64,
-            requests_of_machine: 32,
+            requests_of_machine: 8,
             workers: 16,
             body_bytes: 64 << 20,
             handshake: Duration::from_secs(10),
@@ -42,7 +43,7 @@ impl Default for Limits {
     }
 }
 
-/// A body may arrive this slowly on average, and not more slowly.
+/// A body may pass this slowly on average, and not more slowly.
 pub(crate) const LEAST_BYTES_PER_SECOND: u64 = 8 << 10;
 /// Most bytes of one request's head.
 pub(crate) const HEAD_MAX_BYTES: usize = 16 << 10;

@@ -66,11 +66,11 @@ impl Server {
         };
         let (listener, local_addr) =
             bind(listen).map_err(|source| ServerError::Listen { address: listen, source })?;
-        let accounts = Accounts::open(&folder.database(), Arc::clone(&clock))?;
+        let accounts = Arc::new(Accounts::open(&folder.database(), Arc::clone(&clock))?);
         accounts.set_listen(&local_addr.to_string())?;
         let admin = AdminSocket::bind(folder.path())?;
         let public = identity.public();
-        let stores = Stores::new(folder, identity, clock);
+        let stores = Stores::new(folder, identity, clock, Arc::clone(&accounts), Arc::clone(&log));
         let shutdown = limits.shutdown;
         let workers = limits.workers;
         let state = ServerState::new(accounts, stores, (public, local_addr), limits, log);

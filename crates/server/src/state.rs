@@ -20,7 +20,7 @@ use crate::{LogSink, ServerError};
 pub(crate) const SCRUBS: usize = 4;
 
 pub(crate) struct ServerState {
-    pub(crate) accounts: Accounts,
+    pub(crate) accounts: Arc<Accounts>,
     pub(crate) stores: Stores,
     pub(crate) work: Work,
     pub(crate) limits: Limits,
@@ -35,7 +35,7 @@ pub(crate) struct ServerState {
 
 impl ServerState {
     pub(crate) fn new(
-        accounts: Accounts,
+        accounts: Arc<Accounts>,
         stores: Stores,
         (identity, listen): (PublicKey, SocketAddr),
         limits: Limits,
@@ -55,10 +55,11 @@ impl ServerState {
         }
     }
 
-    /// Counts a request of a known key; an error if it has too many under way.
+    /// Counts a request of a known key until its answer was sent; an error if it has too many under
+    /// way. At most half of the workers can be one key's.
     pub(crate) fn turn_of(&self, key: &PublicKey) -> Result<OwnedSemaphorePermit, WireError> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let most = self.limits.requests_of_machine;
+        let most = self.limits.requests_of_machine.min((self.limits.workers / 2).max(1));
         let turns = turns.entry(*key).or_insert_with(|| Arc::new(Semaphore::new(most)));
         Arc::clone(turns).try_acquire_owned().map_err(|_| WireError::TooManyRequests)
     }

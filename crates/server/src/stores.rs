@@ -5,9 +5,12 @@ use std::fs;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use holdall_format::PublicKey;
 use holdall_protocol::{NewRepository, RepositoryError};
 use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner, Store};
 
+use crate::LogSink;
+use crate::accounts::Accounts;
 use crate::data_folder::DataFolder;
 use crate::rights::Permit;
 
@@ -19,6 +22,8 @@ pub(crate) struct Stores {
     folder: Arc<DataFolder>,
     signer: Arc<dyn ReceiptSigner + Send + Sync>,
     clock: Arc<dyn Clock>,
+    accounts: Arc<Accounts>,
+    log: LogSink,
     /// A lock for each name, so that opening one holds up nobody else's.
     open: Mutex<HashMap<String, Slot>>,
 }
@@ -28,8 +33,10 @@ impl Stores {
         folder: Arc<DataFolder>,
         signer: Arc<dyn ReceiptSigner + Send + Sync>,
         clock: Arc<dyn Clock>,
+        accounts: Arc<Accounts>,
+        log: LogSink,
     ) -> Self {
-        Self { folder, signer, clock, open: Mutex::default() }
+        Self { folder, signer, clock, accounts, log, open: Mutex::default() }
     }
 
     /// The repository of a permit, as its machine sees it.
@@ -42,18 +49,13 @@ impl Stores {
     ) -> Result<EmbeddedRepository, RepositoryError> {
         let slot = self.slot(permit.repository());
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let store = match &*open {
-            Some(store) => Arc::clone(store),
-            None => {
-                let store = self.open_store(permit.repository())?;
-                *open = Some(Arc::clone(&store));
-                store
-            }
-        };
+        let store = self.opened(&mut open, permit.repository())?;
         Ok(Store::for_machine(&store, permit.machine(), permit.key()))
     }
 
-    /// Makes the repository of a permit.
+    /// Makes the repository of a permit. Its recovery identity is known before it exists, so that no
+    /// crash leaves a repository that its recovery kit can not read; it is forgotten again only if
+    /// there is certainly no repository of that identity.
     ///
     /// # Errors
     /// [`RepositoryError::AlreadyExists`]; [`RepositoryError::Refused`] for parts that do not fit.
@@ -63,8 +65,26 @@ impl Stores {
         new: &NewRepository,
     ) -> Result<(), RepositoryError> {
         let slot = self.slot(permit.repository());
-        let _creating = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = self.folder.repository(permit.repository());
+        let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = permit.repository();
+        let Some(reader) = new.recovery_identity else { return self.make(name, new) };
+        let is_new = self.accounts.add_reader(reader, name)?;
+        let made = self.make(name, new);
+        if made.is_err() && is_new {
+            let is_its_own = match self.opened(&mut open, name) {
+                Ok(store) => store.recovery_identity() == Some(reader),
+                Err(RepositoryError::NoRepository { .. }) => false,
+                Err(_) => true,
+            };
+            if !is_its_own {
+                self.accounts.drop_reader(&reader)?;
+            }
+        }
+        made
+    }
+
+    fn make(&self, name: &str, new: &NewRepository) -> Result<(), RepositoryError> {
+        let path = self.folder.repository(name);
         let parent = path.parent().unwrap_or(&path);
         fs::create_dir_all(parent)
             .map_err(|source| RepositoryError::io("making the folder of repositories", source))?;
@@ -77,13 +97,157 @@ impl Stores {
         !matches!(found, Err(error) if error.kind() == io::ErrorKind::NotFound)
     }
 
+    /// The store in a slot whose lock is held; opens it if it is not open yet.
+    fn opened(
+        &self,
+        open: &mut Option<Arc<Store>>,
+        name: &str,
+    ) -> Result<Arc<Store>, RepositoryError> {
+        if let Some(store) = open {
+            return Ok(Arc::clone(store));
+        }
+        let store = self.open_store(name)?;
+        *open = Some(Arc::clone(&store));
+        Ok(store)
+    }
+
+    /// Opens a repository, and lets its recovery kit in again should the accounts have been lost.
     fn open_store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
         let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
-        Store::open(&path, &cache, Arc::clone(&self.signer) as _, Arc::clone(&self.clock))
+        let (signer, clock) = (Arc::clone(&self.signer), Arc::clone(&self.clock));
+        let store = Store::open(&path, &cache, signer as _, clock)?;
+        if let Some(reader) = store.recovery_identity() {
+            self.let_reader_in(reader, name);
+        }
+        Ok(store)
+    }
+
+    /// What hinders it is no reason to keep a machine from its repository.
+    fn let_reader_in(&self, reader: PublicKey, name: &str) {
+        match self.accounts.add_reader(reader, name) {
+            Ok(true) => (self.log)(&format!("the recovery kit of {name} may read it again")),
+            Ok(false) => {}
+            Err(error) => (self.log)(&format!("the recovery kit of {name} can not read: {error}")),
+        }
     }
 
     fn slot(&self, name: &str) -> Slot {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(open.entry(name.to_owned()).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::ServerIdentity;
+    use crate::rights::{self, Role};
+    use holdall_format::MachineId;
+    use holdall_protocol::contract::Forge;
+    use holdall_protocol::wire::RepositoryVerb;
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now_ns(&self) -> i64 {
+            1_700_000_000_000_000_000
+        }
+    }
+
+    const MACHINE: MachineId = MachineId::from_bytes([3; 16]);
+    const KIT: PublicKey = PublicKey::from_bytes([7; 32]);
+    const OTHER_KIT: PublicKey = PublicKey::from_bytes([8; 32]);
+
+    struct World {
+        stores: Stores,
+        accounts: Arc<Accounts>,
+        _folder: tempfile::TempDir,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let temp = tempfile::tempdir().unwrap();
+            let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
+            let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
+            let accounts = Arc::new(Accounts::open(&folder.database(), Arc::new(Still)).unwrap());
+            let log: LogSink = Arc::new(|_| {});
+            let stores = Stores::new(folder, signer, Arc::new(Still), accounts.clone(), log);
+            Self { stores, accounts, _folder: temp }
+        }
+
+        /// Leaves a repository as a create does whose answer is an error after all.
+        fn half_create(&self, new: &NewRepository) {
+            self.stores.make("desk", new).unwrap();
+        }
+
+        fn reads(&self, kit: PublicKey) -> bool {
+            self.accounts.role(&kit) == Role::Reader { repository: "desk".into() }
+        }
+    }
+
+    fn permit() -> Permit {
+        let role = Role::Machine { machine: MACHINE, repository: "desk".into() };
+        let key = PublicKey::from_bytes([2; 32]);
+        rights::check(&role, key, "desk", &RepositoryVerb::Create).unwrap()
+    }
+
+    fn new_repository(kit: PublicKey) -> NewRepository {
+        let mut new = Forge::new(1, MACHINE, &[1; 32]).new_repository();
+        new.recovery_identity = Some(kit);
+        new
+    }
+
+    #[test]
+    fn a_create_that_fails_after_the_repository_is_there_keeps_its_recovery_kit() {
+        let world = World::new();
+        world.half_create(&new_repository(KIT));
+        for _ in 0..2 {
+            let again = world.stores.create(&permit(), &new_repository(KIT));
+            assert!(matches!(again, Err(RepositoryError::AlreadyExists { .. })), "{again:?}");
+            assert!(world.reads(KIT));
+        }
+    }
+
+    #[test]
+    fn a_create_that_lost_to_another_takes_nobody_s_recovery_kit() {
+        let world = World::new();
+        let made = std::thread::scope(|scope| {
+            let create = || world.stores.create(&permit(), &new_repository(KIT)).is_ok();
+            let both = [scope.spawn(create), scope.spawn(create)];
+            both.map(|one| one.join().unwrap()).into_iter().filter(|made| *made).count()
+        });
+        assert_eq!(made, 1);
+        assert!(world.reads(KIT));
+    }
+
+    #[test]
+    fn a_recovery_kit_of_a_repository_that_was_not_made_may_read_nothing() {
+        let world = World::new();
+        let mut broken = new_repository(KIT);
+        broken.config = b"no configuration".to_vec().into();
+        world.stores.create(&permit(), &broken).unwrap_err();
+        assert!(!world.reads(KIT));
+
+        world.half_create(&new_repository(KIT));
+        world.stores.create(&permit(), &new_repository(OTHER_KIT)).unwrap_err();
+        assert!(world.reads(KIT) && !world.reads(OTHER_KIT));
+    }
+
+    #[test]
+    fn opening_a_repository_lets_its_recovery_kit_in() {
+        let world = World::new();
+        world.half_create(&new_repository(KIT));
+        assert!(!world.reads(KIT));
+        world.stores.repository(&permit()).unwrap();
+        assert!(world.reads(KIT));
+    }
+
+    #[test]
+    fn a_recovery_kit_that_is_something_else_keeps_no_machine_from_its_repository() {
+        let world = World::new();
+        world.half_create(&new_repository(KIT));
+        world.accounts.add_reader(KIT, "another").unwrap();
+        world.stores.repository(&permit()).unwrap();
+        assert!(!world.reads(KIT));
     }
 }

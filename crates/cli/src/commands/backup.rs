@@ -79,8 +79,8 @@ pub(crate) struct Args {
     /// Connects from these addresses of this computer, in turn
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     bind: Vec<IpAddr>,
-    /// Sends over so many connections, from 1 to 16
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+    /// Sends over so many connections, from 1 to 8
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     streams: u8,
 }
 

@@ -34,7 +34,7 @@ pub struct BackupOptions {
     pub read_all: bool,
     /// Whether to only count what would be done.
     pub dry_run: bool,
-    /// Requests with blocks at the same time, from 1 to 16.
+    /// Requests with blocks at the same time, from 1 to 8.
     pub streams: usize,
     /// The compression level of zstd.
     pub compression_level: i32,

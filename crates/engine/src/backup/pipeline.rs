@@ -157,7 +157,7 @@ impl<'a> Stages<'a> {
         let senders = self.senders();
         let done = thread::scope(|scope| {
             let (to_senders, sealed) = bounded(SEALED_BLOCKS_QUEUED);
-            for _ in 0..self.options.streams.clamp(1, 16) {
+            for _ in 0..self.options.streams.clamp(1, 8) {
                 let (senders, sealed) = (&senders, sealed.clone());
                 self.spawn(scope, move || senders.run(&sealed));
             }

@@ -1,15 +1,17 @@
 //! Who is let in, and where.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdall_format::PublicKey;
 use holdall_protocol::{
-    HttpRepository, Invite, InviteError, Repository, RepositoryError, ServerAddress,
+    ClientOptions, HttpRepository, Invite, InviteError, Repository, RepositoryError, ServerAddress,
     SessionPurpose, pair,
 };
-use holdall_server::InviteRequest;
+use holdall_server::{InviteRequest, Limits};
 
+use crate::raw;
 use crate::world::{World, identity, quick, recovery_seed};
 
 #[test]
@@ -89,6 +91,46 @@ fn a_recovery_identity_reads_and_does_not_write() {
     let read = kit.open_session(&SessionPurpose::Read).unwrap().session;
     assert!(kit.put_blocks(&read, &[]).is_err());
     assert!(kit.open_session(&SessionPurpose::Backup { parents: vec![] }).is_err());
+}
+
+#[test]
+fn a_recovery_identity_reads_again_after_the_accounts_were_lost_and_the_folder_was_adopted() {
+    let mut world = World::new();
+    let name = world.machine(1).paired.repository;
+    world.stop();
+    std::fs::remove_file(world.folder.path().join("server.redb")).unwrap();
+    world.start();
+    let request = InviteRequest { repository: Some(name), ..InviteRequest::default() };
+    let machine = identity(&[1; 32]);
+    let paired = pair(&world.invite_as(&request), "desk", &machine, quick()).unwrap();
+    let machine = HttpRepository::connect(paired.address.clone(), &machine, quick()).unwrap();
+    machine.describe().unwrap();
+    let kit = identity(&recovery_seed(1));
+    HttpRepository::connect(paired.address, &kit, quick()).unwrap().describe().unwrap();
+}
+
+#[test]
+fn one_machine_gets_half_of_the_workers_at_most_and_gives_them_back() {
+    let mut world = World::new();
+    let machine = world.machine(1);
+    world.stop();
+    world.start_with(Limits { workers: 2, requests_of_machine: 100, ..Limits::default() });
+    let mut stuck = raw::machine(&world, &machine.seed);
+    let path = format!("/api/v1/repositories/~/sessions/{}/blocks", "01".repeat(16));
+    let head = "Host: x\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n";
+    write!(stuck, "POST {path} HTTP/1.1\r\n{head}").unwrap();
+    stuck.flush().unwrap();
+    // The body is asked for when it is read, so the turn is taken by then.
+    let mut continued = [0; 12];
+    stuck.read_exact(&mut continued).unwrap();
+    assert_eq!(&continued, b"HTTP/1.1 100");
+    let error = machine.connect().describe().unwrap_err();
+    assert!(error.to_string().contains("busy"), "{error}");
+    drop(stuck);
+    let patient = ClientOptions::default();
+    let repository = machine.connect_to(machine.paired.address.clone(), patient).unwrap();
+    repository.describe().unwrap();
+    repository.describe().unwrap();
 }
 
 #[test]
