@@ -16,10 +16,10 @@ use super::context::{Context, add};
 use super::directory::Directory;
 use super::layout::Layout;
 use super::links::Membership;
-use super::place::{self, Made};
+use super::place::{self, Made, Place};
 
 /// A file that is written in pieces. The last one to let go of it finishes it: with its metadata if
-/// every byte was written, else it is removed.
+/// every byte was written, else it is removed and what it was to replace stays.
 pub(super) struct SplitFile<'a> {
     context: &'a Context<'a>,
     directory: Directory<'a>,
@@ -28,7 +28,7 @@ pub(super) struct SplitFile<'a> {
     layout: Layout,
     membership: Membership,
     /// Nothing inside if it can not be made or is not to be replaced.
-    file: OnceLock<Option<File>>,
+    file: OnceLock<Option<(File, Place)>>,
     written_bytes: AtomicU64,
     /// Something was wrong and was reported.
     failed: AtomicBool,
@@ -61,7 +61,7 @@ impl<'a> SplitFile<'a> {
         if self.failed.load(Ordering::Relaxed) {
             return;
         }
-        let Some(file) = self.file.get_or_init(|| self.create()) else { return };
+        let Some((file, _)) = self.file.get_or_init(|| self.create()) else { return };
         let written = match chunk {
             Ok(bytes) => content::write(self.context, file, &self.layout, position, bytes),
             Err(reason) => return self.fail(|path| self.context.run.problem(&path, reason)),
@@ -81,16 +81,17 @@ impl<'a> SplitFile<'a> {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    fn create(&self) -> Option<File> {
+    fn create(&self) -> Option<(File, Place)> {
         let Some(open) = self.directory.open() else {
             add(&self.context.tally.skipped, 1);
             return None;
         };
         let made = Name::new(&self.name).map_err(io::Error::from).and_then(|name| {
-            place::make(self.context, open.dir, name, &self.entry, || open.dir.create_file(name))
+            let create = |name: Name<'_>| open.dir.create_file(name);
+            place::make(self.context, open.dir, name, &self.entry, create)
         });
         match made {
-            Ok(Made::New(file)) => return Some(file),
+            Ok(Made::New(file, place)) => return Some((file, place)),
             Ok(Made::Kept) => add(&self.context.tally.skipped, 1),
             Err(error) => {
                 self.fail(|path| self.context.write_failed(path, "it can not be made", &error));
@@ -106,7 +107,7 @@ impl<'a> SplitFile<'a> {
         }
     }
 
-    fn finish(&self, file: &File) -> bool {
+    fn finish(&self, file: &File, place: &Place) -> bool {
         let (context, entry) = (self.context, &self.entry);
         let Some(open) = self.directory.open() else { return false };
         let Ok(name) = Name::new(&self.name) else { return false };
@@ -115,16 +116,13 @@ impl<'a> SplitFile<'a> {
             if !context.stopping() {
                 self.fail(|path| context.run.problem(&path, "its content is not whole"));
             }
-            // Half a file is worse than none. If it stays all the same, it was reported already.
-            let _ = open.dir.unlink(name);
+            place.discard(open.dir, name);
             return false;
         }
         if let Err(error) = content::set_size(file, &self.layout, entry.size) {
-            context.write_failed(
-                self.directory.path(&self.name),
-                "its size can not be set",
-                &error,
-            );
+            self.fail(|path| context.write_failed(path, "its size can not be set", &error));
+            place.discard(open.dir, name);
+            return false;
         }
         Finish {
             context,
@@ -134,6 +132,10 @@ impl<'a> SplitFile<'a> {
             path: &|| self.directory.path(&self.name),
         }
         .apply();
+        if let Err(error) = place.keep(open.dir, name) {
+            self.fail(|path| context.write_failed(path, "it can not be made", &error));
+            return false;
+        }
         add(&context.tally.files, 1);
         true
     }
@@ -142,7 +144,7 @@ impl<'a> SplitFile<'a> {
 impl Drop for SplitFile<'_> {
     fn drop(&mut self) {
         let file = self.file.take().flatten();
-        let made = file.is_some_and(|file| self.finish(&file));
+        let made = file.is_some_and(|(file, place)| self.finish(&file, &place));
         self.context.run.advance(1, 0);
         self.context.links.first_is_done(self.membership, made);
     }

@@ -335,6 +335,48 @@ fn a_file_larger_than_any_window_is_written_in_pieces_or_not_at_all() {
 }
 
 #[test]
+fn what_is_overwritten_stays_until_what_replaces_it_is_whole() {
+    let (world, target) = (World::new(), Target::new());
+    let plain: Vec<Vec<u8>> = (0..20u8).map(|at| vec![at; 1 << 20]).collect();
+    let chunks: Vec<_> = plain.iter().flat_map(|plain| world.chunks(&[plain])).collect();
+    let broken = world.chunks(&[&[99; 1000]]);
+    let mut bad = chunks.clone();
+    bad.insert(15, broken[0]);
+    let linked = Some([1; 16]);
+    let snapshot = world.snapshot(&[
+        ("/", directory()),
+        ("/bad", world.file(&bad)),
+        ("/big", Entry { hardlink: linked, ..world.file(&chunks) }),
+        ("/full", world.file(&chunks)),
+        ("/linked", Entry { hardlink: linked, ..world.file(&chunks) }),
+        ("/pipe", owned(EntryKind::Fifo, 0o640)),
+        ("/room", world.file(&chunks)),
+        ("/symlink", symlink("big")),
+    ]);
+    world.repository.damage(&broken[0].id);
+    fs::create_dir_all(target.path().join("full/inner")).unwrap();
+    fs::create_dir(target.path().join("room")).unwrap();
+    for name in ["bad", "big", "linked", "pipe", "symlink"] {
+        fs::write(target.path().join(name), name).unwrap();
+    }
+    // The second time, what the first made is in the way.
+    for _ in 0..2 {
+        let (_, problems) = restored(&world, &snapshot, &target, &overwrite(Overwrite::Always));
+        assert_eq!(problems, ["/bad", "/full"]);
+        assert_eq!(target.read("bad"), b"bad");
+        assert!(target.path().join("full/inner").is_dir());
+        for name in ["big", "linked", "room", "symlink"] {
+            assert!(target.read(name) == plain.concat(), "{name}");
+        }
+        let found = |name: &str| fs::symlink_metadata(target.path().join(name)).unwrap();
+        assert_eq!(found("big").ino(), found("linked").ino());
+        assert_eq!((found("big").mtime_nsec(), found("pipe").mode() & 0o7777), (7, 0o640));
+        assert_eq!((found("pipe").mtime_nsec(), found("symlink").mtime_nsec()), (7, 7));
+        assert_eq!(fs::read_dir(target.path()).unwrap().count(), 7, "nothing is left beside them");
+    }
+}
+
+#[test]
 fn a_chain_of_three_thousand_directories_is_restored() {
     let (world, target) = (World::new(), Target::new());
     let mut entries = vec![("/".to_owned(), directory())];

@@ -142,16 +142,17 @@ impl<'a> Writer<'a> {
         if let Some(Err(reason)) = chunks.iter().find(|chunk| chunk.is_err()) {
             return Err(Failure::Stored(reason.clone()));
         }
-        let made =
-            place::make(self.context, open.dir, name, &item.entry, || open.dir.create_file(name));
-        let Made::New(file) = made.map_err(cannot_make)? else { return Err(Failure::Skipped) };
+        let create = |name: Name<'_>| open.dir.create_file(name);
+        let made = place::make(self.context, open.dir, name, &item.entry, create);
+        let Made::New(file, place) = made.map_err(cannot_make)? else {
+            return Err(Failure::Skipped);
+        };
         if let Err(failure) = self.fill(item, &file, chunks) {
-            // Half a file is worse than none. If it stays all the same, it is reported already.
-            let _ = open.dir.unlink(name);
+            place.discard(open.dir, name);
             return Err(failure);
         }
         self.finish(item, open, Subject::Open(file.as_fd()));
-        Ok(())
+        place.keep(open.dir, name).map_err(cannot_make)
     }
 
     fn fill(
@@ -198,11 +199,13 @@ impl<'a> Writer<'a> {
         let Content::Inline(target) = &item.entry.content else {
             return Err(Failure::Stored("the link's target is not in its entry".to_owned()));
         };
-        let create = || open.dir.create_symlink(target, name);
+        let create = |name: Name<'_>| open.dir.create_symlink(target, name);
         let made = place::make(self.context, open.dir, name, &item.entry, create);
-        let Made::New(()) = made.map_err(cannot_make)? else { return Err(Failure::Skipped) };
-        self.finish(item, open, Subject::Named(open.dir.as_fd(), name));
-        Ok(())
+        let Made::New((), place) = made.map_err(cannot_make)? else {
+            return Err(Failure::Skipped);
+        };
+        self.finish(item, open, Subject::Named(open.dir.as_fd(), place.name(name)));
+        place.keep(open.dir, name).map_err(cannot_make)
     }
 
     fn special(
@@ -213,9 +216,9 @@ impl<'a> Writer<'a> {
         kind: FileKind,
         number: DeviceNumber,
     ) -> Result<(), Failure> {
-        let create = || open.dir.create_special(name, kind, number);
-        match place::make(self.context, open.dir, name, &item.entry, create) {
-            Ok(Made::New(())) => {}
+        let create = |name: Name<'_>| open.dir.create_special(name, kind, number);
+        let place = match place::make(self.context, open.dir, name, &item.entry, create) {
+            Ok(Made::New((), place)) => place,
             Ok(Made::Kept) => return Err(Failure::Skipped),
             Err(error)
                 if kind.is_device()
@@ -226,9 +229,9 @@ impl<'a> Writer<'a> {
                 return Err(Failure::Skipped);
             }
             Err(error) => return Err(cannot_make(error)),
-        }
-        self.finish(item, open, Subject::Named(open.dir.as_fd(), name));
-        Ok(())
+        };
+        self.finish(item, open, Subject::Named(open.dir.as_fd(), place.name(name)));
+        place.keep(open.dir, name).map_err(cannot_make)
     }
 
     fn finish(&self, item: &Item<'_>, open: &OpenDirectory<'_>, subject: Subject<'_>) {
@@ -259,9 +262,12 @@ impl<'a> Writer<'a> {
         let Ok(first) = Name::new(first) else { return Ok(false) };
         // Its directory may be closed to an ordinary user already.
         let Ok(from) = self.directory_below_target(directory) else { return Ok(false) };
-        let create = || open.dir.link_from(from, first, name);
+        let create = |name: Name<'_>| open.dir.link_from(from, first, name);
         match place::make(context, open.dir, name, &item.entry, create) {
-            Ok(Made::New(())) => Ok(true),
+            Ok(Made::New((), place)) => {
+                place.keep(open.dir, name).map_err(cannot_make)?;
+                Ok(true)
+            }
             Ok(Made::Kept) => Err(Failure::Skipped),
             Err(error) if may_be_copied(&error) => Ok(false),
             Err(error) => Err(cannot_make(error)),

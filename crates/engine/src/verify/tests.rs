@@ -2,9 +2,11 @@
 
 use std::fs;
 
-use holdall_format::BlockKind;
+use holdall_format::{BlockKind, SessionId};
+use holdall_tree::NodeSource;
 
 use super::*;
+use crate::blocks::Nodes;
 use crate::test_world::World;
 
 /// Two snapshots of a folder: `old` is in both, `new` only in the second.
@@ -83,4 +85,23 @@ fn a_missing_part_of_the_tree_is_found() {
     fs::remove_dir_all(&world.access.cache).unwrap();
     let report = verified(&world, HALVES[1]);
     assert!(!report.is_clean() && report.snapshots == 2);
+}
+
+#[test]
+fn a_node_that_only_the_cache_of_this_machine_has_is_damage() {
+    type Harm = fn(&World, &holdall_format::ObjectId);
+    let harms: [Harm; 2] =
+        [|world, id| world.repository.lose(id), |world, id| world.repository.damage(id)];
+    for harm in harms {
+        let (world, _folder) = backed_up();
+        let root = crate::snapshots::snapshots(&world.access).unwrap().pop().unwrap().root;
+        let cached = || Nodes::open(&world.access, SessionId::from_bytes([9; 16])).node(&root);
+        cached().unwrap();
+        harm(&world, &root);
+        assert!(cached().is_ok(), "the cache has it");
+        for how in HALVES {
+            let report = verified(&world, how);
+            assert!(report.damaged_path_count > 0, "{how:?}: {report:?}");
+        }
+    }
 }

@@ -1,4 +1,9 @@
 //! Walking the trees of all snapshots.
+//!
+//! Nodes come from the repository and never from this machine's cache: what is only here is lost
+//! to everybody else.
+
+use std::sync::{Arc, Mutex};
 
 use holdall_crypto::Opener;
 use holdall_format::{ObjectId, SessionId};
@@ -6,7 +11,7 @@ use holdall_tree::{ChunkRef, Content, ContentReader, Cursor, Entry, PathKey, dif
 
 use super::blocks::GoodIds;
 use super::{DamagedPath, VerifyProgress, VerifyReport};
-use crate::blocks::{Nodes, SharedNodeCache, open_node_cache};
+use crate::blocks::{Nodes, SharedNodeCache};
 use crate::restore::{ChunkSource, is_damaged};
 use crate::snapshots::snapshots;
 use crate::{Access, EngineError, Run, Snapshot};
@@ -36,12 +41,10 @@ pub(super) fn walk_all(
     run: &Run,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<VerifyReport, EngineError> {
-    let cache = open_node_cache(access);
     let mut walk = Walk {
         access,
         session,
-        lists: Nodes::with_cache(access, session, SharedNodeCache::clone(&cache)),
-        cache,
+        lists: stored_nodes(access, session),
         entries: 0,
         checker: Checker {
             check,
@@ -65,10 +68,15 @@ pub(super) fn walk_all(
     Ok(walk.checker.report)
 }
 
+/// Nodes as the repository has them.
+fn stored_nodes(access: &Access, session: SessionId) -> Nodes {
+    let no_cache: SharedNodeCache = Arc::new(Mutex::new(None));
+    Nodes::with_cache(access, session, no_cache)
+}
+
 struct Walk<'a> {
     access: &'a Access,
     session: SessionId,
-    cache: SharedNodeCache,
     /// Nodes of lists of chunks.
     lists: Nodes,
     entries: u64,
@@ -106,7 +114,7 @@ impl Walk<'_> {
     }
 
     fn nodes(&self) -> Nodes {
-        Nodes::with_cache(self.access, self.session, SharedNodeCache::clone(&self.cache))
+        stored_nodes(self.access, self.session)
     }
 
     /// Checks what differs from a snapshot that was checked before; false if one of them is
