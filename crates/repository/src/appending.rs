@@ -5,28 +5,39 @@
 //! all who wait. A full tail is taken out of its slot; the thread that filled it closes it while
 //! others go on with the next tail.
 
-use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdall_format::{Footer, FooterBlock, RepositoryId, Trailer};
+use holdall_format::{Footer, FooterBlock, PackName, RepositoryId, Trailer};
 use holdall_protocol::RepositoryError;
 
 use crate::checked::Checked;
 use crate::index::{Index, PackInfo, pack_info};
 use crate::layout::{Layout, TailName};
 use crate::log::Log;
-use crate::publish::{failed, make_dir, publish_file, random, remove, sync_dir};
-use crate::recovery::{Salvaged, put_aside};
+use crate::publish::{
+    Published, failed, make_dir, publish_file, random, remove, sync_dir, sync_parent,
+};
+use crate::recovery::{Salvaged, list_all, put_aside};
 use crate::tail::{Tail, read_whole};
 
 /// A full tail, and how far it is on its way to be a pack.
 #[derive(Debug)]
 struct Closing {
     tail: Arc<Tail>,
-    /// Once the pack is published.
-    published: Option<PackInfo>,
+    /// Once footer and trailer are in the file, which is never written to again then: it may have
+    /// its place among the packs already.
+    finished: Option<PackInfo>,
+    /// Whether the index has the pack in the tail's place.
+    in_index: bool,
+}
+
+impl Closing {
+    fn of(tail: Arc<Tail>) -> Self {
+        Self { tail, finished: None, in_index: false }
+    }
 }
 
 /// Where the time of an append went.
@@ -55,6 +66,8 @@ pub(crate) struct Appender {
     nodes: Mutex<Option<Arc<Tail>>>,
     chunks: Mutex<Option<Arc<Tail>>>,
     closing: Mutex<Vec<Closing>>,
+    /// Files that were found damaged, with the reason.
+    damaged: Mutex<Vec<(PathBuf, String)>>,
     next_number: AtomicU64,
 }
 
@@ -76,13 +89,14 @@ impl Appender {
             nodes: Mutex::new(None),
             chunks: Mutex::new(None),
             closing: Mutex::new(Vec::new()),
+            damaged: Mutex::new(Vec::new()),
             next_number: AtomicU64::new(next_number),
         };
         for tail in tails {
             let mut slot = appender.slot(tail.name().nodes);
             // Of several tails of a kind only the newest was not full.
             if let Some(full) = slot.replace(tail) {
-                lock(&appender.closing).push(Closing { tail: full, published: None });
+                lock(&appender.closing).push(Closing::of(full));
             }
         }
         appender
@@ -142,7 +156,7 @@ impl Appender {
             blocks = rest;
             if tail.is_full() {
                 *slot = None;
-                lock(&self.closing).push(Closing { tail, published: None });
+                lock(&self.closing).push(Closing::of(tail));
             }
         }
         times.queue += locked - began;
@@ -160,7 +174,7 @@ impl Appender {
             return Ok(tail.clone());
         }
         if let Some(full) = slot.take().filter(|tail| !tail.has_failed()) {
-            lock(&self.closing).push(Closing { tail: full, published: None });
+            lock(&self.closing).push(Closing::of(full));
         }
         let tail = self.create_tail(nodes)?;
         self.index.add_tail(tail.clone());
@@ -186,7 +200,8 @@ impl Appender {
         let full = std::mem::take(&mut *lock(&self.closing));
         for mut closing in full {
             if self.close(&mut closing).is_err() {
-                if closing.tail.has_failed() && self.abandon(&closing.tail).is_ok() {
+                let is_lost = closing.finished.is_none() && closing.tail.has_failed();
+                if is_lost && self.abandon(&closing.tail).is_ok() {
                     continue;
                 }
                 lock(&self.closing).push(closing);
@@ -194,21 +209,24 @@ impl Appender {
         }
     }
 
-    /// Publishes a full tail as a pack and puts the pack in its place in the index.
+    /// Publishes a full tail as a pack and puts the pack in its place in the index. After an error
+    /// it goes on where it stopped.
     fn close(&self, closing: &mut Closing) -> Result<(), RepositoryError> {
         let tail = &closing.tail;
-        let info = match closing.published.take() {
-            Some(published) => published,
-            None => self.publish(tail)?,
-        };
-        if let Err(error) = self.index.tail_became_pack(tail, info.clone()) {
-            closing.published = Some(info);
-            return Err(error.into());
+        if !closing.in_index {
+            let info = match &closing.finished {
+                Some(info) => info.clone(),
+                None => closing.finished.insert(self.finish(tail)?).clone(),
+            };
+            self.place(tail, &info.name)?;
+            self.index.tail_became_pack(tail, info)?;
+            closing.in_index = true;
         }
         remove(&self.layout.journal(tail.name()))
     }
 
-    fn publish(&self, tail: &Arc<Tail>) -> Result<PackInfo, RepositoryError> {
+    /// Makes a tail's payload file a whole pack.
+    fn finish(&self, tail: &Arc<Tail>) -> Result<PackInfo, RepositoryError> {
         let blocks = tail.all_clear().iter().map(|block| FooterBlock::clone(block)).collect();
         let kind = tail.name().kind();
         let footer = Footer { kind, repository: self.repository, random: random()?, blocks };
@@ -218,12 +236,21 @@ impl Appender {
         drop(footer);
         end.extend_from_slice(&trailer.encode());
         info.file_bytes = tail.finish_pack(&end)?;
-        drop(end);
-        let target = self.layout.pack(&trailer.name);
-        target.parent().map_or(Ok(()), make_dir)?;
-        publish_file(&self.layout.payload(tail.name()), &target)?;
-        sync_dir(&self.layout.tails())?;
         Ok(info)
+    }
+
+    /// Gives a finished pack its place, durably, unless an earlier attempt came that far.
+    fn place(&self, tail: &Tail, pack: &PackName) -> Result<(), RepositoryError> {
+        let (payload, target) = (self.layout.payload(tail.name()), self.layout.pack(pack));
+        target.parent().map_or(Ok(()), make_dir)?;
+        let is_there = |path: &Path| path.try_exists().map_err(failed("looking at", path));
+        let is_placed = is_there(&target)?;
+        if is_placed || publish_file(&payload, &target)? == Published::Existed {
+            // The name is the hash of a footer with a random number, so it is the same file.
+            sync_parent(&target)?;
+            remove(&payload)?;
+        }
+        sync_dir(&self.layout.tails())
     }
 
     /// After a failed fsync: what was durable is written anew into another file, and the failed
@@ -238,39 +265,58 @@ impl Appender {
         }
         let durable = tail.all_clear().into_iter().take(tail.durable_blocks());
         let copy = self.create_tail(tail.name().nodes)?;
+        let path = self.layout.payload(tail.name());
+        let mut lost = 0usize;
         for block in durable {
-            let path = self.layout.payload(tail.name());
             let bytes = tail.read_block(&block).map_err(failed("reading", &path))?;
-            let checked = Checked::new(bytes, &self.repository)?;
+            let Some(checked) = self.as_named(bytes, &block) else {
+                lost += 1;
+                continue;
+            };
             copy.append(std::slice::from_ref(&checked), || block.arrival)?;
         }
         copy.wait_durable(copy.block_count())?;
+        list_all(&copy)?;
         let marks = self.index.marks();
-        {
-            // The blocks lie in the same order, so objects keep their block's number.
-            let durable = copy.block_count();
-            let old = tail.objects();
-            let kept = old.iter().filter(|(_, object)| (object.block as usize) < durable);
-            let mut objects = copy.objects();
-            kept.for_each(|(id, object)| objects.insert(*id, *object));
-        }
+        carry_marks(tail, &copy);
         self.index.remove_tail(tail);
         self.index.add_tail(copy.clone());
         drop(marks);
+        if lost > 0 {
+            // What reached the lost blocks is no longer closed.
+            self.index.forget_closed();
+        }
         if slot.is_none() {
             *slot = Some(copy);
         } else {
-            lock(&self.closing).push(Closing { tail: copy, published: None });
+            lock(&self.closing).push(Closing::of(copy));
         }
-        remove(&self.layout.payload(tail.name()))?;
+        if lost > 0 {
+            let reason = format!("{lost} of its blocks are not what was stored");
+            lock(&self.damaged).push((path, reason));
+            return put_aside(&self.layout, tail.name());
+        }
+        remove(&path)?;
         remove(&self.layout.journal(tail.name()))
+    }
+
+    /// A block that was read again, if it is what was stored.
+    fn as_named(&self, bytes: bytes::Bytes, block: &FooterBlock) -> Option<Checked> {
+        let checked = Checked::new(bytes, &self.repository).ok()?;
+        (checked.name == block.name).then_some(checked)
+    }
+
+    /// Files that were found damaged since the start, with the reason.
+    pub(crate) fn damaged(&self) -> Vec<(PathBuf, String)> {
+        lock(&self.damaged).clone()
     }
 
     /// Appends what was saved of a damaged tail, under its old arrival positions.
     pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
         for block in &salvaged.blocks {
-            let bytes = read_payload(&self.layout, salvaged, block)?;
-            let checked = Checked::new(bytes, &self.repository)?;
+            // What can not be read, or is not what was stored, stays in the file that is put aside.
+            let Ok(bytes) = read_whole(&salvaged.payload, block) else { continue };
+            let Some(checked) = self.as_named(bytes, block) else { continue };
             let mut slot = self.slot(salvaged.name.nodes);
             let tail = self.open_tail(&mut slot, salvaged.name.nodes)?;
             let number = tail.block_count();
@@ -287,14 +333,15 @@ impl Appender {
     }
 }
 
-fn read_payload(
-    layout: &Layout,
-    salvaged: &Salvaged,
-    block: &FooterBlock,
-) -> Result<bytes::Bytes, RepositoryError> {
-    let payload: &File = &salvaged.payload;
-    let path = layout.payload(salvaged.name);
-    read_whole(payload, block).map_err(failed("reading", &path))
+/// Carries what is marked in a tail into its copy, as far as that has the objects.
+fn carry_marks(tail: &Tail, copy: &Tail) {
+    let old = tail.objects();
+    let mut objects = copy.objects();
+    for (id, object) in old.iter() {
+        if let Some(kept) = objects.get_mut(id, object.arrival) {
+            (kept.closed, kept.tentative) = (object.closed, object.tentative);
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -307,6 +354,7 @@ mod tests {
     use crate::index::Listing;
     use holdall_format::{BlockKind, MachineId, ObjectId};
     use holdall_protocol::contract::Forge;
+    use std::os::unix::fs::FileExt;
 
     struct Place {
         _dir: tempfile::TempDir,
@@ -389,6 +437,68 @@ mod tests {
         assert_eq!(place.copies(id(60)), 0, "it was not acknowledged");
         assert_eq!(place.copies(id(69)), 1);
         assert_eq!(place.open_tail().name().kind(), BlockKind::Chunks);
+    }
+
+    #[test]
+    fn a_published_pack_is_never_written_to_again_when_its_journal_stays() {
+        let place = place();
+        place.append(&[id(0)], 5 << 20).unwrap();
+        let name = place.open_tail().name();
+        let journal = place.layout.journal(name);
+        std::fs::remove_file(&journal).unwrap();
+        std::fs::create_dir(&journal).unwrap();
+        for byte in 1..11 {
+            place.append(&[id(byte)], 5 << 20).unwrap();
+        }
+        let packs = || place.index.state().packs.clone();
+        let path = place.layout.pack(&packs()[0].name);
+        let published = std::fs::read(&path).unwrap();
+        place.append(&[id(20)], 100).unwrap();
+        assert!(std::fs::read(&path).unwrap() == published, "the pack is as it was");
+        std::fs::remove_dir(&journal).unwrap();
+        place.append(&[id(21)], 100).unwrap();
+        assert_eq!(lock(&place.appender.closing).len(), 0);
+        assert_eq!(packs().len(), 1);
+        assert!((0..11).all(|byte| place.copies(id(byte)) == 1));
+    }
+
+    #[test]
+    fn a_pack_that_has_its_place_already_is_taken_over() {
+        let place = place();
+        place.append(&[id(1)], 100).unwrap();
+        let tail = place.open_tail();
+        let info = place.appender.finish(&tail).unwrap();
+        place.appender.place(&tail, &info.name).unwrap();
+        place.appender.place(&tail, &info.name).unwrap();
+        assert!(place.layout.pack(&info.name).exists());
+        assert!(!place.layout.payload(tail.name()).exists());
+    }
+
+    #[test]
+    fn a_block_that_is_not_what_was_stored_is_not_written_anew() {
+        let place = place();
+        for byte in 1..4 {
+            place.append(&[id(byte)], 5000).unwrap();
+        }
+        let failing = place.open_tail();
+        let first = failing.clear(0).unwrap();
+        let path = place.layout.payload(failing.name());
+        let payload = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        payload.write_all_at(b"rot", first.offset + 100).unwrap();
+        let lookup = place.index.lookup(vec![id(3)]).unwrap();
+        lookup.put_tentative(&lookup.copies[0], true);
+        place.index.close_tentative(9);
+        failing.fails.store(true, Ordering::Release);
+        assert!(place.append(&[id(4)], 100).is_err());
+
+        assert_eq!([1, 2, 3].map(|byte| place.copies(id(byte))), [0, 1, 1]);
+        assert_eq!(place.appender.damaged().len(), 1);
+        assert!(!path.exists() && path.with_extension("payload.damaged").exists());
+        let lookup = place.index.lookup(vec![id(3)]).unwrap();
+        assert!(!lookup.is_closed(&lookup.copies[0]), "what reached the lost block is found again");
+        let block = place.open_tail().clear(lookup.copies[0].block).unwrap();
+        assert_eq!(block.table().unwrap().entries[0].id, id(3));
+        assert_eq!(place.index.closed_position(), 0);
     }
 
     #[test]

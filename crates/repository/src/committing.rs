@@ -9,7 +9,7 @@ use holdall_format::{
 use holdall_protocol::{CommitAnswer, RepositoryError};
 
 use crate::closure::{Closed, descend};
-use crate::store::Store;
+use crate::store::{CommitGuard, Store};
 
 /// What a machine's first record has as its previous one.
 const NO_RECORD: RecordHash = RecordHash::from_bytes([0; RecordHash::LEN]);
@@ -36,7 +36,9 @@ impl Store {
         self.sessions().check_backup(session, machine, self.now_ns())?;
         self.appender()?;
         self.check_chain(&record.head)?;
-        self.check_root(&record.head)?;
+        self.check_root(&commit, &record.head)?;
+        // An attempt that failed half-way may have left marks.
+        self.index().drop_tentative();
         let missing = descend(self, &commit, record.head.root, Closed::Stops);
         if !matches!(&missing, Ok(missing) if missing.is_empty()) {
             self.index().drop_tentative();
@@ -92,8 +94,12 @@ impl Store {
     }
 
     /// Checks that the root, if it is there, is a node.
-    fn check_root(&self, head: &RecordHead) -> Result<(), RepositoryError> {
-        let lookup = self.lookup(vec![head.root])?;
+    fn check_root(
+        &self,
+        commit: &CommitGuard<'_>,
+        head: &RecordHead,
+    ) -> Result<(), RepositoryError> {
+        let lookup = self.lookup_holding(commit, vec![head.root])?;
         match lookup.copies_of(0).first() {
             Some(first) if lookup.kind(first) != BlockKind::Nodes => {
                 Err(refused("the record's root is no node"))

@@ -145,7 +145,8 @@ fn write_beside(tmp: &Path, bytes: &[u8]) -> Result<PathBuf, RepositoryError> {
     Ok(path)
 }
 
-fn sync_parent(path: &Path) -> Result<(), RepositoryError> {
+/// Makes a file's name durable.
+pub(crate) fn sync_parent(path: &Path) -> Result<(), RepositoryError> {
     path.parent().map_or(Ok(()), sync_dir)
 }
 

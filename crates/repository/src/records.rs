@@ -1,6 +1,7 @@
 //! Stored records: one file each, named by its log position.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use holdall_format::{MachineId, ObjectId, RecordHash, RecordKind, StoredRecord};
 use holdall_protocol::{FETCH_TARGET_BYTES, MAX_RECORDS, RecordQuery, RepositoryError};
 
 use crate::layout::Layout;
-use crate::publish::{Published, names_in, publish, read_limited};
+use crate::publish::{Published, names_in, publish, read_limited, remove, sync_parent};
 
 /// A record and its receipt are never longer.
 const STORED_MAX_BYTES: u64 = RECORD_MAX_BYTES as u64 + (4 << 10);
@@ -50,6 +51,11 @@ impl RecordEntry {
 pub(crate) struct Records {
     layout: Layout,
     entries: Mutex<Vec<RecordEntry>>,
+    /// Set when it is not known whether a record was published.
+    in_doubt: AtomicBool,
+    /// Has the next publication fail after the file has its name.
+    #[cfg(test)]
+    fails: AtomicBool,
 }
 
 /// What was found in the folder of records.
@@ -80,7 +86,13 @@ impl Records {
                 Err(error) => return Err(error),
             }
         }
-        let records = Self { layout: layout.clone(), entries: Mutex::new(entries) };
+        let records = Self {
+            layout: layout.clone(),
+            entries: Mutex::new(entries),
+            in_doubt: AtomicBool::new(false),
+            #[cfg(test)]
+            fails: AtomicBool::new(false),
+        };
         Ok(Loaded { records, damaged, next_position })
     }
 
@@ -101,17 +113,56 @@ impl Records {
         entries.iter().filter(|entry| entry.position > position).cloned().collect()
     }
 
-    /// Publishes a record; it is durable when this returns.
+    /// Publishes a record; it is durable when this returns. After an error it is not there, or
+    /// nothing is published any more until the repository is opened anew.
     pub(crate) fn publish(&self, stored: &StoredRecord) -> Result<Bytes, RepositoryError> {
+        if self.in_doubt.load(Ordering::Acquire) {
+            let reason =
+                "whether an earlier record is stored is not known since its directory could \
+                          not be written; open the repository again"
+                    .to_owned();
+            return Err(RepositoryError::Refused { reason });
+        }
         let entry = RecordEntry::of(stored);
         let bytes = Bytes::from(stored.encode());
         let path = self.layout.record(entry.position);
-        match publish(&self.layout.tmp(), &path, &bytes)? {
-            Published::New => {
+        match self.publish_at(&path, &bytes) {
+            Ok(Published::New) => {
                 self.lock().push(entry);
                 Ok(bytes)
             }
-            Published::Existed => {
+            Err(error) => {
+                if self.withdraw(&path, &bytes).is_err() {
+                    self.in_doubt.store(true, Ordering::Release);
+                }
+                Err(error)
+            }
+            Ok(Published::Existed) => {
+                let reason = "its log position was given out twice".into();
+                Err(RepositoryError::Damaged { what: path.display().to_string(), reason })
+            }
+        }
+    }
+
+    fn publish_at(&self, path: &Path, bytes: &[u8]) -> Result<Published, RepositoryError> {
+        let published = publish(&self.layout.tmp(), path, bytes);
+        #[cfg(test)]
+        if self.fails.swap(false, Ordering::AcqRel) {
+            return Err(RepositoryError::io("syncing", std::io::Error::other("the disk failed")));
+        }
+        published
+    }
+
+    /// Takes back a record whose name may not be durable, so that its machine's chain does not
+    /// fork when it comes again.
+    fn withdraw(&self, path: &Path, bytes: &[u8]) -> Result<(), RepositoryError> {
+        match read_limited(path, STORED_MAX_BYTES)? {
+            None => Ok(()),
+            Some(there) if there == bytes => {
+                remove(path)?;
+                sync_parent(path)
+            }
+            Some(_) => {
                 let reason = "its log position was given out twice".into();
                 Err(RepositoryError::Damaged { what: path.display().to_string(), reason })
             }
@@ -160,4 +211,57 @@ pub(crate) fn list(layout: &Layout, query: &RecordQuery) -> Result<Vec<Bytes>, R
         records.push(record);
     }
     Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::publish::make_dir;
+    use holdall_format::{Receipt, Record, SignedContext};
+    use holdall_protocol::contract::Forge;
+
+    fn stored(forge: &Forge, log_position: u64) -> StoredRecord {
+        let bytes = forge.record(RecordKind::Snapshot, ObjectId::from_bytes([1; 32]), None);
+        let record = Record::decode(&bytes).unwrap();
+        let receipt = Receipt {
+            clock_sure: true,
+            repository: forge.repository,
+            record: record.hash(),
+            log_position,
+            received_ns: 0,
+            signer: forge.key.public(),
+        };
+        let signature = forge.key.sign(SignedContext::Receipt, &receipt.signed_bytes());
+        StoredRecord::new(record, receipt, &signature)
+    }
+
+    #[test]
+    fn a_record_whose_name_may_not_be_durable_is_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
+        let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
+        let records = Records::load(&layout).unwrap().records;
+        records.fails.store(true, Ordering::Release);
+        assert!(records.publish(&stored(&forge, 7)).is_err());
+        assert!(!layout.record(7).exists());
+        records.publish(&stored(&forge, 8)).unwrap();
+        assert_eq!(Records::load(&layout).unwrap().records.after(0).len(), 1);
+    }
+
+    #[test]
+    fn nothing_is_published_while_it_is_not_known_what_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
+        let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
+        let records = Records::load(&layout).unwrap().records;
+        // What has the name can not be read, so it can not be taken back.
+        std::fs::create_dir(layout.record(7)).unwrap();
+        records.fails.store(true, Ordering::Release);
+        assert!(records.publish(&stored(&forge, 7)).is_err());
+        let refused = records.publish(&stored(&forge, 8));
+        assert!(matches!(refused, Err(RepositoryError::Refused { .. })), "{refused:?}");
+        assert!(!layout.record(8).exists());
+    }
 }

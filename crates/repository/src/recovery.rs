@@ -165,9 +165,12 @@ fn packs_have(
     for name in Listing::read(layout)?.packs.keys() {
         let path = layout.pack(name);
         let Ok(file) = File::open(&path) else { continue };
-        let Ok((_, Footer { blocks, .. })) = read_footer(&path, &file, repository) else {
+        let Ok((trailer, Footer { blocks, .. })) = read_footer(&path, &file, repository) else {
             continue;
         };
+        if trailer.name != *name {
+            continue;
+        }
         for block in blocks {
             wanted.remove(&(block.arrival, block.name));
         }
@@ -208,7 +211,9 @@ fn recover_blocks(
     if scan.durable > prefix_end {
         let reason = "it has a hole where everything was durable".into();
         recovered.damaged.push((path, reason));
-        recovered.salvaged.push(Salvaged { name, payload, blocks: sound });
+        // The journal's word does not count for much here.
+        let blocks = sound.into_iter().filter(|block| has_its_name(&payload, block)).collect();
+        recovered.salvaged.push(Salvaged { name, payload, blocks });
         return Ok(());
     }
     let blocks: Vec<FooterBlock> = sound.into_iter().take(prefix).collect();

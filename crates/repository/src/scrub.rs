@@ -34,8 +34,9 @@ impl Store {
         &self,
         progress: &mut dyn FnMut(ScrubProgress),
     ) -> Result<ScrubReport, RepositoryError> {
-        let listing = Listing::read(self.layout())?;
+        // In this order: a pack that is published between the two is not taken for lost.
         let state = self.index().state();
+        let listing = Listing::read(self.layout())?;
         let tails: u64 = state.tails.iter().map(|tail| tail.payload_bytes()).sum();
         let bytes_total = listing.packs.values().sum::<u64>() + tails;
         let report = ScrubReport::default();
@@ -76,7 +77,7 @@ impl Scrub<'_> {
     /// Files that are no packs, and tails and records that could not be read at the start.
     fn check_files(&mut self, listing: &Listing) {
         let records = self.store.layout().records();
-        for (path, reason) in self.store.strange() {
+        for (path, reason) in &self.store.strange() {
             let is_listed =
                 listing.packs.keys().any(|name| self.store.layout().pack(name) == *path);
             // Packs and records are read again below.

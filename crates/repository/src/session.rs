@@ -112,7 +112,9 @@ impl Sessions {
         let mut known = HashMap::new();
         for name in names_in(&layout.sessions())? {
             let path = layout.sessions().join(name);
-            let bytes = read_limited(&path, 64 << 10)?.unwrap_or_default();
+            // It may be readable again next time.
+            let Ok(bytes) = read_limited(&path, 64 << 10) else { continue };
+            let bytes = bytes.unwrap_or_default();
             match Session::decode(&bytes) {
                 Ok(session) => {
                     let noted_ns = session.last_use_ns;
@@ -308,6 +310,16 @@ mod tests {
         assert_eq!(sessions.latest_start(), 10);
         sessions.end(&id).unwrap();
         assert_eq!(Sessions::open(&layout, true).unwrap().watermark(&MACHINE, 0), None);
+    }
+
+    #[test]
+    fn a_session_that_can_not_be_read_has_lapsed_and_is_left_alone() {
+        let (_dir, layout) = place();
+        let unreadable = layout.session(&SessionId::from_bytes([5; 16]));
+        std::fs::create_dir(&unreadable).unwrap();
+        let sessions = Sessions::open(&layout, true).unwrap();
+        assert_eq!(sessions.watermark(&MACHINE, 0), None);
+        assert!(unreadable.exists());
     }
 
     #[test]

@@ -150,6 +150,10 @@ impl Store {
         for tail in &tails {
             index.add_old_tail(tail.clone(), &closed);
         }
+        if listing.left_out || !recovered.damaged.is_empty() {
+            // What is lost may have been reached by what was closed: it is found again from records.
+            index.forget_closed();
+        }
         let Loaded { records, damaged, next_position } = Records::load(&layout)?;
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
         let next = first_free(&index.state(), &recovered, next_position, &sessions);
@@ -199,6 +203,8 @@ impl Store {
 
     /// Descends from the records that are not in the closed bits yet.
     fn mark_records(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
+        // An attempt that failed half-way may have left marks.
+        self.index.drop_tentative();
         for record in self.records.after(self.index.closed_position()) {
             if descend(self, commit, record.root, Closed::Stops)?.is_empty() {
                 self.index.close_tentative(record.position);
@@ -266,8 +272,10 @@ impl Store {
         self.writer.is_some()
     }
 
-    pub(crate) fn strange(&self) -> &[(PathBuf, String)] {
-        &self.strange
+    /// Files that could not be read at the start, and what was found damaged since.
+    pub(crate) fn strange(&self) -> Vec<(PathBuf, String)> {
+        let since = self.writer.as_ref().map(|writer| writer.appender.damaged());
+        self.strange.iter().cloned().chain(since.into_iter().flatten()).collect()
     }
 
     /// What appends blocks.
@@ -289,12 +297,25 @@ impl Store {
         self.commit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds all copies of `ids`; an index that is damaged is rebuilt.
+    /// Finds all copies of `ids`; an index that is damaged is rebuilt. Whoever holds the commit
+    /// lock calls [`Store::lookup_holding`].
     pub(crate) fn lookup(&self, ids: Vec<ObjectId>) -> Result<Lookup, RepositoryError> {
+        match self.index.lookup(ids.clone()) {
+            Err(IndexError::Damaged { .. }) => self.lookup_holding(&self.lock_commit(), ids),
+            answer => Ok(answer?),
+        }
+    }
+
+    /// As [`Store::lookup`], for who holds the commit lock.
+    pub(crate) fn lookup_holding(
+        &self,
+        commit: &CommitGuard<'_>,
+        ids: Vec<ObjectId>,
+    ) -> Result<Lookup, RepositoryError> {
         let generation = self.index.state().generation;
         match self.index.lookup(ids.clone()) {
             Err(IndexError::Damaged { .. }) => {
-                self.rebuild_index(&self.lock_commit(), generation)?;
+                self.rebuild_index(commit, generation)?;
                 Ok(self.index.lookup(ids)?)
             }
             answer => Ok(answer?),

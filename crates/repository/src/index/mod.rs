@@ -167,6 +167,26 @@ impl Index {
         }
     }
 
+    /// Forgets what is closed, as when stored blocks turn out to be lost; records tell it again.
+    pub(crate) fn forget_closed(&self) {
+        let _marks = self.marks();
+        // A descent that is running begins anew.
+        self.change_state(|state| state.generation += 1);
+        let state = self.state();
+        for run in &state.runs {
+            run.closed.reset();
+            run.tentative.reset();
+        }
+        for tail in &state.tails {
+            for object in tail.objects().values_mut() {
+                object.closed = false;
+                object.tentative = false;
+            }
+        }
+        self.closed_position.store(0, Ordering::Release);
+        self.unsaved_closed.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Makes a tail known.
     pub(crate) fn add_tail(&self, tail: Arc<Tail>) {
         self.change_state(|state| state.tails.push(tail));

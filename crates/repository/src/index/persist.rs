@@ -33,6 +33,8 @@ pub(crate) struct Listing {
     pub(crate) packs: BTreeMap<PackName, u64>,
     /// Files that are no packs, and packs that can not be read, with the reason.
     pub(crate) strange: Vec<(PathBuf, String)>,
+    /// Whether there are packs, or may be, that can not be read, so that what they hold is lost.
+    pub(crate) left_out: bool,
 }
 
 impl Listing {
@@ -41,19 +43,33 @@ impl Listing {
         let mut listing = Self::default();
         for folder in names_in(&layout.packs())? {
             let folder = layout.packs().join(folder);
-            for file in names_in(&folder)? {
+            let files = match names_in(&folder) {
+                Ok(files) => files,
+                Err(error) => {
+                    listing.leave_out(folder, error);
+                    continue;
+                }
+            };
+            for file in files {
                 let path = folder.join(&file);
                 let name = file.to_str().and_then(|name| name.parse::<PackName>().ok());
                 match name.filter(|name| layout.pack(name) == path) {
-                    Some(name) => {
-                        let metadata = fs::metadata(&path).map_err(failed("looking at", &path))?;
-                        listing.packs.insert(name, metadata.len());
-                    }
+                    Some(name) => match fs::metadata(&path) {
+                        Ok(metadata) => {
+                            listing.packs.insert(name, metadata.len());
+                        }
+                        Err(error) => listing.leave_out(path, error),
+                    },
                     None => listing.strange.push((path, "not the name of a pack".into())),
                 }
             }
         }
         Ok(listing)
+    }
+
+    fn leave_out(&mut self, path: PathBuf, error: impl ToString) {
+        self.strange.push((path, error.to_string()));
+        self.left_out = true;
     }
 }
 
@@ -123,6 +139,7 @@ impl Index {
         closed: &ClosedByArrival,
     ) -> Result<(), IndexError> {
         let known: BTreeSet<PackName> = self.state().packs.iter().map(|pack| pack.name).collect();
+        let mut unreadable = Vec::new();
         for (name, &file_bytes) in &listing.packs {
             if known.contains(name) {
                 continue;
@@ -130,11 +147,12 @@ impl Index {
             match self.add_from_footer(layout, name, file_bytes, closed) {
                 Ok(()) => while self.merge_some()? {},
                 Err(IndexError::Failed(error)) if is_about_pack(&error) => {
-                    listing.strange.push((layout.pack(name), error.to_string()));
+                    unreadable.push((layout.pack(name), error));
                 }
                 Err(error) => return Err(error),
             }
         }
+        unreadable.into_iter().for_each(|(path, error)| listing.leave_out(path, error));
         Ok(())
     }
 
@@ -147,7 +165,12 @@ impl Index {
     ) -> Result<(), IndexError> {
         let path = layout.pack(name);
         let file = File::open(&path).map_err(|error| damaged(&path, error))?;
-        let (trailer, footer) = read_footer(&path, &file, &self.repository)?;
+        // Not to be taken for an error of the index's own files.
+        let about_pack = |error| match error {
+            RepositoryError::Io { .. } => damaged(&path, error),
+            error => error,
+        };
+        let (trailer, footer) = read_footer(&path, &file, &self.repository).map_err(about_pack)?;
         if trailer.name != *name {
             return Err(damaged(&path, format!("it is the pack {}", trailer.name)).into());
         }

@@ -246,6 +246,15 @@ fn a_pack_that_was_finished_but_not_published_is_published_at_the_next_start() {
     fs::copy(&journal, published.dir().join("tails").join(name_of(&journal))).unwrap();
     assert_whole(&published, with_pack);
     assert!(!published.dir().join("tails").join(name_of(&journal)).exists());
+
+    // A pack under a name that is not its own is no proof: the index does not take it either.
+    let misnamed = world_of(with_pack);
+    fs::copy(&journal, misnamed.dir().join("tails").join(name_of(&journal))).unwrap();
+    let pack = pack_of(&misnamed.dir()).unwrap();
+    let (rest, last) = pack.to_str().unwrap().split_at(pack.to_str().unwrap().len() - 1);
+    fs::rename(&pack, format!("{rest}{}", if last == "0" { "1" } else { "0" })).unwrap();
+    assert!(!misnamed.handle().scrub(&mut |_| {}).unwrap().damaged.is_empty());
+    assert!(misnamed.dir().join("tails").join(name_of(&journal)).exists());
 }
 
 #[test]
@@ -338,4 +347,38 @@ fn a_hole_in_what_was_durable_is_told_and_the_rest_is_saved() {
     // What is lost is asked for again.
     let answer = repository.missing(&session, &[chunks[0].0, chunks[1].0]).unwrap();
     assert_eq!(answer, [true, false]);
+}
+
+#[test]
+fn what_is_saved_of_a_tail_with_a_hole_is_what_was_stored() {
+    let mut script = Script::new();
+    for _ in 0..4 {
+        script.put(5000);
+    }
+    let moment = script.moments.last().unwrap();
+    let world = world_of(moment);
+    let (payload, journal) = tails(&world.dir())
+        .into_iter()
+        .find(|(path, _)| name_of(path).starts_with("chunks"))
+        .unwrap();
+    // A block before the hole, of which the journal says that it was durable.
+    let mut bytes = fs::read(&payload).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&payload, bytes).unwrap();
+    let mut bytes = fs::read(&journal).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&journal, bytes).unwrap();
+
+    let repository = world.handle();
+    let session = open_session(&*repository);
+    let there = moment.blocks.iter().step_by(2).map(|(object, block)| {
+        let fetched = repository.fetch_objects(&session, &[*object], 0);
+        fetched.is_ok_and(|fetched| fetched == std::slice::from_ref(block))
+    });
+    let there: Vec<bool> = there.collect();
+    assert_eq!((there[0], there[3]), (false, true));
+    let lost = moment.blocks.first().unwrap().0;
+    assert_eq!(repository.missing(&session, &[lost]).unwrap(), [true]);
+    assert!(payload.with_extension("payload.damaged").exists());
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use holdall_format::{ObjectId, RecordKind, SessionId};
+use holdall_format::{BlockKind, ObjectId, RecordKind, SessionId, TableEntry};
 use holdall_protocol::contract::{ContractWorld, Forge};
 use holdall_protocol::{
     CommitAnswer, NewRepository, Repository, RepositoryError, ScrubDamage, SessionPurpose,
@@ -221,6 +221,110 @@ fn a_pack_that_is_gone_or_unreadable_is_told_and_what_it_held_is_missing() {
         let session = open_session(&world);
         assert_eq!(world.handle().missing(&session, &ids).unwrap(), [false; 3]);
     }
+}
+
+/// Commits the root of the first snapshot again.
+fn commit_again(world: &World, forge: &Forge, session: &SessionId) -> CommitAnswer {
+    let head = world.handle().open_session(&SessionPurpose::Read).unwrap().head.unwrap();
+    let record = forge.record(RecordKind::Snapshot, id("root"), Some((head, 1)));
+    world.handle().commit(session, &record).unwrap()
+}
+
+#[test]
+fn a_commit_that_meets_a_damaged_index_has_it_rebuilt() {
+    let (mut world, forge) = made();
+    big_snapshot(&world, &forge);
+    world.restart();
+    let session = open_session(&world);
+    let runs = || -> Vec<PathBuf> {
+        let files = fs::read_dir(world.cache_dir()).unwrap().map(|file| file.unwrap().path());
+        let mut runs: Vec<_> = files.filter(|path| !path.ends_with("manifest")).collect();
+        runs.sort();
+        runs
+    };
+    let before = runs();
+    for path in &before {
+        let length = fs::metadata(path).unwrap().len() as usize;
+        let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(&vec![0xa5; length], 0).unwrap();
+    }
+    let head = world.handle().open_session(&SessionPurpose::Read).unwrap().head.unwrap();
+    let record = forge.record(RecordKind::Snapshot, id("chunk 0"), Some((head, 1)));
+    let answer = world.handle().commit(&session, &record);
+    assert!(matches!(answer, Err(RepositoryError::Refused { .. })), "{answer:?}");
+    assert_ne!(runs(), before, "the index was made anew");
+    assert!(matches!(commit_again(&world, &forge, &session), CommitAnswer::Committed(_)));
+}
+
+#[test]
+fn what_reached_blocks_that_are_lost_is_no_longer_closed() {
+    let (mut world, forge) = made();
+    big_snapshot(&world, &forge);
+    world.close();
+    for entry in fs::read_dir(world.dir().join("tails")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.starts_with("chunks") && name.ends_with("payload") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    world.restart();
+    let session = open_session(&world);
+    let CommitAnswer::Missing(missing) = commit_again(&world, &forge, &session) else {
+        panic!("the last chunk is gone")
+    };
+    assert_eq!(missing, [id("chunk 10")]);
+    let again = forge.chunks(&[id("chunk 10")]);
+    world.handle().put_blocks(&session, &[again]).unwrap();
+    assert!(matches!(commit_again(&world, &forge, &session), CommitAnswer::Committed(_)));
+}
+
+#[test]
+fn a_pack_that_gives_an_error_when_it_is_read_does_not_keep_the_others_from_use() {
+    let (mut world, forge) = made();
+    big_snapshot(&world, &forge);
+    let pack = only_pack(&world);
+    world.close();
+    fs::remove_file(&pack).unwrap();
+    fs::create_dir(&pack).unwrap();
+    // Long enough for a trailer, on file systems where a directory is as long as its names.
+    (0..50).for_each(|name| fs::write(pack.join(name.to_string()), b"").unwrap());
+    fs::write(world.dir().join("packs/no folder"), b"").unwrap();
+    fs::remove_dir_all(world.cache_dir()).unwrap();
+    world.restart();
+    let session = open_session(&world);
+    let ids = [id("chunk 0"), id("chunk 10")];
+    assert_eq!(world.handle().missing(&session, &ids).unwrap(), [true, false]);
+    assert!(matches!(commit_again(&world, &forge, &session), CommitAnswer::Missing(_)));
+}
+
+#[test]
+fn a_node_whose_pack_can_not_be_read_is_healed_by_another_copy() {
+    let (mut world, forge) = made();
+    let session = open_session(&world);
+    let node = |name: &str, refs: Vec<ObjectId>, bytes: usize| {
+        let entries = vec![TableEntry { id: id(name), refs }];
+        forge.block(BlockKind::Nodes, entries, bytes)
+    };
+    let mut leaves = Vec::new();
+    for number in 0..11 {
+        let name = format!("leaf {number}");
+        world.handle().put_blocks(&session, &[node(&name, vec![], 5 << 20)]).unwrap();
+        leaves.push(id(&name));
+    }
+    leaves.sort();
+    world.handle().put_blocks(&session, &[node("root", leaves, 100)]).unwrap();
+    let record = forge.record(RecordKind::Snapshot, id("root"), None);
+    let answer = world.handle().commit(&session, &record).unwrap();
+    assert!(matches!(answer, CommitAnswer::Committed(_)));
+    let pack = only_pack(&world);
+    world.restart();
+    let session = open_session(&world);
+    fs::OpenOptions::new().write(true).open(&pack).unwrap().set_len(100).unwrap();
+    let copy = node("leaf 0", vec![], 100);
+    world.handle().put_blocks(&session, std::slice::from_ref(&copy)).unwrap();
+    let fetched = world.handle().fetch_objects(&session, &[id("leaf 0")], 0).unwrap();
+    assert_eq!(fetched, [copy]);
 }
 
 #[test]
