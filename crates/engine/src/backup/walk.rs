@@ -183,3 +183,34 @@ fn list(task: State) -> io::Result<Listed> {
     };
     Listed::read(parent.open_child(Name::new(&name)?)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn what_was_listed_and_is_not_wanted_gives_its_room_back() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("below")).unwrap();
+        for name in ["one", "two", "three"] {
+            std::fs::write(folder.path().join("below").join(name), b"").unwrap();
+        }
+        let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
+        let (walk, meters) = (Walk::new(), Meters::new(1, 1, 1, 1));
+        let tasks = walk.ahead(&Arc::new(dir), &[b"below"]);
+        let ahead = std::thread::scope(|scope| {
+            scope.spawn(|| walk.run(&meters));
+            let mut state = lock(&tasks[0].state);
+            while !matches!(*state, State::Done(_)) {
+                state = tasks[0].done.wait(state).unwrap();
+            }
+            drop(state);
+            let ahead = lock(&walk.queue).entries_ahead;
+            walk.forget(&tasks[0]);
+            walk.close();
+            ahead
+        });
+        assert_eq!((ahead, lock(&walk.queue).entries_ahead), (3, 0));
+    }
+}
