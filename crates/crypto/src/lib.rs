@@ -50,7 +50,7 @@ pub use error::CryptoError;
 pub use keys::{FIRST_EPOCH, IdKeys, RepositoryKeys};
 pub use opened::{OpenedBlock, OpenedObject};
 pub use opener::Opener;
-pub use record_secret::RecordSecret;
+pub use record_secret::{CopiedFrom, RecordSecret};
 pub use recovery::RecoverySecret;
 pub use recovery_kit::RecoveryKit;
 pub use sealer::{PlainObject, Sealer};

@@ -2,21 +2,23 @@
 //!
 //! ```text
 //! | magic "HSec" | version u8 | items u64 | bytes u64 | unreadable u64 | client time i64
-//! | path count | path ... | host | user | program | tag count | tag ... | exclude count | exclude ... |
+//! | path count | path ... | host | user | program | tag count | tag ... | exclude count | exclude ...
+//! | copied u8 | of a copy: record hash 32 | received i64 |
 //! ```
 //!
-//! Counts and lengths are variable-length numbers; a string is its length and its bytes. The time
-//! is in nanoseconds since 1970 by the client's clock and for display only.
+//! Counts and lengths are variable-length numbers; a string is its length and its bytes. The client's
+//! time is in nanoseconds since 1970 by its clock and for display only. The sealed half of an
+//! amendment has tags and is empty otherwise: all else is the amended record's.
 
 use holdall_format::limits::RECORD_MAX_TAGS;
 use holdall_format::wire::{Reader, put_varint};
-use holdall_format::{Block, BlockKind, FormatError};
+use holdall_format::{Block, BlockKind, FormatError, RecordHash};
 
 use crate::{CryptoError, Opener, Sealer};
 
 const WHAT: &str = "sealed half of a record";
 const MAGIC: &[u8; 4] = b"HSec";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Most source paths of a record.
 const PATHS_MAX: usize = 4096;
@@ -27,7 +29,16 @@ const PATH_MAX_BYTES: usize = 64 << 10;
 /// Most bytes of a host, a user, a program or a tag.
 const NAME_MAX_BYTES: usize = 1024;
 
-/// What a snapshot or checkpoint says of itself inside the seal.
+/// What a snapshot was copied from, in another repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopiedFrom {
+    /// The hash of its record there.
+    pub record: RecordHash,
+    /// When that repository received it, in nanoseconds since 1970 UTC.
+    pub received_ns: i64,
+}
+
+/// What a record says of itself inside the seal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordSecret {
     /// Source paths, absolute and sorted, as they were recorded; at most 4096 of 64 KiB.
@@ -50,6 +61,8 @@ pub struct RecordSecret {
     pub unreadable: u64,
     /// Nanoseconds since 1970 by the client's clock; for display only.
     pub client_time_ns: i64,
+    /// What it is a copy of; `None` for a snapshot that was made where it is.
+    pub copied_from: Option<CopiedFrom>,
 }
 
 impl RecordSecret {
@@ -71,6 +84,11 @@ impl RecordSecret {
         put_string(&mut out, "program", self.program.as_bytes(), NAME_MAX_BYTES)?;
         put_list(&mut out, "tags", &self.tags, RECORD_MAX_TAGS, NAME_MAX_BYTES)?;
         put_list(&mut out, "excludes", &self.excludes, EXCLUDES_MAX, PATH_MAX_BYTES)?;
+        out.push(u8::from(self.copied_from.is_some()));
+        if let Some(CopiedFrom { record, received_ns }) = &self.copied_from {
+            out.extend_from_slice(record.as_bytes());
+            out.extend_from_slice(&received_ns.to_le_bytes());
+        }
         Ok(out)
     }
 
@@ -100,6 +118,7 @@ impl RecordSecret {
             excludes: list(&mut reader, "excludes", EXCLUDES_MAX, |reader| {
                 text(reader, "exclude", PATH_MAX_BYTES)
             })?,
+            copied_from: copied_from(&mut reader)?,
         };
         reader.finish()?;
         Ok(secret)
@@ -178,6 +197,17 @@ fn text(
     Ok(text.to_owned())
 }
 
+fn copied_from(reader: &mut Reader<'_>) -> Result<Option<CopiedFrom>, FormatError> {
+    match reader.u8("copied")? {
+        0 => Ok(None),
+        1 => Ok(Some(CopiedFrom {
+            record: RecordHash::from_bytes(reader.array("copied record")?),
+            received_ns: i64::from_le_bytes(reader.array("received")?),
+        })),
+        _ => Err(reader.invalid("copied", "neither 0 nor 1")),
+    }
+}
+
 /// Reads a list. Nothing is allocated ahead: every item takes at least a byte of the input.
 fn list<T>(
     reader: &mut Reader<'_>,
@@ -203,12 +233,15 @@ mod tests {
             paths: Vec<Vec<u8>>, host: String, user: String, program: String,
             tags in proptest::collection::vec(".*", 0..4),
             excludes in proptest::collection::vec(".*", 0..4),
-            numbers: (u64, u64, u64, i64),
+            numbers: (u64, u64, u64, i64), copied: Option<([u8; 32], i64)>,
         ) -> RecordSecret {
             let (items, bytes, unreadable, client_time_ns) = numbers;
+            let copied_from = copied.map(|(record, received_ns)| {
+                CopiedFrom { record: RecordHash::from_bytes(record), received_ns }
+            });
             RecordSecret {
                 paths, host, user, program, tags, excludes,
-                items, bytes, unreadable, client_time_ns,
+                items, bytes, unreadable, client_time_ns, copied_from,
             }
         }
     }

@@ -23,6 +23,9 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) series: SeriesId,
     pub(crate) root: ObjectId,
     pub(crate) secret: &'a RecordSecret,
+    pub(crate) pinned: bool,
+    /// The snapshot that an amendment is of.
+    pub(crate) amends: Option<RecordHash>,
 }
 
 /// Signs and publishes a record behind `chain`, and checks the receipt.
@@ -40,7 +43,7 @@ pub(crate) fn publish(
     let sealed = new.secret.seal(sealer)?;
     let head = RecordHead {
         kind: new.kind,
-        pinned: false,
+        pinned: new.pinned,
         repository: access.config.repository,
         machine: access.machine,
         key: access.signing.public(),
@@ -50,6 +53,7 @@ pub(crate) fn publish(
         previous: chain.head.unwrap_or(RecordHash::from_bytes([0; 32])),
         sealed_hash: *blake3::hash(&sealed).as_bytes(),
         tags: new.secret.tags.iter().map(|tag| access.keys.tag_token(tag)).collect(),
+        amends: new.amends,
     };
     let signature = access.signing.sign(SignedContext::Record, &head.signed_bytes());
     let record = Record::new(head, &signature, sealed);

@@ -1,8 +1,15 @@
 //! Listing snapshots and finding the one that somebody means.
+//!
+//! A snapshot has the tags and the pin of its newest amendment, in order of the log. All else, its
+//! id too, stays as it was committed.
+
+use std::collections::HashMap;
 
 use bytes::Bytes;
 use holdall_crypto::{Opener, RecordSecret};
-use holdall_format::{MachineId, ObjectId, RecordHash, RecordKind, SeriesId, StoredRecord};
+use holdall_format::{
+    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord,
+};
 use holdall_protocol::{MAX_RECORDS, RecordQuery};
 
 use crate::{Access, EngineError};
@@ -26,7 +33,9 @@ pub struct Snapshot {
     pub root: ObjectId,
     /// Whether it is a checkpoint of a run that did not end; never shown.
     pub(crate) checkpoint: bool,
-    /// Paths, host, tags and statistics.
+    /// Whether retention must keep it, as of its newest amendment.
+    pub pinned: bool,
+    /// Paths, host, statistics, and the tags of its newest amendment.
     pub secret: RecordSecret,
 }
 
@@ -45,38 +54,64 @@ pub fn snapshots(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
 pub(crate) fn records(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
     let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
     let mut found = Vec::new();
+    let mut amendments = Vec::new();
     let mut after_position = 0;
     loop {
         let query = RecordQuery { after_position, limit: MAX_RECORDS };
         let page = access.repository.records(&query)?;
         for stored in &page {
-            let (snapshot, kind) = open_record(access, &mut opener, stored)?;
+            let (snapshot, head) = open_record(access, &mut opener, stored)?;
             after_position = snapshot.log_position;
-            if kind != RecordKind::Amendment {
-                found.push(snapshot);
+            match head.amends {
+                Some(amended) => amendments.push((amended, snapshot)),
+                None => found.push(snapshot),
             }
         }
         if page.len() < MAX_RECORDS {
+            amend(&mut found, amendments)?;
             return Ok(found);
         }
     }
+}
+
+/// Gives snapshots the tags and the pin of their amendments, which are in order of the log. An
+/// amendment of a snapshot that is gone changes nothing.
+fn amend(
+    found: &mut [Snapshot],
+    amendments: Vec<(RecordHash, Snapshot)>,
+) -> Result<(), EngineError> {
+    if amendments.is_empty() {
+        return Ok(());
+    }
+    let mut by_id: HashMap<_, _> =
+        found.iter_mut().map(|snapshot| (snapshot.id, snapshot)).collect();
+    for (amended, amendment) in amendments {
+        let Some(snapshot) = by_id.get_mut(&amended) else { continue };
+        if snapshot.checkpoint || snapshot.root != amendment.root {
+            let reason = "its amendment does not fit it";
+            return Err(EngineError::damaged(format!("snapshot {amended}"), reason));
+        }
+        snapshot.pinned = amendment.pinned;
+        snapshot.secret.tags = amendment.secret.tags;
+    }
+    Ok(())
 }
 
 fn open_record(
     access: &Access,
     opener: &mut Opener,
     bytes: &Bytes,
-) -> Result<(Snapshot, RecordKind), EngineError> {
+) -> Result<(Snapshot, RecordHead), EngineError> {
     let stored = StoredRecord::decode(bytes)
         .map_err(|error| EngineError::damaged("a snapshot's record", error))?;
     let id = stored.record.hash();
     let damaged = |reason: &str| EngineError::damaged(format!("snapshot {id}"), reason);
-    let head = &stored.record.head;
-    if head.repository != access.config.repository {
-        return Err(damaged("it belongs to another repository"));
-    }
     if !is_from_keeper(access, &stored) {
         return Err(damaged("its receipt was signed by somebody else"));
+    }
+    let head = stored.record.head;
+    if head.repository != access.config.repository {
+        return Err(damaged("it belongs to another repository"));
     }
     let secret = RecordSecret::open(&stored.record.sealed, opener)?;
     let snapshot = Snapshot {
@@ -88,9 +123,10 @@ fn open_record(
         log_position: stored.receipt.log_position,
         root: head.root,
         checkpoint: head.kind == RecordKind::Checkpoint,
+        pinned: head.pinned,
         secret,
     };
-    Ok((snapshot, head.kind))
+    Ok((snapshot, head))
 }
 
 /// Whether the receipt is the keeper's own. A repository in a directory has no keeper: there each

@@ -289,6 +289,7 @@ impl World {
             log_position: 1,
             root: root.id,
             checkpoint: false,
+            pinned: false,
             secret: RecordSecret { items: root.items, bytes: root.bytes, ..Default::default() },
         }
     }

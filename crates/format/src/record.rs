@@ -1,15 +1,17 @@
-//! Records: the signed description of a snapshot or a checkpoint.
+//! Records: the signed description of a snapshot or a checkpoint, or a change to one.
 //!
 //! ```text
 //! head:  | magic "HRec" | version u8 | kind u8 | pinned u8 | zero u8 | repository 16 | machine 16
 //!        | key 32 | series 16 | sequence u64 | root id 32 | previous record hash 32
-//!        | sealed half's hash 32 | tag count u16 | tag token 16 ... | signature 64 |
+//!        | sealed half's hash 32 | tag count u16 | tag token 16 ...
+//!        | amended record's hash 32, of an amendment only | signature 64 |
 //! record: | head length u32 | head | sealed half (a block of kind record) |
 //! ```
 //!
 //! The head is in clear and is what a keeper checks; it is signed by the machine's key in use. The
 //! sealed half has paths, host, user, tags and statistics. A forgotten record's head stays behind in
-//! a tombstone.
+//! a tombstone. An amendment has the root of the snapshot that it amends, so that whatever follows
+//! roots needs not know of amendments.
 
 use crate::limits::{RECORD_MAX_BYTES, RECORD_MAX_TAGS};
 use crate::signature::split_signed;
@@ -21,7 +23,7 @@ use crate::{
 
 const WHAT: &str = "record";
 const MAGIC: &[u8; 4] = b"HRec";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HEAD_MAX_BYTES: usize = 512 + RECORD_MAX_TAGS * TagToken::LEN;
 
 /// What a record describes.
@@ -31,7 +33,7 @@ pub enum RecordKind {
     Snapshot,
     /// The incomplete state of a run that goes on; never listed as a snapshot.
     Checkpoint,
-    /// New tags or pins for an earlier record.
+    /// The whole new state of the tags and the pin of an earlier snapshot.
     Amendment,
 }
 
@@ -76,6 +78,9 @@ pub struct RecordHead {
     pub sealed_hash: [u8; 32],
     /// Keyed tags.
     pub tags: Vec<TagToken>,
+    /// The record that this one amends. An amendment has it and nothing else has: any other head
+    /// does not read back.
+    pub amends: Option<RecordHash>,
 }
 
 impl RecordHead {
@@ -95,6 +100,7 @@ impl RecordHead {
         let count = u16::try_from(self.tags.len()).unwrap_or(u16::MAX);
         out.extend_from_slice(&count.to_le_bytes());
         self.tags.iter().for_each(|tag| out.extend_from_slice(tag.as_bytes()));
+        self.amends.iter().for_each(|record| out.extend_from_slice(record.as_bytes()));
         out
     }
 
@@ -136,6 +142,12 @@ impl RecordHead {
             previous: RecordHash::from_bytes(reader.array("previous")?),
             sealed_hash: reader.array("sealed hash")?,
             tags: decode_tags(&mut reader)?,
+            amends: match kind {
+                RecordKind::Amendment => {
+                    Some(RecordHash::from_bytes(reader.array("amended record")?))
+                }
+                RecordKind::Snapshot | RecordKind::Checkpoint => None,
+            },
         };
         reader.finish()?;
         Ok(head)
@@ -228,7 +240,12 @@ pub(crate) mod tests {
             previous: RecordHash::from_bytes([6; 32]),
             sealed_hash: *blake3::hash(&sealed).as_bytes(),
             tags: vec![TagToken::from_bytes([7; 16])],
+            amends: None,
         };
+        signed(&key, head, sealed)
+    }
+
+    fn signed(key: &TestKey, head: RecordHead, sealed: Vec<u8>) -> Record {
         let signature = key.sign(SignedContext::Record, &head.signed_bytes());
         Record::new(head, &signature, sealed)
     }
@@ -237,6 +254,22 @@ pub(crate) mod tests {
     fn a_record_reads_back() {
         let record = sample();
         assert_eq!(Record::decode(&record.encode()), Ok(record));
+    }
+
+    #[test]
+    fn an_amendment_and_nothing_else_names_the_record_that_it_amends() {
+        let Record { head, sealed, .. } = sample();
+        for kind in [RecordKind::Snapshot, RecordKind::Checkpoint, RecordKind::Amendment] {
+            for amends in [None, Some(RecordHash::from_bytes([8; 32]))] {
+                let record = signed(
+                    &TestKey::new(),
+                    RecordHead { kind, amends, ..head.clone() },
+                    sealed.clone(),
+                );
+                let may = (kind == RecordKind::Amendment) == amends.is_some();
+                assert_eq!(Record::decode(&record.encode()).is_ok(), may, "{kind:?} {amends:?}");
+            }
+        }
     }
 
     proptest! {

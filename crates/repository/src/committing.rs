@@ -1,9 +1,13 @@
 //! Commit: the check that a record is its machine's next one and that all it reaches is stored,
 //! then its publication and receipt.
+//!
+//! An amendment reaches what the snapshot that it amends reached when it was committed. It is
+//! compared with that snapshot and nothing is walked, so that also a snapshot that was damaged since
+//! can be tagged.
 
 use bytes::Bytes;
 use holdall_format::{
-    BlockKind, MachineId, PublicKey, Receipt, Record, RecordHash, RecordHead, RecordKind,
+    BlockKind, MachineId, ObjectId, PublicKey, Receipt, Record, RecordHash, RecordHead, RecordKind,
     SessionId, SignedContext, StoredRecord,
 };
 use holdall_protocol::{CommitAnswer, RepositoryError};
@@ -33,13 +37,12 @@ impl Store {
         if let Some(stored) = self.records().find(&record.hash())? {
             return Ok(CommitAnswer::Committed(stored));
         }
-        self.sessions().check_backup(session, machine, self.now_ns())?;
+        self.check_session(&record.head, session)?;
         self.appender()?;
         self.check_chain(&record.head)?;
-        self.check_root(&commit, &record.head)?;
         // An attempt that failed half-way may have left marks.
         self.index().drop_tentative();
-        let missing = descend(self, &commit, record.head.root, Closed::Stops);
+        let missing = self.missing_of(&commit, &record.head);
         if !matches!(&missing, Ok(missing) if missing.is_empty()) {
             self.index().drop_tentative();
             return missing.map(CommitAnswer::Missing);
@@ -73,10 +76,48 @@ impl Store {
             let reason = "a machine commits records of its own, signed by its own key".into();
             return Err(RepositoryError::NotAllowed { reason });
         }
-        if head.kind == RecordKind::Amendment {
-            return Err(refused("amendments are not known to this version"));
-        }
         Ok(())
+    }
+
+    /// Checks the session. Nothing was put for an amendment, so it may have been opened to read.
+    fn check_session(&self, head: &RecordHead, session: &SessionId) -> Result<(), RepositoryError> {
+        match head.kind {
+            RecordKind::Amendment => self.sessions().check(session, &head.machine, self.now_ns()),
+            RecordKind::Snapshot | RecordKind::Checkpoint => {
+                self.sessions().check_backup(session, &head.machine, self.now_ns())
+            }
+        }
+    }
+
+    /// Which objects lack for the record to be published; marks those that it reaches.
+    fn missing_of(
+        &self,
+        commit: &CommitGuard<'_>,
+        head: &RecordHead,
+    ) -> Result<Vec<ObjectId>, RepositoryError> {
+        if let Some(amended) = &head.amends {
+            return self.check_amended(amended, head).map(|()| Vec::new());
+        }
+        self.check_root(commit, head)?;
+        descend(self, commit, head.root, Closed::Stops)
+    }
+
+    /// Checks that an amendment is of a snapshot of this repository, and has its root.
+    fn check_amended(
+        &self,
+        amended: &RecordHash,
+        head: &RecordHead,
+    ) -> Result<(), RepositoryError> {
+        match self.records().entry(amended) {
+            Some(entry) if entry.kind != RecordKind::Snapshot => {
+                Err(refused("only a snapshot can be amended"))
+            }
+            Some(entry) if entry.root != head.root => {
+                Err(refused("the amendment's root is not that of the snapshot"))
+            }
+            Some(_) => Ok(()),
+            None => Err(refused(format!("there is no snapshot {amended} to amend"))),
+        }
     }
 
     /// Checks that a record goes on from its machine's head.

@@ -103,8 +103,14 @@ impl Records {
 
     /// The stored bytes of a record, if it was published.
     pub(crate) fn find(&self, hash: &RecordHash) -> Result<Option<Bytes>, RepositoryError> {
-        let entry = self.lock().iter().rev().find(|entry| entry.hash == *hash).cloned();
-        entry.map(|entry| read(&self.layout, entry.position).map(|(bytes, _)| bytes)).transpose()
+        self.entry(hash)
+            .map(|entry| read(&self.layout, entry.position).map(|(bytes, _)| bytes))
+            .transpose()
+    }
+
+    /// What is known of a record, if it was published.
+    pub(crate) fn entry(&self, hash: &RecordHash) -> Option<RecordEntry> {
+        self.lock().iter().rev().find(|entry| entry.hash == *hash).cloned()
     }
 
     /// The records behind a position.

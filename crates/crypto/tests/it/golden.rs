@@ -9,8 +9,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use holdall_crypto::{
-    Opening, RecordSecret, RecoveryKit, RecoverySecret, SigningKey, sign_wrappings, unwrap,
-    wrap_passphrase, wrap_recovery,
+    CopiedFrom, Opening, RecordSecret, RecoveryKit, RecoverySecret, SigningKey, sign_wrappings,
+    unwrap, wrap_passphrase, wrap_recovery,
 };
 use holdall_format::{
     Block, BlockKind, MachineId, ObjectId, PublicKey, Record, RecordHash, RecordHead, RecordKind,
@@ -152,6 +152,7 @@ fn record(golden: &mut Golden) {
         bytes: 4,
         unreadable: 5,
         client_time_ns: -6,
+        copied_from: None,
     };
     let sealed = secret.seal(&mut sealer(&keys, Suite::Aes256Gcm)).unwrap();
     let key = SigningKey::from_seed(&[0x33; 32]);
@@ -167,10 +168,14 @@ fn record(golden: &mut Golden) {
         previous: RecordHash::from_bytes([0; 32]),
         sealed_hash: *blake3::hash(&sealed).as_bytes(),
         tags: vec![keys.tag_token("work")],
+        amends: None,
     };
     let signature = key.sign(SignedContext::Record, &head.signed_bytes());
     let bytes = Record::new(head, &signature, sealed).encode();
     golden.fixed("sealed half of a record, before sealing", &secret.encode().unwrap());
+    let from = CopiedFrom { record: RecordHash::from_bytes([0x55; 32]), received_ns: 7 };
+    let copied = RecordSecret { copied_from: Some(from), ..secret.clone() };
+    golden.fixed("sealed half of a copy's record, before sealing", &copied.encode().unwrap());
     golden.fixed("hash of the record", blake3::hash(&bytes).as_bytes());
     golden.kept(
         "kept record",

@@ -142,7 +142,7 @@ impl Assembler<'_> {
         records.secret.bytes = root.bytes;
         records.secret.unreadable = self.shared.run.problem_count();
         let (series, secret) = (records.series, &records.secret);
-        let new = NewRecord { kind, series, root: root.id, secret };
+        let new = NewRecord { kind, series, root: root.id, secret, pinned: false, amends: None };
         publish(self.access, &mut records.sealer, &records.session, &mut records.chain, &new)
     }
 }

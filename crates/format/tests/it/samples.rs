@@ -130,6 +130,7 @@ pub(crate) fn record(kind: RecordKind, pinned: bool, tags: &[u8]) -> Record {
         previous: RecordHash::from_bytes([0x66; 32]),
         sealed_hash: *blake3::hash(&sealed).as_bytes(),
         tags: tags.iter().map(|byte| TagToken::from_bytes([*byte; 16])).collect(),
+        amends: (kind == RecordKind::Amendment).then(|| RecordHash::from_bytes([0x88; 32])),
     };
     let signature = machine_key().sign(SignedContext::Record, &head.signed_bytes());
     Record::new(head, &signature, sealed)

@@ -22,7 +22,9 @@ cases![
     the_same_record_again_gets_the_same_answer,
     only_the_machine_itself_may_commit,
     records_that_break_the_format_are_refused,
-    amendments_are_refused,
+    an_amendment_of_a_snapshot_joins_the_chain,
+    an_amendment_of_anything_else_is_refused,
+    an_amendment_goes_on_from_the_head_like_every_record,
     a_snapshot_ends_its_session,
     commits_need_an_open_session,
     of_two_commits_at_once_one_wins,
@@ -208,12 +210,62 @@ fn records_that_break_the_format_are_refused(world: &mut dyn ContractWorld) {
     assert_eq!(fixture.all_records(), []);
 }
 
-fn amendments_are_refused(world: &mut dyn ContractWorld) {
+fn an_amendment_of_a_snapshot_joins_the_chain(world: &mut dyn ContractWorld) {
+    let fixture = Fixture::new(world);
+    let first = fixture.snapshot("first", &[id("chunk")], None);
+    let second = fixture.snapshot("second", &[id("chunk")], first);
+    // Nothing is put for an amendment: a session that reads is enough.
+    let session = fixture.repository.open_session(&SessionPurpose::Read).unwrap().session;
+    let amended = first.unwrap().0;
+    let once = fixture.forge.amendment(amended, id("first"), second);
+    let stored = fixture.commit(&session, &once);
+    assert_eq!(stored.record.encode(), once);
+    let fixture = fixture.restarted();
+    let session = fixture.session();
+    assert_eq!(fixture.commit(&session, &once), stored);
+    let again = fixture.forge.amendment(amended, id("first"), head_after(&once));
+    fixture.commit(&session, &again);
+    fixture.snapshot("third", &[id("chunk")], head_after(&again));
+    assert_eq!(fixture.all_records().len(), 5);
+}
+
+fn an_amendment_of_anything_else_is_refused(world: &mut dyn ContractWorld) {
     let fixture = Fixture::new(world);
     let session = fixture.session();
     fixture.put(&session, &[fixture.forge.nodes(&[(id("root"), &[])])]);
-    let record = fixture.forge.record(RecordKind::Amendment, id("root"), None);
-    assert_refused(fixture.repository.commit(&session, &record));
+    let checkpoint = fixture.forge.record(RecordKind::Checkpoint, id("root"), None);
+    fixture.commit(&session, &checkpoint);
+    let snapshot = fixture.forge.record(RecordKind::Snapshot, id("root"), head_after(&checkpoint));
+    fixture.commit(&session, &snapshot);
+    let session = fixture.session();
+    let hash = |record| head_after(record).unwrap().0;
+    let amendment = fixture.forge.amendment(hash(&snapshot), id("root"), head_after(&snapshot));
+    fixture.commit(&session, &amendment);
+
+    let unknown = RecordHash::from_bytes([7; 32]);
+    for (amended, root) in [
+        (unknown, id("root")),
+        (hash(&snapshot), id("other root")),
+        (hash(&amendment), id("root")),
+        (hash(&checkpoint), id("root")),
+    ] {
+        let record = fixture.forge.amendment(amended, root, head_after(&amendment));
+        assert_refused(fixture.repository.commit(&session, &record));
+    }
+    assert_eq!(fixture.all_records().len(), 3);
+}
+
+fn an_amendment_goes_on_from_the_head_like_every_record(world: &mut dyn ContractWorld) {
+    let fixture = Fixture::new(world);
+    let first = fixture.snapshot("first", &[id("chunk")], None);
+    let second = fixture.snapshot("second", &[id("chunk")], first);
+    let session = fixture.session();
+    let late = fixture.forge.amendment(first.unwrap().0, id("first"), first);
+    match fixture.repository.commit(&session, &late) {
+        Err(RepositoryError::HeadMoved { head }) => assert_eq!(head, second.map(|(hash, _)| hash)),
+        other => panic!("expected the head to have moved, got {other:?}"),
+    }
+    assert_eq!(fixture.all_records().len(), 2);
 }
 
 fn a_snapshot_ends_its_session(world: &mut dyn ContractWorld) {

@@ -150,6 +150,17 @@ impl Forge {
         self.sign(self.record_head(kind, root, previous))
     }
 
+    /// A signed amendment of a snapshot, behind `previous`.
+    pub fn amendment(
+        &self,
+        amended: RecordHash,
+        root: ObjectId,
+        previous: Option<(RecordHash, u64)>,
+    ) -> Bytes {
+        let head = self.record_head(RecordKind::Amendment, root, previous);
+        self.sign(RecordHead { amends: Some(amended), pinned: true, ..head })
+    }
+
     /// The clear half of such a record.
     pub fn record_head(
         &self,
@@ -169,6 +180,7 @@ impl Forge {
             previous: previous.map_or(RecordHash::from_bytes([0; 32]), |(hash, _)| hash),
             sealed_hash: [0; 32],
             tags: vec![],
+            amends: None,
         }
     }
 
