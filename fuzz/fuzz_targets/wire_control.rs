@@ -4,7 +4,8 @@
 
 use holdall_protocol::wire::{
     ErrorAnswer, PairAnswer, PairRequest, decode_put_times, decode_session_answer,
-    decode_session_request, encode_session_answer, encode_session_request,
+    decode_session_request, decode_usage, encode_session_answer, encode_session_request,
+    encode_usage,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -14,6 +15,9 @@ fuzz_target!(|data: &[u8]| {
     }
     let _ = PairAnswer::decode(data);
     let _ = decode_put_times(data);
+    if let Ok(usage) = decode_usage(data) {
+        assert_eq!(decode_usage(&encode_usage(&usage)), Ok(usage));
+    }
     if let Ok(purpose) = decode_session_request(data) {
         assert_eq!(decode_session_request(&encode_session_request(&purpose)), Ok(purpose));
     }

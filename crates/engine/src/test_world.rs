@@ -15,6 +15,7 @@ use holdall_format::{
 use holdall_protocol::{
     BlockPage, CommitAnswer, Description, FETCH_TARGET_BYTES, NewRepository, PutTimes, RecordQuery,
     Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    Usage,
 };
 use holdall_tree::{BuiltNode, ChunkRef, Content, Entry, EntryKind, PathKey, TreeBuilder};
 
@@ -183,6 +184,10 @@ impl Repository for MemoryRepository {
 
     fn scrub(&self, _: &mut dyn FnMut(ScrubProgress)) -> Result<ScrubReport, RepositoryError> {
         Ok(ScrubReport::default())
+    }
+
+    fn usage(&self) -> Result<Usage, RepositoryError> {
+        Err(refused("not needed"))
     }
 
     fn traffic(&self) -> Traffic {

@@ -35,6 +35,7 @@ mod forge;
 mod having;
 mod putting;
 mod reading;
+mod usage;
 
 pub use forge::{Forge, TestKey};
 
@@ -68,6 +69,7 @@ pub const CASES: &[&[Case]] = &[
     committing::CASES,
     fetching::CASES,
     reading::CASES,
+    usage::CASES,
 ];
 
 /// Runs every case in a world of its own.

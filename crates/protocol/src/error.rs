@@ -76,7 +76,7 @@ pub enum RepositoryError {
         /// What is wrong with it.
         reason: String,
     },
-    /// No room is left where the repository is kept, or a quota is reached.
+    /// No room is left where the repository is kept.
     #[error("no room is left at {place}")]
     NoRoom {
         /// The full place.

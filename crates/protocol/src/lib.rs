@@ -44,7 +44,7 @@ pub use pairing::{Paired, pair};
 pub use repository::Repository;
 pub use types::{
     BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, ScrubDamage,
-    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 /// Most ids in one question or one fetch.

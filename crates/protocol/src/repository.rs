@@ -5,7 +5,7 @@ use holdall_format::{ObjectId, SessionId};
 
 use crate::{
     BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, RepositoryError,
-    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 /// Everything that one machine may ask of one repository. No verb deletes or overwrites.
@@ -44,8 +44,9 @@ pub trait Repository: Send + Sync {
     /// # Errors
     /// [`RepositoryError::NoSession`]; [`RepositoryError::Refused`] for a block that breaks the
     /// format, is of another repository, or gives a closed node other references, and over
-    /// [`crate::MAX_PUT_BYTES`]; [`RepositoryError::NoRoom`]. After an error none, some or all are
-    /// stored; putting them again is safe.
+    /// [`crate::MAX_PUT_BYTES`]; [`RepositoryError::NotAllowed`] where they would pass the quota,
+    /// and none is stored then; [`RepositoryError::NoRoom`]. After any other error none, some or all
+    /// are stored; putting them again is safe.
     fn put_blocks(
         &self,
         session: &SessionId,
@@ -104,6 +105,12 @@ pub trait Repository: Send + Sync {
         &self,
         progress: &mut dyn FnMut(ScrubProgress),
     ) -> Result<ScrubReport, RepositoryError>;
+
+    /// Tells how much is stored, without reading it.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NoRepository`]; [`RepositoryError::InUse`] while another process writes.
+    fn usage(&self) -> Result<Usage, RepositoryError>;
 
     /// Bytes on the wire so far.
     fn traffic(&self) -> Traffic;

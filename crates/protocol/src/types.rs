@@ -152,6 +152,23 @@ pub struct ScrubReport {
     pub damaged: Vec<ScrubDamage>,
 }
 
+/// How much a repository holds, as its keeper counts it without reading it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Bytes of packs, tails and records.
+    pub stored_bytes: u64,
+    /// Packs, tails counted as one each.
+    pub packs: u64,
+    /// Blocks in them.
+    pub blocks: u64,
+    /// Objects in those, every copy.
+    pub objects: u64,
+    /// Records of every kind.
+    pub records: u64,
+    /// Most bytes that may be stored; `None` for as many as there is room for.
+    pub quota_bytes: Option<u64>,
+}
+
 /// Some of a repository's blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlockPage {

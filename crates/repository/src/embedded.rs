@@ -7,7 +7,7 @@ use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, PublicKey, SessionId};
 use holdall_protocol::{
     BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, Repository,
-    RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 use crate::creating::ClearParts;
@@ -172,6 +172,10 @@ impl Repository for EmbeddedRepository {
         progress: &mut dyn FnMut(ScrubProgress),
     ) -> Result<ScrubReport, RepositoryError> {
         self.store(Access::Read)?.scrub(progress)
+    }
+
+    fn usage(&self) -> Result<Usage, RepositoryError> {
+        Ok(self.store(Access::Read)?.usage())
     }
 
     fn traffic(&self) -> Traffic {

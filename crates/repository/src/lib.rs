@@ -63,11 +63,14 @@ mod publish;
 mod putting;
 mod records;
 mod recovery;
+mod room;
 mod scrub;
 mod session;
 mod store;
 mod tail;
 mod tail_objects;
+mod usage;
 
 pub use embedded::EmbeddedRepository;
 pub use store::{Clock, ReceiptSigner, Store};
+pub use usage::Census;

@@ -30,10 +30,14 @@ pub(crate) struct RecordEntry {
     pub(crate) root: ObjectId,
     /// Snapshot, checkpoint or amendment.
     pub(crate) kind: RecordKind,
+    /// When it came, in nanoseconds since 1970 UTC.
+    pub(crate) received_ns: i64,
+    /// Length of its file.
+    pub(crate) stored_bytes: u64,
 }
 
 impl RecordEntry {
-    fn of(stored: &StoredRecord) -> Self {
+    fn of(stored: &StoredRecord, bytes: &[u8]) -> Self {
         let head = &stored.record.head;
         Self {
             position: stored.receipt.log_position,
@@ -42,6 +46,8 @@ impl RecordEntry {
             sequence: head.sequence,
             root: head.root,
             kind: head.kind,
+            received_ns: stored.receipt.received_ns,
+            stored_bytes: bytes.len() as u64,
         }
     }
 }
@@ -81,7 +87,7 @@ impl Records {
             };
             next_position = next_position.max(position.saturating_add(1));
             match read(layout, position) {
-                Ok((_, stored)) => entries.push(RecordEntry::of(&stored)),
+                Ok((bytes, stored)) => entries.push(RecordEntry::of(&stored, &bytes)),
                 Err(RepositoryError::Damaged { reason, .. }) => damaged.push((path, reason)),
                 Err(error) => return Err(error),
             }
@@ -119,6 +125,12 @@ impl Records {
         entries.iter().filter(|entry| entry.position > position).cloned().collect()
     }
 
+    /// How many there are, and how many bytes they take.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        let entries = self.lock();
+        (entries.len() as u64, entries.iter().map(|entry| entry.stored_bytes).sum())
+    }
+
     /// Publishes a record; it is durable when this returns. After an error it is not there, or
     /// nothing is published any more until the repository is opened anew.
     pub(crate) fn publish(&self, stored: &StoredRecord) -> Result<Bytes, RepositoryError> {
@@ -129,8 +141,8 @@ impl Records {
                     .to_owned();
             return Err(RepositoryError::Refused { reason });
         }
-        let entry = RecordEntry::of(stored);
         let bytes = Bytes::from(stored.encode());
+        let entry = RecordEntry::of(stored, &bytes);
         let path = self.layout.record(entry.position);
         match self.publish_at(&path, &bytes) {
             Ok(Published::New) => {

@@ -23,6 +23,7 @@ use crate::pack_file::{OpenPacks, damaged};
 use crate::publish::{failed, make_dir, names_in, remove};
 use crate::records::{Loaded, Records};
 use crate::recovery::{Recovered, recover};
+use crate::room::Room;
 use crate::session::Sessions;
 
 /// Tells the time of day. A repository orders by log position; the time is for people, and for
@@ -66,6 +67,7 @@ pub struct Store {
     packs: OpenPacks,
     records: Records,
     sessions: Arc<Sessions>,
+    room: Room,
     signer: Arc<dyn ReceiptSigner>,
     clock: Arc<dyn Clock>,
     commit: Mutex<()>,
@@ -179,6 +181,7 @@ impl Store {
             packs,
             records,
             sessions,
+            room: Room::default(),
             signer,
             clock,
             commit,
@@ -258,6 +261,10 @@ impl Store {
 
     pub(crate) fn shared_sessions(&self) -> Arc<Sessions> {
         self.sessions.clone()
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
     }
 
     pub(crate) fn signer(&self) -> &dyn ReceiptSigner {

@@ -139,6 +139,12 @@ impl Tail {
         self.written().payload_end
     }
 
+    /// Length of both files.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let written = self.written();
+        written.payload_end + written.journal_end
+    }
+
     /// A block's clear half.
     pub(crate) fn clear(&self, block: u32) -> Option<Arc<FooterBlock>> {
         self.written().blocks.get(block as usize).cloned()

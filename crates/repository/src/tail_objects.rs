@@ -35,6 +35,11 @@ impl TailObjects {
         }
     }
 
+    /// How many copies there are.
+    pub(crate) fn count(&self) -> usize {
+        self.one.len() + self.more.len()
+    }
+
     /// All copies of an id, in no order.
     pub(crate) fn copies(&self, id: &ObjectId) -> impl Iterator<Item = &TailObject> {
         let one = self.one.get(id);

@@ -182,6 +182,7 @@ impl Asked<'_> {
             RepositoryVerb::Fetch(session, copy) => self.fetch(session, copy).await,
             RepositoryVerb::ReadBlocks(session, cursor) => self.read_blocks(session, cursor).await,
             RepositoryVerb::Scrub => self.scrub().await,
+            RepositoryVerb::Usage => self.usage().await,
         }
     }
 
@@ -314,6 +315,11 @@ impl Asked<'_> {
         };
         let ((body, room), _) = self.call(call).await?;
         Ok(respond(BYTES, body, Some(room)))
+    }
+
+    async fn usage(self) -> Result<Response<Answer>, WireError> {
+        let (usage, _) = self.call(|repository| repository.usage()).await?;
+        Ok(respond(JSON, Frames::plain(wire::encode_usage(&usage)), None))
     }
 
     async fn scrub(self) -> Result<Response<Answer>, WireError> {

@@ -4,7 +4,7 @@
 //! | verb | unknown key | revoked key | machine, own repository | machine, another's | reader |
 //! | --- | --- | --- | --- | --- | --- |
 //! | create, put blocks, commit | | | yes | | |
-//! | describe, records, fetch, read blocks, missing, sessions to read, scrub | | | yes | | own |
+//! | describe, records, fetch, read blocks, missing, usage, sessions to read, scrub | | | yes | | own |
 //! | sessions to back up | | | yes | | |
 //!
 //! Pairing is not among them: what it allows is in the invite, and is checked where that is taken. No
@@ -96,7 +96,8 @@ fn writes(verb: &RepositoryVerb) -> bool {
         | RepositoryVerb::Records(_)
         | RepositoryVerb::Fetch(..)
         | RepositoryVerb::ReadBlocks(..)
-        | RepositoryVerb::Scrub => false,
+        | RepositoryVerb::Scrub
+        | RepositoryVerb::Usage => false,
     }
 }
 
@@ -124,6 +125,7 @@ mod tests {
             RepositoryVerb::Fetch(session, 0),
             RepositoryVerb::ReadBlocks(session, 0),
             RepositoryVerb::Scrub,
+            RepositoryVerb::Usage,
         ]
     }
 

@@ -9,7 +9,7 @@ use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGath
 use crate::{
     BlockPage, CommitAnswer, Description, MAX_IDS, MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity,
     NewRepository, PutTimes, RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport,
-    SessionGrant, SessionPurpose, Traffic,
+    SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 /// Asks a holdall server over TLS.
@@ -183,6 +183,11 @@ impl Repository for HttpRepository {
                 Err(RepositoryError::Refused { reason: "the scrub was ended by the server".into() })
             }
         }
+    }
+
+    fn usage(&self) -> Result<Usage, RepositoryError> {
+        let decode = |body: Bytes| wire::decode_usage(&body);
+        self.ask(RepositoryVerb::Usage, Frames::new(), LIGHT, decode)
     }
 
     fn traffic(&self) -> Traffic {

@@ -1,4 +1,4 @@
-//! The JSON bodies: pairing, sessions, times.
+//! The JSON bodies: pairing, sessions, times, usage.
 
 use bytes::Bytes;
 use holdall_format::wire::Reader;
@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::MAX_CONTROL_BYTES;
 use super::text::Text;
-use crate::{PutTimes, SessionGrant, SessionPurpose, base32};
+use crate::{PutTimes, SessionGrant, SessionPurpose, Usage, base32};
 
 /// Most parents of a session.
 const MAX_PARENTS: usize = 256;
@@ -168,6 +168,32 @@ pub fn decode_put_times(body: &[u8]) -> Result<PutTimes, FormatError> {
     Ok(PutTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds })
 }
 
+#[derive(Serialize, Deserialize)]
+struct UsageAnswer {
+    stored_bytes: u64,
+    packs: u64,
+    blocks: u64,
+    objects: u64,
+    records: u64,
+    quota_bytes: Option<u64>,
+}
+
+/// The answer to a question for usage.
+pub fn encode_usage(usage: &Usage) -> Bytes {
+    let Usage { stored_bytes, packs, blocks, objects, records, quota_bytes } = *usage;
+    to_json(&UsageAnswer { stored_bytes, packs, blocks, objects, records, quota_bytes })
+}
+
+/// Reads the answer to a question for usage.
+///
+/// # Errors
+/// [`FormatError`] over [`MAX_CONTROL_BYTES`], or for what is not this JSON.
+pub fn decode_usage(body: &[u8]) -> Result<Usage, FormatError> {
+    let UsageAnswer { stored_bytes, packs, blocks, objects, records, quota_bytes } =
+        from_json("usage answer", body)?;
+    Ok(Usage { stored_bytes, packs, blocks, objects, records, quota_bytes })
+}
+
 /// Writes JSON; none of the types of this module can fail to be written.
 pub(super) fn to_json(value: &impl Serialize) -> Bytes {
     serde_json::to_vec(value).unwrap_or_default().into()
@@ -227,6 +253,13 @@ mod tests {
         }
 
         #[test]
+        fn usage_reads_back(numbers: [u64; 5], quota_bytes: Option<u64>) {
+            let [stored_bytes, packs, blocks, objects, records] = numbers;
+            let usage = Usage { stored_bytes, packs, blocks, objects, records, quota_bytes };
+            prop_assert_eq!(decode_usage(&encode_usage(&usage)), Ok(usage));
+        }
+
+        #[test]
         fn any_bytes_are_a_body_or_an_error(bytes: Vec<u8>, at: usize, with: u8) {
             let purpose = SessionPurpose::Backup { parents: vec![RecordHash::from_bytes([1; 32])] };
             let mut mutated = encode_session_request(&purpose).to_vec();
@@ -236,6 +269,7 @@ mod tests {
                 let _ = decode_session_request(&body);
                 let _ = decode_session_answer(&body);
                 let _ = decode_put_times(&body);
+                let _ = decode_usage(&body);
                 let _ = PairRequest::decode(&body).map(|request| request.secret().is_some());
                 let _ = PairAnswer::decode(&body);
             }

@@ -16,7 +16,7 @@ mod text;
 
 pub use control::{
     PairAnswer, PairRequest, decode_put_times, decode_session_answer, decode_session_request,
-    encode_put_times, encode_session_answer, encode_session_request,
+    decode_usage, encode_put_times, encode_session_answer, encode_session_request, encode_usage,
 };
 pub use error::{ErrorAnswer, WireError};
 pub use frames::{Frames, decode_frames};

@@ -73,6 +73,8 @@ pub enum RepositoryVerb {
     ReadBlocks(SessionId, u64),
     /// `POST repositories/NAME/scrub`.
     Scrub,
+    /// `GET repositories/NAME/usage`.
+    Usage,
 }
 
 impl RepositoryVerb {
@@ -90,13 +92,14 @@ impl RepositoryVerb {
             Self::Fetch(..) => "fetch",
             Self::ReadBlocks(..) => "read blocks",
             Self::Scrub => "scrub",
+            Self::Usage => "usage",
         }
     }
 
     fn method(&self) -> Method {
         match self {
             Self::Create => Method::Put,
-            Self::Describe | Self::Records(_) => Method::Get,
+            Self::Describe | Self::Records(_) | Self::Usage => Method::Get,
             _ => Method::Post,
         }
     }
@@ -117,6 +120,7 @@ impl RepositoryVerb {
                 format!("/sessions/{session}/pages?cursor={cursor}")
             }
             Self::Scrub => "/scrub".into(),
+            Self::Usage => "/usage".into(),
         }
     }
 
@@ -126,6 +130,7 @@ impl RepositoryVerb {
             ("GET", []) => Self::Describe,
             ("POST", ["sessions"]) => Self::OpenSession,
             ("POST", ["scrub"]) => Self::Scrub,
+            ("GET", ["usage"]) => Self::Usage,
             ("GET", ["records"]) => {
                 let (after, limit) = query.split_once('&')?;
                 let after_position = number(after, "after=")?;
@@ -225,6 +230,7 @@ mod tests {
             RepositoryVerb::Fetch(session, 3),
             RepositoryVerb::ReadBlocks(session, 77),
             RepositoryVerb::Scrub,
+            RepositoryVerb::Usage,
         ]
     }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! | magic "HIdx" | version u8 | zero 3 | repository 16 | closed position u64
-//! | pack count u32 | pack: name 32, kind u8, first and last arrival u64, file length u64 | ...
+//! | pack count u32 | pack: name 32, kind u8, first and last arrival u64, file length u64,
+//!                    blocks u64 | ...
 //! | run count u32  | run: number u64, entries u64, closed bits u64 ...                  | ...
 //! | tail block count u32 | arrival u64, length u32, closed bits                         | ...
 //! | checksum 32 |
@@ -18,7 +19,7 @@ use holdall_format::{BlockKind, FormatError, PackName, RepositoryId};
 
 const WHAT: &str = "index manifest";
 const MAGIC: &[u8; 4] = b"HIdx";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What is kept in memory of a closed pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(crate) struct PackInfo {
     pub(crate) last_arrival: u64,
     /// Length of its file.
     pub(crate) file_bytes: u64,
+    /// How many blocks it has.
+    pub(crate) blocks: u64,
 }
 
 /// A run as the manifest knows it.
@@ -73,7 +76,8 @@ impl Manifest {
         for pack in &self.packs {
             out.extend_from_slice(pack.name.as_bytes());
             out.push(pack.kind.code());
-            for number in [pack.first_arrival, pack.last_arrival, pack.file_bytes] {
+            let PackInfo { first_arrival, last_arrival, file_bytes, blocks, .. } = *pack;
+            for number in [first_arrival, last_arrival, file_bytes, blocks] {
                 out.extend_from_slice(&number.to_le_bytes());
             }
         }
@@ -136,6 +140,7 @@ fn decode_pack(reader: &mut Reader<'_>) -> Result<PackInfo, FormatError> {
         first_arrival: reader.u64("first arrival")?,
         last_arrival: reader.u64("last arrival")?,
         file_bytes: reader.u64("pack length")?,
+        blocks: reader.u64("pack blocks")?,
     })
 }
 
@@ -168,6 +173,7 @@ mod tests {
             first_arrival: 2,
             last_arrival: 9,
             file_bytes: 1000,
+            blocks: 3,
         };
         Manifest {
             closed_position: 7,

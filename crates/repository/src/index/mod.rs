@@ -8,7 +8,7 @@
 //! Everything here is derived from footers, journals and records, and can be deleted at any time.
 //! A lookup sorts its ids and goes through every run once, so that a page is touched once for each
 //! batch. Runs of about the same size are merged in the background, so that there are few. Memory
-//! that grows with the number of objects: two bits for each, and 60 bytes for each pack.
+//! that grows with the number of objects: two bits for each, and 70 bytes for each pack.
 //!
 //! Locks, in the order in which they are taken: `changing` (packs and runs are added), `marks` (bits
 //! are set or carried into a new run), `state` (held for a moment).
@@ -286,6 +286,7 @@ impl Index {
 }
 
 fn push_pack(state: &mut State, pack: PackInfo, run: Run) {
+    state.in_packs.add(&pack);
     let mut packs = Vec::clone(&state.packs);
     packs.push(Arc::new(pack));
     state.packs = Arc::new(packs);
@@ -349,6 +350,7 @@ pub(crate) fn pack_info(
         first_arrival: arrivals().min().unwrap_or_default(),
         last_arrival: arrivals().max().unwrap_or_default(),
         file_bytes,
+        blocks: footer.blocks.len() as u64,
     }
 }
 

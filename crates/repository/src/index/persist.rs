@@ -14,14 +14,14 @@ use super::error::IndexError;
 use super::manifest::{ClosedByArrival, KnownRun, Manifest, PackInfo};
 use super::page_cache::PageCache;
 use super::run::{Run, run_number};
-use super::state::State;
+use super::state::{InPacks, State};
 use super::{Index, bit, lock, manifest_path, pack_info};
 use crate::layout::Layout;
 use crate::pack_file::{damaged, read_footer};
 use crate::publish::{failed, names_in, read_limited, remove, replace};
 use crate::tail::Tail;
 
-/// A manifest has at most one bit for each object, and 60 bytes for each pack.
+/// A manifest has at most one bit for each object, and 65 bytes for each pack.
 const MANIFEST_MAX_BYTES: u64 = 1 << 30;
 /// The manifest is written anew once this many packs, and an eighth of all, are not in it.
 const UNSAVED_PACKS: u64 = 16;
@@ -252,7 +252,10 @@ fn load(
     if !manifest.packs.iter().all(is_there) {
         return Ok(None);
     }
+    let mut in_packs = InPacks::default();
+    manifest.packs.iter().for_each(|pack| in_packs.add(pack));
     let mut state = State {
+        in_packs,
         packs: Arc::new(manifest.packs.into_iter().map(Arc::new).collect()),
         ..State::default()
     };

@@ -14,12 +14,30 @@ use crate::tail_objects::TailObject;
 pub(crate) struct State {
     /// Every pack; entries name them by their place here.
     pub(crate) packs: Arc<Vec<Arc<PackInfo>>>,
+    /// What they are together.
+    pub(crate) in_packs: InPacks,
     /// Every run.
     pub(crate) runs: Vec<Arc<Run>>,
     /// Every tail whose pack is not in the runs.
     pub(crate) tails: Vec<Arc<Tail>>,
     /// Rises when all marks were thrown away.
     pub(crate) generation: u64,
+}
+
+/// Sums over packs, so that nobody needs to go through them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct InPacks {
+    /// Length of all files.
+    pub(crate) file_bytes: u64,
+    /// How many blocks they have.
+    pub(crate) blocks: u64,
+}
+
+impl InPacks {
+    pub(super) fn add(&mut self, pack: &PackInfo) {
+        self.file_bytes = self.file_bytes.saturating_add(pack.file_bytes);
+        self.blocks = self.blocks.saturating_add(pack.blocks);
+    }
 }
 
 /// What a block lies in: a place in the state's packs or tails.

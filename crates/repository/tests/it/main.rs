@@ -5,4 +5,5 @@ mod contract;
 mod crash;
 mod derived;
 mod keeping;
+mod quota;
 mod world;
