@@ -22,6 +22,7 @@ mod record;
 mod restore;
 mod run;
 mod snapshots;
+mod storing;
 #[cfg(test)]
 mod test_world;
 mod verify;

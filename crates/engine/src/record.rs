@@ -10,6 +10,9 @@ use holdall_protocol::CommitAnswer;
 
 use crate::{Access, EngineError};
 
+/// What makes records, as they say themselves.
+pub(crate) const PROGRAM: &str = concat!("holdall ", env!("CARGO_PKG_VERSION"));
+
 /// The end of a machine's chain of records, moved on with every record that is published.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChainEnd {

@@ -12,11 +12,10 @@ use holdall_format::limits::CHUNK_MAX_BYTES;
 use holdall_sys::sparse::Extent;
 use holdall_tree::{ChunkRef, Chunker, Content, ContentBuilder};
 
-use super::job::{NewChunk, Piece};
 use super::meters::Meters;
-use super::shared::Shared;
 use crate::EngineError;
 use crate::budget::Grant;
+use crate::storing::{NewChunk, Piece, Shared};
 
 /// How much is read at once at most: a few chunks, so that what is carried over is small beside it.
 const SEGMENT_BYTES: usize = 2 * CHUNK_MAX_BYTES;

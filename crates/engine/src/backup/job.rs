@@ -2,45 +2,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use crossbeam_channel::Sender;
-use holdall_format::ObjectId;
 use holdall_sys::{Dir, Stat};
-use holdall_tree::{BuiltNode, Entry, PathKey};
+use holdall_tree::{Entry, PathKey};
 
-use crate::budget::Grant;
-
-/// How a path compares with the parent snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change {
-    New,
-    /// It may differ from this entry; whether it does shows when it was read.
-    Maybe(Box<Entry>),
-    Unmodified,
-}
-
-impl Change {
-    /// What it was in the end: a file that was only read again because it was not settled yet, and
-    /// is the same, did not change.
-    pub(super) fn settle(self, entry: &Entry) -> Settled {
-        match self {
-            Self::New => Settled::New,
-            Self::Unmodified => Settled::Unmodified,
-            Self::Maybe(mut before) => {
-                before.unsettled = entry.unsettled;
-                if *before == *entry { Settled::Unmodified } else { Settled::Changed }
-            }
-        }
-    }
-}
-
-/// How an entry compares with the parent snapshot's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Settled {
-    New,
-    Changed,
-    Unmodified,
-}
+use crate::storing::{Change, Piece};
 
 /// One path, as planned.
 pub(super) struct Planned {
@@ -67,19 +33,4 @@ pub(super) struct Job {
     pub(super) number: u64,
     pub(super) items: Vec<Planned>,
     pub(super) results: Sender<Vec<Piece>>,
-}
-
-/// Bytes to be stored under an id, if the repository does not have them.
-pub(super) struct NewChunk {
-    pub(super) id: ObjectId,
-    pub(super) bytes: Bytes,
-    /// Gives back the plain bytes' share of the budget.
-    pub(super) _grant: Arc<Grant>,
-}
-
-/// A piece of a job's result. An entry comes after everything that it refers to.
-pub(super) enum Piece {
-    Chunk(NewChunk),
-    Node(BuiltNode),
-    Entry { path: PathKey, entry: Box<Entry>, change: Change },
 }

@@ -2,58 +2,33 @@
 
 use holdall_lab::{Layer, StageCounters, StageMeter};
 
+use crate::storing::StoringMeters;
+
 /// One meter for each stage, or for each layer that a stage leans on.
 pub(super) struct Meters {
     pub(super) walk: StageMeter,
     pub(super) plan: StageMeter,
     pub(super) read: StageMeter,
     pub(super) hash: StageMeter,
-    pub(super) assemble: StageMeter,
-    pub(super) ask: StageMeter,
-    pub(super) fill: StageMeter,
-    pub(super) seal: StageMeter,
-    pub(super) network: StageMeter,
-    pub(super) server_busy: StageMeter,
-    pub(super) server_cpu: StageMeter,
-    pub(super) server_disk: StageMeter,
+    pub(super) storing: StoringMeters,
 }
 
 impl Meters {
     pub(super) fn new(walkers: usize, readers: usize, sealers: usize, senders: usize) -> Self {
         let count = |threads: usize| u32::try_from(threads).unwrap_or(u32::MAX);
-        let send = |layer| StageMeter::new("send", layer, count(senders));
         Self {
             walk: StageMeter::new("walk", Layer::SourceMetadata, count(walkers)),
             plan: StageMeter::new("plan", Layer::ClientCpu, 1),
             read: StageMeter::new("read", Layer::SourceRead, count(readers)),
             hash: StageMeter::new("hash", Layer::ClientCpu, count(readers)),
-            assemble: StageMeter::new("assemble", Layer::ClientCpu, 1),
-            ask: StageMeter::new("ask", Layer::Network, 1),
-            fill: StageMeter::new("fill", Layer::ClientCpu, 1),
-            seal: StageMeter::new("seal", Layer::ClientCpu, count(sealers)),
-            network: send(Layer::Network),
-            server_busy: send(Layer::ServerBusy),
-            server_cpu: send(Layer::ServerCpu),
-            server_disk: send(Layer::ServerDisk),
+            storing: StoringMeters::new(sealers, senders),
         }
     }
 
     pub(super) fn snapshot(&self) -> Vec<StageCounters> {
-        [
-            &self.walk,
-            &self.plan,
-            &self.read,
-            &self.hash,
-            &self.assemble,
-            &self.ask,
-            &self.fill,
-            &self.seal,
-            &self.network,
-            &self.server_busy,
-            &self.server_cpu,
-            &self.server_disk,
-        ]
-        .map(StageMeter::snapshot)
-        .to_vec()
+        let mut stages =
+            [&self.walk, &self.plan, &self.read, &self.hash].map(StageMeter::snapshot).to_vec();
+        stages.extend(self.storing.snapshot());
+        stages
     }
 }

@@ -1,17 +1,14 @@
 //! Backing up: a tree of files becomes a snapshot.
 //!
 //! ```text
-//! walk ─► plan ─► read (open, chunk, hash) ─► assemble ─► store (ask, fill blocks) ─► seal ─► send
-//!          │ parent's tree                      │ new tree's nodes ──┘
+//! walk ─► plan ─► read (open, chunk, hash) ─► storing
+//!          │ parent's tree
 //! ```
 //!
 //! The plan goes through the source and the parent snapshot in the same order and sends what is
 //! unchanged straight on. Jobs of some hundred files are read in parallel and used in order; plain
-//! bytes in flight are bounded by a budget that can not deadlock, sealed bytes by the length of
-//! their queues. A round trip is made for thousands of objects, never for one file. The record is
-//! committed when everything before it is durable.
+//! bytes in flight are bounded by a budget that can not deadlock.
 
-mod assemble;
 mod content;
 mod describe;
 mod job;
@@ -22,10 +19,6 @@ mod pipeline;
 mod plan;
 mod read;
 mod scan;
-mod seal;
-mod send;
-mod shared;
-mod store;
 mod summary;
 mod walk;
 

@@ -2,16 +2,13 @@
 //! in step with the source.
 
 use std::cmp::Ordering;
-use std::sync::Mutex;
 
 use holdall_format::{RecordHash, SeriesId, SessionId};
 use holdall_tree::{Cursor, Entry, PathKey};
-use std::collections::HashSet;
 
-use super::shared::{Shared, half};
 use crate::blocks::{Nodes, SharedNodeCache};
-use crate::run::lock;
 use crate::snapshots::{Snapshot, records};
+use crate::storing::Shared;
 use crate::{Access, EngineError};
 
 /// The records that a run of this series builds on, newest first: a checkpoint, if that is newer
@@ -43,7 +40,7 @@ pub(super) fn names(parents: &[Snapshot]) -> Vec<RecordHash> {
 /// The parents' entries, in step with the source.
 pub(super) struct Parents<'a> {
     cursors: Vec<Cursor<Nodes>>,
-    known: &'a Mutex<HashSet<[u8; 16]>>,
+    shared: &'a Shared<'a>,
 }
 
 impl<'a> Parents<'a> {
@@ -52,7 +49,7 @@ impl<'a> Parents<'a> {
         session: SessionId,
         cache: &SharedNodeCache,
         parents: &[Snapshot],
-        shared: &'a Shared<'_>,
+        shared: &'a Shared<'a>,
     ) -> Self {
         let cursors = parents
             .iter()
@@ -61,7 +58,7 @@ impl<'a> Parents<'a> {
                 Cursor::new(nodes, parent.root).noting_visited()
             })
             .collect();
-        Self { cursors, known: &shared.parent_nodes }
+        Self { cursors, shared }
     }
 
     /// The newest parent's entry at `path`. Paths must be asked for in ascending order.
@@ -80,10 +77,7 @@ impl<'a> Parents<'a> {
 
     fn note_nodes(&mut self) {
         for cursor in &mut self.cursors {
-            let visited = cursor.take_visited();
-            if !visited.is_empty() {
-                lock(self.known).extend(visited.iter().map(half));
-            }
+            self.shared.note_parents(&cursor.take_visited());
         }
     }
 }

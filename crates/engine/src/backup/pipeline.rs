@@ -2,17 +2,16 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, Scope};
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Instant;
 
 use crossbeam_channel::bounded;
-use holdall_crypto::{RecordSecret, Sealer, SystemEntropy};
+use holdall_crypto::RecordSecret;
 use holdall_format::SeriesId;
 use holdall_protocol::{SessionGrant, SessionPurpose};
-use holdall_tree::{Chunker, TreeBuilder};
+use holdall_tree::Chunker;
 
-use super::assemble::{Assembler, Records};
 use super::describe::{Mounts, Owners};
 use super::meters::Meters;
 use super::options::BackupOptions;
@@ -20,16 +19,13 @@ use super::parents::{self, Parents};
 use super::plan::{JobSender, Plan};
 use super::read::Reading;
 use super::scan::{Step, steps};
-use super::seal::seal;
-use super::send::Senders;
-use super::shared::Shared;
-use super::store::{OpenBlock, Recent, Store};
 use super::summary::BackupSummary;
 use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::budget::Budget;
-use crate::record::ChainEnd;
+use crate::record::PROGRAM;
 use crate::snapshots::Snapshot;
+use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing};
 use crate::{Access, EngineError, Run};
 
 /// Plain bytes in flight between reading and sealing.
@@ -38,11 +34,6 @@ const BUDGET_BYTES: usize = 16 << 20;
 const RESERVE_BYTES: usize = 18 << 20;
 /// Jobs being read or waiting to be used.
 const JOBS_IN_FLIGHT: usize = 16;
-/// Objects between the assembler and the store.
-const OBJECTS_QUEUED: usize = 1024;
-/// Plain and sealed blocks of about 1 MiB that wait.
-const PLAIN_BLOCKS_QUEUED: usize = 2;
-const SEALED_BLOCKS_QUEUED: usize = 4;
 /// Threads that list directories ahead.
 const WALKERS: usize = 2;
 
@@ -103,17 +94,6 @@ fn series(access: &Access, options: &BackupOptions, steps: &[Step]) -> SeriesId 
     access.keys.series(&what)
 }
 
-/// Ends the run if the thread that holds it panics.
-struct FailOnPanic<'a>(&'a Shared<'a>);
-
-impl Drop for FailOnPanic<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.fail(EngineError::Interrupted);
-        }
-    }
-}
-
 /// What the stages of a run need.
 struct Stages<'a> {
     access: &'a Access,
@@ -154,72 +134,39 @@ impl<'a> Stages<'a> {
 
     fn run(&self, steps: Vec<Step>, parents: &[Snapshot]) -> Result<BackupSummary, EngineError> {
         let reading = self.reading();
-        let senders = self.senders();
+        let storing = self.storing();
         let done = thread::scope(|scope| {
-            let (to_senders, sealed) = bounded(SEALED_BLOCKS_QUEUED);
-            for _ in 0..self.options.streams.clamp(1, 8) {
-                let (senders, sealed) = (&senders, sealed.clone());
-                self.spawn(scope, move || senders.run(&sealed));
-            }
-            drop(sealed);
-            let (to_sealers, plain) = bounded(PLAIN_BLOCKS_QUEUED);
-            for _ in 0..self.readers {
-                let (plain, to_senders) = (plain.clone(), to_senders.clone());
-                let sealer = self.sealer();
-                self.spawn(scope, move || {
-                    seal(sealer, &self.cache, &plain, &to_senders, &self.meters)
-                });
-            }
-            drop((plain, to_senders));
-            let (to_store, wanted) = bounded(OBJECTS_QUEUED);
-            let store = self.store(to_sealers);
-            let storing = scope.spawn(move || self.noted(store.run(&wanted)));
             for _ in 0..WALKERS {
                 scope.spawn(|| self.walk.run(&self.meters));
             }
             let (to_readers, jobs) = bounded(JOBS_IN_FLIGHT);
             for _ in 0..self.readers {
                 let (reading, jobs) = (&reading, jobs.clone());
-                self.spawn(scope, move || reading.run(&jobs));
+                self.shared.spawn(scope, move || reading.run(&jobs));
             }
             drop(jobs);
             let (to_assembler, results) = bounded(JOBS_IN_FLIGHT);
             let plan =
                 self.plan(JobSender::new(to_readers, to_assembler), parents, &reading.mounts);
-            self.spawn(scope, move || {
+            self.shared.spawn(scope, move || {
                 let planned = plan.run(steps);
                 self.walk.close();
                 planned
             });
-            let committed = self.noted(self.assembler(to_store).run(&results));
-            drop(results);
-            let data_added = storing.join().ok().flatten().unwrap_or(0);
-            committed.map(|summary| BackupSummary {
-                data_added: summary.data_added + data_added,
-                ..summary
-            })
+            let committed = storing.run(scope, self.new_snapshot(), &results);
+            self.shared.noted(committed)
         });
         self.shared.result()?;
-        let summary = done.ok_or(EngineError::Interrupted)?;
-        let data_stored = senders.stored_bytes.load(Ordering::Relaxed);
-        Ok(BackupSummary { data_stored, ..summary })
-    }
-
-    /// Runs a stage on a thread of its own; its failure ends the run.
-    fn spawn<'scope, 'env>(
-        &'scope self,
-        scope: &'scope Scope<'scope, 'env>,
-        stage: impl FnOnce() -> Result<(), EngineError> + Send + 'scope,
-    ) {
-        scope.spawn(move || {
-            // A stage that panicked must not look like one that is done.
-            let _guard = FailOnPanic(&self.shared);
-            self.noted(stage());
-        });
-    }
-
-    fn noted<T>(&self, result: Result<T, EngineError>) -> Option<T> {
-        result.map_err(|error| self.shared.fail(error)).ok()
+        let Assembled { snapshot_id, stored_record, counts } =
+            done.ok_or(EngineError::Interrupted)?;
+        let dry_run = self.options.dry_run;
+        Ok(BackupSummary {
+            snapshot_id,
+            stored_record,
+            data_added: if dry_run { counts.bytes_not_kept } else { storing.added_bytes() },
+            data_stored: storing.stored_bytes(),
+            ..BackupSummary::from(counts)
+        })
     }
 
     fn reading(&self) -> Reading<'_> {
@@ -235,35 +182,15 @@ impl<'a> Stages<'a> {
         }
     }
 
-    fn senders(&self) -> Senders<'_> {
-        Senders {
-            repository: &*self.access.repository,
-            session: self.grant.session,
-            shared: &self.shared,
-            meters: &self.meters,
-            stored_bytes: AtomicU64::new(0),
-        }
-    }
-
-    fn sealer(&self) -> Sealer {
-        let config = &self.access.config;
-        let level = self.options.compression_level;
-        let entropy = Box::new(SystemEntropy);
-        Sealer::new(self.access.keys.sealing(), config.suite, config.epoch, level, entropy)
-    }
-
-    fn store(&self, to_sealers: crossbeam_channel::Sender<super::store::PlainBlock>) -> Store<'_> {
-        Store {
-            repository: &*self.access.repository,
-            session: self.grant.session,
-            shared: &self.shared,
-            meters: &self.meters,
-            to_sealers,
-            recent: Recent::default(),
-            nodes: OpenBlock::default(),
-            chunks: OpenBlock::default(),
-            data_added: 0,
-        }
+    fn storing(&self) -> Storing<'_> {
+        let stages = storing::Stages {
+            sealers: self.readers,
+            streams: self.options.streams,
+            compression_level: self.options.compression_level,
+            checkpoint_every: self.options.checkpoint_every,
+        };
+        let (shared, meters) = (&self.shared, &self.meters.storing);
+        Storing::new(self.access, &self.grant, shared, meters, &self.cache, stages)
     }
 
     fn plan<'b>(&'b self, out: JobSender, parents: &[Snapshot], mounts: &'b Mounts) -> Plan<'b> {
@@ -280,42 +207,18 @@ impl<'a> Stages<'a> {
         }
     }
 
-    fn assembler(
-        &self,
-        to_store: crossbeam_channel::Sender<super::store::Wanted>,
-    ) -> Assembler<'_> {
-        let (keys, config) = (&self.access.keys, &self.access.config);
-        Assembler {
-            access: self.access,
-            shared: &self.shared,
-            meters: &self.meters,
-            to_store,
-            builder: TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), config.leaf_bits),
-            counts: BackupSummary::default(),
-            records: Records {
-                session: self.grant.session,
-                chain: ChainEnd { head: self.grant.head, sequence: self.grant.sequence },
-                series: self.series,
-                secret: self.secret(),
-                sealer: self.sealer(),
-                checkpoint_every: self.options.checkpoint_every,
-                last_checkpoint: Instant::now(),
-            },
-            dry_run: self.options.dry_run,
-        }
-    }
-
-    fn secret(&self) -> RecordSecret {
+    fn new_snapshot(&self) -> NewSnapshot {
         let options = self.options;
-        RecordSecret {
+        let secret = RecordSecret {
             paths: options.sources.iter().map(|source| source.path.clone()).collect(),
             host: options.host.clone(),
             user: options.user.clone(),
-            program: concat!("holdall ", env!("CARGO_PKG_VERSION")).to_owned(),
+            program: PROGRAM.to_owned(),
             tags: options.tags.clone(),
             excludes: options.exclude_patterns.clone(),
             client_time_ns: options.client_time_ns,
             ..RecordSecret::default()
-        }
+        };
+        NewSnapshot { series: self.series, secret, dry_run: options.dry_run }
     }
 }

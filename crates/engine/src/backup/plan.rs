@@ -4,21 +4,21 @@ use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 use holdall_sys::{Dir, FileKind, Name, Stat};
 use holdall_tree::{Entry, EntryKind, PathKey};
 
 use super::describe::{Mounts, kind_of, time};
-use super::job::{Change, Job, Piece, Planned, Work};
+use super::job::{Job, Planned, Work};
 use super::meters::Meters;
 use super::options::BackupOptions;
 use super::parents::Parents;
 use super::read::SMALL_FILE_BYTES;
 use super::scan::Step;
-use super::shared::Shared;
 use super::walk::{Listed, Task, Walk};
 use crate::EngineError;
 use crate::exclude::LocalRules;
+use crate::storing::{Change, Piece, Results, Shared};
 
 /// A job is handed on when it has this many items.
 const JOB_MAX_ITEMS: usize = 128;
@@ -43,7 +43,7 @@ pub(super) struct Plan<'a> {
 /// Hands jobs to the readers, and the places where their results will come to the assembler.
 pub(super) struct JobSender {
     to_readers: Sender<Job>,
-    to_assembler: Sender<(u64, Receiver<Vec<Piece>>)>,
+    to_assembler: Sender<Results>,
     number: u64,
     items: Vec<Planned>,
     bytes: u64,
@@ -63,10 +63,7 @@ struct Frame {
 }
 
 impl JobSender {
-    pub(super) fn new(
-        to_readers: Sender<Job>,
-        to_assembler: Sender<(u64, Receiver<Vec<Piece>>)>,
-    ) -> Self {
+    pub(super) fn new(to_readers: Sender<Job>, to_assembler: Sender<Results>) -> Self {
         Self { to_readers, to_assembler, number: 0, items: vec![], bytes: 0, needs_reading: false }
     }
 

@@ -18,11 +18,11 @@ use holdall_tree::{
 
 use super::content::{Cutter, FileData};
 use super::describe::{Mounts, Owners, kind_of, time};
-use super::job::{Job, Piece, Planned, Work};
+use super::job::{Job, Planned, Work};
 use super::meters::Meters;
-use super::shared::Shared;
 use crate::EngineError;
 use crate::budget::Grant;
+use crate::storing::{Piece, Shared};
 
 /// Files up to this size are read whole into their job's buffer and are one chunk: the chunker
 /// would not cut them.

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use holdall_format::RecordHash;
 use holdall_lab::StageCounters;
 
+use crate::storing::Counts;
+
 /// What a backup did, counted by its stages.
 #[derive(Debug, Clone, Default)]
 pub struct BackupSummary {
@@ -43,4 +45,20 @@ pub struct BackupSummary {
     pub problems: u64,
     /// The stages' counters, in the order of the pipeline.
     pub stages: Vec<StageCounters>,
+}
+
+impl From<Counts> for BackupSummary {
+    fn from(counts: Counts) -> Self {
+        Self {
+            files_new: counts.files_new,
+            files_changed: counts.files_changed,
+            files_unmodified: counts.files_unmodified,
+            dirs_new: counts.dirs_new,
+            dirs_changed: counts.dirs_changed,
+            dirs_unmodified: counts.dirs_unmodified,
+            items: counts.items,
+            bytes: counts.bytes,
+            ..Self::default()
+        }
+    }
 }

@@ -6,25 +6,53 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use holdall_crypto::{RecordSecret, Sealer};
-use holdall_format::{RecordKind, SeriesId, SessionId};
+use holdall_format::{RecordHash, RecordKind, SeriesId, SessionId};
 use holdall_tree::{BuiltNode, Entry, EntryKind, Root, TreeBuilder};
 
-use super::job::{Piece, Settled};
-use super::meters::Meters;
+use super::meters::StoringMeters;
+use super::piece::{Piece, Settled};
 use super::shared::Shared;
 use super::store::Wanted;
-use super::summary::BackupSummary;
 use crate::record::{ChainEnd, NewRecord, publish};
 use crate::{Access, EngineError};
+
+/// A number that counts from 0, and the pieces that come under it, a few at a time.
+pub(crate) type Results = (u64, Receiver<Vec<Piece>>);
+
+/// A snapshot that was made.
+pub(crate) struct Assembled {
+    /// The new snapshot; `None` if it was only counted.
+    pub(crate) snapshot_id: Option<RecordHash>,
+    /// The record as the repository stored it, with its receipt.
+    pub(crate) stored_record: Bytes,
+    /// What is in it.
+    pub(crate) counts: Counts,
+}
+
+/// Entries, by how they compare with the parent snapshot's.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) files_new: u64,
+    pub(crate) files_changed: u64,
+    pub(crate) files_unmodified: u64,
+    pub(crate) dirs_new: u64,
+    pub(crate) dirs_changed: u64,
+    pub(crate) dirs_unmodified: u64,
+    pub(crate) items: u64,
+    /// Bytes of all files, with holes.
+    pub(crate) bytes: u64,
+    /// The same of those that are new or changed.
+    pub(crate) bytes_not_kept: u64,
+}
 
 /// The assembling thread.
 pub(super) struct Assembler<'a> {
     pub(super) access: &'a Access,
     pub(super) shared: &'a Shared<'a>,
-    pub(super) meters: &'a Meters,
+    pub(super) meters: &'a StoringMeters,
     pub(super) to_store: Sender<Wanted>,
     pub(super) builder: TreeBuilder,
-    pub(super) counts: BackupSummary,
+    pub(super) counts: Counts,
     pub(super) records: Records,
     /// Whether to only count.
     pub(super) dry_run: bool,
@@ -46,11 +74,8 @@ impl Assembler<'_> {
     ///
     /// # Errors
     /// The first failure of any stage; then nothing was committed after the last checkpoint.
-    pub(super) fn run(
-        mut self,
-        jobs: &Receiver<(u64, Receiver<Vec<Piece>>)>,
-    ) -> Result<BackupSummary, EngineError> {
-        while let Ok((number, pieces)) = self.meters.assemble.waiting_in(|| jobs.recv()) {
+    pub(super) fn run(mut self, results: &Receiver<Results>) -> Result<Assembled, EngineError> {
+        while let Ok((number, pieces)) = self.meters.assemble.waiting_in(|| results.recv()) {
             self.shared.budget.turn(number);
             while let Ok(pieces) = self.meters.assemble.waiting_in(|| pieces.recv()) {
                 for piece in pieces {
@@ -63,7 +88,10 @@ impl Assembler<'_> {
             }
         }
         self.shared.check()?;
-        if self.dry_run { Ok(self.counts) } else { self.commit() }
+        match self.dry_run {
+            true => Ok(self.assembled(Bytes::new())),
+            false => self.commit(),
+        }
     }
 
     fn piece(&mut self, piece: Piece) -> Result<(), EngineError> {
@@ -99,8 +127,8 @@ impl Assembler<'_> {
         *counter += 1;
         counts.items += 1;
         counts.bytes += entry.counted_bytes();
-        if self.dry_run && change != Settled::Unmodified {
-            counts.data_added += entry.counted_bytes();
+        if change != Settled::Unmodified {
+            counts.bytes_not_kept += entry.counted_bytes();
         }
         self.shared.run.advance(1, entry.counted_bytes());
     }
@@ -114,14 +142,18 @@ impl Assembler<'_> {
         Ok(())
     }
 
-    fn commit(mut self) -> Result<BackupSummary, EngineError> {
+    fn commit(mut self) -> Result<Assembled, EngineError> {
         let (keys, config) = (&self.access.keys, &self.access.config);
         let empty = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), config.leaf_bits);
         let builder = std::mem::replace(&mut self.builder, empty);
         let root = self.finish(builder)?;
-        self.counts.stored_record = self.publish(RecordKind::Snapshot, &root)?;
-        self.counts.snapshot_id = self.records.chain.head;
-        Ok(self.counts)
+        let stored_record = self.publish(RecordKind::Snapshot, &root)?;
+        let snapshot_id = self.records.chain.head;
+        Ok(Assembled { snapshot_id, ..self.assembled(stored_record) })
+    }
+
+    fn assembled(&self, stored_record: Bytes) -> Assembled {
+        Assembled { snapshot_id: None, stored_record, counts: self.counts }
     }
 
     /// Ends a tree and waits until all of it is durable.
@@ -138,11 +170,14 @@ impl Assembler<'_> {
 
     fn publish(&mut self, kind: RecordKind, root: &Root) -> Result<Bytes, EngineError> {
         let records = &mut self.records;
-        records.secret.items = root.items;
-        records.secret.bytes = root.bytes;
-        records.secret.unreadable = self.shared.run.problem_count();
-        let (series, secret) = (records.series, &records.secret);
-        let new = NewRecord { kind, series, root: root.id, secret, pinned: false, amends: None };
+        let secret = RecordSecret {
+            items: root.items,
+            bytes: root.bytes,
+            unreadable: records.secret.unreadable + self.shared.run.problem_count(),
+            ..records.secret.clone()
+        };
+        let (series, root) = (records.series, root.id);
+        let new = NewRecord { kind, series, root, secret: &secret, pinned: false, amends: None };
         publish(self.access, &mut records.sealer, &records.session, &mut records.chain, &new)
     }
 }
@@ -150,7 +185,7 @@ impl Assembler<'_> {
 /// Takes new nodes, and leaves out those that the parents have.
 fn node_sink<'a>(
     shared: &'a Shared<'_>,
-    meters: &'a Meters,
+    meters: &'a StoringMeters,
     to_store: &'a Sender<Wanted>,
 ) -> impl FnMut(BuiltNode) -> Result<(), EngineError> + 'a {
     move |node| {
@@ -161,7 +196,11 @@ fn node_sink<'a>(
     }
 }
 
-fn want(to_store: &Sender<Wanted>, meters: &Meters, wanted: Wanted) -> Result<(), EngineError> {
+fn want(
+    to_store: &Sender<Wanted>,
+    meters: &StoringMeters,
+    wanted: Wanted,
+) -> Result<(), EngineError> {
     // The store is gone only when the run has failed.
     meters.assemble.waiting_out(|| to_store.send(wanted)).map_err(|_| EngineError::Interrupted)
 }

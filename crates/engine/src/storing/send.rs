@@ -9,7 +9,7 @@ use crossbeam_channel::Receiver;
 use holdall_format::SessionId;
 use holdall_protocol::{PutTimes, Repository};
 
-use super::meters::Meters;
+use super::meters::StoringMeters;
 use super::shared::Shared;
 use crate::EngineError;
 
@@ -17,13 +17,14 @@ use crate::EngineError;
 const PUT_TARGET_BYTES: usize = 3 << 20;
 
 /// What the sending threads share.
+#[derive(Clone, Copy)]
 pub(super) struct Senders<'a> {
     pub(super) repository: &'a dyn Repository,
     pub(super) session: SessionId,
     pub(super) shared: &'a Shared<'a>,
-    pub(super) meters: &'a Meters,
+    pub(super) meters: &'a StoringMeters,
     /// Sealed bytes that were acknowledged.
-    pub(super) stored_bytes: AtomicU64,
+    pub(super) stored_bytes: &'a AtomicU64,
 }
 
 impl Senders<'_> {

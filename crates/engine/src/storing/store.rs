@@ -1,6 +1,7 @@
 //! Storing: asks which objects are missing, thousands at a time, and fills blocks with those.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
@@ -12,8 +13,8 @@ use holdall_format::{BlockKind, ObjectId, SessionId};
 use holdall_protocol::Repository;
 use holdall_tree::BuiltNode;
 
-use super::job::NewChunk;
-use super::meters::Meters;
+use super::meters::StoringMeters;
+use super::piece::NewChunk;
 use super::shared::Shared;
 use crate::EngineError;
 
@@ -44,13 +45,13 @@ pub(super) struct Store<'a> {
     pub(super) repository: &'a dyn Repository,
     pub(super) session: SessionId,
     pub(super) shared: &'a Shared<'a>,
-    pub(super) meters: &'a Meters,
+    pub(super) meters: &'a StoringMeters,
     pub(super) to_sealers: Sender<PlainBlock>,
     pub(super) recent: Recent,
     pub(super) nodes: OpenBlock,
     pub(super) chunks: OpenBlock,
     /// Plain bytes of what the repository did not have.
-    pub(super) data_added: u64,
+    pub(super) added_bytes: &'a AtomicU64,
 }
 
 /// The last ids that were sent.
@@ -99,11 +100,10 @@ impl Pending {
 
 impl Store<'_> {
     /// Stores what is wanted until nobody wants anything more: the body of the storing thread.
-    /// Gives the plain bytes that were missing.
     ///
     /// # Errors
     /// What the repository answers.
-    pub(super) fn run(mut self, wanted: &Receiver<Wanted>) -> Result<u64, EngineError> {
+    pub(super) fn run(mut self, wanted: &Receiver<Wanted>) -> Result<(), EngineError> {
         let mut pending = Vec::with_capacity(ASK_MAX_IDS);
         let mut pending_bytes = 0;
         while let Ok(next) = self.meters.fill.waiting_in(|| wanted.recv()) {
@@ -127,7 +127,7 @@ impl Store<'_> {
                 pending_bytes = 0;
             }
         }
-        Ok(self.data_added)
+        Ok(())
     }
 
     fn ask(&mut self, pending: Vec<Pending>) -> Result<(), EngineError> {
@@ -145,7 +145,7 @@ impl Store<'_> {
     }
 
     fn add(&mut self, object: Pending) -> Result<(), EngineError> {
-        self.data_added += object.len_bytes() as u64;
+        self.added_bytes.fetch_add(object.len_bytes() as u64, Ordering::Relaxed);
         let (kind, id, refs, bytes) = match object {
             Pending::Chunk(chunk) => (BlockKind::Chunks, chunk.id, Vec::new(), chunk.bytes),
             Pending::Node(node) => (BlockKind::Nodes, node.id, node.refs, Bytes::from(node.body)),

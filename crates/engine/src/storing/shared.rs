@@ -1,8 +1,9 @@
-//! What all stages of one backup share: the first failure, and what is on its way.
+//! What all stages of one run share: the first failure, and what is on its way.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, Scope};
 
 use holdall_format::ObjectId;
 
@@ -10,12 +11,12 @@ use crate::budget::Budget;
 use crate::run::lock;
 use crate::{EngineError, Run};
 
-/// Shared by all stages of one backup.
-pub(super) struct Shared<'a> {
-    pub(super) run: &'a Run,
-    pub(super) budget: Arc<Budget>,
+/// Shared by all stages of one run.
+pub(crate) struct Shared<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) budget: Arc<Budget>,
     /// Nodes of the parents, which the repository has for certain.
-    pub(super) parent_nodes: Mutex<HashSet<[u8; 16]>>,
+    parent_nodes: Mutex<HashSet<[u8; 16]>>,
     flight: Mutex<Flight>,
     landed: Condvar,
     failed: AtomicBool,
@@ -27,8 +28,19 @@ struct Flight {
     failure: Option<EngineError>,
 }
 
+/// Ends the run if the thread that holds it panics.
+struct FailOnPanic<'a>(&'a Shared<'a>);
+
+impl Drop for FailOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.fail(EngineError::Interrupted);
+        }
+    }
+}
+
 impl<'a> Shared<'a> {
-    pub(super) fn new(run: &'a Run, budget: Arc<Budget>) -> Self {
+    pub(crate) fn new(run: &'a Run, budget: Arc<Budget>) -> Self {
         Self {
             run,
             budget,
@@ -39,8 +51,26 @@ impl<'a> Shared<'a> {
         }
     }
 
+    /// Runs a stage on a thread of its own; its failure ends the run.
+    pub(crate) fn spawn<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        stage: impl FnOnce() -> Result<(), EngineError> + Send + 'scope,
+    ) {
+        scope.spawn(move || {
+            // A stage that panicked must not look like one that is done.
+            let _guard = FailOnPanic(self);
+            self.noted(stage());
+        });
+    }
+
+    /// A stage's result; its failure ends the run.
+    pub(crate) fn noted<T>(&self, result: Result<T, EngineError>) -> Option<T> {
+        result.map_err(|error| self.fail(error)).ok()
+    }
+
     /// Keeps the first failure and ends all waiting.
-    pub(super) fn fail(&self, error: EngineError) {
+    pub(crate) fn fail(&self, error: EngineError) {
         lock(&self.flight).failure.get_or_insert(error);
         self.failed.store(true, Ordering::Release);
         self.budget.close();
@@ -50,7 +80,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Whether a stage failed; the others then end as soon as they can.
-    pub(super) fn failed(&self) -> bool {
+    pub(crate) fn failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 
@@ -58,12 +88,12 @@ impl<'a> Shared<'a> {
     ///
     /// # Errors
     /// [`EngineError::Interrupted`].
-    pub(super) fn check(&self) -> Result<(), EngineError> {
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
         if self.failed() { Err(EngineError::Interrupted) } else { self.run.check() }
     }
 
     /// Ends with the first failure, if there was one.
-    pub(super) fn result(&self) -> Result<(), EngineError> {
+    pub(crate) fn result(&self) -> Result<(), EngineError> {
         match lock(&self.flight).failure.take() {
             Some(error) => Err(error),
             None if self.failed() => Err(EngineError::Interrupted),
@@ -95,6 +125,13 @@ impl<'a> Shared<'a> {
         if self.failed() { Err(EngineError::Interrupted) } else { Ok(()) }
     }
 
+    /// Notes nodes of the parents.
+    pub(crate) fn note_parents(&self, nodes: &[ObjectId]) {
+        if !nodes.is_empty() {
+            lock(&self.parent_nodes).extend(nodes.iter().map(half));
+        }
+    }
+
     /// Whether a node is one of the parents'.
     pub(super) fn is_parents(&self, id: &ObjectId) -> bool {
         lock(&self.parent_nodes).contains(&half(id))
@@ -102,7 +139,7 @@ impl<'a> Shared<'a> {
 }
 
 /// Half of an id: enough to tell nodes apart, as 2^64 of them would have to be made to meet.
-pub(super) fn half(id: &ObjectId) -> [u8; 16] {
+fn half(id: &ObjectId) -> [u8; 16] {
     let mut half = [0; 16];
     half.iter_mut().zip(id.as_bytes()).for_each(|(to, from)| *to = *from);
     half

@@ -5,7 +5,7 @@ use crossbeam_channel::{Receiver, Sender};
 use holdall_crypto::Sealer;
 use holdall_format::BlockKind;
 
-use super::meters::Meters;
+use super::meters::StoringMeters;
 use super::store::PlainBlock;
 use crate::EngineError;
 use crate::blocks::SharedNodeCache;
@@ -21,7 +21,7 @@ pub(super) fn seal(
     cache: &SharedNodeCache,
     blocks: &Receiver<PlainBlock>,
     to_senders: &Sender<Bytes>,
-    meters: &Meters,
+    meters: &StoringMeters,
 ) -> Result<(), EngineError> {
     while let Ok(block) = meters.seal.waiting_in(|| blocks.recv()) {
         let sealed =

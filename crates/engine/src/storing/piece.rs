@@ -1,0 +1,56 @@
+//! What comes in to be stored.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use holdall_format::ObjectId;
+use holdall_tree::{BuiltNode, Entry, PathKey};
+
+use crate::budget::Grant;
+
+/// How a path compares with the parent snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    New,
+    /// It may differ from this entry; whether it does shows when it was read.
+    Maybe(Box<Entry>),
+    Unmodified,
+}
+
+impl Change {
+    /// What it was in the end: a file that was only read again because it was not settled yet, and
+    /// is the same, did not change.
+    pub(super) fn settle(self, entry: &Entry) -> Settled {
+        match self {
+            Self::New => Settled::New,
+            Self::Unmodified => Settled::Unmodified,
+            Self::Maybe(mut before) => {
+                before.unsettled = entry.unsettled;
+                if *before == *entry { Settled::Unmodified } else { Settled::Changed }
+            }
+        }
+    }
+}
+
+/// How an entry compares with the parent snapshot's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    New,
+    Changed,
+    Unmodified,
+}
+
+/// Bytes to be stored under an id, if the repository does not have them.
+pub(crate) struct NewChunk {
+    pub(crate) id: ObjectId,
+    pub(crate) bytes: Bytes,
+    /// Gives back the plain bytes' share of the budget.
+    pub(crate) _grant: Arc<Grant>,
+}
+
+/// A piece of a result. An entry comes after everything that it refers to.
+pub(crate) enum Piece {
+    Chunk(NewChunk),
+    Node(BuiltNode),
+    Entry { path: PathKey, entry: Box<Entry>, change: Change },
+}

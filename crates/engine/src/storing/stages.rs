@@ -1,0 +1,172 @@
+//! The threads from results to the repository.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use holdall_crypto::{RecordSecret, Sealer, SystemEntropy};
+use holdall_format::SeriesId;
+use holdall_protocol::SessionGrant;
+use holdall_tree::TreeBuilder;
+
+use super::assemble::{Assembled, Assembler, Counts, Records, Results};
+use super::meters::StoringMeters;
+use super::seal::seal;
+use super::send::Senders;
+use super::shared::Shared;
+use super::store::{OpenBlock, PlainBlock, Recent, Store, Wanted};
+use crate::blocks::SharedNodeCache;
+use crate::record::ChainEnd;
+use crate::{Access, EngineError};
+
+/// Objects between the assembler and the store.
+const OBJECTS_QUEUED: usize = 1024;
+/// Plain and sealed blocks of about 1 MiB that wait.
+const PLAIN_BLOCKS_QUEUED: usize = 2;
+const SEALED_BLOCKS_QUEUED: usize = 4;
+
+/// How the stages work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stages {
+    /// Threads that seal.
+    pub(crate) sealers: usize,
+    /// Requests with blocks at the same time, from 1 to 8.
+    pub(crate) streams: usize,
+    /// The compression level of zstd.
+    pub(crate) compression_level: i32,
+    /// How often a checkpoint is written.
+    pub(crate) checkpoint_every: Duration,
+}
+
+/// What a snapshot says of itself beside its tree.
+pub(crate) struct NewSnapshot {
+    pub(crate) series: SeriesId,
+    /// Without what only the tree tells. What could not be read is added to its `unreadable`.
+    pub(crate) secret: RecordSecret,
+    /// Whether to only count.
+    pub(crate) dry_run: bool,
+}
+
+/// The stages of one run that store.
+pub(crate) struct Storing<'a> {
+    pub(crate) access: &'a Access,
+    pub(crate) grant: &'a SessionGrant,
+    pub(crate) shared: &'a Shared<'a>,
+    pub(crate) meters: &'a StoringMeters,
+    pub(crate) cache: &'a SharedNodeCache,
+    pub(crate) stages: Stages,
+    added_bytes: AtomicU64,
+    stored_bytes: AtomicU64,
+}
+
+impl<'a> Storing<'a> {
+    pub(crate) fn new(
+        access: &'a Access,
+        grant: &'a SessionGrant,
+        shared: &'a Shared<'a>,
+        meters: &'a StoringMeters,
+        cache: &'a SharedNodeCache,
+        stages: Stages,
+    ) -> Self {
+        let (added_bytes, stored_bytes) = Default::default();
+        Self { access, grant, shared, meters, cache, stages, added_bytes, stored_bytes }
+    }
+
+    /// Takes all results in order and commits the snapshot. The threads that it starts end when the
+    /// assembling has.
+    ///
+    /// # Errors
+    /// The first failure of any stage; then nothing was committed after the last checkpoint.
+    pub(crate) fn run<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        new: NewSnapshot,
+        results: &Receiver<Results>,
+    ) -> Result<Assembled, EngineError> {
+        let to_store = self.start(scope);
+        self.assembler(new, to_store).run(results)
+    }
+
+    /// Plain bytes of objects that the repository did not have, once all threads have ended.
+    pub(crate) fn added_bytes(&self) -> u64 {
+        self.added_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The same, sealed.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.stored_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Starts everything behind the assembling.
+    fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Sender<Wanted> {
+        let (to_senders, sealed) = bounded(SEALED_BLOCKS_QUEUED);
+        for _ in 0..self.stages.streams.clamp(1, 8) {
+            let (senders, sealed) = (self.senders(), sealed.clone());
+            self.shared.spawn(scope, move || senders.run(&sealed));
+        }
+        let (to_sealers, plain) = bounded(PLAIN_BLOCKS_QUEUED);
+        for _ in 0..self.stages.sealers {
+            let (sealer, plain, to_senders) = (self.sealer(), plain.clone(), to_senders.clone());
+            self.shared
+                .spawn(scope, move || seal(sealer, self.cache, &plain, &to_senders, self.meters));
+        }
+        let (to_store, wanted) = bounded(OBJECTS_QUEUED);
+        let store = self.store(to_sealers);
+        self.shared.spawn(scope, move || store.run(&wanted));
+        to_store
+    }
+
+    fn senders(&self) -> Senders<'_> {
+        Senders {
+            repository: &*self.access.repository,
+            session: self.grant.session,
+            shared: self.shared,
+            meters: self.meters,
+            stored_bytes: &self.stored_bytes,
+        }
+    }
+
+    fn sealer(&self) -> Sealer {
+        let config = &self.access.config;
+        let level = self.stages.compression_level;
+        let entropy = Box::new(SystemEntropy);
+        Sealer::new(self.access.keys.sealing(), config.suite, config.epoch, level, entropy)
+    }
+
+    fn store(&self, to_sealers: Sender<PlainBlock>) -> Store<'_> {
+        Store {
+            repository: &*self.access.repository,
+            session: self.grant.session,
+            shared: self.shared,
+            meters: self.meters,
+            to_sealers,
+            recent: Recent::default(),
+            nodes: OpenBlock::default(),
+            chunks: OpenBlock::default(),
+            added_bytes: &self.added_bytes,
+        }
+    }
+
+    fn assembler(&self, new: NewSnapshot, to_store: Sender<Wanted>) -> Assembler<'_> {
+        let (keys, config) = (&self.access.keys, &self.access.config);
+        Assembler {
+            access: self.access,
+            shared: self.shared,
+            meters: self.meters,
+            to_store,
+            builder: TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), config.leaf_bits),
+            counts: Counts::default(),
+            records: Records {
+                session: self.grant.session,
+                chain: ChainEnd { head: self.grant.head, sequence: self.grant.sequence },
+                series: new.series,
+                secret: new.secret,
+                sealer: self.sealer(),
+                checkpoint_every: self.stages.checkpoint_every,
+                last_checkpoint: Instant::now(),
+            },
+            dry_run: new.dry_run,
+        }
+    }
+}
