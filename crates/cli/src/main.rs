@@ -13,6 +13,7 @@ mod commands;
 mod config;
 mod create;
 mod exit;
+mod filter;
 mod hex;
 mod identity;
 mod interrupt;

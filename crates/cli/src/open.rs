@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_crypto::{MasterSecret, Opening, SigningKey, unwrap};
-use holdall_engine::{Access, Place, Snapshot};
+use holdall_engine::{Access, EngineError, Place, Snapshot};
 use holdall_format::{PublicKey, RepositoryId, Signature, SignedContext};
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
@@ -297,29 +297,25 @@ pub(crate) fn snapshot(
     path: Option<&[u8]>,
 ) -> Result<Snapshot> {
     let listed = snapshots(app, access)?;
-    match listed.first() {
-        Some(first) if name == "latest" && is_of_one_other(access, first, &listed) => {
-            let fits = |one: &&Snapshot| path.is_none_or(|path| holds(one, path));
-            let latest = listed.iter().rfind(fits).map(|one| one.id.to_string());
-            Ok(holdall_engine::find_snapshot(access, latest.as_deref().unwrap_or(name), None)?)
-        }
-        _ => Ok(holdall_engine::find_snapshot(access, name, path)?),
-    }
+    Ok(named(access, &listed, name, path)?.clone())
 }
 
-fn is_of_one_other(access: &Access, first: &Snapshot, listed: &[Snapshot]) -> bool {
-    first.machine != access.machine() && listed.iter().all(|one| one.machine == first.machine)
-}
-
-/// Whether a snapshot is of `path`, or of something above or below it.
-pub(crate) fn holds(snapshot: &Snapshot, path: &[u8]) -> bool {
-    snapshot.secret.paths.iter().any(|of| within(of, path) || within(path, of))
-}
-
-/// Whether `inner` is `outer` or lies below it.
-fn within(inner: &[u8], outer: &[u8]) -> bool {
-    let outer = outer.strip_suffix(b"/").unwrap_or(outer);
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+/// The same among snapshots that were listed and checked.
+///
+/// # Errors
+/// If none or several answer to the name.
+pub(crate) fn named<'a>(
+    access: &Access,
+    listed: &'a [Snapshot],
+    name: &str,
+    path: Option<&[u8]>,
+) -> Result<&'a Snapshot, EngineError> {
+    let own = access.machine();
+    let machine = match listed.first() {
+        Some(first) if listed.iter().all(|one| one.machine == first.machine) => first.machine,
+        _ => own,
+    };
+    holdall_engine::find_snapshot(listed, machine, name, path)
 }
 
 #[cfg(test)]

@@ -14,6 +14,11 @@ use holdall_protocol::{MAX_RECORDS, RecordQuery};
 
 use crate::{Access, EngineError};
 
+/// Digits of an id as people see it.
+const SHORT_ID_DIGITS: usize = 10;
+/// Most snapshots that are named where several answer to a name.
+const CANDIDATES_NAMED: usize = 5;
+
 /// A committed snapshot, opened.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -137,38 +142,52 @@ fn is_from_keeper(access: &Access, stored: &StoredRecord) -> bool {
     signer == access.receipts_from || (in_directory && signer == stored.record.head.key)
 }
 
-/// Finds the snapshot that `wanted` names: `latest` (this machine's newest, of those that include
-/// `path` where one is given) or a unique prefix of an id.
+/// Finds the snapshot that `wanted` names among those that [`snapshots`] listed: `latest` (the newest
+/// of `machine`, of those that hold `path` where one is given) or a unique prefix of an id.
 ///
 /// # Errors
-/// [`EngineError::NoSnapshot`] for none or several.
-pub fn find_snapshot(
-    access: &Access,
+/// [`EngineError::NoSnapshot`] for none or several; of several, it names the first ones.
+pub fn find_snapshot<'a>(
+    listed: &'a [Snapshot],
+    machine: MachineId,
     wanted: &str,
     path: Option<&[u8]>,
-) -> Result<Snapshot, EngineError> {
-    let all = snapshots(access)?;
-    let none = |reason: &str| EngineError::NoSnapshot {
-        wanted: wanted.to_owned(),
-        reason: reason.to_owned(),
-    };
+) -> Result<&'a Snapshot, EngineError> {
+    let none = |reason: String| EngineError::NoSnapshot { wanted: wanted.to_owned(), reason };
+    let not_found = || none("none was found; `holdall snapshots` lists them".to_owned());
     if wanted == "latest" {
         let fits = |snapshot: &&Snapshot| {
-            snapshot.machine == access.machine
-                && path.is_none_or(|path| snapshot.secret.paths.iter().any(|of| related(of, path)))
+            snapshot.machine == machine && path.is_none_or(|path| snapshot.holds(path))
         };
-        return all
-            .iter()
-            .rfind(fits)
-            .cloned()
-            .ok_or_else(|| none("none was found; `holdall snapshots` lists them"));
+        return listed.iter().rfind(fits).ok_or_else(not_found);
     }
-    let mut fitting =
-        all.into_iter().filter(|snapshot| snapshot.id.to_string().starts_with(wanted));
-    match (fitting.next(), fitting.next()) {
-        (Some(one), None) if !wanted.is_empty() => Ok(one),
-        (Some(_), Some(_)) => Err(none("several ids begin so; give more digits")),
-        _ => Err(none("none was found; `holdall snapshots` lists them")),
+    let begins_so = |snapshot: &&Snapshot| snapshot.id.to_string().starts_with(wanted);
+    let fitting: Vec<_> = listed.iter().filter(begins_so).collect();
+    match &fitting[..] {
+        [] => Err(not_found()),
+        [one] if !wanted.is_empty() => Ok(one),
+        several => {
+            let named = candidates(several, wanted.len());
+            Err(none(format!("several ids begin so: {named}; give more digits")))
+        }
+    }
+}
+
+/// The first few of several snapshots by name: enough digits to go on with.
+fn candidates(several: &[&Snapshot], wanted_digits: usize) -> String {
+    let digits = SHORT_ID_DIGITS.max(wanted_digits.saturating_add(2));
+    let short = |snapshot: &&Snapshot| snapshot.id.to_string().chars().take(digits).collect();
+    let named: Vec<String> = several.iter().take(CANDIDATES_NAMED).map(short).collect();
+    match several.len().saturating_sub(CANDIDATES_NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+impl Snapshot {
+    /// Whether it is of `path`, absolute and plain, or of something above or below that.
+    pub fn holds(&self, path: &[u8]) -> bool {
+        self.secret.paths.iter().any(|of| related(of, path))
     }
 }
 
@@ -183,7 +202,29 @@ fn related(a: &[u8], b: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::related;
+    use super::*;
+    use crate::test_world::World;
+
+    #[test]
+    fn a_prefix_that_several_ids_have_names_them() {
+        let world = World::new();
+        let snapshot = |first: u8, last: u8| {
+            let mut id = [last; 32];
+            id[0] = first;
+            Snapshot { id: RecordHash::from_bytes(id), ..world.snapshot(&[]) }
+        };
+        let listed = [snapshot(0x1f, 1), snapshot(0x2a, 2), snapshot(0x2a, 3)];
+        let find = |wanted: &str| find_snapshot(&listed, world.access.machine, wanted, None);
+        assert_eq!(find("1").unwrap().id, listed[0].id);
+        assert_eq!(find("latest").unwrap().id, listed[2].id);
+        let told = find("2a").unwrap_err().to_string();
+        assert!(told.contains("begin so: 2a02020202, 2a03030303; give more"), "{told}");
+        let all = find("").unwrap_err().to_string();
+        assert!(all.contains("1f01010101, 2a02020202, 2a03030303;"), "{all}");
+        assert!(find("77").unwrap_err().to_string().contains("none was found"));
+        let other = MachineId::from_bytes([9; 16]);
+        find_snapshot(&listed, other, "latest", None).unwrap_err();
+    }
 
     #[test]
     fn a_path_is_related_to_those_above_and_below_it_only() {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use holdall_engine::{
     Access, BackupOptions, CompareOptions, CompareReport, ExcludeRules, RestoreOptions, Source,
+    find_snapshot,
 };
 use holdall_server::InviteRequest;
 use holdall_sys::Timestamp;
@@ -132,8 +133,9 @@ fn literal(path: &Path) -> String {
 
 fn restore_all(app: &App, access: &Access, dir: &Path, target: &Path) -> Result<restore::Done> {
     let path = crate::sources::absolute(dir)?;
-    let snapshot = holdall_engine::find_snapshot(access, "latest", Some(&path))?;
-    restore::measured(app, access, &snapshot, Some(&path), target, &RestoreOptions::default())
+    let listed = holdall_engine::snapshots(access)?;
+    let snapshot = find_snapshot(&listed, access.machine(), "latest", Some(&path))?;
+    restore::measured(app, access, snapshot, Some(&path), target, &RestoreOptions::default())
 }
 
 fn compare(

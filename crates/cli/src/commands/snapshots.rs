@@ -1,17 +1,14 @@
 //! `holdall snapshots`.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-
 use anyhow::Result;
 use holdall_engine::Snapshot;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
+use crate::filter::Filter;
 use crate::open;
 use crate::output::{Shown, base64, count, local_time, rfc3339, size};
-use crate::sources::snapshot_path;
 
 /// Lists snapshots, oldest first
 #[derive(Debug, clap::Args)]
@@ -21,38 +18,20 @@ Example: holdall snapshots --path /home/ada --tag weekly
 Exit codes: 0 done, 1 failed, 10 no such repository, 12 wrong password, 13 not allowed, 14 server \
 unreachable, 20 a snapshot that this machine remembers is missing, or a record is damaged")]
 pub(crate) struct Args {
-    /// Only snapshots of this machine: its id, the beginning of it, or its host name
-    #[arg(long, value_name = "MACHINE")]
-    machine: Option<String>,
-    /// Only snapshots of this path, or of one above or below it
-    #[arg(long, value_name = "PATH")]
-    path: Option<PathBuf>,
-    /// Only snapshots with this tag; given several times: with all of them
-    #[arg(long = "tag", value_name = "TAG")]
-    tags: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let path = args.path.as_ref().map(|path| snapshot_path(path.as_os_str().as_bytes()));
-    let path = path.transpose()?;
+    let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let listed = open::snapshots(app, &access)?;
-    let wanted: Vec<_> =
-        listed.iter().filter(|one| is_wanted(args, path.as_deref(), one)).collect();
+    let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
     for snapshot in &wanted {
         app.output.object("snapshot", &JsonSnapshot::new(snapshot))?;
     }
     print(app, &wanted)?;
     Ok(Exit::Done)
-}
-
-fn is_wanted(args: &Args, path: Option<&[u8]>, snapshot: &Snapshot) -> bool {
-    let of_machine = |wanted: &String| {
-        snapshot.machine.to_string().starts_with(wanted.as_str()) || snapshot.secret.host == *wanted
-    };
-    args.machine.as_ref().is_none_or(of_machine)
-        && path.is_none_or(|path| open::holds(snapshot, path))
-        && args.tags.iter().all(|tag| snapshot.secret.tags.contains(tag))
 }
 
 fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use holdall_engine::{
-    BackupOptions, ExcludeRules, RestoreOptions, Run, Source, backup, find_snapshot, list, restore,
-    snapshots,
+    BackupOptions, ExcludeRules, RestoreOptions, Run, Source, backup, list, restore, snapshots,
 };
 use holdall_testkit::{RandomTreeSizes, mutate_tree, random_tree};
 
-use crate::world::{World, write};
+use crate::world::{World, newest, write};
 
 #[test]
 fn random_trees_and_their_mutations_restore_identically() {
@@ -113,7 +112,7 @@ fn what_is_excluded_is_left_out_and_the_rest_is_there() {
     let rules = ExcludeRules::new(&["*.tmp".to_owned()], &[], true, &[".nobackup".to_owned()]);
     world.backup_with(&BackupOptions { exclude: rules.unwrap(), ..world.options() });
     let access = world.access();
-    let snapshot = find_snapshot(&access, "latest", None).unwrap();
+    let snapshot = newest(&access, None);
     let mut names = Vec::new();
     let source = world.source();
     list(&access, &snapshot, source.as_os_str().as_bytes(), true, &mut |entry| {
@@ -172,7 +171,7 @@ fn a_source_can_be_recorded_where_it_is_not() {
     let again = world.backup_with(&options);
     assert_eq!((again.dirs_new, again.dirs_changed), (0, 0));
     let access = world.access();
-    let snapshot = find_snapshot(&access, "latest", Some(b"/never/there/data")).unwrap();
+    let snapshot = newest(&access, Some(b"/never/there/data"));
     let (target, run) = (world.path("target"), Run::new());
     restore(&access, &snapshot, None, &target, &RestoreOptions::default(), &run).unwrap();
     assert_eq!(run.take_problems(), []);

@@ -10,8 +10,8 @@ use holdall_crypto::{
     suite_for_this_cpu, wrap_recovery,
 };
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Source, backup,
-    find_snapshot, restore,
+    Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Snapshot, Source, backup,
+    find_snapshot, restore, snapshots,
 };
 use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
 use holdall_protocol::{NewRepository, Repository};
@@ -108,7 +108,7 @@ impl World {
     pub(crate) fn restore(&self, name: &str) -> PathBuf {
         let (access, target, source) = (self.access(), self.path(name), self.source());
         let run = Arc::new(Run::new());
-        let snapshot = find_snapshot(&access, "latest", None).unwrap();
+        let snapshot = newest(&access, None);
         let path = Some(source.as_os_str().as_bytes());
         restore(&access, &snapshot, path, &target, &RestoreOptions::default(), &run).unwrap();
         assert_eq!(run.take_problems(), []);
@@ -119,6 +119,12 @@ impl World {
     pub(crate) fn differences(&self, name: &str) -> Vec<Difference> {
         compare_trees(&self.source(), &self.restore(name), &CompareOptions::default())
     }
+}
+
+/// This machine's newest snapshot, of `path` where one is given.
+pub(crate) fn newest(access: &Access, path: Option<&[u8]>) -> Snapshot {
+    let listed = snapshots(access).unwrap();
+    find_snapshot(&listed, access.machine(), "latest", path).unwrap().clone()
 }
 
 pub(crate) fn write(path: &Path, bytes: &[u8]) {

@@ -1,0 +1,60 @@
+//! Which snapshots a command is about: `--machine`, `--path` and `--tag`, alike wherever they are.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use holdall_engine::Snapshot;
+
+use crate::exit::Refusal;
+use crate::sources::snapshot_path;
+
+/// Who made a snapshot, and what it was called: for commands with a path of their own.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Origin {
+    /// Only snapshots of this machine: its id, the beginning of it, or its host name
+    #[arg(long, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// Only snapshots with this tag; given several times: with all of them
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+/// Who made a snapshot, what it was called, and what it is of.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Filter {
+    #[command(flatten)]
+    origin: Origin,
+    /// Only snapshots of this path, or of one above or below it
+    #[arg(long, value_name = "PATH")]
+    path: Option<PathBuf>,
+}
+
+/// A filter that can be asked.
+pub(crate) struct Wanted<'a> {
+    origin: &'a Origin,
+    path: Option<Vec<u8>>,
+}
+
+impl Filter {
+    /// Checks what was typed, before any repository is opened.
+    ///
+    /// # Errors
+    /// [`Refusal`] for a path that is not absolute.
+    pub(crate) fn resolve(&self) -> Result<Wanted<'_>, Refusal> {
+        let path = self.path.as_ref().map(|path| snapshot_path(path.as_os_str().as_bytes()));
+        Ok(Wanted { origin: &self.origin, path: path.transpose()? })
+    }
+}
+
+impl Wanted<'_> {
+    /// Whether a snapshot is one of those.
+    pub(crate) fn takes(&self, snapshot: &Snapshot) -> bool {
+        let of_machine = |wanted: &String| {
+            snapshot.machine.to_string().starts_with(wanted.as_str())
+                || snapshot.secret.host == *wanted
+        };
+        self.origin.machine.as_ref().is_none_or(of_machine)
+            && self.path.as_ref().is_none_or(|path| snapshot.holds(path))
+            && self.origin.tags.iter().all(|tag| snapshot.secret.tags.contains(tag))
+    }
+}
