@@ -38,19 +38,24 @@ impl ClearParts {
         let decoded =
             RepositoryConfig::decode_signed(&config).map_err(|error| damaged(&path, error))?;
         let wrappings = newest_wrappings(layout, &decoded)?;
-        let path = layout.recovery_identity();
-        let recovery_identity = read_limited(&path, PublicKey::LEN as u64)?
-            .map(|bytes| <[u8; PublicKey::LEN]>::try_from(&bytes[..]))
-            .transpose()
-            .map_err(|_| damaged(&path, "it is no public key"))?
-            .map(PublicKey::from_bytes);
         Ok(Self {
             repository: decoded.repository,
             config: config.into(),
             wrappings: wrappings.into(),
-            recovery_identity,
+            recovery_identity: recovery_identity(layout)?,
         })
     }
+}
+
+/// The recovery kit's identity, if the repository has one.
+pub(crate) fn recovery_identity(layout: &Layout) -> Result<Option<PublicKey>, RepositoryError> {
+    check_marker(layout)?;
+    let path = layout.recovery_identity();
+    let identity = read_limited(&path, PublicKey::LEN as u64)?
+        .map(|bytes| <[u8; PublicKey::LEN]>::try_from(&bytes[..]))
+        .transpose()
+        .map_err(|_| damaged(&path, "it is no public key"))?;
+    Ok(identity.map(PublicKey::from_bytes))
 }
 
 /// The set of the highest generation that belongs to this repository and owner.

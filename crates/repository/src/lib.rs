@@ -69,8 +69,10 @@ mod session;
 mod store;
 mod tail;
 mod tail_objects;
+mod unopened;
 mod usage;
 
 pub use embedded::EmbeddedRepository;
 pub use store::{Clock, ReceiptSigner, Store};
+pub use unopened::{newest_key_in, recovery_identity_in};
 pub use usage::Census;

@@ -214,10 +214,15 @@ pub(crate) fn read(
     Ok((bytes.into(), stored))
 }
 
+/// The log positions of all records, ascending, straight from the directory.
+pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
+    let names = names_in(&layout.records())?;
+    Ok(names.iter().filter_map(|name| name.to_str().and_then(position_of)).collect())
+}
+
 /// Lists records in order of position, straight from the directory.
 pub(crate) fn list(layout: &Layout, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError> {
-    let names = names_in(&layout.records())?;
-    let positions = names.iter().filter_map(|name| name.to_str().and_then(position_of));
+    let positions = positions(layout)?.into_iter();
     let mut records = Vec::new();
     let mut bytes = 0;
     for position in positions.filter(|position| *position > query.after_position) {
@@ -232,13 +237,13 @@ pub(crate) fn list(layout: &Layout, query: &RecordQuery) -> Result<Vec<Bytes>, R
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::publish::make_dir;
     use holdall_format::{Receipt, Record, SignedContext};
     use holdall_protocol::contract::Forge;
 
-    fn stored(forge: &Forge, log_position: u64) -> StoredRecord {
+    pub(crate) fn stored(forge: &Forge, log_position: u64) -> StoredRecord {
         let bytes = forge.record(RecordKind::Snapshot, ObjectId::from_bytes([1; 32]), None);
         let record = Record::decode(&bytes).unwrap();
         let receipt = Receipt {

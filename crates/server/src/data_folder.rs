@@ -62,9 +62,14 @@ impl DataFolder {
         self.path.join("server.redb")
     }
 
+    /// Where the repositories lie.
+    pub(crate) fn repositories(&self) -> PathBuf {
+        self.path.join("repositories")
+    }
+
     /// Where the repository of that (valid) name lies.
     pub(crate) fn repository(&self, name: &str) -> PathBuf {
-        self.path.join("repositories").join(name)
+        self.repositories().join(name)
     }
 
     /// Where what can be rebuilt of it lies.

@@ -71,6 +71,7 @@ impl Server {
         let admin = AdminSocket::bind(folder.path())?;
         let public = identity.public();
         let stores = Stores::new(folder, identity, clock, Arc::clone(&accounts), Arc::clone(&log));
+        stores.let_readers_in()?;
         let shutdown = limits.shutdown;
         let workers = limits.workers;
         let state = ServerState::new(accounts, stores, (public, local_addr), limits, log);

@@ -6,13 +6,14 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdall_format::PublicKey;
+use holdall_protocol::wire::is_repository_name;
 use holdall_protocol::{NewRepository, RepositoryError};
-use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner, Store};
+use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner, Store, recovery_identity_in};
 
-use crate::LogSink;
 use crate::accounts::Accounts;
 use crate::data_folder::DataFolder;
 use crate::rights::Permit;
+use crate::{LogSink, ServerError};
 
 /// A repository, once it was opened; the lock is held while it is opened or made.
 type Slot = Arc<Mutex<Option<Arc<Store>>>>;
@@ -37,6 +38,40 @@ impl Stores {
         log: LogSink,
     ) -> Self {
         Self { folder, signer, clock, accounts, log, open: Mutex::default() }
+    }
+
+    /// Lets the recovery kits of all repositories in, should the accounts have been lost. What hinders
+    /// one is told, and is no reason to keep a server from starting.
+    ///
+    /// # Errors
+    /// If the repositories can not be listed.
+    pub(crate) fn let_readers_in(&self) -> Result<(), ServerError> {
+        for name in self.stored_names()? {
+            match recovery_identity_in(&self.folder.repository(&name)) {
+                Ok(Some(reader)) => self.let_reader_in(reader, &name),
+                // Without a marker, its making was cut short.
+                Ok(None) | Err(RepositoryError::NoRepository { .. }) => {}
+                Err(error) => (self.log)(&format!("the recovery kit of {name}: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of what may be repositories, in order.
+    fn stored_names(&self) -> Result<Vec<String>, ServerError> {
+        let path = self.folder.repositories();
+        let failed = |source| ServerError::io("listing", &path, source);
+        let entries = match fs::read_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(failed)?.file_name().into_string();
+            names.extend(name.ok().filter(|name| is_repository_name(name)));
+        }
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// The repository of a permit, as its machine sees it.
@@ -111,7 +146,8 @@ impl Stores {
         Ok(store)
     }
 
-    /// Opens a repository, and lets its recovery kit in again should the accounts have been lost.
+    /// Opens a repository, and lets its recovery kit in: its folder may have been put there since the
+    /// server started.
     fn open_store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
         let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
         let (signer, clock) = (Arc::clone(&self.signer), Arc::clone(&self.clock));
@@ -240,6 +276,24 @@ mod tests {
         assert!(!world.reads(KIT));
         world.stores.repository(&permit()).unwrap();
         assert!(world.reads(KIT));
+    }
+
+    #[test]
+    fn recovery_kits_are_let_in_without_opening_their_repositories() {
+        let world = World::new();
+        world.stores.let_readers_in().unwrap();
+        world.half_create(&new_repository(KIT));
+        let repositories = world.stores.folder.repositories();
+        fs::create_dir(repositories.join("begun")).unwrap();
+        fs::create_dir(repositories.join("Not A Name")).unwrap();
+        let torn = repositories.join("damaged");
+        Store::create(&torn, &new_repository(OTHER_KIT)).unwrap();
+        fs::write(torn.join("recovery-identity"), b"torn").unwrap();
+        for _ in 0..2 {
+            world.stores.let_readers_in().unwrap();
+            assert!(world.reads(KIT));
+        }
+        assert!(world.stores.open.lock().unwrap().is_empty(), "a repository was opened");
     }
 
     #[test]

@@ -1,0 +1,80 @@
+//! What a server must know of a repository before anybody uses it.
+//!
+//! A server that lost its accounts has only its repositories to learn from: who may read each with a
+//! recovery kit, and which key a machine's chain of records goes on with. Both are read straight from
+//! the directory, without its lease and without its index, so that a server with many repositories
+//! starts at once.
+
+use std::path::Path;
+
+use holdall_format::{MachineId, PublicKey};
+use holdall_protocol::RepositoryError;
+
+use crate::layout::Layout;
+use crate::{creating, records};
+
+/// The identity of the recovery kit of the repository in `dir`, if it has one.
+///
+/// # Errors
+/// [`RepositoryError::NoRepository`]; [`RepositoryError::Damaged`].
+pub fn recovery_identity_in(dir: &Path) -> Result<Option<PublicKey>, RepositoryError> {
+    creating::recovery_identity(&Layout::new(dir))
+}
+
+/// The key that signed the newest record of `machine` in the repository in `dir`; `None` if it has no
+/// record there. Records of others that are newer are read on the way.
+///
+/// # Errors
+/// [`RepositoryError::NoRepository`]; [`RepositoryError::Damaged`] for a record that can not be read,
+/// since it may be the one.
+pub fn newest_key_in(
+    dir: &Path,
+    machine: &MachineId,
+) -> Result<Option<PublicKey>, RepositoryError> {
+    let layout = Layout::new(dir);
+    creating::check_marker(&layout)?;
+    for position in records::positions(&layout)?.into_iter().rev() {
+        let (_, stored) = records::read(&layout, position)?;
+        let head = stored.record.head;
+        if head.machine == *machine {
+            return Ok(Some(head.key));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::Records;
+    use crate::records::tests::stored;
+    use holdall_protocol::contract::Forge;
+
+    const ADA: MachineId = MachineId::from_bytes([1; 16]);
+    const BOB: MachineId = MachineId::from_bytes([2; 16]);
+
+    #[test]
+    fn the_newest_key_of_a_machine_is_that_of_its_last_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let forge = |machine, seed| Forge::new(1, machine, &[seed; 32]);
+        let mut new = forge(ADA, 1).new_repository();
+        new.recovery_identity = Some(PublicKey::from_bytes([7; 32]));
+        assert!(newest_key_in(dir.path(), &ADA).is_err(), "there is no repository");
+        assert!(recovery_identity_in(dir.path()).is_err(), "there is no repository");
+        crate::Store::create(dir.path(), &new).unwrap();
+        assert_eq!(recovery_identity_in(dir.path()).unwrap(), new.recovery_identity);
+
+        let layout = Layout::new(dir.path());
+        let records = Records::load(&layout).unwrap().records;
+        for (position, machine, seed) in [(3, ADA, 1), (15, ADA, 2), (17, BOB, 3)] {
+            records.publish(&stored(&forge(machine, seed), position)).unwrap();
+        }
+        let newest = |machine| newest_key_in(dir.path(), &machine).unwrap();
+        assert_eq!(newest(ADA), Some(forge(ADA, 2).key.public()));
+        assert_eq!(newest(BOB), Some(forge(BOB, 3).key.public()));
+        assert_eq!(newest(MachineId::from_bytes([9; 16])), None);
+
+        std::fs::write(layout.record(17), b"torn").unwrap();
+        assert!(newest_key_in(dir.path(), &ADA).is_err(), "the torn one may be hers");
+    }
+}
