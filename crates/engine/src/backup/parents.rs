@@ -1,35 +1,51 @@
 //! The parents: the newest snapshot of the series, and a checkpoint if one is newer, gone through
 //! in step with the source.
+//!
+//! A series that has none yet begins with this machine's newest of the same paths under another
+//! host's name: a computer that was renamed, or that replaces a lost one, goes on from what is there
+//! and does not compare its files with nothing. Which parent is chosen never decides what a snapshot
+//! holds, only what must be read anew.
 
 use std::cmp::Ordering;
 
 use holdall_format::{RecordHash, SeriesId, SessionId};
 use holdall_tree::{Cursor, Entry, PathKey};
 
+use super::options::Source;
 use crate::blocks::{Nodes, SharedNodeCache};
 use crate::snapshots::{Snapshot, records};
 use crate::storing::Shared;
 use crate::{Access, EngineError};
 
-/// The records that a run of this series builds on, newest first: a checkpoint, if that is newer
-/// than the last snapshot, and the last snapshot.
-pub(super) fn choose(access: &Access, series: &SeriesId) -> Result<Vec<Snapshot>, EngineError> {
-    let all = records(access)?;
+/// The records that a run of this series and of these paths builds on, newest first: a checkpoint,
+/// if that is newer than the last snapshot, and the last snapshot.
+pub(super) fn choose(
+    access: &Access,
+    series: &SeriesId,
+    sources: &[Source],
+) -> Result<Vec<Snapshot>, EngineError> {
+    let mut own = records(access)?;
+    own.retain(|record| record.machine == access.machine);
+    let of_series = newest(&own, |record| record.series == *series);
+    if !of_series.is_empty() {
+        return Ok(of_series);
+    }
+    let paths = || sources.iter().map(|source| &source.path);
+    Ok(newest(&own, |record| record.secret.paths.iter().eq(paths())))
+}
+
+/// The last snapshot of those that fit, behind the last checkpoint if that is newer.
+fn newest(records: &[Snapshot], fits: impl Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
     let mut parents = Vec::new();
-    for record in all
-        .into_iter()
-        .rev()
-        .filter(|record| record.series == *series && record.machine == access.machine)
-    {
-        let is_checkpoint = record.checkpoint;
-        if parents.is_empty() || !is_checkpoint {
-            parents.push(record);
+    for record in records.iter().rev().filter(|record| fits(record)) {
+        if parents.is_empty() || !record.checkpoint {
+            parents.push(record.clone());
         }
-        if !is_checkpoint {
+        if !record.checkpoint {
             break;
         }
     }
-    Ok(parents)
+    parents
 }
 
 /// The names of the parents, for the session.

@@ -53,7 +53,7 @@ pub fn backup(
     let _ = holdall_sys::limits::raise_open_files();
     let steps = steps(&options.sources)?;
     let series = series(access, options, &steps);
-    let parents = parents::choose(access, &series)?;
+    let parents = parents::choose(access, &series, &options.sources)?;
     let purpose = match options.dry_run {
         true => SessionPurpose::Read,
         false => SessionPurpose::Backup { parents: parents::names(&parents) },

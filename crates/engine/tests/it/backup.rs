@@ -79,6 +79,22 @@ fn an_edit_that_hides_itself_is_seen() {
 }
 
 #[test]
+fn a_series_begins_with_the_same_paths_of_another_host_and_with_no_other_paths() {
+    let world = World::new();
+    let of = |below: &str, host: &str| {
+        let path = [env!("CARGO_MANIFEST_DIR"), below].concat().into_bytes();
+        let sources = vec![Source { path: path.clone(), read_at: path }];
+        BackupOptions { sources, host: host.to_owned(), ..world.options() }
+    };
+    assert!(world.backup_with(&of("/src", "lost")).files_new > 20);
+    let replaced = world.backup_with(&of("/src", "new"));
+    assert_eq!((replaced.files_new, replaced.files_changed, replaced.data_stored), (0, 0, 0));
+    assert!(replaced.has_parent);
+    let elsewhere = world.backup_with(&of("/src/backup", "new"));
+    assert!(!elsewhere.has_parent && elsewhere.files_new > 5);
+}
+
+#[test]
 fn checkpoints_are_not_listed_and_the_next_run_builds_on_them() {
     let world = World::new();
     for number in 0..1000 {
