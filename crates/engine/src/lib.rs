@@ -16,6 +16,7 @@ mod budget;
 mod compare;
 mod error;
 mod exclude;
+mod keepers;
 mod listing;
 mod node_cache;
 mod record;

@@ -12,6 +12,7 @@ use holdall_format::{
 };
 use holdall_protocol::{MAX_RECORDS, RecordQuery};
 
+use crate::keepers::Keepers;
 use crate::{Access, EngineError};
 
 /// Digits of an id as people see it.
@@ -47,8 +48,8 @@ pub struct Snapshot {
 /// All snapshots of the repository, oldest first. Checkpoints are left out.
 ///
 /// # Errors
-/// [`EngineError::Damaged`] for a record that does not open or whose receipt is not the
-/// repository's.
+/// [`EngineError::Damaged`] for a record that does not open, whose receipt is none that its
+/// repository's keeper may show, or that is out of order.
 pub fn snapshots(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
     let mut all = records(access)?;
     all.retain(|snapshot| !snapshot.checkpoint);
@@ -58,6 +59,7 @@ pub fn snapshots(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
 /// All snapshots and checkpoints, oldest first.
 pub(crate) fn records(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
     let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
+    let mut keepers = Keepers::of(access);
     let mut found = Vec::new();
     let mut amendments = Vec::new();
     let mut after_position = 0;
@@ -65,7 +67,11 @@ pub(crate) fn records(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
         let query = RecordQuery { after_position, limit: MAX_RECORDS };
         let page = access.repository.records(&query)?;
         for stored in &page {
-            let (snapshot, head) = open_record(access, &mut opener, stored)?;
+            let (snapshot, head) = open_record(access, &mut opener, &mut keepers, stored)?;
+            if snapshot.log_position <= after_position {
+                let what = format!("snapshot {}", snapshot.id);
+                return Err(EngineError::damaged(what, "it is not in the order of the log"));
+            }
             after_position = snapshot.log_position;
             match head.amends {
                 Some(amended) => amendments.push((amended, snapshot)),
@@ -105,13 +111,14 @@ fn amend(
 fn open_record(
     access: &Access,
     opener: &mut Opener,
+    keepers: &mut Keepers,
     bytes: &Bytes,
 ) -> Result<(Snapshot, RecordHead), EngineError> {
     let stored = StoredRecord::decode(bytes)
         .map_err(|error| EngineError::damaged("a snapshot's record", error))?;
     let id = stored.record.hash();
     let damaged = |reason: &str| EngineError::damaged(format!("snapshot {id}"), reason);
-    if !is_from_keeper(access, &stored) {
+    if !keepers.accept(&stored) {
         return Err(damaged("its receipt was signed by somebody else"));
     }
     let head = stored.record.head;
@@ -132,14 +139,6 @@ fn open_record(
         secret,
     };
     Ok((snapshot, head))
-}
-
-/// Whether the receipt is the keeper's own. A repository in a directory has no keeper: there each
-/// machine that uses it signs the receipts of its own records.
-fn is_from_keeper(access: &Access, stored: &StoredRecord) -> bool {
-    let signer = stored.receipt.signer;
-    let in_directory = access.receipts_from == access.signing.public();
-    signer == access.receipts_from || (in_directory && signer == stored.record.head.key)
 }
 
 /// Finds the snapshot that `wanted` names among those that [`snapshots`] listed: `latest` (the newest

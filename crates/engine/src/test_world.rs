@@ -9,8 +9,8 @@ use holdall_crypto::{
     SystemEntropy,
 };
 use holdall_format::{
-    Block, BlockKind, MachineId, ObjectId, Receipt, Record, RecordHash, SeriesId, SessionId,
-    SignedContext, StoredRecord, Suite,
+    Block, BlockKind, MachineId, ObjectId, Receipt, Record, RecordHash, RecordHead, RecordKind,
+    RepositoryId, SeriesId, SessionId, SignedContext, StoredRecord, Suite,
 };
 use holdall_protocol::{
     BlockPage, CommitAnswer, Description, FETCH_TARGET_BYTES, NewRepository, PutTimes, RecordQuery,
@@ -298,6 +298,40 @@ impl World {
             secret: RecordSecret { items: root.items, bytes: root.bytes, ..Default::default() },
         }
     }
+}
+
+/// A machine's record with the receipt of a keeper, alone in the log.
+pub(crate) fn stored_record(
+    machine: &SigningKey,
+    keeper: &SigningKey,
+    log_position: u64,
+) -> StoredRecord {
+    let head = RecordHead {
+        kind: RecordKind::Snapshot,
+        pinned: false,
+        repository: RepositoryId::from_bytes([3; 16]),
+        machine: MachineId::from_bytes([5; 16]),
+        key: machine.public(),
+        series: SeriesId::from_bytes([2; 16]),
+        sequence: log_position,
+        root: ObjectId::from_bytes([6; 32]),
+        previous: RecordHash::from_bytes([0; 32]),
+        sealed_hash: *blake3::hash(&[]).as_bytes(),
+        tags: Vec::new(),
+        amends: None,
+    };
+    let signature = machine.sign(SignedContext::Record, &head.signed_bytes());
+    let record = Record::new(head, &signature, Vec::new());
+    let receipt = Receipt {
+        clock_sure: true,
+        repository: record.head.repository,
+        record: record.hash(),
+        log_position,
+        received_ns: 1,
+        signer: keeper.public(),
+    };
+    let signature = keeper.sign(SignedContext::Receipt, &receipt.signed_bytes());
+    StoredRecord::new(record, receipt, &signature)
 }
 
 /// An entry of this process's user with those permissions.

@@ -89,7 +89,13 @@ impl Repository for HttpRepository {
     fn describe(&self) -> Result<Description, RepositoryError> {
         let limits = (Weight::Light, wire::MAX_REPOSITORY_BODY_BYTES);
         let decode = |body: Bytes| wire::decode_description(&body);
-        self.ask(RepositoryVerb::Describe, Frames::new(), limits, decode)
+        let described = self.ask(RepositoryVerb::Describe, Frames::new(), limits, decode)?;
+        if described.signer != self.address.identity {
+            let what = format!("what {} says of itself", self.address);
+            let reason = "its receipts are signed by another key than its own".into();
+            return Err(RepositoryError::Damaged { what, reason });
+        }
+        Ok(described)
     }
 
     fn open_session(&self, purpose: &SessionPurpose) -> Result<SessionGrant, RepositoryError> {
