@@ -9,6 +9,8 @@ use holdall_testkit::Process;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::schema;
+
 pub(crate) const HOLDALL: &str = env!("CARGO_BIN_EXE_holdall");
 
 /// A folder on a real disk that vanishes with the test.
@@ -56,12 +58,7 @@ impl Machine {
 
     /// Runs a command to its end.
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Outcome {
-        let output = self.command(args).output().expect("it starts");
-        Outcome {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Outcome::of(&mut self.command(args))
     }
 
     /// Runs a command that must succeed.
@@ -97,6 +94,16 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// Runs a command to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("it starts");
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// Checks how it ended.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
@@ -105,11 +112,13 @@ impl Outcome {
         self
     }
 
-    /// The JSON objects on standard output; every line must be one.
+    /// The JSON objects on standard output; every line must be one, as the schema says.
     #[track_caller]
     pub(crate) fn objects(&self) -> Vec<Value> {
         let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
-        self.stdout.lines().map(parse).collect()
+        let objects: Vec<_> = self.stdout.lines().map(parse).collect();
+        objects.iter().for_each(schema::check);
+        objects
     }
 
     /// Those of one type.

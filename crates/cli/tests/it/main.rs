@@ -15,4 +15,5 @@ mod fidelity;
 mod house;
 mod kill;
 mod pairing;
+mod schema;
 mod try_it;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use holdall_testkit::{Process, Random};
 
-use crate::house::{Machine, files_below, folder, small_tree};
+use crate::house::{Machine, Outcome, files_below, folder, small_tree};
 
 #[test]
 fn a_small_tree_is_identical_and_nothing_is_left_behind() {
@@ -14,11 +14,7 @@ fn a_small_tree_is_identical_and_nothing_is_left_behind() {
     std::fs::write(source.join(".holdallignore"), "large.*\n").unwrap();
     let work = folder();
     let mut command = machine.command(["try", "--json", source.to_str().unwrap()]);
-    let output = command.env("TMPDIR", work.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    let objects: Vec<serde_json::Value> =
-        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let objects = Outcome::of(command.env("TMPDIR", work.path())).expect(0).objects();
     let runs: Vec<_> = objects.iter().filter_map(|object| object["run"].as_str()).collect();
     assert_eq!(runs, ["first backup", "unchanged backup", "restore", "try"]);
     let all = objects.last().unwrap();
