@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 use crate::ServerError;
 
+const DATABASE: &str = "server.redb";
+
 /// The folder, held by this process.
 #[derive(Debug)]
 pub(crate) struct DataFolder {
@@ -54,15 +56,20 @@ impl DataFolder {
         }
     }
 
+    /// Whether there is one that a server used, or an invite was made in.
+    pub(crate) fn is_at(path: &Path) -> bool {
+        path.join(DATABASE).exists()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     pub(crate) fn database(&self) -> PathBuf {
-        self.path.join("server.redb")
+        self.path.join(DATABASE)
     }
 
-    /// Where the repositories lie.
+    /// Where all repositories lie.
     pub(crate) fn repositories(&self) -> PathBuf {
         self.path.join("repositories")
     }

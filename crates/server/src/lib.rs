@@ -35,6 +35,7 @@ mod work;
 pub use accounts::{Invitation, InviteRequest};
 pub use error::ServerError;
 pub use limits::Limits;
+pub use rights::Right;
 pub use server::{Server, ServerOptions};
 
 /// Takes the server's log, a line at a time without its end. No line has content, names of files or

@@ -3,17 +3,40 @@
 //!
 //! | verb | unknown key | revoked key | machine, own repository | machine, another's | reader |
 //! | --- | --- | --- | --- | --- | --- |
-//! | create, put blocks, commit | | | yes | | |
+//! | create, put blocks, commit | | | with the right to back up | | |
 //! | describe, records, fetch, read blocks, missing, usage, sessions to read, scrub | | | yes | | own |
-//! | sessions to back up | | | yes | | |
+//! | sessions to back up | | | with the right to back up | | |
 //!
 //! Pairing is not among them: what it allows is in the invite, and is checked where that is taken. No
 //! verb deletes, so none is listed. A reader is the identity of a recovery kit. Whether another's
 //! repository exists is not told.
 
+use std::fmt;
+
 use holdall_format::{MachineId, PublicKey};
 use holdall_protocol::wire::{OWN_REPOSITORY, RepositoryVerb, WireError};
 use holdall_protocol::{RepositoryError, SessionPurpose};
+use serde::{Deserialize, Serialize};
+
+/// What a machine may do in its own repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Right {
+    /// It puts, commits and reads.
+    #[default]
+    Backup,
+    /// It reads.
+    Read,
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Backup => "backup",
+            Self::Read => "read",
+        })
+    }
+}
 
 /// What a key is to this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +46,7 @@ pub(crate) enum Role {
     /// A machine's that was replaced, or whose machine was revoked.
     Revoked,
     /// A machine's key in use.
-    Machine { machine: MachineId, repository: String },
+    Machine { machine: MachineId, repository: String, right: Right },
     /// A recovery kit's.
     Reader { repository: String },
 }
@@ -72,7 +95,9 @@ pub(crate) fn check(
     let (machine, repository, may_write) = match role {
         Role::Unknown => return Err(WireError::UnknownMachine),
         Role::Revoked => return Err(denied("this machine's key was revoked")),
-        Role::Machine { machine, repository } => (*machine, repository, true),
+        Role::Machine { machine, repository, right } => {
+            (*machine, repository, *right == Right::Backup)
+        }
         Role::Reader { repository } => {
             (MachineId::from_bytes([0; MachineId::LEN]), repository, false)
         }
@@ -135,12 +160,16 @@ mod tests {
     #[test]
     fn every_role_may_do_exactly_what_the_table_says() {
         let key = PublicKey::from_bytes([2; 32]);
-        let machine = MachineId::from_bytes([3; 16]);
         let own = || "own".to_owned();
+        let machine = |right| {
+            let machine = MachineId::from_bytes([3; 16]);
+            Role::Machine { machine, repository: own(), right }
+        };
         let roles = [
             (Role::Unknown, 0..0),
             (Role::Revoked, 0..0),
-            (Role::Machine { machine, repository: own() }, 0..verbs().len()),
+            (machine(Right::Backup), 0..verbs().len()),
+            (machine(Right::Read), WRITING..verbs().len()),
             (Role::Reader { repository: own() }, WRITING..verbs().len()),
         ];
         for (role, allowed) in roles {
@@ -155,13 +184,17 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_opens_sessions_to_read_only() {
+    fn who_may_only_read_opens_sessions_to_read_only() {
         let key = PublicKey::from_bytes([2; 32]);
-        let role = Role::Reader { repository: "own".into() };
-        let permit = check(&role, key, "own", &RepositoryVerb::OpenSession).unwrap();
-        assert!(permit.check_purpose(&SessionPurpose::Read).is_ok());
-        let backup = SessionPurpose::Backup { parents: vec![] };
-        assert!(permit.check_purpose(&backup).is_err());
+        let machine = MachineId::from_bytes([3; 16]);
+        let kit = Role::Reader { repository: "own".into() };
+        let reading = Role::Machine { machine, repository: "own".into(), right: Right::Read };
+        for role in [kit, reading] {
+            let permit = check(&role, key, "own", &RepositoryVerb::OpenSession).unwrap();
+            assert!(permit.check_purpose(&SessionPurpose::Read).is_ok());
+            let backup = SessionPurpose::Backup { parents: vec![] };
+            assert!(permit.check_purpose(&backup).is_err());
+        }
     }
 
     #[test]

@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdall_format::PublicKey;
-use holdall_protocol::INVITE_MAX_ADDRESSES;
 use holdall_protocol::wire::WireError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::accounts::{Accounts, Invitation, InviteRequest};
-use crate::addresses::{host_name, is_host_and_port, reachable_at};
+use crate::LogSink;
+use crate::accounts::Accounts;
+use crate::addresses::host_name;
+use crate::admin::Administration;
 use crate::limits::Limits;
 use crate::stores::Stores;
 use crate::work::Work;
-use crate::{LogSink, ServerError};
 
 /// Most scrubs at once.
 pub(crate) const SCRUBS: usize = 4;
@@ -68,9 +68,10 @@ impl ServerState {
         Arc::clone(&self.scrubs).try_acquire_owned().map_err(|_| WireError::TooManyRequests)
     }
 
-    /// Makes an invite with the addresses that were asked for, or those that this server finds.
-    pub(crate) fn invite(&self, request: &InviteRequest) -> Result<Invitation, ServerError> {
-        make_invite(&self.accounts, request, self.identity, self.listen)
+    /// What an administrator may work on.
+    pub(crate) fn administration(&self) -> Administration<'_> {
+        let Self { accounts, stores, identity, listen, log, .. } = self;
+        Administration { accounts, stores, identity: *identity, listen: *listen, log }
     }
 
     /// Writes one line. It never has content, names of files or secrets.
@@ -89,25 +90,4 @@ impl ServerState {
         };
         self.log(&format!("{verb} by key {key:.16}: {what}"));
     }
-}
-
-/// Makes an invite to a server that listens there.
-pub(crate) fn make_invite(
-    accounts: &Accounts,
-    request: &InviteRequest,
-    identity: PublicKey,
-    listen: SocketAddr,
-) -> Result<Invitation, ServerError> {
-    if let Some(bad) = request.addresses.iter().find(|address| !is_host_and_port(address)) {
-        return Err(ServerError::refused(format!("{bad:?} is not HOST:PORT")));
-    }
-    if request.addresses.len() > INVITE_MAX_ADDRESSES {
-        let reason = format!("an invite has at most {INVITE_MAX_ADDRESSES} addresses");
-        return Err(ServerError::refused(reason));
-    }
-    let addresses = match request.addresses.is_empty() {
-        true => reachable_at(listen),
-        false => request.addresses.clone(),
-    };
-    accounts.invite(request, identity, addresses)
 }

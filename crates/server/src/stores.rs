@@ -5,10 +5,12 @@ use std::fs;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdall_format::PublicKey;
+use holdall_format::{PublicKey, RepositoryId};
 use holdall_protocol::wire::is_repository_name;
 use holdall_protocol::{NewRepository, RepositoryError};
-use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner, Store, recovery_identity_in};
+use holdall_repository::{
+    Census, Clock, EmbeddedRepository, ReceiptSigner, Store, recovery_identity_in,
+};
 
 use crate::accounts::Accounts;
 use crate::data_folder::DataFolder;
@@ -58,7 +60,7 @@ impl Stores {
     }
 
     /// The names of what may be repositories, in order.
-    fn stored_names(&self) -> Result<Vec<String>, ServerError> {
+    pub(crate) fn stored_names(&self) -> Result<Vec<String>, ServerError> {
         let path = self.folder.repositories();
         let failed = |source| ServerError::io("listing", &path, source);
         let entries = match fs::read_dir(&path) {
@@ -85,6 +87,9 @@ impl Stores {
         let slot = self.slot(permit.repository());
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let store = self.opened(&mut open, permit.repository())?;
+        drop(open);
+        store.limit_to(self.accounts.quota(permit.repository()));
+        self.note(permit);
         Ok(Store::for_machine(&store, permit.machine(), permit.key()))
     }
 
@@ -102,6 +107,7 @@ impl Stores {
         let slot = self.slot(permit.repository());
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let name = permit.repository();
+        self.note(permit);
         let Some(reader) = new.recovery_identity else { return self.make(name, new) };
         let is_new = self.accounts.add_reader(reader, name)?;
         let made = self.make(name, new);
@@ -116,6 +122,31 @@ impl Stores {
             }
         }
         made
+    }
+
+    /// What a repository holds. One that nobody has open is not kept open for this.
+    ///
+    /// # Errors
+    /// As [`Stores::repository`].
+    pub(crate) fn census(&self, name: &str) -> Result<(RepositoryId, Census), RepositoryError> {
+        let slot = self.slot(name);
+        let open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = match &*open {
+            Some(store) => Arc::clone(store),
+            None => {
+                let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
+                let signer = Arc::clone(&self.signer);
+                Store::open_to_read(&path, &cache, signer as _, Arc::clone(&self.clock))?
+            }
+        };
+        Ok((store.repository(), store.census()))
+    }
+
+    /// Notes that a machine was here. That it can not be noted is no reason to send it away.
+    fn note(&self, permit: &Permit) {
+        if let Err(error) = self.accounts.saw(permit.machine()) {
+            (self.log)(&format!("when machine {} was here: {error}", permit.machine()));
+        }
     }
 
     fn make(&self, name: &str, new: &NewRepository) -> Result<(), RepositoryError> {
@@ -177,7 +208,7 @@ impl Stores {
 mod tests {
     use super::*;
     use crate::identity::ServerIdentity;
-    use crate::rights::{self, Role};
+    use crate::rights::{self, Right, Role};
     use holdall_format::MachineId;
     use holdall_protocol::contract::Forge;
     use holdall_protocol::wire::RepositoryVerb;
@@ -222,7 +253,8 @@ mod tests {
     }
 
     fn permit() -> Permit {
-        let role = Role::Machine { machine: MACHINE, repository: "desk".into() };
+        let right = Right::Backup;
+        let role = Role::Machine { machine: MACHINE, repository: "desk".into(), right };
         let key = PublicKey::from_bytes([2; 32]);
         rights::check(&role, key, "desk", &RepositoryVerb::Create).unwrap()
     }

@@ -14,6 +14,9 @@ use crate::ServerError;
 const MACHINES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("machines");
 const READERS: TableDefinition<'_, &[u8; 32], &str> = TableDefinition::new("readers");
 const INVITES: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("invites");
+const QUOTAS: TableDefinition<'_, &str, u64> = TableDefinition::new("quotas");
+/// When a machine was here last, in nanoseconds since 1970 UTC.
+const SEEN: TableDefinition<'_, &[u8; 16], i64> = TableDefinition::new("seen");
 const SETTINGS: TableDefinition<'_, &str, &str> = TableDefinition::new("settings");
 /// The version of the rows.
 const VERSION: &str = "1";
@@ -71,6 +74,10 @@ impl Database {
             let (hash, row) = row?;
             state.invites.insert(*hash.value(), from_row::<InviteRow>(row.value())?);
         }
+        for row in reading.open_table(QUOTAS)?.iter()? {
+            let (name, bytes) = row?;
+            state.quotas.insert(name.value().to_owned(), bytes.value());
+        }
         Ok(state)
     }
 
@@ -86,6 +93,20 @@ impl Database {
             changes.transaction.open_table(READERS)?.remove(key.as_bytes())?;
             Ok(())
         })
+    }
+
+    /// When machines were here last, in nanoseconds since 1970 UTC.
+    pub(super) fn seen(&self) -> Result<Vec<(MachineId, i64)>, ServerError> {
+        let read = || -> Result<Vec<_>, redb::Error> {
+            let table = self.redb.begin_read()?.open_table(SEEN)?;
+            let mut seen = Vec::new();
+            for row in table.iter()? {
+                let (id, ns) = row?;
+                seen.push((MachineId::from_bytes(*id.value()), ns.value()));
+            }
+            Ok(seen)
+        };
+        Ok(read()?)
     }
 
     pub(super) fn put_setting(&self, name: &str, value: &str) -> Result<(), ServerError> {
@@ -123,6 +144,8 @@ impl Database {
             transaction.open_table(MACHINES)?;
             transaction.open_table(READERS)?;
             transaction.open_table(INVITES)?;
+            transaction.open_table(QUOTAS)?;
+            transaction.open_table(SEEN)?;
             let mut settings = transaction.open_table(SETTINGS)?;
             let present = settings.get(name)?.map(|value| value.value().to_owned());
             match present {
@@ -145,6 +168,20 @@ impl Changes {
     pub(super) fn put_invite(&self, hash: &[u8; 32], row: &InviteRow) -> Result<(), redb::Error> {
         let mut table = self.transaction.open_table(INVITES)?;
         table.insert(hash, &to_row(row)?[..])?;
+        Ok(())
+    }
+
+    pub(super) fn put_quota(&self, name: &str, bytes: Option<u64>) -> Result<(), redb::Error> {
+        let mut table = self.transaction.open_table(QUOTAS)?;
+        match bytes {
+            Some(bytes) => drop(table.insert(name, bytes)?),
+            None => drop(table.remove(name)?),
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_seen(&self, id: &MachineId, ns: i64) -> Result<(), redb::Error> {
+        self.transaction.open_table(SEEN)?.insert(id.as_bytes(), ns)?;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Handing out invites.
 
-use holdall_format::{MachineId, PublicKey};
+use holdall_format::PublicKey;
 use holdall_protocol::Invite;
 use holdall_protocol::wire::is_repository_name;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ const MAX_INVITES: usize = 1000;
 pub struct InviteRequest {
     /// The machine's name.
     pub name: Option<String>,
-    /// An existing machine, by id or name, that gets a new key; its old keys are revoked when the
+    /// An existing machine, by name, id or the beginning of its id, that gets a new key; its old keys are revoked when the
     /// invite is used.
     pub for_machine: Option<String>,
     /// The repository's name; it must not belong to another machine.
@@ -84,7 +84,8 @@ impl State {
             used: None,
         };
         if let Some(wanted) = &request.for_machine {
-            let (id, repository) = self.find_machine(wanted)?;
+            let (id, machine) = self.find_machine(wanted)?;
+            let repository = machine.repository.clone();
             if request.repository.as_ref().is_some_and(|named| *named != repository) {
                 let reason = format!("{wanted} has the repository {repository}");
                 return Err(ServerError::refused(reason));
@@ -99,20 +100,6 @@ impl State {
             return Err(ServerError::refused("too many invites were made today"));
         }
         Ok(row)
-    }
-
-    fn find_machine(&self, wanted: &str) -> Result<(MachineId, String), ServerError> {
-        let mut found = self
-            .machines
-            .iter()
-            .filter(|(id, machine)| machine.name == wanted || id.to_string() == wanted);
-        match (found.next(), found.next()) {
-            (Some((id, machine)), None) => Ok((*id, machine.repository.clone())),
-            (None, _) => Err(ServerError::refused(format!("no machine is called {wanted:?}"))),
-            (Some(_), Some(_)) => Err(ServerError::refused(format!(
-                "several machines are called {wanted:?}; name the one by its id"
-            ))),
-        }
     }
 
     /// Checks that a new machine may get that repository.

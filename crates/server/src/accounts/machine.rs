@@ -3,7 +3,7 @@
 use holdall_format::{MachineId, PublicKey};
 use serde::{Deserialize, Serialize};
 
-use crate::rights::Role;
+use crate::rights::{Right, Role};
 
 /// A machine's account.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -11,6 +11,9 @@ pub(super) struct Machine {
     pub(super) name: String,
     pub(super) repository: String,
     pub(super) created_ns: i64,
+    /// What it may do; rows of before there was a choice lack it.
+    #[serde(default)]
+    pub(super) right: Right,
     /// Its keys, the newest last.
     pub(super) keys: Vec<MachineKey>,
 }
@@ -37,8 +40,17 @@ impl Machine {
     pub(super) fn role_of(&self, machine: MachineId, key: &MachineKey) -> Role {
         match key.revoked_ns {
             Some(_) => Role::Revoked,
-            None => Role::Machine { machine, repository: self.repository.clone() },
+            None => {
+                let (repository, right) = (self.repository.clone(), self.right);
+                Role::Machine { machine, repository, right }
+            }
         }
+    }
+
+    /// Revokes the keys that are in use.
+    pub(super) fn revoke_keys(&mut self, now_ns: i64) {
+        let in_use = self.keys.iter_mut().filter(|key| key.revoked_ns.is_none());
+        in_use.for_each(|key| key.revoked_ns = Some(now_ns));
     }
 }
 

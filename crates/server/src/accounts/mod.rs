@@ -4,11 +4,13 @@
 //! in redb before it is seen. A machine keeps its id, its name and its repository while its keys
 //! change; a key that was replaced stays known as revoked.
 
+mod administration;
 mod database;
 mod invite;
 mod machine;
 mod names;
 mod pairing;
+mod seen;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,6 +23,7 @@ use crate::ServerError;
 use crate::rights::Role;
 use database::Database;
 use machine::{InviteRow, Machine};
+use seen::Seen;
 
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]
@@ -30,6 +33,7 @@ use pairing::Account;
 pub(crate) struct Accounts {
     database: Database,
     state: Mutex<State>,
+    seen: Seen,
     clock: Arc<dyn Clock>,
 }
 
@@ -41,6 +45,8 @@ struct State {
     readers: HashMap<PublicKey, String>,
     /// By the hash of their secret.
     invites: HashMap<[u8; 32], InviteRow>,
+    /// Most bytes of those repositories for which there is a most.
+    quotas: HashMap<String, u64>,
     /// Every key and what it is now; follows from the above.
     roles: HashMap<PublicKey, Role>,
 }
@@ -51,7 +57,8 @@ impl Accounts {
         let database = Database::open(path)?;
         let mut state = database.load()?;
         state.derive_roles();
-        Ok(Self { database, state: Mutex::new(state), clock })
+        let seen = Seen::of_noted(database.seen()?.into_iter());
+        Ok(Self { database, state: Mutex::new(state), seen, clock })
     }
 
     /// What a key is.

@@ -8,7 +8,7 @@ use super::names::{check_machine_name, repository_name};
 use super::{Accounts, State};
 use crate::ServerError;
 use crate::identity::random;
-use crate::rights::Role;
+use crate::rights::{Right, Role};
 
 /// What a machine is told of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl State {
         let row = self.invites.get(hash);
         let row = row.ok_or_else(|| ServerError::refused("this server made no such invite"))?;
         match row.used {
-            Some((by, _)) if by == *key.as_bytes() => Ok(row.clone()),
+            Some((by, _)) if by == *key.as_bytes() && !self.is_revoked(key) => Ok(row.clone()),
             Some(_) => Err(ServerError::refused("this invite was used already; ask for another")),
             None if now.saturating_sub(row.created_ns) > LIFE_NS => Err(ServerError::refused(
                 "this invite has expired: it is good for 10 minutes; ask for another",
@@ -83,16 +83,22 @@ impl State {
     ) -> Result<(MachineId, Machine), ServerError> {
         match self.roles.get(&key) {
             None => {}
-            Some(Role::Machine { machine, repository }) => {
+            Some(Role::Machine { machine, repository, .. }) => {
                 return self.machine_again(*machine, repository, invite);
+            }
+            Some(Role::Revoked) if self.is_for_machine_of(invite, key) => {}
+            Some(Role::Revoked) => {
+                return Err(ServerError::refused(
+                    "this key was revoked; only an invite for its own machine lets it in again",
+                ));
             }
             Some(_) => return Err(ServerError::refused("this key may not be paired again")),
         }
         let fresh = MachineKey::new(key, now);
         if let Some(id) = invite.for_machine.map(MachineId::from_bytes) {
             let mut machine = self.machine(id)?.clone();
-            let in_use = machine.keys.iter_mut().filter(|key| key.revoked_ns.is_none());
-            in_use.for_each(|key| key.revoked_ns = Some(now));
+            machine.revoke_keys(now);
+            machine.keys.retain(|old| old.public() != key);
             machine.keys.push(fresh);
             return Ok((id, machine));
         }
@@ -105,7 +111,18 @@ impl State {
         let taken = |name: &str| self.owner_of(name).is_some() || is_stored(name);
         let repository = invite.repository.clone().unwrap_or_else(|| repository_name(&name, taken));
         self.check_repository(&repository)?;
-        Ok((id, Machine { name, repository, created_ns: now, keys: vec![fresh] }))
+        let right = Right::default();
+        Ok((id, Machine { name, repository, created_ns: now, right, keys: vec![fresh] }))
+    }
+
+    fn is_revoked(&self, key: PublicKey) -> bool {
+        matches!(self.roles.get(&key), Some(Role::Revoked))
+    }
+
+    /// Whether an invite was made for the very machine whose key that is, or was.
+    fn is_for_machine_of(&self, invite: &InviteRow, key: PublicKey) -> bool {
+        let named = invite.for_machine.and_then(|id| self.machines.get(&MachineId::from_bytes(id)));
+        named.is_some_and(|machine| machine.keys.iter().any(|known| known.public() == key))
     }
 
     /// A computer that is paired already keeps what it has.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
+use crate::rights::Right;
 
 /// A clock that is set by hand.
 #[derive(Default)]
@@ -50,6 +51,11 @@ impl World {
         self.try_invite(&InviteRequest::default()).unwrap()
     }
 
+    fn invite_for(&self, machine: &str) -> [u8; 16] {
+        let for_machine = Some(machine.to_owned());
+        self.try_invite(&InviteRequest { for_machine, ..InviteRequest::default() }).unwrap()
+    }
+
     fn pair(&self, secret: &[u8; 16], key: PublicKey, name: &str) -> Result<Account, ServerError> {
         self.accounts.pair(secret, key, name, |_| false)
     }
@@ -72,7 +78,8 @@ fn an_invite_makes_a_machine_once_and_repeats_its_answer_to_the_same_key() {
     assert_eq!(world.pair(&secret, key(1), "desk").unwrap(), account);
     assert!(reason(world.pair(&secret, key(2), "other")).contains("used"));
     let Account { machine, repository, .. } = account;
-    assert_eq!(world.accounts.role(&key(1)), Role::Machine { machine, repository });
+    let right = Right::Backup;
+    assert_eq!(world.accounts.role(&key(1)), Role::Machine { machine, repository, right });
     assert_eq!(world.accounts.role(&key(2)), Role::Unknown);
 }
 
@@ -105,9 +112,7 @@ fn an_invite_lapses_after_ten_minutes_and_an_unknown_one_is_told_apart() {
 fn an_invite_for_a_machine_gives_it_a_new_key_and_revokes_the_old_one() {
     let world = World::new();
     let account = world.pair(&world.invite(), key(1), "desk").unwrap();
-    let for_machine = Some("desk".to_owned());
-    let request = InviteRequest { for_machine, ..InviteRequest::default() };
-    let secret = world.try_invite(&request).unwrap();
+    let secret = world.invite_for("desk");
     assert_eq!(world.pair(&secret, key(2), "new desk").unwrap(), account);
     assert_eq!(world.accounts.role(&key(1)), Role::Revoked);
     assert!(matches!(world.accounts.role(&key(2)), Role::Machine { .. }));
@@ -158,4 +163,103 @@ fn a_recovery_identity_reads_one_repository_and_can_be_taken_back() {
     assert!(world.accounts.add_reader(key(1), "desk").is_err(), "a machine became a reader");
     world.accounts.drop_reader(&key(7)).unwrap();
     assert_eq!(world.reopened().accounts.role(&key(7)), Role::Unknown);
+}
+
+#[test]
+fn a_revoked_machine_is_locked_out_at_once_and_its_invites_with_it() {
+    let world = World::new();
+    let first = world.invite();
+    world.pair(&first, key(1), "desk").unwrap();
+    let waiting = world.invite_for("desk");
+    let revoked = world.accounts.revoke("desk").unwrap();
+    assert!(revoked.revoked && revoked.keys == 0);
+    assert_eq!(world.accounts.role(&key(1)), Role::Revoked);
+    assert!(reason(world.pair(&waiting, key(2), "desk")).contains("no such invite"));
+    assert!(world.pair(&first, key(1), "desk").is_err(), "its used invite answered it");
+    let world = world.reopened();
+    assert_eq!(world.accounts.role(&key(1)), Role::Revoked);
+    assert!(world.accounts.revoke("desk").unwrap().revoked, "twice is no error");
+}
+
+#[test]
+fn a_revoked_key_comes_back_by_an_invite_for_its_own_machine_and_by_no_other() {
+    let world = World::new();
+    let account = world.pair(&world.invite(), key(1), "desk").unwrap();
+    world.pair(&world.invite(), key(2), "lap").unwrap();
+    world.accounts.revoke("desk").unwrap();
+    for secret in [world.invite(), world.invite_for("lap")] {
+        assert!(reason(world.pair(&secret, key(1), "desk")).contains("its own machine"));
+    }
+    assert!(matches!(world.accounts.role(&key(2)), Role::Machine { .. }), "lap kept its key");
+    assert_eq!(world.pair(&world.invite_for("desk"), key(1), "desk").unwrap(), account);
+    assert!(matches!(world.accounts.role(&key(1)), Role::Machine { .. }));
+    let entry = world.accounts.machine_entry("desk").unwrap();
+    assert_eq!((entry.keys, entry.revoked), (1, false));
+    world.accounts.revoke("desk").unwrap();
+    assert_eq!(world.reopened().accounts.role(&key(1)), Role::Revoked);
+}
+
+#[test]
+fn a_right_counts_at_once_and_outlasts_a_restart_and_a_new_key() {
+    let world = World::new();
+    world.pair(&world.invite(), key(1), "desk").unwrap();
+    let right_of = |world: &World, number| match world.accounts.role(&key(number)) {
+        Role::Machine { right, .. } => right,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(right_of(&world, 1), Right::Backup);
+    assert_eq!(world.accounts.set_right("desk", Right::Read).unwrap().right, Right::Read);
+    assert_eq!(right_of(&world, 1), Right::Read);
+    let world = world.reopened();
+    world.pair(&world.invite_for("desk"), key(2), "").unwrap();
+    assert_eq!(right_of(&world, 2), Right::Read);
+}
+
+#[test]
+fn a_machine_of_before_there_was_a_choice_may_back_up() {
+    let row = r#"{"name":"desk","repository":"desk","created_ns":1,"keys":[]}"#;
+    assert_eq!(serde_json::from_str::<Machine>(row).unwrap().right, Right::Backup);
+}
+
+#[test]
+fn a_machine_is_found_by_name_by_id_and_by_the_beginning_of_its_id() {
+    let world = World::new();
+    let id = world.pair(&world.invite(), key(1), "desk").unwrap().machine.to_string();
+    world.pair(&world.invite(), key(2), "lap").unwrap();
+    world.pair(&world.invite(), key(3), "lap").unwrap();
+    for wanted in ["desk", &id, &id[..20]] {
+        assert_eq!(world.accounts.machine_entry(wanted).unwrap().id, id, "{wanted}");
+    }
+    let none = world.accounts.machine_entry("nobody").unwrap_err().to_string();
+    assert!(none.contains("nobody") && none.contains("holdall admin machines"), "{none}");
+    assert!(world.accounts.machine_entry("lap").unwrap_err().to_string().contains("several"));
+    assert!(world.accounts.machine_entry("").is_err());
+}
+
+#[test]
+fn when_a_machine_was_here_is_written_down_once_a_minute() {
+    let world = World::new();
+    let id = world.pair(&world.invite(), key(1), "desk").unwrap().machine;
+    let last = |world: &World| world.accounts.machine_entry("desk").unwrap().last_seen_ns;
+    assert_eq!(last(&world), None);
+    world.pass(100);
+    world.accounts.saw(id).unwrap();
+    world.pass(59);
+    world.accounts.saw(id).unwrap();
+    assert_eq!(last(&world), Some(159_000_000_000));
+    let world = world.reopened();
+    assert_eq!(last(&world), Some(100_000_000_000));
+    world.pass(1);
+    world.accounts.saw(id).unwrap();
+    assert_eq!(last(&world.reopened()), Some(160_000_000_000));
+}
+
+#[test]
+fn a_quota_outlasts_a_restart_and_can_be_lifted() {
+    let world = World::new();
+    world.accounts.set_quota("desk", Some(5)).unwrap();
+    let world = world.reopened();
+    assert_eq!((world.accounts.quota("desk"), world.accounts.quota("lap")), (Some(5), None));
+    world.accounts.set_quota("desk", None).unwrap();
+    assert_eq!(world.reopened().accounts.quota("desk"), None);
 }

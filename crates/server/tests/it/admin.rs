@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use holdall_protocol::pair;
-use holdall_server::{InviteRequest, Limits, Server, ServerError, admin};
+use holdall_format::ObjectId;
+use holdall_protocol::{Repository, RepositoryError, pair};
+use holdall_server::admin::{self, Quota};
+use holdall_server::{InviteRequest, Limits, Right, Server, ServerError};
 
-use crate::world::{World, identity, quick};
+use crate::world::{World, identity, quick, session};
 
 #[test]
 fn two_servers_do_not_share_a_data_folder() {
@@ -90,4 +92,148 @@ fn the_log_tells_what_happened() {
     for word in ["made an invite", "paired machine 1", "made repository machine-1"] {
         assert!(log.contains(word), "{word:?} is not in:\n{log}");
     }
+}
+
+/// What a command says with the server running, and what it says without.
+fn both<T>(world: &mut World, ask: impl Fn(&World) -> T) -> [T; 2] {
+    let with = ask(world);
+    world.stop();
+    let without = ask(world);
+    world.start();
+    [with, without]
+}
+
+#[test]
+fn machines_and_repositories_are_listed_the_same_with_and_without_a_server() {
+    let mut world = World::new();
+    let machine = world.machine(1);
+    world.paired(2);
+    let session = session(&machine.connect());
+    let block = machine.forge().chunks_of_bytes(&[ObjectId::from_bytes([1; 32])], 50_000);
+    machine.connect().put_blocks(&session, &[block]).unwrap();
+
+    let [with, without] = both(&mut world, |world| {
+        let machines = admin::machines(world.folder.path(), world.clock.clone()).unwrap();
+        (machines, admin::repositories(world.folder.path(), world.clock.clone()).unwrap())
+    });
+    assert_eq!(with, without);
+    let (machines, repositories) = with;
+    let names: Vec<_> = machines.iter().map(|machine| &machine.name[..]).collect();
+    assert_eq!(names, ["machine 1", "machine 2"]);
+    assert_eq!(
+        (machines[0].right, machines[0].keys, machines[0].revoked),
+        (Right::Backup, 1, false)
+    );
+    assert!(machines[0].last_seen_ns.is_some() && machines[1].last_seen_ns.is_none());
+    let [made, not_made] = &repositories[..] else { panic!("{repositories:?}") };
+    assert!(made.stored_bytes > 50_000 && made.packs == 1 && made.id.is_some(), "{made:?}");
+    assert_eq!(made.machine, Some(machine.id().to_string()));
+    assert_eq!((&not_made.name[..], &not_made.id, not_made.stored_bytes), ("machine-2", &None, 0));
+}
+
+#[test]
+fn a_revoked_machine_is_locked_out_of_open_connections_and_let_in_by_an_invite_for_it() {
+    for runs in [true, false] {
+        let mut world = World::new();
+        let machine = world.machine(1);
+        let repository = machine.connect();
+        repository.describe().unwrap();
+        if !runs {
+            world.stop();
+        }
+        let id = machine.id().to_string();
+        let revoked = admin::revoke(world.folder.path(), &id[..12], world.clock.clone()).unwrap();
+        assert!(revoked.revoked);
+        if !runs {
+            world.start();
+        }
+        let error = repository.describe().unwrap_err();
+        assert!(error.to_string().contains("revoked"), "{error}");
+        let request = InviteRequest { for_machine: Some(id), ..Default::default() };
+        let again = world.invite_as(&request);
+        assert_eq!(pair(&again, "", &identity(&machine.seed), quick()).unwrap(), machine.paired);
+        repository.describe().unwrap();
+    }
+}
+
+#[test]
+fn a_machine_that_may_only_read_reads_and_puts_nothing_from_its_next_request_on() {
+    let mut world = World::new();
+    let machine = world.machine(1);
+    let repository = machine.connect();
+    let session = session(&repository);
+    let set = |world: &World, right| {
+        admin::rights(world.folder.path(), "machine 1", Some(right), world.clock.clone()).unwrap()
+    };
+    assert_eq!(set(&world, Right::Read).right, Right::Read);
+    let error = repository.put_blocks(&session, &[]).unwrap_err();
+    assert!(matches!(error, RepositoryError::NotAllowed { .. }), "{error:?}");
+    repository.describe().unwrap();
+    let [shown, _] = both(&mut world, |world| {
+        admin::rights(world.folder.path(), "machine 1", None, world.clock.clone()).unwrap().right
+    });
+    assert_eq!(shown, Right::Read);
+    set(&world, Right::Backup);
+    repository.put_blocks(&session, &[]).unwrap();
+}
+
+#[test]
+fn a_quota_counts_for_the_next_put_and_is_told_to_whoever_may_read() {
+    let mut world = World::new();
+    let machine = world.machine(1);
+    let repository = machine.connect();
+    let session = session(&repository);
+    let put = |number: u8| {
+        let block = machine.forge().chunks_of_bytes(&[ObjectId::from_bytes([number; 32])], 50_000);
+        repository.put_blocks(&session, &[block])
+    };
+    put(1).unwrap();
+    let set = |world: &World, quota| {
+        admin::quota(world.folder.path(), "machine-1", quota, world.clock.clone()).unwrap()
+    };
+    assert_eq!(set(&world, Some(Quota::Bytes(60_000))).quota_bytes, Some(60_000));
+    let refused = put(2).unwrap_err().to_string();
+    for word in ["quota", "60000", "not allowed"] {
+        assert!(refused.contains(word), "{refused}");
+    }
+    let [with, without] = both(&mut world, |world| set(world, None));
+    assert_eq!(with, without);
+    assert_eq!(repository.usage().unwrap().quota_bytes, Some(60_000));
+    assert!(put(2).is_err(), "the quota outlasts a restart");
+    set(&world, Some(Quota::None));
+    put(2).unwrap();
+}
+
+#[test]
+fn what_is_not_there_is_named_with_the_command_that_lists_what_is() {
+    let mut world = World::new();
+    world.machine(1);
+    let says = |error: ServerError, words: [&str; 2]| {
+        let error = error.to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    };
+    for errors in both(&mut world, |world| {
+        let (data, clock) = (world.folder.path(), world.clock.clone());
+        let revoke = admin::revoke(data, "nobody", clock.clone()).unwrap_err();
+        (revoke, admin::quota(data, "nothing", Some(Quota::None), clock).unwrap_err())
+    }) {
+        says(errors.0, ["nobody", "holdall admin machines"]);
+        says(errors.1, ["nothing", "holdall admin repositories"]);
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let error = admin::machines(empty.path(), world.clock.clone()).unwrap_err();
+    says(error, ["no server's data folder", empty.path().to_str().unwrap()]);
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "nothing was made");
+}
+
+#[test]
+fn a_repository_that_can_not_be_opened_is_listed_with_the_reason() {
+    let mut world = World::new();
+    world.machine(1);
+    world.machine(2);
+    world.stop();
+    std::fs::write(world.folder.path().join("repositories/machine-1/config"), "rot").unwrap();
+    let listed = admin::repositories(world.folder.path(), world.clock.clone()).unwrap();
+    assert!(listed[0].problem.as_ref().is_some_and(|reason| reason.contains("damaged")));
+    assert!(listed[1].problem.is_none() && listed[1].id.is_some());
 }

@@ -1,0 +1,181 @@
+//! Administration, by whoever may write the server's data folder, whether the server runs or not.
+//!
+//! A running server listens on `admin.sock` in its data folder, mode 0600: a line of JSON in, a line
+//! of JSON out. Where no server runs, the command holds the folder itself for a moment. Either way
+//! the same function carries it out, so nothing waits for a restart and nothing differs.
+//!
+//! ```text
+//! {"command":"revoke","machine":"laptop"}
+//! {"ok":{"reply":"machine","id":"...","name":"laptop",...}}  or  {"error":"..."}
+//! ```
+
+mod carry_out;
+mod command;
+mod socket;
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use holdall_protocol::Invite;
+use holdall_repository::Clock;
+
+use crate::accounts::{Accounts, Invitation, InviteRequest};
+use crate::data_folder::DataFolder;
+use crate::identity::ServerIdentity;
+use crate::rights::Right;
+use crate::stores::Stores;
+use crate::{LogSink, ServerError};
+
+pub(crate) use carry_out::Administration;
+use command::{Command, Reply};
+pub use command::{MachineEntry, Quota, RepositoryEntry};
+pub(crate) use socket::AdminSocket;
+
+/// Where an invite points to when no server ever ran.
+const DEFAULT_LISTEN: &str = "0.0.0.0:7443";
+
+/// Makes an invite.
+///
+/// # Errors
+/// [`ServerError::Refused`] for a request that breaks a rule; [`ServerError::Admin`] if the running
+/// server does not answer; what is wrong with the folder.
+pub fn invite(
+    data_dir: &Path,
+    request: &InviteRequest,
+    clock: Arc<dyn Clock>,
+) -> Result<Invitation, ServerError> {
+    match ask(data_dir, Command::Invite(request.clone()), clock)? {
+        Reply::Invite { invite, expires_ns } => {
+            let invite = Invite::from_text(&invite)
+                .map_err(|error| ServerError::Admin { reason: error.to_string() })?;
+            Ok(Invitation { invite, expires_ns })
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+/// Lists all machines, by name.
+///
+/// # Errors
+/// As [`invite`].
+pub fn machines(data_dir: &Path, clock: Arc<dyn Clock>) -> Result<Vec<MachineEntry>, ServerError> {
+    match ask(data_dir, Command::Machines, clock)? {
+        Reply::Machines { machines } => Ok(machines),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Tells what a machine may do, after changing it where `right` is given. `machine` is a name, an
+/// id, or the beginning of an id that no other has.
+///
+/// # Errors
+/// As [`invite`].
+pub fn rights(
+    data_dir: &Path,
+    machine: &str,
+    right: Option<Right>,
+    clock: Arc<dyn Clock>,
+) -> Result<MachineEntry, ServerError> {
+    of_machine(ask(data_dir, Command::Rights { machine: machine.to_owned(), right }, clock)?)
+}
+
+/// Revokes all keys of a machine, named as for [`rights`], and the invites for it that nobody used.
+/// Its repository stays.
+///
+/// # Errors
+/// As [`invite`].
+pub fn revoke(
+    data_dir: &Path,
+    machine: &str,
+    clock: Arc<dyn Clock>,
+) -> Result<MachineEntry, ServerError> {
+    of_machine(ask(data_dir, Command::Revoke { machine: machine.to_owned() }, clock)?)
+}
+
+/// Tells how much a repository holds and may hold, after changing that where `quota` is given.
+///
+/// # Errors
+/// As [`invite`].
+pub fn quota(
+    data_dir: &Path,
+    repository: &str,
+    quota: Option<Quota>,
+    clock: Arc<dyn Clock>,
+) -> Result<RepositoryEntry, ServerError> {
+    let command = Command::Quota { repository: repository.to_owned(), quota };
+    match ask(data_dir, command, clock)? {
+        Reply::Repository(entry) => Ok(entry),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Lists all repositories, by name, and those that a machine has and did not make yet.
+///
+/// # Errors
+/// As [`invite`]; what is wrong with a single repository is in its entry.
+pub fn repositories(
+    data_dir: &Path,
+    clock: Arc<dyn Clock>,
+) -> Result<Vec<RepositoryEntry>, ServerError> {
+    match ask(data_dir, Command::Repositories, clock)? {
+        Reply::Repositories { repositories } => Ok(repositories),
+        _ => Err(unexpected()),
+    }
+}
+
+fn of_machine(reply: Reply) -> Result<MachineEntry, ServerError> {
+    match reply {
+        Reply::Machine(entry) => Ok(entry),
+        _ => Err(unexpected()),
+    }
+}
+
+fn unexpected() -> ServerError {
+    ServerError::Admin { reason: "it answered something else; is it of another version?".into() }
+}
+
+/// Has a command carried out by the server of that data folder, or without it.
+fn ask(data_dir: &Path, command: Command, clock: Arc<dyn Clock>) -> Result<Reply, ServerError> {
+    match socket::connect(data_dir) {
+        Ok(stream) => socket::ask(&stream, &command),
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
+        {
+            without_server(data_dir, command, clock)
+        }
+        Err(error) => Err(ServerError::io("connecting to", &socket::path(data_dir), error)),
+    }
+}
+
+fn without_server(
+    data_dir: &Path,
+    command: Command,
+    clock: Arc<dyn Clock>,
+) -> Result<Reply, ServerError> {
+    // An invite may be the first that is heard of a server; the rest is about what is there.
+    if !matches!(command, Command::Invite(_)) && !DataFolder::is_at(data_dir) {
+        let reason = format!("there is no server's data folder at {}", data_dir.display());
+        return Err(ServerError::Refused { reason });
+    }
+    let folder = Arc::new(DataFolder::take(data_dir)?);
+    let identity = Arc::new(ServerIdentity::of(&folder)?);
+    let accounts = Arc::new(Accounts::open(&folder.database(), Arc::clone(&clock))?);
+    let listen = accounts.listen()?.unwrap_or_else(|| DEFAULT_LISTEN.into());
+    let listen: SocketAddr = listen.parse().map_err(|_| ServerError::Damaged {
+        path: folder.database(),
+        reason: format!("{listen:?} is not an address"),
+    })?;
+    let public = identity.public();
+    let log: LogSink = Arc::new(|_| {});
+    let stores = Stores::new(folder, identity, clock, Arc::clone(&accounts), Arc::clone(&log));
+    let administration = Administration {
+        accounts: &accounts,
+        stores: &stores,
+        identity: public,
+        listen,
+        log: &log,
+    };
+    administration.carry_out(command)
+}
