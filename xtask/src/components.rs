@@ -11,12 +11,13 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 5] = [
+const COMPONENTS: [Component; 6] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
     Component { program: "mkfs.ext4", package: "e2fsprogs" },
     Component { program: "time", package: "time" },
+    Component { program: "git", package: "git" },
 ];
 
 /// Installs what is missing as root, or names it; in CI what is still missing is a failure.

@@ -1,19 +1,14 @@
 //! `--include` and `--exclude` of a restore: gitignore patterns over paths in a snapshot.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
 use holdall_engine::Selected;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::exit::{Exit, Refusal};
 
 /// Which paths are wanted.
 #[derive(Debug)]
 pub(crate) struct Patterns {
-    includes: Gitignore,
-    excludes: Gitignore,
+    includes: holdall_engine::Patterns,
+    excludes: holdall_engine::Patterns,
 }
 
 impl Patterns {
@@ -28,13 +23,10 @@ impl Patterns {
 
     /// Whether an entry is wanted.
     pub(crate) fn select(&self, path: &[u8], is_dir: bool) -> Selected {
-        let path = Path::new(OsStr::from_bytes(path));
-        if self.excludes.matched(path, is_dir).is_ignore() {
+        if self.excludes.says(path, is_dir) == Some(true) {
             return Selected::No;
         }
-        if self.includes.is_empty()
-            || self.includes.matched_path_or_any_parents(path, is_dir).is_ignore()
-        {
+        if self.includes.is_empty() || self.includes.says_with_parents(path, is_dir) == Some(true) {
             return Selected::Yes;
         }
         if is_dir { Selected::Below } else { Selected::No }
@@ -46,15 +38,14 @@ impl Patterns {
     }
 }
 
-fn build(patterns: &[String]) -> Result<Gitignore, Refusal> {
-    let refuse = |pattern: &str, error: ignore::Error| {
-        Refusal::new(Exit::Usage, format!("pattern {pattern:?}: {error}"))
-    };
-    let mut builder = GitignoreBuilder::new("/");
+fn build(patterns: &[String]) -> Result<holdall_engine::Patterns, Refusal> {
+    let mut built = holdall_engine::Patterns::below(b"/");
     for pattern in patterns {
-        builder.add_line(None, pattern).map_err(|error| refuse(pattern, error))?;
+        built
+            .add(pattern.as_bytes(), false)
+            .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
     }
-    builder.build().map_err(|error| refuse("", error))
+    Ok(built)
 }
 
 #[cfg(test)]

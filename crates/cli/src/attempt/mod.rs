@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use holdall_engine::{
-    Access, BackupOptions, CompareOptions, CompareReport, ExcludeRules, RestoreOptions, Source,
-    find_snapshot,
+    Access, BackupOptions, CompareOptions, CompareReport, ExcludeRules, Patterns, RestoreOptions,
+    Source, find_snapshot,
 };
 use holdall_server::InviteRequest;
 use holdall_sys::Timestamp;
@@ -114,7 +114,9 @@ fn options(app: &App, dir: &Path, work: &Path) -> Result<BackupOptions> {
     if work.starts_with(dir) {
         app.output.detail(format_args!("{} is left out", work.display()));
         options.exclude_patterns = vec![literal(work)];
-        options.exclude = ExcludeRules::new(&options.exclude_patterns, &[], false, &[])?;
+        let mut patterns = Patterns::below(b"/");
+        patterns.add(literal(work).as_bytes(), false)?;
+        options.exclude = ExcludeRules { patterns, ..ExcludeRules::default() };
     }
     Ok(backup::with_environment(options))
 }

@@ -6,9 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use holdall_engine::Patterns;
 use holdall_sys::{Dir, FileKind, Name, Stat};
-use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::exit::{Exit, Refusal};
 use crate::interrupt::Interrupt;
@@ -30,7 +29,7 @@ pub(crate) struct Survey {
     /// Directories on which something else is mounted.
     elsewhere: Vec<Vec<u8>>,
     /// The rules of `.holdallignore` files, outermost first.
-    ignores: Vec<Gitignore>,
+    ignores: Vec<Patterns>,
 }
 
 impl Survey {
@@ -75,15 +74,10 @@ impl Survey {
         if self.ignores.is_empty() {
             return false;
         }
-        let path = Path::new(OsStr::from_bytes(path));
-        let rules = self.ignores.iter().rev().filter(|rules| path.starts_with(rules.path()));
-        let is_dir = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
-        let says = |rules: &Gitignore| match rules.matched_path_or_any_parents(path, is_dir) {
-            Match::None => None,
-            Match::Ignore(_) => Some(true),
-            Match::Whitelist(_) => Some(false),
-        };
-        rules.into_iter().find_map(says).unwrap_or(false)
+        let is_dir = Path::new(OsStr::from_bytes(path)).symlink_metadata();
+        let is_dir = is_dir.is_ok_and(|metadata| metadata.is_dir());
+        let mut says = self.ignores.iter().rev().map(|rules| rules.says_with_parents(path, is_dir));
+        says.find_map(|says| says).unwrap_or(false)
     }
 
     fn look(&mut self, dir: &Dir, path: &[u8], device: u64, waiting: &mut Vec<Vec<u8>>) {
@@ -117,16 +111,14 @@ impl Survey {
     }
 }
 
-fn ignore_rules(dir: &Dir, path: &[u8]) -> Option<Gitignore> {
+fn ignore_rules(dir: &Dir, path: &[u8]) -> Option<Patterns> {
     let (file, _) = dir.open_file(Name::new(b".holdallignore").ok()?).ok()?;
-    let mut text = String::new();
-    file.take(IGNORE_FILE_MAX_BYTES).read_to_string(&mut text).ok()?;
-    let mut rules = GitignoreBuilder::new(OsStr::from_bytes(path));
-    for line in text.lines() {
-        // A line that is no pattern is told by the backup.
-        let _ = rules.add_line(None, line);
-    }
-    rules.build().ok()
+    let mut text = Vec::new();
+    file.take(IGNORE_FILE_MAX_BYTES).read_to_end(&mut text).ok()?;
+    let mut rules = Patterns::below(path);
+    // A line that is no pattern is told by the backup.
+    let _ = rules.add_file(&text, false);
+    Some(rules)
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use holdall_engine::{Access, BackupOptions, BackupSummary, ExcludeRules, Source};
+use holdall_engine::{
+    Access, BackupOptions, BackupSummary, ExcludeRules, PatternError, Patterns, Source,
+};
 use holdall_lab::Verdict;
 use holdall_repository::Clock;
 use serde::Serialize;
@@ -25,7 +27,9 @@ use crate::verdict::{Usage, judge, per_second};
 #[command(after_help = "\
 Example: holdall backup /home /etc --exclude '*.o' --exclude-caches --tag daily
 
-Patterns are those of .gitignore, and so are .holdallignore files in the directories themselves.
+Patterns are those of .gitignore, from the root of the file system, and so are .holdallignore files, \
+from their own folder. What the command line says of a path counts more than a .holdallignore, and \
+of several patterns that match, the last one.
 
 Exit codes: 0 done, 1 failed (nothing committed), 3 done, but some sources could not be read, 10 no \
 such repository, 11 repository in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
@@ -119,17 +123,10 @@ fn options(args: &Args) -> Result<BackupOptions> {
     }
     let host = args.host.clone().unwrap_or_else(holdall_sys::host::host_name);
     let mut options = BackupOptions::new(sources::resolve(&paths, &args.read_as)?, host);
-    let mut excludes = args.exclude.clone();
-    for file in &args.exclude_file {
-        let text = std::fs::read_to_string(file)
-            .with_context(|| format!("can not read {}", file.display()))?;
-        excludes.extend(text.lines().map(str::to_owned));
-    }
-    let if_present = &args.exclude_if_present;
-    options.exclude = ExcludeRules::new(&excludes, &args.iexclude, args.exclude_caches, if_present)
-        .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
-    options.exclude_patterns = excludes;
-    options.exclude_patterns.extend(args.iexclude.iter().cloned());
+    let (patterns, texts) = patterns(args)?;
+    options.exclude_patterns = texts;
+    let if_present = args.exclude_if_present.iter().map(|name| name.as_bytes().to_vec()).collect();
+    options.exclude = ExcludeRules { patterns, caches: args.exclude_caches, if_present };
     options.user = user_name();
     options.tags = args.tags.clone();
     options.one_file_system = args.one_file_system;
@@ -137,6 +134,33 @@ fn options(args: &Args) -> Result<BackupOptions> {
     options.dry_run = args.dry_run;
     options.streams = usize::from(args.streams);
     Ok(with_environment(options))
+}
+
+/// What is left out, in the order in which the last one counts, and the same as it was given.
+fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
+    let mut patterns = Patterns::below(b"/");
+    let mut texts = Vec::new();
+    let refuse = |what: &str, error: PatternError| {
+        Refusal::new(Exit::Usage, format!("{what}: {error}"))
+            .hint("patterns are those of .gitignore; a \\ before a letter takes it as it is")
+    };
+    for text in &args.exclude {
+        patterns.add(text.as_bytes(), false).map_err(|error| refuse("--exclude", error))?;
+        texts.push(text.clone());
+    }
+    for file in &args.exclude_file {
+        let name = file.display();
+        let text = std::fs::read(file).with_context(|| format!("can not read {name}"))?;
+        if let Some((line, error)) = patterns.add_file(&text, false).into_iter().next() {
+            return Err(refuse(&format!("{name}, line {line}"), error).into());
+        }
+        texts.extend(String::from_utf8_lossy(&text).lines().map(str::to_owned));
+    }
+    for text in &args.iexclude {
+        patterns.add(text.as_bytes(), true).map_err(|error| refuse("--iexclude", error))?;
+        texts.push(text.clone());
+    }
+    Ok((patterns, texts))
 }
 
 /// What this computer and its clock say.

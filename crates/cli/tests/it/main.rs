@@ -15,5 +15,6 @@ mod fidelity;
 mod house;
 mod kill;
 mod pairing;
+mod patterns;
 mod schema;
 mod try_it;

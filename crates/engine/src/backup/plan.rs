@@ -261,25 +261,26 @@ impl Plan<'_> {
         if !LocalRules::is_in(&listed.names) {
             return None;
         }
-        let (rules, problem) = LocalRules::read(&listed.dir, &path.to_absolute())?;
-        if let Some(reason) = problem {
-            self.shared.run.problem(&path.to_absolute(), format!(".holdallignore: {reason}"));
+        let absolute = path.to_absolute();
+        let (rules, problems) = LocalRules::read(&listed.dir, &absolute)?;
+        for reason in problems {
+            self.shared.run.problem(&absolute, format!(".holdallignore: {reason}"));
         }
         Some(rules)
     }
 
     fn is_excluded(&self, frames: &[Frame], path: &PathKey, is_dir: bool) -> bool {
+        let patterns = &self.options.exclude.patterns;
         let has_local_rules = frames.iter().any(|frame| frame.rules.is_some());
-        if self.options.exclude.is_empty() && !has_local_rules {
+        if patterns.is_empty() && !has_local_rules {
             return false;
         }
         let absolute = path.to_absolute();
-        let local = frames
-            .iter()
-            .rev()
-            .filter_map(|frame| frame.rules.as_ref())
-            .find_map(|rules| rules.says(&absolute, is_dir));
-        self.options.exclude.excludes(&absolute, is_dir) || local == Some(true)
+        let local = || {
+            let rules = frames.iter().rev().filter_map(|frame| frame.rules.as_ref());
+            rules.into_iter().find_map(|rules| rules.says(&absolute, is_dir))
+        };
+        patterns.says(&absolute, is_dir).or_else(local).unwrap_or(false)
     }
 
     /// Compares one path with the parents and adds it to the job.

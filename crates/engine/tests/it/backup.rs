@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use holdall_engine::{
-    BackupOptions, ExcludeRules, RestoreOptions, Run, Source, backup, list, restore, snapshots,
+    BackupOptions, ExcludeRules, Patterns, RestoreOptions, Run, Source, backup, list, restore,
+    snapshots,
 };
 use holdall_testkit::{RandomTreeSizes, mutate_tree, random_tree};
 
@@ -113,6 +114,12 @@ fn checkpoints_are_not_listed_and_the_next_run_builds_on_them() {
     assert_eq!(world.differences("target"), []);
 }
 
+fn excluding(pattern: &str) -> ExcludeRules {
+    let mut patterns = Patterns::below(b"/");
+    patterns.add(pattern.as_bytes(), false).unwrap();
+    ExcludeRules { patterns, ..ExcludeRules::default() }
+}
+
 #[test]
 fn what_is_excluded_is_left_out_and_the_rest_is_there() {
     let world = World::new();
@@ -125,8 +132,12 @@ fn what_is_excluded_is_left_out_and_the_rest_is_there() {
     write(&world.source().join("cache/CACHEDIR.TAG"), tag);
     write(&world.source().join("marked/.nobackup"), b"");
     write(&world.source().join("local/.holdallignore"), b"file.txt\n");
-    let rules = ExcludeRules::new(&["*.tmp".to_owned()], &[], true, &[".nobackup".to_owned()]);
-    world.backup_with(&BackupOptions { exclude: rules.unwrap(), ..world.options() });
+    let rules = ExcludeRules {
+        caches: true,
+        if_present: vec![b".nobackup".to_vec()],
+        ..excluding("*.tmp")
+    };
+    world.backup_with(&BackupOptions { exclude: rules, ..world.options() });
     let access = world.access();
     let snapshot = newest(&access, None);
     let mut names = Vec::new();
@@ -204,7 +215,7 @@ fn excluded_directories_between_others_are_left_out_alone() {
             write(&dir.join("file"), b"content");
         }
     }
-    let rules = ExcludeRules::new(&["left-out".to_owned()], &[], false, &[]).unwrap();
-    let summary = world.backup_with(&BackupOptions { exclude: rules, ..world.options() });
+    let exclude = excluding("left-out");
+    let summary = world.backup_with(&BackupOptions { exclude, ..world.options() });
     assert_eq!(summary.files_new, 40);
 }

@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod backup;
+mod patterns;
 mod world;

@@ -1,0 +1,42 @@
+//! Patterns as they are typed, and what is said of those that can not be read.
+
+use std::fs;
+
+use crate::house::{Machine, small_tree};
+
+#[test]
+fn a_pattern_that_can_not_be_read_is_wrong_usage_and_its_place_is_told() {
+    let machine = Machine::new();
+    let repo = machine.path("repo");
+    let (source, file) = (machine.path("source"), machine.path("patterns"));
+    let [repo, source, list] = [&repo, &source, &file].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    fs::write(&file, b"*.o\n\n# fine\nbad[\n\xff\n").unwrap();
+    machine.ok(["init", "-r", repo]);
+    let backup = |more: [&str; 2]| machine.run(["backup", "-r", repo, source, more[0], more[1]]);
+    let said = backup(["--exclude-file", list]).expect(2).stderr;
+    assert!(said.contains(&format!("{list}, line 4: pattern \"bad[\": ")), "{said}");
+    for option in ["--exclude", "--iexclude"] {
+        let said = backup([option, "a\\"]).expect(2).stderr;
+        assert!(said.contains(&format!("{option}: pattern \"a\\\\\": ")), "{said}");
+    }
+    assert!(machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot").is_empty());
+}
+
+#[test]
+fn lines_of_a_holdallignore_that_can_not_be_read_are_told_and_the_others_count() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    fs::write(format!("{source}/docs/.holdallignore"), b"bad[\nletter.*\n!empty.txt").unwrap();
+    machine.ok(["init", "-r", repo]);
+    let args = ["backup", "-r", repo, source, "--exclude", "empty*", "--json"];
+    let told = machine.run(args).expect(3).of_type("error");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["path"], format!("{source}/docs"));
+    assert!(told[0]["message"].as_str().unwrap().contains("line 1"), "{}", told[0]);
+    // What the command line leaves out no .holdallignore takes back in.
+    let left = machine.ok(["ls", "-r", repo, "latest", &format!("{source}/docs")]).stdout;
+    assert_eq!(left.trim(), format!("{source}/docs/.holdallignore"));
+}
