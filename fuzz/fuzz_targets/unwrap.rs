@@ -8,14 +8,18 @@ use holdall_fuzz::keys;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let wrapping =
-        Wrapping { kind: WrappingKind::Recovery, label: "kit".into(), sealed: data.to_vec() };
+    let secret = RecoverySecret::from_bytes([0x22; 32]);
+    let wrapping = Wrapping {
+        kind: WrappingKind::Recovery,
+        label: "kit".into(),
+        recovery_identity: Some(secret.signing_key().public()),
+        sealed: data.to_vec(),
+    };
     let set = WrappingSet {
         repository: keys().repository(),
         generation: 1,
         owner: keys().owner().public(),
         wrappings: vec![wrapping],
     };
-    let secret = RecoverySecret::from_bytes([0x22; 32]);
     assert!(unwrap(&set, &Opening::Recovery(&secret)).is_err(), "nobody wrapped this secret");
 });

@@ -77,7 +77,6 @@ impl NewKeys {
         Ok(NewRepository {
             config: Bytes::from(config),
             wrappings: Bytes::from(sign_wrappings(&self.keys, 1, wrappings)?),
-            recovery_identity: Some(self.recovery.signing_key().public()),
         })
     }
 

@@ -72,7 +72,8 @@ pub fn wrap_passphrase(master: &MasterSecret, passphrase: &str, log_n: u8) -> Wr
 /// Wraps the master secret for a recovery kit.
 pub fn wrap_recovery(master: &MasterSecret, secret: &RecoverySecret) -> Wrapping {
     let recipient = secret.age_identity().to_public();
-    wrap(master, &recipient, WrappingKind::Recovery, "recovery kit")
+    let wrapping = wrap(master, &recipient, WrappingKind::Recovery, "recovery kit");
+    Wrapping { recovery_identity: Some(secret.signing_key().public()), ..wrapping }
 }
 
 fn wrap(
@@ -85,7 +86,7 @@ fn wrap(
     let plain = Zeroizing::new(plain);
     #[expect(clippy::expect_used, reason = "one recipient of a known kind, written to memory")]
     let sealed = age::encrypt(recipient, &plain).expect("age encrypts to memory");
-    Wrapping { kind, label: label.to_owned(), sealed }
+    Wrapping { kind, label: label.to_owned(), recovery_identity: None, sealed }
 }
 
 /// Unwraps the master secret and checks that it is the one that signed the set.
@@ -288,7 +289,9 @@ mod tests {
         fn random_bytes_do_not_open(sealed: Vec<u8>) {
             let secret = recovery(9);
             let kind = WrappingKind::Recovery;
-            let set = set(&master(1), vec![Wrapping { kind, label: String::new(), sealed }]);
+            let recovery_identity = Some(secret.signing_key().public());
+            let wrapping = Wrapping { kind, label: String::new(), recovery_identity, sealed };
+            let set = set(&master(1), vec![wrapping]);
             prop_assert!(unwrap(&set, &Opening::Recovery(&secret)).is_err());
         }
 

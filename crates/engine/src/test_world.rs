@@ -102,6 +102,10 @@ impl Repository for MemoryRepository {
         Err(refused("not needed"))
     }
 
+    fn put_wrappings(&self, _: &Bytes) -> Result<(), RepositoryError> {
+        Err(refused("not needed"))
+    }
+
     fn open_session(&self, _: &SessionPurpose) -> Result<SessionGrant, RepositoryError> {
         let head = lock(&self.stored).head;
         Ok(SessionGrant {

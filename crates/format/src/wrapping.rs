@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! | magic "HWrp" | version u8 | count u8 | zero u16 | repository 16 | generation u64 | owner key 32
-//! | per wrapping: kind u8 | label length u8 | label (UTF-8) | length u32 | age file | signature 64 |
+//! | per wrapping: kind u8 | label length u8 | label (UTF-8) | recovery identity 32, of a recovery
+//!   kit only | length u32 | age file | signature 64 |
 //! ```
 //!
 //! The set is signed by the owner key, which is derived from the master secret: a keeper that swaps
 //! it for another can not sign it, and whoever unwraps the secret checks. A higher generation
-//! replaces a lower one.
+//! replaces a lower one. With a recovery kit stands the identity that it signs in with, so that a
+//! keeper lets in exactly the kits of the newest set.
 
 use crate::limits::{LABEL_MAX_BYTES, WRAPPING_MAX_BYTES, WRAPPINGS_MAX};
 use crate::signature::split_signed;
@@ -16,7 +18,7 @@ use crate::{FormatError, PublicKey, RepositoryId, Signature, SignedContext};
 
 const WHAT: &str = "wrapping set";
 const MAGIC: &[u8; 4] = b"HWrp";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What opens a wrapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,6 +54,9 @@ pub struct Wrapping {
     pub kind: WrappingKind,
     /// A name for people, at most 255 bytes.
     pub label: String,
+    /// The identity that a recovery kit signs in with. A wrapping for a kit has it and nothing else
+    /// has: any other does not read back.
+    pub recovery_identity: Option<PublicKey>,
     /// An age file.
     pub sealed: Vec<u8>,
 }
@@ -83,10 +88,17 @@ impl WrappingSet {
             let label_len = u8::try_from(wrapping.label.len()).unwrap_or(u8::MAX);
             out.extend_from_slice(&[wrapping.kind.code(), label_len]);
             out.extend_from_slice(wrapping.label.as_bytes());
+            let identity = wrapping.recovery_identity.as_ref();
+            identity.into_iter().for_each(|key| out.extend_from_slice(key.as_bytes()));
             put_length(&mut out, wrapping.sealed.len());
             out.extend_from_slice(&wrapping.sealed);
         }
         out
+    }
+
+    /// The identities of all recovery kits.
+    pub fn recovery_identities(&self) -> Vec<PublicKey> {
+        self.wrappings.iter().filter_map(|wrapping| wrapping.recovery_identity).collect()
     }
 
     /// The stored bytes.
@@ -126,9 +138,13 @@ fn decode_wrapping(reader: &mut Reader<'_>) -> Result<Wrapping, FormatError> {
     let label = std::str::from_utf8(reader.bytes("label", label_len)?)
         .map_err(|_| reader.invalid("label", "not UTF-8"))?
         .to_owned();
+    let recovery_identity = match kind {
+        WrappingKind::Recovery => Some(PublicKey::from_bytes(reader.array("recovery identity")?)),
+        WrappingKind::Passphrase | WrappingKind::Recipient => None,
+    };
     let sealed_len = reader.length("wrapping length", WRAPPING_MAX_BYTES)?;
     let sealed = reader.bytes("wrapping", sealed_len)?.to_vec();
-    Ok(Wrapping { kind, label, sealed })
+    Ok(Wrapping { kind, label, recovery_identity, sealed })
 }
 
 #[cfg(test)]
@@ -139,8 +155,13 @@ mod tests {
 
     fn sample() -> (WrappingSet, Vec<u8>) {
         let key = TestKey::new();
-        let wrapping =
-            |kind, label: &str| Wrapping { kind, label: label.into(), sealed: vec![8; 30] };
+        let wrapping = |kind, label: &str| Wrapping {
+            kind,
+            label: label.into(),
+            recovery_identity: (kind == WrappingKind::Recovery)
+                .then(|| PublicKey::from_bytes([7; 32])),
+            sealed: vec![8; 30],
+        };
         let set = WrappingSet {
             repository: RepositoryId::from_bytes([1; 16]),
             generation: 2,

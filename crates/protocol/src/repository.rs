@@ -26,6 +26,16 @@ pub trait Repository: Send + Sync {
     /// [`RepositoryError::NoRepository`].
     fn describe(&self) -> Result<Description, RepositoryError>;
 
+    /// Replaces the set of wrappings: what may open the repository, and which recovery kits may sign
+    /// in to read it. The set is signed by the repository's owner, and its generation is the current
+    /// one's and 1. The current set again changes nothing.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] for a set that breaks the format, has no wrapping, is of another
+    /// repository or owner, or of another generation: then the keys were changed meanwhile;
+    /// [`RepositoryError::InUse`] while another process writes to a directory.
+    fn put_wrappings(&self, wrappings: &Bytes) -> Result<(), RepositoryError>;
+
     /// Opens a session.
     ///
     /// # Errors
@@ -55,7 +65,8 @@ pub trait Repository: Send + Sync {
 
     /// Publishes a record (snapshot or checkpoint) if everything that its root reaches is durable
     /// and the machine's head is the record's `previous`. The same record again gets the same
-    /// receipt. A snapshot ends the session.
+    /// receipt. A snapshot ends the session. An amendment is published if the snapshot that it
+    /// amends is there and has its root; a session that reads is enough for it.
     ///
     /// # Errors
     /// [`RepositoryError::HeadMoved`], [`RepositoryError::NoSession`],

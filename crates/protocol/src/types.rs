@@ -9,10 +9,8 @@ use holdall_format::{BlockName, MachineId, ObjectId, PackName, PublicKey, Record
 pub struct NewRepository {
     /// A signed [`holdall_format::RepositoryConfig`].
     pub config: Bytes,
-    /// A signed [`holdall_format::WrappingSet`].
+    /// A signed [`holdall_format::WrappingSet`]; its recovery kits may sign in to read.
     pub wrappings: Bytes,
-    /// The identity that a recovery kit signs in with.
-    pub recovery_identity: Option<PublicKey>,
 }
 
 /// What a repository says of itself to whoever may read it.

@@ -113,12 +113,24 @@ impl Repository for EmbeddedRepository {
     }
 
     fn describe(&self) -> Result<Description, RepositoryError> {
-        let parts = match &self.source {
-            Source::Shared(store) => store.parts().clone(),
-            Source::Place(_) => ClearParts::read(&self.layout)?,
+        let (config, wrappings) = match &self.source {
+            Source::Shared(store) => (store.config_bytes(), store.wrappings().bytes()),
+            Source::Place(_) => {
+                let parts = ClearParts::read(&self.layout)?;
+                (parts.config_bytes, parts.wrappings.bytes)
+            }
         };
         let (machine, signer) = (self.machine, self.signer());
-        Ok(Description { config: parts.config, wrappings: parts.wrappings, machine, signer })
+        Ok(Description { config, wrappings, machine, signer })
+    }
+
+    fn put_wrappings(&self, wrappings: &Bytes) -> Result<(), RepositoryError> {
+        let store = self.store(Access::Write)?;
+        store.put_wrappings(wrappings)?;
+        match &self.source {
+            Source::Shared(_) => Ok(()),
+            Source::Place(_) => store.wrappings().remove_older(),
+        }
     }
 
     fn open_session(&self, purpose: &SessionPurpose) -> Result<SessionGrant, RepositoryError> {

@@ -4,7 +4,6 @@
 //! DIR/holdall-repository        marker and version; written last when a repository is made
 //!     config                    the signed configuration
 //!     wrappings/<generation>    signed sets of wrappings, the highest counts
-//!     recovery-identity         public key of the recovery kit, if there is one
 //!     lock                      the lease: held shared by readers, alone by a writer
 //!     packs/<xx>/<pack name>    closed packs
 //!     tails/<kind>.<n>.payload  payloads of blocks whose pack is not closed
@@ -49,8 +48,8 @@ impl Layout {
         self.root.join("wrappings")
     }
 
-    pub(crate) fn recovery_identity(&self) -> PathBuf {
-        self.root.join("recovery-identity")
+    pub(crate) fn wrappings_of(&self, generation: u64) -> PathBuf {
+        self.wrappings().join(format!("{generation:016x}"))
     }
 
     pub(crate) fn lock(&self) -> PathBuf {

@@ -71,8 +71,9 @@ mod tail;
 mod tail_objects;
 mod unopened;
 mod usage;
+mod wrappings;
 
 pub use embedded::EmbeddedRepository;
 pub use store::{Clock, ReceiptSigner, Store};
-pub use unopened::{newest_key_in, recovery_identity_in};
+pub use unopened::{newest_key_in, recovery_identities_in};
 pub use usage::Census;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::{
-    MachineId, ObjectId, PublicKey, RepositoryId, Signature, SignedContext, Table,
+    MachineId, ObjectId, PublicKey, RepositoryConfig, RepositoryId, Signature, SignedContext, Table,
 };
 use holdall_protocol::RepositoryError;
 use holdall_sys::lock as file_lock;
@@ -25,6 +25,7 @@ use crate::records::{Loaded, Records};
 use crate::recovery::{Recovered, recover};
 use crate::room::Room;
 use crate::session::Sessions;
+use crate::wrappings::{SignedSet, Wrappings};
 
 /// Tells the time of day. A repository orders by log position; the time is for people, and for
 /// sessions to lapse.
@@ -59,7 +60,10 @@ pub(crate) type CommitGuard<'a> = MutexGuard<'a, ()>;
 /// It holds the repository's lease until it is dropped.
 pub struct Store {
     layout: Layout,
-    parts: ClearParts,
+    config: RepositoryConfig,
+    /// The configuration's bytes as they were signed.
+    config_bytes: Bytes,
+    wrappings: Wrappings,
     /// `None` for a store that only reads.
     writer: Option<Writer>,
     index: Arc<Index>,
@@ -136,13 +140,13 @@ impl Store {
         let layout = Layout::new(dir);
         creating::check_marker(&layout)?;
         let lease = take_lease(&layout, access)?;
-        let parts = ClearParts::read(&layout)?;
+        let ClearParts { config, config_bytes, wrappings } = ClearParts::read(&layout)?;
+        let repository = config.repository;
         let can_write = access == Access::Write;
         if can_write {
             layout.folders().iter().try_for_each(|folder| make_dir(folder))?;
             sweep_tmp(&layout)?;
         }
-        let repository = parts.repository;
         let mut recovered = recover(&layout, &repository, can_write)?;
         let mut listing = Listing::read(&layout)?;
         let (index, closed) = Index::open(cache_dir, &repository, &layout, &mut listing)?;
@@ -172,9 +176,12 @@ impl Store {
         });
         let packs = OpenPacks::new(&layout);
         let commit = Mutex::new(());
+        let wrappings = Wrappings::new(&layout, wrappings);
         let store = Self {
             layout,
-            parts,
+            config,
+            config_bytes,
+            wrappings,
             writer,
             index,
             log,
@@ -227,20 +234,46 @@ impl Store {
 
     /// The repository's id.
     pub fn repository(&self) -> RepositoryId {
-        self.parts.repository
+        self.config.repository
     }
 
-    /// The identity that the repository's recovery kit signs in with, if it has one.
-    pub fn recovery_identity(&self) -> Option<PublicKey> {
-        self.parts.recovery_identity
+    /// The identities that the repository's recovery kits sign in with.
+    pub fn recovery_identities(&self) -> Vec<PublicKey> {
+        self.wrappings.recovery_identities()
+    }
+
+    /// The identities of the recovery kits in a set of wrappings that somebody wants to put.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] for a set that can not be this repository's.
+    pub fn recovery_identities_of(
+        &self,
+        wrappings: &Bytes,
+    ) -> Result<Vec<PublicKey>, RepositoryError> {
+        Ok(SignedSet::check(wrappings, &self.config)?.set.recovery_identities())
+    }
+
+    /// Answers [`holdall_protocol::Repository::put_wrappings`]; older sets stay where they are.
+    ///
+    /// # Errors
+    /// As said there.
+    pub fn put_wrappings(&self, wrappings: &Bytes) -> Result<(), RepositoryError> {
+        let next = SignedSet::check(wrappings, &self.config)?;
+        self.appender()?;
+        self.wrappings.put(next)
     }
 
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    pub(crate) fn parts(&self) -> &ClearParts {
-        &self.parts
+    /// The configuration's bytes as they were signed.
+    pub(crate) fn config_bytes(&self) -> Bytes {
+        self.config_bytes.clone()
+    }
+
+    pub(crate) fn wrappings(&self) -> &Wrappings {
+        &self.wrappings
     }
 
     pub(crate) fn index(&self) -> &Index {

@@ -10,15 +10,16 @@ use std::path::Path;
 use holdall_format::{MachineId, PublicKey};
 use holdall_protocol::RepositoryError;
 
+use crate::creating::ClearParts;
 use crate::layout::Layout;
 use crate::{creating, records};
 
-/// The identity of the recovery kit of the repository in `dir`, if it has one.
+/// The identities of the recovery kits of the repository in `dir`.
 ///
 /// # Errors
 /// [`RepositoryError::NoRepository`]; [`RepositoryError::Damaged`].
-pub fn recovery_identity_in(dir: &Path) -> Result<Option<PublicKey>, RepositoryError> {
-    creating::recovery_identity(&Layout::new(dir))
+pub fn recovery_identities_in(dir: &Path) -> Result<Vec<PublicKey>, RepositoryError> {
+    Ok(ClearParts::read(&Layout::new(dir))?.wrappings.set.recovery_identities())
 }
 
 /// The key that signed the newest record of `machine` in the repository in `dir`; `None` if it has no
@@ -48,6 +49,7 @@ mod tests {
     use super::*;
     use crate::records::Records;
     use crate::records::tests::stored;
+    use holdall_protocol::NewRepository;
     use holdall_protocol::contract::Forge;
 
     const ADA: MachineId = MachineId::from_bytes([1; 16]);
@@ -57,12 +59,13 @@ mod tests {
     fn the_newest_key_of_a_machine_is_that_of_its_last_record() {
         let dir = tempfile::tempdir().unwrap();
         let forge = |machine, seed| Forge::new(1, machine, &[seed; 32]);
-        let mut new = forge(ADA, 1).new_repository();
-        new.recovery_identity = Some(PublicKey::from_bytes([7; 32]));
+        let kits = [PublicKey::from_bytes([7; 32])];
+        let wrappings = forge(ADA, 1).wrappings_for_kits(1, &kits);
+        let new = NewRepository { wrappings, ..forge(ADA, 1).new_repository() };
         assert!(newest_key_in(dir.path(), &ADA).is_err(), "there is no repository");
-        assert!(recovery_identity_in(dir.path()).is_err(), "there is no repository");
+        assert!(recovery_identities_in(dir.path()).is_err(), "there is no repository");
         crate::Store::create(dir.path(), &new).unwrap();
-        assert_eq!(recovery_identity_in(dir.path()).unwrap(), new.recovery_identity);
+        assert_eq!(recovery_identities_in(dir.path()).unwrap(), kits);
 
         let layout = Layout::new(dir.path());
         let records = Records::load(&layout).unwrap().records;

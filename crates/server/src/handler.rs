@@ -173,6 +173,7 @@ impl Asked<'_> {
         match verb {
             RepositoryVerb::Create => self.create().await,
             RepositoryVerb::Describe => self.describe().await,
+            RepositoryVerb::PutWrappings => self.put_wrappings().await,
             RepositoryVerb::OpenSession => self.open_session().await,
             RepositoryVerb::Missing(session) => self.missing(session).await,
             RepositoryVerb::PutBlocks(session) => self.put_blocks(session).await,
@@ -217,6 +218,19 @@ impl Asked<'_> {
     async fn describe(self) -> Result<Response<Answer>, WireError> {
         let (description, _) = self.call(|repository| repository.describe()).await?;
         Ok(respond(BYTES, wire::encode_description(&description), None))
+    }
+
+    async fn put_wrappings(mut self) -> Result<Response<Answer>, WireError> {
+        let Taken { bytes, room, .. } = self.take(wire::MAX_REPOSITORY_BODY_BYTES).await?;
+        let (state, permit) = (Arc::clone(self.state), self.permit);
+        let name = permit.repository().to_owned();
+        let call = move || {
+            let _room = room;
+            state.stores.put_wrappings(&permit, &bytes)
+        };
+        self.state.work.run(call).await?;
+        self.state.log(&format!("changed the keys of {name}"));
+        Ok(respond(JSON, Frames::plain(Bytes::from_static(b"{}")), None))
     }
 
     async fn open_session(mut self) -> Result<Response<Answer>, WireError> {

@@ -3,7 +3,7 @@
 //!
 //! | verb | unknown key | revoked key | machine, own repository | machine, another's | reader |
 //! | --- | --- | --- | --- | --- | --- |
-//! | create, put blocks, commit | | | with the right to back up | | |
+//! | create, put wrappings, put blocks, commit | | | with the right to back up | | |
 //! | describe, records, fetch, read blocks, missing, usage, sessions to read, scrub | | | yes | | own |
 //! | sessions to back up | | | with the right to back up | | |
 //!
@@ -113,7 +113,10 @@ pub(crate) fn check(
 
 fn writes(verb: &RepositoryVerb) -> bool {
     match verb {
-        RepositoryVerb::Create | RepositoryVerb::PutBlocks(_) | RepositoryVerb::Commit(_) => true,
+        RepositoryVerb::Create
+        | RepositoryVerb::PutWrappings
+        | RepositoryVerb::PutBlocks(_)
+        | RepositoryVerb::Commit(_) => true,
         RepositoryVerb::Describe
         | RepositoryVerb::OpenSession
         | RepositoryVerb::Missing(_)
@@ -140,6 +143,7 @@ mod tests {
         let session = SessionId::from_bytes([1; 16]);
         vec![
             RepositoryVerb::Create,
+            RepositoryVerb::PutWrappings,
             RepositoryVerb::PutBlocks(session),
             RepositoryVerb::Commit(session),
             RepositoryVerb::Describe,
@@ -155,7 +159,7 @@ mod tests {
     }
 
     /// How many of [`verbs`] write; these come first.
-    const WRITING: usize = 3;
+    const WRITING: usize = 4;
 
     #[test]
     fn every_role_may_do_exactly_what_the_table_says() {

@@ -5,11 +5,12 @@ use std::fs;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holdall_format::{PublicKey, RepositoryId};
+use bytes::Bytes;
+use holdall_format::{PublicKey, RepositoryId, WrappingSet};
 use holdall_protocol::wire::is_repository_name;
 use holdall_protocol::{NewRepository, RepositoryError};
 use holdall_repository::{
-    Census, Clock, EmbeddedRepository, ReceiptSigner, Store, recovery_identity_in,
+    Census, Clock, EmbeddedRepository, ReceiptSigner, Store, recovery_identities_in,
 };
 
 use crate::accounts::Accounts;
@@ -42,18 +43,19 @@ impl Stores {
         Self { folder, signer, clock, accounts, log, open: Mutex::default() }
     }
 
-    /// Lets the recovery kits of all repositories in, should the accounts have been lost. What hinders
+    /// Lets in exactly those recovery kits that the wrappings of all repositories name: the accounts
+    /// may have been lost, and an administrator may have gone back to older wrappings. What hinders
     /// one is told, and is no reason to keep a server from starting.
     ///
     /// # Errors
     /// If the repositories can not be listed.
     pub(crate) fn let_readers_in(&self) -> Result<(), ServerError> {
         for name in self.stored_names()? {
-            match recovery_identity_in(&self.folder.repository(&name)) {
-                Ok(Some(reader)) => self.let_reader_in(reader, &name),
+            match recovery_identities_in(&self.folder.repository(&name)) {
+                Ok(readers) => self.set_readers(&name, &readers),
                 // Without a marker, its making was cut short.
-                Ok(None) | Err(RepositoryError::NoRepository { .. }) => {}
-                Err(error) => (self.log)(&format!("the recovery kit of {name}: {error}")),
+                Err(RepositoryError::NoRepository { .. }) => {}
+                Err(error) => (self.log)(&format!("the recovery kits of {name}: {error}")),
             }
         }
         Ok(())
@@ -93,9 +95,9 @@ impl Stores {
         Ok(Store::for_machine(&store, permit.machine(), permit.key()))
     }
 
-    /// Makes the repository of a permit. Its recovery identity is known before it exists, so that no
-    /// crash leaves a repository that its recovery kit can not read; it is forgotten again only if
-    /// there is certainly no repository of that identity.
+    /// Makes the repository of a permit. Its recovery kits are let in before it exists, so that no
+    /// crash leaves a repository that they can not read; they are let out again only if there is
+    /// certainly no repository of theirs.
     ///
     /// # Errors
     /// [`RepositoryError::AlreadyExists`]; [`RepositoryError::Refused`] for parts that do not fit.
@@ -108,20 +110,43 @@ impl Stores {
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let name = permit.repository();
         self.note(permit);
-        let Some(reader) = new.recovery_identity else { return self.make(name, new) };
-        let is_new = self.accounts.add_reader(reader, name)?;
+        let before = self.accounts.readers(name);
+        let readers = WrappingSet::decode_signed(&new.wrappings)?.recovery_identities();
+        self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
         let made = self.make(name, new);
-        if made.is_err() && is_new {
-            let is_its_own = match self.opened(&mut open, name) {
-                Ok(store) => store.recovery_identity() == Some(reader),
-                Err(RepositoryError::NoRepository { .. }) => false,
-                Err(_) => true,
+        if made.is_err() {
+            match self.opened(&mut open, name) {
+                Ok(store) => self.accounts.set_readers(name, &store.recovery_identities())?,
+                Err(RepositoryError::NoRepository { .. }) => {
+                    self.accounts.set_readers(name, &before)?
+                }
+                Err(_) => false,
             };
-            if !is_its_own {
-                self.accounts.drop_reader(&reader)?;
-            }
         }
         made
+    }
+
+    /// Changes the wrappings of a permit's repository. New recovery kits are let in before the set
+    /// counts, and those that it lacks are let out when it does.
+    ///
+    /// # Errors
+    /// As for [`holdall_protocol::Repository::put_wrappings`].
+    pub(crate) fn put_wrappings(
+        &self,
+        permit: &Permit,
+        wrappings: &Bytes,
+    ) -> Result<(), RepositoryError> {
+        let slot = self.slot(permit.repository());
+        let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = permit.repository();
+        self.note(permit);
+        let store = self.opened(&mut open, name)?;
+        let readers = store.recovery_identities_of(wrappings)?;
+        let before = self.accounts.readers(name);
+        self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
+        let put = store.put_wrappings(wrappings);
+        self.accounts.set_readers(name, &store.recovery_identities())?;
+        put
     }
 
     /// What a repository holds. One that nobody has open is not kept open for this.
@@ -177,24 +202,24 @@ impl Stores {
         Ok(store)
     }
 
-    /// Opens a repository, and lets its recovery kit in: its folder may have been put there since the
-    /// server started.
+    /// Opens a repository, and lets its recovery kits in: its folder may have been put there since
+    /// the server started.
     fn open_store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
         let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
         let (signer, clock) = (Arc::clone(&self.signer), Arc::clone(&self.clock));
         let store = Store::open(&path, &cache, signer as _, clock)?;
-        if let Some(reader) = store.recovery_identity() {
-            self.let_reader_in(reader, name);
-        }
+        self.set_readers(name, &store.recovery_identities());
         Ok(store)
     }
 
     /// What hinders it is no reason to keep a machine from its repository.
-    fn let_reader_in(&self, reader: PublicKey, name: &str) {
-        match self.accounts.add_reader(reader, name) {
-            Ok(true) => (self.log)(&format!("the recovery kit of {name} may read it again")),
+    fn set_readers(&self, name: &str, readers: &[PublicKey]) {
+        match self.accounts.set_readers(name, readers) {
+            Ok(true) => (self.log)(&format!(
+                "the recovery kits of {name} are those that its wrappings name"
+            )),
             Ok(false) => {}
-            Err(error) => (self.log)(&format!("the recovery kit of {name} can not read: {error}")),
+            Err(error) => (self.log)(&format!("a recovery kit of {name} can not read: {error}")),
         }
     }
 
@@ -228,18 +253,22 @@ mod tests {
     struct World {
         stores: Stores,
         accounts: Arc<Accounts>,
-        _folder: tempfile::TempDir,
+        folder: tempfile::TempDir,
     }
 
     impl World {
         fn new() -> Self {
             let temp = tempfile::tempdir().unwrap();
             let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
-            let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
             let accounts = Arc::new(Accounts::open(&folder.database(), Arc::new(Still)).unwrap());
+            Self::on(temp, folder, accounts)
+        }
+
+        fn on(temp: tempfile::TempDir, folder: Arc<DataFolder>, accounts: Arc<Accounts>) -> Self {
+            let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
             let log: LogSink = Arc::new(|_| {});
             let stores = Stores::new(folder, signer, Arc::new(Still), accounts.clone(), log);
-            Self { stores, accounts, _folder: temp }
+            Self { stores, accounts, folder: temp }
         }
 
         /// Leaves a repository as a create does whose answer is an error after all.
@@ -260,9 +289,13 @@ mod tests {
     }
 
     fn new_repository(kit: PublicKey) -> NewRepository {
-        let mut new = Forge::new(1, MACHINE, &[1; 32]).new_repository();
-        new.recovery_identity = Some(kit);
-        new
+        let forge = Forge::new(1, MACHINE, &[1; 32]);
+        let wrappings = forge.wrappings_for_kits(1, &[kit]);
+        NewRepository { wrappings, ..forge.new_repository() }
+    }
+
+    fn kits(generation: u64, kits: &[PublicKey]) -> Bytes {
+        Forge::new(1, MACHINE, &[1; 32]).wrappings_for_kits(generation, kits)
     }
 
     #[test]
@@ -320,7 +353,7 @@ mod tests {
         fs::create_dir(repositories.join("Not A Name")).unwrap();
         let torn = repositories.join("damaged");
         Store::create(&torn, &new_repository(OTHER_KIT)).unwrap();
-        fs::write(torn.join("recovery-identity"), b"torn").unwrap();
+        fs::write(torn.join("wrappings/0000000000000001"), b"torn").unwrap();
         for _ in 0..2 {
             world.stores.let_readers_in().unwrap();
             assert!(world.reads(KIT));
@@ -332,8 +365,46 @@ mod tests {
     fn a_recovery_kit_that_is_something_else_keeps_no_machine_from_its_repository() {
         let world = World::new();
         world.half_create(&new_repository(KIT));
-        world.accounts.add_reader(KIT, "another").unwrap();
+        world.accounts.set_readers("another", &[KIT]).unwrap();
         world.stores.repository(&permit()).unwrap();
         assert!(!world.reads(KIT));
+    }
+
+    #[test]
+    fn those_recovery_kits_read_that_the_newest_wrappings_name() {
+        let world = World::new();
+        world.stores.create(&permit(), &new_repository(KIT)).unwrap();
+        world.stores.put_wrappings(&permit(), &kits(2, &[KIT, OTHER_KIT])).unwrap();
+        assert!(world.reads(KIT) && world.reads(OTHER_KIT));
+        world.stores.put_wrappings(&permit(), &kits(3, &[OTHER_KIT])).unwrap();
+        assert!(!world.reads(KIT) && world.reads(OTHER_KIT));
+        // The current set is told to have been put; any other of its generation is not taken.
+        world.stores.put_wrappings(&permit(), &kits(3, &[OTHER_KIT])).unwrap();
+        world.stores.put_wrappings(&permit(), &kits(3, &[KIT])).unwrap_err();
+        assert!(!world.reads(KIT) && world.reads(OTHER_KIT));
+    }
+
+    #[test]
+    fn wrappings_of_somebody_else_let_nobody_in() {
+        let world = World::new();
+        world.stores.create(&permit(), &new_repository(KIT)).unwrap();
+        let foreign = Forge::new(2, MACHINE, &[1; 32]).wrappings_for_kits(2, &[OTHER_KIT]);
+        world.stores.put_wrappings(&permit(), &foreign).unwrap_err();
+        assert!(world.reads(KIT) && !world.reads(OTHER_KIT));
+    }
+
+    #[test]
+    fn going_back_to_older_wrappings_goes_back_to_their_recovery_kits() {
+        let world = World::new();
+        world.stores.create(&permit(), &new_repository(KIT)).unwrap();
+        world.stores.put_wrappings(&permit(), &kits(2, &[OTHER_KIT])).unwrap();
+        let World { stores, accounts, folder: temp } = world;
+        let newer = stores.folder.repository("desk").join("wrappings/0000000000000002");
+        drop(stores);
+        std::fs::remove_file(newer).unwrap();
+        let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
+        let world = World::on(temp, folder, accounts);
+        world.stores.let_readers_in().unwrap();
+        assert!(world.reads(KIT) && !world.reads(OTHER_KIT));
     }
 }

@@ -56,7 +56,6 @@ impl World {
         let new = NewRepository {
             config: Bytes::from(keys.new_config(suite_for_this_cpu(), 3, 512).unwrap()),
             wrappings: Bytes::from(sign_wrappings(&keys, 1, wrappings).unwrap()),
-            recovery_identity: Some(recovery.signing_key().public()),
         };
         world.place().create(&new).unwrap();
         world

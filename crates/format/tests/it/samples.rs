@@ -179,6 +179,7 @@ pub(crate) fn wrapping_set() -> WrappingSet {
     let wrapping = |kind, label: &str, sealed: &[u8]| Wrapping {
         kind,
         label: label.to_owned(),
+        recovery_identity: (kind == WrappingKind::Recovery).then(|| server_key().public()),
         sealed: sealed.to_vec(),
     };
     WrappingSet {

@@ -98,6 +98,11 @@ impl Repository for HttpRepository {
         Ok(described)
     }
 
+    fn put_wrappings(&self, wrappings: &Bytes) -> Result<(), RepositoryError> {
+        let body = Frames::plain(wrappings.clone());
+        self.ask(RepositoryVerb::PutWrappings, body, LIGHT, |_| Ok(()))
+    }
+
     fn open_session(&self, purpose: &SessionPurpose) -> Result<SessionGrant, RepositoryError> {
         let body = Frames::plain(wire::encode_session_request(purpose));
         let decode = |body: Bytes| wire::decode_session_answer(&body);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::ContractWorld;
 use super::cases;
 use super::fixture::{Fixture, assert_refused};
-use super::forge::Forge;
+use super::forge::{Forge, TestKey};
 use crate::{NewRepository, RepositoryError};
 
 cases![
@@ -13,6 +13,11 @@ cases![
     what_was_made_is_described_and_stays_so_after_a_restart,
     a_repository_is_not_made_twice,
     parts_that_do_not_fit_each_other_are_refused,
+    wrappings_are_replaced_by_the_next_generation_and_stay_so_after_a_restart,
+    the_current_wrappings_again_change_nothing,
+    wrappings_of_another_generation_are_refused,
+    wrappings_that_are_not_the_owners_are_refused,
+    of_two_changes_of_the_wrappings_at_once_one_wins,
 ];
 
 fn what_was_never_made_can_not_be_described(world: &mut dyn ContractWorld) {
@@ -56,4 +61,76 @@ fn parts_that_do_not_fit_each_other_are_refused(world: &mut dyn ContractWorld) {
     let answer = repository.describe();
     assert!(matches!(answer, Err(RepositoryError::NoRepository { .. })), "got {answer:?}");
     repository.create(&good).expect("nothing of the refused ones is in the way");
+}
+
+fn wrappings(fixture: &Fixture<'_>) -> Bytes {
+    fixture.repository.describe().expect("it is made").wrappings
+}
+
+fn wrappings_are_replaced_by_the_next_generation_and_stay_so_after_a_restart(
+    world: &mut dyn ContractWorld,
+) {
+    let mut fixture = Fixture::new(world);
+    for generation in 2..5 {
+        let next = fixture.forge.wrappings(generation);
+        fixture.repository.put_wrappings(&next).expect("it is the next");
+        assert_eq!(wrappings(&fixture), next);
+        fixture = fixture.restarted();
+        assert_eq!(wrappings(&fixture), next);
+    }
+}
+
+fn the_current_wrappings_again_change_nothing(world: &mut dyn ContractWorld) {
+    let fixture = Fixture::new(world);
+    for generation in [1, 2, 2] {
+        let set = fixture.forge.wrappings(generation);
+        fixture.repository.put_wrappings(&set).expect("an answer may be lost");
+        assert_eq!(wrappings(&fixture), set);
+    }
+}
+
+fn wrappings_of_another_generation_are_refused(world: &mut dyn ContractWorld) {
+    let fixture = Fixture::new(world);
+    let kit = [TestKey::from_seed(&[77; 32]).public()];
+    let current = fixture.forge.wrappings(2);
+    fixture.repository.put_wrappings(&current).unwrap();
+    for generation in [0, 1, 2, 4, u64::MAX] {
+        let other = fixture.forge.wrappings_for_kits(generation, &kit);
+        assert_refused(fixture.repository.put_wrappings(&other));
+    }
+    assert_eq!(wrappings(&fixture), current);
+}
+
+fn wrappings_that_are_not_the_owners_are_refused(world: &mut dyn ContractWorld) {
+    let fixture = Fixture::new(world);
+    let machine = fixture.forge.machine;
+    let foreign = Forge::new(2, machine, &[2; 32]).wrappings(2);
+    let mut own_id = Forge::new(2, machine, &[2; 32]);
+    own_id.repository = fixture.forge.repository;
+    let empty = fixture.forge.wrappings_of(2, vec![]);
+    let mut mangled = fixture.forge.wrappings(2).to_vec();
+    mangled[80] ^= 1;
+    for bad in [foreign, own_id.wrappings(2), empty, mangled.into(), Bytes::new()] {
+        assert_refused(fixture.repository.put_wrappings(&bad));
+    }
+    assert_eq!(wrappings(&fixture), fixture.forge.wrappings(1));
+}
+
+fn of_two_changes_of_the_wrappings_at_once_one_wins(world: &mut dyn ContractWorld) {
+    let fixture = Fixture::new(world);
+    let sets: Vec<_> = (1..5)
+        .map(|seed| {
+            let kit = TestKey::from_seed(&[seed; 32]).public();
+            fixture.forge.wrappings_for_kits(2, &[kit])
+        })
+        .collect();
+    let done: Vec<_> = std::thread::scope(|scope| {
+        let repository = &fixture.repository;
+        let put = |set| scope.spawn(move || repository.put_wrappings(set).is_ok());
+        let threads: Vec<_> = sets.iter().map(put).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
+    let won = sets.iter().zip(&done).find(|(_, done)| **done).unwrap().0;
+    assert_eq!(wrappings(&fixture), *won);
 }

@@ -60,11 +60,7 @@ impl Forge {
 
     /// What is needed to make the repository.
     pub fn new_repository(&self) -> NewRepository {
-        NewRepository {
-            config: self.config(),
-            wrappings: self.wrappings(1),
-            recovery_identity: Some(TestKey::from_seed(&[77; 32]).public()),
-        }
+        NewRepository { config: self.config(), wrappings: self.wrappings(1) }
     }
 
     /// A signed configuration.
@@ -81,19 +77,21 @@ impl Forge {
         config.encode(&self.owner.sign(SignedContext::Config, &config.signed_bytes())).into()
     }
 
-    /// A signed set of one wrapping.
+    /// A signed set of one wrapping, for a passphrase.
     pub fn wrappings(&self, generation: u64) -> Bytes {
-        let wrapping = Wrapping {
-            kind: WrappingKind::Passphrase,
-            label: "contract".into(),
-            sealed: vec![1; 64],
-        };
-        let set = WrappingSet {
-            repository: self.repository,
-            generation,
-            owner: self.owner.public(),
-            wrappings: vec![wrapping],
-        };
+        self.wrappings_of(generation, vec![wrapping(WrappingKind::Passphrase, None)])
+    }
+
+    /// A signed set of wrappings for recovery kits of these identities.
+    pub fn wrappings_for_kits(&self, generation: u64, kits: &[PublicKey]) -> Bytes {
+        let kits = kits.iter().map(|kit| wrapping(WrappingKind::Recovery, Some(*kit)));
+        self.wrappings_of(generation, kits.collect())
+    }
+
+    /// A signed set of these wrappings.
+    pub fn wrappings_of(&self, generation: u64, wrappings: Vec<Wrapping>) -> Bytes {
+        let owner = self.owner.public();
+        let set = WrappingSet { repository: self.repository, generation, owner, wrappings };
         set.encode(&self.owner.sign(SignedContext::Wrappings, &set.signed_bytes())).into()
     }
 
@@ -196,6 +194,10 @@ impl Forge {
         let signature = key.sign(SignedContext::Record, &head.signed_bytes());
         Record::new(head, &signature, sealed).encode().into()
     }
+}
+
+fn wrapping(kind: WrappingKind, recovery_identity: Option<PublicKey>) -> Wrapping {
+    Wrapping { kind, label: "contract".into(), recovery_identity, sealed: vec![1; 64] }
 }
 
 /// An object id that nobody else has.

@@ -31,11 +31,9 @@ fn array<const N: usize>(what: &'static str, frame: &Bytes) -> Result<[u8; N], F
     reader.finish().map(|()| array)
 }
 
-/// The body that makes a repository: frames of configuration, wrappings and recovery identity (32
-/// bytes or none).
+/// The body that makes a repository: frames of configuration and wrappings.
 pub fn encode_new_repository(new: &NewRepository) -> Frames {
-    let recovery = new.recovery_identity.map(|key| Bytes::copy_from_slice(key.as_bytes()));
-    Frames::framed(&[new.config.clone(), new.wrappings.clone(), recovery.unwrap_or_default()])
+    Frames::framed(&[new.config.clone(), new.wrappings.clone()])
 }
 
 /// Reads the body that makes a repository; what is in its parts is the repository's to check.
@@ -43,13 +41,8 @@ pub fn encode_new_repository(new: &NewRepository) -> Frames {
 /// # Errors
 /// [`FormatError`] for other frames.
 pub fn decode_new_repository(body: &Bytes) -> Result<NewRepository, FormatError> {
-    let what = "new repository";
-    let [config, wrappings, recovery] = exactly(what, body, MAX_REPOSITORY_BODY_BYTES)?;
-    let recovery_identity = match recovery.is_empty() {
-        true => None,
-        false => Some(PublicKey::from_bytes(array(what, &recovery)?)),
-    };
-    Ok(NewRepository { config, wrappings, recovery_identity })
+    let [config, wrappings] = exactly("new repository", body, MAX_REPOSITORY_BODY_BYTES)?;
+    Ok(NewRepository { config, wrappings })
 }
 
 /// The answer that describes a repository: frames of configuration, wrappings, machine and signer.
@@ -180,11 +173,8 @@ mod tests {
     fn bodies_of_frames_read_back() {
         let config = Bytes::from_static(b"config");
         let wrappings = Bytes::from_static(b"wrappings");
-        for recovery_identity in [None, Some(PublicKey::from_bytes([1; 32]))] {
-            let (config, wrappings) = (config.clone(), wrappings.clone());
-            let new = NewRepository { config, wrappings, recovery_identity };
-            assert_eq!(decode_new_repository(&encode_new_repository(&new).concat()), Ok(new));
-        }
+        let new = NewRepository { config: config.clone(), wrappings: wrappings.clone() };
+        assert_eq!(decode_new_repository(&encode_new_repository(&new).concat()), Ok(new));
         let machine = MachineId::from_bytes([2; 16]);
         let signer = PublicKey::from_bytes([3; 32]);
         let description = Description { config, wrappings, machine, signer };

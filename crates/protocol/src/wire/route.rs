@@ -55,6 +55,8 @@ pub enum RepositoryVerb {
     Create,
     /// `GET repositories/NAME`.
     Describe,
+    /// `PUT repositories/NAME/wrappings`.
+    PutWrappings,
     /// `POST repositories/NAME/sessions`.
     OpenSession,
     /// `POST repositories/NAME/sessions/ID/missing`.
@@ -83,6 +85,7 @@ impl RepositoryVerb {
         match self {
             Self::Create => "create",
             Self::Describe => "describe",
+            Self::PutWrappings => "put wrappings",
             Self::OpenSession => "open session",
             Self::Missing(_) => "missing",
             Self::PutBlocks(_) => "put blocks",
@@ -98,7 +101,7 @@ impl RepositoryVerb {
 
     fn method(&self) -> Method {
         match self {
-            Self::Create => Method::Put,
+            Self::Create | Self::PutWrappings => Method::Put,
             Self::Describe | Self::Records(_) | Self::Usage => Method::Get,
             _ => Method::Post,
         }
@@ -107,6 +110,7 @@ impl RepositoryVerb {
     fn path(&self) -> String {
         match self {
             Self::Create | Self::Describe => String::new(),
+            Self::PutWrappings => "/wrappings".into(),
             Self::OpenSession => "/sessions".into(),
             Self::Missing(session) => format!("/sessions/{session}/missing"),
             Self::PutBlocks(session) => format!("/sessions/{session}/blocks"),
@@ -128,6 +132,7 @@ impl RepositoryVerb {
         let verb = match (method, path) {
             ("PUT", []) => Self::Create,
             ("GET", []) => Self::Describe,
+            ("PUT", ["wrappings"]) => Self::PutWrappings,
             ("POST", ["sessions"]) => Self::OpenSession,
             ("POST", ["scrub"]) => Self::Scrub,
             ("GET", ["usage"]) => Self::Usage,
@@ -221,6 +226,7 @@ mod tests {
         vec![
             RepositoryVerb::Create,
             RepositoryVerb::Describe,
+            RepositoryVerb::PutWrappings,
             RepositoryVerb::OpenSession,
             RepositoryVerb::Missing(session),
             RepositoryVerb::PutBlocks(session),

@@ -7,3 +7,4 @@ mod derived;
 mod keeping;
 mod quota;
 mod world;
+mod wrappings;

@@ -81,20 +81,6 @@ impl Database {
         Ok(state)
     }
 
-    pub(super) fn put_reader(&self, key: &PublicKey, repository: &str) -> Result<(), ServerError> {
-        self.change(|changes| {
-            changes.transaction.open_table(READERS)?.insert(key.as_bytes(), repository)?;
-            Ok(())
-        })
-    }
-
-    pub(super) fn drop_reader(&self, key: &PublicKey) -> Result<(), ServerError> {
-        self.change(|changes| {
-            changes.transaction.open_table(READERS)?.remove(key.as_bytes())?;
-            Ok(())
-        })
-    }
-
     /// When machines were here last, in nanoseconds since 1970 UTC.
     pub(super) fn seen(&self) -> Result<Vec<(MachineId, i64)>, ServerError> {
         let read = || -> Result<Vec<_>, redb::Error> {
@@ -182,6 +168,16 @@ impl Changes {
 
     pub(super) fn put_seen(&self, id: &MachineId, ns: i64) -> Result<(), redb::Error> {
         self.transaction.open_table(SEEN)?.insert(id.as_bytes(), ns)?;
+        Ok(())
+    }
+
+    pub(super) fn put_reader(&self, key: &PublicKey, repository: &str) -> Result<(), redb::Error> {
+        self.transaction.open_table(READERS)?.insert(key.as_bytes(), repository)?;
+        Ok(())
+    }
+
+    pub(super) fn drop_reader(&self, key: &PublicKey) -> Result<(), redb::Error> {
+        self.transaction.open_table(READERS)?.remove(key.as_bytes())?;
         Ok(())
     }
 

@@ -66,30 +66,45 @@ impl Accounts {
         self.state().roles.get(key).cloned().unwrap_or(Role::Unknown)
     }
 
-    /// Lets a recovery kit's identity read a repository, and tells whether it could not before.
-    ///
-    /// # Errors
-    /// [`ServerError::Refused`] for a key that is something else already.
-    pub(crate) fn add_reader(&self, key: PublicKey, repository: &str) -> Result<bool, ServerError> {
-        let mut state = self.state();
-        match state.roles.get(&key) {
-            None => {}
-            Some(Role::Reader { repository: known }) if known == repository => return Ok(false),
-            Some(_) => return Err(ServerError::refused("the recovery identity is known already")),
-        }
-        self.database.put_reader(&key, repository)?;
-        state.readers.insert(key, repository.to_owned());
-        state.derive_roles();
-        Ok(true)
+    /// The identities of recovery kits that read a repository.
+    pub(crate) fn readers(&self, repository: &str) -> Vec<PublicKey> {
+        self.state().readers_of(repository).collect()
     }
 
-    /// Takes a recovery kit's right back, because its repository was not made.
-    pub(crate) fn drop_reader(&self, key: &PublicKey) -> Result<(), ServerError> {
+    /// Lets exactly these identities of recovery kits read a repository, and tells whether that
+    /// changes anything.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if one of the keys is something else already; then nothing changes.
+    pub(crate) fn set_readers(
+        &self,
+        repository: &str,
+        keys: &[PublicKey],
+    ) -> Result<bool, ServerError> {
         let mut state = self.state();
-        self.database.drop_reader(key)?;
-        state.readers.remove(key);
+        let is_other = |key| match state.roles.get(key) {
+            None => false,
+            Some(Role::Reader { repository: known }) => known != repository,
+            Some(_) => true,
+        };
+        if keys.iter().any(is_other) {
+            return Err(ServerError::refused("the recovery identity is known already"));
+        }
+        let gone: Vec<_> =
+            state.readers_of(repository).filter(|reader| !keys.contains(reader)).collect();
+        let new: Vec<_> =
+            keys.iter().filter(|key| !state.readers.contains_key(key)).copied().collect();
+        if gone.is_empty() && new.is_empty() {
+            return Ok(false);
+        }
+        self.database.change(|changes| {
+            gone.iter().try_for_each(|key| changes.drop_reader(key))?;
+            new.iter().try_for_each(|key| changes.put_reader(key, repository))
+        })?;
+        state.readers.retain(|reader, _| !gone.contains(reader));
+        state.readers.extend(new.into_iter().map(|key| (key, repository.to_owned())));
         state.derive_roles();
-        Ok(())
+        Ok(true)
     }
 
     /// Remembers where the server listens, for invites that are made while it does not run.
@@ -117,6 +132,11 @@ impl State {
             machine.keys.iter().map(|key| (key.public(), machine.role_of(*id, key)))
         });
         self.roles = readers.chain(machines).collect();
+    }
+
+    fn readers_of<'a>(&'a self, repository: &'a str) -> impl Iterator<Item = PublicKey> + 'a {
+        let of = move |(key, name): (&PublicKey, &String)| (name == repository).then_some(*key);
+        self.readers.iter().filter_map(of)
     }
 
     /// The machine whose repository that is.

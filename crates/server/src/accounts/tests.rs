@@ -88,7 +88,7 @@ fn accounts_and_used_invites_outlast_a_restart() {
     let world = World::new();
     let secret = world.invite();
     let account = world.pair(&secret, key(1), "desk").unwrap();
-    assert!(world.accounts.add_reader(key(7), "desk").unwrap());
+    assert!(world.accounts.set_readers("desk", &[key(7)]).unwrap());
     let world = world.reopened();
     assert!(matches!(world.accounts.role(&key(1)), Role::Machine { .. }));
     assert_eq!(world.accounts.role(&key(7)), Role::Reader { repository: "desk".into() });
@@ -154,15 +154,21 @@ fn a_computer_that_is_paired_keeps_its_account_with_a_second_invite() {
 }
 
 #[test]
-fn a_recovery_identity_reads_one_repository_and_can_be_taken_back() {
+fn recovery_identities_read_one_repository_and_can_be_taken_back() {
     let world = World::new();
     world.pair(&world.invite(), key(1), "desk").unwrap();
-    assert!(world.accounts.add_reader(key(7), "desk").unwrap());
-    assert!(!world.accounts.add_reader(key(7), "desk").unwrap());
-    assert!(world.accounts.add_reader(key(7), "other").is_err());
-    assert!(world.accounts.add_reader(key(1), "desk").is_err(), "a machine became a reader");
-    world.accounts.drop_reader(&key(7)).unwrap();
-    assert_eq!(world.reopened().accounts.role(&key(7)), Role::Unknown);
+    let set = |name, keys: &[_]| world.accounts.set_readers(name, keys);
+    assert!(set("desk", &[key(7), key(8)]).unwrap());
+    assert!(!set("desk", &[key(8), key(7)]).unwrap());
+    assert!(set("other", &[key(9)]).unwrap());
+    assert!(set("other", &[key(9), key(7)]).is_err());
+    assert!(set("desk", &[key(1)]).is_err(), "a machine became a reader");
+    assert!(set("desk", &[key(8)]).unwrap());
+    let reads = |name: &str| Role::Reader { repository: name.into() };
+    let world = world.reopened();
+    assert_eq!(world.accounts.role(&key(7)), Role::Unknown);
+    assert_eq!(world.accounts.role(&key(8)), reads("desk"));
+    assert_eq!(world.accounts.role(&key(9)), reads("other"));
 }
 
 #[test]

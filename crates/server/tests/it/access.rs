@@ -86,10 +86,14 @@ fn a_recovery_identity_reads_and_does_not_write() {
     let world = World::new();
     let machine = world.machine(1);
     let kit = identity(&recovery_seed(1));
-    let kit = HttpRepository::connect(machine.paired.address, &kit, quick()).unwrap();
+    let address = machine.paired.address.clone();
+    let kit = HttpRepository::connect(address, &kit, quick()).unwrap();
     kit.describe().unwrap();
     let read = kit.open_session(&SessionPurpose::Read).unwrap().session;
     assert!(kit.put_blocks(&read, &[]).is_err());
+    let next = machine.forge().wrappings(2);
+    let refused = kit.put_wrappings(&next).unwrap_err();
+    assert!(matches!(refused, RepositoryError::NotAllowed { .. }), "{refused:?}");
     assert!(kit.open_session(&SessionPurpose::Backup { parents: vec![] }).is_err());
 }
 

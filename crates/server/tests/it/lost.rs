@@ -77,8 +77,7 @@ fn a_repository_whose_making_was_cut_is_made_once() {
         let proxy = ChaosProxy::start(world.address()).unwrap();
         let repository = machine.connect_to(through(&machine, &proxy), patient()).unwrap();
         proxy.cut_after(cut_after.saturating_sub(proxy.forwarded_bytes()).max(1));
-        let mut new = machine.forge().new_repository();
-        new.recovery_identity = None;
+        let new = machine.forge().new_repository();
         repository.create(&new).unwrap();
         assert_eq!(repository.describe().unwrap().config, new.config);
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use holdall_format::MachineId;
 use holdall_protocol::contract::Forge;
 use holdall_protocol::{
-    ClientOptions, HttpRepository, Invite, MachineIdentity, Paired, Repository, RepositoryError,
-    ServerAddress, SessionPurpose, pair,
+    ClientOptions, HttpRepository, Invite, MachineIdentity, NewRepository, Paired, Repository,
+    RepositoryError, ServerAddress, SessionPurpose, pair,
 };
 use holdall_repository::Clock;
 use holdall_server::{InviteRequest, Limits, LogSink, Server, ServerOptions, admin};
@@ -103,8 +103,9 @@ impl World {
     /// identity of its own.
     pub(crate) fn machine(&self, number: u8) -> Machine {
         let machine = self.paired(number);
-        let mut new = machine.forge().new_repository();
-        new.recovery_identity = Some(identity(&recovery_seed(number)).public());
+        let (forge, kit) = (machine.forge(), identity(&recovery_seed(number)).public());
+        let wrappings = forge.wrappings_for_kits(1, &[kit]);
+        let new = NewRepository { wrappings, ..forge.new_repository() };
         machine.connect().create(&new).unwrap();
         machine
     }
