@@ -35,6 +35,13 @@ pub(crate) struct Wanted<'a> {
     path: Option<Vec<u8>>,
 }
 
+impl Origin {
+    /// Snapshots of this origin that are of `path`, in its plain form.
+    pub(crate) fn of(&self, path: Vec<u8>) -> Wanted<'_> {
+        Wanted { origin: self, path: Some(path) }
+    }
+}
+
 impl Filter {
     /// Checks what was typed, before any repository is opened.
     ///

@@ -8,15 +8,18 @@
 
 mod app;
 mod attempt;
+mod changes;
 mod clock;
 mod commands;
 mod config;
 mod create;
+mod entries;
 mod exit;
 mod filter;
 mod hex;
 mod identity;
 mod interrupt;
+mod moment;
 mod open;
 mod output;
 mod pairing;

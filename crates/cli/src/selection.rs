@@ -1,4 +1,7 @@
-//! `--include` and `--exclude` of a restore: gitignore patterns over paths in a snapshot.
+//! Gitignore patterns over paths in a snapshot: what a restore takes, and what is looked for.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 
 use holdall_engine::Selected;
 
@@ -18,7 +21,7 @@ impl Patterns {
     /// # Errors
     /// [`Refusal`] names a pattern that can not be read.
     pub(crate) fn new(includes: &[String], excludes: &[String]) -> Result<Self, Refusal> {
-        Ok(Self { includes: build(includes)?, excludes: build(excludes)? })
+        Ok(Self { includes: build(includes, false)?, excludes: build(excludes, false)? })
     }
 
     /// Whether an entry is wanted.
@@ -38,11 +41,34 @@ impl Patterns {
     }
 }
 
-fn build(patterns: &[String]) -> Result<holdall_engine::Patterns, Refusal> {
+/// Which paths are looked for.
+#[derive(Debug)]
+pub(crate) struct Names(holdall_engine::Patterns);
+
+impl Names {
+    /// What matches one of the patterns; where `any_case` is set, upper and lower case of ASCII
+    /// letters are equal.
+    ///
+    /// # Errors
+    /// [`Refusal`] names a pattern that can not be read.
+    pub(crate) fn new(patterns: &[OsString], any_case: bool) -> Result<Self, Refusal> {
+        Ok(Self(build(patterns, any_case)?))
+    }
+
+    /// Whether an entry itself matches; what lies below a match is none of itself.
+    pub(crate) fn matches(&self, path: &[u8], is_dir: bool) -> bool {
+        self.0.says(path, is_dir) == Some(true)
+    }
+}
+
+fn build(
+    patterns: &[impl AsRef<OsStr>],
+    any_case: bool,
+) -> Result<holdall_engine::Patterns, Refusal> {
     let mut built = holdall_engine::Patterns::below(b"/");
     for pattern in patterns {
         built
-            .add(pattern.as_bytes(), false)
+            .add(pattern.as_ref().as_bytes(), any_case)
             .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
     }
     Ok(built)
@@ -71,6 +97,22 @@ mod tests {
         assert_eq!(only.select(b"/home/ada/docs/deep/x", false), Selected::Yes);
         assert_eq!(only.select(b"/home/ada/docs/x.tmp", false), Selected::No);
         assert_eq!(only.select(b"/home/ada/other", false), Selected::No);
+    }
+
+    #[test]
+    fn a_name_is_found_by_itself_and_not_by_the_folder_it_is_in() {
+        let names = |patterns: &[&str], any_case| {
+            let patterns: Vec<_> = patterns.iter().map(OsString::from).collect();
+            Names::new(&patterns, any_case).unwrap()
+        };
+        let docs = names(&["docs"], false);
+        assert!(docs.matches(b"/home/docs", true) && !docs.matches(b"/home/docs/x", false));
+        assert!(!docs.matches(b"/home/Docs", true));
+        let any = names(&["DOCS", "/home/**/*.t?t", "!keep.txt"], true);
+        assert!(any.matches(b"/home/docs", true) && any.matches(b"/home/a/b/X.TXT", false));
+        assert!(!any.matches(b"/etc/x.txt", false) && !any.matches(b"/home/keep.txt", false));
+        let exact = OsStr::from_bytes(b"*.\xff").to_owned();
+        assert!(Names::new(&[exact], false).unwrap().matches(b"/a.\xff", false));
     }
 
     #[test]

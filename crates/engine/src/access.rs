@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdall_crypto::{MasterSecret, RepositoryKeys, SigningKey};
-use holdall_format::{MachineId, PublicKey, RepositoryConfig, WrappingSet};
-use holdall_protocol::{Repository, RepositoryError};
+use holdall_format::{MachineId, PublicKey, RepositoryConfig, SessionId, WrappingSet};
+use holdall_protocol::{Repository, RepositoryError, SessionPurpose};
 
 use crate::EngineError;
 
@@ -70,6 +70,18 @@ pub struct Access {
 }
 
 impl Access {
+    /// Works in a read session.
+    pub(crate) fn reading<T>(
+        &self,
+        work: impl FnOnce(SessionId) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let session = self.repository.open_session(&SessionPurpose::Read)?.session;
+        let done = work(session);
+        // What was read is read: a session that is not closed lapses.
+        let _ = self.repository.close_session(&session);
+        done
+    }
+
     /// The repository itself.
     pub fn repository(&self) -> &Arc<dyn Repository> {
         &self.repository

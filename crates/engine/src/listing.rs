@@ -1,6 +1,5 @@
 //! What a snapshot holds at a path.
 
-use holdall_protocol::SessionPurpose;
 use holdall_tree::{Cursor, Entry, EntryKind};
 
 use crate::blocks::Nodes;
@@ -29,12 +28,10 @@ pub fn list(
     recursive: bool,
     visit: &mut dyn FnMut(ListedEntry<'_>) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
-    let session = access.repository.open_session(&SessionPurpose::Read)?.session;
-    let nodes = Nodes::open(access, session);
-    let listed = list_in(Cursor::new(nodes, snapshot.root), snapshot, path, recursive, visit);
-    // What was read is read: a session that is not closed lapses.
-    let _ = access.repository.close_session(&session);
-    listed
+    access.reading(|session| {
+        let nodes = Nodes::open(access, session);
+        list_in(Cursor::new(nodes, snapshot.root), snapshot, path, recursive, visit)
+    })
 }
 
 fn list_in(

@@ -44,10 +44,36 @@ where
     A: NodeSource<Error = E>,
     B: NodeSource<Error = E>,
 {
+    diff_below(before, after, &PathKey::root(), |change| {
+        on_change(change);
+        Ok(())
+    })
+}
+
+/// The same for `top` and what lies below it alone. Ends at the first error of `on_change`.
+///
+/// # Errors
+/// As [`Cursor::peek`]; [`TreeError::Source`] with the error of `on_change`.
+pub fn diff_below<A, B, E>(
+    before: (A, ObjectId),
+    after: (B, ObjectId),
+    top: &PathKey,
+    mut on_change: impl FnMut(Change) -> Result<(), E>,
+) -> Result<(), TreeError<E>>
+where
+    A: NodeSource<Error = E>,
+    B: NodeSource<Error = E>,
+{
     let mut first = Cursor::new(before.0, before.1);
     let mut second = Cursor::new(after.0, after.1);
+    if !top.is_root() {
+        first.seek(top)?;
+        second.seek(top)?;
+    }
+    let end = top.after_subtree();
+    let end = end.as_deref();
     loop {
-        match next_step(first.settle()?, second.settle()?) {
+        match next_step(first.settle()?.up_to(end), second.settle()?.up_to(end)) {
             Step::EnterFirst => first.enter()?,
             Step::EnterSecond => second.enter()?,
             Step::SkipBoth => {
@@ -63,11 +89,19 @@ where
                     (None, None) => continue,
                 };
                 if before != after {
-                    on_change(Change { path, before, after });
+                    on_change(Change { path, before, after }).map_err(TreeError::Source)?;
                 }
             }
             Step::End => return Ok(()),
         }
+    }
+}
+
+impl Place<'_> {
+    /// The same place, or the end where it is not below those key bytes.
+    fn up_to(self, end: Option<&[u8]>) -> Self {
+        let (Self::Entry(path) | Self::Node { first: path, .. }) = &self else { return self };
+        if end.is_some_and(|end| path.as_bytes() >= end) { Self::End } else { self }
     }
 }
 

@@ -85,7 +85,7 @@ pub use chunker::{CHUNK_AVERAGE_BYTES, CHUNK_MAX_BYTES, CHUNK_MIN_BYTES, Chunker
 pub use content::{CONTENT_MAX_CHUNKS, ChunkRef, Content};
 pub use content_reader::ContentReader;
 pub use cursor::{Cursor, lookup};
-pub use diff::{Change, diff};
+pub use diff::{Change, diff, diff_below};
 pub use entry::{
     ATTRIBUTES_INLINE_MAX_BYTES, CONTENT_INLINE_MAX_BYTES, EXTENTS_INLINE_MAX_BYTES, Entry,
     EntryKind, OWNER_NAME_MAX_BYTES, Time,

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use holdall_engine::{EngineError, ListedEntry};
-use holdall_tree::{Content, Entry, EntryKind, Time};
+use holdall_tree::{Content, Entry, EntryKind};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::entries::{modified_ns, word};
 use crate::exit::Exit;
 use crate::open;
 use crate::output::{JsonPath, Output, Shown, count, local_time, rfc3339};
@@ -64,7 +65,7 @@ fn show(output: &Output, long: bool, listed: &ListedEntry<'_>) -> std::io::Resul
         owner(&entry.user, entry.uid),
         owner(&entry.group, entry.gid),
         count(entry.size),
-        local_time(nanoseconds(entry.mtime)),
+        local_time(modified_ns(entry.mtime)),
         Shown(listed.path),
     ))
 }
@@ -79,10 +80,6 @@ fn target(entry: &Entry) -> Option<&[u8]> {
         (EntryKind::Symlink, Content::Inline(target)) => Some(target),
         _ => None,
     }
-}
-
-fn nanoseconds(time: Time) -> i64 {
-    time.secs.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nanos))
 }
 
 /// The ten letters of `ls -l`.
@@ -114,18 +111,6 @@ fn letter(kind: EntryKind) -> char {
         EntryKind::Socket => 's',
         EntryKind::CharDevice { .. } => 'c',
         EntryKind::BlockDevice { .. } => 'b',
-    }
-}
-
-fn word(kind: EntryKind) -> &'static str {
-    match kind {
-        EntryKind::File => "file",
-        EntryKind::Directory => "dir",
-        EntryKind::Symlink => "symlink",
-        EntryKind::Fifo => "fifo",
-        EntryKind::Socket => "socket",
-        EntryKind::CharDevice { .. } => "chardev",
-        EntryKind::BlockDevice { .. } => "blockdev",
     }
 }
 
@@ -162,7 +147,7 @@ impl<'a> JsonEntry<'a> {
             user: String::from_utf8_lossy(&entry.user),
             group: String::from_utf8_lossy(&entry.group),
             size: entry.size,
-            mtime: rfc3339(nanoseconds(entry.mtime)),
+            mtime: rfc3339(modified_ns(entry.mtime)),
             link_target: target(entry).map(|to| String::from_utf8_lossy(to).into_owned()),
             device: device(entry.kind),
         }

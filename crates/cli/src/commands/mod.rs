@@ -2,6 +2,9 @@
 
 pub(crate) mod backup;
 mod check;
+mod diff;
+mod find;
+mod history;
 mod init;
 pub(crate) mod invite;
 mod ls;
@@ -29,6 +32,9 @@ pub(crate) enum Command {
     Backup(Box<backup::Args>),
     Snapshots(snapshots::Args),
     Ls(ls::Args),
+    Find(Box<find::Args>),
+    Diff(diff::Args),
+    History(history::Args),
     Restore(Box<restore::Args>),
     Check(check::Args),
     Version(version::Args),
@@ -49,6 +55,9 @@ impl Command {
             Self::Backup(args) => backup::run(&args, app),
             Self::Snapshots(args) => snapshots::run(&args, app),
             Self::Ls(args) => ls::run(&args, app),
+            Self::Find(args) => find::run(&args, app),
+            Self::Diff(args) => diff::run(&args, app),
+            Self::History(args) => history::run(&args, app),
             Self::Restore(args) => restore::run(*args, app),
             Self::Check(args) => check::run(&args, app),
             Self::Version(args) => version::run(&args, app),

@@ -16,5 +16,6 @@ mod house;
 mod kill;
 mod pairing;
 mod patterns;
+mod reading;
 mod schema;
 mod try_it;

@@ -105,6 +105,33 @@ fn comparing_two_trees_fetches_only_what_differs() {
 }
 
 #[test]
+fn comparing_below_a_path_sees_nothing_beside_it_and_ends_at_the_first_error() {
+    let model = many_files(5000);
+    let (root, mut nodes) = build(&model, 4);
+    let mut edited = model.clone();
+    for path in ["/folder-6/new", "/folder-7/new", "/folder-7/new/deep", "/folder-70"] {
+        edited.insert(key(path), file(5));
+    }
+    let (after, mut after_nodes) = build(&edited, 4);
+    let mut changed = Vec::new();
+    diff_below((&mut nodes, root.id), (&mut after_nodes, after.id), &key("/folder-7"), |change| {
+        changed.push(change.path);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(changed, [key("/folder-7/new"), key("/folder-7/new/deep")]);
+    let fetched = nodes.fetched + after_nodes.fetched;
+    assert!(fetched <= 8 * (usize::from(root.level) + 1), "{fetched} nodes fetched");
+
+    let mut seen = 0;
+    let stopped = diff_below((nodes, root.id), (after_nodes, after.id), &PathKey::root(), |_| {
+        seen += 1;
+        Err(Missing)
+    });
+    assert_eq!((stopped, seen), (Err(TreeError::Source(Missing)), 1));
+}
+
+#[test]
 fn finding_one_entry_fetches_one_node_a_level() {
     let model = many_files(5000);
     let (root, mut nodes) = build(&model, 4);
@@ -270,7 +297,19 @@ proptest! {
                 after: after.get(path).cloned(),
             }).collect();
         let mut changes = Vec::new();
-        diff((nodes, root.id), (after_nodes, after_root.id), |change| changes.push(change)).unwrap();
-        prop_assert_eq!(changes, expected);
+        diff((nodes.clone(), root.id), (after_nodes.clone(), after_root.id), |change| {
+            changes.push(change);
+        }).unwrap();
+        prop_assert_eq!(&changes, &expected);
+        for top in model.keys().chain(after.keys()) {
+            let mut below = Vec::new();
+            diff_below((nodes.clone(), root.id), (after_nodes.clone(), after_root.id), top, |change| {
+                below.push(change);
+                Ok(())
+            }).unwrap();
+            let mut expected = expected.clone();
+            expected.retain(|change| change.path == *top || top.is_ancestor_of(&change.path));
+            prop_assert_eq!(below, expected);
+        }
     }
 }

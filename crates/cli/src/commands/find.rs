@@ -1,0 +1,150 @@
+//! `holdall find`.
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use holdall_engine::{EngineError, FoundEntry, Snapshot};
+use holdall_format::RecordHash;
+use holdall_tree::{Entry, EntryKind};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::entries::{modified_ns, word};
+use crate::exit::Exit;
+use crate::filter::Filter;
+use crate::moment::Moment;
+use crate::open;
+use crate::output::{JsonPath, Output, Shown, local_time, rfc3339};
+use crate::selection::Names;
+
+/// Finds paths in snapshots
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples: holdall find '*.odt' --newer 2026-03-01
+          holdall find letter.txt -i --type f --newer 14d --snapshot latest
+
+Patterns are those of gitignore: one without a slash matches names anywhere, one with a slash matches \
+whole paths from the top, `**` any number of folders, and `!` takes back what an earlier pattern \
+matched. All snapshots are searched, newest first.
+
+T is a moment (2026-03-01, 2026-03-01T08:30:00Z) or how long ago (14d, 2h 30m).
+
+Exit codes: 0 done, even if nothing was found, 1 no such snapshot, 2 wrong usage, 10 no such \
+repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 \
+interrupted")]
+pub(crate) struct Args {
+    /// What to look for
+    #[arg(value_name = "PATTERN", required = true)]
+    patterns: Vec<OsString>,
+    #[command(flatten)]
+    filter: Filter,
+    /// Only this snapshot: `latest`, or the beginning of its id; can be given several times
+    #[arg(long = "snapshot", value_name = "SNAP")]
+    snapshots: Vec<String>,
+    /// Takes upper and lower case of ASCII letters for the same
+    #[arg(short, long)]
+    ignore_case: bool,
+    /// Only what was modified after T
+    #[arg(long, value_name = "T")]
+    newer: Option<Moment>,
+    /// Only what was modified before T
+    #[arg(long, value_name = "T")]
+    older: Option<Moment>,
+    /// Only files (f), folders (d) or symbolic links (l)
+    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    kind: Option<Kind>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    /// Files
+    F,
+    /// Folders
+    D,
+    /// Symbolic links
+    L,
+}
+
+impl Kind {
+    fn is(self, kind: EntryKind) -> bool {
+        match self {
+            Self::F => kind == EntryKind::File,
+            Self::D => kind == EntryKind::Directory,
+            Self::L => kind == EntryKind::Symlink,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let names = Names::new(&args.patterns, args.ignore_case)?;
+    let filter = args.filter.resolve()?;
+    let access = open::access(app)?;
+    let listed = open::snapshots(app, &access)?;
+    let named = args.snapshots.iter().map(|name| open::named(&access, &listed, name, None));
+    let named = named.collect::<Result<Vec<_>, _>>()?;
+    let is_named =
+        |snapshot: &Snapshot| named.is_empty() || named.iter().any(|named| named.id == snapshot.id);
+    let newest_first: Vec<_> =
+        listed.iter().rev().filter(|one| filter.takes(one) && is_named(one)).collect();
+    let wanted = |path: &[u8], entry: &Entry| {
+        let modified = modified_ns(entry.mtime);
+        args.kind.is_none_or(|kind| kind.is(entry.kind))
+            && args.newer.is_none_or(|newer| modified > newer.nanoseconds())
+            && args.older.is_none_or(|older| modified < older.nanoseconds())
+            && names.matches(path, entry.kind == EntryKind::Directory)
+    };
+    let mut shown = None;
+    let show = &mut |snapshot: &Snapshot, found: FoundEntry<'_>| {
+        show(&app.output, snapshot, &found, &mut shown)
+            .map_err(|error| EngineError::io("standard output", error))
+    };
+    holdall_engine::find(&access, &newest_first, &wanted, &app.run(), show)?;
+    if shown.is_none() {
+        app.output.note("nothing was found");
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows a match below its snapshot, which is shown once.
+fn show(
+    output: &Output,
+    snapshot: &Snapshot,
+    found: &FoundEntry<'_>,
+    shown: &mut Option<RecordHash>,
+) -> std::io::Result<()> {
+    if *shown != Some(snapshot.id) {
+        *shown = Some(snapshot.id);
+        output.result(format_args!(
+            "snapshot {:.10} {} {}",
+            snapshot.id.to_string(),
+            local_time(snapshot.received_ns),
+            Shown(snapshot.secret.host.as_bytes()),
+        ))?;
+    }
+    output.object("match", &JsonMatch::new(snapshot, found))?;
+    output.result(format_args!("  {}", Shown(found.path)))
+}
+
+/// A match as programs see it.
+#[derive(Serialize)]
+struct JsonMatch {
+    snapshot: String,
+    #[serde(flatten)]
+    path: JsonPath,
+    kind: &'static str,
+    size: u64,
+    mtime: String,
+}
+
+impl JsonMatch {
+    fn new(snapshot: &Snapshot, found: &FoundEntry<'_>) -> Self {
+        Self {
+            snapshot: snapshot.id.to_string(),
+            path: JsonPath::new(found.path),
+            kind: word(found.kind),
+            size: found.size,
+            mtime: rfc3339(modified_ns(found.mtime)),
+        }
+    }
+}

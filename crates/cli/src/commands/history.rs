@@ -1,0 +1,120 @@
+//! `holdall history`.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use holdall_engine::{ChangeKind, Version};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::changes::{aspects, kind};
+use crate::entries::{modified_ns, word};
+use crate::exit::{Exit, Refusal};
+use crate::filter::Origin;
+use crate::open;
+use crate::output::{JsonPath, Shown, count, local_time, rfc3339};
+use crate::sources::snapshot_path;
+
+/// Shows what became of a path, newest first
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall history /home/ada/letter.txt
+
+Lists each snapshot in which what is at PATH is not what it was in the one before of that machine. \
+A folder has a history of its own; what is in it does not count.
+
+Exit codes: 0 done, 1 no snapshot has the path, 2 wrong usage, 10 no such repository, 12 wrong \
+password, 13 not allowed, 14 server unreachable, 20 damage found")]
+pub(crate) struct Args {
+    /// An absolute path
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    #[command(flatten)]
+    origin: Origin,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let path = snapshot_path(args.path.as_os_str().as_bytes())?;
+    let filter = args.origin.of(path.clone());
+    let access = open::access(app)?;
+    let listed = open::snapshots(app, &access)?;
+    let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
+    let versions = holdall_engine::history(&access, &wanted, &path)?;
+    if versions.is_empty() {
+        let message = format!("{} is in none of the snapshots", Shown(&path));
+        let hint = "`holdall find` looks for names everywhere";
+        return Err(Refusal::new(Exit::Failed, message).hint(hint).into());
+    }
+    app.output.say(format_args!(
+        "{:<10} {:<19}  {:<12} {:>14} {:<19}  change",
+        "id", "received", "host", "size", "modified"
+    ))?;
+    for version in &versions {
+        app.output.object("history", &JsonVersion::new(version, &path))?;
+        app.output.result(line(version))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn line(version: &Version<'_>) -> String {
+    let snapshot = version.snapshot;
+    let (size, modified) = version.entry.as_ref().map_or_else(Default::default, |entry| {
+        (count(entry.size), local_time(modified_ns(entry.mtime)))
+    });
+    let what = aspects(&version.change).join(", ");
+    let what = if what.is_empty() { String::new() } else { format!(" [{what}]") };
+    format!(
+        "{:.10} {}  {:<12} {size:>14} {modified:<19}  {}{what}",
+        snapshot.id.to_string(),
+        local_time(snapshot.received_ns),
+        Shown(snapshot.secret.host.as_bytes()).to_string(),
+        change(version),
+    )
+}
+
+/// How it changed: the first version of something was created, not added.
+fn change(version: &Version<'_>) -> &'static str {
+    match version.change.kind {
+        ChangeKind::Added => "created",
+        other => kind(other),
+    }
+}
+
+/// A version as programs see it.
+#[derive(Serialize)]
+struct JsonVersion<'a> {
+    snapshot: String,
+    received: String,
+    machine: String,
+    host: &'a str,
+    #[serde(flatten)]
+    path: JsonPath,
+    change: &'static str,
+    what: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtime: Option<String>,
+}
+
+impl<'a> JsonVersion<'a> {
+    fn new(version: &Version<'a>, path: &[u8]) -> Self {
+        let snapshot = version.snapshot;
+        let entry = version.entry.as_ref();
+        Self {
+            snapshot: snapshot.id.to_string(),
+            received: rfc3339(snapshot.received_ns),
+            machine: snapshot.machine.to_string(),
+            host: &snapshot.secret.host,
+            path: JsonPath::new(path),
+            change: change(version),
+            what: aspects(&version.change),
+            kind: entry.map(|entry| word(entry.kind)),
+            size: entry.map(|entry| entry.size),
+            mtime: entry.map(|entry| rfc3339(modified_ns(entry.mtime))),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Looking into snapshots: what is where, and what changed.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::house::{Machine, small_tree};
+
+/// A machine with a repository and a tree.
+struct House {
+    machine: Machine,
+    repo: String,
+    source: PathBuf,
+}
+
+impl House {
+    fn new() -> Self {
+        let machine = Machine::new();
+        let (repo, source) = (machine.path("repo"), machine.path("source"));
+        small_tree(&source);
+        let repo = repo.to_str().unwrap().to_owned();
+        machine.ok(["init", "-r", &repo]);
+        Self { machine, repo, source }
+    }
+
+    fn back_up(&self, more: &[&str]) -> String {
+        let mut args = vec!["backup", "-r", &self.repo, self.source()];
+        args.extend(more);
+        self.machine.summary(args)["snapshot_id"].as_str().unwrap().to_owned()
+    }
+
+    fn source(&self) -> &str {
+        self.source.to_str().unwrap()
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}/{path}", self.source())
+    }
+
+    fn run<A: AsRef<OsStr>>(&self, args: &[A], code: i32) -> crate::house::Outcome {
+        let args = args.iter().map(|arg| arg.as_ref().to_owned());
+        self.machine.run(args.chain(["-r".into(), OsString::from(&self.repo)])).expect(code)
+    }
+
+    fn objects(&self, args: &[&str], message_type: &str) -> Vec<Value> {
+        self.run(&[args, &["--json"]].concat(), 0).of_type(message_type)
+    }
+}
+
+#[test]
+fn names_are_found_in_the_snapshots_that_have_them_newest_first() {
+    let house = House::new();
+    let odd = OsString::from_vec(b"odd \xff.txt".to_vec());
+    fs::write(house.source.join(&odd), "odd").unwrap();
+    let first = house.back_up(&["--tag", "first"]);
+    fs::remove_file(house.source.join(&odd)).unwrap();
+    fs::write(house.source.join("Notes.TXT"), "12345").unwrap();
+    let second = house.back_up(&[]);
+
+    let found = house.objects(&["find", "*.txt", "-i"], "match");
+    let summed: Vec<_> = found
+        .iter()
+        .map(|found| (found["snapshot"].as_str().unwrap(), found["path"].as_str().unwrap()))
+        .map(|(snapshot, path)| (snapshot, path.rsplit('/').next().unwrap()))
+        .collect();
+    let (first, second) = (&first[..], &second[..]);
+    let expected = [
+        (second, "Notes.TXT"),
+        (second, "empty.txt"),
+        (second, "letter.txt"),
+        (first, "empty.txt"),
+        (first, "letter.txt"),
+        (first, "odd \u{fffd}.txt"),
+    ];
+    assert_eq!(summed, expected);
+    assert_eq!((&found[0]["size"], &found[0]["kind"]), (&json!(5), &json!("file")));
+    assert!(found[0]["mtime"].as_str().unwrap().ends_with('Z'));
+    assert!(found[0]["path_base64"].is_null() && found[5]["path_base64"].is_string());
+
+    let words = house.run(&["find", "*.txt", "!empty*"], 0).stdout;
+    let lines: Vec<_> = words.lines().collect();
+    assert_eq!(lines.len(), 5, "{words}");
+    assert!(lines[0].starts_with(&format!("snapshot {} ", &second[..10])), "{words}");
+    assert_eq!(lines[1], format!("  {}", house.at("docs/letter.txt")));
+    assert_eq!(lines[4], format!("  {}", house.at("odd \\xff.txt")));
+}
+
+#[test]
+fn what_is_found_can_be_narrowed_down() {
+    let house = House::new();
+    let first = house.back_up(&["--tag", "first", "--host", "attic"]);
+    fs::write(house.source.join("docs/new.txt"), "new").unwrap();
+    let old = File::options().write(true).open(house.source.join("docs/empty.txt")).unwrap();
+    old.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(86_400)).unwrap();
+    let second = house.back_up(&[]);
+    let found = |args: &[&str]| {
+        let found = house.objects(&[&["find"], args].concat(), "match");
+        let told = |found: &Value| {
+            let path = found["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+            (found["snapshot"].as_str().unwrap().to_owned(), path)
+        };
+        found.iter().map(told).collect::<Vec<_>>()
+    };
+    let of = |id: &str, name: &str| (id.to_owned(), name.to_owned());
+    let letter = [of(&first, "letter.txt")];
+    assert_eq!(found(&["letter.*", "--tag", "first"]), letter);
+    assert_eq!(found(&["letter.*", "--machine", "attic"]), letter);
+    assert_eq!(found(&["letter.*", "--snapshot", &first[..9]]), letter);
+    assert_eq!(found(&["letter.*", "--path", "/elsewhere"]), []);
+    assert_eq!(found(&["e*", "--type", "d", "--snapshot", "latest"]), [of(&second, "empty")]);
+    assert_eq!(found(&["*", "--type", "l", "--snapshot", &first]), [of(&first, "link")]);
+    let latest = ["*.txt", "--snapshot", "latest"];
+    assert_eq!(
+        found(&[&latest[..], &["--older", "1970-01-03"]].concat()),
+        [of(&second, "empty.txt")]
+    );
+    let newer = [of(&second, "letter.txt"), of(&second, "new.txt")];
+    assert_eq!(found(&[&latest[..], &["--newer", "1d"]].concat()), newer);
+    let below = house.at("docs/**");
+    assert_eq!(found(&[&below, "--snapshot", &first]).len(), 3);
+
+    let nothing = house.run(&["find", "*.none"], 0);
+    assert!(nothing.stdout.is_empty() && nothing.stderr.contains("nothing was found"));
+    house.run(&["find", "[z-a]"], 2);
+    house.run(&["find", "x", "--newer", "yesterday"], 2);
+    house.run(&["find"], 2);
+    house.run(&["find", "x", "--snapshot", "77777777"], 1);
+}
+
+#[test]
+fn two_snapshots_differ_in_what_was_done_between_them() {
+    let house = House::new();
+    let first = house.back_up(&[]);
+    let odd = OsString::from_vec(b"odd \xff".to_vec());
+    fs::write(house.source.join(&odd), "12345").unwrap();
+    fs::remove_file(house.source.join("docs/empty.txt")).unwrap();
+    quiet_edit(&house.source.join("docs/letter.txt"));
+    fs::set_permissions(house.source.join("large.bin"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::remove_file(house.source.join("link")).unwrap();
+    fs::create_dir(house.source.join("link")).unwrap();
+    let second = house.back_up(&[]);
+
+    let brief = house.run(&["diff", &first, &second], 0).stdout;
+    let expected: Vec<_> =
+        [("-", "docs/empty.txt"), ("M", "docs/letter.txt"), ("T", "link"), ("+", "odd \\xff")]
+            .map(|(letter, path)| format!("{letter} {}", house.at(path)))
+            .into();
+    let lines: Vec<_> = brief.lines().collect();
+    assert_eq!(lines[..4], expected, "{brief}");
+    assert!(lines[4].starts_with("1 added, 1 removed, 1 changed, 1 of another type, "), "{brief}");
+    let whole = house.run(&["diff", &first, "latest", "--metadata"], 0).stdout;
+    let mode = format!("U {} [mode]", house.at("large.bin"));
+    assert!(whole.lines().any(|line| line == mode), "{whole}");
+    let edited = format!("M {} [content]", house.at("docs/letter.txt"));
+    assert!(whole.lines().any(|line| line == edited), "{whole}");
+
+    let changes = house.objects(&["diff", &first, &second, "--metadata"], "change");
+    let of = |path: &str| changes.iter().find(|change| change["path"] == house.at(path)).unwrap();
+    assert_eq!(of("docs/letter.txt")["what"], json!(["content"]));
+    assert_eq!(
+        (&of("large.bin")["change"], &of("large.bin")["what"]),
+        (&json!("metadata"), &json!(["mode"]))
+    );
+    assert_eq!(of("docs")["what"], json!(["mtime"]));
+    let odd = changes.iter().find(|change| change["path_base64"].is_string()).unwrap();
+    assert_eq!((&odd["change"], &odd["size_after"]), (&json!("added"), &json!(5)));
+    let summary = house.run(&["diff", &first, &second, "--json"], 0).summary();
+    let count = |field: &str| summary[field].as_u64().unwrap();
+    assert_eq!(["added", "removed", "changed", "type_changed"].map(count), [1; 4]);
+    assert_eq!((count("bytes_added"), count("bytes_removed")), (5 + 13, 13));
+
+    let below = house.run(&["diff", &first, &second, &house.at("docs")], 0).stdout;
+    assert_eq!(below.lines().collect::<Vec<_>>()[..2], expected[..2]);
+    let same = house.run(&["diff", &second, &second, "--json"], 0);
+    assert_eq!((same.of_type("change").len(), &same.summary()["added"]), (0, &json!(0)));
+    house.run(&["diff", &first, &second, "/nothing/there"], 1);
+    house.run(&["diff", &first, "77777777"], 1);
+    house.run(&["diff", &first, &second, "relative"], 2);
+}
+
+/// Replaces content by other content of the same length, and puts the modification time back.
+fn quiet_edit(file: &Path) {
+    let before = fs::metadata(file).unwrap();
+    let opened = File::options().write(true).open(file).unwrap();
+    opened.write_all_at(b"Dier", 0).unwrap();
+    opened.set_modified(before.modified().unwrap()).unwrap();
+}
+
+#[test]
+fn a_path_has_a_history() {
+    let house = House::new();
+    let path = house.at("docs/new \u{fc}.txt");
+    house.back_up(&[]);
+    fs::write(&path, "one").unwrap();
+    let created = house.back_up(&["--tag", "a"]);
+    house.back_up(&["--tag", "a"]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let closed = house.back_up(&[]);
+    fs::write(&path, "three").unwrap();
+    let edited = house.back_up(&["--tag", "a"]);
+    fs::remove_file(&path).unwrap();
+    let removed = house.back_up(&[]);
+
+    let versions = house.objects(&["history", &path], "history");
+    let told: Vec<_> = versions
+        .iter()
+        .map(|version| (version["snapshot"].as_str().unwrap(), version["change"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        (&removed[..], "removed"),
+        (&edited, "content"),
+        (&closed, "metadata"),
+        (&created, "created"),
+    ];
+    assert_eq!(told, expected);
+    assert!(versions[0]["size"].is_null() && versions[1]["size"] == 5);
+    assert_eq!(versions[1]["what"], json!(["content", "mtime"]));
+    assert_eq!((&versions[2]["what"], &versions[3]["what"]), (&json!(["mode"]), &json!([])));
+    let words = house.run(&["history", &path], 0).stdout;
+    assert_eq!(words.lines().count(), 5, "{words}");
+    assert!(words.lines().nth(2).unwrap().ends_with("content [content, mtime]"), "{words}");
+
+    let tagged = house.objects(&["history", &path, "--tag", "a"], "history");
+    assert_eq!(tagged.len(), 2);
+    house.run(&["history", &path, "--machine", "nobody"], 1);
+    house.run(&["history", &house.at("never")], 1);
+    house.run(&["history", "relative"], 2);
+}

@@ -1,0 +1,113 @@
+//! What became of one path from snapshot to snapshot.
+
+use std::collections::HashMap;
+
+use holdall_format::{MachineId, ObjectId};
+use holdall_tree::{Entry, PathKey, lookup};
+
+use crate::blocks::Nodes;
+use crate::restore::key_of;
+use crate::{Access, EngineError, EntryChange, Snapshot};
+
+/// A snapshot in which a path is not what it was in the one before of that machine.
+#[derive(Debug, Clone)]
+pub struct Version<'a> {
+    /// The snapshot.
+    pub snapshot: &'a Snapshot,
+    /// How it differs from the one before.
+    pub change: EntryChange,
+    /// What is there; nothing if it was removed.
+    pub entry: Option<Entry>,
+}
+
+/// The versions of what is at an absolute path, newest first; none if it was never there.
+///
+/// The snapshots come oldest first, as [`crate::snapshots`] lists them. Each is compared with the one
+/// before it of the same machine, so they should all be of that path.
+///
+/// # Errors
+/// [`EngineError::Damaged`] for a tree that can not be read.
+pub fn history<'a>(
+    access: &Access,
+    snapshots: &[&'a Snapshot],
+    path: &[u8],
+) -> Result<Vec<Version<'a>>, EngineError> {
+    let Some(key) = key_of(path) else { return Ok(Vec::new()) };
+    access.reading(|session| history_in(Nodes::open(access, session), snapshots, &key))
+}
+
+fn history_in<'a>(
+    mut nodes: Nodes,
+    snapshots: &[&'a Snapshot],
+    key: &PathKey,
+) -> Result<Vec<Version<'a>>, EngineError> {
+    let mut versions = Vec::new();
+    let mut last: HashMap<MachineId, (ObjectId, Option<Entry>)> = HashMap::new();
+    for &snapshot in snapshots {
+        let before = last.get(&snapshot.machine);
+        if before.is_some_and(|(root, _)| *root == snapshot.root) {
+            continue;
+        }
+        let entry = lookup(&mut nodes, snapshot.root, key)?;
+        let before = before.and_then(|(_, entry)| entry.as_ref());
+        if let Some(change) = EntryChange::between(before, entry.as_ref()) {
+            versions.push(Version { snapshot, change, entry: entry.clone() });
+        }
+        last.insert(snapshot.machine, (snapshot.root, entry));
+    }
+    versions.reverse();
+    Ok(versions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ChangeKind;
+    use crate::test_world::{World, directory, small_file};
+
+    #[test]
+    fn every_snapshot_in_which_the_path_is_another_is_told_newest_first() {
+        let world = World::new();
+        let with = |entry: Option<Entry>| {
+            let mut entries = vec![("/", directory())];
+            entries.extend(entry.map(|entry| ("/file", entry)));
+            world.snapshot(&entries)
+        };
+        let one = small_file(b"one");
+        let listed = [
+            with(None),
+            with(Some(one.clone())),
+            with(Some(one.clone())),
+            with(Some(Entry { inode: 3, ..one.clone() })),
+            with(Some(Entry { mode: 0o600, ..one.clone() })),
+            with(Some(small_file(b"two"))),
+            with(None),
+            with(Some(one)),
+        ];
+        let listed: Vec<_> = listed.iter().collect();
+        let versions = history(&world.access, &listed, b"/file").unwrap();
+        let kinds: Vec<_> = versions.iter().map(|version| version.change.kind).collect();
+        let expected = [
+            ChangeKind::Added,
+            ChangeKind::Removed,
+            ChangeKind::Content,
+            ChangeKind::Metadata,
+            ChangeKind::Added,
+        ];
+        assert_eq!(kinds, expected);
+        assert!(versions[1].entry.is_none() && versions[4].snapshot.root == listed[1].root);
+        assert!(history(&world.access, &listed, b"/other").unwrap().is_empty());
+        assert!(history(&world.access, &listed, b"relative").unwrap().is_empty());
+    }
+
+    #[test]
+    fn machines_are_not_compared_with_each_other() {
+        let world = World::new();
+        let one = world.snapshot(&[("/file", small_file(b"one"))]);
+        let two = world.snapshot(&[("/file", small_file(b"two"))]);
+        let two = Snapshot { machine: MachineId::from_bytes([8; 16]), ..two };
+        let versions = history(&world.access, &[&one, &two, &one, &two], b"/file").unwrap();
+        let kinds: Vec<_> = versions.iter().map(|version| version.change.kind).collect();
+        assert_eq!(kinds, [ChangeKind::Added; 2]);
+    }
+}
