@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 mod check;
 mod diff;
+mod dump;
 mod find;
 mod history;
 mod init;
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     Diff(diff::Args),
     History(history::Args),
     Restore(Box<restore::Args>),
+    Dump(dump::Args),
     Check(check::Args),
     Version(version::Args),
 }
@@ -59,6 +61,7 @@ impl Command {
             Self::Diff(args) => diff::run(&args, app),
             Self::History(args) => history::run(&args, app),
             Self::Restore(args) => restore::run(*args, app),
+            Self::Dump(args) => dump::run(&args, app),
             Self::Check(args) => check::run(&args, app),
             Self::Version(args) => version::run(&args, app),
         }

@@ -1,11 +1,16 @@
-//! Looking into snapshots: what is where, and what changed.
+//! Looking into snapshots: what is where, what changed, and what a dump is to other tools.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStringExt;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use holdall_testkit::{
+    CompareOptions, Difference, FidelitySizes, Field, compare_trees, fidelity_tree,
+};
 use serde_json::{Value, json};
 
 use crate::house::{Machine, small_tree};
@@ -41,6 +46,11 @@ impl House {
         format!("{}/{path}", self.source())
     }
 
+    fn command<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
+        let args = args.iter().map(|arg| arg.as_ref().to_owned());
+        self.machine.command(args.chain(["-r".into(), OsString::from(&self.repo)]))
+    }
+
     fn run<A: AsRef<OsStr>>(&self, args: &[A], code: i32) -> crate::house::Outcome {
         let args = args.iter().map(|arg| arg.as_ref().to_owned());
         self.machine.run(args.chain(["-r".into(), OsString::from(&self.repo)])).expect(code)
@@ -48,6 +58,13 @@ impl House {
 
     fn objects(&self, args: &[&str], message_type: &str) -> Vec<Value> {
         self.run(&[args, &["--json"]].concat(), 0).of_type(message_type)
+    }
+
+    /// The bytes that a dump writes.
+    fn dumped(&self, what: &OsStr) -> Vec<u8> {
+        let output = self.command(&[OsStr::new("dump"), what]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
     }
 }
 
@@ -229,4 +246,99 @@ fn a_path_has_a_history() {
     house.run(&["history", &path, "--machine", "nobody"], 1);
     house.run(&["history", &house.at("never")], 1);
     house.run(&["history", "relative"], 2);
+}
+
+#[test]
+fn a_dumped_file_is_exactly_its_bytes() {
+    let house = House::new();
+    let odd = house.source.join(OsStr::from_bytes(b"odd \xff"));
+    let holey = File::create(&odd).unwrap();
+    holey.set_len(5_000_000).unwrap();
+    holey.write_all_at(b"in the middle", 2_345_678).unwrap();
+    house.back_up(&[]);
+    let what = |path: &Path| [b"latest:", path.as_os_str().as_bytes()].concat();
+    for path in [&odd, &house.source.join("large.bin"), &house.source.join("docs/empty.txt")] {
+        let dumped = house.dumped(OsStr::from_bytes(&what(path)));
+        assert!(dumped == fs::read(path).unwrap(), "{}", path.display());
+    }
+
+    let target = house.machine.path("dumped");
+    let large = format!("latest:{}", house.at("large.bin"));
+    let args = ["dump", &large, "--target", target.to_str().unwrap()];
+    let summary = house.run(&[&args[..], &["--json"]].concat(), 0).summary();
+    assert_eq!((&summary["format"], &summary["bytes"]), (&json!("file"), &json!(3_000_000)));
+    assert!(fs::read(&target).unwrap() == fs::read(house.source.join("large.bin")).unwrap());
+    house.run(&args, 1);
+    house.run(&["dump", &large, "--json"], 2);
+    house.run(&["dump", "latest"], 2);
+    house.run(&["dump", &format!("latest:{}", house.at("link"))], 1);
+    house.run(&["dump", &format!("latest:{}", house.at("nothing"))], 1);
+}
+
+#[test]
+fn an_archive_is_not_written_to_a_terminal_and_a_reader_may_have_had_enough() {
+    let house = House::new();
+    house.back_up(&[]);
+    let what = format!("latest:{}", house.source());
+    let holdall = house.command(&["dump", &what]);
+    let words: Vec<_> = std::iter::once(holdall.get_program())
+        .chain(holdall.get_args())
+        .map(|word| format!("'{}'", word.to_str().unwrap()))
+        .collect();
+    // `script` runs a command on a terminal of its own.
+    let mut script = Command::new("script");
+    script.args(["-qefc", &words.join(" "), "/dev/null"]).stdin(Stdio::null()).env_clear();
+    script.envs(holdall.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = script.output().expect("script is there");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("not for a terminal") && !told.contains("ustar"), "{told}");
+
+    let mut command = house.command(&["dump", &what]);
+    let mut reader = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut start = [0; 512];
+    let mut stdout = reader.stdout.take().unwrap();
+    stdout.read_exact(&mut start).unwrap();
+    drop(stdout);
+    let output = reader.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn gnu_tar_unpacks_an_archive_into_the_tree_that_was_backed_up() {
+    let house = House::new();
+    fs::remove_dir_all(&house.source).unwrap();
+    fs::create_dir(&house.source).unwrap();
+    // tar takes no path that is longer than the system takes at once.
+    let sizes = FidelitySizes { deep_path_bytes: 3_500, ..FidelitySizes::small() };
+    fidelity_tree(&house.source, &sizes).expect("the tree can be made");
+    house.back_up(&[]);
+    let target = house.machine.path("target");
+    fs::create_dir(&target).unwrap();
+    let mut dump = house.command(&["dump", &format!("latest:{}", house.source())]);
+    let mut dump = dump.stdout(Stdio::piped()).spawn().unwrap();
+    let mut tar = Command::new("tar");
+    tar.args(["--xattrs", "--xattrs-include=*", "--acls", "--numeric-owner"]);
+    // It finds times before 1970 and after today hard to believe, and sets them.
+    tar.args(["--warning=no-timestamp", "-xpf", "-", "-C"]);
+    let unpacked = tar.arg(&target).stdin(dump.stdout.take().unwrap()).output().unwrap();
+    assert!(dump.wait().unwrap().success());
+    let told = String::from_utf8_lossy(&unpacked.stderr);
+    assert!(unpacked.status.success(), "{told}");
+    assert_eq!(told, "");
+
+    let root = holdall_sys::users::effective_uid() == 0;
+    let options = CompareOptions { owners: root, ..CompareOptions::default() };
+    let differences = compare_trees(&house.source, &target, &options);
+    let left: Vec<_> = differences.iter().filter(|one| !is_beyond_tar(one)).collect();
+    assert!(left.is_empty(), "{} differ: {:#?}", left.len(), &left[..left.len().min(40)]);
+}
+
+/// What GNU tar can not unpack as it was.
+fn is_beyond_tar(difference: &Difference) -> bool {
+    match difference.field {
+        // An archive has no place for a socket.
+        Field::Missing => difference.path == b"special/socket",
+        _ => false,
+    }
 }

@@ -14,8 +14,8 @@ use super::context::Context;
 use super::notes::Note;
 
 /// Access control lists, which a directory hands down to what is made in it.
-pub(super) const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
-pub(super) const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
+pub(crate) const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
+pub(crate) const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 
 const SET_USER_ID: u32 = 0o4000;
 const SET_GROUP_ID: u32 = 0o2000;

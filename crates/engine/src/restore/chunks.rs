@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use bytes::Bytes;
+use crossbeam_channel::Receiver;
 use holdall_crypto::{IdKeys, Opener};
 use holdall_format::{Block, BlockKind, ObjectId, SessionId};
 use holdall_lab::{Layer, StageMeter};
@@ -11,6 +12,7 @@ use holdall_protocol::{MAX_IDS, Repository, RepositoryError};
 use holdall_tree::ChunkRef;
 
 use super::chunk_cache::{ChunkCache, Opened, Slot};
+use super::window::Order;
 use crate::run::lock;
 use crate::{Access, EngineError};
 
@@ -74,9 +76,39 @@ impl Chunks {
     }
 
     /// Says that the chunks of a window are about to be asked for. Windows are numbered in order.
-    pub(crate) fn arriving(&self, window: u64) -> Arriving<'_> {
+    fn arriving(&self, window: u64) -> Arriving<'_> {
         lock(&self.fetching).insert(window);
         Arriving { chunks: self, window }
+    }
+
+    /// Fills one order after the other until there are no more. Orders that are `unwanted` by now, and
+    /// those that `fail` because the repository can not be asked, are dropped: whoever waits for one
+    /// finds its reply closed.
+    pub(crate) fn fill(
+        &self,
+        access: &Access,
+        orders: &Mutex<Receiver<Order>>,
+        unwanted: impl Fn() -> bool,
+        fail: impl Fn(EngineError),
+    ) {
+        let mut opener = Self::opener(access);
+        loop {
+            let order = self.fetch_meter.waiting_in(|| {
+                let orders = lock(orders);
+                let order = orders.recv().ok()?;
+                // Before the next order is taken, so that it is known there.
+                Some((self.arriving(order.window), order))
+            });
+            let Some((arriving, order)) = order else { return };
+            if unwanted() {
+                continue;
+            }
+            match self.get(&mut opener, &order.chunks, Some(arriving)) {
+                // Nobody waits for it any more if the run ended.
+                Ok(chunks) => drop(order.reply.send(chunks)),
+                Err(error) => fail(error),
+            }
+        }
     }
 
     /// Gets chunks, in order. One that is damaged or missing is an error in its place.

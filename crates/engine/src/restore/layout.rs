@@ -8,7 +8,7 @@ use holdall_tree::{Content, Entry, Extents};
 
 /// Places a content's bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(crate) enum Layout {
     /// Without holes.
     Dense,
     /// Data runs, ascending.
@@ -17,7 +17,7 @@ pub(super) enum Layout {
 
 /// A run of data in a sparse file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(crate) struct Run {
     /// Where it starts in the content.
     content_at: u64,
     /// Where it starts in the file.
@@ -27,7 +27,7 @@ pub(super) struct Run {
 
 /// Why an entry's content has no place in its file.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LayoutError {
+pub(crate) enum LayoutError {
     #[error("its extents can not be read: {0}")]
     Extents(#[from] FormatError),
     #[error("its content has {content_bytes} bytes, but should have {expected_bytes}")]
@@ -38,7 +38,7 @@ impl Layout {
     /// Reads the layout of a file whose extents, if it has any, lie in its entry.
     ///
     /// Untrusted: the content's length fits the file exactly, or it is refused.
-    pub(super) fn of(entry: &Entry) -> Result<Self, LayoutError> {
+    pub(crate) fn of(entry: &Entry) -> Result<Self, LayoutError> {
         let content_bytes = entry.content.len_bytes();
         let (layout, expected_bytes) = match &entry.extents {
             None => (Self::Dense, entry.size),
@@ -57,6 +57,15 @@ impl Layout {
         Ok(layout)
     }
 
+    /// The data runs of a sparse file as (offset in the file, length), ascending; nothing for a file
+    /// without holes.
+    pub(crate) fn runs(&self) -> Option<impl Iterator<Item = (u64, u64)>> {
+        match self {
+            Self::Dense => None,
+            Self::Sparse(runs) => Some(runs.iter().map(|run| (run.file_at, run.len_bytes))),
+        }
+    }
+
     fn sparse(extents: &Extents) -> Self {
         let mut content_at = 0;
         let runs = extents.as_slice().iter().map(|&(file_at, len_bytes)| {
@@ -69,7 +78,7 @@ impl Layout {
 
     /// Where `len` bytes that start at `position` of the content belong: pieces of them, with
     /// their offsets in the file.
-    pub(super) fn places(&self, position: u64, len: usize) -> Vec<(Range<usize>, u64)> {
+    pub(crate) fn places(&self, position: u64, len: usize) -> Vec<(Range<usize>, u64)> {
         let runs = match self {
             Self::Dense => return vec![(0..len, position)],
             Self::Sparse(runs) => runs,

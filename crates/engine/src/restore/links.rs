@@ -16,11 +16,11 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use crate::run::lock;
 
 /// A group that an entry was found to belong to, as the place of its path in the spool.
-pub(super) type GroupPlace = u64;
+pub(crate) type GroupPlace = u64;
 
 /// Whether an entry is the first of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Membership {
+pub(crate) enum Membership {
     /// It has one name only.
     None,
     /// It is the one that others will be linked to.
@@ -31,13 +31,13 @@ pub(super) enum Membership {
 
 /// Groups by their id, known to the planner alone.
 #[derive(Default)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     places: HashMap<[u8; 16], GroupPlace>,
 }
 
 impl Groups {
     /// Says what an entry of that group is; `path` is asked for where it is the first.
-    pub(super) fn join(
+    pub(crate) fn join(
         &mut self,
         group: [u8; 16],
         links: &Links,
@@ -53,7 +53,7 @@ impl Groups {
 }
 
 /// What writers know of groups.
-pub(super) struct Links {
+pub(crate) struct Links {
     spool: File,
     state: Mutex<State>,
     changed: Condvar,
@@ -68,7 +68,7 @@ struct State {
 
 impl Links {
     /// Keeps its file in the folder `cache`, already without a name.
-    pub(super) fn new(cache: &Path, unique: &str) -> io::Result<Self> {
+    pub(crate) fn new(cache: &Path, unique: &str) -> io::Result<Self> {
         std::fs::create_dir_all(cache)?;
         let path = cache.join(format!("restore-{unique}"));
         let spool = File::options().read(true).write(true).create_new(true).open(&path)?;
@@ -87,7 +87,7 @@ impl Links {
     }
 
     /// Says that the first member of a group is there, or that it never will be.
-    pub(super) fn first_is_done(&self, membership: Membership, made: bool) {
+    pub(crate) fn first_is_done(&self, membership: Membership, made: bool) {
         let Membership::First(place) = membership else { return };
         let mut state = lock(&self.state);
         state.pending.remove(&place);
@@ -100,7 +100,7 @@ impl Links {
 
     /// Waits until the first member is done and gives its path below the target; `None` if it could
     /// not be made.
-    pub(super) fn wait(&self, place: GroupPlace) -> Option<Vec<u8>> {
+    pub(crate) fn wait(&self, place: GroupPlace) -> Option<Vec<u8>> {
         let mut state = lock(&self.state);
         while state.pending.contains(&place) {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

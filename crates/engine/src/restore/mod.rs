@@ -45,24 +45,25 @@ use holdall_protocol::SessionPurpose;
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};
 
 use crate::blocks::Nodes;
-use crate::run::lock;
 use crate::{Access, EngineError, Run, Snapshot};
-use chunks::{Chunks, FETCHERS};
+use chunks::Chunks;
 use context::Context;
 use directory::Directory;
-use links::Links;
-use planner::{Outlets, Planner};
-use reader::Reader;
+use planner::Planner;
 use target::Start;
-use window::{Batch, ClosedWindow, Order, batches};
+use window::{Batch, Work, batches};
 use writer::Writer;
 
-pub(crate) use chunks::Chunks as ChunkSource;
-pub(crate) use reader::is_damaged;
+pub(crate) use attributes::{ACCESS_LIST, DEFAULT_LIST};
+pub(crate) use chunks::{Chunk, Chunks as ChunkSource, FETCHERS};
+pub(crate) use layout::Layout;
+pub(crate) use links::{Groups, Links, Membership};
+pub(crate) use reader::{Reader, is_damaged};
 pub(crate) use target::{key_of, no_path};
+pub(crate) use window::{ClosedWindow, Ended, Order, Outlets, Output};
 
 /// Windows that are planned and not written yet.
-const WINDOWS_AHEAD: usize = 4;
+pub(crate) const WINDOWS_AHEAD: usize = 4;
 /// Writers; creating files seldom gains from more.
 const WRITERS_MAX: usize = 4;
 
@@ -167,7 +168,7 @@ impl<'a> Pipeline<'a> {
         writers: usize,
     ) -> Result<(), EngineError> {
         let (orders, orders_out) = unbounded::<Order>();
-        let (windows, windows_out) = bounded::<ClosedWindow<'a>>(WINDOWS_AHEAD);
+        let (windows, windows_out) = bounded::<ClosedWindow<Work<'a>>>(WINDOWS_AHEAD);
         let (batches, batches_out) = bounded::<Batch<'a>>(writers);
         let nodes = Nodes::open(self.access, self.session);
         let reader = Reader::new(self.access, self.session, self.chunks)?;
@@ -178,7 +179,11 @@ impl<'a> Pipeline<'a> {
         std::thread::scope(|scope| {
             scope.spawn(|| planner.run(nodes, snapshot.root, &start.top, start.only.as_ref()));
             for _ in 0..FETCHERS {
-                scope.spawn(|| self.fetch(orders_out));
+                scope.spawn(|| {
+                    let (stopping, fail) =
+                        (|| self.context.stopping(), |error| self.context.fail(error));
+                    self.chunks.fill(self.access, orders_out, stopping, fail);
+                });
             }
             for _ in 0..writers {
                 let (writer, batches) = (self.writer(), batches_out.clone());
@@ -201,30 +206,8 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// Gets the chunks of one window after the other.
-    fn fetch(&self, orders: &Mutex<Receiver<Order>>) {
-        let mut opener = Chunks::opener(self.access);
-        loop {
-            let order = self.chunks.fetch_meter.waiting_in(|| {
-                let orders = lock(orders);
-                let order = orders.recv().ok()?;
-                // Before the next order is taken, so that it is known there.
-                Some((self.chunks.arriving(order.window), order))
-            });
-            let Some((arriving, order)) = order else { return };
-            if self.context.stopping() {
-                continue;
-            }
-            match self.chunks.get(&mut opener, &order.chunks, Some(arriving)) {
-                // Nobody waits for it any more if the restore ended.
-                Ok(chunks) => drop(order.reply.send(chunks)),
-                Err(error) => self.context.fail(error),
-            }
-        }
-    }
-
     /// Hands windows to the writers, in order, as their chunks arrive.
-    fn dispatch(&self, windows: Receiver<ClosedWindow<'a>>, to_writers: Sender<Batch<'a>>) {
+    fn dispatch(&self, windows: Receiver<ClosedWindow<Work<'a>>>, to_writers: Sender<Batch<'a>>) {
         for window in windows {
             let Ok(chunks) = window.chunks.recv() else { return };
             for batch in batches(window.work, chunks) {

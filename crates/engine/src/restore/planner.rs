@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
 use holdall_format::ObjectId;
 use holdall_tree::{Content, ContentReader, Cursor, Entry, EntryKind, PathKey};
 
@@ -16,25 +15,16 @@ use super::layout::Layout;
 use super::links::{Groups, Membership};
 use super::reader::{Reader, is_damaged};
 use super::split_file::SplitFile;
-use super::window::{ClosedWindow, Item, Order, WINDOW_BYTES, Window, Work};
+use super::window::{Ended, Item, Outlets, Output, WINDOW_BYTES, Work};
 use crate::EngineError;
 use crate::blocks::Nodes;
 use holdall_lab::StageMeter;
-
-/// Most bytes of attributes or of extents of one entry that are taken into memory.
-const SIDE_CONTENT_MAX_BYTES: u64 = 16 << 20;
 
 /// A directory on the way from the start of the walk to the current entry.
 struct Level<'a> {
     /// How much of the current directory's key is this one's.
     key_bytes: usize,
     directory: Directory<'a>,
-}
-
-/// Where closed windows go.
-pub(super) struct Outlets<'a> {
-    pub(super) orders: Sender<Order>,
-    pub(super) windows: Sender<ClosedWindow<'a>>,
 }
 
 pub(super) struct Planner<'a> {
@@ -44,20 +34,9 @@ pub(super) struct Planner<'a> {
     /// The key of the lowest level's directory.
     key: Vec<u8>,
     groups: Groups,
-    output: Output<'a>,
+    output: Output<'a, Work<'a>>,
     meter: &'a StageMeter,
 }
-
-/// The window that is being filled, and where it goes when it is full.
-struct Output<'a> {
-    window: Window<'a>,
-    windows_closed: u64,
-    outlets: Outlets<'a>,
-    meter: &'a StageMeter,
-}
-
-/// The walk ended early: the receivers are gone, and why is known elsewhere.
-struct Ended;
 
 /// What is to be done with an entry.
 enum Plan {
@@ -72,7 +51,7 @@ impl<'a> Planner<'a> {
         reader: Reader<'a>,
         top: &PathKey,
         directory: Directory<'a>,
-        outlets: Outlets<'a>,
+        outlets: Outlets<Work<'a>>,
         meter: &'a StageMeter,
     ) -> Self {
         let key = top.as_bytes().to_vec();
@@ -82,7 +61,7 @@ impl<'a> Planner<'a> {
             levels: vec![Level { key_bytes: key.len(), directory }],
             key,
             groups: Groups::default(),
-            output: Output { window: Window::default(), windows_closed: 0, outlets, meter },
+            output: Output::new(outlets, meter),
             meter,
         }
     }
@@ -158,7 +137,7 @@ impl<'a> Planner<'a> {
         }
         let problem = |reason: &str| self.context.run.problem(&path.to_absolute(), reason);
         let parent = self.parent_of(path.as_bytes());
-        if let Err(error) = self.bring_in_side_contents(&mut entry) {
+        if let Err(error) = self.reader.bring_in_side_contents(&mut entry) {
             if !is_damaged(&error) {
                 self.context.fail(error);
                 return Planned::Done(Plan::SkipBelow);
@@ -214,18 +193,6 @@ impl<'a> Planner<'a> {
         self.key.clear();
         self.key.extend_from_slice(path.as_bytes());
         self.levels.push(Level { key_bytes: self.key.len(), directory });
-    }
-
-    /// Reads attributes and extents that do not lie in the entry into it.
-    fn bring_in_side_contents(&mut self, entry: &mut Entry) -> Result<(), EngineError> {
-        let extents = entry.extents.as_mut();
-        for content in [Some(&mut entry.attributes), extents].into_iter().flatten() {
-            if !matches!(content, Content::Inline(_)) {
-                let taken = std::mem::take(content);
-                *content = Content::Inline(self.reader.read(&taken, SIDE_CONTENT_MAX_BYTES)?);
-            }
-        }
-        Ok(())
     }
 
     fn plan_item(&mut self, path: &PathKey, directory: Directory<'a>, entry: Entry) -> Planned<'a> {
@@ -347,25 +314,6 @@ impl<'a> Planner<'a> {
         add(&self.context.tally.files, 1);
         add(&self.context.tally.bytes, entry.counted_bytes());
         self.context.run.advance(1, entry.counted_bytes());
-    }
-}
-
-impl<'a> Output<'a> {
-    /// Closes the window if it is full.
-    fn pass_on_full(&mut self) -> Result<(), Ended> {
-        if self.window.is_full() { self.pass_on() } else { Ok(()) }
-    }
-
-    fn pass_on(&mut self) -> Result<(), Ended> {
-        let window = std::mem::take(&mut self.window);
-        let (order, closed) = window.close(self.windows_closed);
-        self.windows_closed += 1;
-        let Outlets { orders, windows } = &self.outlets;
-        let sent = self.meter.waiting_out(|| {
-            // The window first: its place in the order is what bounds how far ahead this goes.
-            windows.send(closed).is_ok() && orders.send(order).is_ok()
-        });
-        if sent { Ok(()) } else { Err(Ended) }
     }
 }
 

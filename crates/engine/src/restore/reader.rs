@@ -3,21 +3,24 @@
 use holdall_crypto::Opener;
 use holdall_format::SessionId;
 use holdall_protocol::RepositoryError;
-use holdall_tree::{Content, ContentReader};
+use holdall_tree::{Content, ContentReader, Entry};
 
 use super::chunks::{Chunks, is_damage};
 use crate::blocks::Nodes;
 use crate::{Access, EngineError};
 
+/// Most bytes of attributes or of extents of one entry that are taken into memory.
+const SIDE_CONTENT_MAX_BYTES: u64 = 16 << 20;
+
 /// Reads contents, one chunk after the other. Each thread has its own.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     chunks: &'a Chunks,
     opener: Opener,
     nodes: Nodes,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         access: &Access,
         session: SessionId,
         chunks: &'a Chunks,
@@ -27,7 +30,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The nodes that lists of chunks are read from.
-    pub(super) fn nodes(&mut self) -> &mut Nodes {
+    pub(crate) fn nodes(&mut self) -> &mut Nodes {
         &mut self.nodes
     }
 
@@ -53,6 +56,21 @@ impl<'a> Reader<'a> {
                 None => return Err(EngineError::damaged("content", "a chunk is missing").into()),
             }
             position += u64::from(chunk.len_bytes);
+        }
+        Ok(())
+    }
+
+    /// Reads attributes and extents that do not lie in the entry into it.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub(crate) fn bring_in_side_contents(&mut self, entry: &mut Entry) -> Result<(), EngineError> {
+        let extents = entry.extents.as_mut();
+        for content in [Some(&mut entry.attributes), extents].into_iter().flatten() {
+            if !matches!(content, Content::Inline(_)) {
+                let taken = std::mem::take(content);
+                *content = Content::Inline(self.read(&taken, SIDE_CONTENT_MAX_BYTES)?);
+            }
         }
         Ok(())
     }

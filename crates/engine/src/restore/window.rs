@@ -1,8 +1,11 @@
 //! Windows: runs of work in tree order, with the chunks that they need.
+//!
+//! What the work is, only those know who plan it and who do it.
 
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
+use holdall_lab::StageMeter;
 use holdall_tree::{ChunkRef, Entry};
 
 use super::chunks::Chunk;
@@ -45,25 +48,41 @@ pub(super) enum Work<'a> {
 }
 
 /// A window that is being filled.
-#[derive(Default)]
-pub(super) struct Window<'a> {
-    work: Vec<Work<'a>>,
+pub(crate) struct Window<W> {
+    work: Vec<W>,
     chunks: Vec<ChunkRef>,
     bytes: u64,
 }
 
 /// A closed window on its way to the writers; its chunks come through `chunks`.
-pub(super) struct ClosedWindow<'a> {
-    pub(super) work: Vec<Work<'a>>,
-    pub(super) chunks: Receiver<Vec<Chunk>>,
+pub(crate) struct ClosedWindow<W> {
+    pub(crate) work: Vec<W>,
+    pub(crate) chunks: Receiver<Vec<Chunk>>,
 }
 
 /// Chunks that a window needs.
-pub(super) struct Order {
+pub(crate) struct Order {
     pub(super) window: u64,
     pub(super) chunks: Vec<ChunkRef>,
     pub(super) reply: Sender<Vec<Chunk>>,
 }
+
+/// Where closed windows go.
+pub(crate) struct Outlets<W> {
+    pub(crate) orders: Sender<Order>,
+    pub(crate) windows: Sender<ClosedWindow<W>>,
+}
+
+/// The window that is being filled, and where it goes when it is full.
+pub(crate) struct Output<'m, W> {
+    pub(crate) window: Window<W>,
+    windows_closed: u64,
+    outlets: Outlets<W>,
+    meter: &'m StageMeter,
+}
+
+/// The walk ended early: the receivers are gone, and why is known elsewhere.
+pub(crate) struct Ended;
 
 /// What one writer takes at once.
 pub(super) struct Batch<'a> {
@@ -71,28 +90,63 @@ pub(super) struct Batch<'a> {
     pub(super) chunks: Arc<Vec<Chunk>>,
 }
 
-impl<'a> Window<'a> {
+impl<W> Default for Window<W> {
+    fn default() -> Self {
+        Self { work: Vec::new(), chunks: Vec::new(), bytes: 0 }
+    }
+}
+
+impl<'m, W> Output<'m, W> {
+    pub(crate) fn new(outlets: Outlets<W>, meter: &'m StageMeter) -> Self {
+        Self { window: Window::default(), windows_closed: 0, outlets, meter }
+    }
+
+    /// Closes the window if it is full.
+    pub(crate) fn pass_on_full(&mut self) -> Result<(), Ended> {
+        if self.window.is_full() { self.pass_on() } else { Ok(()) }
+    }
+
+    /// Closes the window.
+    pub(crate) fn pass_on(&mut self) -> Result<(), Ended> {
+        let window = std::mem::take(&mut self.window);
+        let (order, closed) = window.close(self.windows_closed);
+        self.windows_closed += 1;
+        let Outlets { orders, windows } = &self.outlets;
+        let sent = self.meter.waiting_out(|| {
+            // The window first: its place in the order is what bounds how far ahead this goes.
+            windows.send(closed).is_ok() && orders.send(order).is_ok()
+        });
+        if sent { Ok(()) } else { Err(Ended) }
+    }
+}
+
+impl<W> Window<W> {
     /// Whether so many more bytes would make it too large.
     pub(super) fn has_room_for(&self, bytes: u64) -> bool {
         self.bytes == 0 || self.bytes.saturating_add(bytes) <= WINDOW_BYTES
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.bytes >= WINDOW_BYTES
             || self.work.len() >= WINDOW_ITEMS
             || self.chunks.len() >= WINDOW_CHUNKS
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.work.is_empty()
     }
 
-    pub(super) fn push(&mut self, work: Work<'a>) {
+    pub(crate) fn push(&mut self, work: W) {
         self.work.push(work);
     }
 
+    /// Counts bytes that the work itself holds.
+    pub(crate) fn weigh(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
     /// Adds a chunk and gives its place.
-    pub(super) fn push_chunk(&mut self, chunk: ChunkRef) -> u32 {
+    pub(crate) fn push_chunk(&mut self, chunk: ChunkRef) -> u32 {
         self.bytes += u64::from(chunk.len_bytes);
         self.chunks.push(chunk);
         u32::try_from(self.chunks.len() - 1).unwrap_or(u32::MAX)
@@ -104,7 +158,7 @@ impl<'a> Window<'a> {
     }
 
     /// Divides the window into the order for its chunks and its work.
-    pub(super) fn close(self, window: u64) -> (Order, ClosedWindow<'a>) {
+    fn close(self, window: u64) -> (Order, ClosedWindow<W>) {
         let (reply, chunks) = crossbeam_channel::bounded(1);
         (Order { window, chunks: self.chunks, reply }, ClosedWindow { work: self.work, chunks })
     }
