@@ -36,11 +36,11 @@ pub mod tls;
 mod types;
 pub mod wire;
 
-pub use client::{ClientOptions, HttpRepository, ServerAddress};
+pub use client::{ClientOptions, HttpRepository, ServerAddress, shown_identity};
 pub use error::RepositoryError;
 pub use identity::{MachineIdentity, fingerprint};
 pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
-pub use pairing::{Paired, pair};
+pub use pairing::{FormerAccount, Paired, pair, pair_again};
 pub use repository::Repository;
 pub use types::{
     BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, ScrubDamage,

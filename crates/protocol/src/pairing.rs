@@ -26,6 +26,15 @@ pub struct Paired {
     pub address: ServerAddress,
 }
 
+/// What a machine had on a server that may have lost its accounts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormerAccount {
+    /// Its id there.
+    pub machine: MachineId,
+    /// Its repository's name there.
+    pub repository: String,
+}
+
 /// Shows the invite's secret to the server that the invite names, signed in with the machine's key.
 /// The same invite and key again get the same answer.
 ///
@@ -38,13 +47,38 @@ pub fn pair(
     identity: &MachineIdentity,
     options: ClientOptions,
 ) -> Result<Paired, RepositoryError> {
+    ask(invite, &PairRequest::new(&invite.secret, machine_name), identity, options)
+}
+
+/// The same for a machine that had an account there. A server that lost it gives it back if the
+/// machine's newest record in that repository was signed by the key that signs in.
+///
+/// # Errors
+/// As for [`pair`]; [`RepositoryError::NotAllowed`] if the records do not prove it.
+pub fn pair_again(
+    invite: &Invite,
+    former: &FormerAccount,
+    machine_name: &str,
+    identity: &MachineIdentity,
+    options: ClientOptions,
+) -> Result<Paired, RepositoryError> {
+    let request = PairRequest::new(&invite.secret, machine_name).again(former);
+    ask(invite, &request, identity, options)
+}
+
+fn ask(
+    invite: &Invite,
+    request: &PairRequest,
+    identity: &MachineIdentity,
+    options: ClientOptions,
+) -> Result<Paired, RepositoryError> {
     let hosts = invite.addresses.clone();
     let mut address = ServerAddress { hosts, identity: invite.identity, repository: None };
     let options = ClientOptions { retry_for: RETRY_FOR, ..options };
     let caller = Caller::new(&address, identity, options)
         .map_err(|error| RepositoryError::Refused { reason: error.to_string() })?;
     caller.reach()?;
-    let body = Frames::plain(PairRequest::new(&invite.secret, machine_name).encode());
+    let body = Frames::plain(request.encode());
     let limits = (Weight::Light, wire::MAX_CONTROL_BYTES);
     let answer = caller.ask(&Route::Pair, &body, limits, |body| PairAnswer::decode(&body))?;
     address.repository = Some(answer.repository.clone());

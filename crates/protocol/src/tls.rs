@@ -66,9 +66,25 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// [`TlsError`] if the library refuses the key.
 pub fn client_config(seed: &[u8; 32], pinned: PublicKey) -> Result<ClientConfig, TlsError> {
+    verifying(seed, |provider| Arc::new(PinnedServer { pinned, provider }))
+}
+
+/// The same, accepting any Ed25519 key that the server proves to hold: to learn it, and for nothing
+/// else. What [`peer_key`] says afterwards is pinned by the next connection.
+///
+/// # Errors
+/// [`TlsError`] if the library refuses the key.
+pub(crate) fn client_config_for_any(seed: &[u8; 32]) -> Result<ClientConfig, TlsError> {
+    verifying(seed, |provider| Arc::new(AnyServer { provider }))
+}
+
+fn verifying(
+    seed: &[u8; 32],
+    verifier: impl FnOnce(Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier>,
+) -> Result<ClientConfig, TlsError> {
     let provider = provider();
     let signer = certified_key(&provider, seed)?;
-    let verifier = Arc::new(PinnedServer { pinned, provider: Arc::clone(&provider) });
+    let verifier = verifier(Arc::clone(&provider));
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
@@ -164,6 +180,47 @@ impl ServerCertVerifier for PinnedServer {
                 CertificateError::ApplicationVerificationFailure,
             )),
         }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_handshake(&self.provider, message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+}
+
+/// Requires an Ed25519 key and accepts any: whose it is shows later.
+#[derive(Debug)]
+struct AnyServer {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        ed25519_key(end_entity).map(|_| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(

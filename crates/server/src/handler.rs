@@ -147,8 +147,16 @@ async fn pair(
     let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
     let inner = Arc::clone(state);
     let call = move || {
+        let former = match request.former() {
+            Some(former) if inner.accounts.wants_proof(&secret, key)? => {
+                inner.stores.prove(&former, key)?;
+                Some(former)
+            }
+            _ => None,
+        };
         let is_stored = |name: &str| inner.stores.is_stored(name);
-        Ok(inner.accounts.pair(&secret, key, &request.name, is_stored)?)
+        let (name, former) = (&request.name, former.as_ref());
+        Ok(inner.accounts.pair(&secret, key, name, former, is_stored)?)
     };
     let (account, _) = state.work.run(call).await?;
     state.log(&format!("paired {} as machine {}", account.name, account.machine));

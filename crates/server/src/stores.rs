@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use holdall_format::{PublicKey, RepositoryId, WrappingSet};
 use holdall_protocol::wire::is_repository_name;
-use holdall_protocol::{NewRepository, RepositoryError};
+use holdall_protocol::{FormerAccount, NewRepository, RepositoryError};
 use holdall_repository::{
-    Census, Clock, EmbeddedRepository, ReceiptSigner, Store, recovery_identities_in,
+    Census, Clock, EmbeddedRepository, ReceiptSigner, Store, newest_key_in, recovery_identities_in,
 };
 
 use crate::accounts::Accounts;
@@ -180,6 +180,32 @@ impl Stores {
         fs::create_dir_all(parent)
             .map_err(|source| RepositoryError::io("making the folder of repositories", source))?;
         Store::create(&path, new)
+    }
+
+    /// Checks that the newest record of a machine in a stored repository was signed by that key.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] with what else to do if it was not, or nothing tells.
+    pub(crate) fn prove(&self, former: &FormerAccount, key: PublicKey) -> Result<(), ServerError> {
+        let name = &former.repository;
+        if !is_repository_name(name) || !self.is_stored(name) {
+            let reason = "the repository that this computer had is not stored on this server: \
+                          leave out --again to begin a new one, or bring its folder back";
+            return Err(ServerError::refused(reason));
+        }
+        let reason = match newest_key_in(&self.folder.repository(name), &former.machine) {
+            Ok(Some(newest)) if newest == key => return Ok(()),
+            Ok(Some(_)) => "this computer's newest record there was signed by another key".into(),
+            Ok(None) => "this computer has no record there".into(),
+            Err(error) => {
+                (self.log)(&format!("the records of {name} prove nothing: {error}"));
+                "its records can not be read".to_owned()
+            }
+        };
+        Err(ServerError::refused(format!(
+            "nothing proves that {name} is this computer's: {reason}; an invite made with \
+             `--repository {name}` gives it to this computer as a new machine"
+        )))
     }
 
     /// Whether a folder of that name lies among the repositories.

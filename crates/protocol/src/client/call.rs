@@ -131,6 +131,11 @@ impl Caller {
         self.lost.load(Ordering::Relaxed)
     }
 
+    /// The host that answered last.
+    pub(crate) fn host_reached(&self) -> &str {
+        self.dialer.host()
+    }
+
     /// Bytes on the wire.
     pub(crate) fn traffic(&self) -> Traffic {
         self.dialer.traffic()

@@ -52,8 +52,16 @@ impl Dialer {
         options: &ClientOptions,
     ) -> Result<Self, TlsError> {
         let config = tls::client_config(identity.seed(), address.identity)?;
-        Ok(Self {
-            hosts: address.hosts.clone(),
+        Ok(Self::with_config(address.hosts.clone(), config, options))
+    }
+
+    pub(super) fn with_config(
+        hosts: Vec<String>,
+        config: rustls::ClientConfig,
+        options: &ClientOptions,
+    ) -> Self {
+        Self {
+            hosts,
             preferred: AtomicUsize::new(0),
             bind: options.bind.clone(),
             next_bind: AtomicUsize::new(0),
@@ -61,7 +69,12 @@ impl Dialer {
             tls: TlsConnector::from(Arc::new(config)),
             meter: Arc::default(),
             pace: options.upload_bytes_per_second.map(|rate| Arc::new(Pace::new(rate))),
-        })
+        }
+    }
+
+    /// The host that answered last; the first one before any did.
+    pub(super) fn host(&self) -> &str {
+        self.hosts.get(self.preferred.load(Ordering::Relaxed)).map_or("", String::as_str)
     }
 
     pub(super) fn traffic(&self) -> Traffic {

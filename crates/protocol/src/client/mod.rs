@@ -14,6 +14,7 @@ mod call;
 mod dial;
 mod options;
 mod repository;
+mod shown;
 mod socket;
 mod stream;
 
@@ -21,3 +22,4 @@ pub use address::ServerAddress;
 pub(crate) use call::{Caller, Weight};
 pub use options::ClientOptions;
 pub use repository::HttpRepository;
+pub use shown::shown_identity;

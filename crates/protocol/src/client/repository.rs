@@ -40,6 +40,11 @@ impl HttpRepository {
         Ok(Self { caller, address })
     }
 
+    /// The one of the address's hosts that answered last.
+    pub fn host_reached(&self) -> &str {
+        self.caller.host_reached()
+    }
+
     fn route(&self, verb: RepositoryVerb) -> Route {
         let name = self.address.repository.clone().unwrap_or_else(|| OWN_REPOSITORY.into());
         Route::Repository { name, verb }

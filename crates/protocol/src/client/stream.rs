@@ -234,7 +234,7 @@ async fn drive<T>(
 }
 
 /// Ends when the caller is to end.
-async fn interrupted(interrupt: &AtomicBool) {
+pub(super) async fn interrupted(interrupt: &AtomicBool) {
     while !interrupt.load(Ordering::Relaxed) {
         sleep(LOOK_EVERY).await;
     }

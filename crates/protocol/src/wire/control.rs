@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::MAX_CONTROL_BYTES;
 use super::text::Text;
-use crate::{PutTimes, SessionGrant, SessionPurpose, Usage, base32};
+use crate::{FormerAccount, PutTimes, SessionGrant, SessionPurpose, Usage, base32};
 
 /// Most parents of a session.
 const MAX_PARENTS: usize = 256;
@@ -23,12 +23,35 @@ pub struct PairRequest {
     secret: Zeroizing<String>,
     /// The machine's name for people; empty to take the invite's.
     pub name: String,
+    /// What the machine had before the server lost its accounts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    again: Option<Former>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Former {
+    machine: Text<MachineId>,
+    repository: String,
 }
 
 impl PairRequest {
     /// Asks with an invite's secret.
     pub fn new(secret: &[u8; 16], name: &str) -> Self {
-        Self { secret: Zeroizing::new(base32::encode(secret)), name: name.to_owned() }
+        let secret = Zeroizing::new(base32::encode(secret));
+        Self { secret, name: name.to_owned(), again: None }
+    }
+
+    /// The same for a machine that had an account.
+    pub fn again(mut self, former: &FormerAccount) -> Self {
+        let FormerAccount { machine, repository } = former.clone();
+        self.again = Some(Former { machine: Text(machine), repository });
+        self
+    }
+
+    /// What the machine says that it had; any text may be the repository's name.
+    pub fn former(&self) -> Option<FormerAccount> {
+        let Former { machine, repository } = self.again.as_ref()?;
+        Some(FormerAccount { machine: machine.0, repository: repository.clone() })
     }
 
     /// The invite's secret, if it is one.
@@ -230,7 +253,11 @@ mod tests {
         }
         let request = PairRequest::decode(&PairRequest::new(&[5; 16], "desk").encode()).unwrap();
         assert_eq!((request.secret().as_deref(), &request.name[..]), (Some(&[5; 16]), "desk"));
+        assert_eq!(request.former(), None);
         let machine = MachineId::from_bytes([6; 16]);
+        let former = FormerAccount { machine, repository: "desk".into() };
+        let request = PairRequest::new(&[5; 16], "desk").again(&former).encode();
+        assert_eq!(PairRequest::decode(&request).unwrap().former(), Some(former));
         let answer = PairAnswer::new(machine, "desk".into(), "desk".into(), "attic".into());
         assert_eq!(PairAnswer::decode(&answer.encode()), Ok(answer));
     }

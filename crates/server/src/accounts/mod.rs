@@ -10,6 +10,7 @@ mod invite;
 mod machine;
 mod names;
 mod pairing;
+mod restored;
 mod seen;
 
 use std::collections::HashMap;

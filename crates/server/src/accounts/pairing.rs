@@ -1,6 +1,7 @@
 //! Taking an invite: a key becomes a machine, or the new key of one.
 
 use holdall_format::{MachineId, PublicKey};
+use holdall_protocol::FormerAccount;
 
 use super::invite::{LIFE_NS, secret_hash};
 use super::machine::{InviteRow, Machine, MachineKey};
@@ -20,8 +21,9 @@ pub(crate) struct Account {
 
 impl Accounts {
     /// Takes an invite for the key that signed in. The same invite and key again get the same answer,
-    /// in case the first was lost on the way. `is_stored` tells whether a folder of that name lies
-    /// among the repositories.
+    /// in case the first was lost on the way. `former` is what the machine had before the accounts
+    /// were lost, proven by its records; `is_stored` tells whether a folder of that name lies among
+    /// the repositories.
     ///
     /// # Errors
     /// [`ServerError::Refused`] for a secret that is unknown, used by another key or expired, and for
@@ -31,6 +33,7 @@ impl Accounts {
         secret: &[u8; 16],
         key: PublicKey,
         wanted_name: &str,
+        former: Option<&FormerAccount>,
         is_stored: impl Fn(&str) -> bool,
     ) -> Result<Account, ServerError> {
         let now = self.clock.now_ns();
@@ -39,7 +42,10 @@ impl Accounts {
         let mut invite = state.usable_invite(&hash, key, now)?;
         let (id, machine) = match invite.used {
             Some((_, id)) => return state.account(MachineId::from_bytes(id)),
-            None => state.machine_for(&invite, key, wanted_name, now, is_stored)?,
+            None => {
+                let fresh = MachineKey::new(key, now);
+                state.machine_for(&invite, fresh, wanted_name, former, is_stored)?
+            }
         };
         invite.used = Some((*key.as_bytes(), *id.as_bytes()));
         self.database.change(|changes| {
@@ -54,7 +60,7 @@ impl Accounts {
 }
 
 impl State {
-    fn usable_invite(
+    pub(super) fn usable_invite(
         &self,
         hash: &[u8; 32],
         key: PublicKey,
@@ -76,11 +82,12 @@ impl State {
     fn machine_for(
         &self,
         invite: &InviteRow,
-        key: PublicKey,
+        fresh: MachineKey,
         wanted_name: &str,
-        now: i64,
+        former: Option<&FormerAccount>,
         is_stored: impl Fn(&str) -> bool,
     ) -> Result<(MachineId, Machine), ServerError> {
+        let (key, now) = (fresh.public(), fresh.added_ns);
         match self.roles.get(&key) {
             None => {}
             Some(Role::Machine { machine, repository, .. }) => {
@@ -94,13 +101,15 @@ impl State {
             }
             Some(_) => return Err(ServerError::refused("this key may not be paired again")),
         }
-        let fresh = MachineKey::new(key, now);
         if let Some(id) = invite.for_machine.map(MachineId::from_bytes) {
             let mut machine = self.machine(id)?.clone();
             machine.revoke_keys(now);
             machine.keys.retain(|old| old.public() != key);
             machine.keys.push(fresh);
             return Ok((id, machine));
+        }
+        if let Some(former) = former {
+            return self.restored(invite, former, fresh, wanted_name);
         }
         let mut id = [0; MachineId::LEN];
         random(&mut id)?;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
 use crate::rights::Right;
+use holdall_protocol::FormerAccount;
 
 /// A clock that is set by hand.
 #[derive(Default)]
@@ -57,7 +58,18 @@ impl World {
     }
 
     fn pair(&self, secret: &[u8; 16], key: PublicKey, name: &str) -> Result<Account, ServerError> {
-        self.accounts.pair(secret, key, name, |_| false)
+        self.accounts.pair(secret, key, name, None, |_| false)
+    }
+
+    /// Pairs a machine whose records proved what it had.
+    fn pair_again(
+        &self,
+        secret: &[u8; 16],
+        key: PublicKey,
+        former: &FormerAccount,
+    ) -> Result<Account, ServerError> {
+        assert!(self.accounts.wants_proof(secret, key)?);
+        self.accounts.pair(secret, key, "", Some(former), |_| true)
     }
 
     fn pass(&self, seconds: i64) {
@@ -138,7 +150,7 @@ fn two_machines_never_share_a_repository() {
 #[test]
 fn a_free_name_is_chosen_beside_folders_that_belong_to_nobody() {
     let world = World::new();
-    let account = world.accounts.pair(&world.invite(), key(1), "desk", |name| name == "desk");
+    let account = world.accounts.pair(&world.invite(), key(1), "desk", None, |name| name == "desk");
     assert_eq!(account.unwrap().repository, "desk-2");
 }
 
@@ -151,6 +163,57 @@ fn a_computer_that_is_paired_keeps_its_account_with_a_second_invite() {
     let request = InviteRequest { repository, ..InviteRequest::default() };
     let secret = world.try_invite(&request).unwrap();
     assert!(reason(world.pair(&secret, key(1), "desk")).contains("already"));
+}
+
+fn former(machine: u8, repository: &str) -> FormerAccount {
+    let machine = MachineId::from_bytes([machine; 16]);
+    FormerAccount { machine, repository: repository.into() }
+}
+
+#[test]
+fn a_machine_that_the_accounts_lost_gets_its_id_and_repository_back() {
+    let world = World::new();
+    let secret = world.invite();
+    let account = world.pair_again(&secret, key(1), &former(5, "desk")).unwrap();
+    assert_eq!(account.machine, MachineId::from_bytes([5; 16]));
+    assert_eq!((&account.name[..], &account.repository[..]), ("desk", "desk"));
+    // Once more, in case the answer was lost; now the key is known, and nothing needs proof.
+    assert!(!world.accounts.wants_proof(&secret, key(1)).unwrap());
+    assert_eq!(world.pair(&secret, key(1), "").unwrap(), account);
+    assert!(!world.accounts.wants_proof(&world.invite(), key(1)).unwrap());
+    assert!(matches!(world.reopened().accounts.role(&key(1)), Role::Machine { .. }));
+}
+
+#[test]
+fn what_another_account_has_is_given_back_to_nobody() {
+    let world = World::new();
+    let account = world.pair_again(&world.invite(), key(1), &former(5, "desk")).unwrap();
+    let same_id = world.pair_again(&world.invite(), key(2), &former(5, "other"));
+    assert!(reason(same_id).contains("invite for desk"));
+    let same_repository = world.pair_again(&world.invite(), key(2), &former(6, "desk"));
+    assert!(reason(same_repository).contains("belongs to the machine desk"));
+    assert_eq!(world.accounts.role(&key(2)), Role::Unknown);
+    let machine = account.machine;
+    let role = Role::Machine { machine, repository: "desk".into(), right: Right::Backup };
+    assert_eq!(world.accounts.role(&key(1)), role);
+}
+
+#[test]
+fn only_a_good_invite_for_nobody_else_gives_anything_back() {
+    let world = World::new();
+    assert!(world.accounts.wants_proof(&[0; 16], key(1)).is_err(), "there is no such invite");
+    let late = world.invite();
+    world.pass(601);
+    assert!(world.accounts.wants_proof(&late, key(1)).is_err(), "it has expired");
+    let repository = Some("photos".to_owned());
+    let named = InviteRequest { repository, ..InviteRequest::default() };
+    let secret = world.try_invite(&named).unwrap();
+    assert!(reason(world.pair_again(&secret, key(1), &former(5, "desk"))).contains("another"));
+    world.pair_again(&secret, key(1), &former(5, "photos")).unwrap();
+    let for_machine = Some("photos".to_owned());
+    let replacing = InviteRequest { for_machine, ..InviteRequest::default() };
+    let secret = world.try_invite(&replacing).unwrap();
+    assert!(!world.accounts.wants_proof(&secret, key(2)).unwrap(), "it says who is meant");
 }
 
 #[test]

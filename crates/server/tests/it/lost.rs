@@ -1,13 +1,18 @@
-//! Connections and servers that go away in the middle.
+//! Connections and servers that go away in the middle, and servers that come back without what they
+//! knew.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
-use holdall_format::ObjectId;
-use holdall_protocol::{ClientOptions, Repository, RepositoryError, ServerAddress};
+use bytes::Bytes;
+use holdall_format::{MachineId, ObjectId, Record, RecordHash, RecordKind};
+use holdall_protocol::{
+    ClientOptions, CommitAnswer, FormerAccount, HttpRepository, MachineIdentity, Paired,
+    Repository, RepositoryError, ServerAddress, SessionPurpose, pair, pair_again,
+};
 use holdall_testkit::ChaosProxy;
 
-use crate::world::{Machine, World, quick, session};
+use crate::world::{Machine, World, identity, quick, recovery_seed, session};
 
 /// A machine's way through a proxy.
 fn through(machine: &Machine, proxy: &ChaosProxy) -> ServerAddress {
@@ -145,4 +150,105 @@ fn many_callers_share_a_repository() {
             });
         }
     });
+}
+
+/// Commits a snapshot behind `head`.
+fn commit(repository: &dyn Repository, record: Bytes, root: Bytes) -> (RecordHash, u64) {
+    let session = session(repository);
+    repository.put_blocks(&session, &[root]).unwrap();
+    let answer = repository.commit(&session, &record).unwrap();
+    assert!(matches!(answer, CommitAnswer::Committed(_)), "{answer:?}");
+    let record = Record::decode(&record).unwrap();
+    (record.hash(), record.head.sequence)
+}
+
+fn snapshot(machine: &Machine, repository: &dyn Repository, head: Option<(RecordHash, u64)>) {
+    let forge = machine.forge();
+    let root = id(1000 + head.map_or(0, |(_, sequence)| sequence as u32));
+    commit(repository, forge.record(RecordKind::Snapshot, root, head), forge.nodes(&[(root, &[])]));
+}
+
+impl World {
+    /// Comes back as a server that was set up anew beside its repositories.
+    fn rebuild(&mut self) {
+        self.stop();
+        for lost in ["server.redb", "identity.key"] {
+            std::fs::remove_file(self.folder.path().join(lost)).unwrap();
+        }
+        self.start();
+    }
+
+    fn pair_again(
+        &self,
+        identity: &MachineIdentity,
+        machine: MachineId,
+        repository: &str,
+    ) -> Result<Paired, RepositoryError> {
+        let former = FormerAccount { machine, repository: repository.into() };
+        pair_again(&self.invite(), &former, "", identity, quick())
+    }
+}
+
+fn refusal(result: Result<Paired, RepositoryError>) -> String {
+    match result {
+        Err(RepositoryError::NotAllowed { reason }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_server_that_was_set_up_anew_gives_a_machine_back_what_its_records_prove() {
+    let mut world = World::new();
+    let machine = world.machine(1);
+    snapshot(&machine, &machine.connect(), None);
+    let (id, name) = (machine.id(), machine.paired.repository.clone());
+    world.rebuild();
+    let unknown = machine.connect_to(world.server_address(), quick()).unwrap();
+    assert!(matches!(unknown.describe(), Err(RepositoryError::NotAllowed { .. })));
+
+    let own = identity(&machine.seed);
+    let again = world.pair_again(&own, id, &name).unwrap();
+    assert_eq!((again.machine, &again.repository), (id, &name));
+    let repository = HttpRepository::connect(again.address, &own, quick()).unwrap();
+    let grant = repository.open_session(&SessionPurpose::Read).unwrap();
+    assert_eq!(grant.sequence, 1);
+    snapshot(&machine, &repository, grant.head.map(|head| (head, grant.sequence)));
+    assert_eq!(world.pair_again(&own, id, &name).unwrap().machine, id, "it is known now");
+}
+
+#[test]
+fn nobody_gets_a_machine_that_the_records_do_not_prove() {
+    let mut world = World::new();
+    let (owner, idle) = (world.machine(1), world.machine(2));
+    snapshot(&owner, &owner.connect(), None);
+    let name = owner.paired.repository.clone();
+    world.rebuild();
+    let (own, other) = (identity(&owner.seed), identity(&[9; 32]));
+    let stolen = world.pair_again(&other, owner.id(), &name);
+    assert!(refusal(stolen).contains("signed by another key"));
+    let another_s = world.pair_again(&own, idle.id(), &name);
+    assert!(refusal(another_s).contains("no record there"));
+    let empty = world.pair_again(&identity(&idle.seed), idle.id(), &idle.paired.repository);
+    assert!(refusal(empty).contains("--repository machine-2"));
+    for elsewhere in ["gone", "..", "", "../repositories/machine-1"] {
+        let refused = world.pair_again(&own, owner.id(), elsewhere);
+        assert!(refusal(refused).contains("not stored"), "{elsewhere:?}");
+    }
+    // What nobody proves is given to nobody who does not ask for it either.
+    let fresh = pair(&world.invite(), "machine 1", &own, quick()).unwrap();
+    assert_ne!((fresh.machine, &fresh.repository), (owner.id(), &name));
+}
+
+#[test]
+fn a_server_that_lost_its_accounts_lets_recovery_kits_in_before_any_machine() {
+    let mut world = World::new();
+    let machine = world.machine(1);
+    let kit = identity(&recovery_seed(1));
+    world.rebuild();
+    let repository = Some(machine.paired.repository.clone());
+    let address = ServerAddress { repository, ..world.server_address() };
+    let reader = HttpRepository::connect(address, &kit, quick()).unwrap();
+    assert_eq!(reader.describe().unwrap().config, machine.forge().config());
+    let backup = SessionPurpose::Backup { parents: vec![] };
+    assert!(matches!(reader.open_session(&backup), Err(RepositoryError::NotAllowed { .. })));
 }
