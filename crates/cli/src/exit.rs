@@ -141,10 +141,13 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
         Exit::InUse => "another holdall is writing there: try again when it is done",
         Exit::WrongKey => "check the password (--password-file, HOLDALL_PASSWORD)",
         Exit::NotAllowed if is_wrong_server(error) => {
-            "if the server was set up anew, ask its administrator for an invite and run `holdall \
-             pair INVITE`; otherwise somebody may be listening in"
+            "if its administrator confirms that the server was set up anew, ask for an invite and \
+             run `holdall pair INVITE --again`; otherwise somebody may be listening in"
         }
-        Exit::NotAllowed => "ask the server's administrator for a new invite (`holdall invite`)",
+        Exit::NotAllowed => {
+            "ask the server's administrator for a new invite (`holdall invite`); if the server \
+             forgot this machine, run `holdall pair INVITE --again`"
+        }
         Exit::Unreachable => "is `holdall serve` running there, and the address right?",
         Exit::Damage => "`holdall check --verify all` finds out what is affected",
         _ => return None,
@@ -152,7 +155,8 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
     Some(hint.to_owned())
 }
 
-fn is_wrong_server(error: &anyhow::Error) -> bool {
+/// Whether a server has another identity than the pinned one.
+pub(crate) fn is_wrong_server(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         matches!(cause.downcast_ref(), Some(RepositoryError::WrongServer { .. }))
             || matches!(

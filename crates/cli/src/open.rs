@@ -18,7 +18,7 @@ use holdall_repository::{EmbeddedRepository, ReceiptSigner};
 
 use crate::app::App;
 use crate::clock::SystemClock;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, is_wrong_server};
 use crate::pairing::{KeptKeys, Pairing};
 use crate::receipts::Receipts;
 
@@ -63,13 +63,19 @@ impl Patience {
 
 /// Where a repository is, as typed.
 #[derive(Debug, PartialEq, Eq)]
-enum Where {
+pub(crate) enum Where {
+    /// In a directory.
     Directory(PathBuf),
+    /// On a server, `HOST:PORT`; the name may be empty.
     Server { host: String, name: String },
 }
 
 impl Where {
-    fn parse(text: &str) -> Result<Self, Refusal> {
+    /// Reads what was typed.
+    ///
+    /// # Errors
+    /// [`Refusal`] for what names nothing that holdall knows.
+    pub(crate) fn parse(text: &str) -> Result<Self, Refusal> {
         if let Some(rest) = text.strip_prefix("https://") {
             let (host, name) = rest.split_once('/').unwrap_or((rest, ""));
             let name = name.trim_end_matches('/').to_owned();
@@ -204,17 +210,34 @@ fn paired(
 ) -> Result<Opened> {
     let signing = signing_key(app, pairing)?;
     let mut hosts = pairing.addresses.clone();
-    if let Some(host) = host {
+    if let Some(host) = &host {
         // What was named is tried first.
-        hosts.retain(|other| *other != host);
-        hosts.insert(0, host);
+        hosts.retain(|other| other != host);
+        hosts.insert(0, host.clone());
     }
     let server = pairing.identity()?;
     let repository = Some(pairing.name.clone());
     let address = ServerAddress { hosts: hosts.clone(), identity: server, repository };
     let name = address.to_string();
-    let place = place_at(app, address, signing, patience)?;
+    let repository = connect(app, address, &signing, patience)
+        .map_err(|error| if pairing.reads_only { hint_at_kit(error, false) } else { error })?;
+    if host.is_some_and(|host| host == repository.host_reached()) {
+        // Should it not be kept, it can be named again.
+        let _ = app.pairings()?.learn(&pairing.repository, repository.host_reached());
+    }
+    let place = place_of(app, repository, signing);
     Ok(Opened { place, name, server: Some((hosts, server)) })
+}
+
+/// Says what the owner of a recovery kit can do about a server of another identity.
+pub(crate) fn hint_at_kit(error: anyhow::Error, again: bool) -> anyhow::Error {
+    if again || !is_wrong_server(&error) {
+        return error;
+    }
+    let hint = "if its administrator confirms that the server was set up anew, run `holdall pair \
+                --recovery-kit FILE --again` and compare fingerprints; otherwise somebody may be \
+                listening in";
+    Refusal::new(Exit::NotAllowed, format!("{error:#}")).hint(hint).into()
 }
 
 /// The key with which this machine signs in there.
@@ -236,9 +259,22 @@ pub(crate) fn place_at(
     signing: Arc<SigningKey>,
     patience: Patience,
 ) -> Result<Place> {
+    let repository = connect(app, address, &signing, patience)?;
+    Ok(place_of(app, repository, signing))
+}
+
+fn connect(
+    app: &App,
+    address: ServerAddress,
+    signing: &SigningKey,
+    patience: Patience,
+) -> Result<HttpRepository> {
     let machine = MachineIdentity::from_seed(signing.seed())?;
-    let repository = HttpRepository::connect(address, &machine, patience.options(app))?;
-    Ok(Place { repository: Arc::new(repository), signing, cache: app.folders.cache.clone() })
+    Ok(HttpRepository::connect(address, &machine, patience.options(app))?)
+}
+
+fn place_of(app: &App, repository: HttpRepository, signing: Arc<SigningKey>) -> Place {
+    Place { repository: Arc::new(repository), signing, cache: app.folders.cache.clone() }
 }
 
 /// Opens the repository with the kept key or the password.

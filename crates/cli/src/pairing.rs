@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use holdall_crypto::{MasterSecret, SigningKey};
 use holdall_format::{PublicKey, RepositoryId};
+use holdall_protocol::{INVITE_MAX_ADDRESSES, Invite};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::{hex, private_file};
 
 const LIMIT_BYTES: u64 = 1 << 20;
+/// Most addresses that are kept of a server: those of an invite, and as many that were learned.
+const MAX_ADDRESSES: usize = 2 * INVITE_MAX_ADDRESSES;
 
 /// One repository on one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,16 +70,43 @@ impl Pairings {
         self.all.last()
     }
 
-    /// The newest pairing with a server at `address`; without one there, the only pairing, since
-    /// servers move, and the pinned identity tells whether it is the same. `name` may be empty.
+    /// The newest pairing with a server at `address`; without one there, the only one of that name,
+    /// since servers move, and the pinned identity tells whether it is the same. `name` may be empty.
     pub(crate) fn find(&self, address: &str, name: &str) -> Option<&Pairing> {
         let named = |pairing: &&Pairing| name.is_empty() || pairing.name == name;
         let there = |pairing: &&Pairing| pairing.addresses.iter().any(|of| of == address);
         let found = self.all.iter().rev().filter(there).find(named);
-        found.or_else(|| match &self.all[..] {
-            [only] => Some(only).filter(named),
-            _ => None,
-        })
+        let mut all = self.all.iter().filter(named);
+        found.or_else(|| all.next().filter(|_| all.next().is_none()))
+    }
+
+    /// The newest pairing with the server that made an invite, as its addresses or its identity tell.
+    pub(crate) fn with_server_of(&self, invite: &Invite) -> Option<&Pairing> {
+        let identity = invite.identity.to_string();
+        let is_there = |pairing: &&Pairing| {
+            pairing.identity == identity
+                || pairing.addresses.iter().any(|of| invite.addresses.contains(of))
+        };
+        self.all.iter().rev().find(is_there)
+    }
+
+    /// Keeps the address at which the pinned server of a repository was found, as the most likely
+    /// one. The default repository stays the same.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn learn(&mut self, repository: &str, address: &str) -> Result<()> {
+        let mut all = self.all.iter_mut();
+        let Some(pairing) = all.find(|pairing| pairing.repository == repository) else {
+            return Ok(());
+        };
+        if pairing.addresses.first().is_some_and(|first| first == address) {
+            return Ok(());
+        }
+        pairing.addresses.retain(|other| other != address);
+        pairing.addresses.insert(0, address.to_owned());
+        pairing.addresses.truncate(MAX_ADDRESSES);
+        self.write()
     }
 
     /// Keeps a pairing, in place of an older one with the same repository, as the default one.
@@ -86,6 +116,10 @@ impl Pairings {
     pub(crate) fn keep(&mut self, pairing: Pairing) -> Result<()> {
         self.all.retain(|other| other.repository != pairing.repository);
         self.all.push(pairing);
+        self.write()
+    }
+
+    fn write(&self) -> Result<()> {
         private_file::replace(&Self::path(&self.state), &serde_json::to_vec_pretty(&self.all)?)
     }
 
@@ -181,7 +215,26 @@ mod tests {
         assert_eq!(again.find("a:1", "laptop"), Some(&pairing("a:1", "laptop")));
         assert_eq!(again.find("a:1", ""), Some(&pairing("a:1", "other")));
         assert_eq!(again.find("c:1", ""), None);
+        assert_eq!(again.find("c:1", "laptop"), None, "either may have moved");
+        assert_eq!(again.find("c:1", "other"), Some(&pairing("a:1", "other")));
         assert_eq!(again.default().unwrap().identity().unwrap().as_bytes(), &[7; 32]);
+    }
+
+    #[test]
+    fn an_address_where_a_server_was_found_comes_first_and_the_default_stays() {
+        let state = tempfile::tempdir().unwrap();
+        let mut pairings = Pairings::read(state.path()).unwrap();
+        pairings.keep(pairing("a:1", "laptop")).unwrap();
+        pairings.keep(pairing("b:1", "other")).unwrap();
+        for at in (0..20).map(|port| format!("c:{port}")).chain(["a:1".to_owned()]) {
+            pairings.learn("laptop@a:1", &at).unwrap();
+        }
+        pairings.learn("unknown", "d:1").unwrap();
+        let again = Pairings::read(state.path()).unwrap();
+        assert_eq!(again.default().unwrap().name, "other");
+        let addresses = &again.find("a:1", "laptop").unwrap().addresses;
+        assert_eq!((&addresses[0][..], &addresses[1][..]), ("a:1", "c:19"));
+        assert_eq!(addresses.len(), MAX_ADDRESSES);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use holdall_engine::{Access, EngineError, Snapshot};
-use holdall_format::{RecordHash, RepositoryId, StoredRecord};
+use holdall_format::{MachineId, Record, StoredRecord};
 
 use crate::private_file;
 
@@ -30,7 +30,7 @@ impl Receipts {
     /// # Errors
     /// If it can not be written.
     pub(crate) fn remember(&self, access: &Access, stored: &[u8]) -> Result<()> {
-        private_file::replace(&self.path(access.config().repository), stored)
+        private_file::replace(&self.path(&access.config().repository.to_string()), stored)
     }
 
     /// Checks that the newest remembered snapshot is among those that the repository lists.
@@ -38,7 +38,10 @@ impl Receipts {
     /// # Errors
     /// [`EngineError::Damaged`] if it is not.
     pub(crate) fn check(&self, access: &Access, listed: &[Snapshot]) -> Result<()> {
-        let Some(id) = self.newest(access.config().repository)? else { return Ok(()) };
+        let repository = access.config().repository.to_string();
+        let Some(id) = self.newest(&repository)?.map(|record| record.hash()) else {
+            return Ok(());
+        };
         if listed.iter().any(|snapshot| snapshot.id == id) {
             return Ok(());
         }
@@ -47,15 +50,23 @@ impl Receipts {
         Err(EngineError::damaged(format!("snapshot {id}"), reason).into())
     }
 
-    fn newest(&self, repository: RepositoryId) -> Result<Option<RecordHash>> {
+    /// Which machine this computer was when it made its newest snapshot in the repository of that id.
+    ///
+    /// # Errors
+    /// If the receipt can not be read.
+    pub(crate) fn machine(&self, repository: &str) -> Result<Option<MachineId>> {
+        Ok(self.newest(repository)?.map(|record| record.head.machine))
+    }
+
+    fn newest(&self, repository: &str) -> Result<Option<Record>> {
         let path = self.path(repository);
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
         let stored = StoredRecord::decode(&bytes)
             .with_context(|| format!("{} is damaged; it may be deleted", path.display()))?;
-        Ok(Some(stored.record.hash()))
+        Ok(Some(stored.record))
     }
 
-    fn path(&self, repository: RepositoryId) -> PathBuf {
-        self.folder.join(repository.to_string())
+    fn path(&self, repository: &str) -> PathBuf {
+        self.folder.join(repository)
     }
 }

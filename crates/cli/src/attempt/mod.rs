@@ -21,6 +21,7 @@ use holdall_server::InviteRequest;
 use holdall_sys::Timestamp;
 
 use crate::app::App;
+use crate::commands::pair::ByInvite;
 use crate::commands::{backup, invite, pair, restore};
 use crate::exit::Exit;
 use crate::open;
@@ -101,7 +102,9 @@ fn watching<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, 
 /// Pairs a new machine with the server, through an invite as an administrator makes it.
 fn pair_with(client: &App, server: &Server, work: &Path) -> Result<Access> {
     let invite = invite::make(server.data(), &InviteRequest::default())?.invite.to_text();
-    pair::pair(client, &invite, "", Some(&work.join("recovery-kit.txt")))?;
+    let kit_file = work.join("recovery-kit.txt");
+    let kit_file = Some(&*kit_file);
+    pair::pair(client, &ByInvite { invite: &invite, name: "", kit_file, again: false })?;
     open::access(client)
 }
 

@@ -1,37 +1,42 @@
 //! `holdall pair`.
 
+mod by_kit;
+mod former;
+mod kit_file;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use holdall_crypto::{MasterSecret, Opening, RecoveryKit, unwrap};
-use holdall_engine::{EngineError, Place};
+use anyhow::Result;
+use holdall_crypto::{MasterSecret, Opening, unwrap};
+use holdall_engine::{Access, EngineError, Place};
+use holdall_format::WrappingSet;
 use holdall_protocol::{Invite, MachineIdentity, Paired, RepositoryError, ServerAddress};
 use serde::Serialize;
-use zeroize::Zeroizing;
 
 use crate::app::App;
-use crate::create::{NewKeys, check_kit_file};
+use crate::create::NewKeys;
 use crate::exit::{Exit, Refusal};
 use crate::open::{self, Patience};
 use crate::pairing::{KeptKeys, Pairing};
-use crate::private_file;
-
-/// The longest recovery kit that is read.
-const KIT_MAX_BYTES: u64 = 64 << 10;
+use former::Former;
+use kit_file::KitFile;
 
 /// Pairs this machine with a server, by an invite of its administrator
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples: holdall pair holdall1-... --recovery-kit kit.txt
+          holdall pair holdall1-... --again         (the server was set up anew)
           holdall pair --recovery-kit kit.txt       (on a new computer, to restore)
 
 The machine's repository on the server is made if it does not exist: with the password, if one is \
-given, else with a key that is kept on this machine. It becomes the default repository. Without an \
-invite, the kit gives read-only access to what it is for.
+given, else with a key that is kept on this machine. It becomes the default repository. An invite \
+for an existing repository (`holdall invite --for MACHINE`) needs its password or its recovery kit. \
+Without an invite, the kit gives read-only access to what it is for; an invite makes it whole.
 
-Exit codes: 0 done, 1 failed, 2 not an invite, 10 no such repository, 12 wrong password for an \
-existing repository, 13 the invite was used, has expired or is unknown, 14 server unreachable")]
+Exit codes: 0 done, 1 failed, 2 not an invite, 10 no such repository, 12 wrong password or kit for \
+an existing repository, 13 the invite was used, has expired or is unknown, or the server is \
+another one, 14 server unreachable, 20 the repository is not as this machine remembers it")]
 pub(crate) struct Args {
     /// The invite: the last line that `holdall invite` printed on the server
     #[arg(value_name = "INVITE", required_unless_present = "recovery_kit")]
@@ -39,36 +44,69 @@ pub(crate) struct Args {
     /// This machine's name for people [default: the invite's, or a made-up one]
     #[arg(long, value_name = "NAME", requires = "invite")]
     name: Option<String>,
-    /// With an invite: writes the recovery kit to this new file [default: it is printed once];
-    /// without one: reads the kit
+    /// With an invite for a new repository: writes its recovery kit to this new file [default: it is
+    /// printed once]; else reads the kit
     #[arg(long, value_name = "FILE")]
     recovery_kit: Option<PathBuf>,
+    /// The same repository on a server that lost its identity or its accounts: accepts the server's
+    /// new identity, and goes on with what this machine had
+    #[arg(long)]
+    again: bool,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let kit_file = args.recovery_kit.as_deref();
     match (&args.invite, kit_file) {
-        (Some(invite), _) => pair(app, invite, args.name.as_deref().unwrap_or_default(), kit_file),
-        (None, Some(kit_file)) => recover(app, kit_file),
+        (Some(invite), kit_file) => {
+            let name = args.name.as_deref().unwrap_or_default();
+            pair(app, &ByInvite { invite, name, kit_file, again: args.again })
+        }
+        (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again),
         (None, None) => Err(Refusal::new(Exit::Usage, "neither an invite nor a kit").into()),
     }
 }
 
-/// Pairs by an invite's text; an empty name takes the invite's.
+/// What pairing by an invite is told.
+pub(crate) struct ByInvite<'a> {
+    /// Its text.
+    pub(crate) invite: &'a str,
+    /// The machine's name for people; empty takes the invite's.
+    pub(crate) name: &'a str,
+    /// Where the recovery kit is, or is to be written.
+    pub(crate) kit_file: Option<&'a Path>,
+    /// Whether the machine was paired with that server before it lost something.
+    pub(crate) again: bool,
+}
+
+/// Pairs by an invite.
 ///
 /// # Errors
-/// What keeps the machine from being paired; the same invite may be used again then.
-pub(crate) fn pair(app: &App, invite: &str, name: &str, kit_file: Option<&Path>) -> Result<Exit> {
-    let invite =
-        Invite::from_text(invite).map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
-    check_kit_file(kit_file)?;
+/// What keeps the machine from being paired; the same invite may be used again then. Damage, if it
+/// was paired again and the repository does not have what this machine remembers.
+pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
+    let invite = Invite::from_text(by.invite)
+        .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
+    let kit = KitFile::of(by.kit_file, &invite, by.again)?;
+    let former = by.again.then(|| Former::of(app, &invite)).transpose()?;
     let signing = app.identity()?.signing;
     let machine = MachineIdentity::from_seed(signing.seed())?;
     let patience = Patience::default();
-    let paired = holdall_protocol::pair(&invite, name, &machine, patience.clone().options(app))?;
+    let options = patience.clone().options(app);
+    let paired = match former.as_ref().and_then(|former| former.account.as_ref()) {
+        Some(had) => holdall_protocol::pair_again(&invite, had, by.name, &machine, options)?,
+        None => holdall_protocol::pair(&invite, by.name, &machine, options)?,
+    };
     let place = open::place_at(app, paired.address.clone(), signing, patience)?;
-    let secret = obtain_secret(app, &paired, &place, kit_file)?;
-    keep(app, &paired.address, place, &secret, false)?;
+    let secret = obtain_secret(app, &paired, &place, &kit, former.as_ref())?;
+    let access = keep(app, &paired.address, place, &secret, false)?;
+    if former.is_some() {
+        // The pairing stays even if something is missing, as a backup would go on, too.
+        open::snapshots(app, &access)?;
+        app.output.note(
+            "the recovery kit names what the server was before: it still opens the repository, \
+             with `holdall pair --recovery-kit FILE --again`",
+        );
+    }
     let (name, server) = (&paired.name, &paired.server);
     app.output.say(format_args!("this machine is {name} at {server}"))?;
     Ok(Exit::Done)
@@ -79,28 +117,57 @@ fn obtain_secret(
     app: &App,
     paired: &Paired,
     place: &Place,
-    kit_file: Option<&Path>,
+    kit: &KitFile<'_>,
+    former: Option<&Former>,
 ) -> Result<MasterSecret> {
-    match place.wrappings() {
-        Ok(set) => {
-            if let Some(kept) = open::kept_key(app, set.repository)? {
-                return Ok(kept);
-            }
-            let password = app.passwords.existing(&paired.address.to_string())?;
-            Ok(unwrap(&set, &Opening::Passphrase(&password))?)
+    let name = &paired.repository;
+    match (place.wrappings(), former) {
+        (Ok(set), former) => {
+            former.map_or(Ok(()), |former| former.check(set.repository, name))?;
+            open_existing(app, paired, &set, kit)
         }
-        Err(EngineError::Repository(RepositoryError::NoRepository { .. })) => {
+        (Err(EngineError::Repository(RepositoryError::NoRepository { .. })), Some(former)) => {
+            Err(former.is_gone(name).into())
+        }
+        (Err(EngineError::Repository(RepositoryError::NoRepository { .. })), None) => {
+            let kit_file = kit.to_write()?;
             let password = app.passwords.given()?;
             let password = password.as_ref().map(|password| password.as_str());
             let new = NewKeys::draw();
             let server = Some((&paired.address.hosts[..], paired.address.identity));
             // The key is kept before it protects anything.
             KeptKeys::in_state(&app.folders.state).keep(new.keys.repository(), &new.secret)?;
-            new.create(app, place, password, server, &paired.repository, kit_file)?;
+            new.create(app, place, password, server, name, kit_file)?;
             Ok(new.secret)
         }
-        Err(error) => Err(error.into()),
+        (Err(error), _) => Err(error.into()),
     }
+}
+
+/// The master secret of a repository that exists: from its kit, if one is given, as it is kept on
+/// this machine, or by the password.
+fn open_existing(
+    app: &App,
+    paired: &Paired,
+    set: &WrappingSet,
+    kit: &KitFile<'_>,
+) -> Result<MasterSecret> {
+    if let Some(kit) = kit.to_open(&paired.repository)? {
+        if kit.repository != set.repository {
+            let message = format!(
+                "the recovery kit is for the repository {}, and {} is {}",
+                kit.repository, paired.repository, set.repository
+            );
+            let refusal = Refusal::new(Exit::WrongKey, message);
+            return Err(refusal.hint("take the recovery kit of that repository").into());
+        }
+        return Ok(kit.open(set)?);
+    }
+    if let Some(kept) = open::kept_key(app, set.repository)? {
+        return Ok(kept);
+    }
+    let password = app.passwords.existing(&paired.address.to_string())?;
+    Ok(unwrap(set, &Opening::Passphrase(&password))?)
 }
 
 /// Keeps the key, and makes the repository the default one.
@@ -110,7 +177,7 @@ fn keep(
     place: Place,
     secret: &MasterSecret,
     reads_only: bool,
-) -> Result<()> {
+) -> Result<Access> {
     #[derive(Serialize)]
     struct Summary {
         machine: String,
@@ -148,43 +215,5 @@ fn keep(
         summary.fingerprint,
         if reads_only { ", to read only" } else { "" }
     ))?;
-    Ok(())
-}
-
-/// Gives read-only access to what a recovery kit is for.
-fn recover(app: &App, kit_file: &Path) -> Result<Exit> {
-    let bytes = private_file::read(kit_file, KIT_MAX_BYTES)?;
-    let bytes =
-        Zeroizing::new(bytes.with_context(|| format!("{} is not there", kit_file.display()))?);
-    let text = std::str::from_utf8(&bytes).context("the recovery kit is not text")?;
-    let kit = RecoveryKit::from_text(text)
-        .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
-    let Some(identity) = kit.server_identity else { return recover_directory(app, &kit) };
-    let address = ServerAddress {
-        hosts: kit.server_addresses.clone(),
-        identity,
-        repository: Some(kit.repository_name.clone()),
-    };
-    let signing = Arc::new(kit.secret.signing_key());
-    let place = open::place_at(app, address.clone(), signing, Patience::default())?;
-    let secret = kit.open(&place.wrappings()?)?;
-    keep(app, &address, place, &secret, true)?;
-    Ok(Exit::Done)
-}
-
-/// A repository in a directory needs no server's leave: its key is enough.
-fn recover_directory(app: &App, kit: &RecoveryKit) -> Result<Exit> {
-    if app.named_repository().is_none() {
-        return Err(Refusal::new(Exit::Usage, "the kit is for a repository in a directory")
-            .hint("say with -r where that directory is now")
-            .into());
-    }
-    let opened = open::place(app, Patience::default())?;
-    let secret = kit.open(&opened.place.wrappings()?)?;
-    KeptKeys::in_state(&app.folders.state).keep(kit.repository, &secret)?;
-    app.output.say(format_args!(
-        "the key of {} is kept on this machine: no password is needed",
-        opened.name
-    ))?;
-    Ok(Exit::Done)
+    Ok(access)
 }

@@ -1,0 +1,98 @@
+//! `holdall pair --recovery-kit FILE`: what a recovery kit is for, to read only.
+//!
+//! The kit pins the server that it was made for. Where that server is gone for good and the repository
+//! lies on another, `--again` takes the identity that is shown instead, and people compare its
+//! fingerprint. A false server learns nothing by that: the kit's secret is not sent, it signs in and
+//! opens. And it can show no other repository: what is opened must be wrapped for the kit's secret,
+//! and configuration and wrappings must be signed by the owner key that this master secret derives.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdall_crypto::{RecoveryKit, SigningKey};
+use holdall_protocol::{MachineIdentity, ServerAddress, fingerprint, shown_identity};
+use serde::Serialize;
+
+use super::{keep, kit_file};
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::open::{self, Patience, Where};
+use crate::pairing::KeptKeys;
+
+/// Gives read-only access to what a recovery kit is for. `-r` names the server or directory where
+/// the repository is now, if that is not what the kit says.
+pub(super) fn pair(app: &App, file: &Path, again: bool) -> Result<Exit> {
+    let kit = kit_file::read(file)?;
+    let named = app.named_repository().map(Where::parse).transpose()?;
+    let (pinned, named) = match (kit.server_identity, named) {
+        (Some(pinned), Some(Where::Server { host, name })) => (pinned, Some((host, name))),
+        (Some(pinned), None) => (pinned, None),
+        (_, Some(Where::Directory(_))) | (None, _) => return in_directory(app, &kit),
+    };
+    let signing = Arc::new(kit.secret.signing_key());
+    let mut address = ServerAddress {
+        hosts: kit.server_addresses.clone(),
+        identity: pinned,
+        repository: Some(kit.repository_name.clone()),
+    };
+    if let Some((host, name)) = named {
+        address.hosts.retain(|other| *other != host);
+        address.hosts.insert(0, host);
+        address.repository = Some(name).filter(|name| !name.is_empty()).or(address.repository);
+    }
+    if again {
+        address = shown_by(app, address, &signing)?;
+    }
+    let place = open::place_at(app, address.clone(), signing, Patience::default());
+    let place = place.map_err(|error| open::hint_at_kit(error, again))?;
+    let secret = kit.open(&place.wrappings()?)?;
+    keep(app, &address, place, &secret, true)?;
+    Ok(Exit::Done)
+}
+
+/// The same address with the identity that is shown there, which people compare.
+fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<ServerAddress> {
+    #[derive(Serialize)]
+    struct Shown {
+        address: String,
+        fingerprint: String,
+        former_fingerprint: String,
+    }
+    let machine = MachineIdentity::from_seed(signing.seed())?;
+    // Where the server was named, only that one is asked: others may be the former one's.
+    let asked = match app.named_repository() {
+        Some(_) => address.hosts.get(..1).unwrap_or_default(),
+        None => &address.hosts[..],
+    };
+    let identity = shown_identity(asked, &machine, &Patience::default().options(app))?;
+    let shown = Shown {
+        address: address.to_string(),
+        fingerprint: fingerprint(&identity),
+        former_fingerprint: fingerprint(&address.identity),
+    };
+    app.output.object("server_identity", &shown)?;
+    app.output.say(format_args!("the recovery kit is for {}", shown.former_fingerprint))?;
+    app.output.say(format_args!("the server is now       {}", shown.fingerprint))?;
+    if identity != address.identity {
+        app.output.note("compare the second line with what `holdall serve` prints on the server");
+    }
+    Ok(ServerAddress { hosts: asked.to_vec(), identity, ..address })
+}
+
+/// A repository in a directory needs no server's leave: its key is enough.
+fn in_directory(app: &App, kit: &RecoveryKit) -> Result<Exit> {
+    if app.named_repository().is_none() {
+        return Err(Refusal::new(Exit::Usage, "the kit is for a repository in a directory")
+            .hint("say with -r where that directory is now")
+            .into());
+    }
+    let opened = open::place(app, Patience::default())?;
+    let secret = kit.open(&opened.place.wrappings()?)?;
+    KeptKeys::in_state(&app.folders.state).keep(kit.repository, &secret)?;
+    app.output.say(format_args!(
+        "the key of {} is kept on this machine: no password is needed",
+        opened.name
+    ))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,89 @@
+//! What `--recovery-kit FILE` names: a kit that is read, or one that is to be written.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use holdall_crypto::RecoveryKit;
+use holdall_protocol::Invite;
+use zeroize::Zeroizing;
+
+use crate::create::check_kit_file;
+use crate::exit::{Exit, Refusal};
+use crate::private_file;
+
+/// The longest recovery kit that is read.
+const KIT_MAX_BYTES: u64 = 64 << 10;
+
+/// What the file beside an invite is for. A repository that exists is opened with its kit, for one
+/// that is made a new kit is written; which of both it will be, the server knows.
+pub(crate) enum KitFile<'a> {
+    /// None was named.
+    None,
+    /// It is not there: for the kit of a repository that is made.
+    New(&'a Path),
+    /// It is a kit: of a repository that exists.
+    Existing(&'a Path, RecoveryKit),
+}
+
+impl<'a> KitFile<'a> {
+    /// Looks at the file before the invite is used. An invite that names no repository is for a new
+    /// one, unless the machine is paired `again`.
+    ///
+    /// # Errors
+    /// [`Refusal`] for a file that is no kit, or is there and would have to be written.
+    pub(crate) fn of(file: Option<&'a Path>, invite: &Invite, again: bool) -> Result<Self> {
+        let Some(file) = file else { return Ok(Self::None) };
+        if !again && invite.repository.is_empty() {
+            check_kit_file(Some(file))?;
+        }
+        match file.symlink_metadata() {
+            Ok(_) => Ok(Self::Existing(file, read(file)?)),
+            Err(_) => Ok(Self::New(file)),
+        }
+    }
+
+    /// The kit with which a repository that exists is opened, if one was named.
+    ///
+    /// # Errors
+    /// [`Refusal`] for a file that is not there.
+    pub(crate) fn to_open(&self, repository: &str) -> Result<Option<&RecoveryKit>, Refusal> {
+        match self {
+            Self::None => Ok(None),
+            Self::Existing(_, kit) => Ok(Some(kit)),
+            Self::New(file) => {
+                let file = file.display();
+                let message = format!(
+                    "{file} is not there, and the repository {repository} exists already: it is \
+                     opened with its recovery kit, and no new one is written"
+                );
+                let hint = "name the kit's file, or leave --recovery-kit out and give the \
+                            password; this computer may use the same invite again";
+                Err(Refusal::new(Exit::Failed, message).hint(hint))
+            }
+        }
+    }
+
+    /// Where the kit of a repository that is made is written, if a file was named.
+    ///
+    /// # Errors
+    /// [`Refusal`] for a file that is there.
+    pub(crate) fn to_write(&self) -> Result<Option<&'a Path>, Refusal> {
+        match self {
+            Self::None => Ok(None),
+            Self::New(file) => Ok(Some(file)),
+            Self::Existing(file, _) => check_kit_file(Some(file)).map(|()| None),
+        }
+    }
+}
+
+/// Reads a recovery kit.
+///
+/// # Errors
+/// If it is not there or can not be read; [`Refusal`] if it is no kit.
+pub(crate) fn read(file: &Path) -> Result<RecoveryKit> {
+    let bytes = private_file::read(file, KIT_MAX_BYTES)?;
+    let bytes = Zeroizing::new(bytes.with_context(|| format!("{} is not there", file.display()))?);
+    let text = std::str::from_utf8(&bytes).context("the recovery kit is not text")?;
+    let kit = RecoveryKit::from_text(text);
+    Ok(kit.map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?)
+}
