@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(request) = PairRequest::decode(data) {
-        let _ = request.secret();
+        let _ = (request.secret(), request.former());
     }
     let _ = PairAnswer::decode(data);
     let _ = decode_put_times(data);

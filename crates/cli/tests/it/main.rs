@@ -14,6 +14,7 @@ mod failures;
 mod fidelity;
 mod house;
 mod kill;
+mod lost;
 mod pairing;
 mod patterns;
 mod reading;

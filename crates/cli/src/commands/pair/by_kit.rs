@@ -56,8 +56,8 @@ fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<S
     #[derive(Serialize)]
     struct Shown {
         address: String,
-        fingerprint: String,
-        former_fingerprint: String,
+        identity: String,
+        former_identity: String,
     }
     let machine = MachineIdentity::from_seed(signing.seed())?;
     // Where the server was named, only that one is asked: others may be the former one's.
@@ -68,12 +68,12 @@ fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<S
     let identity = shown_identity(asked, &machine, &Patience::default().options(app))?;
     let shown = Shown {
         address: address.to_string(),
-        fingerprint: fingerprint(&identity),
-        former_fingerprint: fingerprint(&address.identity),
+        identity: fingerprint(&identity),
+        former_identity: fingerprint(&address.identity),
     };
     app.output.object("server_identity", &shown)?;
-    app.output.say(format_args!("the recovery kit is for {}", shown.former_fingerprint))?;
-    app.output.say(format_args!("the server is now       {}", shown.fingerprint))?;
+    app.output.say(format_args!("the recovery kit is for {}", shown.former_identity))?;
+    app.output.say(format_args!("the server is now       {}", shown.identity))?;
     if identity != address.identity {
         app.output.note("compare the second line with what `holdall serve` prints on the server");
     }
