@@ -203,6 +203,27 @@ fn related(a: &[u8], b: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::test_world::World;
+    use holdall_crypto::SigningKey;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_receipt_that_a_stranger_signed_behind_the_keeper_s_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::new();
+        // Its records are signed by the machine, its receipts by the keeper: it is on a server.
+        world.access.signing = Arc::new(SigningKey::from_seed(&[7; 32]));
+        world.back_up(folder.path());
+        assert_eq!(snapshots(&world.access).unwrap().len(), 1);
+        let keeper = std::mem::replace(
+            &mut world.access.receipts_from,
+            SigningKey::from_seed(&[8; 32]).public(),
+        );
+        assert_eq!(snapshots(&world.access).unwrap().len(), 1, "another one kept it before");
+        world.access.receipts_from = keeper;
+        world.repository.forge_receipt(&SigningKey::from_seed(&[9; 32]));
+        let told = snapshots(&world.access).unwrap_err().to_string();
+        assert!(told.contains("somebody else"), "{told}");
+    }
 
     #[test]
     fn a_prefix_that_several_ids_have_names_them() {

@@ -78,6 +78,16 @@ impl MemoryRepository {
         })
     }
 
+    /// Lists the last record once more, with a receipt that somebody else signed for it.
+    pub(crate) fn forge_receipt(&self, signer: &SigningKey) {
+        let mut stored = lock(&self.stored);
+        let last = StoredRecord::decode(stored.records.last().expect("a record")).expect("whole");
+        let log_position = last.receipt.log_position + 1;
+        let receipt = Receipt { log_position, signer: signer.public(), ..last.receipt };
+        let signature = signer.sign(SignedContext::Receipt, &receipt.signed_bytes());
+        stored.records.push(StoredRecord::new(last.record, receipt, &signature).encode().into());
+    }
+
     /// How often blocks were asked for.
     pub(crate) fn fetches(&self) -> usize {
         lock(&self.stored).fetches
