@@ -32,13 +32,15 @@ pub struct Run {
     stop: AtomicBool,
     problems: Mutex<Vec<Problem>>,
     problem_count: AtomicU64,
+    changed: Mutex<Vec<Vec<u8>>>,
+    changed_count: AtomicU64,
     stages: Mutex<Option<Stages>>,
 }
 
 /// Gives the stages' counters as they are now.
 type Stages = Box<dyn Fn() -> Vec<StageCounters> + Send>;
 
-/// Problems beyond this many are counted, not kept.
+/// Problems, and paths of changed files, beyond this many are counted, not kept.
 const PROBLEMS_KEPT: usize = 1000;
 
 impl Run {
@@ -88,6 +90,26 @@ impl Run {
     /// Takes the problems noted since the last call.
     pub fn take_problems(&self) -> Vec<Problem> {
         std::mem::take(&mut *lock(&self.problems))
+    }
+
+    /// Notes a file that changed while it was read: it was stored as it was read, which is no problem.
+    /// The first thousand are kept.
+    pub(crate) fn changed(&self, path: &[u8]) {
+        self.changed_count.fetch_add(1, Ordering::Relaxed);
+        let mut kept = lock(&self.changed);
+        if kept.len() < PROBLEMS_KEPT {
+            kept.push(path.to_vec());
+        }
+    }
+
+    /// How many files changed while they were read.
+    pub fn changed_count(&self) -> u64 {
+        self.changed_count.load(Ordering::Relaxed)
+    }
+
+    /// Takes the paths of files that changed while they were read, noted since the last call.
+    pub fn take_changed(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut *lock(&self.changed))
     }
 
     /// The stages' counters as they are now; empty before the run begins.

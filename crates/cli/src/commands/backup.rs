@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal};
 use crate::open::{self, Patience};
-use crate::output::{count, duration, size};
+use crate::output::{Shown, count, duration, size};
 use crate::progress::watched;
 use crate::receipts::Receipts;
 use crate::sources::{self, ReadAs};
@@ -30,6 +30,10 @@ Example: holdall backup /home /etc --exclude '*.o' --exclude-caches --tag daily
 Patterns are those of .gitignore, from the root of the file system, and so are .holdallignore files, \
 from their own folder. What the command line says of a path counts more than a .holdallignore, and \
 of several patterns that match, the last one.
+
+A file that changes while it is read is stored as it was read, told with -v, and read again next \
+time. A source that is empty, and was not in the snapshot before, is told (exit code 3), for its disk \
+may not be mounted; the snapshot is made all the same, and the one before keeps what it has.
 
 Exit codes: 0 done, 1 failed (nothing committed), 3 done, but some sources could not be read, 10 no \
 such repository, 11 repository in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
@@ -190,7 +194,7 @@ fn check_sources(sources: &[Source]) -> Result<bool> {
     if missing.len() < sources.len() {
         return Ok(!missing.is_empty());
     }
-    let names = missing.iter().map(|source| crate::output::Shown(&source.read_at).to_string());
+    let names = missing.iter().map(|source| Shown(&source.read_at).to_string());
     let names = names.collect::<Vec<_>>().join(", ");
     Err(Refusal::new(Exit::Failed, format!("nothing to back up: {names} is not there")).into())
 }
@@ -218,6 +222,9 @@ pub(crate) fn measured(app: &App, access: &Access, options: &BackupOptions) -> R
     };
     for problem in run.take_problems() {
         app.output.problem(&problem)?;
+    }
+    for path in run.take_changed() {
+        app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
     }
     let summary = result?;
     remembered.context("the snapshot was committed, but its receipt could not be kept")?;
@@ -264,8 +271,12 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
         ),
         format!("limited by {}: {}", done.verdict.limited_by, done.verdict.explanation),
     ];
+    if summary.files_unsettled > 0 {
+        let files = count(summary.files_unsettled);
+        lines.push(format!("{files} changed while they were read: they are read again next time"));
+    }
     if summary.problems > 0 {
-        lines.push(format!("{} could not be read", count(summary.problems)));
+        lines.push(format!("{} could not be read, or need a look", count(summary.problems)));
     }
     lines
 }
@@ -277,6 +288,7 @@ pub(crate) struct JsonSummary<'a> {
     files_new: u64,
     files_changed: u64,
     files_unmodified: u64,
+    files_unsettled: u64,
     dirs_new: u64,
     dirs_changed: u64,
     dirs_unmodified: u64,
@@ -303,6 +315,7 @@ impl<'a> JsonSummary<'a> {
             files_new: summary.files_new,
             files_changed: summary.files_changed,
             files_unmodified: summary.files_unmodified,
+            files_unsettled: summary.files_unsettled,
             dirs_new: summary.dirs_new,
             dirs_changed: summary.dirs_changed,
             dirs_unmodified: summary.dirs_unmodified,

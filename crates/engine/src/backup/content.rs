@@ -46,8 +46,8 @@ pub(super) struct FileData<'a> {
     offset: u64,
     left_bytes: u64,
     expected_bytes: u64,
-    /// Whether an extent ended early: the file was cut short meanwhile.
-    pub(super) cut_short: bool,
+    /// Where the file ended, if that was before the end of an extent: it was cut short meanwhile.
+    pub(super) cut_short_at: Option<u64>,
 }
 
 impl<'a> FileData<'a> {
@@ -55,7 +55,7 @@ impl<'a> FileData<'a> {
         let expected_bytes =
             extents.iter().fold(0, |sum: u64, extent| sum.saturating_add(extent.len_bytes));
         let extents = extents.into_iter();
-        Self { file, extents, offset: 0, left_bytes: 0, expected_bytes, cut_short: false }
+        Self { file, extents, offset: 0, left_bytes: 0, expected_bytes, cut_short_at: None }
     }
 }
 
@@ -72,15 +72,14 @@ impl Bytestream for FileData<'_> {
         let wanted = usize::try_from(self.left_bytes).unwrap_or(usize::MAX).min(out.len());
         let read = self.file.read_at(out.split_at_mut(wanted).0, self.offset)?;
         if read == 0 {
-            self.cut_short = true;
-            // What follows the cut reads as zeros, so that the extents stay true.
-            out.split_at_mut(wanted).0.fill(0);
+            self.cut_short_at = Some(self.offset);
+            (self.extents, self.left_bytes) = (Vec::new().into_iter(), 0);
+            return Ok(0);
         }
-        let got = if read == 0 { wanted } else { read };
-        self.offset += got as u64;
-        self.left_bytes -= got as u64;
-        self.expected_bytes = self.expected_bytes.saturating_sub(got as u64);
-        Ok(got)
+        self.offset += read as u64;
+        self.left_bytes -= read as u64;
+        self.expected_bytes = self.expected_bytes.saturating_sub(read as u64);
+        Ok(read)
     }
 }
 

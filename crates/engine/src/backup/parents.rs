@@ -91,6 +91,23 @@ impl<'a> Parents<'a> {
         Ok(found.map(|(_, entry)| entry))
     }
 
+    /// How many entries the parents have below `path`, whichever has more. Steps past them.
+    pub(super) fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError> {
+        let mut most = 0;
+        for cursor in &mut self.cursors {
+            let mut count = 0;
+            while let Some((at, _)) =
+                cursor.peek()?.filter(|(at, _)| *at <= path || path.is_ancestor_of(at))
+            {
+                count += u64::from(path.is_ancestor_of(at));
+                cursor.advance();
+            }
+            most = most.max(count);
+        }
+        self.note_nodes();
+        Ok(most)
+    }
+
     fn note_nodes(&mut self) {
         for cursor in &mut self.cursors {
             self.shared.note_parents(&cursor.take_visited());

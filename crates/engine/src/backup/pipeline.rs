@@ -1,6 +1,5 @@
 //! The whole run: sets the stages up, joins them by queues, and tears them down.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -18,7 +17,7 @@ use super::options::BackupOptions;
 use super::parents::{self, Parents};
 use super::plan::{JobSender, Plan};
 use super::read::Reading;
-use super::scan::{Step, steps};
+use super::scan::{Step, named, steps};
 use super::summary::BackupSummary;
 use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
@@ -76,6 +75,7 @@ pub fn backup(
     summary.bytes_received = traffic.received_bytes.saturating_sub(traffic_before.received_bytes);
     summary.has_parent = !parents.is_empty();
     summary.problems = run.problem_count();
+    summary.files_unsettled = run.changed_count();
     summary.stages = stages.meters.snapshot();
     summary.seconds = begun.elapsed().as_secs_f64();
     Ok(summary)
@@ -203,7 +203,7 @@ impl<'a> Stages<'a> {
             mounts,
             parents: Parents::open(self.access, session, cache, parents, &self.shared),
             out,
-            source_devices: HashSet::new(),
+            named: named(&self.options.sources),
         }
     }
 

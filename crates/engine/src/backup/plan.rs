@@ -1,6 +1,6 @@
 //! The plan: the source and its parents, gone through in the same order, become jobs.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::job::{Job, Planned, Work};
 use super::meters::Meters;
 use super::options::BackupOptions;
 use super::parents::Parents;
-use super::read::SMALL_FILE_BYTES;
+use super::read::{SMALL_FILE_BYTES, not_read};
 use super::scan::Step;
 use super::walk::{Listed, Task, Walk};
 use crate::EngineError;
@@ -36,8 +36,8 @@ pub(super) struct Plan<'a> {
     pub(super) mounts: &'a Mounts,
     pub(super) parents: Parents<'a>,
     pub(super) out: JobSender,
-    /// The file systems that sources lie on, merged ones too.
-    pub(super) source_devices: HashSet<u64>,
+    /// Where the sources are recorded, those within others too.
+    pub(super) named: BTreeSet<PathKey>,
 }
 
 /// Hands jobs to the readers, and the places where their results will come to the assembler.
@@ -60,6 +60,20 @@ struct Frame {
     /// Up to where subdirectories were looked for.
     looked: usize,
     rules: Option<LocalRules>,
+    stays_on: StaysOn,
+}
+
+/// The file system on which a walk that stays on one stays; none on the way from one to a source
+/// that lies deeper on another, where nothing else is wanted.
+type StaysOn = Option<u64>;
+
+/// How much of a path is wanted.
+enum Wanted {
+    /// It and, if it is a directory, what lies in it.
+    Whole(StaysOn),
+    /// It alone: something is mounted there.
+    Itself,
+    Nothing,
 }
 
 impl JobSender {
@@ -117,9 +131,6 @@ impl Plan<'_> {
     /// A parent that can not be read, or the wish to stop; what can not be read of the source is a
     /// problem, no error.
     pub(super) fn run(mut self, steps: Vec<Step>) -> Result<(), EngineError> {
-        let stats =
-            self.options.sources.iter().filter_map(|source| open_source(&source.read_at).ok());
-        self.source_devices = stats.map(|(_, _, stat)| stat.device).collect();
         for step in steps {
             match step {
                 Step::Ancestor { path, read_at } => self.ancestor(path, read_at)?,
@@ -171,10 +182,24 @@ impl Plan<'_> {
             };
             Listed::read(dir)
         });
-        match self.enter(path, &stat, listed)? {
+        match self.enter(path, &stat, listed, Some(stat.device))? {
             Some(frame) => self.descend(frame),
             None => Ok(()),
         }
+    }
+
+    /// Tells of a source that has nothing in it and had something, as where a disk is not mounted.
+    /// The snapshots before have what is missing, so this one is made all the same.
+    fn emptied(&mut self, path: &PathKey) -> Result<(), EngineError> {
+        let before = self.parents.count_below(path)?;
+        if before > 0 {
+            let reason = format!(
+                "it is empty, and the snapshot before has {before} items below it: is what belongs \
+                 there mounted?"
+            );
+            self.shared.run.problem(&path.to_absolute(), reason);
+        }
+        Ok(())
     }
 
     /// Goes through everything below a directory.
@@ -195,27 +220,46 @@ impl Plan<'_> {
             let stat = match stat {
                 Ok(stat) => stat,
                 Err(error) => {
-                    self.problem(&path, &error);
+                    self.shared.run.problem(&path.to_absolute(), not_read(&error));
                     continue;
                 }
             };
             if self.is_excluded(&frames, &path, stat.kind == FileKind::Dir) {
                 continue;
             }
-            let crosses =
-                self.options.one_file_system && !self.source_devices.contains(&stat.device);
             let Some(frame) = frames.last_mut() else { break };
-            if stat.kind != FileKind::Dir || crosses {
-                let dir = Arc::clone(&frame.listed.dir);
-                self.item(path, &stat, Work::Read { dir, name: name.into(), stat })?;
-                continue;
-            }
+            let stays_on = match self.wanted(frame.stays_on, &path, &stat) {
+                Wanted::Whole(stays_on) if stat.kind == FileKind::Dir => stays_on,
+                Wanted::Whole(_) | Wanted::Itself => {
+                    let dir = Arc::clone(&frame.listed.dir);
+                    self.item(path, &stat, Work::Read { dir, name: name.into(), stat })?;
+                    continue;
+                }
+                Wanted::Nothing => continue,
+            };
             let listed = self.list(frame, index, &name);
-            if let Some(below) = self.enter(path, &stat, listed)? {
+            if let Some(other) = became_other(&listed, &frame.listed.dir, &name) {
+                let dir = Arc::clone(&frame.listed.dir);
+                self.item(path, &other, Work::Read { dir, name: name.into(), stat: other })?;
+            } else if let Some(below) = self.enter(path, &stat, listed, stays_on)? {
                 frames.push(below);
             }
         }
         Ok(())
+    }
+
+    /// How much of a path is wanted that lies in a directory with that `stays_on`.
+    fn wanted(&self, stays_on: StaysOn, path: &PathKey, stat: &Stat) -> Wanted {
+        if !self.options.one_file_system || stays_on == Some(stat.device) {
+            return Wanted::Whole(stays_on);
+        }
+        let mut from_here = self.named.range(path..);
+        match from_here.next() {
+            Some(named) if named == path => Wanted::Whole(Some(stat.device)),
+            Some(named) if path.is_ancestor_of(named) => Wanted::Whole(None),
+            _ if stays_on.is_some() => Wanted::Itself,
+            _ => Wanted::Nothing,
+        }
     }
 
     /// Takes a subdirectory's listing from the walkers, and keeps them supplied.
@@ -239,9 +283,14 @@ impl Plan<'_> {
         path: PathKey,
         stat: &Stat,
         listed: io::Result<Listed>,
+        stays_on: StaysOn,
     ) -> Result<Option<Frame>, EngineError> {
         let listed = match listed {
             Ok(listed) => listed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.shared.run.problem(&path.to_absolute(), not_read(&error));
+                return Ok(None);
+            }
             Err(error) => {
                 self.problem(&path, &error);
                 self.item(path, stat, Work::StatOnly { stat: *stat })?;
@@ -250,11 +299,15 @@ impl Plan<'_> {
         };
         let work = Work::Directory { dir: Arc::clone(&listed.dir), stat: *stat };
         self.item(path.clone(), stat, work)?;
+        if listed.names.is_empty() && self.named.contains(&path) {
+            self.emptied(&path)?;
+        }
         if self.options.exclude.excludes_content(&listed.dir) {
             return Ok(None);
         }
         let rules = self.local_rules(&path, &listed);
-        Ok(Some(Frame { path, listed, next: 0, ahead: VecDeque::new(), looked: 0, rules }))
+        let (next, ahead, looked) = (0, VecDeque::new(), 0);
+        Ok(Some(Frame { path, listed, next, ahead, looked, rules, stays_on }))
     }
 
     fn local_rules(&self, path: &PathKey, listed: &Listed) -> Option<LocalRules> {
@@ -333,6 +386,12 @@ fn next_child(frame: &mut Frame) -> Option<(Vec<u8>, io::Result<Stat>)> {
     frame.next += 1;
     let stat = Name::new(&name).map_err(Into::into).and_then(|name| frame.listed.stat(index, name));
     Some((name, stat))
+}
+
+/// What is there by now instead of a directory that could not be opened, if that is something else.
+fn became_other(listed: &io::Result<Listed>, dir: &Dir, name: &[u8]) -> Option<Stat> {
+    let name = Name::new(name).ok().filter(|_| listed.is_err())?;
+    dir.stat(name).ok().filter(|stat| stat.kind != FileKind::Dir)
 }
 
 /// Hands the next subdirectories of a directory to the walkers.

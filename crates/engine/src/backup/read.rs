@@ -29,6 +29,8 @@ use crate::storing::{Piece, Shared};
 pub(super) const SMALL_FILE_BYTES: u64 = 128 << 10;
 /// The least capacity of a job's buffer.
 const BUFFER_MIN_BYTES: usize = 64 << 10;
+/// Why a file is not stored that is a directory by now.
+const BECAME_DIRECTORY: &str = "it became a directory while the backup ran";
 /// A change this close to the moment of reading may be followed by one that shows the same time.
 const SETTLING_SECONDS: i64 = 2;
 
@@ -113,25 +115,48 @@ impl<'a> JobReader<'a> {
             Work::StatOnly { stat } => Ok(self.described_only(&stat)),
             Work::Directory { dir, stat } => self.directory(&path, (&dir, &stat), grant)?,
             Work::Read { dir, name, stat } => match Name::new(&name) {
-                Ok(name) if stat.kind == FileKind::File => self.file(&dir, name, grant)?,
-                Ok(name) => self.other(&dir, name, &stat, grant)?,
+                Ok(name) => self.named(&path, (&dir, name), &stat, grant)?,
                 Err(error) => Err(error.into()),
             },
         };
         match entry {
             Ok(entry) => self.pieces.push(Piece::Entry { path, entry: Box::new(entry), change }),
             Err(error) => {
-                self.reading.shared.run.problem(&path.to_absolute(), format!("not read: {error}"));
+                self.reading.shared.run.problem(&path.to_absolute(), not_read(&error));
             }
         }
         Ok(())
     }
 
+    /// Reads what has this name; looks again, once, if it is of another kind than `stat` says.
+    fn named(
+        &mut self,
+        path: &PathKey,
+        (dir, name): (&Dir, Name<'_>),
+        stat: &Stat,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Entry>, EngineError> {
+        let mut as_kind = |stat: &Stat| match stat.kind {
+            FileKind::File => self.file(path, (dir, name), grant),
+            _ => self.other(dir, name, stat, grant),
+        };
+        let read = as_kind(stat)?;
+        if read.is_ok() {
+            return Ok(read);
+        }
+        match dir.stat(name) {
+            Ok(now) if now.kind == stat.kind => Ok(read),
+            Ok(now) if now.kind == FileKind::Dir => Ok(Err(io::Error::other(BECAME_DIRECTORY))),
+            Ok(now) => as_kind(&now),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
     /// A file, read in one of three ways: into the entry, whole, or in chunks.
     fn file(
         &mut self,
-        dir: &Dir,
-        name: Name<'_>,
+        path: &PathKey,
+        (dir, name): (&Dir, Name<'_>),
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {
         let now = host::now();
@@ -156,11 +181,14 @@ impl<'a> JobReader<'a> {
         if let Err(error) = read {
             return Ok(Err(error));
         }
-        entry.unsettled |= holdall_sys::stat::of_fd(&file).map_or(true, |after| {
-            let changed =
-                (after.size, after.mtime, after.ctime) != (stat.size, stat.mtime, stat.ctime);
-            changed || unsettled(after.ctime, now)
+        let after = holdall_sys::stat::of_fd(&file);
+        let changed = after.as_ref().map_or(true, |after| {
+            (after.size, after.mtime, after.ctime) != (stat.size, stat.mtime, stat.ctime)
         });
+        if changed {
+            self.reading.shared.run.changed(&path.to_absolute());
+        }
+        entry.unsettled = changed || after.is_ok_and(|after| unsettled(after.ctime, now));
         Ok(Ok(entry))
     }
 
@@ -205,18 +233,21 @@ impl<'a> JobReader<'a> {
         } else {
             vec![Extent { offset: 0, len_bytes: stat.size }]
         };
-        if stat.may_have_holes()
-            && let Err(error) = self.extents(entry, &extents, grant)?
-        {
-            return Ok(Err(error));
-        }
-        let mut data = FileData::new(file, extents);
+        let mut data = FileData::new(file, extents.clone());
         match self.cut(&mut data, grant)? {
             Ok(content) => entry.content = content,
             Err(error) => return Ok(Err(error)),
         }
-        entry.unsettled |= data.cut_short;
-        Ok(Ok(()))
+        let mut extents = extents;
+        if let Some(end) = data.cut_short_at {
+            // The entry says what was read, not what was there before.
+            entry.size = end;
+            extents.retain_mut(|extent| {
+                extent.len_bytes = extent.len_bytes.min(end.saturating_sub(extent.offset));
+                extent.len_bytes > 0
+            });
+        }
+        if stat.may_have_holes() { self.extents(entry, &extents, grant) } else { Ok(Ok(())) }
     }
 
     /// Puts where a sparse file's data lies into its entry, or into chunks if that is much.
@@ -376,6 +407,14 @@ impl<'a> JobReader<'a> {
             }
         });
         send(&self.results, named)
+    }
+}
+
+/// Why something that was listed a moment ago is missing.
+pub(super) fn not_read(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "not read: it vanished while the backup ran".to_owned(),
+        _ => format!("not read: {error}"),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The sources in order: overlaps merged, and the directories above them.
 
+use std::collections::BTreeSet;
+
 use holdall_tree::PathKey;
 
 use super::Source;
@@ -44,6 +46,11 @@ pub(super) fn steps(sources: &[Source]) -> Result<Vec<Step>, EngineError> {
         steps.push(Step::Source { path, read_at });
     }
     Ok(steps)
+}
+
+/// Where the sources are recorded, those within others too.
+pub(super) fn named(sources: &[Source]) -> BTreeSet<PathKey> {
+    sources.iter().filter_map(|source| PathKey::from_absolute(&source.path).ok()).collect()
 }
 
 /// The directories above `path`, outermost first, without the root, and where each is read: as far

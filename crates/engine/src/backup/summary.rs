@@ -43,6 +43,8 @@ pub struct BackupSummary {
     pub seconds: f64,
     /// What could not be read.
     pub problems: u64,
+    /// Files that changed while they were read: stored as read, and read again next time.
+    pub files_unsettled: u64,
     /// The stages' counters, in the order of the pipeline.
     pub stages: Vec<StageCounters>,
 }

@@ -3,5 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod backup;
+mod live;
+mod meddling;
 mod patterns;
+mod storm;
 mod world;

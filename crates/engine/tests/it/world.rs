@@ -87,6 +87,16 @@ impl World {
         self.place().open(&self.secret).unwrap()
     }
 
+    /// The same through a repository of the test's own around the real one.
+    pub(crate) fn access_through<R: Repository + 'static>(
+        &self,
+        around: impl FnOnce(Arc<dyn Repository>) -> Arc<R>,
+    ) -> Access {
+        let place = self.place();
+        let repository = around(Arc::clone(&place.repository));
+        Place { repository, ..place }.open(&self.secret).unwrap()
+    }
+
     pub(crate) fn options(&self) -> BackupOptions {
         let path = self.source().as_os_str().as_bytes().to_vec();
         BackupOptions::new(vec![Source { path: path.clone(), read_at: path }], "host".to_owned())
@@ -116,7 +126,12 @@ impl World {
 
     /// What differs between the source and its restored newest snapshot.
     pub(crate) fn differences(&self, name: &str) -> Vec<Difference> {
-        compare_trees(&self.source(), &self.restore(name), &CompareOptions::default())
+        self.compare(&self.restore(name))
+    }
+
+    /// What differs between the source and a restored folder.
+    pub(crate) fn compare(&self, target: &Path) -> Vec<Difference> {
+        compare_trees(&self.source(), target, &CompareOptions::default())
     }
 }
 
