@@ -145,8 +145,9 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
              run `holdall pair INVITE --again`; otherwise somebody may be listening in"
         }
         Exit::NotAllowed => {
-            "ask the server's administrator for a new invite (`holdall invite`); if the server \
-             forgot this machine, run `holdall pair INVITE --again`"
+            "ask the server's administrator what `holdall admin machines` and `holdall admin \
+             repositories` tell, or for a new invite (`holdall invite`); if the server forgot this \
+             machine, run `holdall pair INVITE --again`"
         }
         Exit::Unreachable => "is `holdall serve` running there, and the address right?",
         Exit::Damage => "`holdall check --verify all` finds out what is affected",

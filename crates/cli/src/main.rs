@@ -26,6 +26,7 @@ mod pairing;
 mod password;
 mod private_file;
 mod progress;
+mod quantity;
 mod receipts;
 mod selection;
 mod sources;

@@ -18,6 +18,7 @@ use crate::exit::{Exit, Refusal};
 use crate::open::{self, Patience};
 use crate::output::{Shown, count, duration, size};
 use crate::progress::watched;
+use crate::quantity;
 use crate::receipts::Receipts;
 use crate::sources::{self, ReadAs};
 use crate::verdict::{Usage, judge, per_second};
@@ -350,17 +351,12 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(unit).map(Duration::from_secs).ok_or_else(|| "too long".into())
 }
 
-/// Reads `1000`, `500k`, `20M` or `1G`: bytes in a second, the units in powers of 1000.
+/// Reads bytes in a second.
 fn parse_rate(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.char_indices().next_back() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
-        Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
-        Some((at, 'g' | 'G')) => (&text[..at], 1_000_000_000),
-        _ => (text, 1),
-    };
-    let number: u64 = number.parse().map_err(|_| "a rate is a number with k, M or G")?;
-    let rate = number.checked_mul(unit).ok_or("too much")?;
-    if rate == 0 { Err("a rate of nothing would never end".into()) } else { Ok(rate) }
+    match quantity::bytes(text)? {
+        0 => Err("a rate of nothing would never end".into()),
+        rate => Ok(rate),
+    }
 }
 
 #[cfg(test)]
@@ -368,10 +364,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_read_like_people_write_them() {
+    fn a_rate_is_more_than_nothing() {
         assert_eq!(parse_rate("500k"), Ok(500_000));
-        assert_eq!(parse_rate("20M"), Ok(20_000_000));
-        for bad in ["", "k", "0", "-1", "5 M", "5x", "99999999999999999G"] {
+        for bad in ["", "0", "0M", "5x"] {
             assert!(parse_rate(bad).is_err(), "{bad}");
         }
     }

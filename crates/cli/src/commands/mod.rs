@@ -1,5 +1,6 @@
 //! The subcommands, one file each: arguments whose documentation is the help, then `run`.
 
+mod admin;
 pub(crate) mod backup;
 mod check;
 mod diff;
@@ -13,6 +14,7 @@ pub(crate) mod pair;
 pub(crate) mod restore;
 mod serve;
 mod snapshots;
+mod stats;
 mod try_it;
 mod version;
 
@@ -30,8 +32,10 @@ pub(crate) enum Command {
     Serve(serve::Args),
     Invite(invite::Args),
     Pair(pair::Args),
+    Admin(admin::Args),
     Backup(Box<backup::Args>),
     Snapshots(snapshots::Args),
+    Stats(stats::Args),
     Ls(ls::Args),
     Find(Box<find::Args>),
     Diff(diff::Args),
@@ -54,8 +58,10 @@ impl Command {
             Self::Serve(args) => serve::run(args, app),
             Self::Invite(args) => invite::run(&args, app),
             Self::Pair(args) => pair::run(&args, app),
+            Self::Admin(args) => admin::run(args, app),
             Self::Backup(args) => backup::run(&args, app),
             Self::Snapshots(args) => snapshots::run(&args, app),
+            Self::Stats(args) => stats::run(&args, app),
             Self::Ls(args) => ls::run(&args, app),
             Self::Find(args) => find::run(&args, app),
             Self::Diff(args) => diff::run(&args, app),

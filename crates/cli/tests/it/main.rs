@@ -7,6 +7,7 @@
     reason = "tests and what they share fail by panicking, and are told how often by variables"
 )]
 
+mod admin;
 mod canary;
 mod directory;
 mod edits;

@@ -6,6 +6,7 @@ mod access;
 mod admin;
 mod contract;
 mod lost;
+mod matrix;
 mod raw;
 mod refusals;
 mod world;

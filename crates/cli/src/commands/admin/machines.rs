@@ -1,0 +1,82 @@
+//! `holdall admin machines`, and how a machine is shown.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdall_server::Right;
+use holdall_server::admin::MachineEntry;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::Exit;
+use crate::output::{Shown, count, local_time, rfc3339};
+
+/// Lists the machines that this server knows
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin machines --json
+
+When a machine was last seen is known to the minute.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args, data: &Path, app: &App) -> Result<Exit> {
+    let machines = holdall_server::admin::machines(data, Arc::new(SystemClock))?;
+    if machines.is_empty() {
+        app.output.say("no machines; `holdall invite` lets one in")?;
+        return Ok(Exit::Done);
+    }
+    app.output.say(format_args!(
+        "{:<12} {:<16} {:<16} {:<8} {:>4}  {:<19} last seen",
+        "id", "name", "repository", "right", "keys", "created"
+    ))?;
+    machines.iter().try_for_each(|machine| show(app, machine))?;
+    Ok(Exit::Done)
+}
+
+/// Shows a machine, as a line or as an object.
+pub(super) fn show(app: &App, machine: &MachineEntry) -> Result<()> {
+    app.output.object("machine", &JsonMachine::new(machine))?;
+    app.output.result(format_args!(
+        "{:<12} {:<16} {:<16} {:<8} {:>4}  {:<19} {}",
+        machine.id.get(..12).unwrap_or_default(),
+        Shown(machine.name.as_bytes()).to_string(),
+        machine.repository,
+        if machine.revoked { "revoked".to_owned() } else { machine.right.to_string() },
+        count(machine.keys as u64),
+        local_time(machine.created_ns),
+        machine.last_seen_ns.map_or_else(|| "never".to_owned(), local_time),
+    ))?;
+    Ok(())
+}
+
+/// A machine as programs see it.
+#[derive(Serialize)]
+struct JsonMachine<'a> {
+    id: &'a str,
+    name: &'a str,
+    repository: &'a str,
+    right: Right,
+    created: String,
+    keys: usize,
+    revoked: bool,
+    last_seen: Option<String>,
+}
+
+impl<'a> JsonMachine<'a> {
+    fn new(machine: &'a MachineEntry) -> Self {
+        Self {
+            id: &machine.id,
+            name: &machine.name,
+            repository: &machine.repository,
+            right: machine.right,
+            created: rfc3339(machine.created_ns),
+            keys: machine.keys,
+            revoked: machine.revoked,
+            last_seen: machine.last_seen_ns.map(rfc3339),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `holdall admin`: what whoever runs a server sees and changes. One file for each verb.
+
+mod machines;
+mod quota;
+mod repositories;
+mod revoke;
+mod rights;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use super::serve::data_folder;
+use crate::app::App;
+use crate::exit::Exit;
+
+/// Administers a server: its machines, their rights, its repositories
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin machines
+         holdall admin --data /srv/holdall revoke laptop
+
+Whoever can write the server's data folder is its administrator; no password and no key of a \
+repository is needed, and none would help to read one. It works while the server runs, and what \
+is changed counts from the next request on, on open connections too.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
+pub(crate) struct Args {
+    /// The server's data folder [default: as for `holdall serve`]
+    #[arg(long, value_name = "DIR", env = "HOLDALL_DATA", global = true)]
+    data: Option<PathBuf>,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Machines(machines::Args),
+    Rights(rights::Args),
+    Revoke(revoke::Args),
+    Quota(quota::Args),
+    Repositories(repositories::Args),
+}
+
+pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
+    let data = data_folder(args.data)?;
+    match args.verb {
+        Verb::Machines(args) => machines::run(&args, &data, app),
+        Verb::Rights(args) => rights::run(&args, &data, app),
+        Verb::Revoke(args) => revoke::run(&args, &data, app),
+        Verb::Quota(args) => quota::run(&args, &data, app),
+        Verb::Repositories(args) => repositories::run(&args, &data, app),
+    }
+}

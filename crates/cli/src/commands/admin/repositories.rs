@@ -1,0 +1,92 @@
+//! `holdall admin repositories`, and how a repository is shown.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdall_server::admin::{self, RepositoryEntry};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::Exit;
+use crate::output::{Shown, count, local_time, rfc3339, size};
+
+/// Lists the repositories that this server keeps
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin repositories
+
+A machine's repository is listed before it is made, so that it can be given a quota. One that can \
+not be opened is listed with the reason.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args, data: &Path, app: &App) -> Result<Exit> {
+    let repositories = admin::repositories(data, Arc::new(SystemClock))?;
+    if repositories.is_empty() {
+        app.output.say("no repositories; a machine makes one when it is paired")?;
+        return Ok(Exit::Done);
+    }
+    app.output.say(format_args!(
+        "{:<16} {:<16} {:>10} {:>10} {:>7} {:>9}  newest",
+        "name", "machine", "stored", "quota", "packs", "snapshots"
+    ))?;
+    repositories.iter().try_for_each(|repository| show(app, repository))?;
+    Ok(Exit::Done)
+}
+
+/// Shows a repository, as a line or as an object.
+pub(super) fn show(app: &App, repository: &RepositoryEntry) -> Result<()> {
+    app.output.object("repository", &JsonRepository::new(repository))?;
+    let owner = repository.machine_name.as_deref().unwrap_or("-");
+    let newest = match (&repository.problem, repository.newest_ns) {
+        (Some(problem), _) => Shown(problem.as_bytes()).to_string(),
+        (None, Some(newest_ns)) => local_time(newest_ns),
+        (None, None) if repository.id.is_none() => "not made yet".to_owned(),
+        (None, None) => "-".to_owned(),
+    };
+    app.output.result(format_args!(
+        "{:<16} {:<16} {:>10} {:>10} {:>7} {:>9}  {newest}",
+        repository.name,
+        Shown(owner.as_bytes()).to_string(),
+        size(repository.stored_bytes),
+        repository.quota_bytes.map_or_else(|| "none".to_owned(), size),
+        count(repository.packs),
+        count(repository.snapshots),
+    ))?;
+    Ok(())
+}
+
+/// A repository as programs see it.
+#[derive(Serialize)]
+struct JsonRepository<'a> {
+    name: &'a str,
+    id: Option<&'a str>,
+    machine: Option<&'a str>,
+    machine_name: Option<&'a str>,
+    stored_bytes: u64,
+    packs: u64,
+    snapshots: u64,
+    quota_bytes: Option<u64>,
+    newest: Option<String>,
+    problem: Option<&'a str>,
+}
+
+impl<'a> JsonRepository<'a> {
+    fn new(repository: &'a RepositoryEntry) -> Self {
+        Self {
+            name: &repository.name,
+            id: repository.id.as_deref(),
+            machine: repository.machine.as_deref(),
+            machine_name: repository.machine_name.as_deref(),
+            stored_bytes: repository.stored_bytes,
+            packs: repository.packs,
+            snapshots: repository.snapshots,
+            quota_bytes: repository.quota_bytes,
+            newest: repository.newest_ns.map(rfc3339),
+            problem: repository.problem.as_deref(),
+        }
+    }
+}
