@@ -15,6 +15,7 @@ mod fidelity;
 mod house;
 mod kill;
 mod lost;
+mod mistakes;
 mod pairing;
 mod patterns;
 mod reading;
