@@ -20,4 +20,5 @@ mod pairing;
 mod patterns;
 mod reading;
 mod schema;
+mod sessions;
 mod try_it;
