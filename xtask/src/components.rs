@@ -11,13 +11,14 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 6] = [
+const COMPONENTS: [Component; 7] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
     Component { program: "mkfs.ext4", package: "e2fsprogs" },
     Component { program: "time", package: "time" },
     Component { program: "git", package: "git" },
+    Component { program: "faketime", package: "faketime" },
 ];
 
 /// Installs what is missing as root, or names it; in CI what is still missing is a failure.

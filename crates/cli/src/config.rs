@@ -89,7 +89,7 @@ impl Settings {
         match std::fs::read_to_string(&file) {
             Ok(text) => toml::from_str(&text).map_err(|error| refuse(error.to_string())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(refuse(error.to_string())),
+            Err(error) => Err(Refusal { exit: Exit::Failed, ..refuse(error.to_string()) }),
         }
     }
 }

@@ -3,9 +3,12 @@
 //! Scripts branch on exit codes, so each cause has one of its own and keeps it. Errors of the
 //! libraries say what failed; which command helps is known only here.
 
+use std::io::ErrorKind;
+
 use holdall_crypto::CryptoError;
 use holdall_engine::EngineError;
 use holdall_protocol::RepositoryError;
+use holdall_server::ServerError;
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +126,11 @@ fn of_repository(error: &RepositoryError) -> Exit {
 
 fn of_crypto(error: &CryptoError) -> Exit {
     match error {
-        CryptoError::WrongKey => Exit::WrongKey,
+        CryptoError::WrongKey | CryptoError::OtherRepository | CryptoError::NoWrapping { .. } => {
+            Exit::WrongKey
+        }
+        CryptoError::RecoveryKit { .. } => Exit::Usage,
+        CryptoError::Format(error) if error.is_newer() => Exit::Failed,
         _ => Exit::Damage,
     }
 }
@@ -136,14 +143,13 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
     if is_closed_pipe(error) {
         return None;
     }
+    if let Some(hint) = hint_of_cause(error) {
+        return Some(hint.to_owned());
+    }
     let hint = match exit_of(error) {
         Exit::NoRepository => "make one with `holdall init -r REPO`, or name another with -r",
         Exit::InUse => "another holdall is writing there: try again when it is done",
         Exit::WrongKey => "check the password (--password-file, HOLDALL_PASSWORD)",
-        Exit::NotAllowed if is_wrong_server(error) => {
-            "if its administrator confirms that the server was set up anew, ask for an invite and \
-             run `holdall pair INVITE --again`; otherwise somebody may be listening in"
-        }
         Exit::NotAllowed => {
             "ask the server's administrator what `holdall admin machines` and `holdall admin \
              repositories` tell, or for a new invite (`holdall invite`); if the server forgot this \
@@ -158,12 +164,86 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
 
 /// Whether a server has another identity than the pinned one.
 pub(crate) fn is_wrong_server(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        matches!(cause.downcast_ref(), Some(RepositoryError::WrongServer { .. }))
-            || matches!(
-                cause.downcast_ref(),
-                Some(EngineError::Repository(RepositoryError::WrongServer { .. }))
-            )
+    matches!(repository_error(error), Some(RepositoryError::WrongServer { .. }))
+}
+
+/// What helps against a cause that its exit code does not tell from others.
+fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
+    const MAKE_ROOM: &str = "make room there, then try again: what was stored stays stored";
+    const UPDATE: &str = "a newer holdall wrote it: update this one, then try again";
+    if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref()) {
+        return of_server(error);
+    }
+    match repository_error(error) {
+        Some(RepositoryError::NewerFormat { .. }) => return Some(UPDATE),
+        Some(RepositoryError::WrongServer { .. }) => {
+            return Some(
+                "if its administrator confirms that the server was set up anew, ask for an invite \
+                 and run `holdall pair INVITE --again`; otherwise somebody may be listening in",
+            );
+        }
+        Some(RepositoryError::AlreadyExists { .. }) => {
+            return Some("use it as it is, or name another place with -r");
+        }
+        Some(RepositoryError::NoRoom { .. }) => {
+            return Some(MAKE_ROOM);
+        }
+        _ => {}
+    }
+    match system_error(error) {
+        Some(ErrorKind::PermissionDenied) => {
+            return Some("this user may not do that: see who owns it, or be that user");
+        }
+        Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => return Some(MAKE_ROOM),
+        _ => {}
+    }
+    match crypto_error(error)? {
+        CryptoError::Format(format) if format.is_newer() => Some(UPDATE),
+        CryptoError::OtherRepository => {
+            Some("take the kit of that repository, or name the kit's own repository with -r")
+        }
+        CryptoError::NoWrapping { .. } => {
+            Some("use the recovery kit: `holdall pair --recovery-kit FILE`")
+        }
+        _ => None,
+    }
+}
+
+/// What helps against a server that does not start.
+fn of_server(error: &ServerError) -> Option<&'static str> {
+    match error {
+        ServerError::DataFolderInUse { .. } => {
+            Some("stop the other server, or name another folder with --data")
+        }
+        ServerError::Listen { .. } => Some("name another address with --listen"),
+        ServerError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Some("be the user whose folder it is, or name another with --data")
+        }
+        ServerError::Damaged { .. } => Some("put back a copy of it"),
+        ServerError::Database(_) => Some(
+            "put back a copy of it; without one, move it away and let every machine in again: \
+             `holdall invite --repository NAME`",
+        ),
+        _ => None,
+    }
+}
+
+/// What the system refused, if it was the system.
+fn system_error(error: &anyhow::Error) -> Option<ErrorKind> {
+    error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(|cause| cause.kind())
+}
+
+fn repository_error(error: &anyhow::Error) -> Option<&RepositoryError> {
+    error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(EngineError::Repository(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    })
+}
+
+fn crypto_error(error: &anyhow::Error) -> Option<&CryptoError> {
+    error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(EngineError::Crypto(error)) => Some(error),
+        _ => cause.downcast_ref(),
     })
 }
 
@@ -172,7 +252,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+        .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

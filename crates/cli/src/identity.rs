@@ -9,8 +9,12 @@ use holdall_format::MachineId;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use crate::exit::{Exit, Refusal};
 use crate::{hex, private_file};
 
+/// What to do about an identity that can not be read: nothing is made in its place.
+const DAMAGED_HINT: &str = "put back a copy of it; without one, move it away to be a new machine, \
+                            which a server lets in by `holdall invite --for MACHINE`";
 /// Far more than the file ever has.
 const LIMIT_BYTES: u64 = 4096;
 
@@ -42,8 +46,10 @@ impl Identity {
             private_file::write_new(&path, &Self::new_file()?)?;
         }
         let bytes = private_file::read(&path, LIMIT_BYTES)?.context("it vanished")?;
-        Self::parse(&Zeroizing::new(bytes))
-            .with_context(|| format!("{} is not this machine's identity", path.display()))
+        Self::parse(&Zeroizing::new(bytes)).map_err(|error| {
+            let message = format!("{} is not this machine's identity: {error}", path.display());
+            Refusal::new(Exit::Failed, message).hint(DAMAGED_HINT).into()
+        })
     }
 
     fn new_file() -> Result<Zeroizing<Vec<u8>>> {

@@ -296,7 +296,7 @@ pub(crate) fn access_with(app: &App, patience: Patience) -> Result<Access> {
         Some(secret) => secret,
         None => {
             let password = app.passwords.existing(&opened.name)?;
-            unwrap(&set, &Opening::Passphrase(&password))?
+            unwrap(&set, &Opening::Passphrase(&password)).with_context(|| opened.name.clone())?
         }
     };
     Ok(opened.place.open(&secret)?)

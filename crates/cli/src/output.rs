@@ -116,7 +116,7 @@ impl Output {
             #[serde(skip_serializing_if = "Option::is_none")]
             hint: Option<&'a str>,
         }
-        let message = format!("{error:#}");
+        let message = sentence(error);
         if self.json {
             // Nobody is left to be told that this can not be told either.
             let _ = self.object("error", &Failure { code, message: &message, hint });
@@ -131,6 +131,20 @@ impl Output {
     fn red(&self, word: &str) -> String {
         if self.color { format!("\x1b[1;31m{word}\x1b[0m") } else { word.to_owned() }
     }
+}
+
+/// An error and its causes in one sentence. Some errors tell their cause themselves, and it is not
+/// told twice.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if sentence.is_empty() {
+            sentence = cause;
+        } else if !sentence.ends_with(&cause) {
+            sentence = format!("{sentence}: {cause}");
+        }
+    }
+    sentence
 }
 
 /// Writes a line to standard output and hands it on at once.
@@ -257,6 +271,15 @@ pub(crate) fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || std::io::Error::other("no luck");
+        let told = holdall_engine::EngineError::io("opening /x", cause());
+        assert_eq!(sentence(&told.into()), "opening /x: no luck");
+        let wrapped = anyhow::Error::from(cause()).context("opening /x");
+        assert_eq!(sentence(&wrapped), "opening /x: no luck");
+    }
 
     #[test]
     fn base64_is_that_of_the_rfc() {

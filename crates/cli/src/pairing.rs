@@ -9,6 +9,7 @@ use holdall_protocol::{INVITE_MAX_ADDRESSES, Invite};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use crate::exit::{Exit, Refusal};
 use crate::{hex, private_file};
 
 const LIMIT_BYTES: u64 = 1 << 20;
@@ -58,8 +59,9 @@ impl Pairings {
     pub(crate) fn read(state: &Path) -> Result<Self> {
         let path = Self::path(state);
         let all = match private_file::read(&path, LIMIT_BYTES)? {
-            Some(bytes) => serde_json::from_slice(&bytes)
-                .with_context(|| format!("{} is damaged", path.display()))?,
+            Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+                damaged(&path, &error).hint("put back a copy of it, or move it away and pair anew")
+            })?,
             None => Vec::new(),
         };
         Ok(Self { state: state.to_owned(), all })
@@ -128,6 +130,10 @@ impl Pairings {
     }
 }
 
+fn damaged(path: &Path, reason: &dyn std::fmt::Display) -> Refusal {
+    Refusal::new(Exit::Failed, format!("{} is damaged: {reason}", path.display()))
+}
+
 /// The master secrets of paired repositories, a file of mode 0600 each.
 pub(crate) struct KeptKeys {
     folder: PathBuf,
@@ -161,8 +167,12 @@ impl KeptKeys {
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
         let bytes = Zeroizing::new(bytes);
         let text = std::str::from_utf8(&bytes).unwrap_or_default();
-        let key = hex::decode(text.trim_end())
-            .with_context(|| format!("{} is damaged: restore it", path.display()))?;
+        let key = hex::decode(text.trim_end()).ok_or_else(|| {
+            damaged(&path, &"it is not 64 hexadecimal digits").hint(
+                "put back a copy of it, or move it away and give the password, or `holdall pair \
+                 --recovery-kit FILE`",
+            )
+        })?;
         Ok(Some(key))
     }
 

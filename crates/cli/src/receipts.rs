@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use holdall_engine::{Access, EngineError, Snapshot};
 use holdall_format::{MachineId, Record, StoredRecord};
 
+use crate::exit::{Exit, Refusal};
 use crate::private_file;
 
 /// More than any stored record has.
@@ -61,8 +62,12 @@ impl Receipts {
     fn newest(&self, repository: &str) -> Result<Option<Record>> {
         let path = self.path(repository);
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
-        let stored = StoredRecord::decode(&bytes)
-            .with_context(|| format!("{} is damaged; it may be deleted", path.display()))?;
+        let stored = StoredRecord::decode(&bytes).map_err(|error| {
+            Refusal::new(Exit::Failed, format!("{} is damaged: {error}", path.display())).hint(
+                "put back a copy of it; without it a repository that was rolled back can not be \
+                 told: look at `holdall snapshots`, and move it away",
+            )
+        })?;
         Ok(Some(stored.record))
     }
 

@@ -7,6 +7,10 @@ use holdall_engine::Selected;
 
 use crate::exit::{Exit, Refusal};
 
+/// What to do about a pattern that can not be read.
+pub(crate) const PATTERN_HINT: &str =
+    "patterns are those of .gitignore; a \\ before a letter takes it as it is";
+
 /// Which paths are wanted.
 #[derive(Debug)]
 pub(crate) struct Patterns {
@@ -69,7 +73,7 @@ fn build(
     for pattern in patterns {
         built
             .add(pattern.as_ref().as_bytes(), any_case)
-            .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
+            .map_err(|error| Refusal::new(Exit::Usage, error.to_string()).hint(PATTERN_HINT))?;
     }
     Ok(built)
 }

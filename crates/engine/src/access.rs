@@ -27,7 +27,7 @@ impl Place {
     pub fn wrappings(&self) -> Result<WrappingSet, EngineError> {
         let description = self.repository.describe()?;
         WrappingSet::decode_signed(&description.wrappings)
-            .map_err(|error| EngineError::damaged("the repository's wrappings", error))
+            .map_err(|error| EngineError::unreadable("the repository's wrappings", &error))
     }
 
     /// Opens the repository with its master secret.

@@ -67,6 +67,12 @@ impl EngineError {
         Self::Io { what: what.into(), source }
     }
 
+    /// Says why stored bytes were refused: for a version that is to come, or because they are
+    /// damaged.
+    pub fn unreadable(what: impl Into<String>, error: &FormatError) -> Self {
+        RepositoryError::unreadable(what, error).into()
+    }
+
     /// Says that something stored is not what it should be.
     pub fn damaged(what: impl Into<String>, reason: impl ToString) -> Self {
         Self::Damaged { what: what.into(), reason: reason.to_string() }
@@ -75,7 +81,7 @@ impl EngineError {
 
 impl From<FormatError> for EngineError {
     fn from(error: FormatError) -> Self {
-        Self::damaged("stored data", error)
+        Self::unreadable("stored data", &error)
     }
 }
 
@@ -83,7 +89,7 @@ impl From<TreeError<EngineError>> for EngineError {
     fn from(error: TreeError<EngineError>) -> Self {
         match error {
             TreeError::Source(error) => error,
-            TreeError::Node { node, error } => Self::damaged(format!("node {node}"), error),
+            TreeError::Node { node, error } => Self::unreadable(format!("node {node}"), &error),
             other => Self::damaged("a tree", other),
         }
     }

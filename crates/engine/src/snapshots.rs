@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub sequence: u64,
     /// When the repository received it, in nanoseconds since 1970 UTC.
     pub received_ns: i64,
+    /// Whether the clock that said so had been set.
+    pub received_sure: bool,
     /// Its place in the repository's log.
     pub log_position: u64,
     /// The root of its tree.
@@ -115,7 +117,7 @@ fn open_record(
     bytes: &Bytes,
 ) -> Result<(Snapshot, RecordHead), EngineError> {
     let stored = StoredRecord::decode(bytes)
-        .map_err(|error| EngineError::damaged("a snapshot's record", error))?;
+        .map_err(|error| EngineError::unreadable("a snapshot's record", &error))?;
     let id = stored.record.hash();
     let damaged = |reason: &str| EngineError::damaged(format!("snapshot {id}"), reason);
     if !keepers.accept(&stored) {
@@ -132,6 +134,7 @@ fn open_record(
         series: head.series,
         sequence: head.sequence,
         received_ns: stored.receipt.received_ns,
+        received_sure: stored.receipt.clock_sure,
         log_position: stored.receipt.log_position,
         root: head.root,
         checkpoint: head.kind == RecordKind::Checkpoint,
@@ -158,7 +161,7 @@ pub fn find_snapshot<'a>(
         let fits = |snapshot: &&Snapshot| {
             snapshot.machine == machine && path.is_none_or(|path| snapshot.holds(path))
         };
-        return listed.iter().rfind(fits).ok_or_else(not_found);
+        return listed.iter().rfind(fits).ok_or_else(|| none(none_of(path)));
     }
     let begins_so = |snapshot: &&Snapshot| snapshot.id.to_string().starts_with(wanted);
     let fitting: Vec<_> = listed.iter().filter(begins_so).collect();
@@ -188,6 +191,12 @@ impl Snapshot {
     pub fn holds(&self, path: &[u8]) -> bool {
         self.secret.paths.iter().any(|of| related(of, path))
     }
+}
+
+/// Why there is no latest snapshot, of `path` where one is given.
+fn none_of(path: Option<&[u8]>) -> String {
+    let of = path.map(|path| format!(" of {}", String::from_utf8_lossy(path))).unwrap_or_default();
+    format!("this machine made none{of}; `holdall snapshots` lists what there is")
 }
 
 /// Whether one of the paths is the other or above it.

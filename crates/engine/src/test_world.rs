@@ -305,6 +305,7 @@ impl World {
             series: SeriesId::from_bytes([2; 16]),
             sequence: 1,
             received_ns: 0,
+            received_sure: true,
             log_position: 1,
             root: root.id,
             checkpoint: false,

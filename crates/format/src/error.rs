@@ -78,3 +78,11 @@ pub enum FormatError {
         what: &'static str,
     },
 }
+
+impl FormatError {
+    /// Whether a program that knows later versions may read the same bytes.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        matches!(self, Self::UnsupportedVersion { found, supported, .. } if found > supported)
+    }
+}

@@ -76,6 +76,15 @@ pub enum RepositoryError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Stored bytes have a version that this program does not know. A newer program may read them;
+    /// nothing is wrong with them.
+    #[error("{what} can not be read by this holdall: {reason}")]
+    NewerFormat {
+        /// The file or object.
+        what: String,
+        /// Which version it has, and which is known.
+        reason: String,
+    },
     /// No room is left where the repository is kept.
     #[error("no room is left at {place}")]
     NoRoom {
@@ -96,6 +105,17 @@ pub enum RepositoryError {
 }
 
 impl RepositoryError {
+    /// Says why stored bytes were refused: for a version that is to come, or because they are
+    /// damaged.
+    pub fn unreadable(what: impl Into<String>, error: &FormatError) -> Self {
+        let (what, reason) = (what.into(), error.to_string());
+        if error.is_newer() {
+            Self::NewerFormat { what, reason }
+        } else {
+            Self::Damaged { what, reason }
+        }
+    }
+
     /// Wraps a system error, telling a full disk from others.
     pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
         let what = what.into();

@@ -15,6 +15,10 @@ use holdall_protocol::{CommitAnswer, RepositoryError};
 use crate::closure::{Closed, descend};
 use crate::store::{CommitGuard, Store};
 
+/// The start of 2023, in nanoseconds since 1970 UTC. A clock that says an earlier time was never
+/// set: nothing of this is older.
+const EARLIEST_NS: i64 = 1_672_531_200_000_000_000;
+
 /// What a machine's first record has as its previous one.
 const NO_RECORD: RecordHash = RecordHash::from_bytes([0; RecordHash::LEN]);
 
@@ -150,12 +154,13 @@ impl Store {
     }
 
     fn receipt(&self, record: Record) -> StoredRecord {
+        let received_ns = self.now_ns();
         let receipt = Receipt {
-            clock_sure: true,
+            clock_sure: received_ns >= EARLIEST_NS,
             repository: self.repository(),
             record: record.hash(),
             log_position: self.log().take(),
-            received_ns: self.now_ns(),
+            received_ns,
             signer: self.signer().public(),
         };
         let signature = self.signer().sign(SignedContext::Receipt, &receipt.signed_bytes());

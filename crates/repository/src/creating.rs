@@ -1,18 +1,24 @@
 //! Making a repository, and reading what it says of itself.
 
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io;
+use std::path::Path;
 
 use bytes::Bytes;
-use holdall_format::RepositoryConfig;
+use holdall_format::{FormatError, RepositoryConfig};
 use holdall_protocol::{NewRepository, RepositoryError};
 use holdall_sys::lock as file_lock;
 
-use crate::layout::{Layout, MARKER_TEXT};
-use crate::pack_file::damaged;
+use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT};
+use crate::pack_file::{damaged, unreadable};
 use crate::publish::{Published, failed, make_dir, names_in, publish, read_limited, replace};
+use crate::records::position_of;
 use crate::wrappings::SignedSet;
 
+/// What is wrong where records lie and no marker does.
+const MARKER_LOST: &str = "it is missing, and there are backups beside it: put it back, with the \
+                           line `holdall repository, version 1`";
 const CONFIG_MAX_BYTES: u64 = 4 << 10;
 
 /// What a repository says of itself in clear.
@@ -33,7 +39,7 @@ impl ClearParts {
         let path = layout.config();
         let bytes = read_limited(&path, CONFIG_MAX_BYTES)?.unwrap_or_default();
         let config =
-            RepositoryConfig::decode_signed(&bytes).map_err(|error| damaged(&path, error))?;
+            RepositoryConfig::decode_signed(&bytes).map_err(|error| unreadable(&path, &error))?;
         let wrappings = SignedSet::newest(layout, &config)?;
         Ok(Self { config, config_bytes: bytes.into(), wrappings })
     }
@@ -44,7 +50,8 @@ pub(crate) fn check_marker(layout: &Layout) -> Result<(), RepositoryError> {
     let path = layout.marker();
     match read_limited(&path, 4096) {
         Ok(Some(text)) if text == MARKER_TEXT.as_bytes() => Ok(()),
-        Ok(Some(_)) => Err(damaged(&path, "it is not of a version that this program reads")),
+        Ok(Some(text)) => Err(unknown_marker(&path, &text)),
+        Ok(None) if holds_records(layout)? => Err(damaged(&path, MARKER_LOST)),
         Ok(None) => Err(layout.no_repository()),
         Err(RepositoryError::Io { source, .. })
             if source.kind() == io::ErrorKind::NotADirectory =>
@@ -52,6 +59,34 @@ pub(crate) fn check_marker(layout: &Layout) -> Result<(), RepositoryError> {
             Err(layout.no_repository())
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Whether somebody's backups are there, with a marker or without.
+fn holds_records(layout: &Layout) -> Result<bool, RepositoryError> {
+    let is_record = |name: &OsString| name.to_str().is_some_and(|name| position_of(name).is_some());
+    match names_in(&layout.records()) {
+        Ok(names) => Ok(names.iter().any(is_record)),
+        // What is no directory holds none.
+        Err(RepositoryError::Io { source, .. })
+            if source.kind() == io::ErrorKind::NotADirectory =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Tells a version that is to come from a marker that says nothing.
+fn unknown_marker(path: &Path, text: &[u8]) -> RepositoryError {
+    let version = text.strip_prefix(MARKER_FRONT.as_bytes());
+    let version = version.and_then(|version| std::str::from_utf8(version).ok());
+    match version.and_then(|version| version.trim_end().parse().ok()) {
+        Some(found) => {
+            let what = "the repository";
+            unreadable(path, &FormatError::UnsupportedVersion { what, found, supported: 1 })
+        }
+        None => damaged(path, "it does not say which version the repository has"),
     }
 }
 
@@ -63,6 +98,10 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     fs::create_dir_all(layout.root()).map_err(failed("making", layout.root()))?;
     if layout.marker().exists() {
         return Err(RepositoryError::AlreadyExists { place: layout.place() });
+    }
+    if holds_records(layout)? {
+        // Another configuration and other keys in place of theirs would lose them.
+        return Err(damaged(&layout.marker(), MARKER_LOST));
     }
     refuse_other_content(layout)?;
     let path = layout.lock();
@@ -95,7 +134,7 @@ fn refuse_other_content(layout: &Layout) -> Result<(), RepositoryError> {
         let path = layout.root().join(&name);
         if !ours.contains(&path) {
             let reason = format!(
-                "{} is neither empty nor a repository: it has {}",
+                "{} is neither empty nor a repository: it has {}; name a folder of its own",
                 layout.place(),
                 name.display()
             );

@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use holdall_format::{BlockKind, PackName, SessionId};
 use holdall_protocol::RepositoryError;
 
+/// What the marker file begins with, whatever the version.
+pub(crate) const MARKER_FRONT: &str = "holdall repository, version ";
 /// What the marker file says.
 pub(crate) const MARKER_TEXT: &str = "holdall repository, version 1\n";
 

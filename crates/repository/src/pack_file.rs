@@ -37,6 +37,11 @@ pub(crate) fn damaged(path: &Path, reason: impl ToString) -> RepositoryError {
     RepositoryError::Damaged { what: path.display().to_string(), reason: reason.to_string() }
 }
 
+/// Says why the bytes of a file were refused.
+pub(crate) fn unreadable(path: &Path, error: &FormatError) -> RepositoryError {
+    RepositoryError::unreadable(path.display().to_string(), error)
+}
+
 /// A pack's trailer, and where its footer starts.
 fn read_trailer(path: &Path, file: &File) -> Result<(Trailer, u64), RepositoryError> {
     let file_bytes = file.metadata().map_err(failed("looking at", path))?.len();

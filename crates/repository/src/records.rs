@@ -10,6 +10,7 @@ use holdall_format::{MachineId, ObjectId, RecordHash, RecordKind, StoredRecord};
 use holdall_protocol::{FETCH_TARGET_BYTES, MAX_RECORDS, RecordQuery, RepositoryError};
 
 use crate::layout::Layout;
+use crate::pack_file::unreadable;
 use crate::publish::{Published, names_in, publish, read_limited, remove, sync_parent};
 
 /// A record and its receipt are never longer.
@@ -88,7 +89,10 @@ impl Records {
             next_position = next_position.max(position.saturating_add(1));
             match read(layout, position) {
                 Ok((bytes, stored)) => entries.push(RecordEntry::of(&stored, &bytes)),
-                Err(RepositoryError::Damaged { reason, .. }) => damaged.push((path, reason)),
+                Err(
+                    RepositoryError::Damaged { reason, .. }
+                    | RepositoryError::NewerFormat { reason, .. },
+                ) => damaged.push((path, reason)),
                 Err(error) => return Err(error),
             }
         }
@@ -192,7 +196,8 @@ impl Records {
     }
 }
 
-fn position_of(name: &str) -> Option<u64> {
+/// The position that a record's file is named by.
+pub(crate) fn position_of(name: &str) -> Option<u64> {
     let is_hexadecimal = name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     (name.len() == 16 && is_hexadecimal).then(|| u64::from_str_radix(name, 16).ok()).flatten()
 }
@@ -207,7 +212,7 @@ pub(crate) fn read(
         |reason: String| RepositoryError::Damaged { what: path.display().to_string(), reason };
     let bytes =
         read_limited(&path, STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
-    let stored = StoredRecord::decode(&bytes).map_err(|error| damaged(error.to_string()))?;
+    let stored = StoredRecord::decode(&bytes).map_err(|error| unreadable(&path, &error))?;
     if stored.receipt.log_position != position {
         return Err(damaged(format!("it is the record {}", stored.receipt.log_position)));
     }

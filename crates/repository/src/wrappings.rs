@@ -13,7 +13,7 @@ use holdall_format::{PublicKey, RepositoryConfig, WrappingSet};
 use holdall_protocol::RepositoryError;
 
 use crate::layout::Layout;
-use crate::pack_file::damaged;
+use crate::pack_file::{damaged, unreadable};
 use crate::publish::{Published, names_in, publish, read_limited, remove, sync_dir};
 
 const SET_MAX_BYTES: u64 = (WRAPPINGS_MAX * (WRAPPING_MAX_BYTES + 512) + 1024) as u64;
@@ -44,7 +44,7 @@ impl SignedSet {
     /// Reads the set that counts.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if there is none.
+    /// [`RepositoryError::Damaged`] if there is none; [`RepositoryError::NewerFormat`].
     pub(crate) fn newest(
         layout: &Layout,
         config: &RepositoryConfig,
@@ -66,7 +66,12 @@ impl SignedSet {
         for name in names_in(&layout.wrappings())? {
             let path = layout.wrappings().join(name);
             let bytes = read_limited(&path, SET_MAX_BYTES)?.unwrap_or_default();
-            let Ok(set) = WrappingSet::decode_signed(&bytes) else { continue };
+            let set = match WrappingSet::decode_signed(&bytes) {
+                Ok(set) => set,
+                // It may say what opens the repository now.
+                Err(error) if error.is_newer() => return Err(unreadable(&path, &error)),
+                Err(_) => continue,
+            };
             let is_newer =
                 newest.as_ref().is_none_or(|newest| set.generation > newest.set.generation);
             if is_of(&set, config) && is_newer {

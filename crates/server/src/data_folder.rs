@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use crate::ServerError;
 
 const DATABASE: &str = "server.redb";
+/// What is in every data folder that a server has used, or that was put back from a copy.
+const OURS: [&str; 4] = ["lock", "identity.key", DATABASE, "repositories"];
 
 /// The folder, held by this process.
 #[derive(Debug)]
@@ -31,7 +33,8 @@ impl DataFolder {
     /// Makes the folder if it is not there, mode 0700, and takes its lock.
     ///
     /// # Errors
-    /// [`ServerError::DataFolderInUse`] if another process holds it.
+    /// [`ServerError::DataFolderInUse`] if another process holds it; [`ServerError::Refused`] if it
+    /// is somebody else's folder, in which nothing is made then.
     pub(crate) fn take(path: &Path) -> Result<Self, ServerError> {
         let mut folder = fs::DirBuilder::new();
         folder
@@ -39,6 +42,7 @@ impl DataFolder {
             .mode(0o700)
             .create(path)
             .map_err(|source| ServerError::io("making the data folder", path, source))?;
+        refuse_other_content(path)?;
         let lock_path = path.join("lock");
         let lock = File::options()
             .create(true)
@@ -118,6 +122,24 @@ impl DataFolder {
         fs::hard_link(&beside, path)?;
         fs::remove_file(&beside)?;
         File::open(&self.path)?.sync_all()
+    }
+}
+
+/// A server does not move in among files of somebody else.
+fn refuse_other_content(path: &Path) -> Result<(), ServerError> {
+    if OURS.iter().any(|name| path.join(name).exists()) {
+        return Ok(());
+    }
+    let entries = fs::read_dir(path).map_err(|source| ServerError::io("listing", path, source))?;
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    match names.find(|name| name != "lost+found") {
+        None => Ok(()),
+        Some(other) => Err(ServerError::refused(format!(
+            "{} is neither empty nor a server's data folder: it has {}; name a folder of its own \
+             with --data",
+            path.display(),
+            other.display()
+        ))),
     }
 }
 

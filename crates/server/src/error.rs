@@ -43,7 +43,7 @@ pub enum ServerError {
         reason: String,
     },
     /// The database of machines and invites failed.
-    #[error("the server's database: {0}")]
+    #[error("the server's database server.redb: {0}")]
     Database(#[from] redb::Error),
     /// A key could not be made ready for TLS.
     #[error(transparent)]

@@ -14,12 +14,13 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::clock::SystemClock;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, hint_of};
 use crate::open::{self, Patience};
 use crate::output::{Shown, count, duration, size};
 use crate::progress::watched;
 use crate::quantity;
 use crate::receipts::Receipts;
+use crate::selection::PATTERN_HINT;
 use crate::sources::{self, ReadAs};
 use crate::verdict::{Usage, judge, per_second};
 
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     report(app, &done)?;
     Ok(match forgotten {
         Some(error) => {
-            app.output.failure(&error, Exit::Damage.code(), None);
+            app.output.failure(&error, Exit::Damage.code(), hint_of(&error).as_deref());
             Exit::Damage
         }
         None if some_missing || done.summary.problems > 0 => Exit::Incomplete,
@@ -146,8 +147,7 @@ fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
     let mut patterns = Patterns::below(b"/");
     let mut texts = Vec::new();
     let refuse = |what: &str, error: PatternError| {
-        Refusal::new(Exit::Usage, format!("{what}: {error}"))
-            .hint("patterns are those of .gitignore; a \\ before a letter takes it as it is")
+        Refusal::new(Exit::Usage, format!("{what}: {error}")).hint(PATTERN_HINT)
     };
     for text in &args.exclude {
         patterns.add(text.as_bytes(), false).map_err(|error| refuse("--exclude", error))?;
@@ -197,7 +197,9 @@ fn check_sources(sources: &[Source]) -> Result<bool> {
     }
     let names = missing.iter().map(|source| Shown(&source.read_at).to_string());
     let names = names.collect::<Vec<_>>().join(", ");
-    Err(Refusal::new(Exit::Failed, format!("nothing to back up: {names} is not there")).into())
+    Err(Refusal::new(Exit::Failed, format!("nothing to back up: {names} is not there"))
+        .hint("check the path, and that what it is on is mounted")
+        .into())
 }
 
 /// A backup that was made, and what held it back.

@@ -9,7 +9,7 @@ use holdall_protocol::{ScrubDamage, ScrubProgress, ScrubReport};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::exit::Exit;
+use crate::exit::{Exit, exit_of};
 use crate::open;
 use crate::output::{JsonPath, Shown, count};
 use crate::progress::Meter;
@@ -47,15 +47,30 @@ enum Share {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
-    open::snapshots(app, &access)?;
+    // What keeps snapshots from being listed is damage like any other, and no reason to stop here.
+    let unlisted = open::snapshots(app, &access).err();
+    let unlisted = unlisted.map(only_damage).transpose()?;
     let mut found = Found::default();
     if args.scrub || args.verify.is_none() {
         found.add_scrub(&scrub(app, &access)?);
     }
     if let Some(share) = args.verify {
-        found.add_verify(&verify(app, &access, share)?);
+        match verify(app, &access, share) {
+            Ok(report) => found.add_verify(&report),
+            // It can not list them either, which is told below.
+            Err(error) if unlisted.is_some() => drop(only_damage(error)?),
+            Err(error) => return Err(error),
+        }
     }
-    report(app, &found)
+    let exit = report(app, &found)?;
+    let Some(error) = unlisted else { return Ok(exit) };
+    app.output.failure(&error, Exit::Damage.code(), None);
+    Ok(Exit::Damage)
+}
+
+/// Tells damage, which is what a check is for, from what keeps it from checking.
+fn only_damage(error: anyhow::Error) -> Result<anyhow::Error> {
+    if exit_of(&error) == Exit::Damage { Ok(error) } else { Err(error) }
 }
 
 fn scrub(app: &App, access: &Access) -> Result<ScrubReport> {

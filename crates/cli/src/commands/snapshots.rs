@@ -51,7 +51,7 @@ fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
         output.result(format_args!(
             "{:<10} {}  {:>12} {:>10}  {:<12} {}{}",
             snapshot.id.to_string().get(..10).unwrap_or_default(),
-            local_time(snapshot.received_ns),
+            local_time(snapshot.received_ns) + if snapshot.received_sure { "" } else { "?" },
             count(secret.items),
             size(secret.bytes),
             Shown(secret.host.as_bytes()).to_string(),
@@ -70,6 +70,7 @@ struct JsonSnapshot<'a> {
     series: String,
     sequence: u64,
     received: String,
+    received_sure: bool,
     paths: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     paths_base64: Option<Vec<String>>,
@@ -93,6 +94,7 @@ impl<'a> JsonSnapshot<'a> {
             series: snapshot.series.to_string(),
             sequence: snapshot.sequence,
             received: rfc3339(snapshot.received_ns),
+            received_sure: snapshot.received_sure,
             paths: secret.paths.iter().map(lossy).collect(),
             paths_base64: (!exact).then(base64s),
             host: &secret.host,

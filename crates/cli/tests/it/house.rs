@@ -156,11 +156,16 @@ impl Server {
         Self { process, data: data.to_owned(), address }
     }
 
-    /// The command that starts one.
+    /// The command that starts one on a free port.
     pub(crate) fn command(data: &Path) -> Command {
+        Self::command_at("127.0.0.1:0", data)
+    }
+
+    /// The command that starts one at that address.
+    pub(crate) fn command_at(address: &str, data: &Path) -> Command {
         fs::create_dir_all(data).expect("a folder for the server");
         let mut command = Command::new(HOLDALL);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+        command.args(["serve", "--listen", address, "--data"]).arg(data);
         command.env_clear().env("HOME", data).env("PATH", env_path());
         // Its log is for administrators.
         command.stderr(Stdio::null());

@@ -84,6 +84,7 @@ impl Index {
         listing: &mut Listing,
     ) -> Result<(Self, ClosedByArrival), IndexError> {
         fs::create_dir_all(dir).map_err(failed("making", dir))?;
+        clear_folders(dir)?;
         let (state, closed_position, closed) = match load(dir, repository, listing) {
             Ok(Some(loaded)) => loaded,
             Ok(None) | Err(IndexError::Damaged { .. }) => Default::default(),
@@ -229,6 +230,17 @@ impl Index {
         self.unsaved_closed.fetch_sub(closed, Ordering::AcqRel);
         obsolete.iter().try_for_each(|path| remove(path))
     }
+}
+
+/// Removes folders: none of them is the index's, and they may be where its files belong.
+fn clear_folders(dir: &Path) -> Result<(), RepositoryError> {
+    for name in names_in(dir)? {
+        let path = dir.join(name);
+        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            fs::remove_dir_all(&path).map_err(failed("removing", &path))?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether an error is about one pack alone, so that the others can be used.

@@ -111,6 +111,36 @@ fn bodies_that_break_the_format_are_refused() {
 }
 
 #[test]
+fn paths_and_headers_that_make_no_sense_are_refused_and_the_server_goes_on() {
+    let world = World::new();
+    let machine = world.machine(1);
+    let post = "POST /api/v1/repositories/~/sessions";
+    for request in [
+        "GET /api/v1/repositories/../../identity.key HTTP/1.1\r\n".to_owned(),
+        "GET /api/v1/repositories/%2e%2e%2fidentity.key HTTP/1.1\r\n".to_owned(),
+        "GET /api/v1/repositories/machine-1%00 HTTP/1.1\r\n".to_owned(),
+        "GET //identity.key HTTP/1.1\r\n".to_owned(),
+        "BREW /api/v1/repositories/~ HTTP/1.1\r\n".to_owned(),
+        "GET /api/v1/repositories/~ HTTP/1.1\r\nX: \0\r\n".to_owned(),
+        format!("{post}/zz/blocks HTTP/1.1\r\nContent-Length: 0\r\n"),
+        format!("{post}/{}/close HTTP/1.1\r\nContent-Length: 0\r\n", "00".repeat(17)),
+        format!("{post} HTTP/1.1\r\nContent-Length: -1\r\n"),
+        format!("{post} HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n"),
+        format!("{post} HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n"),
+        format!("{post} HTTP/1.1\r\nTransfer-Encoding: gzip\r\n"),
+        format!("{post} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{}\r\n", "F".repeat(40)),
+    ] {
+        let mut raw = raw::machine(&world, &machine.seed);
+        raw.write_all(format!("{request}{CLOSE}").as_bytes()).unwrap();
+        raw.conn.send_close_notify();
+        raw.flush().unwrap();
+        let answer = raw::read_to_end(&mut raw);
+        assert!(answer.is_empty() || status(&answer).starts_with('4'), "{request}: {answer}");
+    }
+    holdall_protocol::Repository::describe(&machine.connect()).unwrap();
+}
+
+#[test]
 fn no_verb_deletes() {
     let world = World::new();
     let machine = world.machine(1);

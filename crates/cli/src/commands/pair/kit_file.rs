@@ -83,7 +83,11 @@ impl<'a> KitFile<'a> {
 pub(crate) fn read(file: &Path) -> Result<RecoveryKit> {
     let bytes = private_file::read(file, KIT_MAX_BYTES)?;
     let bytes = Zeroizing::new(bytes.with_context(|| format!("{} is not there", file.display()))?);
-    let text = std::str::from_utf8(&bytes).context("the recovery kit is not text")?;
-    let kit = RecoveryKit::from_text(text);
-    Ok(kit.map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?)
+    let unreadable = |reason: String| {
+        Refusal::new(Exit::Usage, format!("{}: {reason}", file.display()))
+            .hint("take another copy of the kit, or type it again from \"Version\" on")
+    };
+    let text =
+        std::str::from_utf8(&bytes).map_err(|_| unreadable("a recovery kit is text".into()))?;
+    Ok(RecoveryKit::from_text(text).map_err(|error| unreadable(error.to_string()))?)
 }

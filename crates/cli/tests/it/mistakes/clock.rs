@@ -1,0 +1,101 @@
+//! A clock that is wrong by decades deletes nothing and keeps nobody out.
+
+use std::process::Command;
+
+use holdall_testkit::{CompareOptions, compare_trees};
+
+use super::{Scene, Template, tells};
+use crate::house::{Machine, Outcome, Server, files_below, small_tree};
+
+const PAST: &str = "1970-01-02 00:00:00";
+const FUTURE: &str = "2100-01-01 00:00:00";
+
+/// Whether the program is there that puts another clock before holdall's.
+fn has_faketime() -> bool {
+    Command::new("faketime").arg("--version").output().is_ok()
+}
+
+/// The same command by another clock; only the time of day is moved, not the time that passes.
+fn at(time: &str, command: &Command) -> Command {
+    let mut moved = Command::new("faketime");
+    moved.args(["-m", time]).arg(command.get_program()).args(command.get_args()).env_clear();
+    moved.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    moved.env("DONT_FAKE_MONOTONIC", "1");
+    moved
+}
+
+/// Runs a command of a machine by another clock.
+fn run_at(time: &str, machine: &Machine, args: &[&str]) -> Outcome {
+    Outcome::of(&mut at(time, &machine.command(args)))
+}
+
+#[test]
+fn a_clock_in_1970_or_2100_deletes_nothing() {
+    if !has_faketime() {
+        return;
+    }
+    let scene = Scene::of(&Template::make());
+    let [repo, source] = ["repo", "source"].map(|name| super::text(&scene.machine, name));
+    let backup = ["backup", "-r", &repo, &source, "--json"];
+    let mut ids = vec![scene.snapshot.clone()];
+    for time in [PAST, FUTURE, PAST] {
+        let done = run_at(time, &scene.machine, &backup).expect(0).summary();
+        ids.push(done["snapshot_id"].as_str().unwrap().to_owned());
+        run_at(time, &scene.machine, &["check", "-r", &repo, "--verify", "all"]).expect(0);
+    }
+    let listed = scene.run("snapshots -r {repo} --json").expect(0).of_type("snapshot");
+    // In the order in which they came, whatever the clock said.
+    assert_eq!(listed.iter().map(|one| one["id"].as_str().unwrap()).collect::<Vec<_>>(), ids);
+    let years: Vec<_> =
+        listed[1..].iter().map(|one| &one["received"].as_str().unwrap()[..4]).collect();
+    assert_eq!(years, ["1970", "2100", "1970"], "the clock was not moved");
+    let sure: Vec<_> = listed.iter().map(|one| one["received_sure"].as_bool().unwrap()).collect();
+    assert_eq!(sure, [true, false, true, false]);
+    let sequence: Vec<_> = listed.iter().map(|one| one["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(sequence, [1, 2, 3, 4]);
+    scene.run("backup -r {repo} {source}").expect(0);
+    scene.run("check -r {repo} --scrub --verify all").expect(0);
+    assert_eq!(files_below(&scene.path("repo/records")).len(), 5);
+}
+
+#[test]
+fn tls_and_invites_do_not_depend_on_the_clock_of_either_side() {
+    if !has_faketime() {
+        return;
+    }
+    for (server_time, client_time) in [(FUTURE, PAST), (PAST, FUTURE)] {
+        let machine = Machine::new().with_password(None);
+        let data = machine.path("data");
+        let mut command = at(server_time, &Server::command(&data));
+        let server = Server::start_by(command.stderr(std::process::Stdio::null()), &data);
+        // While it runs it makes invites itself, by its own clock.
+        let kit = super::text(&machine, "kit.txt");
+        run_at(client_time, &machine, &["pair", &server.invite(), "--recovery-kit", &kit])
+            .expect(0);
+        let (source, target) = (machine.path("source"), super::text(&machine, "target"));
+        small_tree(&source);
+        let from = format!("latest:{}", source.display());
+        run_at(client_time, &machine, &["backup", source.to_str().unwrap()]).expect(0);
+        run_at(client_time, &machine, &["restore", &from, "--target", &target]).expect(0);
+        assert_eq!(compare_trees(&source, target.as_ref(), &CompareOptions::default()), []);
+        // And by the right one.
+        machine.ok(["check", "--verify", "all"]);
+    }
+}
+
+#[test]
+fn an_invite_that_has_expired() {
+    if !has_faketime() {
+        return;
+    }
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    let invite = server.invite();
+    let address = server.address().to_owned();
+    drop(server);
+    let mut later = at(FUTURE, &Server::command_at(&address, &data));
+    let _later = Server::start_by(later.stderr(std::process::Stdio::null()), &data);
+    let advises = "ask the server's administrator for a new invite";
+    tells(&machine.run(["pair", &invite]), 13, "expired", advises);
+}

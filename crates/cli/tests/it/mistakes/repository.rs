@@ -1,0 +1,410 @@
+//! Repositories that are not there, not theirs, of a later version, or damaged.
+
+use std::fs;
+
+use super::{Row, Scene, edit, flip, hold, nothing, only_file};
+use crate::house::files_below;
+
+const UPDATE: &str = "a newer holdall wrote it: update this one";
+const LOST: &str = "was rolled back to an older state, or hides it";
+
+#[test]
+fn a_place_without_a_repository() {
+    hold(&[
+        Row {
+            name: "no such repository",
+            set_up: nothing,
+            command: "snapshots -r {here}/none",
+            code: 10,
+            names: "{here}/none",
+            advises: "holdall init -r REPO",
+            leaves: &[],
+        },
+        Row {
+            name: "no such repository to back up into",
+            set_up: nothing,
+            command: "backup -r {here}/none {source}",
+            code: 10,
+            names: "{here}/none",
+            advises: "name another with -r",
+            leaves: &[],
+        },
+        Row {
+            name: "a folder with other things",
+            set_up: other_things,
+            command: "backup -r {here}/other {source}",
+            code: 10,
+            names: "{here}/other",
+            advises: "holdall init -r REPO",
+            leaves: &[],
+        },
+        Row {
+            name: "a repository among other things",
+            set_up: other_things,
+            command: "init -r {here}/other --recovery-kit {here}/new-kit",
+            code: 1,
+            names: "{here}/other is neither empty nor a repository: it has records",
+            advises: "name a folder of its own",
+            leaves: &[],
+        },
+        Row {
+            name: "a repository where a file is",
+            set_up: other_things,
+            command: "init -r {kit} --recovery-kit {here}/new-kit",
+            code: 1,
+            names: "{kit}",
+            advises: "",
+            leaves: &[],
+        },
+        Row {
+            name: "a repository where one is",
+            set_up: nothing,
+            command: "init -r {repo} --recovery-kit {here}/new-kit",
+            code: 1,
+            names: "{repo} already",
+            advises: "name another place with -r",
+            leaves: &[],
+        },
+        Row {
+            name: "a kit in place of another",
+            set_up: with_password,
+            command: "init -r {here}/new --recovery-kit {kit}",
+            code: 1,
+            names: "{kit} is there already",
+            advises: "name a new file",
+            leaves: &[],
+        },
+        Row {
+            name: "an object store",
+            set_up: nothing,
+            command: "snapshots -r s3://bucket/prefix",
+            code: 2,
+            names: "s3://bucket/prefix",
+            advises: "name a directory or a holdall server",
+            leaves: &[],
+        },
+    ]);
+}
+
+fn with_password(scene: &mut Scene) {
+    scene.env.push(("HOLDALL_PASSWORD", "correct horse".into()));
+}
+
+/// Somebody's folder that has a folder like one of ours.
+fn other_things(scene: &mut Scene) {
+    with_password(scene);
+    fs::create_dir_all(scene.path("other/records")).unwrap();
+    fs::write(scene.path("other/records/song.ogg"), "la la la").unwrap();
+    fs::write(scene.path("other/records.txt"), "a list").unwrap();
+}
+
+#[test]
+fn a_later_version() {
+    let newer = |name, set_up, names| Row {
+        name,
+        set_up,
+        command: "ls -r {repo} latest",
+        code: 1,
+        names,
+        advises: UPDATE,
+        leaves: &[],
+    };
+    hold(&[
+        newer("a later repository", later_marker, "version 99; this program reads version 1"),
+        newer("a later configuration", later_config, "{repo}/config"),
+        newer("later wrappings", later_wrappings, "wrapping set has format version 99"),
+        newer("a later record", later_record, "record has format version 99"),
+        newer("a later receipt", later_receipt, "receipt has format version 99"),
+        Row {
+            name: "a later repository that one backs up into",
+            set_up: later_marker,
+            command: "backup -r {repo} {source}",
+            code: 1,
+            names: "{repo}/holdall-repository",
+            advises: UPDATE,
+            leaves: &[],
+        },
+        Row {
+            name: "a later repository that one makes another in",
+            set_up: later_marker,
+            command: "init -r {repo} --recovery-kit {here}/new-kit",
+            code: 1,
+            names: "{repo}/holdall-repository",
+            advises: UPDATE,
+            leaves: &[],
+        },
+        Row {
+            name: "a later journal",
+            set_up: |scene| later(scene, "repo/tails/chunks.0.journal", 4),
+            command: "check -r {repo}",
+            code: 20,
+            names: "damaged",
+            advises: "no copy of it is left",
+            leaves: &[],
+        },
+    ]);
+}
+
+/// Writes a version that is to come at a place of a file.
+fn later(scene: &Scene, file: &str, at: usize) {
+    edit(&scene.path(file), |bytes| bytes[at] = 99);
+}
+
+fn later_marker(scene: &mut Scene) {
+    edit(&scene.path("repo/holdall-repository"), |text| {
+        *text = String::from_utf8_lossy(text).replace("version 1", "version 99").into_bytes();
+    });
+}
+
+fn later_config(scene: &mut Scene) {
+    later(scene, "repo/config", 4);
+}
+
+fn later_wrappings(scene: &mut Scene) {
+    edit(&only_file(&scene.path("repo/wrappings")), |bytes| bytes[4] = 99);
+}
+
+fn later_record(scene: &mut Scene) {
+    // Behind the lengths of record and head, and the magic.
+    edit(&only_file(&scene.path("repo/records")), |bytes| bytes[12] = 99);
+}
+
+fn later_receipt(scene: &mut Scene) {
+    edit(&only_file(&scene.path("repo/records")), |bytes| {
+        let receipt = bytes.len() - 168;
+        bytes[receipt + 4] = 99;
+    });
+}
+
+#[test]
+fn a_wrong_key() {
+    hold(&[
+        Row {
+            name: "a wrong password",
+            set_up: |scene| {
+                forget_key(scene);
+                scene.env.push(("HOLDALL_PASSWORD", "battery staple".into()));
+            },
+            command: "snapshots -r {repo}",
+            code: 12,
+            names: "{repo}",
+            advises: "check the password",
+            leaves: &[],
+        },
+        Row {
+            name: "an empty password",
+            set_up: |scene| {
+                forget_key(scene);
+                fs::write(scene.path("password"), "\n").unwrap();
+            },
+            command: "snapshots -r {repo} --password-file {here}/password",
+            code: 2,
+            names: "empty",
+            advises: "",
+            leaves: &[],
+        },
+        Row {
+            name: "a password file that is not there",
+            set_up: forget_key,
+            command: "snapshots -r {repo} --password-file {here}/none",
+            code: 1,
+            names: "{here}/none",
+            advises: "",
+            leaves: &[],
+        },
+        Row {
+            name: "a kit of another repository",
+            set_up: |scene| {
+                with_password(scene);
+                let made = scene.run("init -r {here}/other --recovery-kit {here}/other-kit");
+                made.expect(0);
+            },
+            command: "pair -r {repo} --recovery-kit {here}/other-kit",
+            code: 12,
+            names: "not the one that the recovery kit is for",
+            advises: "take the kit of that repository",
+            leaves: &[],
+        },
+        Row {
+            name: "a kit with a typing error",
+            set_up: |scene| {
+                edit(&scene.path("kit.txt"), |text| {
+                    let kit = String::from_utf8_lossy(text).into_owned();
+                    let at = kit.find("Fingerprint:").unwrap() + 20;
+                    text[at] = if text[at] == b'q' { b'p' } else { b'q' };
+                });
+            },
+            command: "pair -r {repo} --recovery-kit {kit}",
+            code: 2,
+            names: "{kit}: recovery kit, line 16",
+            advises: "type it again",
+            leaves: &[],
+        },
+        Row {
+            name: "a file that is no kit",
+            set_up: nothing,
+            command: "pair -r {repo} --recovery-kit {source}/large.bin",
+            code: 1,
+            names: "{source}/large.bin",
+            advises: "too long",
+            leaves: &[],
+        },
+        Row {
+            name: "a kit without its repository",
+            set_up: nothing,
+            command: "pair --recovery-kit {kit}",
+            code: 2,
+            names: "a repository in a directory",
+            advises: "say with -r where",
+            leaves: &[],
+        },
+    ]);
+}
+
+fn forget_key(scene: &mut Scene) {
+    fs::remove_dir_all(scene.path("config/state/keys")).unwrap();
+}
+
+#[test]
+fn damage() {
+    let found = |name, set_up, command, names, advises| Row {
+        name,
+        set_up,
+        command,
+        code: 20,
+        names,
+        advises,
+        leaves: &[],
+    };
+    hold(&[
+        found("a flipped bit", flipped_content, "check -r {repo}", "{snapshot}", "damaged object"),
+        found(
+            "a flipped bit in a file of the snapshot",
+            flipped_content,
+            "check -r {repo} --verify",
+            "{taken}/large.bin",
+            "no good copy",
+        ),
+        found("a cut pack", cut_content, "check -r {repo}", "{snapshot}", "no copy of it is left"),
+        found(
+            "a lost pack",
+            lost_content,
+            "check -r {repo}",
+            "{snapshot}",
+            "no copy of it is left",
+        ),
+        Row {
+            name: "a lost pack that a file is restored from",
+            set_up: lost_content,
+            command: "restore -r {repo} latest --target {target}",
+            code: 3,
+            names: "{taken}/large.bin",
+            advises: "1 could not be restored",
+            leaves: &["target"],
+        },
+        found(
+            "lost trees",
+            lost_trees,
+            "ls -r {repo} latest",
+            "1 objects are missing",
+            "holdall check --verify all",
+        ),
+        Row {
+            name: "lost trees that are restored from",
+            set_up: lost_trees,
+            command: "restore -r {repo} latest --target {target}",
+            code: 3,
+            names: "is damaged",
+            advises: "1 could not be restored",
+            leaves: &["target"],
+        },
+        found("a damaged record", flipped_record, "check -r {repo}", "record", "damaged record"),
+        found(
+            "a damaged record that is verified",
+            flipped_record,
+            "check -r {repo} --verify",
+            "{repo}/records/",
+            "is damaged",
+        ),
+        found(
+            "a damaged record that is listed",
+            flipped_record,
+            "snapshots -r {repo}",
+            "{repo}/records/",
+            "holdall check --verify all",
+        ),
+        found("a lost record", lost_record, "snapshots -r {repo}", "{snapshot}", LOST),
+        found(
+            "a lost record that is looked for",
+            lost_record,
+            "check -r {repo}",
+            "{snapshot}",
+            LOST,
+        ),
+        found(
+            "a lost configuration",
+            |scene| fs::remove_file(scene.path("repo/config")).unwrap(),
+            "snapshots -r {repo}",
+            "{repo}/config",
+            "is damaged",
+        ),
+        found(
+            "lost wrappings",
+            |scene| fs::remove_file(only_file(&scene.path("repo/wrappings"))).unwrap(),
+            "snapshots -r {repo}",
+            "{repo}/wrappings",
+            "no set of wrappings can be read",
+        ),
+        found("a lost marker", lost_marker, "snapshots -r {repo}", MARKER, "put it back"),
+        found(
+            "a new repository in place of one that lost its marker",
+            lost_marker,
+            "init -r {repo} --recovery-kit {here}/new-kit",
+            MARKER,
+            "put it back",
+        ),
+    ]);
+}
+
+const MARKER: &str = "{repo}/holdall-repository";
+
+/// The largest file of the repository holds content.
+fn flipped_content(scene: &mut Scene) {
+    let size = |file: &std::path::PathBuf| fs::metadata(file).unwrap().len();
+    flip(&files_below(&scene.path("repo")).into_iter().max_by_key(size).unwrap());
+}
+
+fn cut_content(scene: &mut Scene) {
+    edit(&scene.path("repo/tails/chunks.0.payload"), |bytes| bytes.truncate(1000));
+}
+
+fn lost_content(scene: &mut Scene) {
+    lose(scene, "chunks");
+}
+
+/// Trees are in the cache, too.
+fn lost_trees(scene: &mut Scene) {
+    lose(scene, "nodes");
+    fs::remove_dir_all(scene.path("cache")).unwrap();
+}
+
+/// Removes what holds blocks of a kind.
+fn lose(scene: &Scene, kind: &str) {
+    let tails = files_below(&scene.path("repo/tails"));
+    for tail in tails.iter().filter(|tail| tail.to_str().unwrap().contains(kind)) {
+        fs::remove_file(tail).unwrap();
+    }
+}
+
+fn flipped_record(scene: &mut Scene) {
+    flip(&only_file(&scene.path("repo/records")));
+}
+
+fn lost_record(scene: &mut Scene) {
+    fs::remove_file(only_file(&scene.path("repo/records"))).unwrap();
+}
+
+fn lost_marker(scene: &mut Scene) {
+    with_password(scene);
+    fs::remove_file(scene.path("repo/holdall-repository")).unwrap();
+}
