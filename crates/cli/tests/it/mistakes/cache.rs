@@ -8,10 +8,13 @@ use holdall_testkit::{CompareOptions, compare_trees};
 use super::{Scene, Template, edit};
 use crate::house::files_below;
 
+/// What a file is turned into, and how.
+type Damage = (&'static str, fn(&Path));
+
 #[test]
 fn whatever_is_in_the_cache_everything_works() {
     let template = Template::make();
-    let damages: [(&str, fn(&Path)); 5] = [
+    let damages: [Damage; 5] = [
         ("empty", |file| edit(file, Vec::clear)),
         ("cut", |file| edit(file, |bytes| bytes.truncate(bytes.len() / 2))),
         ("nonsense", |file| edit(file, |bytes| *bytes = b"nonsense".repeat(500))),

@@ -75,7 +75,12 @@ fn another_server_at_the_same_address() {
     let _other = Server::start_by(&mut Server::command_at(&address, &other), &other);
     let before = listing(&machine.path("config"));
     let told = machine.run(["snapshots"]);
-    tells(&told, 13, &address, "`holdall pair INVITE --again`; otherwise somebody may be listening in");
+    tells(
+        &told,
+        13,
+        &address,
+        "`holdall pair INVITE --again`; otherwise somebody may be listening in",
+    );
     assert_eq!(listing(&machine.path("config")), before);
 }
 
