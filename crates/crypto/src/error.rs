@@ -41,11 +41,12 @@ pub enum CryptoError {
         /// What zstd said.
         reason: String,
     },
-    /// The passphrase or recovery secret opens none of the wrappings.
-    #[error("wrong passphrase or recovery key")]
+    /// The passphrase, recovery secret or key opens none of the wrappings, or a passphrase does not
+    /// unlock a key.
+    #[error("wrong passphrase or key")]
     WrongKey,
     /// Nothing in the set can be opened in this way.
-    #[error("the repository has no key wrapped for a {}", wrapping_kind(*.kind))]
+    #[error("the repository has no key wrapped for {}", wrapping_kind(*.kind))]
     NoWrapping {
         /// What was to open it.
         kind: WrappingKind,
@@ -79,8 +80,8 @@ pub enum CryptoError {
 
 fn wrapping_kind(kind: WrappingKind) -> &'static str {
     match kind {
-        WrappingKind::Passphrase => "passphrase",
-        WrappingKind::Recovery => "recovery kit",
-        WrappingKind::Recipient => "recipient",
+        WrappingKind::Passphrase => "a passphrase",
+        WrappingKind::Recovery => "a recovery kit",
+        WrappingKind::Recipient => "an age or SSH key",
     }
 }

@@ -35,6 +35,7 @@ mod keys;
 mod letters;
 mod opened;
 mod opener;
+mod own_key;
 mod payload;
 mod record_secret;
 mod recovery;
@@ -50,6 +51,7 @@ pub use error::CryptoError;
 pub use keys::{FIRST_EPOCH, IdKeys, RepositoryKeys};
 pub use opened::{OpenedBlock, OpenedObject};
 pub use opener::Opener;
+pub use own_key::{OwnPrivateKey, OwnPublicKey};
 pub use record_secret::{CopiedFrom, RecordSecret};
 pub use recovery::RecoverySecret;
 pub use recovery_kit::RecoveryKit;
@@ -58,6 +60,6 @@ pub use sealing::{SealingKeys, suite_for_this_cpu};
 pub use secret::MasterSecret;
 pub use signing::SigningKey;
 pub use wrapping::{
-    Opening, WORK_FACTOR_LOG_N, WORK_FACTOR_MAX_LOG_N, sign_wrappings, unwrap, wrap_passphrase,
-    wrap_recovery,
+    Opening, WORK_FACTOR_LOG_N, WORK_FACTOR_MAX_LOG_N, sign_wrappings, unwrap, wrap_for_key,
+    wrap_passphrase, wrap_recovery,
 };

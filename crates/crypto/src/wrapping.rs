@@ -19,7 +19,9 @@ use holdall_format::wire::Reader;
 use holdall_format::{FormatError, SignedContext, Wrapping, WrappingKind, WrappingSet};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{CryptoError, MasterSecret, RecoverySecret, RepositoryKeys};
+use crate::{
+    CryptoError, MasterSecret, OwnPrivateKey, OwnPublicKey, RecoverySecret, RepositoryKeys,
+};
 
 const WHAT: &str = "wrapped master secret";
 const MAGIC: &[u8; 4] = b"HMst";
@@ -39,6 +41,8 @@ pub enum Opening<'a> {
     Passphrase(&'a str),
     /// The secret of a recovery kit.
     Recovery(&'a RecoverySecret),
+    /// An age or SSH key of somebody's own, unlocked.
+    OwnKey(&'a OwnPrivateKey),
 }
 
 impl Opening<'_> {
@@ -46,17 +50,19 @@ impl Opening<'_> {
         match self {
             Self::Passphrase(_) => WrappingKind::Passphrase,
             Self::Recovery(_) => WrappingKind::Recovery,
+            Self::OwnKey(_) => WrappingKind::Recipient,
         }
     }
 
-    fn identity(&self) -> Box<dyn Identity> {
+    fn identities(&self) -> Vec<Box<dyn Identity>> {
         match self {
             Self::Passphrase(passphrase) => {
                 let mut identity = scrypt::Identity::new(SecretString::from(*passphrase));
                 identity.set_max_work_factor(WORK_FACTOR_MAX_LOG_N);
-                Box::new(identity)
+                vec![Box::new(identity)]
             }
-            Self::Recovery(secret) => Box::new(secret.age_identity()),
+            Self::Recovery(secret) => vec![Box::new(secret.age_identity())],
+            Self::OwnKey(key) => key.identities(),
         }
     }
 }
@@ -76,17 +82,31 @@ pub fn wrap_recovery(master: &MasterSecret, secret: &RecoverySecret) -> Wrapping
     Wrapping { recovery_identity: Some(secret.signing_key().public()), ..wrapping }
 }
 
+/// Wraps the master secret for an age or SSH key of somebody's own.
+pub fn wrap_for_key(master: &MasterSecret, key: &OwnPublicKey) -> Wrapping {
+    wrap(master, key.recipient(), WrappingKind::Recipient, key.label())
+}
+
 fn wrap(
     master: &MasterSecret,
-    recipient: &impl Recipient,
+    recipient: &dyn Recipient,
     kind: WrappingKind,
     label: &str,
 ) -> Wrapping {
     let plain = [&MAGIC[..], &[VERSION], master.expose()].concat();
     let plain = Zeroizing::new(plain);
     #[expect(clippy::expect_used, reason = "one recipient of a known kind, written to memory")]
-    let sealed = age::encrypt(recipient, &plain).expect("age encrypts to memory");
+    let sealed = encrypt(recipient, &plain).expect("age encrypts to memory");
     Wrapping { kind, label: label.to_owned(), recovery_identity: None, sealed }
+}
+
+fn encrypt(recipient: &dyn Recipient, plain: &[u8]) -> Result<Vec<u8>, age::EncryptError> {
+    let encryptor = age::Encryptor::with_recipients(std::iter::once(recipient))?;
+    let mut sealed = Vec::with_capacity(512);
+    let mut writer = encryptor.wrap_output(&mut sealed)?;
+    std::io::Write::write_all(&mut writer, plain)?;
+    writer.finish()?;
+    Ok(sealed)
 }
 
 /// Unwraps the master secret and checks that it is the one that signed the set.
@@ -100,10 +120,10 @@ fn wrap(
 /// [`CryptoError::SwappedWrappings`] if one opens to a secret that is not the set's.
 pub fn unwrap(set: &WrappingSet, opening: &Opening<'_>) -> Result<MasterSecret, CryptoError> {
     let kind = opening.kind();
-    let identity = opening.identity();
+    let identities = opening.identities();
     let mut failure = CryptoError::NoWrapping { kind };
     for wrapping in set.wrappings.iter().filter(|wrapping| wrapping.kind == kind) {
-        match unwrap_one(wrapping, &*identity) {
+        match unwrap_one(wrapping, &identities) {
             Ok(master) => return check_owner(set, master),
             Err(CryptoError::WrongKey) if matches!(failure, CryptoError::BadWrapping { .. }) => {}
             Err(error) => failure = error,
@@ -120,12 +140,15 @@ fn check_owner(set: &WrappingSet, master: MasterSecret) -> Result<MasterSecret, 
     Ok(master)
 }
 
-fn unwrap_one(wrapping: &Wrapping, identity: &dyn Identity) -> Result<MasterSecret, CryptoError> {
+fn unwrap_one(
+    wrapping: &Wrapping,
+    identities: &[Box<dyn Identity>],
+) -> Result<MasterSecret, CryptoError> {
     let bad = |reason: String| CryptoError::BadWrapping { label: wrapping.label.clone(), reason };
     if wrapping.sealed.len() > WRAPPING_MAX_BYTES {
         return Err(bad("longer than its limit".to_owned()));
     }
-    let plain = decrypt(&wrapping.sealed, identity).map_err(|error| match error {
+    let plain = decrypt(&wrapping.sealed, identities).map_err(|error| match error {
         DecryptError::DecryptionFailed
         | DecryptError::KeyDecryptionFailed
         | DecryptError::NoMatchingKeys => CryptoError::WrongKey,
@@ -137,9 +160,12 @@ fn unwrap_one(wrapping: &Wrapping, identity: &dyn Identity) -> Result<MasterSecr
     decode(&plain).map_err(|error| bad(error.to_string()))
 }
 
-fn decrypt(sealed: &[u8], identity: &dyn Identity) -> Result<Zeroizing<Vec<u8>>, DecryptError> {
+fn decrypt(
+    sealed: &[u8],
+    identities: &[Box<dyn Identity>],
+) -> Result<Zeroizing<Vec<u8>>, DecryptError> {
     let decryptor = age::Decryptor::new_buffered(sealed)?;
-    let mut reader = decryptor.decrypt(std::iter::once(identity))?;
+    let mut reader = decryptor.decrypt(identities.iter().map(|identity| &**identity))?;
     // Grows at most to the length of `sealed`; large enough from the start, so that no copy of the
     // secret stays behind in memory that was given back.
     let mut plain = Zeroizing::new(Vec::with_capacity(sealed.len()));

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, may fail the test")]
 
 mod golden;
+mod own_keys;
 mod sealing;
 mod support;

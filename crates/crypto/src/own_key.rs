@@ -1,0 +1,188 @@
+//! Keys of somebody's own: an age key or an SSH key, public to wrap the master secret for it, and
+//! private to unwrap it with.
+//!
+//! Taken are what age calls X25519 (`age1...`, `AGE-SECRET-KEY-1...`) and SSH keys of the kind
+//! ssh-ed25519. RSA keys are not, though age knows them: the library that would open them takes a
+//! time that depends on the key (RUSTSEC-2023-0071), and a keeper that hands out wrappings of its
+//! own making could see that time.
+
+use std::str::FromStr;
+
+use age::secrecy::SecretString;
+use age::{Identity, Recipient, ssh, x25519};
+use zeroize::Zeroizing;
+
+use crate::CryptoError;
+
+const NO_RSA: &str = "RSA keys are not supported; use an ssh-ed25519 key or an age key";
+
+/// Somebody's public key.
+#[derive(Clone)]
+pub struct OwnPublicKey {
+    key: Public,
+    label: String,
+}
+
+#[derive(Clone)]
+enum Public {
+    Age(x25519::Recipient),
+    Ssh(ssh::Recipient),
+}
+
+impl OwnPublicKey {
+    /// Reads `age1...`, or a line as it stands in `id_ed25519.pub`.
+    ///
+    /// Untrusted: any text.
+    ///
+    /// # Errors
+    /// What is wrong with the text, in words for people.
+    pub fn from_text(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.starts_with("age1") {
+            let key = x25519::Recipient::from_str(text)
+                .map_err(|reason| format!("not an age public key: {reason}"))?;
+            return Ok(Self { key: Public::Age(key), label: text.to_owned() });
+        }
+        match text.parse() {
+            Ok(key @ ssh::Recipient::SshEd25519(..)) => {
+                Ok(Self { key: Public::Ssh(key), label: ssh_label(text) })
+            }
+            Ok(ssh::Recipient::SshRsa(..))
+            | Err(
+                ssh::ParseRecipientKeyError::RsaModulusTooLarge
+                | ssh::ParseRecipientKeyError::RsaModulusTooSmall,
+            ) => Err(NO_RSA.to_owned()),
+            Err(ssh::ParseRecipientKeyError::Unsupported(kind)) => {
+                Err(format!("SSH keys of the kind {kind} are not supported; use ssh-ed25519"))
+            }
+            Err(_) => Err("neither an age public key (age1...) nor a line with an SSH public key \
+                           (ssh-ed25519 ...)"
+                .to_owned()),
+        }
+    }
+
+    /// What people may call it: the key itself, or the comment of an SSH key.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    pub(crate) fn recipient(&self) -> &dyn Recipient {
+        match &self.key {
+            Public::Age(key) => key,
+            Public::Ssh(key) => key,
+        }
+    }
+}
+
+/// The comment of a line with a public key, or else its kind and the end of the key.
+fn ssh_label(line: &str) -> String {
+    let mut words = line.splitn(3, ' ');
+    let (kind, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let comment = words.next().unwrap_or_default().trim();
+    if !comment.is_empty() {
+        return comment.to_owned();
+    }
+    let end: Vec<char> = key.chars().rev().take(8).collect();
+    format!("{kind} ...{}", end.into_iter().rev().collect::<String>())
+}
+
+/// Somebody's private key.
+///
+/// Secret: not printed.
+#[derive(Clone)]
+pub struct OwnPrivateKey(Private);
+
+#[derive(Clone)]
+enum Private {
+    Age(Vec<x25519::Identity>),
+    Ssh(ssh::Identity),
+}
+
+impl OwnPrivateKey {
+    /// Reads an age identity file (one key a line; empty lines and those with `#` are passed over)
+    /// or an SSH private key as it stands in `id_ed25519`.
+    ///
+    /// Untrusted: any text; nothing is allocated beyond its length.
+    ///
+    /// # Errors
+    /// What is wrong with the text, in words for people; never the text.
+    pub fn from_text(text: &str) -> Result<Self, String> {
+        if text.trim_start().starts_with("-----BEGIN") {
+            return ssh_private(text.trim_start());
+        }
+        let lines = text.lines().map(str::trim);
+        let keys = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let keys: Result<Vec<_>, _> = keys.map(x25519::Identity::from_str).collect();
+        match keys {
+            Ok(keys) if !keys.is_empty() => Ok(Self(Private::Age(keys))),
+            _ => Err("neither an age identity file (AGE-SECRET-KEY-1...) nor an SSH private key"
+                .to_owned()),
+        }
+    }
+
+    /// Whether it must be unlocked before it opens anything.
+    pub fn is_locked(&self) -> bool {
+        matches!(self.0, Private::Ssh(ssh::Identity::Encrypted(_)))
+    }
+
+    /// Unlocks it with its passphrase.
+    ///
+    /// # Errors
+    /// [`CryptoError::WrongKey`] for another passphrase.
+    pub fn unlock(self, passphrase: &str) -> Result<Self, CryptoError> {
+        match self.0 {
+            Private::Ssh(ssh::Identity::Encrypted(key)) => {
+                let unlocked = key.decrypt(SecretString::from(passphrase));
+                let unlocked = unlocked.map_err(|_| CryptoError::WrongKey)?;
+                Ok(Self(Private::Ssh(unlocked.into())))
+            }
+            other => Ok(Self(other)),
+        }
+    }
+
+    pub(crate) fn identities(&self) -> Vec<Box<dyn Identity>> {
+        match &self.0 {
+            Private::Age(keys) => {
+                keys.iter().map(|key| Box::new(key.clone()) as Box<dyn Identity>).collect()
+            }
+            Private::Ssh(key) => vec![Box::new(key.clone())],
+        }
+    }
+}
+
+fn ssh_private(text: &str) -> Result<OwnPrivateKey, String> {
+    // age looks for a line end behind the last line.
+    let text = Zeroizing::new(format!("{text}\n"));
+    let key = ssh::Identity::from_buffer(text.as_bytes(), None)
+        .map_err(|_| "not an SSH private key that can be read".to_owned())?;
+    match ssh::Recipient::try_from(key.clone()) {
+        Ok(ssh::Recipient::SshEd25519(..)) => Ok(OwnPrivateKey(Private::Ssh(key))),
+        Ok(ssh::Recipient::SshRsa(..)) => Err(NO_RSA.to_owned()),
+        Err(_) => Err("an SSH private key of a kind that is not supported; use ssh-ed25519, \
+                       locked by nothing but a passphrase"
+            .to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_ssh_key_is_called_by_its_comment() {
+        let line =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E8T9k8bUfjZTfJ4l6qO3cpdgr8dSQqTqOyVkHk0aN";
+        assert_eq!(ssh_label(&format!("{line} ada@desk at home")), "ada@desk at home");
+        assert_eq!(ssh_label(line), "ssh-ed25519 ...yVkHk0aN");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_key_or_refused(text: String, front in "(age1|ssh-ed25519 |ssh-rsa |-----BEGIN OPENSSH PRIVATE KEY-----\n|AGE-SECRET-KEY-1)?") {
+            let text = format!("{front}{text}");
+            prop_assert!(OwnPublicKey::from_text(&text).is_err());
+            prop_assert!(OwnPrivateKey::from_text(&text).is_err());
+        }
+    }
+}
