@@ -10,6 +10,7 @@
 //! randomness and the wish to stop are handed in.
 
 mod access;
+mod amend;
 mod backup;
 mod blocks;
 mod budget;
@@ -35,6 +36,7 @@ mod test_world;
 mod verify;
 
 pub use access::{Access, Place};
+pub use amend::{Amendment, amend};
 pub use backup::{BackupOptions, BackupSummary, Source, backup};
 pub use changes::{Aspect, ChangeKind, EntryChange};
 pub use compare::{CompareOptions, CompareReport, Difference, compare};

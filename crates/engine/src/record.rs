@@ -6,12 +6,15 @@ use holdall_format::{
     ObjectId, Record, RecordHash, RecordHead, RecordKind, SeriesId, SessionId, SignedContext,
     StoredRecord,
 };
-use holdall_protocol::CommitAnswer;
+use holdall_protocol::{CommitAnswer, RepositoryError, SessionPurpose};
 
 use crate::{Access, EngineError};
 
 /// What makes records, as they say themselves.
 pub(crate) const PROGRAM: &str = concat!("holdall ", env!("CARGO_PKG_VERSION"));
+
+/// How often a record is put behind one that came in between, before giving up.
+const HEAD_MOVES_MAX: usize = 8;
 
 /// The end of a machine's chain of records, moved on with every record that is published.
 #[derive(Debug, Clone, Copy)]
@@ -31,12 +34,40 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) amends: Option<RecordHash>,
 }
 
-/// Signs and publishes a record behind `chain`, and checks the receipt.
+impl ChainEnd {
+    /// Where the chain ends now.
+    fn ask(access: &Access) -> Result<Self, EngineError> {
+        let grant = access.repository.open_session(&SessionPurpose::Read)?;
+        access.repository.close_session(&grant.session)?;
+        Ok(Self { head: grant.head, sequence: grant.sequence })
+    }
+}
+
+/// Signs and publishes a record behind `chain`, and checks the receipt. If the machine published
+/// another record meanwhile, such as tags while a backup runs, it goes behind that one.
 ///
 /// # Errors
 /// [`EngineError::Damaged`] if the repository says that objects are missing which it acknowledged,
 /// or answers with a receipt that is not for this record or not its own.
 pub(crate) fn publish(
+    access: &Access,
+    sealer: &mut Sealer,
+    session: &SessionId,
+    chain: &mut ChainEnd,
+    new: &NewRecord<'_>,
+) -> Result<Bytes, EngineError> {
+    for _ in 0..HEAD_MOVES_MAX {
+        match publish_behind(access, sealer, session, chain, new) {
+            Err(EngineError::Repository(RepositoryError::HeadMoved { .. })) => {
+                *chain = ChainEnd::ask(access)?;
+            }
+            published => return published,
+        }
+    }
+    publish_behind(access, sealer, session, chain, new)
+}
+
+fn publish_behind(
     access: &Access,
     sealer: &mut Sealer,
     session: &SessionId,

@@ -37,6 +37,7 @@ struct Stored {
     records: Vec<Bytes>,
     head: Option<(RecordHash, u64)>,
     fetches: usize,
+    head_moves: bool,
 }
 
 impl MemoryRepository {
@@ -86,6 +87,11 @@ impl MemoryRepository {
         let receipt = Receipt { log_position, signer: signer.public(), ..last.receipt };
         let signature = signer.sign(SignedContext::Receipt, &receipt.signed_bytes());
         stored.records.push(StoredRecord::new(last.record, receipt, &signature).encode().into());
+    }
+
+    /// Refuses the next record as one that does not go on from the head.
+    pub(crate) fn move_head_once(&self) {
+        lock(&self.stored).head_moves = true;
     }
 
     /// How often blocks were asked for.
@@ -138,6 +144,9 @@ impl Repository for MemoryRepository {
     fn commit(&self, _: &SessionId, bytes: &Bytes) -> Result<CommitAnswer, RepositoryError> {
         let record = Record::decode(bytes)?;
         let mut stored = lock(&self.stored);
+        if std::mem::take(&mut stored.head_moves) {
+            return Err(RepositoryError::HeadMoved { head: stored.head.map(|(head, _)| head) });
+        }
         let receipt = Receipt {
             clock_sure: true,
             repository: record.head.repository,
