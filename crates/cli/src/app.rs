@@ -30,6 +30,15 @@ pub(crate) struct GlobalArgs {
     /// Reads the password from this file
     #[arg(long, value_name = "FILE", global = true, help_heading = "Options of every command")]
     password_file: Option<PathBuf>,
+    /// Opens the repository with this age identity file or SSH private key, not with a password
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "HOLDALL_IDENTITY_FILE",
+        global = true,
+        help_heading = "Options of every command"
+    )]
+    identity: Option<PathBuf>,
     /// Prints JSON Lines instead of words
     #[arg(long, global = true, help_heading = "Options of every command")]
     json: bool,
@@ -65,6 +74,8 @@ pub(crate) struct App {
     pub(crate) folders: Folders,
     /// Where the password comes from.
     pub(crate) passwords: Passwords,
+    /// An age identity file or SSH private key that opens the repository in place of a password.
+    pub(crate) own_key: Option<PathBuf>,
     /// Ctrl-C.
     pub(crate) interrupt: Interrupt,
     repository: Option<String>,
@@ -82,7 +93,8 @@ impl App {
         let interrupt = Interrupt::install().context("can not take over signals")?;
         let named = args.repository.filter(|named| !named.is_empty());
         let repository = named.or(settings.repository);
-        Ok(Self { output, folders, passwords, interrupt, repository })
+        let own_key = args.identity.filter(|file| !file.as_os_str().is_empty());
+        Ok(Self { output, folders, passwords, own_key, interrupt, repository })
     }
 
     /// Another user's view, as it were: everything kept below `folder`, nothing named or given,
@@ -93,6 +105,7 @@ impl App {
             output: self.output.silent(),
             folders: Folders { config, state, cache },
             passwords: Passwords::none(),
+            own_key: None,
             interrupt: self.interrupt.clone(),
             repository: None,
         }

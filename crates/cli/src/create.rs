@@ -54,7 +54,7 @@ impl NewKeys {
         name: &str,
         kit_file: Option<&Path>,
     ) -> Result<()> {
-        let kit = self.kit(server, name).to_text();
+        let kit = recovery_kit(&self.keys, &self.recovery, server, name).to_text();
         if let Some(file) = kit_file {
             private_file::hand_out(file, &kit)?;
         }
@@ -79,16 +79,23 @@ impl NewKeys {
             wrappings: Bytes::from(sign_wrappings(&self.keys, 1, wrappings)?),
         })
     }
+}
 
-    fn kit(&self, server: Option<(&[String], PublicKey)>, name: &str) -> RecoveryKit {
-        RecoveryKit {
-            server_addresses: server.map(|(hosts, _)| hosts.to_vec()).unwrap_or_default(),
-            server_identity: server.map(|(_, identity)| identity),
-            repository_name: name.to_owned(),
-            repository: self.keys.repository(),
-            fingerprint: self.keys.fingerprint(),
-            secret: RecoverySecret::from_bytes(*self.recovery.expose()),
-        }
+/// The page with which `secret` opens a repository; `name` is its name on the server, or where its
+/// directory is.
+pub(crate) fn recovery_kit(
+    keys: &RepositoryKeys,
+    secret: &RecoverySecret,
+    server: Option<(&[String], PublicKey)>,
+    name: &str,
+) -> RecoveryKit {
+    RecoveryKit {
+        server_addresses: server.map(|(hosts, _)| hosts.to_vec()).unwrap_or_default(),
+        server_identity: server.map(|(_, identity)| identity),
+        repository_name: name.to_owned(),
+        repository: keys.repository(),
+        fingerprint: keys.fingerprint(),
+        secret: RecoverySecret::from_bytes(*secret.expose()),
     }
 }
 
@@ -106,7 +113,11 @@ pub(crate) fn check_kit_file(file: Option<&Path>) -> Result<(), Refusal> {
     }
 }
 
-fn tell_kit(app: &App, kit: &str, file: Option<&Path>) -> Result<()> {
+/// Says where the kit is, or prints it where no file was named.
+///
+/// # Errors
+/// If standard output can not be written.
+pub(crate) fn tell_kit(app: &App, kit: &str, file: Option<&Path>) -> Result<()> {
     #[derive(Serialize)]
     struct Kit<'a> {
         text: &'a str,

@@ -149,7 +149,9 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
     let hint = match exit_of(error) {
         Exit::NoRepository => "make one with `holdall init -r REPO`, or name another with -r",
         Exit::InUse => "another holdall is writing there: try again when it is done",
-        Exit::WrongKey => "check the password (--password-file, HOLDALL_PASSWORD)",
+        Exit::WrongKey => {
+            "check the password (--password-file, HOLDALL_PASSWORD), or the key (--identity)"
+        }
         Exit::NotAllowed => {
             "ask the server's administrator what `holdall admin machines` and `holdall admin \
              repositories` tell, or for a new invite (`holdall invite`); if the server forgot this \

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use holdall_crypto::{MasterSecret, Opening, SigningKey, unwrap};
 use holdall_engine::{Access, EngineError, Place, Snapshot};
-use holdall_format::{PublicKey, RepositoryId, Signature, SignedContext};
+use holdall_format::{PublicKey, RepositoryId, Signature, SignedContext, WrappingSet};
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
 };
@@ -19,6 +19,7 @@ use holdall_repository::{EmbeddedRepository, ReceiptSigner};
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal, is_wrong_server};
+use crate::own_key;
 use crate::pairing::{KeptKeys, Pairing};
 use crate::receipts::Receipts;
 
@@ -114,6 +115,8 @@ pub(crate) struct Opened {
     pub(crate) place: Place,
     /// As people write it.
     pub(crate) name: String,
+    /// What its server calls it, or where its directory is.
+    pub(crate) repository_name: String,
     /// The server's addresses and identity, if it is on one.
     pub(crate) server: Option<(Vec<String>, PublicKey)>,
 }
@@ -181,7 +184,8 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
         signing: identity.signing,
         cache: app.folders.cache.clone(),
     };
-    Ok(Opened { place, name: folder.display().to_string(), server: None })
+    let name = folder.display().to_string();
+    Ok(Opened { place, repository_name: name.clone(), name, server: None })
 }
 
 /// A name that no other directory has, made of one that may be too long for a file's.
@@ -226,7 +230,8 @@ fn paired(
         let _ = app.pairings()?.learn(&pairing.repository, repository.host_reached());
     }
     let place = place_of(app, repository, signing);
-    Ok(Opened { place, name, server: Some((hosts, server)) })
+    let repository_name = pairing.name.clone();
+    Ok(Opened { place, name, repository_name, server: Some((hosts, server)) })
 }
 
 /// Says what the owner of a recovery kit can do about a server of another identity.
@@ -277,7 +282,7 @@ fn place_of(app: &App, repository: HttpRepository, signing: Arc<SigningKey>) -> 
     Place { repository: Arc::new(repository), signing, cache: app.folders.cache.clone() }
 }
 
-/// Opens the repository with the kept key or the password.
+/// Opens the repository with the kept key, the key that was named, or the password.
 ///
 /// # Errors
 /// What keeps it from being opened.
@@ -292,14 +297,25 @@ pub(crate) fn access(app: &App) -> Result<Access> {
 pub(crate) fn access_with(app: &App, patience: Patience) -> Result<Access> {
     let opened = place(app, patience)?;
     let set = opened.place.wrappings()?;
-    let secret = match kept_key(app, set.repository)? {
-        Some(secret) => secret,
-        None => {
-            let password = app.passwords.existing(&opened.name)?;
-            unwrap(&set, &Opening::Passphrase(&password)).with_context(|| opened.name.clone())?
-        }
-    };
+    let secret = master_secret(app, &set, &opened.name)?;
     Ok(opened.place.open(&secret)?)
+}
+
+/// The master secret that is wrapped in `set`: the one that is kept on this machine, or unwrapped
+/// with the key that was named or the password. `name` is the repository's, for people.
+///
+/// # Errors
+/// What keeps it from being unwrapped.
+pub(crate) fn master_secret(app: &App, set: &WrappingSet, name: &str) -> Result<MasterSecret> {
+    if let Some(kept) = kept_key(app, set.repository)? {
+        return Ok(kept);
+    }
+    if let Some(file) = &app.own_key {
+        let key = own_key::read(file, &app.passwords)?;
+        return unwrap(set, &Opening::OwnKey(&key)).with_context(|| name.to_owned());
+    }
+    let password = app.passwords.existing(name)?;
+    unwrap(set, &Opening::Passphrase(&password)).with_context(|| name.to_owned())
 }
 
 /// The key of a repository, if it is kept on this machine.

@@ -37,11 +37,6 @@ impl Passwords {
     /// # Errors
     /// [`Refusal`] if a variable is not text.
     pub(crate) fn new(flag: Option<&Path>, settings: &Settings) -> Result<Self> {
-        let variable = |name: &str| match std::env::var(name) {
-            Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
-            Err(std::env::VarError::NotPresent) => Ok(None),
-            Err(error) => Err(Refusal::new(Exit::Usage, format!("{name}: {error}"))),
-        };
         let source = if let Some(file) = flag {
             Some(Source::File(file.to_owned()))
         } else if let Some(file) = variable("HOLDALL_PASSWORD_FILE")? {
@@ -99,16 +94,50 @@ impl Passwords {
         if let Some(password) = self.given()? {
             return Ok(password);
         }
-        let mut terminal = Terminal::open()?;
-        let first = terminal.ask(&format!("new password for {place}: "))?;
-        let second = terminal.ask("the same again: ")?;
-        if first.is_empty() {
-            return Err(Refusal::new(Exit::Failed, "an empty password protects nothing").into());
-        }
-        if *first != *second {
-            return Err(Refusal::new(Exit::Failed, "the two passwords differ").into());
-        }
-        Ok(first)
+        ask_twice(place)
+    }
+}
+
+/// A new password of a repository that exists: from a file, from HOLDALL_NEW_PASSWORD, or asked for
+/// twice. Where the present one comes from does not matter.
+///
+/// # Errors
+/// If it can not be read or is empty; if there is no terminal to ask at; if the two differ.
+pub(crate) fn chosen_anew(file: Option<&Path>, place: &str) -> Result<Zeroizing<String>> {
+    let given = match file {
+        Some(file) => Some(from_file(file)?),
+        None => variable("HOLDALL_NEW_PASSWORD")?.map(Zeroizing::new),
+    };
+    match given {
+        Some(password) if password.is_empty() => Err(empty().into()),
+        Some(password) => Ok(password),
+        None => ask_twice(place),
+    }
+}
+
+fn ask_twice(place: &str) -> Result<Zeroizing<String>> {
+    let mut terminal = Terminal::open()?;
+    let first = terminal.ask(&format!("new password for {place}: "))?;
+    let second = terminal.ask("the same again: ")?;
+    if first.is_empty() {
+        return Err(empty().into());
+    }
+    if *first != *second {
+        return Err(Refusal::new(Exit::Failed, "the two passwords differ").into());
+    }
+    Ok(first)
+}
+
+fn empty() -> Refusal {
+    Refusal::new(Exit::Failed, "an empty password protects nothing")
+}
+
+/// The value of a variable, unless it is empty.
+fn variable(name: &str) -> Result<Option<String>, Refusal> {
+    match std::env::var(name) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(error) => Err(Refusal::new(Exit::Usage, format!("{name}: {error}"))),
     }
 }
 

@@ -133,11 +133,18 @@ pub fn unwrap(set: &WrappingSet, opening: &Opening<'_>) -> Result<MasterSecret, 
 }
 
 fn check_owner(set: &WrappingSet, master: MasterSecret) -> Result<MasterSecret, CryptoError> {
-    let keys = RepositoryKeys::derive(&master);
+    check_wrappings(set, &RepositoryKeys::derive(&master)).map(|()| master)
+}
+
+/// Checks that a set is that of the repository whose keys these are.
+///
+/// # Errors
+/// [`CryptoError::SwappedWrappings`] if it is not.
+pub fn check_wrappings(set: &WrappingSet, keys: &RepositoryKeys) -> Result<(), CryptoError> {
     if keys.owner().public() != set.owner || keys.repository() != set.repository {
         return Err(CryptoError::SwappedWrappings);
     }
-    Ok(master)
+    Ok(())
 }
 
 fn unwrap_one(

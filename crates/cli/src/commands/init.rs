@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let password = app.passwords.chosen(&opened.name)?;
     let new = NewKeys::draw();
     let server = opened.server.as_ref().map(|(hosts, identity)| (&hosts[..], *identity));
-    new.create(app, &opened.place, Some(&password), server, &opened.name, kit_file)?;
+    let name = &opened.repository_name;
+    new.create(app, &opened.place, Some(&password), server, name, kit_file)?;
     let summary = Summary {
         repository: new.keys.repository().to_string(),
         fingerprint: new.keys.fingerprint(),

@@ -9,12 +9,14 @@ mod find;
 mod history;
 mod init;
 pub(crate) mod invite;
+mod key;
 mod ls;
 pub(crate) mod pair;
 pub(crate) mod restore;
 mod serve;
 mod snapshots;
 mod stats;
+mod tag;
 mod try_it;
 mod version;
 
@@ -42,6 +44,8 @@ pub(crate) enum Command {
     History(history::Args),
     Restore(Box<restore::Args>),
     Dump(dump::Args),
+    Tag(tag::Args),
+    Key(key::Args),
     Check(check::Args),
     Version(version::Args),
 }
@@ -68,6 +72,8 @@ impl Command {
             Self::History(args) => history::run(&args, app),
             Self::Restore(args) => restore::run(*args, app),
             Self::Dump(args) => dump::run(&args, app),
+            Self::Tag(args) => tag::run(&args, app),
+            Self::Key(args) => key::run(&args, app),
             Self::Check(args) => check::run(&args, app),
             Self::Version(args) => version::run(&args, app),
         }

@@ -34,7 +34,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
+/// Shows snapshots to people.
+///
+/// # Errors
+/// If standard output can not be written.
+pub(super) fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
     let output = &app.output;
     if snapshots.is_empty() {
         output.say("no snapshots; `holdall backup PATH` makes one")?;
@@ -47,9 +51,10 @@ fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
     for snapshot in snapshots {
         let secret = &snapshot.secret;
         let tags = secret.tags.iter().map(|tag| format!(" [{}]", Shown(tag.as_bytes())));
+        let pinned = if snapshot.pinned { " (pinned)" } else { "" };
         let paths: Vec<_> = secret.paths.iter().map(|path| Shown(path).to_string()).collect();
         output.result(format_args!(
-            "{:<10} {}  {:>12} {:>10}  {:<12} {}{}",
+            "{:<10} {}  {:>12} {:>10}  {:<12} {}{}{pinned}",
             snapshot.id.to_string().get(..10).unwrap_or_default(),
             local_time(snapshot.received_ns) + if snapshot.received_sure { "" } else { "?" },
             count(secret.items),
@@ -64,7 +69,7 @@ fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
 
 /// A snapshot as programs see it.
 #[derive(Serialize)]
-struct JsonSnapshot<'a> {
+pub(super) struct JsonSnapshot<'a> {
     id: String,
     machine: String,
     series: String,
@@ -77,13 +82,15 @@ struct JsonSnapshot<'a> {
     host: &'a str,
     user: &'a str,
     tags: &'a [String],
+    pinned: bool,
     items: u64,
     bytes: u64,
     unreadable: u64,
 }
 
 impl<'a> JsonSnapshot<'a> {
-    fn new(snapshot: &'a Snapshot) -> Self {
+    /// Of that snapshot.
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
         let secret = &snapshot.secret;
         let exact = secret.paths.iter().all(|path| std::str::from_utf8(path).is_ok());
         let base64s = || secret.paths.iter().map(|path| base64(path)).collect();
@@ -100,6 +107,7 @@ impl<'a> JsonSnapshot<'a> {
             host: &secret.host,
             user: &secret.user,
             tags: &secret.tags,
+            pinned: snapshot.pinned,
             items: secret.items,
             bytes: secret.bytes,
             unreadable: secret.unreadable,

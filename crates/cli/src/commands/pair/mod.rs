@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_crypto::{MasterSecret, Opening, unwrap};
+use holdall_crypto::MasterSecret;
 use holdall_engine::{Access, EngineError, Place};
 use holdall_format::WrappingSet;
 use holdall_protocol::{Invite, MachineIdentity, Paired, RepositoryError, ServerAddress};
@@ -163,11 +163,7 @@ fn open_existing(
         }
         return Ok(kit.open(set)?);
     }
-    if let Some(kept) = open::kept_key(app, set.repository)? {
-        return Ok(kept);
-    }
-    let password = app.passwords.existing(&paired.address.to_string())?;
-    Ok(unwrap(set, &Opening::Passphrase(&password))?)
+    open::master_secret(app, set, &paired.address.to_string())
 }
 
 /// Keeps the key, and makes the repository the default one.

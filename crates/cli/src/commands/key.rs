@@ -1,0 +1,272 @@
+//! `holdall key`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use holdall_crypto::{
+    OwnPublicKey, RecoverySecret, SystemEntropy, WORK_FACTOR_LOG_N, wrap_for_key, wrap_passphrase,
+    wrap_recovery,
+};
+use holdall_format::{Wrapping, WrappingKind};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::create::{check_kit_file, tell_kit};
+use crate::exit::{Exit, Refusal};
+use crate::key_set::KeySet;
+use crate::output::Shown;
+use crate::password::chosen_anew;
+use crate::private_file;
+
+/// More than any file with a public key has.
+const PUBLIC_KEY_MAX_BYTES: u64 = 64 << 10;
+
+/// What is told after a key was taken away.
+const OLDER_KEYS: &str = "whoever copied the repository's keys before, or can read a server's data \
+                          folder, can still open them with what was taken away";
+
+/// Lists, adds, removes and changes what opens the repository
+///
+/// All keys open the same secret. Removing one, or changing the password, does not take back what
+/// somebody read or copied before: an older copy of the keys still opens with it. A server keeps
+/// its older copies, so that its administrator can undo what a stolen machine did; a directory
+/// keeps none.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples: holdall key list
+          holdall key add --passphrase
+          holdall key add --recovery-kit second-kit.txt
+          holdall key add --recipient-file ~/.ssh/id_ed25519.pub --label laptop
+          holdall snapshots --identity ~/.ssh/id_ed25519
+          holdall key remove laptop
+
+Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Lists all keys
+    List,
+    /// Adds a key
+    Add(Add),
+    /// Takes a key away; never the last one
+    Remove {
+        /// Its label or its number, as `holdall key list` shows them
+        #[arg(value_name = "KEY")]
+        key: String,
+    },
+    /// Replaces a password
+    Change {
+        /// Which, where there are several: its label or its number
+        #[arg(value_name = "KEY")]
+        key: Option<String>,
+        #[command(flatten)]
+        new_password: NewPassword,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Add {
+    #[command(flatten)]
+    what: What,
+    #[command(flatten)]
+    new_password: NewPassword,
+    /// What to call it
+    #[arg(long, value_name = "LABEL")]
+    label: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// A password
+    #[arg(long)]
+    passphrase: bool,
+    /// A recovery kit, written to this new file
+    #[arg(long, value_name = "FILE")]
+    recovery_kit: Option<PathBuf>,
+    /// Somebody's public key: `age1...` or `ssh-ed25519 ...`
+    #[arg(long, value_name = "KEY")]
+    recipient: Option<String>,
+    /// The same from a file, such as ~/.ssh/id_ed25519.pub
+    #[arg(long, value_name = "FILE")]
+    recipient_file: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct NewPassword {
+    /// Reads the new password from this file [or HOLDALL_NEW_PASSWORD, or asked for twice]
+    #[arg(long, value_name = "FILE")]
+    new_password_file: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    match &args.action {
+        Action::List => list(app, &KeySet::open(app)?)?,
+        Action::Add(args) => add(app, args)?,
+        Action::Remove { key } => remove(app, key)?,
+        Action::Change { key, new_password } => change(app, key.as_deref(), new_password)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn list(app: &App, keys: &KeySet) -> Result<()> {
+    #[derive(Serialize)]
+    struct Key<'a> {
+        number: usize,
+        kind: &'static str,
+        label: &'a str,
+        generation: u64,
+    }
+    let generation = keys.set.generation;
+    for (number, Wrapping { kind, label, .. }) in (1..).zip(&keys.set.wrappings) {
+        let kind = kind_name(*kind);
+        app.output.object("key", &Key { number, kind, label, generation })?;
+        app.output.result(format_args!("{number:>3}  {kind:<12}  {}", Shown(label.as_bytes())))?;
+    }
+    Ok(())
+}
+
+fn kind_name(kind: WrappingKind) -> &'static str {
+    match kind {
+        WrappingKind::Passphrase => "passphrase",
+        WrappingKind::Recovery => "recovery-kit",
+        WrappingKind::Recipient => "recipient",
+    }
+}
+
+fn add(app: &App, args: &Add) -> Result<()> {
+    let what = &args.what;
+    check_kit_file(what.recovery_kit.as_deref())?;
+    let public = recipient(what)?;
+    let mut keys = KeySet::open(app)?;
+    let label = args.label.as_deref();
+    if let Some(file) = &what.recovery_kit {
+        return add_kit(app, &mut keys, file, label);
+    }
+    let wrapping = match public {
+        Some(public) => wrap_for_key(&keys.secret, &public),
+        None => passphrase(&keys, &args.new_password)?,
+    };
+    let label = keys.free_label(label, &wrapping.label)?;
+    append(app, &mut keys, Wrapping { label, ..wrapping })
+}
+
+/// The public key that was given, if one was.
+fn recipient(what: &What) -> Result<Option<OwnPublicKey>> {
+    let text = match (&what.recipient, &what.recipient_file) {
+        (Some(text), _) => text.clone(),
+        (None, Some(file)) => {
+            let bytes = private_file::read(file, PUBLIC_KEY_MAX_BYTES)?;
+            let bytes = bytes.with_context(|| format!("{} is not there", file.display()))?;
+            String::from_utf8(bytes)
+                .with_context(|| format!("{} is no public key", file.display()))?
+        }
+        (None, None) => return Ok(None),
+    };
+    let refused = |reason| Refusal::new(Exit::Usage, format!("the recipient: {reason}"));
+    Ok(Some(OwnPublicKey::from_text(&text).map_err(refused)?))
+}
+
+fn passphrase(keys: &KeySet, new: &NewPassword) -> Result<Wrapping> {
+    let password = chosen_anew(new.new_password_file.as_deref(), keys.name())?;
+    Ok(wrap_passphrase(&keys.secret, &password, WORK_FACTOR_LOG_N))
+}
+
+/// The kit is handed out first: a wrapping whose kit nobody has would be of no use.
+fn add_kit(app: &App, keys: &mut KeySet, file: &Path, label: Option<&str>) -> Result<()> {
+    let secret = RecoverySecret::generate(&mut SystemEntropy);
+    let wrapping = wrap_recovery(&keys.secret, &secret);
+    let label = keys.free_label(label, &wrapping.label)?;
+    let kit = keys.kit(&secret).to_text();
+    private_file::hand_out(file, &kit)?;
+    if let Err(error) = append(app, keys, Wrapping { label, ..wrapping }) {
+        // It may open the repository if only the answer was lost; then it is better there than gone.
+        if is_certain(&error) {
+            let _ = std::fs::remove_file(file);
+        }
+        return Err(error);
+    }
+    tell_kit(app, &kit, Some(file))
+}
+
+/// Whether the repository is certain not to have taken the change.
+fn is_certain(error: &anyhow::Error) -> bool {
+    use holdall_protocol::RepositoryError::{InUse, NotAllowed, Refused};
+    matches!(error.downcast_ref(), Some(Refused { .. } | NotAllowed { .. } | InUse { .. }))
+}
+
+fn append(app: &App, keys: &mut KeySet, wrapping: Wrapping) -> Result<()> {
+    let label = wrapping.label.clone();
+    keys.replace([&keys.set.wrappings[..], &[wrapping]].concat())?;
+    tell(app, keys, &format!("{label:?} opens {} now", keys.name()))
+}
+
+fn remove(app: &App, wanted: &str) -> Result<()> {
+    let mut keys = KeySet::open(app)?;
+    let at = keys.find(wanted)?;
+    if keys.set.wrappings.len() == 1 {
+        let message = "it is the last key: without it nobody could open the repository";
+        return Err(Refusal::new(Exit::Failed, message)
+            .hint("add another first: `holdall key add`")
+            .into());
+    }
+    let mut wrappings = keys.set.wrappings.clone();
+    let gone = wrappings.remove(at);
+    let is_kit = |one: &Wrapping| one.kind == WrappingKind::Recovery;
+    let was_last_kit = is_kit(&gone) && !wrappings.iter().any(is_kit);
+    keys.replace(wrappings)?;
+    tell(app, &keys, &format!("{:?} does not open {} any more", gone.label, keys.name()))?;
+    if was_last_kit {
+        app.output.note(
+            "that was the last recovery kit: make another with `holdall key add --recovery-kit FILE`",
+        );
+    }
+    app.output.note(OLDER_KEYS);
+    Ok(())
+}
+
+fn change(app: &App, wanted: Option<&str>, new: &NewPassword) -> Result<()> {
+    let mut keys = KeySet::open(app)?;
+    let at = password_to_change(&keys, wanted)?;
+    let label = keys.set.wrappings[at].label.clone();
+    let mut wrappings = keys.set.wrappings.clone();
+    wrappings[at] = Wrapping { label, ..passphrase(&keys, new)? };
+    keys.replace(wrappings)?;
+    tell(app, &keys, &format!("the password of {} was changed", keys.name()))?;
+    app.output.note(OLDER_KEYS);
+    Ok(())
+}
+
+fn password_to_change(keys: &KeySet, wanted: Option<&str>) -> Result<usize, Refusal> {
+    let is_password = |at: &usize| keys.set.wrappings[*at].kind == WrappingKind::Passphrase;
+    if let Some(wanted) = wanted {
+        let at = keys.find(wanted)?;
+        let message = format!("{wanted:?} is no password");
+        return is_password(&at).then_some(at).ok_or_else(|| Refusal::new(Exit::Usage, message));
+    }
+    let passwords: Vec<_> = (0..keys.set.wrappings.len()).filter(is_password).collect();
+    match passwords[..] {
+        [one] => Ok(one),
+        [] => Err(Refusal::new(Exit::Failed, "the repository has no password")
+            .hint("`holdall key add --passphrase` gives it one")),
+        _ => Err(Refusal::new(Exit::Usage, "the repository has several passwords")
+            .hint("say which: `holdall key change KEY`; `holdall key list` shows them")),
+    }
+}
+
+fn tell(app: &App, keys: &KeySet, done: &str) -> Result<()> {
+    #[derive(Serialize)]
+    struct Summary {
+        generation: u64,
+        keys: usize,
+    }
+    let (generation, count) = (keys.set.generation, keys.set.wrappings.len());
+    app.output.object("summary", &Summary { generation, keys: count })?;
+    app.output.say(done)?;
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! `holdall tag`.
+
+use anyhow::Result;
+use holdall_engine::{Amendment, Snapshot};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::commands::snapshots::{JsonSnapshot, print};
+use crate::exit::Exit;
+use crate::open;
+
+/// Changes tags of snapshots, and pins them
+///
+/// The snapshot and its id stay what they are. A pinned snapshot is kept whatever the rules for
+/// forgetting say.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples: holdall tag latest --add before-upgrade --pin
+          holdall tag 1f2e3d 4c5b6a --remove weekly
+          holdall tag latest --set ''             takes all tags off
+
+Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such repository, 11 in use, \
+12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+pub(crate) struct Args {
+    /// Snapshots: `latest`, or the beginning of an id
+    #[arg(required = true, value_name = "SNAP")]
+    snapshots: Vec<String>,
+    #[command(flatten)]
+    change: Change,
+}
+
+/// What is to become of tags and pin.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+struct Change {
+    /// Puts a tag on
+    #[arg(long = "add", value_name = "TAG", conflicts_with = "set")]
+    add: Vec<String>,
+    /// Takes a tag off
+    #[arg(long = "remove", value_name = "TAG", conflicts_with = "set")]
+    remove: Vec<String>,
+    /// Has this tag and no others; given several times: these; '' for none
+    #[arg(long = "set", value_name = "TAG")]
+    set: Vec<String>,
+    /// Keeps the snapshots whatever the rules for forgetting say
+    #[arg(long, conflicts_with = "unpin")]
+    pin: bool,
+    /// Lets them be forgotten again
+    #[arg(long)]
+    unpin: bool,
+}
+
+impl Change {
+    /// The new state of a snapshot; `None` if it has it already.
+    fn of<'a>(&self, snapshot: &'a Snapshot) -> Option<Amendment<'a>> {
+        let before = &snapshot.secret.tags;
+        let mut tags = Vec::new();
+        let kept = before.iter().filter(|tag| self.set.is_empty() && !self.remove.contains(tag));
+        for tag in kept.chain(&self.set).chain(&self.add) {
+            if !tag.is_empty() && !tags.contains(tag) {
+                tags.push(tag.clone());
+            }
+        }
+        let pinned = self.pin || (snapshot.pinned && !self.unpin);
+        let is_new = tags != *before || pinned != snapshot.pinned;
+        is_new.then_some(Amendment { snapshot, tags, pinned })
+    }
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct Summary {
+        snapshots_changed: usize,
+        snapshots_unchanged: usize,
+    }
+    let access = open::access(app)?;
+    let listed = open::snapshots(app, &access)?;
+    let mut chosen: Vec<&Snapshot> = Vec::new();
+    for name in &args.snapshots {
+        let snapshot = open::named(&access, &listed, name, None)?;
+        if !chosen.iter().any(|other| other.id == snapshot.id) {
+            chosen.push(snapshot);
+        }
+    }
+    let amendments: Vec<_> =
+        chosen.iter().filter_map(|snapshot| args.change.of(snapshot)).collect();
+    if !amendments.is_empty() {
+        holdall_engine::amend(&access, &amendments)?;
+    }
+    tell(app, &amendments)?;
+    let changed = amendments.len();
+    let summary =
+        Summary { snapshots_changed: changed, snapshots_unchanged: chosen.len() - changed };
+    app.output.object("summary", &summary)?;
+    app.output.say(format_args!(
+        "{changed} snapshots changed, {} were so already",
+        summary.snapshots_unchanged
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// Shows the changed snapshots as they are now.
+fn tell(app: &App, amendments: &[Amendment<'_>]) -> Result<()> {
+    let now = |amendment: &Amendment<'_>| {
+        let mut snapshot = amendment.snapshot.clone();
+        snapshot.secret.tags.clone_from(&amendment.tags);
+        snapshot.pinned = amendment.pinned;
+        snapshot
+    };
+    let changed: Vec<_> = amendments.iter().map(now).collect();
+    for snapshot in &changed {
+        app.output.object("snapshot", &JsonSnapshot::new(snapshot))?;
+    }
+    if changed.is_empty() { Ok(()) } else { print(app, &changed.iter().collect::<Vec<_>>()) }
+}

@@ -1,0 +1,257 @@
+//! What opens a repository, and what does not any more: in a directory and on a server.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::house::{Machine, Outcome, Server};
+
+// Keys for these tests; they open nothing else.
+const AGE_PUBLIC: &str = "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
+const AGE_PRIVATE: &str =
+    "# a test\nAGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33\n";
+const SSH_PUBLIC: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOTyrI6yu2/3mgqc3hfBlETD1ZiPDnixdaf915Bgs7Qc ada@desk";
+const SSH_PRIVATE: &str = "\
+-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW
+QyNTUxOQAAACDk8qyOsrtv95oKnN4XwZREw9WYjw54sXWn/deQYLO0HAAAAJB7kGgoe5Bo
+KAAAAAtzc2gtZWQyNTUxOQAAACDk8qyOsrtv95oKnN4XwZREw9WYjw54sXWn/deQYLO0HA
+AAAEBmioUP8D4CLWcQJYtqZUtdUDEfLZyViZqrJLnNpcJaJuTyrI6yu2/3mgqc3hfBlETD
+1ZiPDnixdaf915Bgs7QcAAAACGFkYUBkZXNrAQIDBAU=
+-----END OPENSSH PRIVATE KEY-----
+";
+const LOCKED_PUBLIC: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILlS7cuZ0AUMs8tHvP0PsAKx/9lh5m8l/aggPVwk1Hf0 locked";
+const LOCKED_PRIVATE: &str = "\
+-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABBkdLlN8W
+SxscYoedcXsPdWAAAAAQAAAAEAAAAzAAAAC3NzaC1lZDI1NTE5AAAAILlS7cuZ0AUMs8tH
+vP0PsAKx/9lh5m8l/aggPVwk1Hf0AAAAkExJwaAw6fhNkRnGttDvh5iSID0pByxpAI2+HA
+KFXD+VP+fTky+awR5PQh0qbWXHakx3hTlvO3REQwJ3pFaDRBCy3ub5zj0oFEflQp9mJWYk
+RShVJUoEkKsF8aEQCZWxfb1KwNUjUlUDAYlRt9WSvOyUM/bCIrhxN7b38ycldGTczxDaW2
+39P9F/m1p5ryFACQ==
+-----END OPENSSH PRIVATE KEY-----
+";
+const OLD: &str = "correct horse";
+const NEW: &str = "battery staple";
+
+/// A repository of a machine, and ways to open it from elsewhere.
+struct Keyed {
+    machine: Machine,
+    repo: Vec<String>,
+    server: Option<Server>,
+}
+
+impl Keyed {
+    fn in_directory() -> Self {
+        let machine = Machine::new();
+        let repo = vec!["-r".to_owned(), machine.path("repo").to_str().unwrap().to_owned()];
+        let keyed = Self { machine, repo, server: None };
+        let kit = keyed.path("kit.txt");
+        keyed.ok(&["init", "--recovery-kit", &kit]);
+        keyed
+    }
+
+    fn on_server() -> Self {
+        let machine = Machine::new();
+        let server = Server::start(&machine.path("data"));
+        machine.pair_with(&server);
+        Self { machine, repo: Vec::new(), server: Some(server) }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.machine.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn args(&self, args: &[&str]) -> Vec<String> {
+        args.iter().map(|arg| (*arg).to_owned()).chain(self.repo.iter().cloned()).collect()
+    }
+
+    fn ok(&self, args: &[&str]) -> Outcome {
+        self.machine.ok(self.args(args))
+    }
+
+    fn run(&self, args: &[&str]) -> Outcome {
+        self.machine.run(self.args(args))
+    }
+
+    /// Runs `snapshots` without a kept key, with that password.
+    fn open(&self, password: &str, more: &[&str]) -> Outcome {
+        // On a server the machine signs in with its own key, and then needs the repository's.
+        let _ = fs::remove_dir_all(self.machine.path("config/state/keys"));
+        let mut command = self.machine.command(self.args(&[&["snapshots"], more].concat()));
+        Outcome::of(command.env("HOLDALL_PASSWORD", password))
+    }
+
+    fn keys(&self) -> Vec<(String, String)> {
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        let listed = self.ok(&["key", "list", "--json"]).of_type("key");
+        listed.iter().map(|key| (text(&key["kind"]), text(&key["label"]))).collect()
+    }
+}
+
+fn each_key_opens_after_add_and_not_after_remove(keyed: &Keyed) {
+    let age = keyed.file("age.txt", AGE_PRIVATE);
+    let ssh = keyed.file("ssh.txt", SSH_PRIVATE);
+    let locked = keyed.file("locked.txt", LOCKED_PRIVATE);
+    let second = keyed.file("second.txt", "second\n");
+    let locked_public = keyed.file("locked.pub", LOCKED_PUBLIC);
+    keyed.ok(&["key", "add", "--recipient", AGE_PUBLIC, "--label", "age"]);
+    keyed.ok(&["key", "add", "--recipient", SSH_PUBLIC]);
+    keyed.ok(&["key", "add", "--recipient-file", &locked_public]);
+    let add = ["key", "add", "--passphrase", "--new-password-file", &second, "--json"];
+    assert_eq!(keyed.ok(&add).summary()["keys"], 6);
+    let names = ["recovery kit", "passphrase", "age", "ada@desk", "locked", "passphrase 2"];
+    let labels: Vec<_> = keyed.keys().into_iter().map(|(_, label)| label).collect();
+    assert_eq!(labels, names);
+
+    let ways: [(&str, &str, &[&str]); 4] = [
+        ("age", "wrong", &["--identity", &age]),
+        ("ada@desk", "wrong", &["--identity", &ssh]),
+        ("locked", "open sesame", &["--identity", &locked]),
+        ("passphrase 2", "second", &[]),
+    ];
+    keyed.open("wrong", &[]).expect(12);
+    keyed.open("wrong", &["--identity", &locked]).expect(12);
+    for (label, password, more) in ways {
+        keyed.open(password, more).expect(0);
+        keyed.ok(&["key", "remove", label]);
+        keyed.open(password, more).expect(12);
+    }
+    assert_eq!(keyed.keys().len(), 2);
+}
+
+#[test]
+fn each_key_of_a_directory_opens_after_add_and_not_after_remove() {
+    each_key_opens_after_add_and_not_after_remove(&Keyed::in_directory());
+}
+
+#[test]
+fn each_key_on_a_server_opens_after_add_and_not_after_remove() {
+    let keyed = Keyed::on_server();
+    each_key_opens_after_add_and_not_after_remove(&keyed);
+    let sets = fs::read_dir(keyed.machine.path("data/repositories")).unwrap();
+    let repository = sets.map(|entry| entry.unwrap().path()).next().unwrap();
+    assert_eq!(fs::read_dir(repository.join("wrappings")).unwrap().count(), 9);
+}
+
+fn a_password_is_changed(keyed: &Keyed) {
+    let mut command = keyed.machine.command(keyed.args(&["key", "change", "--json"]));
+    let changed = Outcome::of(command.env("HOLDALL_NEW_PASSWORD", NEW)).expect(0);
+    assert_eq!(changed.summary(), json!({"message_type": "summary", "generation": 2, "keys": 2}));
+    assert!(changed.stderr.contains("copied the repository's keys before"), "{}", changed.stderr);
+    keyed.open(OLD, &[]).expect(12);
+    keyed.open(NEW, &[]).expect(0);
+}
+
+#[test]
+fn the_password_of_a_directory_is_changed_and_the_old_one_s_key_is_gone() {
+    let keyed = Keyed::in_directory();
+    let old = keyed.machine.path("repo/wrappings/0000000000000001");
+    assert!(old.exists());
+    a_password_is_changed(&keyed);
+    assert!(!old.exists());
+}
+
+#[test]
+fn the_password_of_a_paired_machine_is_changed_and_an_administrator_can_go_back() {
+    let mut keyed = Keyed::on_server();
+    a_password_is_changed(&keyed);
+    drop(keyed.server.take());
+    let repositories = keyed.machine.path("data/repositories");
+    let repository = fs::read_dir(repositories).unwrap().next().unwrap().unwrap().path();
+    fs::remove_file(repository.join("wrappings/0000000000000002")).unwrap();
+    let server = Server::start(&keyed.machine.path("data"));
+    keyed.repo = vec!["-r".to_owned(), format!("https://{}", server.address())];
+    keyed.server = Some(server);
+    keyed.open(OLD, &[]).expect(0);
+    keyed.open(NEW, &[]).expect(12);
+}
+
+#[test]
+fn a_second_recovery_kit_reads_from_a_server_and_the_removed_one_does_not() {
+    let keyed = Keyed::on_server();
+    let (first, second) = (keyed.path("kit.txt"), keyed.path("second.txt"));
+    let recovers = |kit: &str| {
+        let computer = Machine::new().with_password(None);
+        let paired = computer.run(["pair", "--recovery-kit", kit]);
+        (paired.code, computer)
+    };
+    keyed.ok(&["key", "add", "--recovery-kit", &second, "--label", "safe"]);
+    keyed.run(&["key", "add", "--recovery-kit", &second]).expect(1);
+    for kit in [&first, &second] {
+        let (code, computer) = recovers(kit);
+        assert_eq!(code, Some(0));
+        computer.ok(["snapshots"]);
+        // It reads, and may change nothing.
+        computer.run(["key", "add", "--recipient", AGE_PUBLIC]).expect(13);
+        computer.run(["key", "remove", "safe"]).expect(13);
+    }
+    let (_, computer) = recovers(&first);
+    keyed.ok(&["key", "remove", "recovery kit"]);
+    computer.run(["snapshots"]).expect(13);
+    assert_eq!(recovers(&first).0, Some(13));
+    assert_eq!(recovers(&second).0, Some(0));
+    let last = keyed.ok(&["key", "remove", "safe"]).stderr;
+    assert!(last.contains("that was the last recovery kit"), "{last}");
+    assert_eq!(recovers(&second).0, Some(13));
+}
+
+#[test]
+fn a_second_recovery_kit_opens_a_directory() {
+    let keyed = Keyed::in_directory();
+    let second = keyed.path("second.txt");
+    keyed.ok(&["key", "add", "--recovery-kit", &second]);
+    let recovers = || {
+        let computer = Machine::new().with_password(None);
+        computer.run(keyed.args(&["pair", "--recovery-kit", &second]))
+    };
+    recovers().expect(0);
+    keyed.ok(&["key", "remove", "recovery kit 2"]);
+    recovers().expect(12);
+}
+
+#[test]
+fn the_last_key_stays_and_what_makes_no_sense_is_refused() {
+    let keyed = Keyed::in_directory();
+    let file = keyed.file("new.txt", "new\n");
+    keyed.run(&["key", "add"]).expect(2);
+    keyed.run(&["key", "add", "--recipient", "age1nonsense"]).expect(2);
+    keyed
+        .run(&["key", "add", "--passphrase", "--label", "3", "--new-password-file", &file])
+        .expect(2);
+    keyed.run(&["key", "remove", "3"]).expect(1);
+    keyed.run(&["key", "change", "recovery kit", "--new-password-file", &file]).expect(2);
+    keyed.file("new.txt", "\n");
+    keyed.run(&["key", "change", "--new-password-file", &file]).expect(1);
+    assert_eq!(keyed.keys().len(), 2);
+    keyed.ok(&["key", "remove", "1"]);
+    keyed.run(&["key", "remove", "1"]).expect(1);
+    assert_eq!(keyed.keys(), [("passphrase".to_owned(), "passphrase".to_owned())]);
+}
+
+#[test]
+fn of_two_changes_at_once_one_is_told() {
+    let keyed = Keyed::on_server();
+    let file = keyed.file("new.txt", "new\n");
+    let command = || {
+        let add = ["key", "add", "--passphrase", "--new-password-file", &file, "--json"];
+        let mut command = keyed.machine.command(keyed.args(&add));
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        command.spawn().unwrap()
+    };
+    let children: Vec<_> = (0..4).map(|_| command()).collect();
+    let codes: Vec<_> =
+        children.into_iter().map(|mut child| child.wait().unwrap().code().unwrap()).collect();
+    let done = codes.iter().filter(|code| **code == 0).count();
+    assert!(done >= 1 && codes.iter().all(|code| [0, 1].contains(code)), "{codes:?}");
+    // What was acknowledged is there, and nothing else.
+    assert_eq!(keyed.keys().len(), 2 + done);
+}
