@@ -6,8 +6,11 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::commands::snapshots::{JsonSnapshot, print};
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::open;
+
+/// The longest tag that a record takes.
+const TAG_MAX_BYTES: usize = 1024;
 
 /// Changes tags of snapshots, and pins them
 ///
@@ -51,6 +54,18 @@ struct Change {
 }
 
 impl Change {
+    /// Checks what was typed, before any repository is opened.
+    fn check(&self) -> Result<(), Refusal> {
+        let is_long = |tag: &&String| tag.len() > TAG_MAX_BYTES;
+        match self.add.iter().chain(&self.set).find(is_long) {
+            Some(tag) => {
+                let message = format!("a tag of {} bytes; {TAG_MAX_BYTES} are allowed", tag.len());
+                Err(Refusal::new(Exit::Usage, message))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The new state of a snapshot; `None` if it has it already.
     fn of<'a>(&self, snapshot: &'a Snapshot) -> Option<Amendment<'a>> {
         let before = &snapshot.secret.tags;
@@ -73,6 +88,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         snapshots_changed: usize,
         snapshots_unchanged: usize,
     }
+    args.change.check()?;
     let access = open::access(app)?;
     let listed = open::snapshots(app, &access)?;
     let mut chosen: Vec<&Snapshot> = Vec::new();
