@@ -143,7 +143,8 @@ fn each_key_on_a_server_opens_after_add_and_not_after_remove() {
 fn a_password_is_changed(keyed: &Keyed) {
     let mut command = keyed.machine.command(keyed.args(&["key", "change"]));
     let changed = Outcome::of(command.env("HOLDALL_NEW_PASSWORD", NEW)).expect(0);
-    let listed = keyed.ok(&["key", "list", "--json"]).of_type("key");
+    let mut command = keyed.machine.command(keyed.args(&["key", "list", "--json"]));
+    let listed = Outcome::of(command.env("HOLDALL_PASSWORD", NEW)).expect(0).of_type("key");
     assert!(listed.len() == 2 && listed.iter().all(|key| key["generation"] == 2), "{listed:?}");
     assert!(changed.stderr.contains("copied the repository's keys before"), "{}", changed.stderr);
     keyed.open(OLD, &[]).expect(12);
