@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Summary { snapshots_changed: changed, snapshots_unchanged: chosen.len() - changed };
     app.output.object("summary", &summary)?;
     app.output.say(format_args!(
-        "{changed} snapshots changed, {} were so already",
+        "{changed} changed, {} were so already",
         summary.snapshots_unchanged
     ))?;
     Ok(Exit::Done)
