@@ -1,0 +1,84 @@
+//! What `packaging/install` puts where, and that systemd understands the units.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::house::{HOLDALL, files_below, folder};
+
+fn packaging(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name)
+}
+
+fn install(root: &Path, args: &[&str]) {
+    let mut command = Command::new(packaging("install"));
+    command.args(args).env("DESTDIR", root).env("HOLDALL", HOLDALL);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn installed(root: &Path) -> Vec<String> {
+    let within = |file: PathBuf| file.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+    let mut found: Vec<_> = files_below(root).into_iter().map(within).collect();
+    found.sort();
+    found
+}
+
+/// What systemd has to say of the units in a root folder.
+fn complaints(root: &Path, units: &[&str]) -> String {
+    // Units of its own, which ours wait for.
+    let own = root.join("lib/systemd");
+    fs::create_dir_all(&own).unwrap();
+    let copied =
+        Command::new("cp").args(["-a", "/lib/systemd/system"]).arg(&own).status().unwrap();
+    assert!(copied.success());
+    let mut command = Command::new("systemd-analyze");
+    command.args(["verify", "--man=no", "--root"]).arg(root).args(units);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { said } else { format!("{}: {said}", output.status) }
+}
+
+#[test]
+fn everything_is_installed_and_removed_again_but_for_what_the_owner_wrote() {
+    let root = folder();
+    install(root.path(), &[]);
+    let found = installed(root.path());
+    for wanted in [
+        "usr/local/bin/holdall",
+        "usr/local/share/man/man1/holdall.1",
+        "usr/local/share/man/man1/holdall-backup.1",
+        "usr/local/share/bash-completion/completions/holdall",
+        "etc/systemd/system/holdall-server.service",
+        "etc/sysusers.d/holdall.conf",
+    ] {
+        assert!(found.iter().any(|file| file == wanted), "{wanted} is not among {found:#?}");
+    }
+    let settings = root.path().join("etc/holdall/backup.env");
+    fs::write(&settings, "BACKUP_PATHS=/mine\n").unwrap();
+    install(root.path(), &[]);
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "BACKUP_PATHS=/mine\n");
+    install(root.path(), &["--remove"]);
+    assert_eq!(installed(root.path()), ["etc/holdall/backup.env"]);
+}
+
+#[test]
+fn systemd_understands_the_units() {
+    let root = folder();
+    install(root.path(), &[]);
+    let units = ["holdall-server.service", "holdall-backup.service", "holdall-backup.timer"];
+    assert_eq!(complaints(root.path(), &units), "");
+
+    // A user's units are understood alike; they are looked at in the place of the system's.
+    let user = folder();
+    let place = user.path().join("etc/systemd/system");
+    fs::create_dir_all(&place).unwrap();
+    fs::create_dir_all(user.path().join("usr/local/bin")).unwrap();
+    fs::copy(HOLDALL, user.path().join("usr/local/bin/holdall")).unwrap();
+    for unit in &units[1..] {
+        fs::copy(packaging("systemd/user").join(unit), place.join(unit)).unwrap();
+    }
+    assert_eq!(complaints(user.path(), &units[1..]), "");
+    fs::write(place.join("holdall-backup.timer"), "[Timer]\nOnCalender=daily\n").unwrap();
+    assert!(complaints(user.path(), &units[2..]).contains("OnCalender"), "a mistake is noticed");
+}
