@@ -80,7 +80,7 @@ pub(crate) fn records(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
                 None => found.push(snapshot),
             }
         }
-        if page.len() < MAX_RECORDS {
+        if page.is_empty() {
             amend(&mut found, amendments)?;
             return Ok(found);
         }

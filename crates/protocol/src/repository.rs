@@ -79,7 +79,8 @@ pub trait Repository: Send + Sync {
     /// [`RepositoryError::Unreachable`]; an unknown session is no error.
     fn close_session(&self, session: &SessionId) -> Result<(), RepositoryError>;
 
-    /// Lists stored records (record and receipt) in order of log position.
+    /// Lists stored records (record and receipt) in order of log position. There may be fewer than
+    /// were asked for, since answers are bounded in bytes too; only an empty answer is the end.
     ///
     /// # Errors
     /// [`RepositoryError::Damaged`] if a record can not be read.

@@ -219,3 +219,16 @@ fn excluded_directories_between_others_are_left_out_alone() {
     let summary = world.backup_with(&BackupOptions { exclude, ..world.options() });
     assert_eq!(summary.files_new, 40);
 }
+
+#[test]
+fn long_records_are_all_listed_though_an_answer_is_bounded_in_bytes() {
+    let world = World::new();
+    let mut random = holdall_testkit::Random::new(3);
+    for _ in 0..7 {
+        let mut pattern = || random.bytes(30_000).iter().map(|byte| format!("{byte:02x}")).collect();
+        let exclude_patterns = (0..50).map(|_| pattern()).collect::<Vec<String>>();
+        world.backup_with(&BackupOptions { exclude_patterns, ..world.options() });
+    }
+    // Of more than 10 MB, an answer has 8.
+    assert_eq!(snapshots(&world.access()).unwrap().len(), 7);
+}
