@@ -12,7 +12,7 @@ use crate::identity::Identity;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::pairing::Pairings;
-use crate::password::Passwords;
+use crate::password::{PASSWORD, Passwords};
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -89,7 +89,7 @@ impl App {
     pub(crate) fn new(args: GlobalArgs, output: Output) -> Result<Self> {
         let folders = Folders::from_environment()?;
         let settings = Settings::read(&folders.config)?;
-        let passwords = Passwords::new(args.password_file.as_deref(), &settings)?;
+        let passwords = Passwords::new(PASSWORD, args.password_file.as_deref(), &settings)?;
         let interrupt = Interrupt::install().context("can not take over signals")?;
         let named = args.repository.filter(|named| !named.is_empty());
         let repository = named.or(settings.repository);
@@ -108,6 +108,23 @@ impl App {
             own_key: None,
             interrupt: self.interrupt.clone(),
             repository: None,
+        }
+    }
+
+    /// The same with another repository and what opens that.
+    pub(crate) fn at(
+        &self,
+        repository: &str,
+        passwords: Passwords,
+        own_key: Option<PathBuf>,
+    ) -> Self {
+        Self {
+            output: self.output.clone(),
+            folders: self.folders.clone(),
+            passwords,
+            own_key,
+            interrupt: self.interrupt.clone(),
+            repository: Some(repository.to_owned()),
         }
     }
 

@@ -12,6 +12,7 @@ mod changes;
 mod clock;
 mod commands;
 mod config;
+mod connection;
 mod create;
 mod entries;
 mod exit;

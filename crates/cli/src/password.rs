@@ -25,9 +25,35 @@ enum Source {
     Variable(Zeroizing<String>),
 }
 
-/// Where this run's password comes from.
+/// Which password is meant, by the names of what gives it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names {
+    /// The flag that names a file.
+    pub(crate) flag: &'static str,
+    /// What the variables begin with.
+    pub(crate) variable: &'static str,
+}
+
+impl Names {
+    /// What to give where there is no terminal.
+    fn places(self) -> String {
+        let Names { flag, variable } = self;
+        format!("give {flag} FILE, or set {variable}_FILE or {variable}_COMMAND")
+    }
+}
+
+/// What to give where there is no terminal to ask for a new password.
+const NEW_PLACES: &str = "give --new-password-file FILE, or set HOLDALL_NEW_PASSWORD";
+/// The repository's.
+pub(crate) const PASSWORD: Names = Names { flag: "--password-file", variable: "HOLDALL_PASSWORD" };
+/// That of the repository that is copied from.
+pub(crate) const FROM_PASSWORD: Names =
+    Names { flag: "--from-password-file", variable: "HOLDALL_FROM_PASSWORD" };
+
+/// Where a password comes from.
 #[derive(Debug, Clone)]
 pub(crate) struct Passwords {
+    names: Names,
     source: Option<Source>,
 }
 
@@ -36,26 +62,27 @@ impl Passwords {
     ///
     /// # Errors
     /// [`Refusal`] if a variable is not text.
-    pub(crate) fn new(flag: Option<&Path>, settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(names: Names, flag: Option<&Path>, settings: &Settings) -> Result<Self> {
+        let variable = |end: &str| variable(&format!("{}{end}", names.variable));
         let source = if let Some(file) = flag {
             Some(Source::File(file.to_owned()))
-        } else if let Some(file) = variable("HOLDALL_PASSWORD_FILE")? {
+        } else if let Some(file) = variable("_FILE")? {
             Some(Source::File(file.into()))
-        } else if let Some(command) = variable("HOLDALL_PASSWORD_COMMAND")? {
+        } else if let Some(command) = variable("_COMMAND")? {
             Some(Source::Command(command))
-        } else if let Some(password) = variable("HOLDALL_PASSWORD")? {
+        } else if let Some(password) = variable("")? {
             Some(Source::Variable(Zeroizing::new(password)))
         } else if let Some(file) = &settings.password_file {
             Some(Source::File(file.clone()))
         } else {
             settings.password_command.clone().map(Source::Command)
         };
-        Ok(Self { source })
+        Ok(Self { names, source })
     }
 
     /// From nowhere but the terminal.
     pub(crate) fn none() -> Self {
-        Self { source: None }
+        Self { names: PASSWORD, source: None }
     }
 
     /// The password, if it can be had without asking at the terminal.
@@ -70,7 +97,10 @@ impl Passwords {
             Some(Source::Variable(password)) => password.clone(),
         };
         if password.is_empty() {
-            return Err(Refusal::new(Exit::Usage, "the password that was given is empty").into());
+            let Names { flag, variable } = self.names;
+            let empty = Refusal::new(Exit::Usage, "the password that was given is empty");
+            let places = format!("it comes from {flag} or from {variable}*");
+            return Err(empty.hint(places).into());
         }
         Ok(Some(password))
     }
@@ -82,7 +112,7 @@ impl Passwords {
     pub(crate) fn existing(&self, place: &str) -> Result<Zeroizing<String>> {
         match self.given()? {
             Some(password) => Ok(password),
-            None => Terminal::open()?.ask(&format!("password for {place}: ")),
+            None => Terminal::open(self.names.places())?.ask(&format!("password for {place}: ")),
         }
     }
 
@@ -94,7 +124,7 @@ impl Passwords {
         if let Some(password) = self.given()? {
             return Ok(password);
         }
-        ask_twice(place)
+        ask_twice(self.names.places(), place)
     }
 }
 
@@ -111,12 +141,12 @@ pub(crate) fn chosen_anew(file: Option<&Path>, place: &str) -> Result<Zeroizing<
     match given {
         Some(password) if password.is_empty() => Err(empty().into()),
         Some(password) => Ok(password),
-        None => ask_twice(place),
+        None => ask_twice(NEW_PLACES.to_owned(), place),
     }
 }
 
-fn ask_twice(place: &str) -> Result<Zeroizing<String>> {
-    let mut terminal = Terminal::open()?;
+fn ask_twice(places: String, place: &str) -> Result<Zeroizing<String>> {
+    let mut terminal = Terminal::open(places)?;
     let first = terminal.ask(&format!("new password for {place}: "))?;
     let second = terminal.ask("the same again: ")?;
     if first.is_empty() {
@@ -182,10 +212,11 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open() -> Result<Self> {
+    /// `places` says what to give where there is none.
+    fn open(places: String) -> Result<Self> {
         let device = File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
             Refusal::new(Exit::Usage, "a password is needed and there is no terminal to ask at")
-                .hint("give --password-file FILE, or set HOLDALL_PASSWORD_FILE or HOLDALL_PASSWORD_COMMAND")
+                .hint(places)
         })?;
         Ok(Self { device })
     }
@@ -278,7 +309,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
         std::fs::write(&file, "flag").unwrap();
-        let passwords = Passwords::new(Some(&file), &settings).unwrap();
+        let passwords = Passwords::new(PASSWORD, Some(&file), &settings).unwrap();
         assert_eq!(*passwords.given().unwrap().unwrap(), "flag");
         std::fs::write(&file, "\n").unwrap();
         passwords.given().unwrap_err();

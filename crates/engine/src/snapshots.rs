@@ -47,6 +47,32 @@ pub struct Snapshot {
     pub secret: RecordSecret,
 }
 
+impl Snapshot {
+    /// When its state was first received, in nanoseconds since 1970 UTC: a copy is as old as what
+    /// it is a copy of.
+    pub fn taken_ns(&self) -> i64 {
+        self.secret.copied_from.map_or(self.received_ns, |from| from.received_ns)
+    }
+}
+
+/// The newest of snapshots that are in order of the log. Clocks may jump, so that times are only
+/// looked at where a copy is among them.
+pub fn newest<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<&'a Snapshot> {
+    let (mut made, mut copied): (Option<&Snapshot>, Option<&Snapshot>) = (None, None);
+    for snapshot in snapshots {
+        if snapshot.secret.copied_from.is_none() {
+            made = Some(snapshot);
+        } else if copied.is_none_or(|before| before.taken_ns() <= snapshot.taken_ns()) {
+            copied = Some(snapshot);
+        }
+    }
+    match (made, copied) {
+        (Some(made), Some(copied)) if copied.taken_ns() > made.taken_ns() => Some(copied),
+        (Some(made), _) => Some(made),
+        (None, copied) => copied,
+    }
+}
+
 /// All snapshots of the repository, oldest first. Checkpoints are left out.
 ///
 /// # Errors
@@ -161,7 +187,7 @@ pub fn find_snapshot<'a>(
         let fits = |snapshot: &&Snapshot| {
             snapshot.machine == machine && path.is_none_or(|path| snapshot.holds(path))
         };
-        return listed.iter().rfind(fits).ok_or_else(|| none(none_of(path)));
+        return newest(listed.iter().filter(fits)).ok_or_else(|| none(none_of(path)));
     }
     let begins_so = |snapshot: &&Snapshot| snapshot.id.to_string().starts_with(wanted);
     let fitting: Vec<_> = listed.iter().filter(begins_so).collect();

@@ -152,7 +152,7 @@ impl Repository for MemoryRepository {
             repository: record.head.repository,
             record: record.hash(),
             log_position: stored.records.len() as u64 + 1,
-            received_ns: 1,
+            received_ns: stored.records.len() as i64 + 1,
             signer: self.signing.public(),
         };
         let signature = self.signing.sign(SignedContext::Receipt, &receipt.signed_bytes());
@@ -227,7 +227,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let keys = Arc::new(RepositoryKeys::derive(&MasterSecret::from_bytes([3; 32])));
+        Self::with_secret([3; 32])
+    }
+
+    /// One with keys of its own.
+    pub(crate) fn with_secret(secret: [u8; 32]) -> Self {
+        let keys = Arc::new(RepositoryKeys::derive(&MasterSecret::from_bytes(secret)));
         let signing = Arc::new(SigningKey::from_seed(&[4; 32]));
         let repository = Arc::new(MemoryRepository::new(Arc::clone(&signing)));
         let config = keys.new_config(Suite::Aes256Gcm, 3, 128).expect("within the limits");

@@ -1,8 +1,6 @@
 //! `holdall backup`.
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_engine::{
@@ -14,11 +12,11 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::clock::SystemClock;
+use crate::connection::Connection;
 use crate::exit::{Exit, Refusal, hint_of};
-use crate::open::{self, Patience};
+use crate::open;
 use crate::output::{Shown, count, duration, size};
 use crate::progress::watched;
-use crate::quantity;
 use crate::receipts::Receipts;
 use crate::selection::PATTERN_HINT;
 use crate::sources::{self, ReadAs};
@@ -37,9 +35,9 @@ A file that changes while it is read is stored as it was read, told with -v, and
 time. A source that is empty, and was not in the snapshot before, is told (exit code 3), for its disk \
 may not be mounted; the snapshot is made all the same, and the one before keeps what it has.
 
-Exit codes: 0 done, 1 failed (nothing committed), 3 done, but some sources could not be read, 10 no \
-such repository, 11 repository in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
-20 damage found, 130 interrupted")]
+Exit codes: 0 done, 1 failed (nothing committed), 2 wrong usage, 3 done, but some sources could \
+not be read, 10 no such repository, 11 repository in use, 12 wrong password, 13 not allowed, 14 \
+server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// What to back up
     #[arg(value_name = "PATH", required_unless_present = "files_from")]
@@ -80,30 +78,14 @@ pub(crate) struct Args {
     /// Reads all files, those that seem unchanged too
     #[arg(long)]
     read_all: bool,
-    /// Waits so long for a server that was lost on the way (such as 90s, 5m, 2h)
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
-    retry_for: Duration,
-    /// Sends at most so many bytes in a second (such as 500k, 20M)
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
-    limit_upload: Option<u64>,
-    /// Connects from these addresses of this computer, in turn
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    bind: Vec<IpAddr>,
-    /// Sends over so many connections, from 1 to 8
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
-    streams: u8,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let options = options(args)?;
     let some_missing = check_sources(&options.sources)?;
-    let patience = Patience {
-        retry_for: args.retry_for,
-        streams: usize::from(args.streams),
-        bind: args.bind.clone(),
-        upload_bytes_per_second: args.limit_upload,
-    };
-    let access = open::access_with(app, patience)?;
+    let access = open::access_with(app, args.connection.patience())?;
     let forgotten = forgotten_snapshot(app, &access);
     let done = measured(app, &access, &options)?;
     report(app, &done)?;
@@ -138,7 +120,7 @@ fn options(args: &Args) -> Result<BackupOptions> {
     options.one_file_system = args.one_file_system;
     options.read_all = args.read_all;
     options.dry_run = args.dry_run;
-    options.streams = usize::from(args.streams);
+    options.streams = args.connection.streams();
     Ok(with_environment(options))
 }
 
@@ -170,9 +152,12 @@ fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
 
 /// What this computer and its clock say.
 pub(crate) fn with_environment(options: BackupOptions) -> BackupOptions {
-    // A quota below one core still takes a thread.
-    let cores = (holdall_sys::cpu::available_cores().ceil() as usize).max(1);
-    BackupOptions { cores, client_time_ns: SystemClock.now_ns(), ..options }
+    BackupOptions { cores: cores(), client_time_ns: SystemClock.now_ns(), ..options }
+}
+
+/// Threads that this computer has cores for; a quota below one still takes a thread.
+pub(crate) fn cores() -> usize {
+    (holdall_sys::cpu::available_cores().ceil() as usize).max(1)
 }
 
 /// Who runs this, for display.
@@ -336,50 +321,6 @@ impl<'a> JsonSummary<'a> {
             bytes_per_second: per_second(summary.bytes, summary.seconds),
             errors: summary.problems,
             verdict: &done.verdict,
-        }
-    }
-}
-
-/// Reads `90`, `90s`, `5m`, `2h` or `1d`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.char_indices().next_back() {
-        Some((at, 's')) => (&text[..at], 1),
-        Some((at, 'm')) => (&text[..at], 60),
-        Some((at, 'h')) => (&text[..at], 3600),
-        Some((at, 'd')) => (&text[..at], 86_400),
-        _ => (text, 1),
-    };
-    let number: u64 = number.parse().map_err(|_| "a duration is a number with s, m, h or d")?;
-    number.checked_mul(unit).map(Duration::from_secs).ok_or_else(|| "too long".into())
-}
-
-/// Reads bytes in a second.
-fn parse_rate(text: &str) -> Result<u64, String> {
-    match quantity::bytes(text)? {
-        0 => Err("a rate of nothing would never end".into()),
-        rate => Ok(rate),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rate_is_more_than_nothing() {
-        assert_eq!(parse_rate("500k"), Ok(500_000));
-        for bad in ["", "0", "0M", "5x"] {
-            assert!(parse_rate(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn durations_read_like_people_write_them() {
-        assert_eq!(parse_duration("90"), Ok(Duration::from_secs(90)));
-        assert_eq!(parse_duration("5m"), Ok(Duration::from_secs(300)));
-        assert_eq!(parse_duration("2h"), Ok(Duration::from_secs(7200)));
-        for bad in ["", "m", "-1s", "5 m", "5x", "99999999999999999d"] {
-            assert!(parse_duration(bad).is_err(), "{bad}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod admin;
 pub(crate) mod backup;
 mod check;
+mod copy;
 mod diff;
 mod dump;
 mod find;
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Tag(tag::Args),
     Key(key::Args),
     Check(check::Args),
+    Copy(copy::Args),
     Version(version::Args),
 }
 
@@ -75,6 +77,7 @@ impl Command {
             Self::Tag(args) => tag::run(&args, app),
             Self::Key(args) => key::run(&args, app),
             Self::Check(args) => check::run(&args, app),
+            Self::Copy(args) => copy::run(&args, app),
             Self::Version(args) => version::run(&args, app),
         }
     }

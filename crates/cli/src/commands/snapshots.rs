@@ -15,8 +15,9 @@ use crate::output::{Shown, base64, count, local_time, rfc3339, size};
 #[command(after_help = "\
 Example: holdall snapshots --path /home/ada --tag weekly
 
-Exit codes: 0 done, 1 failed, 10 no such repository, 12 wrong password, 13 not allowed, 14 server \
-unreachable, 20 a snapshot that this machine remembers is missing, or a record is damaged")]
+Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 12 wrong password, 13 not \
+allowed, 14 server unreachable, 20 a snapshot that this machine remembers is missing, or a record \
+is damaged")]
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
@@ -54,14 +55,15 @@ pub(super) fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
         let pinned = if snapshot.pinned { " (pinned)" } else { "" };
         let paths: Vec<_> = secret.paths.iter().map(|path| Shown(path).to_string()).collect();
         output.result(format_args!(
-            "{:<10} {}  {:>12} {:>10}  {:<12} {}{}{pinned}",
+            "{:<10} {}  {:>12} {:>10}  {:<12} {}{}{}{pinned}",
             snapshot.id.to_string().get(..10).unwrap_or_default(),
-            local_time(snapshot.received_ns) + if snapshot.received_sure { "" } else { "?" },
+            local_time(snapshot.taken_ns()) + if snapshot.received_sure { "" } else { "?" },
             count(secret.items),
             size(secret.bytes),
             Shown(secret.host.as_bytes()).to_string(),
             paths.join(", "),
             tags.collect::<String>(),
+            if secret.copied_from.is_some() { " (copy)" } else { "" },
         ))?;
     }
     Ok(())
@@ -76,6 +78,10 @@ pub(super) struct JsonSnapshot<'a> {
     sequence: u64,
     received: String,
     received_sure: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_received: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copied_from: Option<String>,
     paths: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     paths_base64: Option<Vec<String>>,
@@ -102,6 +108,8 @@ impl<'a> JsonSnapshot<'a> {
             sequence: snapshot.sequence,
             received: rfc3339(snapshot.received_ns),
             received_sure: snapshot.received_sure,
+            original_received: secret.copied_from.map(|from| rfc3339(from.received_ns)),
+            copied_from: secret.copied_from.map(|from| from.record.to_string()),
             paths: secret.paths.iter().map(lossy).collect(),
             paths_base64: (!exact).then(base64s),
             host: &secret.host,

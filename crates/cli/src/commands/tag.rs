@@ -108,10 +108,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let summary =
         Summary { snapshots_changed: changed, snapshots_unchanged: chosen.len() - changed };
     app.output.object("summary", &summary)?;
-    app.output.say(format_args!(
-        "{changed} changed, {} were so already",
-        summary.snapshots_unchanged
-    ))?;
+    app.output
+        .say(format_args!("{changed} changed, {} were so already", summary.snapshots_unchanged))?;
     Ok(Exit::Done)
 }
 

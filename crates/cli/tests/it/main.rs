@@ -9,6 +9,7 @@
 
 mod admin;
 mod canary;
+mod copy;
 mod directory;
 mod edits;
 mod failures;

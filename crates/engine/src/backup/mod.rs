@@ -23,5 +23,7 @@ mod summary;
 mod walk;
 
 pub use options::{BackupOptions, Source};
+pub(crate) use pipeline::series_of;
+
 pub use pipeline::backup;
 pub use summary::BackupSummary;

@@ -13,12 +13,13 @@ use holdall_tree::{Cursor, Entry, PathKey};
 
 use super::options::Source;
 use crate::blocks::{Nodes, SharedNodeCache};
-use crate::snapshots::{Snapshot, records};
+use crate::snapshots::{Snapshot, newest, records};
 use crate::storing::Shared;
 use crate::{Access, EngineError};
 
 /// The records that a run of this series and of these paths builds on, newest first: a checkpoint,
-/// if that is newer than the last snapshot, and the last snapshot.
+/// if that is newer than the last snapshot that was made here, and the newest snapshot, which may be
+/// a copy.
 pub(super) fn choose(
     access: &Access,
     series: &SeriesId,
@@ -26,26 +27,22 @@ pub(super) fn choose(
 ) -> Result<Vec<Snapshot>, EngineError> {
     let mut own = records(access)?;
     own.retain(|record| record.machine == access.machine);
-    let of_series = newest(&own, |record| record.series == *series);
+    let of_series = among(&own, |record| record.series == *series);
     if !of_series.is_empty() {
         return Ok(of_series);
     }
     let paths = || sources.iter().map(|source| &source.path);
-    Ok(newest(&own, |record| record.secret.paths.iter().eq(paths())))
+    Ok(among(&own, |record| record.secret.paths.iter().eq(paths())))
 }
 
-/// The last snapshot of those that fit, behind the last checkpoint if that is newer.
-fn newest(records: &[Snapshot], fits: impl Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
-    let mut parents = Vec::new();
-    for record in records.iter().rev().filter(|record| fits(record)) {
-        if parents.is_empty() || !record.checkpoint {
-            parents.push(record.clone());
-        }
-        if !record.checkpoint {
-            break;
-        }
-    }
-    parents
+/// The newest snapshot of those that fit, behind the last checkpoint if that is newer.
+fn among(records: &[Snapshot], fits: impl Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
+    let fitting = || records.iter().filter(|record| fits(record));
+    let is_copy = |record: &Snapshot| record.secret.copied_from.is_some();
+    let last_made = fitting().rfind(|record| !is_copy(record));
+    let checkpoint = last_made.filter(|record| record.checkpoint);
+    let snapshot = newest(fitting().filter(|record| !record.checkpoint));
+    checkpoint.into_iter().chain(snapshot).cloned().collect()
 }
 
 /// The names of the parents, for the session.

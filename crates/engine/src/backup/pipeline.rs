@@ -13,10 +13,10 @@ use holdall_tree::Chunker;
 
 use super::describe::{Mounts, Owners};
 use super::meters::Meters;
-use super::options::BackupOptions;
+use super::options::{BackupOptions, Source};
 use super::parents::{self, Parents};
 use super::plan::{JobSender, Plan};
-use super::read::Reading;
+use super::read::{Reader, Reading};
 use super::scan::{Step, named, steps};
 use super::summary::BackupSummary;
 use super::walk::Walk;
@@ -51,7 +51,7 @@ pub fn backup(
     // passes it is told.
     let _ = holdall_sys::limits::raise_open_files();
     let steps = steps(&options.sources)?;
-    let series = series(access, options, &steps);
+    let series = series(access, &options.host, &steps);
     let parents = parents::choose(access, &series, &options.sources)?;
     let purpose = match options.dry_run {
         true => SessionPurpose::Read,
@@ -81,9 +81,23 @@ pub fn backup(
     Ok(summary)
 }
 
+/// The series that a backup of these absolute paths belongs to.
+///
+/// # Errors
+/// [`EngineError::Path`] for a path that is not absolute or not clean.
+pub(crate) fn series_of(
+    access: &Access,
+    host: &str,
+    paths: &[Vec<u8>],
+) -> Result<SeriesId, EngineError> {
+    let source = |path: &Vec<u8>| Source { path: path.clone(), read_at: path.clone() };
+    let sources: Vec<_> = paths.iter().map(source).collect();
+    Ok(series(access, host, &steps(&sources)?))
+}
+
 /// The series: a keyed hash of host and source paths.
-fn series(access: &Access, options: &BackupOptions, steps: &[Step]) -> SeriesId {
-    let mut what = options.host.as_bytes().to_vec();
+fn series(access: &Access, host: &str, steps: &[Step]) -> SeriesId {
+    let mut what = host.as_bytes().to_vec();
     for step in steps {
         if let Step::Source { path, .. } = step {
             what.push(0);
@@ -137,24 +151,23 @@ impl<'a> Stages<'a> {
         let storing = self.storing();
         let done = thread::scope(|scope| {
             for _ in 0..WALKERS {
-                scope.spawn(|| self.walk.run(&self.meters));
+                self.shared.spawn(scope, (), |()| {
+                    self.walk.run(&self.meters);
+                    Ok(())
+                });
             }
             let (to_readers, jobs) = bounded(JOBS_IN_FLIGHT);
             for _ in 0..self.readers {
-                let (reading, jobs) = (&reading, jobs.clone());
-                self.shared.spawn(scope, move || reading.run(&jobs));
+                self.shared.spawn(scope, Reader::new(&reading, jobs.clone()), Reader::run);
             }
             drop(jobs);
             let (to_assembler, results) = bounded(JOBS_IN_FLIGHT);
             let plan =
                 self.plan(JobSender::new(to_readers, to_assembler), parents, &reading.mounts);
-            self.shared.spawn(scope, move || {
-                let planned = plan.run(steps);
-                self.walk.close();
-                planned
-            });
-            let committed = storing.run(scope, self.new_snapshot(), &results);
-            self.shared.noted(committed)
+            // However the plan ends, the walk does too.
+            let stage = (plan, self.walk.closing());
+            self.shared.spawn(scope, stage, move |(plan, _)| plan.run(steps));
+            storing.run(scope, self.new_snapshot(), results)
         });
         self.shared.result()?;
         let Assembled { snapshot_id, stored_record, counts } =
@@ -219,6 +232,6 @@ impl<'a> Stages<'a> {
             client_time_ns: options.client_time_ns,
             ..RecordSecret::default()
         };
-        NewSnapshot { series: self.series, secret, dry_run: options.dry_run }
+        NewSnapshot { series: self.series, secret, pinned: false, dry_run: options.dry_run }
     }
 }

@@ -130,7 +130,7 @@ impl Plan<'_> {
     /// # Errors
     /// A parent that can not be read, or the wish to stop; what can not be read of the source is a
     /// problem, no error.
-    pub(super) fn run(mut self, steps: Vec<Step>) -> Result<(), EngineError> {
+    pub(super) fn run(&mut self, steps: Vec<Step>) -> Result<(), EngineError> {
         for step in steps {
             match step {
                 Step::Ancestor { path, read_at } => self.ancestor(path, read_at)?,

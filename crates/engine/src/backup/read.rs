@@ -45,14 +45,29 @@ pub(super) struct Reading<'a> {
     pub(super) mounts: Mounts,
 }
 
-impl Reading<'_> {
-    /// Reads jobs until there are no more: the body of a reading thread.
+/// A reading thread.
+pub(super) struct Reader<'a> {
+    reading: &'a Reading<'a>,
+    jobs: Receiver<Job>,
+    /// Where the results of the job at hand go. That this ends says that the job is done, so that it
+    /// stays here when reading fails.
+    results: Option<Sender<Vec<Piece>>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(reading: &'a Reading<'a>, jobs: Receiver<Job>) -> Self {
+        Self { reading, jobs, results: None }
+    }
+
+    /// Reads jobs until there are no more: the body of the thread.
     ///
     /// # Errors
     /// [`EngineError::Interrupted`] if the run ended; what can not be read is a problem, no error.
-    pub(super) fn run(&self, jobs: &Receiver<Job>) -> Result<(), EngineError> {
-        while let Ok(job) = self.meters.read.waiting_in(|| jobs.recv()) {
-            JobReader::new(self, &job).read(job.items)?;
+    pub(super) fn run(&mut self) -> Result<(), EngineError> {
+        while let Ok(job) = self.reading.meters.read.waiting_in(|| self.jobs.recv()) {
+            self.results = Some(job.results.clone());
+            JobReader::new(self.reading, &job).read(job.items)?;
+            self.results = None;
         }
         Ok(())
     }

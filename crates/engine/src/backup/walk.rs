@@ -7,6 +7,7 @@
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
 
 use holdall_sys::{Dir, Listing, Name, Stat};
 
@@ -48,6 +49,15 @@ impl Listed {
     }
 }
 
+/// Closes the walk when it is dropped.
+pub(super) struct Closing<'a>(&'a Walk);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// One directory to be listed ahead.
 pub(super) struct Task {
     state: Mutex<State>,
@@ -63,6 +73,18 @@ enum State {
     Done(io::Result<Listed>),
     /// Taken by the plan, or not wanted any more.
     Gone,
+}
+
+/// A directory that a walker lists: should that panic, nobody waits for it any more.
+struct Underway<'a>(&'a Task);
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            *lock(&self.0.state) = State::Done(Err(io::Error::other("listing it failed")));
+            self.0.done.notify_all();
+        }
+    }
 }
 
 /// The directories to be listed ahead, and by how much the walkers are ahead.
@@ -138,7 +160,9 @@ impl Walk {
             }
             let begun = std::mem::replace(&mut *state, State::Running);
             drop(state);
+            let underway = Underway(&task);
             let listed = meters.walk.working(|| list(begun));
+            drop(underway);
             let mut state = lock(&task.state);
             if !matches!(*state, State::Running) {
                 continue;
@@ -167,8 +191,13 @@ impl Walk {
         }
     }
 
+    /// Ends the walker threads when what it gives is dropped.
+    pub(super) fn closing(&self) -> Closing<'_> {
+        Closing(self)
+    }
+
     /// Ends the walker threads.
-    pub(super) fn close(&self) {
+    fn close(&self) {
         let mut queue = lock(&self.queue);
         queue.closed = true;
         queue.tasks.clear();
@@ -208,7 +237,7 @@ mod tests {
             drop(state);
             let ahead = lock(&walk.queue).entries_ahead;
             walk.forget(&tasks[0]);
-            walk.close();
+            drop(walk.closing());
             ahead
         });
         assert_eq!((ahead, lock(&walk.queue).entries_ahead), (3, 0));

@@ -76,7 +76,7 @@ impl Chunks {
     }
 
     /// Says that the chunks of a window are about to be asked for. Windows are numbered in order.
-    fn arriving(&self, window: u64) -> Arriving<'_> {
+    pub(crate) fn arriving(&self, window: u64) -> Arriving<'_> {
         lock(&self.fetching).insert(window);
         Arriving { chunks: self, window }
     }

@@ -55,7 +55,7 @@ use window::{Batch, Work, batches};
 use writer::Writer;
 
 pub(crate) use attributes::{ACCESS_LIST, DEFAULT_LIST};
-pub(crate) use chunks::{Chunk, Chunks as ChunkSource, FETCHERS};
+pub(crate) use chunks::{Arriving as ChunkArriving, Chunk, Chunks as ChunkSource, FETCHERS};
 pub(crate) use layout::Layout;
 pub(crate) use links::{Groups, Links, Membership};
 pub(crate) use reader::{Reader, is_damaged};

@@ -64,6 +64,7 @@ pub(super) struct Records {
     pub(super) chain: ChainEnd,
     pub(super) series: SeriesId,
     pub(super) secret: RecordSecret,
+    pub(super) pinned: bool,
     pub(super) sealer: Sealer,
     pub(super) checkpoint_every: Duration,
     pub(super) last_checkpoint: Instant,
@@ -176,8 +177,8 @@ impl Assembler<'_> {
             unreadable: records.secret.unreadable + self.shared.run.problem_count(),
             ..records.secret.clone()
         };
-        let (series, root) = (records.series, root.id);
-        let new = NewRecord { kind, series, root, secret: &secret, pinned: false, amends: None };
+        let (series, pinned, root) = (records.series, records.pinned, root.id);
+        let new = NewRecord { kind, series, root, secret: &secret, pinned, amends: None };
         publish(self.access, &mut records.sealer, &records.session, &mut records.chain, &new)
     }
 }

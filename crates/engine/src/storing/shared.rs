@@ -52,15 +52,21 @@ impl<'a> Shared<'a> {
     }
 
     /// Runs a stage on a thread of its own; its failure ends the run.
-    pub(crate) fn spawn<'scope>(
+    ///
+    /// `stage` holds the queues whose end tells other stages that the work is done. They are dropped
+    /// only when a failure is known, so that a stage which failed or panicked never looks like one
+    /// that is done, and nothing short is committed. `run` must not take one of them with it.
+    pub(crate) fn spawn<'scope, S: Send + 'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        stage: impl FnOnce() -> Result<(), EngineError> + Send + 'scope,
+        stage: S,
+        run: impl FnOnce(&mut S) -> Result<(), EngineError> + Send + 'scope,
     ) {
         scope.spawn(move || {
-            // A stage that panicked must not look like one that is done.
+            let mut stage = stage;
+            // Dropped before the stage is.
             let _guard = FailOnPanic(self);
-            self.noted(stage());
+            self.noted(run(&mut stage));
         });
     }
 
@@ -69,9 +75,18 @@ impl<'a> Shared<'a> {
         result.map_err(|error| self.fail(error)).ok()
     }
 
-    /// Keeps the first failure and ends all waiting.
+    /// Keeps the first failure and ends all waiting. A stage that lost its neighbour may tell so
+    /// before the neighbour tells why: that is no failure of its own.
     pub(crate) fn fail(&self, error: EngineError) {
-        lock(&self.flight).failure.get_or_insert(error);
+        let mut flight = lock(&self.flight);
+        match &flight.failure {
+            None => flight.failure = Some(error),
+            Some(EngineError::Interrupted) if self.run.check().is_ok() => {
+                flight.failure = Some(error);
+            }
+            Some(_) => {}
+        }
+        drop(flight);
         self.failed.store(true, Ordering::Release);
         self.budget.close();
         // The lock is taken so that nobody is between looking and waiting.
@@ -143,4 +158,63 @@ fn half(id: &ObjectId) -> [u8; 16] {
     let mut half = [0; 16];
     half.iter_mut().zip(id.as_bytes()).for_each(|(to, from)| *to = *from);
     half
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    fn shared(run: &Run) -> Shared<'_> {
+        Shared::new(run, Budget::new(1 << 20, 1 << 10))
+    }
+
+    fn damaged() -> EngineError {
+        EngineError::damaged("a block", "a reason")
+    }
+
+    /// The end of a stage's queue, which notes whether the failure was known when it came.
+    struct Queue<'a>(&'a Shared<'a>, &'a AtomicBool);
+
+    impl Drop for Queue<'_> {
+        fn drop(&mut self) {
+            self.1.store(self.0.failed(), Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_stage_that_failed_or_panicked_never_looks_like_one_that_is_done() {
+        let known = |run: fn() -> Result<(), EngineError>| {
+            let (of, known) = (Run::new(), AtomicBool::new(false));
+            let shared = shared(&of);
+            // A panic of a thread goes on in the scope.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                thread::scope(|scope| shared.spawn(scope, Queue(&shared, &known), |_| run()));
+            }));
+            known.into_inner()
+        };
+        assert!(known(|| Err(damaged())), "a failure");
+        assert!(known(|| panic!("on purpose")), "a panic");
+        assert!(!known(|| Ok(())), "it is done");
+    }
+
+    #[test]
+    fn a_stage_that_lost_its_neighbour_does_not_hide_why() {
+        let run = Run::new();
+        let shared = shared(&run);
+        for error in [EngineError::Interrupted, damaged(), EngineError::Interrupted] {
+            shared.fail(error);
+        }
+        assert!(matches!(shared.result(), Err(EngineError::Damaged { .. })));
+    }
+
+    #[test]
+    fn whoever_interrupts_a_run_is_told_just_that() {
+        let run = Run::new();
+        let shared = shared(&run);
+        run.stop();
+        [EngineError::Interrupted, damaged()].into_iter().for_each(|error| shared.fail(error));
+        assert!(matches!(shared.result(), Err(EngineError::Interrupted)));
+    }
 }

@@ -15,10 +15,11 @@ use super::meters::StoringMeters;
 use super::seal::seal;
 use super::send::Senders;
 use super::shared::Shared;
-use super::store::{OpenBlock, PlainBlock, Recent, Store, Wanted};
+use super::store::{OpenBlock, PlainBlock, RECENT_IDS, Store, Wanted};
+use crate::Access;
 use crate::blocks::SharedNodeCache;
+use crate::recent::Recent;
 use crate::record::ChainEnd;
-use crate::{Access, EngineError};
 
 /// Objects between the assembler and the store.
 const OBJECTS_QUEUED: usize = 1024;
@@ -44,6 +45,7 @@ pub(crate) struct NewSnapshot {
     pub(crate) series: SeriesId,
     /// Without what only the tree tells. What could not be read is added to its `unreadable`.
     pub(crate) secret: RecordSecret,
+    pub(crate) pinned: bool,
     /// Whether to only count.
     pub(crate) dry_run: bool,
 }
@@ -73,19 +75,19 @@ impl<'a> Storing<'a> {
         Self { access, grant, shared, meters, cache, stages, added_bytes, stored_bytes }
     }
 
-    /// Takes all results in order and commits the snapshot. The threads that it starts end when the
-    /// assembling has.
-    ///
-    /// # Errors
-    /// The first failure of any stage; then nothing was committed after the last checkpoint.
+    /// Takes all results in order and commits the snapshot, unless a stage fails: nothing is
+    /// committed after the last checkpoint then. The threads that it starts end when the assembling
+    /// has.
     pub(crate) fn run<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         new: NewSnapshot,
-        results: &Receiver<Results>,
-    ) -> Result<Assembled, EngineError> {
+        results: Receiver<Results>,
+    ) -> Option<Assembled> {
         let to_store = self.start(scope);
-        self.assembler(new, to_store).run(results)
+        let committed = self.assembler(new, to_store).run(&results);
+        // Before the results are dropped, so that whoever sends them finds the failure.
+        self.shared.noted(committed)
     }
 
     /// Plain bytes of objects that the repository did not have, once all threads have ended.
@@ -103,17 +105,18 @@ impl<'a> Storing<'a> {
         let (to_senders, sealed) = bounded(SEALED_BLOCKS_QUEUED);
         for _ in 0..self.stages.streams.clamp(1, 8) {
             let (senders, sealed) = (self.senders(), sealed.clone());
-            self.shared.spawn(scope, move || senders.run(&sealed));
+            self.shared.spawn(scope, sealed, move |sealed| senders.run(sealed));
         }
         let (to_sealers, plain) = bounded(PLAIN_BLOCKS_QUEUED);
         for _ in 0..self.stages.sealers {
             let (sealer, plain, to_senders) = (self.sealer(), plain.clone(), to_senders.clone());
-            self.shared
-                .spawn(scope, move || seal(sealer, self.cache, &plain, &to_senders, self.meters));
+            self.shared.spawn(scope, (plain, to_senders), move |(plain, to_senders)| {
+                seal(sealer, self.cache, plain, to_senders, self.meters)
+            });
         }
         let (to_store, wanted) = bounded(OBJECTS_QUEUED);
         let store = self.store(to_sealers);
-        self.shared.spawn(scope, move || store.run(&wanted));
+        self.shared.spawn(scope, (store, wanted), |(store, wanted)| store.run(wanted));
         to_store
     }
 
@@ -141,7 +144,7 @@ impl<'a> Storing<'a> {
             shared: self.shared,
             meters: self.meters,
             to_sealers,
-            recent: Recent::default(),
+            recent: Recent::new(RECENT_IDS),
             nodes: OpenBlock::default(),
             chunks: OpenBlock::default(),
             added_bytes: &self.added_bytes,
@@ -162,6 +165,7 @@ impl<'a> Storing<'a> {
                 chain: ChainEnd { head: self.grant.head, sequence: self.grant.sequence },
                 series: new.series,
                 secret: new.secret,
+                pinned: new.pinned,
                 sealer: self.sealer(),
                 checkpoint_every: self.stages.checkpoint_every,
                 last_checkpoint: Instant::now(),

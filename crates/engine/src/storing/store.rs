@@ -1,6 +1,5 @@
 //! Storing: asks which objects are missing, thousands at a time, and fills blocks with those.
 
-use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
@@ -17,13 +16,14 @@ use super::meters::StoringMeters;
 use super::piece::NewChunk;
 use super::shared::Shared;
 use crate::EngineError;
+use crate::recent::Recent;
 
 /// Objects asked for at once.
 const ASK_MAX_IDS: usize = 4096;
 /// Plain bytes that wait for an answer at most: a quarter of the budget, so that reading goes on.
 const ASK_MAX_BYTES: usize = 4 << 20;
 /// Ids of objects on their way that are remembered, so that a second copy is not sent behind them.
-const RECENT_IDS: usize = 64 << 10;
+pub(super) const RECENT_IDS: usize = 64 << 10;
 
 /// What the assembler wants stored.
 pub(super) enum Wanted {
@@ -47,34 +47,12 @@ pub(super) struct Store<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a StoringMeters,
     pub(super) to_sealers: Sender<PlainBlock>,
-    pub(super) recent: Recent,
+    /// What is on its way.
+    pub(super) recent: Recent<()>,
     pub(super) nodes: OpenBlock,
     pub(super) chunks: OpenBlock,
     /// Plain bytes of what the repository did not have.
     pub(super) added_bytes: &'a AtomicU64,
-}
-
-/// The last ids that were sent.
-#[derive(Default)]
-pub(super) struct Recent {
-    ids: HashSet<ObjectId>,
-    order: VecDeque<ObjectId>,
-}
-
-impl Recent {
-    /// Notes an id; `false` if it was noted before.
-    fn insert(&mut self, id: ObjectId) -> bool {
-        if !self.ids.insert(id) {
-            return false;
-        }
-        self.order.push_back(id);
-        if self.order.len() > RECENT_IDS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
-        }
-        true
-    }
 }
 
 enum Pending {
@@ -103,7 +81,7 @@ impl Store<'_> {
     ///
     /// # Errors
     /// What the repository answers.
-    pub(super) fn run(mut self, wanted: &Receiver<Wanted>) -> Result<(), EngineError> {
+    pub(super) fn run(&mut self, wanted: &Receiver<Wanted>) -> Result<(), EngineError> {
         let mut pending = Vec::with_capacity(ASK_MAX_IDS);
         let mut pending_bytes = 0;
         while let Ok(next) = self.meters.fill.waiting_in(|| wanted.recv()) {
@@ -137,7 +115,7 @@ impl Store<'_> {
         let ids: Vec<ObjectId> = pending.iter().map(Pending::id).collect();
         let missing = self.meters.ask.working(|| self.repository.missing(&self.session, &ids))?;
         for (object, missing) in pending.into_iter().zip(missing) {
-            if missing && self.recent.insert(object.id()) {
+            if missing && self.recent.insert(object.id(), ()) {
                 self.add(object)?;
             }
         }

@@ -1,0 +1,290 @@
+//! `holdall copy`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, EngineError, Snapshot};
+use holdall_format::RecordHash;
+use holdall_lab::Verdict;
+use serde::Serialize;
+
+use super::backup::cores;
+use crate::app::App;
+use crate::config::Settings;
+use crate::connection::Connection;
+use crate::exit::{self, Exit, Refusal};
+use crate::filter::Filter;
+use crate::open;
+use crate::output::{Shown, count, duration, rfc3339, size};
+use crate::password::{FROM_PASSWORD, Passwords};
+use crate::progress::watched;
+use crate::receipts::Receipts;
+use crate::verdict::{Usage, judge, per_second};
+
+/// Copies snapshots from another repository into this one, each with keys of its own
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall copy --from https://nas:7443 -r /mnt/disk --machine laptop
+
+Without SNAP, all snapshots of the other repository are copied, oldest first. One that was copied \
+before is not copied again, so the same command later copies only what is new. A copy that was cut \
+short goes on where it was.
+
+The other repository's password is read as the own one is, from --from-password-file, \
+HOLDALL_FROM_PASSWORD_FILE, HOLDALL_FROM_PASSWORD_COMMAND or HOLDALL_FROM_PASSWORD.
+
+Files keep the cuts that they have: a large file that was copied shares its content with other \
+copies of it, not with what is backed up here directly; small files share with both.
+
+Exit codes: 0 done, 1 failed (nothing committed of the snapshot at hand), 2 wrong usage, 10 no \
+such repository, 11 repository in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
+20 damage found: the snapshots that have it were not copied, 130 interrupted")]
+pub(crate) struct Args {
+    /// The repository to copy from: a directory, or https://HOST:PORT/NAME
+    #[arg(long, value_name = "REPO", env = "HOLDALL_FROM_REPOSITORY")]
+    from: String,
+    /// Reads the password of that repository from this file
+    #[arg(long, value_name = "FILE")]
+    from_password_file: Option<PathBuf>,
+    /// Opens it with this age identity file or SSH private key, not with a password
+    #[arg(long, value_name = "FILE", env = "HOLDALL_FROM_IDENTITY_FILE")]
+    from_identity: Option<PathBuf>,
+    /// `latest`, or the beginning of a snapshot's id [default: all]
+    #[arg(value_name = "SNAP")]
+    snapshots: Vec<String>,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let begun = Instant::now();
+    let filter = args.filter.resolve()?;
+    let passwords = args.from_password_file.as_deref();
+    let passwords = Passwords::new(FROM_PASSWORD, passwords, &Settings::default())?;
+    let own_key = args.from_identity.clone().filter(|file| !file.as_os_str().is_empty());
+    let from = app.at(&args.from, passwords, own_key);
+    let source = open::access_with(&from, args.connection.patience())
+        .map_err(|error| about_source(error, &args.from))?;
+    let destination = open::access_with(app, args.connection.patience())?;
+    check_different(&source, &destination)?;
+    let listed =
+        open::snapshots(&from, &source).map_err(|error| about_source(error, &args.from))?;
+    let mut wanted = wanted(&source, &listed, &args.snapshots)?;
+    wanted.retain(|snapshot| filter.takes(snapshot));
+    let streams = args.connection.streams();
+    let options = CopyOptions { streams, cores: cores(), ..CopyOptions::default() };
+    let mut copying = Copying {
+        app,
+        destination: &destination,
+        copier: Copier::new(&source, &listed, &destination, options)?,
+        sums: Sums::default(),
+    };
+    wanted.into_iter().try_for_each(|snapshot| copying.copy(snapshot))?;
+    copying.sums.total_duration = begun.elapsed().as_secs_f64();
+    report(app, &copying.sums)
+}
+
+/// Says which of the two repositories an error is about.
+fn about_source(error: anyhow::Error, from: &str) -> anyhow::Error {
+    let what = format!("the repository to copy from, {from}");
+    if exit::exit_of(&error) == Exit::WrongKey {
+        let refusal = Refusal::new(Exit::WrongKey, format!("{what}: {error:#}"));
+        return refusal
+            .hint("check its password (--from-password-file, HOLDALL_FROM_PASSWORD)")
+            .into();
+    }
+    error.context(what)
+}
+
+fn check_different(source: &Access, destination: &Access) -> Result<(), Refusal> {
+    if source.config().repository == destination.config().repository {
+        let same = Refusal::new(Exit::Usage, "both are the same repository");
+        return Err(same.hint("name the one to copy from with --from, the other with -r"));
+    }
+    Ok(())
+}
+
+/// The snapshots that were named, each once and oldest first; all if none was.
+fn wanted<'a>(
+    source: &Access,
+    listed: &'a [Snapshot],
+    named: &[String],
+) -> Result<Vec<&'a Snapshot>, EngineError> {
+    if named.is_empty() {
+        return Ok(listed.iter().collect());
+    }
+    let mut wanted = named
+        .iter()
+        .map(|name| open::named(source, listed, name, None))
+        .collect::<Result<Vec<_>, _>>()?;
+    wanted.sort_by_key(|snapshot| snapshot.log_position);
+    wanted.dedup_by_key(|snapshot| snapshot.id);
+    Ok(wanted)
+}
+
+/// What was done so far.
+#[derive(Debug, Default, Serialize)]
+struct Sums {
+    copied: u64,
+    already_copied: u64,
+    total_items_processed: u64,
+    total_bytes_processed: u64,
+    data_added: u64,
+    data_stored: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
+    total_duration: f64,
+    errors: u64,
+}
+
+struct Copying<'a> {
+    app: &'a App,
+    destination: &'a Access,
+    copier: Copier<'a>,
+    sums: Sums,
+}
+
+impl Copying<'_> {
+    /// Copies one snapshot. One that is damaged is told and counted.
+    fn copy(&mut self, snapshot: &Snapshot) -> Result<()> {
+        let run = self.app.run();
+        let before = Usage::now();
+        let copied = watched(&self.app.output, &run, || self.copier.copy(snapshot, &run));
+        let usage = Usage::now().since(&before);
+        match copied {
+            Ok(Copied::Before(id)) => self.told_before(snapshot, &id),
+            Ok(Copied::Now(summary)) => {
+                Receipts::in_state(&self.app.folders.state)
+                    .remember(self.destination, &summary.stored_record)
+                    .context("the copy was committed, but its receipt could not be kept")?;
+                self.told(snapshot, &summary, &usage)
+            }
+            Err(error) => {
+                let id = short(&snapshot.id);
+                let what = format!("snapshot {id} was not copied");
+                let error = anyhow::Error::from(error).context(what);
+                if exit::exit_of(&error) != Exit::Damage {
+                    return Err(error);
+                }
+                self.sums.errors += 1;
+                self.app.output.failure(&error, Exit::Damage.code(), None);
+                Ok(())
+            }
+        }
+    }
+
+    fn told_before(&mut self, snapshot: &Snapshot, id: &RecordHash) -> Result<()> {
+        self.sums.already_copied += 1;
+        let output = &self.app.output;
+        output.object("copy", &JsonCopy::new(snapshot, id, None))?;
+        let from = short(&snapshot.id);
+        output.say(format_args!("{from}: copied before, as {}", short(id)))?;
+        Ok(())
+    }
+
+    fn told(&mut self, snapshot: &Snapshot, done: &CopySummary, usage: &Usage) -> Result<()> {
+        let sums = &mut self.sums;
+        sums.copied += 1;
+        sums.total_items_processed += done.items;
+        sums.total_bytes_processed += done.bytes;
+        sums.data_added += done.data_added;
+        sums.data_stored += done.data_stored;
+        sums.bytes_sent += done.bytes_sent;
+        sums.bytes_received += done.bytes_received;
+        let output = &self.app.output;
+        let verdict = judge(done.items, done.bytes, done.seconds, done.stages.clone(), usage);
+        let json = JsonCopy::new(snapshot, &done.snapshot_id, Some((done, &verdict)));
+        output.object("copy", &json)?;
+        let paths = snapshot.secret.paths.iter().map(|path| Shown(path).to_string());
+        output.say(format_args!(
+            "{}: copied as {}: {} of {}; {} items, {} in {}; {} added, {} sent; limited by {}",
+            short(&snapshot.id),
+            short(&done.snapshot_id),
+            paths.collect::<Vec<_>>().join(", "),
+            Shown(snapshot.secret.host.as_bytes()),
+            count(done.items),
+            size(done.bytes),
+            duration(done.seconds),
+            size(done.data_added),
+            size(done.bytes_sent),
+            verdict.limited_by,
+        ))?;
+        Ok(())
+    }
+}
+
+fn report(app: &App, sums: &Sums) -> Result<Exit> {
+    app.output.object("summary", sums)?;
+    app.output.say(format_args!(
+        "{} copied, {} copied before, {} failed: {} in {}, {} sent",
+        count(sums.copied),
+        count(sums.already_copied),
+        count(sums.errors),
+        size(sums.total_bytes_processed),
+        duration(sums.total_duration),
+        size(sums.bytes_sent),
+    ))?;
+    Ok(if sums.errors > 0 { Exit::Damage } else { Exit::Done })
+}
+
+fn short(id: &RecordHash) -> String {
+    id.to_string().chars().take(10).collect()
+}
+
+/// A copy as programs see it.
+#[derive(Serialize)]
+struct JsonCopy<'a> {
+    source_id: String,
+    snapshot_id: String,
+    already_copied: bool,
+    original_received: String,
+    host: &'a str,
+    #[serde(flatten)]
+    measured: Option<Measured<'a>>,
+}
+
+/// What copying it took.
+#[derive(Serialize)]
+struct Measured<'a> {
+    total_items_processed: u64,
+    total_bytes_processed: u64,
+    data_added: u64,
+    data_stored: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
+    total_duration: f64,
+    items_per_second: f64,
+    bytes_per_second: f64,
+    verdict: &'a Verdict,
+}
+
+impl<'a> JsonCopy<'a> {
+    fn new(
+        snapshot: &'a Snapshot,
+        snapshot_id: &RecordHash,
+        done: Option<(&CopySummary, &'a Verdict)>,
+    ) -> Self {
+        Self {
+            source_id: snapshot.id.to_string(),
+            snapshot_id: snapshot_id.to_string(),
+            already_copied: done.is_none(),
+            original_received: rfc3339(snapshot.taken_ns()),
+            host: &snapshot.secret.host,
+            measured: done.map(|(done, verdict)| Measured {
+                total_items_processed: done.items,
+                total_bytes_processed: done.bytes,
+                data_added: done.data_added,
+                data_stored: done.data_stored,
+                bytes_sent: done.bytes_sent,
+                bytes_received: done.bytes_received,
+                total_duration: done.seconds,
+                items_per_second: per_second(done.items, done.seconds),
+                bytes_per_second: per_second(done.bytes, done.seconds),
+                verdict,
+            }),
+        }
+    }
+}

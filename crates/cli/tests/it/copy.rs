@@ -1,0 +1,243 @@
+//! Snapshots go from one repository into another, between directories and servers, and are what they
+//! were.
+
+use std::fs;
+use std::path::Path;
+
+use holdall_testkit::{
+    CompareOptions, FidelitySizes, Process, Random, compare_trees, fidelity_tree,
+};
+
+use crate::house::{Machine, Server, disk_bytes, files_below, small_tree};
+
+/// A machine with a password file for each of two repositories in directories.
+struct Two {
+    machine: Machine,
+    from: String,
+    to: String,
+}
+
+impl Two {
+    fn new() -> Self {
+        let machine = Machine::new().with_password(None);
+        let [from, to] = ["from", "to"].map(|name| text(&machine.path(name)));
+        for (repo, password) in [(&from, "one"), (&to, "two")] {
+            let file = machine.path(password);
+            fs::write(&file, password).unwrap();
+            machine.ok(["init", "-r", repo, "--password-file", &text(&file)]);
+        }
+        Self { machine, from, to }
+    }
+
+    /// Runs a command with a repository's password.
+    fn at(&self, repo: &str, args: &[&str]) -> serde_json::Value {
+        let file = self.machine.path(if repo == self.from { "one" } else { "two" });
+        let file = text(&file);
+        let named = ["-r", repo, "--password-file", &file];
+        self.machine.summary(args.iter().chain(&named))
+    }
+
+    fn copy_args(&self) -> Vec<String> {
+        let [one, two] = ["one", "two"].map(|name| text(&self.machine.path(name)));
+        ["copy", "--from", &self.from, "--from-password-file", &one, "-r", &self.to]
+            .iter()
+            .chain(&["--password-file", &two])
+            .map(|arg| (*arg).to_owned())
+            .collect()
+    }
+
+    fn copy(&self) -> serde_json::Value {
+        self.machine.summary(self.copy_args())
+    }
+
+    fn check(&self, repo: &str) {
+        let checked = self.at(repo, &["check", "--scrub", "--verify", "all"]);
+        assert_eq!(checked["damaged"], serde_json::json!([]));
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+#[test]
+fn everything_a_file_system_can_hold_survives_copies_to_a_server_and_back() {
+    let two = Two::new();
+    let machine = &two.machine;
+    let source = machine.path("source");
+    fs::create_dir(&source).unwrap();
+    fidelity_tree(&source, &FidelitySizes::full()).expect("the tree can be made");
+    let source_text = text(&source);
+    two.at(&two.from, &["backup", &source_text, "--tag", "red", "--host", "attic"]);
+
+    let server = Server::start(&machine.path("data"));
+    machine.pair_with(&server);
+    let one = text(&machine.path("one"));
+    let there = ["copy", "--from", &two.from, "--from-password-file", &one];
+    let copied = machine.summary(there);
+    assert_eq!((&copied["copied"], &copied["errors"]), (&1.into(), &0.into()), "{copied}");
+    let address = format!("https://{}", server.address());
+    let file = text(&machine.path("two"));
+    let back = ["copy", "--from", &address, "-r", &two.to, "--password-file", &file];
+    assert_eq!(machine.summary(back)["copied"], 1);
+
+    let target = machine.path("target");
+    let from = format!("latest:{source_text}");
+    two.at(&two.to, &["restore", &from, "--target", &text(&target)]);
+    let root = holdall_sys::users::effective_uid() == 0;
+    let options = CompareOptions { owners: root, ..CompareOptions::default() };
+    let differences = compare_trees(&source, &target, &options);
+    assert!(differences.is_empty(), "{:#?}", &differences[..differences.len().min(20)]);
+    for args in [vec!["check", "--scrub", "--verify", "all"], vec!["snapshots"]] {
+        machine.ok(args);
+    }
+    two.check(&two.to);
+
+    let list = |args: &[&str]| machine.ok(args).of_type("snapshot").pop().unwrap();
+    let first = list(&["snapshots", "--json", "-r", &two.from, "--password-file", &one]);
+    let last = list(&["snapshots", "--json", "-r", &two.to, "--password-file", &file]);
+    for field in ["paths", "host", "user", "tags", "items", "bytes"] {
+        assert_eq!(first[field], last[field], "{field}");
+    }
+    assert_eq!(last["original_received"], first["received"]);
+    assert_ne!(last["series"], first["series"]);
+    for tree in [&source, &target] {
+        // Its paths are longer than the system takes at once.
+        assert!(std::process::Command::new("rm").arg("-rf").arg(tree).status().unwrap().success());
+    }
+}
+
+#[test]
+fn what_was_copied_is_not_copied_again_and_the_next_snapshot_sends_what_is_new() {
+    let two = Two::new();
+    let source = two.machine.path("source");
+    small_tree(&source);
+    let source_text = text(&source);
+    two.at(&two.from, &["backup", &source_text]);
+    assert_eq!(two.copy()["copied"], 1);
+    let again = two.copy();
+    let nothing = ["copied", "data_added", "data_stored", "errors"];
+    assert_eq!(nothing.map(|field| again[field].as_u64().unwrap()), [0; 4]);
+    assert_eq!(again["already_copied"], 1);
+
+    let before = disk_bytes(two.to.as_ref());
+    fs::write(source.join("new"), Random::new(9).bytes(10_000)).unwrap();
+    two.at(&two.from, &["backup", &source_text, "--tag", "later"]);
+    let next = two.copy();
+    assert_eq!((&next["copied"], &next["already_copied"]), (&1.into(), &1.into()));
+    let stored = next["data_stored"].as_u64().unwrap();
+    assert!((10_000..100_000).contains(&stored), "{next}");
+    assert!(disk_bytes(two.to.as_ref()) - before < 200_000);
+    two.check(&two.to);
+
+    let mut words = two.copy_args();
+    words.extend(["--tag", "later"].map(str::to_owned));
+    let words = two.machine.ok(words).stdout;
+    assert!(words.contains("copied before, as"), "{words}");
+    assert!(words.contains("0 copied, 1 copied before"), "{words}");
+}
+
+#[test]
+fn a_copy_that_is_killed_goes_on() {
+    const BYTES: usize = 24 << 20;
+    let two = Two::new();
+    let machine = &two.machine;
+    let source = machine.path("source");
+    fs::create_dir(&source).unwrap();
+    let mut random = Random::new(11);
+    for name in ["a", "b", "c", "d"] {
+        fs::write(source.join(name), random.bytes(BYTES / 4)).unwrap();
+    }
+    two.at(&two.from, &["backup", &text(&source)]);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    let one = text(&machine.path("one"));
+    let copy = ["copy", "--from", &two.from, "--from-password-file", &one, "--json"];
+    // So that it is still at it when the first of its puts has arrived.
+    let slow = copy.iter().chain(&["--limit-upload", "3M", "--streams", "1"]);
+    let mut running = Process::spawn(&mut machine.command(slow)).unwrap();
+    let slack = 1 << 20;
+    while disk_bytes(&data) <= slack {
+        running.wait_for_line("{\"message_type\":\"status\"").unwrap();
+    }
+    running.kill().unwrap();
+    assert!(machine.ok(["snapshots", "--json"]).of_type("snapshot").is_empty());
+
+    let stored = disk_bytes(&data);
+    let done = machine.ok(copy).summary();
+    assert_eq!(done["copied"], 1);
+    let sent = done["bytes_sent"].as_u64().unwrap();
+    let all = BYTES as u64;
+    assert!(sent <= all - (stored - slack) + all / 10, "{sent} sent, {stored} were there");
+    assert_eq!(machine.summary(["check", "--scrub", "--verify", "all"])["snapshots"], 1);
+    let target = machine.path("target");
+    let from = format!("latest:{}", text(&source));
+    machine.ok(["restore", &from, "--target", &text(&target)]);
+    assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+}
+
+#[test]
+fn a_damaged_snapshot_is_20_and_the_others_are_copied() {
+    let two = Two::new();
+    let machine = &two.machine;
+    let (bad, good) = (machine.path("bad"), machine.path("good"));
+    for (folder, seed) in [(&bad, 1), (&good, 2)] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("file"), Random::new(seed).bytes(3_000_000)).unwrap();
+    }
+    two.at(&two.from, &["backup", &text(&bad)]);
+    let largest = |files: Vec<std::path::PathBuf>| {
+        files.into_iter().max_by_key(|file| fs::metadata(file).map_or(0, |found| found.len()))
+    };
+    let file = largest(files_below(two.from.as_ref())).unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    two.at(&two.from, &["backup", &text(&good)]);
+    // What came later lies behind it.
+    let now = fs::read(&file).unwrap();
+    bytes.extend_from_slice(&now[bytes.len()..]);
+    fs::write(&file, bytes).unwrap();
+
+    let args = two.copy_args();
+    let said = machine.run(args.iter().map(String::as_str).chain(["--json"])).expect(20);
+    let error = said.of_type("error").pop().unwrap();
+    assert_eq!(error["code"], 20);
+    assert!(error["message"].as_str().unwrap().contains("was not copied"), "{error}");
+    let summary = said.summary();
+    assert_eq!((&summary["copied"], &summary["errors"]), (&1.into(), &1.into()));
+    two.check(&two.to);
+    let target = machine.path("target");
+    let from = format!("latest:{}", text(&good));
+    two.at(&two.to, &["restore", &from, "--target", &text(&target)]);
+    assert_eq!(compare_trees(&good, &target, &CompareOptions::default()), []);
+}
+
+#[test]
+fn each_repository_has_its_own_password_and_both_must_be_different() {
+    let two = Two::new();
+    let machine = &two.machine;
+    let copy = ["copy", "--from", &two.from, "-r", &two.to];
+    let with = |from: (&str, &str)| {
+        let mut command = machine.command(copy);
+        command.env("HOLDALL_PASSWORD", "two").env(from.0, from.1).output().unwrap()
+    };
+    let one = text(&machine.path("one"));
+    for from in [
+        ("HOLDALL_FROM_PASSWORD", "one"),
+        ("HOLDALL_FROM_PASSWORD_FILE", &one),
+        ("HOLDALL_FROM_PASSWORD_COMMAND", "echo one"),
+    ] {
+        assert!(with(from).status.success(), "{from:?}");
+    }
+    let wrong = with(("HOLDALL_FROM_PASSWORD", "two"));
+    assert_eq!(wrong.status.code(), Some(12));
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(said.contains("HOLDALL_FROM_PASSWORD"), "{said}");
+
+    let same = ["copy", "--from", &two.from, "-r", &two.from, "--password-file", &one];
+    let passwords = ["--from-password-file", &one];
+    let said = machine.run(same.iter().chain(&passwords)).expect(2);
+    assert!(said.stderr.contains("the same repository"), "{}", said.stderr);
+}

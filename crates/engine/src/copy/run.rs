@@ -1,0 +1,166 @@
+//! One copy: sets the stages up, joins them by queues, and tears them down.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crossbeam_channel::bounded;
+use holdall_crypto::RecordSecret;
+use holdall_format::RecordHash;
+use holdall_lab::StageMeter;
+use holdall_protocol::{SessionGrant, SessionPurpose};
+
+use super::fetch::Fetching;
+use super::meters::Meters;
+use super::plan::{Before, Plan, Reading};
+use super::rebuild::Rebuild;
+use super::window::{Output, Window};
+use super::{Copier, CopySummary};
+use crate::backup::series_of;
+use crate::budget::Budget;
+use crate::record::PROGRAM;
+use crate::restore::{ChunkSource, FETCHERS};
+use crate::storing::{self, Assembled, NewSnapshot, Results, Shared, Storing};
+use crate::{EngineError, Run, Snapshot};
+
+/// Plain bytes in flight between fetching and sealing.
+const BUDGET_BYTES: usize = 16 << 20;
+/// The share kept for the window whose turn it is: more than the largest has.
+const RESERVE_BYTES: usize = 8 << 20;
+/// Windows that are rebuilt and not assembled.
+const WINDOWS_REBUILT: usize = 4;
+
+impl Copier<'_> {
+    /// Copies a snapshot in a session of its own. What it measured as a whole is not filled in.
+    pub(super) fn attempt(
+        &self,
+        snapshot: &Snapshot,
+        before: Before,
+        parents: Vec<RecordHash>,
+        run: &Arc<Run>,
+    ) -> Result<CopySummary, EngineError> {
+        let new = self.new_snapshot(snapshot)?;
+        run.items_expected.store(snapshot.secret.items, Ordering::Relaxed);
+        run.bytes_expected.store(snapshot.secret.bytes, Ordering::Relaxed);
+        let repository = &self.destination.repository;
+        let grant = repository.open_session(&SessionPurpose::Backup { parents })?;
+        let copied = self.in_session(&grant, snapshot, before, new, run);
+        if copied.is_err() {
+            // What is on its way may not arrive.
+            self.known.clear();
+            // What was put stays for the next run; a session that can not be closed lapses.
+            let _ = repository.close_session(&grant.session);
+        }
+        copied
+    }
+
+    fn in_session(
+        &self,
+        grant: &SessionGrant,
+        snapshot: &Snapshot,
+        before: Before,
+        new: NewSnapshot,
+        run: &Arc<Run>,
+    ) -> Result<CopySummary, EngineError> {
+        let source = ChunkSource::new(self.source, self.source_session);
+        let sealers = self.options.cores.clamp(1, 16);
+        let meters = Arc::new(Meters::new(&source, sealers, self.options.streams));
+        let watched = Arc::clone(&meters);
+        run.watch_stages(move || watched.snapshot());
+        let shared = Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES));
+        let storing = self.storing(grant, &shared, &meters);
+        let fetching = Fetching {
+            source: &source,
+            ids: self.destination.keys.ids(),
+            known: &self.known,
+            shared: &shared,
+            meters: &meters,
+        };
+        let (out, orders, windows) = Output::new(&meters.plan);
+        let orders = Mutex::new(orders);
+        let plan = self.plan(grant, &shared, &meters.plan, out);
+        let (to_assembler, results) = bounded(WINDOWS_REBUILT);
+        let rebuild = self.rebuild(&shared, &meters, windows, to_assembler);
+        let assembled = thread::scope(|scope| {
+            shared.spawn(scope, plan, move |plan| plan.run(snapshot, before));
+            for _ in 0..FETCHERS {
+                let (fetching, orders) = (&fetching, &orders);
+                let opener = ChunkSource::opener(self.source);
+                shared.spawn(scope, opener, |opener| fetching.run(opener, orders));
+            }
+            shared.spawn(scope, rebuild, Rebuild::run);
+            storing.run(scope, new, results)
+        });
+        shared.result()?;
+        let Assembled { snapshot_id, stored_record, counts } =
+            assembled.ok_or(EngineError::Interrupted)?;
+        Ok(CopySummary {
+            snapshot_id: snapshot_id.ok_or(EngineError::Interrupted)?,
+            stored_record,
+            items: counts.items,
+            bytes: counts.bytes,
+            data_added: storing.added_bytes(),
+            data_stored: storing.stored_bytes(),
+            bytes_sent: 0,
+            bytes_received: 0,
+            seconds: 0.0,
+            stages: meters.snapshot(),
+        })
+    }
+
+    /// What the copy says of itself: all that the source says, and where that is.
+    fn new_snapshot(&self, snapshot: &Snapshot) -> Result<NewSnapshot, EngineError> {
+        let of = &snapshot.secret;
+        let series = series_of(self.destination, &of.host, &of.paths)?;
+        let copied_from = Some(Self::copied_from(snapshot));
+        let secret = RecordSecret { program: PROGRAM.to_owned(), copied_from, ..of.clone() };
+        Ok(NewSnapshot { series, secret, pinned: snapshot.pinned, dry_run: false })
+    }
+
+    fn storing<'s>(
+        &'s self,
+        grant: &'s SessionGrant,
+        shared: &'s Shared<'s>,
+        meters: &'s Meters,
+    ) -> Storing<'s> {
+        let stages = storing::Stages {
+            sealers: self.options.cores.clamp(1, 16),
+            streams: self.options.streams,
+            compression_level: self.options.compression_level,
+            checkpoint_every: self.options.checkpoint_every,
+        };
+        Storing::new(self.destination, grant, shared, &meters.storing, &self.cache, stages)
+    }
+
+    fn plan<'s>(
+        &'s self,
+        grant: &SessionGrant,
+        shared: &'s Shared<'s>,
+        meter: &'s StageMeter,
+        out: Output<'s>,
+    ) -> Plan<'s> {
+        let reading = |access, session, cache| Reading { access, session, cache, shared, meter };
+        let source = reading(self.source, self.source_session, &self.source_cache);
+        let destination = reading(self.destination, grant.session, &self.cache);
+        Plan::new(source, destination, shared, &self.known, out)
+    }
+
+    fn rebuild<'s>(
+        &'s self,
+        shared: &'s Shared<'s>,
+        meters: &'s Meters,
+        windows: crossbeam_channel::Receiver<Window>,
+        to_assembler: crossbeam_channel::Sender<Results>,
+    ) -> Rebuild<'s> {
+        Rebuild {
+            destination: self.destination,
+            shared,
+            meters,
+            windows,
+            to_assembler,
+            content: None,
+            contents: Vec::new(),
+            damage: None,
+        }
+    }
+}

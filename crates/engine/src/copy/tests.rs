@@ -1,0 +1,182 @@
+//! What is copied is what was there, only what differs is fetched, and damage stays where it is.
+
+use std::fs;
+
+use holdall_testkit::{CompareOptions, Random, compare_trees};
+
+use super::*;
+use crate::test_world::World;
+use crate::verify::{Verify, verify};
+use crate::{BackupOptions, RestoreOptions, Source, backup, restore, snapshots};
+
+/// Two repositories with keys of their own, and a folder.
+struct Pair {
+    source: World,
+    destination: World,
+    folder: tempfile::TempDir,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let (source, destination) = (World::with_secret([1; 32]), World::with_secret([2; 32]));
+        Self { source, destination, folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        let path = self.folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("the folder")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
+
+    fn back_up(&self) -> Snapshot {
+        self.source.back_up(self.folder.path())
+    }
+
+    fn copy(&self, snapshot: &Snapshot) -> Result<Copied, EngineError> {
+        let options = CopyOptions { checkpoint_every: Duration::ZERO, ..CopyOptions::default() };
+        let listed = snapshots(&self.source.access)?;
+        let mut copier =
+            Copier::new(&self.source.access, &listed, &self.destination.access, options)?;
+        copier.copy(snapshot, &Arc::new(Run::new()))
+    }
+
+    #[track_caller]
+    fn copied(&self, snapshot: &Snapshot) -> CopySummary {
+        match self.copy(snapshot).expect("nothing fails") {
+            Copied::Now(summary) => summary,
+            Copied::Before(id) => panic!("it was copied before, as {id}"),
+        }
+    }
+
+    /// The snapshot that a copy made.
+    fn copy_of(&self, summary: &CopySummary) -> Snapshot {
+        let mut all = snapshots(&self.destination.access).expect("records");
+        all.retain(|snapshot| snapshot.id == summary.snapshot_id);
+        all.pop().expect("it is there")
+    }
+
+    /// Both give the same files, and the destination is whole.
+    #[track_caller]
+    fn check(&self, of: &Snapshot, summary: &CopySummary) {
+        let copy = self.copy_of(summary);
+        let targets = tempfile::tempdir().expect("a folder");
+        let restored = |world: &World, snapshot: &Snapshot, name: &str| {
+            let target = targets.path().join(name);
+            let path = self.folder.path().to_str().expect("UTF-8").as_bytes();
+            let options = RestoreOptions::default();
+            restore(&world.access, snapshot, Some(path), &target, &options, &Run::new())
+                .expect("it can be restored");
+            target
+        };
+        let before = restored(&self.source, of, "source");
+        let after = restored(&self.destination, &copy, "destination");
+        assert_eq!(compare_trees(&before, &after, &CompareOptions::default()), []);
+        let access = &self.destination.access;
+        let report = verify(access, Verify::All, &Run::new(), &mut |_| {}).expect("it runs");
+        assert!(report.is_clean(), "{report:?}");
+        assert_eq!((copy.secret.items, copy.secret.bytes), (of.secret.items, of.secret.bytes));
+    }
+}
+
+#[test]
+fn a_copy_has_all_that_its_source_has_and_says_what_it_is_a_copy_of() {
+    let pair = Pair::new();
+    let mut random = Random::new(1);
+    // Inline, a chunk, chunks in the entry, and a list of chunks.
+    for (name, len) in [("a/inline", 9), ("a/chunk", 9_000), ("many", 5 << 20), ("list", 40 << 20)]
+    {
+        pair.write(name, &random.bytes(len));
+    }
+    fs::hard_link(pair.folder.path().join("many"), pair.folder.path().join("same")).unwrap();
+    let of = pair.back_up();
+    let summary = pair.copied(&of);
+    pair.check(&of, &summary);
+    let copy = pair.copy_of(&summary);
+    assert_eq!(copy.secret.copied_from.map(|from| from.record), Some(of.id));
+    assert_eq!(copy.taken_ns(), of.received_ns);
+    assert_eq!((&copy.secret.paths, &copy.secret.host), (&of.secret.paths, &of.secret.host));
+    assert_ne!((copy.root, copy.series), (of.root, of.series));
+    let ids = pair.destination.repository.ids();
+    assert!(pair.source.repository.ids().iter().all(|id| !ids.contains(id)), "an id is the same");
+    assert!(matches!(pair.copy(&of), Ok(Copied::Before(id)) if id == copy.id));
+}
+
+#[test]
+fn only_what_differs_from_a_copy_is_fetched_and_stored() {
+    let pair = Pair::new();
+    let mut random = Random::new(2);
+    (0..300).for_each(|at| pair.write(&format!("d{}/{at}", at % 7), &random.bytes(20_000)));
+    let first = pair.back_up();
+    pair.copied(&first);
+    pair.write("d3/new", &random.bytes(10_000));
+    fs::remove_file(pair.folder.path().join("d0/0")).unwrap();
+    fs::rename(pair.folder.path().join("d1/1"), pair.folder.path().join("d1/moved")).unwrap();
+    pair.write("d2/2", &random.bytes(10_000));
+    let second = pair.back_up();
+    let fetches = pair.source.repository.fetches();
+    let summary = pair.copied(&second);
+    assert!(summary.data_added < 200_000, "{summary:?}");
+    let fetches = pair.source.repository.fetches() - fetches;
+    assert!(fetches < 20, "{fetches} fetches");
+    pair.check(&second, &summary);
+}
+
+#[test]
+fn what_is_damaged_is_not_copied_and_what_was_until_then_is_not_fetched_again() {
+    let pair = Pair::new();
+    let mut random = Random::new(3);
+    (0..12).for_each(|at| pair.write(&format!("{at:02}"), &random.bytes(4 << 20)));
+    let last = random.bytes(10_000);
+    pair.write("zz", &last);
+    let of = pair.back_up();
+    let broken = pair.source.access.keys.ids().chunk_id(&last);
+    pair.source.repository.damage(&broken);
+    let error = pair.copy(&of).expect_err("it can not be read");
+    // The file before it may share its block.
+    let below = pair.folder.path().to_str().unwrap();
+    let names_it = matches!(&error, EngineError::Damaged { what, .. } if what.starts_with(below));
+    assert!(names_it, "{error}");
+    assert!(snapshots(&pair.destination.access).unwrap().is_empty());
+    assert!(!records(&pair.destination.access).unwrap().is_empty(), "there is no checkpoint");
+
+    // It flips the same bit again.
+    pair.source.repository.damage(&broken);
+    let fetches = pair.source.repository.fetches();
+    let summary = pair.copied(&of);
+    let fetches = pair.source.repository.fetches() - fetches;
+    assert!(summary.data_added < 40 << 20, "{summary:?}");
+    assert!(fetches < 12, "{fetches} fetches");
+    pair.check(&of, &summary);
+}
+
+#[test]
+fn a_damaged_neighbour_does_not_keep_a_snapshot_from_being_copied() {
+    let pair = Pair::new();
+    pair.write("old", b"old");
+    let first = pair.back_up();
+    pair.copied(&first);
+    pair.write("new", &Random::new(4).bytes(10_000));
+    let second = pair.back_up();
+    pair.source.repository.lose(&first.root);
+    fs::remove_dir_all(&pair.source.access.cache).unwrap();
+    let summary = pair.copied(&second);
+    pair.check(&second, &summary);
+}
+
+#[test]
+fn the_next_backup_goes_on_from_the_newest_state_whether_copied_or_not() {
+    let pair = Pair::new();
+    (0..20).for_each(|at| pair.write(&format!("{at}"), &[at; 3000]));
+    let old = pair.back_up();
+    pair.write("20", b"added");
+    let new = pair.back_up();
+    pair.copied(&new);
+    // Older, although it arrives later.
+    pair.copied(&old);
+    let path = pair.folder.path().to_str().unwrap().as_bytes().to_vec();
+    let source = Source { path: path.clone(), read_at: path };
+    let options = BackupOptions::new(vec![source], "host".to_owned());
+    let summary = backup(&pair.destination.access, &options, &Arc::new(Run::new())).unwrap();
+    assert!(summary.has_parent);
+    assert_eq!((summary.files_new, summary.files_changed), (0, 0));
+}
