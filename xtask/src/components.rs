@@ -11,7 +11,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 7] = [
+const COMPONENTS: [Component; 8] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -19,6 +19,7 @@ const COMPONENTS: [Component; 7] = [
     Component { program: "time", package: "time" },
     Component { program: "git", package: "git" },
     Component { program: "faketime", package: "faketime" },
+    Component { program: "groff", package: "groff-base" },
 ];
 
 /// Installs what is missing as root, or names it; in CI what is still missing is a failure.

@@ -85,6 +85,7 @@ impl Settings {
         let file = config.join("config.toml");
         let refuse = |reason: String| {
             Refusal::new(Exit::Usage, format!("{}: {}", file.display(), reason.trim_end()))
+                .hint("correct the file, or move it away: everything in it can be given otherwise")
         };
         match std::fs::read_to_string(&file) {
             Ok(text) => toml::from_str(&text).map_err(|error| refuse(error.to_string())),

@@ -37,7 +37,7 @@ mod verdict;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::app::{App, GlobalArgs};
 use crate::commands::Command;
@@ -57,6 +57,11 @@ struct Cli {
     global: GlobalArgs,
     #[command(subcommand)]
     command: Command,
+}
+
+/// The command line as a whole, for what is made of it.
+pub(crate) fn command_line() -> clap::Command {
+    Cli::command()
 }
 
 fn main() -> ExitCode {

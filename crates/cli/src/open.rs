@@ -86,7 +86,8 @@ impl Where {
             return Err(Refusal::new(
                 Exit::Usage,
                 format!("{text}: a holdall server speaks https only"),
-            ));
+            )
+            .hint("begin it with https://"));
         }
         if text.starts_with("s3://") {
             return Err(Refusal::new(
@@ -101,7 +102,10 @@ impl Where {
 
 fn with_port(host: &str, text: &str) -> Result<String, Refusal> {
     let after_brackets = host.rsplit_once(']').map_or(host, |(_, after)| after);
-    let wrong = || Refusal::new(Exit::Usage, format!("{text}: not https://HOST:PORT/NAME"));
+    let wrong = || {
+        Refusal::new(Exit::Usage, format!("{text}: not https://HOST:PORT/NAME"))
+            .hint("PORT and NAME may be left out: https://nas")
+    };
     match after_brackets.split_once(':') {
         _ if host.is_empty() => Err(wrong()),
         None => Ok(format!("{host}:{DEFAULT_PORT}")),

@@ -84,7 +84,8 @@ pub(crate) fn read_list(file: &Path) -> Result<Vec<PathBuf>> {
 /// As for [`resolve`].
 pub(crate) fn absolute(path: &Path) -> Result<Vec<u8>> {
     if path.as_os_str().is_empty() {
-        return Err(Refusal::new(Exit::Usage, "a path is empty").into());
+        let empty = Refusal::new(Exit::Usage, "a path is empty");
+        return Err(empty.hint("the current folder is .").into());
     }
     let what = || format!("can not resolve {}", path.display());
     let climbs = path.components().any(|component| component == Component::ParentDir);

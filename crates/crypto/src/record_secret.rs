@@ -34,7 +34,8 @@ const NAME_MAX_BYTES: usize = 1024;
 pub struct CopiedFrom {
     /// The hash of its record there.
     pub record: RecordHash,
-    /// When that repository received it, in nanoseconds since 1970 UTC.
+    /// When that repository received it, or, of a copy of a copy, when the first of them was
+    /// received, in nanoseconds since 1970 UTC.
     pub received_ns: i64,
 }
 

@@ -21,8 +21,8 @@ Examples: holdall check                 reads everything again and checks hashes
           holdall check --verify all    opens everything with the key, too
           holdall check --verify 5      opens the trees, and 5 % of the content
 
-Exit codes: 0 everything is whole, 1 failed, 10 no such repository, 12 wrong password, 13 not \
-allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
+Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 10 no such repository, 12 wrong \
+password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// Reads everything where it is stored, without keys; what happens if nothing else is asked
     #[arg(long)]

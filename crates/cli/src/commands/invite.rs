@@ -22,7 +22,7 @@ Example: holdall invite --name laptop
 The invite is the last line printed. It lets one machine in, once, within ten minutes; it works \
 while the server runs, and needs whoever may write the server's data folder.
 
-Exit codes: 0 done, 1 failed")]
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
     /// The server's data folder [default: as for `holdall serve`]
     #[arg(long, value_name = "DIR", env = "HOLDALL_DATA")]

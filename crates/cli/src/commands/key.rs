@@ -50,16 +50,31 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// Lists all keys
+    #[command(after_help = "\
+Example: holdall key list
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 12 wrong password, 13 \
+not allowed, 14 server unreachable, 20 damage")]
     List,
     /// Adds a key
     Add(Add),
     /// Takes a key away; never the last one
+    #[command(after_help = "\
+Example: holdall key remove laptop
+
+Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
     Remove {
         /// Its label or its number, as `holdall key list` shows them
         #[arg(value_name = "KEY")]
         key: String,
     },
     /// Replaces a password
+    #[command(after_help = "\
+Example: holdall key change
+
+Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
     Change {
         /// Which, where there are several: its label or its number
         #[arg(value_name = "KEY")]
@@ -70,6 +85,13 @@ enum Action {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples: holdall key add --passphrase
+          holdall key add --recovery-kit second-kit.txt
+          holdall key add --recipient-file ~/.ssh/id_ed25519.pub --label laptop
+
+Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
 struct Add {
     #[command(flatten)]
     what: What,

@@ -3,6 +3,7 @@
 mod admin;
 pub(crate) mod backup;
 mod check;
+mod completions;
 mod copy;
 mod diff;
 mod dump;
@@ -12,6 +13,7 @@ mod init;
 pub(crate) mod invite;
 mod key;
 mod ls;
+mod man;
 pub(crate) mod pair;
 pub(crate) mod restore;
 mod serve;
@@ -49,6 +51,8 @@ pub(crate) enum Command {
     Key(key::Args),
     Check(check::Args),
     Copy(copy::Args),
+    Completions(completions::Args),
+    Man(man::Args),
     Version(version::Args),
 }
 
@@ -78,6 +82,8 @@ impl Command {
             Self::Key(args) => key::run(&args, app),
             Self::Check(args) => check::run(&args, app),
             Self::Copy(args) => copy::run(&args, app),
+            Self::Completions(args) => completions::run(&args),
+            Self::Man(args) => man::run(&args, app),
             Self::Version(args) => version::run(&args, app),
         }
     }

@@ -27,9 +27,9 @@ Examples: holdall restore latest --target /mnt/new
 Without a PATH, the absolute paths are restored below DIR; with one, what is at that path itself is \
 put into DIR.
 
-Exit codes: 0 done, 1 failed, 3 done, but some entries or metadata could not be restored, 10 no such \
-repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 \
-interrupted")]
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but some entries or metadata could not be \
+restored, 10 no such repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 \
+damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// `latest`, or the beginning of a snapshot's id; and what of it
     #[arg(value_name = "SNAP[:PATH]")]

@@ -25,7 +25,7 @@ Example: holdall serve --data /srv/holdall
 It is ready when it prints \"listening on https://ADDR:PORT\"; the fingerprint of its identity \
 follows. It ends within 5 seconds of SIGTERM or Ctrl-C.
 
-Exit codes: 0 ended as it was asked to, 1 failed")]
+Exit codes: 0 ended as it was asked to, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
     /// Where it keeps everything [default: /var/lib/holdall for root, else ~/.local/share/holdall]
     #[arg(long, value_name = "DIR", env = "HOLDALL_DATA")]

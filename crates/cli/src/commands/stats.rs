@@ -19,9 +19,9 @@ Example: holdall stats --tag weekly
 With --machine, --path or --tag, items and bytes are those of the chosen snapshots; what is stored \
 is always the whole repository's, since snapshots share it.
 
-Exit codes: 0 done, 1 failed, 10 no such repository, 11 repository in use, 12 wrong password, 13 \
-not allowed, 14 server unreachable, 20 a snapshot that this machine remembers is missing, or a \
-record is damaged")]
+Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 repository in use, 12 wrong \
+password, 13 not allowed, 14 server unreachable, 20 a snapshot that this machine remembers is \
+missing, or a record is damaged")]
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,

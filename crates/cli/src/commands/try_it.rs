@@ -18,8 +18,8 @@ A server on loopback over TLS in a temporary place, a full backup, an unchanged 
 comparison of what was restored with the source, and what held each of them back. It needs room for \
 twice the folder, in TMPDIR, /var/tmp, the cache folder or beside the folder; not on a RAM disk.
 
-Exit codes: 0 identical, 1 failed, 3 identical, but some things could not be read, 20 not identical, \
-130 interrupted"
+Exit codes: 0 identical, 1 failed, 2 wrong usage, 3 identical, but some things could not be read, \
+20 not identical, 130 interrupted"
 )]
 pub(crate) struct Args {
     /// The folder to try it with [default: the home folder]

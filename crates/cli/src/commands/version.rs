@@ -8,7 +8,10 @@ use crate::exit::Exit;
 
 /// Says which holdall this is
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 done")]
+#[command(after_help = "\
+Example: holdall version --json
+
+Exit codes: 0 done, 2 wrong usage")]
 pub(crate) struct Args {}
 
 pub(crate) fn run(_args: &Args, app: &App) -> Result<Exit> {

@@ -14,6 +14,7 @@ mod directory;
 mod edits;
 mod failures;
 mod fidelity;
+mod help;
 mod house;
 mod keys;
 mod kill;

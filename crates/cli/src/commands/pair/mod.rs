@@ -62,7 +62,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             pair(app, &ByInvite { invite, name, kit_file, again: args.again })
         }
         (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again),
-        (None, None) => Err(Refusal::new(Exit::Usage, "neither an invite nor a kit").into()),
+        (None, None) => Err(Refusal::new(Exit::Usage, "neither an invite nor a kit")
+            .hint("`holdall pair INVITE`, or `holdall pair --recovery-kit FILE`")
+            .into()),
     }
 }
 
@@ -84,8 +86,10 @@ pub(crate) struct ByInvite<'a> {
 /// What keeps the machine from being paired; the same invite may be used again then. Damage, if it
 /// was paired again and the repository does not have what this machine remembers.
 pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
-    let invite = Invite::from_text(by.invite)
-        .map_err(|error| Refusal::new(Exit::Usage, error.to_string()))?;
+    let invite = Invite::from_text(by.invite).map_err(|error| {
+        Refusal::new(Exit::Usage, error.to_string())
+            .hint("it is the last line that `holdall invite` prints on the server, all of it")
+    })?;
     let kit = KitFile::of(by.kit_file, &invite, by.again)?;
     let former = by.again.then(|| Former::of(app, &invite)).transpose()?;
     let signing = app.identity()?.signing;
