@@ -46,13 +46,17 @@ fn large_and_sparse_files_restore_identically() {
     assert_eq!(world.differences("target"), []);
 }
 
+/// This crate's own source, or a part of it: made longer ago than it takes a file to settle. It is
+/// recorded elsewhere, as the folders above it are recorded too and others may write into them.
+fn own_source(below: &str) -> Vec<Source> {
+    let path = ["/own", &below.replace('/', "-")].concat().into_bytes();
+    vec![Source { path, read_at: [env!("CARGO_MANIFEST_DIR"), below].concat().into_bytes() }]
+}
+
 #[test]
 fn an_unchanged_tree_sends_no_object_and_gets_the_same_root() {
     let world = World::new();
-    // This crate's own source: made longer ago than it takes a file to settle.
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src").as_bytes().to_vec();
-    let sources = vec![Source { path: path.clone(), read_at: path }];
-    let options = BackupOptions { sources, ..world.options() };
+    let options = BackupOptions { sources: own_source("/src"), ..world.options() };
     let first = world.backup_with(&options);
     assert!(first.files_new > 20 && first.data_stored > 0);
     let again = world.backup_with(&options);
@@ -83,8 +87,7 @@ fn an_edit_that_hides_itself_is_seen() {
 fn a_series_begins_with_the_same_paths_of_another_host_and_with_no_other_paths() {
     let world = World::new();
     let of = |below: &str, host: &str| {
-        let path = [env!("CARGO_MANIFEST_DIR"), below].concat().into_bytes();
-        let sources = vec![Source { path: path.clone(), read_at: path }];
+        let sources = own_source(below);
         BackupOptions { sources, host: host.to_owned(), ..world.options() }
     };
     assert!(world.backup_with(&of("/src", "lost")).files_new > 20);
