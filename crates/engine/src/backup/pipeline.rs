@@ -137,7 +137,7 @@ impl<'a> Stages<'a> {
         let storing = self.storing();
         let done = thread::scope(|scope| {
             for _ in 0..WALKERS {
-                scope.spawn(|| self.walk.run(&self.meters));
+                scope.spawn(|| self.walk.run(&self.meters, &self.shared));
             }
             let (to_readers, jobs) = bounded(JOBS_IN_FLIGHT);
             for _ in 0..self.readers {
@@ -149,9 +149,8 @@ impl<'a> Stages<'a> {
             let plan =
                 self.plan(JobSender::new(to_readers, to_assembler), parents, &reading.mounts);
             self.shared.spawn(scope, move || {
-                let planned = plan.run(steps);
-                self.walk.close();
-                planned
+                let _closing = self.walk.closing();
+                plan.run(steps)
             });
             let committed = storing.run(scope, self.new_snapshot(), &results);
             self.shared.noted(committed)
