@@ -1,8 +1,9 @@
 //! From paths as they are typed to sources as they are recorded.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -10,6 +11,7 @@ use anyhow::{Context, Result};
 use holdall_engine::Source;
 
 use crate::exit::{Exit, Refusal};
+use crate::output::Shown;
 
 /// The longest list of paths that is read, in bytes.
 const LIST_MAX_BYTES: u64 = 256 << 20;
@@ -50,29 +52,68 @@ impl ReadAs {
 /// The sources that are meant by these paths.
 ///
 /// # Errors
-/// If the current folder is needed and not known, or a parent of a path with `..` is not there.
+/// If the current folder is needed and not known, or a parent of a path with `..` is not there;
+/// [`Refusal`] if `read_as` records two sources at one place.
 pub(crate) fn resolve(paths: &[PathBuf], read_as: &[ReadAs]) -> Result<Vec<Source>> {
     let source = |path: &PathBuf| {
         let read_at = absolute(path)?;
         let recorded = read_as.iter().find_map(|read_as| read_as.record(&read_at));
         Ok(Source { path: recorded.unwrap_or_else(|| read_at.clone()), read_at })
     };
-    paths.iter().map(source).collect()
+    let sources = paths.iter().map(source).collect::<Result<Vec<_>>>()?;
+    if !read_as.is_empty() {
+        check_overlaps(&sources)?;
+    }
+    Ok(sources)
+}
+
+/// Refuses a source that is recorded within another and not read there: of the two that are meant for
+/// one place, only one could be.
+fn check_overlaps(sources: &[Source]) -> Result<(), Refusal> {
+    let recorded: HashMap<_, _> =
+        sources.iter().map(|source| (&source.path[..], &source.read_at[..])).collect();
+    for source in sources {
+        let slashes = source.path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let ends = slashes.map(|(at, _)| at).chain([source.path.len()]);
+        for (outer, rest) in ends.map(|end| source.path.split_at(end)) {
+            let outer = if outer.is_empty() { b"/" } else { outer };
+            let Some(outer_read_at) = recorded.get(outer) else { continue };
+            if plain(&[outer_read_at, &b"/"[..], rest].concat()) != source.read_at {
+                return Err(overlap(source, outer, outer_read_at));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn overlap(source: &Source, outer: &[u8], outer_read_at: &[u8]) -> Refusal {
+    let [inner, inner_read_at, outer, outer_read_at] =
+        [&source.path[..], &source.read_at[..], outer, outer_read_at].map(Shown);
+    let message = format!(
+        "{inner_read_at} would be recorded as {inner}, and so would what lies in {outer_read_at}, \
+         which is recorded as {outer}"
+    );
+    Refusal::new(Exit::Usage, message).hint("leave one of them out, or record it elsewhere (--as)")
+}
+
+/// The refusal of a file named by `option` that can not be read.
+pub(crate) fn unreadable(option: &str, file: &Path, error: &io::Error) -> Refusal {
+    Refusal::new(Exit::Failed, format!("can not read {}: {error}", file.display()))
+        .hint(format!("check the path after {option}, and that this user may read it"))
 }
 
 /// Reads a list of paths, one a line, any bytes; `-` is standard input. Empty lines are left out.
 ///
 /// # Errors
 /// If it can not be read.
-pub(crate) fn read_list(file: &Path) -> Result<Vec<PathBuf>> {
-    let what = || format!("can not read the list {}", file.display());
+pub(crate) fn read_list(file: &Path) -> Result<Vec<PathBuf>, Refusal> {
     let mut list = Vec::new();
     if file == Path::new("-") {
         std::io::stdin().lock().take(LIST_MAX_BYTES).read_to_end(&mut list)
     } else {
         File::open(file).and_then(|opened| opened.take(LIST_MAX_BYTES).read_to_end(&mut list))
     }
-    .with_context(what)?;
+    .map_err(|error| unreadable("--files-from", file, &error))?;
     let lines = list.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
 }
@@ -144,6 +185,28 @@ mod tests {
         assert_eq!(ReadAs::parse("/snap=/").unwrap().record(b"/snap/x").unwrap(), b"/x");
         ReadAs::parse("/snap").unwrap_err();
         ReadAs::parse("snap=/home").unwrap_err();
+    }
+
+    #[test]
+    fn two_sources_are_not_recorded_at_one_place() {
+        let resolved = |paths: &[&str], read_as: &str| {
+            let paths: Vec<_> = paths.iter().map(PathBuf::from).collect();
+            resolve(&paths, &[ReadAs::parse(read_as).unwrap()])
+        };
+        for paths in [
+            &["/snap/home", "/home/ada"][..],
+            &["/home/ada", "/snap/home"],
+            &["/snap/home", "/home"],
+            &["/snap/home", "/"],
+        ] {
+            let error = resolved(paths, "/snap/home=/home").unwrap_err();
+            assert_eq!(crate::exit::exit_of(&error), Exit::Usage, "{paths:?}");
+        }
+        for paths in [&["/snap/home", "/snap/home/ada"][..], &["/snap/home", "/home-ada", "/etc"]] {
+            resolved(paths, "/snap/home=/home").unwrap();
+        }
+        resolved(&["/", "/etc"], "/=/whole").unwrap();
+        resolved(&["/snap", "/snap/x"], "/snap=/").unwrap();
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use holdall_testkit::Process;
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -56,6 +57,29 @@ impl Machine {
         command
     }
 
+    /// A command of this machine that another program runs, such as one that gives up rights first.
+    pub(crate) fn command_by<A: AsRef<OsStr>>(
+        &self,
+        by: &[&str],
+        args: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let inner = self.command(args);
+        let mut words = by.iter().map(OsStr::new).chain([inner.get_program()]);
+        let mut outer = Command::new(words.next().expect("a program"));
+        outer.args(words).args(inner.get_args()).env_clear().stdin(Stdio::null());
+        outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        outer
+    }
+
+    /// Runs a command to its end by another program.
+    pub(crate) fn run_by<A: AsRef<OsStr>>(
+        &self,
+        by: &[&str],
+        args: impl IntoIterator<Item = A>,
+    ) -> Outcome {
+        Outcome::of(&mut self.command_by(by, args))
+    }
+
     /// Runs a command to its end.
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Outcome {
         Outcome::of(&mut self.command(args))
@@ -102,6 +126,12 @@ impl Outcome {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
+    }
+
+    /// How a process ended that was waited for, and what it said on standard output.
+    pub(crate) fn of_process(mut process: Process) -> Self {
+        let (status, lines) = process.wait().expect("it ends");
+        Self { code: status.code(), stdout: lines.join("\n"), stderr: String::new() }
     }
 
     /// Checks how it ended.
@@ -196,6 +226,31 @@ impl Server {
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
         said.lines().last().expect("an invite").to_owned()
     }
+}
+
+/// Waits until a command with `--json` says for the `times`th time that it has dealt with some items.
+pub(crate) fn wait_for_items(process: &mut Process, times: usize) {
+    let mut said = 0;
+    while said < times {
+        let line = process.wait_for_line("{\"message_type\":\"status\"").expect("it goes on");
+        let status: Value = serde_json::from_str(&line).expect("JSON");
+        said += usize::from(status["items_done"].as_u64() > Some(0));
+    }
+}
+
+/// Sends a process a signal.
+pub(crate) fn send_signal(process: &Process, signal: Signal) {
+    let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw).expect("a process");
+    rustix::process::kill_process(pid, signal).expect("it lives");
+}
+
+/// Whether this is root, without whom `what` can not be tested; says so if not.
+pub(crate) fn is_root(what: &str) -> bool {
+    let root = holdall_sys::users::effective_uid() == 0;
+    if !root {
+        eprintln!("not tested, since only root can: {what}");
+    }
+    root
 }
 
 /// Makes a small tree with a bit of everything that is not special.

@@ -152,7 +152,7 @@ impl<'a> Stages<'a> {
         let done = thread::scope(|scope| {
             for _ in 0..WALKERS {
                 self.shared.spawn(scope, (), |()| {
-                    self.walk.run(&self.meters);
+                    self.walk.run(&self.meters, &self.shared);
                     Ok(())
                 });
             }

@@ -60,6 +60,7 @@ struct Frame {
     /// Up to where subdirectories were looked for.
     looked: usize,
     rules: Option<LocalRules>,
+    device: u64,
     stays_on: StaysOn,
 }
 
@@ -238,6 +239,7 @@ impl Plan<'_> {
                 Wanted::Nothing => continue,
             };
             let listed = self.list(frame, index, &name);
+            let listed = listed.and_then(|listed| still_mounted(listed, &stat, frame.device));
             if let Some(other) = became_other(&listed, &frame.listed.dir, &name) {
                 let dir = Arc::clone(&frame.listed.dir);
                 self.item(path, &other, Work::Read { dir, name: name.into(), stat: other })?;
@@ -306,8 +308,8 @@ impl Plan<'_> {
             return Ok(None);
         }
         let rules = self.local_rules(&path, &listed);
-        let (next, ahead, looked) = (0, VecDeque::new(), 0);
-        Ok(Some(Frame { path, listed, next, ahead, looked, rules, stays_on }))
+        let (next, ahead, looked, device) = (0, VecDeque::new(), 0, stat.device);
+        Ok(Some(Frame { path, listed, next, ahead, looked, rules, device, stays_on }))
     }
 
     fn local_rules(&self, path: &PathKey, listed: &Listed) -> Option<LocalRules> {
@@ -386,6 +388,15 @@ fn next_child(frame: &mut Frame) -> Option<(Vec<u8>, io::Result<Stat>)> {
     frame.next += 1;
     let stat = Name::new(&name).map_err(Into::into).and_then(|name| frame.listed.stat(index, name));
     Some((name, stat))
+}
+
+/// The listing of what was mounted on a directory when that was seen; an error if it is not mounted
+/// any more, for what lies below it is not what was meant.
+fn still_mounted(listed: Listed, seen: &Stat, device_above: u64) -> io::Result<Listed> {
+    if seen.device != device_above && listed.dir.stat_self()?.device == device_above {
+        return Err(io::Error::other("it was unmounted while the backup ran"));
+    }
+    Ok(listed)
 }
 
 /// What is there by now instead of a directory that could not be opened, if that is something else.

@@ -3,7 +3,7 @@
 //! The plan goes through the tree in order and needs one directory after the other. When it enters
 //! a directory it hands the next subdirectories to the walkers, nearest first; what no walker has
 //! begun when the plan gets there, the plan lists itself, so the two never wait in a circle. How
-//! much may be listed ahead is bounded in entries.
+//! much may be listed ahead is bounded in entries. Neither waits for the other if that panics.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
@@ -12,7 +12,9 @@ use std::thread;
 use holdall_sys::{Dir, Listing, Name, Stat};
 
 use super::meters::Meters;
+use crate::EngineError;
 use crate::run::lock;
+use crate::storing::Shared;
 
 /// Entries listed ahead at which walkers pause.
 const MAX_ENTRIES_AHEAD: usize = 32 * 1024;
@@ -75,14 +77,20 @@ enum State {
     Gone,
 }
 
-/// A directory that a walker lists: should that panic, nobody waits for it any more.
-struct Underway<'a>(&'a Task);
+/// A task that a walker began. If the walker panics, the run has failed, and who waits for the
+/// listing gets an error.
+struct Begun<'a> {
+    task: &'a Task,
+    shared: &'a Shared<'a>,
+}
 
-impl Drop for Underway<'_> {
+impl Drop for Begun<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            *lock(&self.0.state) = State::Done(Err(io::Error::other("listing it failed")));
-            self.0.done.notify_all();
+            // In this order, so that the plan can not go on as if one directory were not readable.
+            self.shared.fail(EngineError::Interrupted);
+            *lock(&self.task.state) = State::Done(Err(io::Error::other("the walker panicked")));
+            self.task.done.notify_all();
         }
     }
 }
@@ -152,7 +160,16 @@ impl Walk {
     }
 
     /// Lists directories until the walk is closed: the body of a walker thread.
-    pub(super) fn run(&self, meters: &Meters) {
+    pub(super) fn run(&self, meters: &Meters, shared: &Shared<'_>) {
+        self.run_by(list, meters, shared);
+    }
+
+    fn run_by(
+        &self,
+        list: impl Fn(State) -> io::Result<Listed>,
+        meters: &Meters,
+        shared: &Shared<'_>,
+    ) {
         while let Some(task) = meters.walk.waiting_in(|| self.next()) {
             let mut state = lock(&task.state);
             if !matches!(*state, State::Waiting { .. }) {
@@ -160,9 +177,8 @@ impl Walk {
             }
             let begun = std::mem::replace(&mut *state, State::Running);
             drop(state);
-            let underway = Underway(&task);
+            let _guard = Begun { task: &task, shared };
             let listed = meters.walk.working(|| list(begun));
-            drop(underway);
             let mut state = lock(&task.state);
             if !matches!(*state, State::Running) {
                 continue;
@@ -215,11 +231,53 @@ fn list(task: State) -> io::Result<Listed> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::unix::ffi::OsStrExt;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::Run;
+    use crate::budget::Budget;
+
+    #[test]
+    fn a_walker_that_panics_fails_the_run_and_lets_the_plan_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
+        let (walk, meters, run) = (Walk::new(), Meters::new(1, 1, 1, 1), Run::new());
+        let shared = Shared::new(&run, Budget::new(1, 1));
+        let tasks = walk.ahead(&Arc::new(dir), &[b"below"]);
+        let (begins, begun) = channel();
+        let panics = |_| {
+            begins.send(()).unwrap();
+            panic!("as a mistake in the code would");
+        };
+        thread::scope(|scope| {
+            let walker = scope.spawn(|| walk.run_by(panics, &meters, &shared));
+            begun.recv().unwrap();
+            assert!(walk.take(&tasks[0], &meters).is_err());
+            assert!(shared.failed());
+            walker.join().unwrap_err();
+        });
+    }
+
+    #[test]
+    fn walkers_end_with_a_plan_that_panics() {
+        let (walk, meters, run) = (Walk::new(), Meters::new(1, 1, 1, 1), Run::new());
+        let shared = Shared::new(&run, Budget::new(1, 1));
+        thread::scope(|scope| {
+            let walker = scope.spawn(|| walk.run(&meters, &shared));
+            let plan = scope.spawn(|| {
+                let _closing = walk.closing();
+                panic!("as a mistake in the code would");
+            });
+            plan.join().unwrap_err();
+            walker.join().unwrap();
+        });
+    }
 
     #[test]
     fn what_was_listed_and_is_not_wanted_gives_its_room_back() {
+        let run = Run::new();
+        let shared = Shared::new(&run, Budget::new(1, 1));
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("below")).unwrap();
         for name in ["one", "two", "three"] {
@@ -229,7 +287,7 @@ mod tests {
         let (walk, meters) = (Walk::new(), Meters::new(1, 1, 1, 1));
         let tasks = walk.ahead(&Arc::new(dir), &[b"below"]);
         let ahead = std::thread::scope(|scope| {
-            scope.spawn(|| walk.run(&meters));
+            scope.spawn(|| walk.run(&meters, &shared));
             let mut state = lock(&tasks[0].state);
             while !matches!(*state, State::Done(_)) {
                 state = tasks[0].done.wait(state).unwrap();

@@ -141,7 +141,7 @@ impl<'a> Context<'a> {
             dirs: read(&self.tally.dirs),
             bytes: read(&self.tally.bytes),
             skipped: read(&self.tally.skipped),
-            notes: self.notes.lines(),
+            notes: self.notes.line().into_iter().collect(),
             problems: self.run.problem_count(),
             ..RestoreSummary::default()
         }

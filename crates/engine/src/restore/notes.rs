@@ -1,4 +1,4 @@
-//! What an ordinary user may not restore, counted: one line for each kind, however many entries.
+//! What an ordinary user may not restore, counted: one line, however many entries and kinds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,21 +19,15 @@ impl Note {
         match self {
             Self::Owner => "owner",
             Self::Group => "group",
-            Self::SetIds => "set-user-id or set-group-id",
+            Self::SetIds => "set-user-id or set-group-id bit",
             Self::Attribute => "privileged attribute",
             Self::Device => "device",
         }
     }
 
-    fn line(self, count: u64) -> String {
-        let what = match self {
-            Self::Owner => "owners not restored",
-            Self::Group => "groups not restored",
-            Self::SetIds => "set-user-id or set-group-id bits dropped, for the owner is another",
-            Self::Attribute => "privileged attributes not restored",
-            Self::Device => "devices not made",
-        };
-        format!("{count} {what}: only root may")
+    fn counted(self, count: u64) -> String {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {}{plural}", self.what())
     }
 }
 
@@ -50,11 +44,16 @@ impl Notes {
         }
     }
 
-    /// One line for each kind that there was.
-    pub(super) fn lines(&self) -> Vec<String> {
+    /// How many of each kind there were; nothing if there were none.
+    pub(super) fn line(&self) -> Option<String> {
         let counted = Note::ALL.into_iter().zip(&self.counts);
         let counted = counted.map(|(note, count)| (note, count.load(Ordering::Relaxed)));
-        counted.filter(|(_, count)| *count > 0).map(|(note, count)| note.line(count)).collect()
+        let counted: Vec<_> = counted
+            .filter(|(_, count)| *count > 0)
+            .map(|(note, count)| note.counted(count))
+            .collect();
+        let counted = (!counted.is_empty()).then(|| counted.join(", "))?;
+        Some(format!("not restored, for only root may: {counted}"))
     }
 }
 
@@ -63,14 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_of_a_kind_are_one_line() {
+    fn many_of_all_kinds_are_one_line() {
         let notes = Notes::default();
-        assert_eq!(notes.lines(), [""; 0]);
+        assert_eq!(notes.line(), None);
         (0..3).for_each(|_| notes.count(Note::Device));
         notes.count(Note::Owner);
-        assert_eq!(
-            notes.lines(),
-            ["1 owners not restored: only root may", "3 devices not made: only root may"]
-        );
+        let line = "not restored, for only root may: 1 owner, 3 devices";
+        assert_eq!(notes.line().as_deref(), Some(line));
     }
 }

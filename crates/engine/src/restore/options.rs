@@ -57,7 +57,7 @@ pub struct RestoreSummary {
     /// Entries that were there and kept, could not be made by an ordinary user, or lie below a
     /// directory that could not be made.
     pub skipped: u64,
-    /// What an ordinary user may not set, one line for each kind with its count.
+    /// What an ordinary user may not set: one line with the count of each kind.
     pub notes: Vec<String>,
     /// How long it took.
     pub duration_seconds: f64,

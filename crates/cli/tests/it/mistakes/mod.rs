@@ -14,7 +14,6 @@ mod state;
 mod usage;
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -103,11 +102,7 @@ impl Scene {
 
     fn run(&self, command: &str) -> Outcome {
         let args: Vec<_> = command.split_whitespace().map(|word| self.fill(word)).collect();
-        let inner = self.machine.command(&args);
-        let mut words = self.by.iter().map(OsStr::new).chain([inner.get_program()]);
-        let mut outer = Command::new(words.next().unwrap());
-        outer.args(words).args(inner.get_args()).env_clear().stdin(std::process::Stdio::null());
-        outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut outer = self.machine.command_by(self.by, &args);
         outer.env("TMPDIR", self.path("tmp")).envs(self.env.iter().map(|(name, set)| (name, set)));
         Outcome::of(&mut outer)
     }

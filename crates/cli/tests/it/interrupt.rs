@@ -1,0 +1,46 @@
+//! Ctrl-C ends a backup in good order: nothing is committed, and what was stored is not sent again.
+
+use std::fs;
+
+use holdall_testkit::{Process, Random};
+use rustix::process::Signal;
+
+use crate::house::{Machine, Outcome, Server, disk_bytes, send_signal, wait_for_items};
+
+/// More than the stages hold and than is sent until the backup is interrupted.
+const FILE_BYTES: u64 = 96 << 20;
+/// What may have been on its way, and is sent again.
+const ON_THE_WAY_BYTES: u64 = 4 << 20;
+
+#[test]
+fn a_backup_that_is_interrupted_inside_a_large_file_commits_nothing_and_goes_on_next_time() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    let source = machine.path("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("large"), Random::new(9).bytes(FILE_BYTES as usize)).unwrap();
+    let source = source.to_str().unwrap();
+
+    let before = disk_bytes(&data);
+    let args = ["backup", source, "--json", "--limit-upload", "8M"];
+    let mut backup = Process::spawn(&mut machine.command(args)).unwrap();
+    wait_for_items(&mut backup, 2);
+    send_signal(&backup, Signal::INT);
+    let ended = Outcome::of_process(backup).expect(130);
+    assert_eq!(ended.of_type("summary"), [""; 0]);
+    let inside = |status: &serde_json::Value| status["bytes_done"] == 0;
+    assert!(ended.of_type("status").iter().all(inside), "the file was done before");
+    assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot"), [""; 0]);
+
+    let stored = disk_bytes(&data) - before;
+    let sent = machine.summary(["backup", source])["bytes_sent"].as_u64().unwrap();
+    assert!(stored > ON_THE_WAY_BYTES, "only {stored} bytes were stored");
+    assert!(sent + stored < FILE_BYTES + ON_THE_WAY_BYTES, "{stored} stored, {sent} sent again");
+    let target = machine.path("target");
+    machine.ok(["restore", &format!("latest:{source}"), "--target", target.to_str().unwrap()]);
+    assert!(
+        fs::read(target.join("large")).unwrap() == fs::read(format!("{source}/large")).unwrap()
+    );
+}

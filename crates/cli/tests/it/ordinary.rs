@@ -1,0 +1,156 @@
+//! Ordinary users: what they may not read or restore is told, and everything else is done.
+//!
+//! Only root can make what an ordinary user may not touch, and give its rights up. What an ordinary
+//! user may not do at all is in the table of mistakes.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+
+use crate::house::{Machine, Outcome, is_root};
+
+const NOBODY: u32 = 65534;
+const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+
+/// A machine whose folders belong to an ordinary user; nothing if it can not be made.
+fn ordinary_machine() -> Option<Machine> {
+    if !is_root("what an ordinary user may read and restore") {
+        return None;
+    }
+    let machine = Machine::new();
+    give_away(&machine.path(""));
+    Some(machine)
+}
+
+/// Gives a path and all below it to the ordinary user.
+fn give_away(path: &Path) {
+    let owner = format!("{NOBODY}:{NOBODY}");
+    let done = Command::new("chown").args(["-R", "-h", &owner]).arg(path).status().unwrap();
+    assert!(done.success());
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// Runs a program that must succeed.
+fn tool(program: &str, args: &[&str]) {
+    let done = Command::new(program).args(args).output().expect("it is installed");
+    assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The paths that a command told of, below `top`.
+fn told(said: &Outcome, top: &str) -> Vec<String> {
+    let told = said.of_type("error").into_iter();
+    let below = |path: &str| path.strip_prefix(top).unwrap_or(path).to_owned();
+    told.map(|error| below(error["path"].as_str().unwrap_or_default())).collect()
+}
+
+#[test]
+fn what_an_ordinary_user_may_not_read_is_told_and_the_rest_is_in_the_snapshot() {
+    let Some(machine) = ordinary_machine() else { return };
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    for dir in ["mine", "locked", "no-entry"] {
+        fs::create_dir_all(source.join(dir)).unwrap();
+        fs::write(source.join(dir).join("file"), dir).unwrap();
+    }
+    fs::write(source.join("mine/secret"), "secret").unwrap();
+    fs::write(source.join("public"), "of root, for all").unwrap();
+    give_away(&source);
+    for (path, mode) in [("mine/secret", 0o600), ("locked", 0o700), ("no-entry", 0o744)] {
+        chown(source.join(path), Some(0), Some(0)).unwrap();
+        set_mode(&source.join(path), mode);
+    }
+    chown(source.join("public"), Some(0), Some(0)).unwrap();
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
+    let done = machine.run_by(&AS_NOBODY, ["backup", "-r", repo, source, "--json"]).expect(3);
+    assert_eq!(
+        told(&done, source),
+        ["/locked", "/no-entry/file", "/mine/secret"].map(str::to_owned)
+    );
+    assert_eq!(done.summary()["errors"], 3);
+    let listed = ["ls", "-r", repo, "latest", source, "--recursive"];
+    let listed = machine.run_by(&AS_NOBODY, listed).expect(0).stdout;
+    let names: Vec<_> = listed.lines().map(|path| &path[source.len()..]).collect();
+    assert_eq!(names, ["/locked", "/mine", "/mine/file", "/no-entry", "/public"]);
+}
+
+/// A tree of root's with everything that an ordinary user can not restore as it was.
+fn tree_of_root(dir: &Path) {
+    fs::create_dir_all(dir.join("read-only/below")).unwrap();
+    for (name, mode) in [("of-root", 0o640), ("set-user-id", 0o4755), ("own-set-user-id", 0o4755)] {
+        fs::write(dir.join(name), name).unwrap();
+        set_mode(&dir.join(name), mode);
+    }
+    fs::write(dir.join("read-only/below/own"), "own").unwrap();
+    give_away(&dir.join("read-only"));
+    give_away(&dir.join("own-set-user-id"));
+    set_mode(&dir.join("own-set-user-id"), 0o4755);
+    set_mode(&dir.join("read-only/below"), 0o500);
+    set_mode(&dir.join("read-only"), 0o555);
+    let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    tool("mknod", &[&at("device"), "c", "1", "3"]);
+    tool("setfattr", &["-n", "user.colour", "-v", "red", &at("of-root")]);
+    tool("setcap", &["cap_net_raw+ep", &at("of-root")]);
+}
+
+#[test]
+fn an_ordinary_user_restores_what_it_may_and_gets_a_note_of_the_rest() {
+    let Some(machine) = ordinary_machine() else { return };
+    let (repo, source, to) = (machine.path("repo"), machine.path("source"), machine.path("to"));
+    tree_of_root(&source);
+    let [repo, source, to] = [&repo, &source, &to].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    machine.ok(["backup", "-r", repo, source]);
+    // A copy that the user got hold of.
+    give_away(repo.as_ref());
+    give_away(&machine.path("config"));
+    give_away(&machine.path("cache"));
+    let from = format!("latest:{source}");
+    let restored = machine
+        .run_by(&AS_NOBODY, ["restore", "-r", repo, &from, "--target", to, "--json"])
+        .expect(0)
+        .summary();
+    assert_eq!((&restored["errors"], &restored["skipped"]), (&0.into(), &1.into()), "{restored}");
+    let note = "not restored, for only root may: 3 owners, 3 groups, \
+                1 set-user-id or set-group-id bit, 1 privileged attribute, 1 device";
+    assert_eq!(restored["notes"], serde_json::json!([note]));
+    let mode_of = |name: &str| {
+        let found = fs::symlink_metadata(format!("{to}/{name}")).unwrap();
+        assert_eq!((found.uid(), found.gid()), (NOBODY, NOBODY), "{name}");
+        found.mode() & 0o7777
+    };
+    let modes = ["of-root", "set-user-id", "own-set-user-id", "read-only", "read-only/below"];
+    assert_eq!(modes.map(mode_of), [0o640, 0o755, 0o4755, 0o555, 0o500]);
+    assert!(!fs::exists(format!("{to}/device")).unwrap());
+    assert_eq!(fs::read(format!("{to}/read-only/below/own")).unwrap(), b"own");
+    let own = |top: &str| {
+        let found = fs::metadata(format!("{top}/read-only/below/own")).unwrap();
+        (found.mode(), found.mtime(), found.mtime_nsec(), found.uid())
+    };
+    assert_eq!(own(to), own(source));
+    tool("getfattr", &["-n", "user.colour", &format!("{to}/of-root")]);
+}
+
+#[test]
+fn strict_tells_of_each_that_an_ordinary_user_may_not_restore() {
+    let Some(machine) = ordinary_machine() else { return };
+    let (repo, source, to) = (machine.path("repo"), machine.path("source"), machine.path("to"));
+    tree_of_root(&source);
+    let [repo, source, to] = [&repo, &source, &to].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    machine.ok(["backup", "-r", repo, source]);
+    for path in ["repo", "config", "cache"] {
+        give_away(&machine.path(path));
+    }
+    let from = format!("latest:{source}");
+    let args = ["restore", "-r", repo, &from, "--target", to, "--strict", "--json"];
+    let done = machine.run_by(&AS_NOBODY, args).expect(3);
+    let mut told = told(&done, source);
+    told.sort();
+    told.dedup();
+    assert_eq!(told, ["", "/device", "/of-root", "/set-user-id"]);
+    assert_eq!(done.summary()["notes"], serde_json::json!([]));
+}

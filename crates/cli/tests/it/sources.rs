@@ -1,0 +1,158 @@
+//! Sources on several file systems, on a disk that is not mounted or is taken away, and deeper than
+//! files may be open.
+
+use std::fs;
+use std::process::Command;
+
+use holdall_testkit::{Process, Random};
+use rustix::process::Signal;
+
+use crate::house::{Machine, Outcome, Server, is_root, send_signal, wait_for_items};
+
+/// A command in a mount namespace of its own, after a script that may mount there.
+fn namespace(machine: &Machine, script: &str, args: &[&str]) -> Command {
+    let script = format!("set -e; {script}; exec \"$@\"");
+    machine.command_by(&["unshare", "-m", "sh", "-c", &script, "sh"], args)
+}
+
+/// Runs it to its end.
+fn in_namespace(machine: &Machine, script: &str, args: &[&str]) -> Outcome {
+    Outcome::of(&mut namespace(machine, script, args))
+}
+
+/// The paths of the newest snapshot below `source`, without its own.
+fn names(machine: &Machine, repo: &str, source: &str) -> Vec<String> {
+    let listed = machine.ok(["ls", "-r", repo, "latest", source, "--recursive"]).stdout;
+    listed.lines().map(|path| path[source.len() + 1..].to_owned()).collect()
+}
+
+#[test]
+fn one_file_system_is_that_of_each_source_and_no_other() {
+    if !is_root("mounts") {
+        return;
+    }
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    for dir in ["disk", "plain/named", "other"] {
+        fs::create_dir_all(format!("{source}/{dir}")).unwrap();
+    }
+    fs::write(format!("{source}/file"), "file").unwrap();
+    let script = format!(
+        "cd {source}; mount -t tmpfs none disk; mkdir -p disk/deep/wanted/inner disk/deep/not; \
+         mount -t tmpfs none disk/deep/wanted/inner; mount -t tmpfs none plain/named; \
+         mount -t tmpfs none other; touch disk/not disk/deep/not/file disk/deep/wanted/file \
+         disk/deep/wanted/inner/not plain/named/file other/not"
+    );
+    let (wanted, named) = (format!("{source}/disk/deep/wanted"), format!("{source}/plain/named"));
+    in_namespace(&machine, &script, &["backup", "-r", repo, "-x", source, &wanted, &named])
+        .expect(0);
+    assert_eq!(
+        names(&machine, repo, source),
+        [
+            "disk",
+            "disk/deep",
+            "disk/deep/wanted",
+            "disk/deep/wanted/file",
+            "disk/deep/wanted/inner",
+            "file",
+            "other",
+            "plain",
+            "plain/named",
+            "plain/named/file",
+        ]
+    );
+    in_namespace(&machine, &script, &["backup", "-r", repo, source]).expect(0);
+    assert_eq!(names(&machine, repo, source).len(), 15);
+}
+
+#[test]
+fn a_disk_that_is_not_mounted_is_told_and_the_snapshot_before_keeps_what_was_on_it() {
+    if !is_root("mounts") {
+        return;
+    }
+    let machine = Machine::new();
+    let (repo, disk) = (machine.path("repo"), machine.path("disk"));
+    let [repo, disk] = [&repo, &disk].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    fs::create_dir(disk).unwrap();
+    let script = format!("mount -t tmpfs none {disk}; mkdir {disk}/a; echo a > {disk}/a/file");
+    let args = ["backup", "-r", repo, disk, "--json"];
+    let mounted = in_namespace(&machine, &script, &args).expect(0).summary();
+    let bare = machine.run(args).expect(3);
+    let told = bare.of_type("error");
+    assert_eq!((told.len(), told[0]["path"].as_str()), (1, Some(disk)));
+    assert!(told[0]["message"].as_str().unwrap().contains("has 2 items below it"), "{}", told[0]);
+    assert!(bare.summary()["snapshot_id"].is_string());
+    let before = mounted["snapshot_id"].as_str().unwrap();
+    let listed = machine.ok(["ls", "-r", repo, before, disk, "--recursive"]).stdout;
+    assert!(listed.contains("/a/file"), "{listed}");
+}
+
+/// Writes a large file that comes first, and, behind it, more folders and files than the plan and the
+/// walkers get ahead of what is sent.
+fn much_before_the_disk(source: &str) {
+    for number in 0..40 {
+        let dir = format!("{source}/{number:02}");
+        fs::create_dir_all(&dir).unwrap();
+        for file in 0..100 {
+            fs::write(format!("{dir}/{file}"), "small").unwrap();
+        }
+    }
+    fs::write(format!("{source}/00/-large"), Random::new(3).bytes(64 << 20)).unwrap();
+}
+
+#[test]
+fn a_disk_that_is_taken_away_during_a_backup_is_told_and_the_rest_is_complete() {
+    if !is_root("mounts") {
+        return;
+    }
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    machine.pair_with(&server);
+    let (source, named) = (machine.path("source"), machine.path("stick"));
+    let [source, named] = [&source, &named].map(|path| path.to_str().unwrap());
+    much_before_the_disk(source);
+    let (disk, below) = (format!("{source}/disk"), format!("{named}/photos"));
+    fs::create_dir(&disk).unwrap();
+    fs::create_dir(named).unwrap();
+    fs::write(format!("{source}/last"), "last").unwrap();
+    let script = format!(
+        "mount -t tmpfs none {disk}; touch {disk}/file; mount -t tmpfs none {named}; mkdir {below}"
+    );
+    let args = ["backup", source, &below, "--json", "--limit-upload", "8M"];
+    let mut backup = Process::spawn(&mut namespace(&machine, &script, &args)).unwrap();
+    wait_for_items(&mut backup, 1);
+    send_signal(&backup, Signal::STOP);
+    let mut unmount = Command::new("nsenter");
+    unmount.args(["-m", "-t", &backup.id().to_string(), "umount", "-l", &disk, named]);
+    assert!(unmount.status().unwrap().success());
+    send_signal(&backup, Signal::CONT);
+
+    let done = Outcome::of_process(backup).expect(3);
+    let told: Vec<_> = done.of_type("error").iter().map(|one| one["path"].clone()).collect();
+    assert_eq!(told, [disk.as_str(), below.as_str()]);
+    let listed = machine.ok(["ls", "latest", source, "--recursive"]).stdout;
+    assert_eq!(listed.lines().count(), 40 * 101 + 3);
+    assert!(
+        listed.ends_with(&format!("{disk}\n{source}/last\n")),
+        "{}",
+        &listed[listed.len() - 400..]
+    );
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_for_deep_trees() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let deep = source.join("d/".repeat(200));
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("file"), "deep").unwrap();
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    let limited = ["sh", "-c", "ulimit -S -n 64; exec \"$@\"", "sh"];
+    let done = machine.run_by(&limited, ["backup", "-r", repo, source, "--json"]).expect(0);
+    assert_eq!(done.summary()["files_new"], 1);
+    assert_eq!(names(&machine, repo, source).len(), 201);
+}
