@@ -392,10 +392,7 @@ impl<'a> JobReader<'a> {
         entry.ctime = time(stat.ctime);
         entry.size = if stat.kind == FileKind::File { stat.size } else { 0 };
         entry.inode = stat.inode;
-        if stat.nlink > 1 && stat.kind != FileKind::Dir {
-            let point = self.reading.mounts.point(stat);
-            entry.hardlink = Some(self.reading.keys.hardlink_group(point, stat.inode));
-        }
+        entry.hardlink = self.reading.mounts.hardlink_group(self.reading.keys, stat);
         entry
     }
 
