@@ -88,11 +88,17 @@ impl Settings {
                 .hint("correct the file, or move it away: everything in it can be given otherwise")
         };
         match std::fs::read_to_string(&file) {
-            Ok(text) => toml::from_str(&text).map_err(|error| refuse(error.to_string())),
+            Ok(text) => toml::from_str(&text).map_err(|error| refuse(in_words(&text, &error))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Refusal { exit: Exit::Failed, ..refuse(error.to_string()) }),
         }
     }
+}
+
+/// What is wrong with a text, in one line.
+fn in_words(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|wrong| text.get(..wrong.start)).unwrap_or_default();
+    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
 }
 
 #[cfg(test)]

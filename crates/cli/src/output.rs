@@ -101,7 +101,7 @@ impl Output {
                 "{}: {}: {}",
                 self.red("error"),
                 Shown(&problem.path),
-                problem.reason
+                OneLine(&problem.reason)
             ));
             Ok(())
         }
@@ -122,9 +122,9 @@ impl Output {
             let _ = self.object("error", &Failure { code, message: &message, hint });
             return;
         }
-        to_stderr(format_args!("{}: {message}", self.red("error")));
+        to_stderr(format_args!("{}: {}", self.red("error"), OneLine(&message)));
         if let Some(hint) = hint {
-            to_stderr(format_args!("hint: {hint}"));
+            to_stderr(format_args!("hint: {}", OneLine(hint)));
         }
     }
 
@@ -179,6 +179,19 @@ impl Display for Shown<'_> {
             piece.invalid().iter().try_for_each(|byte| write!(out, "\\x{byte:02x}"))?;
         }
         Ok(())
+    }
+}
+
+/// A sentence in which names may be that nobody escaped: what could move the cursor or begin a line
+/// is, and nothing else, for names that are [`Shown`] are escaped already.
+struct OneLine<'a>(&'a str);
+
+impl Display for OneLine<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|letter| match letter.is_control() {
+            true => write!(out, "{}", letter.escape_default()),
+            false => write!(out, "{letter}"),
+        })
     }
 }
 
@@ -298,6 +311,17 @@ mod tests {
         let json = serde_json::to_string(&JsonPath::new(b"a\xff")).unwrap();
         assert_eq!(json, "{\"path\":\"a\u{fffd}\",\"path_base64\":\"Yf8=\"}");
         assert_eq!(serde_json::to_string(&JsonPath::new(b"a")).unwrap(), "{\"path\":\"a\"}");
+    }
+
+    #[test]
+    fn a_message_can_not_fake_a_line_and_a_name_in_it_is_escaped_once() {
+        let damaged = "the content of /a\x1b[2J\nb \u{9b}1m is damaged";
+        assert_eq!(
+            OneLine(damaged).to_string(),
+            "the content of /a\\u{1b}[2J\\nb \\u{9b}1m is damaged"
+        );
+        let shown = format!("{} is not there", Shown(b"a\nb\\"));
+        assert_eq!(OneLine(&shown).to_string(), shown);
     }
 
     #[test]

@@ -93,7 +93,11 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn sync_folder_of(path: &Path) -> Result<()> {
+/// Makes durable that a file is in its folder.
+///
+/// # Errors
+/// If the system can not.
+pub(crate) fn sync_folder_of(path: &Path) -> Result<()> {
     let folder = folder_of(path);
     File::open(folder)
         .and_then(|folder| folder.sync_all())

@@ -24,7 +24,7 @@ impl Patterns {
     ///
     /// # Errors
     /// [`Refusal`] names a pattern that can not be read.
-    pub(crate) fn new(includes: &[String], excludes: &[String]) -> Result<Self, Refusal> {
+    pub(crate) fn new(includes: &[OsString], excludes: &[OsString]) -> Result<Self, Refusal> {
         Ok(Self { includes: build(includes, false)?, excludes: build(excludes, false)? })
     }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn patterns(includes: &[&str], excludes: &[&str]) -> Patterns {
-        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let owned = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
         Patterns::new(&owned(includes), &owned(excludes)).unwrap()
     }
 
@@ -101,6 +101,10 @@ mod tests {
         assert_eq!(only.select(b"/home/ada/docs/deep/x", false), Selected::Yes);
         assert_eq!(only.select(b"/home/ada/docs/x.tmp", false), Selected::No);
         assert_eq!(only.select(b"/home/ada/other", false), Selected::No);
+        let exact = [OsStr::from_bytes(b"*.\xff").to_owned()];
+        let only = Patterns::new(&exact, &[]).unwrap();
+        assert_eq!(only.select(b"/a.\xff", false), Selected::Yes);
+        assert_eq!(only.select(b"/a.x", false), Selected::No);
     }
 
     #[test]

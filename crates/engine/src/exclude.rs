@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{self, Read};
 
-use holdall_sys::{Dir, Listing, Name};
+use holdall_sys::{Dir, FileKind, Listing, Name};
 
 use crate::Patterns;
 
@@ -63,12 +63,20 @@ impl LocalRules {
         false
     }
 
-    /// Reads the `.holdallignore` in the directory at absolute `path`, if there is one. What can not
-    /// be read of it is given back, line by line; the rest counts.
+    /// Reads the `.holdallignore` in the directory at absolute `path`, if there is a file of that
+    /// name. What can not be read of it is given back, line by line; the rest counts.
     pub(crate) fn read(dir: &Dir, path: &[u8]) -> Option<(Self, Vec<String>)> {
-        let (file, _) = dir.open_file(Name::new(IGNORE_FILE).ok()?).ok()?;
         let mut patterns = Patterns::below(path);
-        let problems = match read_text(file) {
+        let name = Name::new(IGNORE_FILE).ok()?;
+        let text = match dir.open_file(name) {
+            Ok((file, _)) => read_text(file),
+            Err(error) => {
+                // It may have vanished, or be a link or a directory: those have no lines.
+                dir.stat(name).ok().filter(|stat| stat.kind == FileKind::File)?;
+                Err(error)
+            }
+        };
+        let problems = match text {
             Ok(text) => {
                 let bad = patterns.add_file(&text, false).into_iter();
                 bad.map(|(line, error)| format!("line {line}: {error}")).collect()

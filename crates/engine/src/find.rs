@@ -2,7 +2,8 @@
 //!
 //! Trees are walked node by node, without content. A snapshot whose series was searched already is
 //! only compared with the one searched before it: the matches change where the trees differ, and
-//! nodes that both have are not walked again.
+//! nodes that both have are not walked again. Where there are too many matches to keep them, each
+//! snapshot is walked.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -29,11 +30,28 @@ pub struct FoundEntry<'a> {
 /// Whether an entry at an absolute path is looked for.
 type Wanted<'a> = dyn Fn(&[u8], &Entry) -> bool + 'a;
 
+/// Most matches of a snapshot that are kept to compare the next one of its series with.
+const MATCHES_MAX: usize = 100_000;
+
+/// Where matches go.
+type Visit<'a> = dyn FnMut(&Snapshot, FoundEntry<'_>) -> Result<(), EngineError> + 'a;
+
 /// What is kept of an entry that matches.
 struct Match {
     kind: EntryKind,
     size: u64,
     mtime: Time,
+}
+
+impl Match {
+    fn of(&Entry { kind, size, mtime, .. }: &Entry) -> Self {
+        Self { kind, size, mtime }
+    }
+
+    fn at<'a>(&self, path: &'a [u8]) -> FoundEntry<'a> {
+        let &Self { kind, size, mtime } = self;
+        FoundEntry { path, kind, size, mtime }
+    }
 }
 
 /// The matches of the snapshot of a series that was searched last.
@@ -45,7 +63,7 @@ struct Searched {
 /// Looks in each of the snapshots, in the order given, for entries that are `wanted`; shows those of
 /// one snapshot in the order of its tree.
 ///
-/// Keeps the matches of one snapshot of each series in memory.
+/// Keeps the matches of one snapshot of each series in memory, up to a bound.
 ///
 /// # Errors
 /// [`EngineError::Damaged`] for a tree that can not be read on; [`EngineError::Interrupted`]; the
@@ -55,21 +73,28 @@ pub fn find(
     snapshots: &[&Snapshot],
     wanted: &Wanted<'_>,
     run: &Run,
-    visit: &mut dyn FnMut(&Snapshot, FoundEntry<'_>) -> Result<(), EngineError>,
+    visit: &mut Visit<'_>,
+) -> Result<(), EngineError> {
+    find_keeping(MATCHES_MAX, access, snapshots, wanted, run, visit)
+}
+
+fn find_keeping(
+    most: usize,
+    access: &Access,
+    snapshots: &[&Snapshot],
+    wanted: &Wanted<'_>,
+    run: &Run,
+    visit: &mut Visit<'_>,
 ) -> Result<(), EngineError> {
     access.reading(|session| {
         let cache = open_node_cache(access);
-        let search = Search { access, session, cache, wanted, run };
+        let search = Search { access, session, cache, wanted, run, most };
         let mut by_series: HashMap<SeriesId, Searched> = HashMap::new();
         for snapshot in snapshots {
             let before = by_series.remove(&snapshot.series);
-            let searched = search.snapshot(snapshot, before)?;
-            for (path, found) in &searched.matches {
-                run.check()?;
-                let Match { kind, size, mtime } = *found;
-                visit(snapshot, FoundEntry { path: &path.to_absolute(), kind, size, mtime })?;
+            if let Some(matches) = search.snapshot(snapshot, before, visit)? {
+                by_series.insert(snapshot.series, Searched { root: snapshot.root, matches });
             }
-            by_series.insert(snapshot.series, searched);
         }
         Ok(())
     })
@@ -82,61 +107,78 @@ struct Search<'a> {
     cache: SharedNodeCache,
     wanted: &'a Wanted<'a>,
     run: &'a Run,
+    /// Most matches that are kept.
+    most: usize,
 }
+
+/// The matches so far; nothing if they are too many.
+type Matches = Option<BTreeMap<PathKey, Match>>;
 
 impl Search<'_> {
     fn nodes(&self) -> Nodes {
         Nodes::with_cache(self.access, self.session, Arc::clone(&self.cache))
     }
 
+    /// Shows the matches of a snapshot, and gives them unless they are too many.
     fn snapshot(
         &self,
         snapshot: &Snapshot,
         before: Option<Searched>,
-    ) -> Result<Searched, EngineError> {
-        let root = snapshot.root;
-        let matches = match before {
-            Some(before) => self.changes(before, root)?,
-            None => self.whole(root)?,
+        visit: &mut Visit<'_>,
+    ) -> Result<Matches, EngineError> {
+        let kept = match before {
+            Some(before) => self.changes(before, snapshot.root)?,
+            None => None,
         };
-        Ok(Searched { root, matches })
+        let Some(matches) = kept else { return self.whole(snapshot, visit) };
+        for (path, found) in &matches {
+            self.run.check()?;
+            visit(snapshot, found.at(&path.to_absolute()))?;
+        }
+        Ok(Some(matches))
     }
 
-    fn whole(&self, root: ObjectId) -> Result<BTreeMap<PathKey, Match>, EngineError> {
-        let mut matches = BTreeMap::new();
-        let mut cursor = Cursor::new(self.nodes(), root);
+    /// Walks a tree, and shows what it finds as it goes.
+    fn whole(&self, snapshot: &Snapshot, visit: &mut Visit<'_>) -> Result<Matches, EngineError> {
+        let mut matches = Some(BTreeMap::new());
+        let mut cursor = Cursor::new(self.nodes(), snapshot.root);
         while let Some((path, entry)) = cursor.next()? {
             self.run.check()?;
-            self.take(&mut matches, path, Some(&entry));
+            let absolute = path.to_absolute();
+            if (self.wanted)(&absolute, &entry) {
+                let found = Match::of(&entry);
+                visit(snapshot, found.at(&absolute))?;
+                self.keep(&mut matches, path, found);
+            }
         }
         Ok(matches)
     }
 
     /// Brings the matches of one tree up to those of another.
-    fn changes(
-        &self,
-        before: Searched,
-        root: ObjectId,
-    ) -> Result<BTreeMap<PathKey, Match>, EngineError> {
-        let mut matches = before.matches;
+    fn changes(&self, before: Searched, root: ObjectId) -> Result<Matches, EngineError> {
+        let mut matches = Some(before.matches);
         let trees = ((self.nodes(), before.root), (self.nodes(), root));
         let compared: Result<(), TreeError<EngineError>> =
             diff_below(trees.0, trees.1, &PathKey::root(), |change| {
                 self.run.check()?;
-                self.take(&mut matches, change.path, change.after.as_ref());
+                let after = change.after.as_ref();
+                match after.filter(|entry| (self.wanted)(&change.path.to_absolute(), entry)) {
+                    Some(entry) => self.keep(&mut matches, change.path, Match::of(entry)),
+                    None => {
+                        matches.as_mut().and_then(|matches| matches.remove(&change.path));
+                    }
+                }
                 Ok(())
             });
         compared?;
         Ok(matches)
     }
 
-    fn take(&self, matches: &mut BTreeMap<PathKey, Match>, path: PathKey, entry: Option<&Entry>) {
-        match entry.filter(|entry| (self.wanted)(&path.to_absolute(), entry)) {
-            Some(&Entry { kind, size, mtime, .. }) => {
-                matches.insert(path, Match { kind, size, mtime });
-            }
-            None => {
-                matches.remove(&path);
+    fn keep(&self, matches: &mut Matches, path: PathKey, found: Match) {
+        if let Some(kept) = matches {
+            kept.insert(path, found);
+            if kept.len() > self.most {
+                *matches = None;
             }
         }
     }
@@ -151,20 +193,35 @@ mod tests {
     /// Looks for paths with an `x`; gives the paths found in each snapshot, and how many entries
     /// were looked at.
     fn found(world: &World, snapshots: &[&Snapshot]) -> (Vec<Vec<String>>, usize) {
+        found_keeping(MATCHES_MAX, world, snapshots)
+    }
+
+    fn found_keeping(
+        most: usize,
+        world: &World,
+        snapshots: &[&Snapshot],
+    ) -> (Vec<Vec<String>>, usize) {
         let looked = Cell::new(0);
         let wanted = |path: &[u8], _: &Entry| {
             looked.set(looked.get() + 1);
             path.contains(&b'x')
         };
         let mut found: Vec<(ObjectId, Vec<String>)> = Vec::new();
-        find(&world.access, snapshots, &wanted, &Run::new(), &mut |snapshot, entry| {
-            let path = String::from_utf8_lossy(entry.path).into_owned();
-            match found.last_mut().filter(|(root, _)| *root == snapshot.root) {
-                Some((_, paths)) => paths.push(path),
-                None => found.push((snapshot.root, vec![path])),
-            }
-            Ok(())
-        })
+        find_keeping(
+            most,
+            &world.access,
+            snapshots,
+            &wanted,
+            &Run::new(),
+            &mut |snapshot, entry| {
+                let path = String::from_utf8_lossy(entry.path).into_owned();
+                match found.last_mut().filter(|(root, _)| *root == snapshot.root) {
+                    Some((_, paths)) => paths.push(path),
+                    None => found.push((snapshot.root, vec![path])),
+                }
+                Ok(())
+            },
+        )
         .unwrap();
         (found.into_iter().map(|(_, paths)| paths).collect(), looked.get())
     }
@@ -197,5 +254,20 @@ mod tests {
         assert!(looked <= 503 + 4, "{looked} entries were looked at");
         let elsewhere = Snapshot { series: SeriesId::from_bytes([7; 16]), ..older };
         assert_eq!(found(&world, &[&newest, &elsewhere]).1, 1006);
+    }
+
+    #[test]
+    fn matches_that_are_too_many_are_found_and_not_kept() {
+        let world = World::new();
+        let newest = tree(&world, &["/x/b", "/zx"]);
+        let older = tree(&world, &["/x/a", "/x/b", "/x/c"]);
+        let oldest = tree(&world, &["/x/b"]);
+        let all = [&newest, &older, &oldest];
+        let (expected, _) = found(&world, &all);
+        for most in 0..5 {
+            assert_eq!(found_keeping(most, &world, &all).0, expected, "{most}");
+        }
+        assert_eq!(found_keeping(2, &world, &[&newest, &newest]).1, 2 * 504);
+        assert_eq!(found_keeping(3, &world, &[&newest, &newest]).1, 504);
     }
 }

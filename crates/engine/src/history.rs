@@ -7,7 +7,7 @@ use holdall_tree::{Entry, PathKey, lookup};
 
 use crate::blocks::Nodes;
 use crate::restore::key_of;
-use crate::{Access, EngineError, EntryChange, Snapshot};
+use crate::{Access, EngineError, EntryChange, Run, Snapshot};
 
 /// A snapshot in which a path is not what it was in the one before of that machine.
 #[derive(Debug, Clone)]
@@ -26,24 +26,27 @@ pub struct Version<'a> {
 /// before it of the same machine, so they should all be of that path.
 ///
 /// # Errors
-/// [`EngineError::Damaged`] for a tree that can not be read.
+/// [`EngineError::Damaged`] for a tree that can not be read; [`EngineError::Interrupted`].
 pub fn history<'a>(
     access: &Access,
     snapshots: &[&'a Snapshot],
     path: &[u8],
+    run: &Run,
 ) -> Result<Vec<Version<'a>>, EngineError> {
     let Some(key) = key_of(path) else { return Ok(Vec::new()) };
-    access.reading(|session| history_in(Nodes::open(access, session), snapshots, &key))
+    access.reading(|session| history_in(Nodes::open(access, session), snapshots, &key, run))
 }
 
 fn history_in<'a>(
     mut nodes: Nodes,
     snapshots: &[&'a Snapshot],
     key: &PathKey,
+    run: &Run,
 ) -> Result<Vec<Version<'a>>, EngineError> {
     let mut versions = Vec::new();
     let mut last: HashMap<MachineId, (ObjectId, Option<Entry>)> = HashMap::new();
     for &snapshot in snapshots {
+        run.check()?;
         let before = last.get(&snapshot.machine);
         if before.is_some_and(|(root, _)| *root == snapshot.root) {
             continue;
@@ -85,7 +88,8 @@ mod tests {
             with(Some(one)),
         ];
         let listed: Vec<_> = listed.iter().collect();
-        let versions = history(&world.access, &listed, b"/file").unwrap();
+        let run = Run::new();
+        let versions = history(&world.access, &listed, b"/file", &run).unwrap();
         let kinds: Vec<_> = versions.iter().map(|version| version.change.kind).collect();
         let expected = [
             ChangeKind::Added,
@@ -96,8 +100,11 @@ mod tests {
         ];
         assert_eq!(kinds, expected);
         assert!(versions[1].entry.is_none() && versions[4].snapshot.root == listed[1].root);
-        assert!(history(&world.access, &listed, b"/other").unwrap().is_empty());
-        assert!(history(&world.access, &listed, b"relative").unwrap().is_empty());
+        assert!(history(&world.access, &listed, b"/other", &run).unwrap().is_empty());
+        assert!(history(&world.access, &listed, b"relative", &run).unwrap().is_empty());
+        run.stop();
+        let ended = history(&world.access, &listed, b"/file", &run);
+        assert!(matches!(ended, Err(EngineError::Interrupted)));
     }
 
     #[test]
@@ -106,7 +113,8 @@ mod tests {
         let one = world.snapshot(&[("/file", small_file(b"one"))]);
         let two = world.snapshot(&[("/file", small_file(b"two"))]);
         let two = Snapshot { machine: MachineId::from_bytes([8; 16]), ..two };
-        let versions = history(&world.access, &[&one, &two, &one, &two], b"/file").unwrap();
+        let listed = [&one, &two, &one, &two];
+        let versions = history(&world.access, &listed, b"/file", &Run::new()).unwrap();
         let kinds: Vec<_> = versions.iter().map(|version| version.change.kind).collect();
         assert_eq!(kinds, [ChangeKind::Added; 2]);
     }

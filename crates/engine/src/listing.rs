@@ -4,7 +4,7 @@ use holdall_tree::{Cursor, Entry, EntryKind};
 
 use crate::blocks::Nodes;
 use crate::restore::{key_of, no_path};
-use crate::{Access, EngineError, Snapshot};
+use crate::{Access, EngineError, Run, Snapshot};
 
 /// One entry of a listing.
 #[derive(Debug, Clone, Copy)]
@@ -20,14 +20,17 @@ pub struct ListedEntry<'a> {
 ///
 /// # Errors
 /// [`EngineError::NoPath`] if nothing is there; [`EngineError::Damaged`] for a tree that can not be
-/// read on; the first error of `visit`.
+/// read on; [`EngineError::Interrupted`]; the first error of `visit`.
 pub fn list(
     access: &Access,
     snapshot: &Snapshot,
     path: &[u8],
     recursive: bool,
+    run: &Run,
     visit: &mut dyn FnMut(ListedEntry<'_>) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
+    // Each entry that is shown shows the wish to stop, too.
+    let visit = &mut |listed: ListedEntry<'_>| run.check().and_then(|()| visit(listed));
     access.reading(|session| {
         let nodes = Nodes::open(access, session);
         list_in(Cursor::new(nodes, snapshot.root), snapshot, path, recursive, visit)
@@ -71,6 +74,10 @@ mod tests {
     use crate::test_world::{World, directory, small_file};
 
     fn listed(path: &str, recursive: bool) -> Result<Vec<String>, EngineError> {
+        listed_in(&Run::new(), path, recursive)
+    }
+
+    fn listed_in(run: &Run, path: &str, recursive: bool) -> Result<Vec<String>, EngineError> {
         let world = World::new();
         let snapshot = world.snapshot(&[
             ("/", directory()),
@@ -81,7 +88,7 @@ mod tests {
             ("/a.txt", small_file(b"")),
         ]);
         let mut paths = Vec::new();
-        list(&world.access, &snapshot, path.as_bytes(), recursive, &mut |listed| {
+        list(&world.access, &snapshot, path.as_bytes(), recursive, run, &mut |listed| {
             paths.push(String::from_utf8_lossy(listed.path).into_owned());
             Ok(())
         })?;
@@ -94,6 +101,14 @@ mod tests {
         assert_eq!(listed("/a/", false).unwrap(), ["/a/b", "/a/z"]);
         assert_eq!(listed("/a", true).unwrap(), ["/a/b", "/a/b/c", "/a/z"]);
         assert_eq!(listed("/a/b/c", false).unwrap(), ["/a/b/c"]);
+    }
+
+    #[test]
+    fn a_wish_to_stop_ends_the_listing() {
+        let run = Run::new();
+        run.stop();
+        let ended = listed_in(&run, "/", true);
+        assert!(matches!(ended, Err(EngineError::Interrupted)), "{ended:?}");
     }
 
     #[test]

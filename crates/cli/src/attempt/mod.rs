@@ -175,7 +175,7 @@ mod tests {
     fn a_literal_pattern_means_its_path_and_no_other() {
         let path = "/home/a b/[x]*!/holdall-try-1";
         let pattern = literal(Path::new(path));
-        let patterns = crate::selection::Patterns::new(&[], &[pattern]).unwrap();
+        let patterns = crate::selection::Patterns::new(&[], &[pattern.into()]).unwrap();
         let selected = |path: &str| patterns.select(OsStr::new(path).as_bytes(), true);
         assert_eq!(selected(path), holdall_engine::Selected::No);
         assert_eq!(selected("/home/a b/xy!/holdall-try-1"), holdall_engine::Selected::Yes);

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::connection::Connection;
-use crate::exit::{Exit, Refusal, hint_of};
+use crate::exit::{Exit, Refusal, exit_of, hint_of, is_closed_pipe};
 use crate::open;
 use crate::output::{Shown, count, duration, size};
 use crate::progress::watched;
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access_with(app, args.connection.patience())?;
     let forgotten = forgotten_snapshot(app, &access);
     let done = measured(app, &access, &options)?;
-    report(app, &done)?;
+    still_committed(&done.summary, report(app, &done))?;
     Ok(match forgotten {
         Some(error) => {
             app.output.failure(&error, Exit::Damage.code(), hint_of(&error).as_deref());
@@ -99,9 +99,18 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     })
 }
 
-/// A repository that lost a snapshot gets a new one all the same, and the loss is told.
+/// A repository that lost a snapshot gets a new one all the same, and the loss is told. Whatever else
+/// keeps the snapshots from being listed is the backup's to meet.
 fn forgotten_snapshot(app: &App, access: &Access) -> Option<anyhow::Error> {
-    open::snapshots(app, access).err()
+    open::snapshots(app, access).err().filter(|error| exit_of(error) == Exit::Damage)
+}
+
+/// What was committed is done, even if nobody listens any more.
+fn still_committed(summary: &BackupSummary, told: Result<()>) -> Result<()> {
+    told.or_else(|error| match summary.snapshot_id {
+        Some(_) if is_closed_pipe(&error) => Ok(()),
+        _ => Err(error),
+    })
 }
 
 fn options(args: &Args) -> Result<BackupOptions> {
@@ -209,14 +218,13 @@ pub(crate) fn measured(app: &App, access: &Access, options: &BackupOptions) -> R
         }
         _ => Ok(()),
     };
-    for problem in run.take_problems() {
-        app.output.problem(&problem)?;
-    }
+    let told = run.take_problems().iter().try_for_each(|problem| app.output.problem(problem));
     for path in run.take_changed() {
         app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
     }
     let summary = result?;
     remembered.context("the snapshot was committed, but its receipt could not be kept")?;
+    still_committed(&summary, told.map_err(Into::into))?;
     let stages = summary.stages.clone();
     let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
     Ok(Done { summary, verdict })

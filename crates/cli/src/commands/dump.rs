@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::open;
 use crate::output::{Output, count, size};
+use crate::private_file::sync_folder_of;
 use crate::progress::watched;
 use crate::sources::split_snapshot;
 
@@ -81,14 +82,19 @@ fn to_output(app: &App, dump: &Dump<'_>) -> Result<DumpSummary> {
     let out = stdout.as_fd().try_clone_to_owned().context("standard output can not be used")?;
     // A bar would run through what is shown.
     let output = if stdout.is_terminal() { app.output.silent() } else { app.output.clone() };
-    written(app, &output, dump, File::from(out))
+    written(app, &output, dump, &File::from(out))
 }
 
 /// Writes a new file, of which nothing is left if it does not get whole.
 fn into_file(app: &App, dump: &Dump<'_>, target: &Path) -> Result<DumpSummary> {
     let what = || format!("can not make {}", target.display());
     let file = File::options().write(true).create_new(true).open(target).with_context(what)?;
-    let summary = written(app, &app.output, dump, file);
+    let summary = written(app, &app.output, dump, &file).and_then(|summary| {
+        // What is told to be done stays, whatever happens to the computer.
+        file.sync_all().with_context(|| format!("can not write {}", target.display()))?;
+        sync_folder_of(target)?;
+        Ok(summary)
+    });
     if summary.is_err() {
         // Why it is not whole matters more than that it is still there.
         let _ = std::fs::remove_file(target);
@@ -96,7 +102,7 @@ fn into_file(app: &App, dump: &Dump<'_>, target: &Path) -> Result<DumpSummary> {
     summary
 }
 
-fn written(app: &App, output: &Output, dump: &Dump<'_>, file: File) -> Result<DumpSummary> {
+fn written(app: &App, output: &Output, dump: &Dump<'_>, file: &File) -> Result<DumpSummary> {
     let run = app.run();
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
     Ok(watched(output, &run, || dump.write(&mut out, &run))?)

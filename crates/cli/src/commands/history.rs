@@ -25,7 +25,7 @@ Lists each snapshot in which what is at PATH is not what it was in the one befor
 A folder has a history of its own; what is in it does not count.
 
 Exit codes: 0 done, 1 no snapshot has the path, 2 wrong usage, 10 no such repository, 12 wrong \
-password, 13 not allowed, 14 server unreachable, 20 damage found")]
+password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// An absolute path
     #[arg(value_name = "PATH")]
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let listed = open::snapshots(app, &access)?;
     let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
-    let versions = holdall_engine::history(&access, &wanted, &path)?;
+    let versions = holdall_engine::history(&access, &wanted, &path, &app.run())?;
     if versions.is_empty() {
         let message = format!("{} is in none of the snapshots", Shown(&path));
         let hint = "`holdall find` looks for names everywhere";

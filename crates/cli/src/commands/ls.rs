@@ -21,7 +21,7 @@ use crate::sources::snapshot_path;
 Example: holdall ls latest /home/ada -l
 
 Exit codes: 0 done, 1 no such snapshot or path, 2 wrong usage, 10 no such repository, 12 wrong \
-password, 13 not allowed, 14 server unreachable, 20 damage found")]
+password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// `latest`, or the beginning of a snapshot's id
     #[arg(value_name = "SNAP")]
@@ -43,10 +43,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     // `latest` of what is asked for; at the top, of anything.
     let of = Some(&path[..]).filter(|path| *path != b"/");
     let snapshot = open::snapshot(app, &access, &args.snapshot, of)?;
-    holdall_engine::list(&access, &snapshot, &path, args.recursive, &mut |listed| {
+    let show = &mut |listed: ListedEntry<'_>| {
         show(&app.output, args.long, &listed)
             .map_err(|error| EngineError::io("standard output", error))
-    })?;
+    };
+    holdall_engine::list(&access, &snapshot, &path, args.recursive, &app.run(), show)?;
     Ok(Exit::Done)
 }
 

@@ -39,10 +39,10 @@ pub(crate) struct Args {
     target: PathBuf,
     /// Restores only what matches this pattern
     #[arg(long, value_name = "PATTERN")]
-    include: Vec<String>,
+    include: Vec<OsString>,
     /// Leaves out what matches this pattern
     #[arg(long, value_name = "PATTERN")]
-    exclude: Vec<String>,
+    exclude: Vec<OsString>,
     /// What to do with what is there already [default: a folder that holds anything is refused]
     #[arg(long, value_enum, value_name = "WHEN")]
     overwrite: Option<OverwriteWhen>,

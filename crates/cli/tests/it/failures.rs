@@ -115,6 +115,27 @@ fn a_repository_that_was_rolled_back_is_damage_and_not_an_empty_list() {
 }
 
 #[test]
+fn a_snapshot_that_was_committed_is_done_even_if_nobody_reads_so() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    machine.ok(["init", "-r", repo]);
+    let unheard = |args: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        machine.command(args).stdout(writer).status().unwrap().code()
+    };
+    assert_eq!(unheard(&["backup", "-r", repo, source]), Some(0));
+    // What is missing is told as an object, too.
+    let missing = format!("{source}/missing");
+    assert_eq!(unheard(&["backup", "-r", repo, source, &missing, "--json"]), Some(3));
+    assert_eq!(unheard(&["snapshots", "-r", repo]), Some(1));
+    let made = machine.summary(["backup", "-r", repo, source]);
+    assert_eq!(made["files_new"], 0, "{made}");
+}
+
+#[test]
 fn damaged_bytes_are_found_and_named() {
     let machine = Machine::new();
     let (repo, source) = (machine.path("repo"), machine.path("source"));

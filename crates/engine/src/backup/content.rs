@@ -10,8 +10,10 @@ use bytes::Bytes;
 use holdall_crypto::IdKeys;
 use holdall_format::limits::CHUNK_MAX_BYTES;
 use holdall_sys::sparse::Extent;
+use holdall_sys::stat;
 use holdall_tree::{ChunkRef, Chunker, Content, ContentBuilder};
 
+use super::file_data::FileData;
 use super::meters::Meters;
 use crate::EngineError;
 use crate::budget::Grant;
@@ -40,26 +42,34 @@ impl Bytestream for &[u8] {
 }
 
 /// The data of a file, extent by extent.
-pub(super) struct FileData<'a> {
+pub(super) struct FileStream<'a> {
     file: &'a File,
-    extents: std::vec::IntoIter<Extent>,
+    extents: std::slice::Iter<'a, Extent>,
     offset: u64,
     left_bytes: u64,
     expected_bytes: u64,
+    /// Where the last data that were read end.
+    read_to: u64,
     /// Where the file ended, if that was before the end of an extent: it was cut short meanwhile.
     pub(super) cut_short_at: Option<u64>,
 }
 
-impl<'a> FileData<'a> {
-    pub(super) fn new(file: &'a File, extents: Vec<Extent>) -> Self {
-        let expected_bytes =
-            extents.iter().fold(0, |sum: u64, extent| sum.saturating_add(extent.len_bytes));
-        let extents = extents.into_iter();
-        Self { file, extents, offset: 0, left_bytes: 0, expected_bytes, cut_short_at: None }
+impl<'a> FileStream<'a> {
+    pub(super) fn new(file: &'a File, data: &'a FileData) -> Self {
+        let (extents, expected_bytes) = (data.extents.iter(), data.bytes());
+        let (offset, left_bytes, read_to, cut_short_at) = (0, 0, 0, None);
+        Self { file, extents, offset, left_bytes, expected_bytes, read_to, cut_short_at }
+    }
+
+    /// Where a file ends whose data end at the place that is read.
+    fn end_now(&self) -> io::Result<u64> {
+        // It may have been cut in the hole before this, or have grown again.
+        let size = stat::of_fd(self.file)?.size;
+        Ok(size.clamp(self.read_to, self.offset))
     }
 }
 
-impl Bytestream for FileData<'_> {
+impl Bytestream for FileStream<'_> {
     fn expected_bytes(&self) -> u64 {
         self.expected_bytes
     }
@@ -72,11 +82,12 @@ impl Bytestream for FileData<'_> {
         let wanted = usize::try_from(self.left_bytes).unwrap_or(usize::MAX).min(out.len());
         let read = self.file.read_at(out.split_at_mut(wanted).0, self.offset)?;
         if read == 0 {
-            self.cut_short_at = Some(self.offset);
-            (self.extents, self.left_bytes) = (Vec::new().into_iter(), 0);
+            self.cut_short_at = Some(self.end_now()?);
+            (self.extents, self.left_bytes) = ([].iter(), 0);
             return Ok(0);
         }
         self.offset += read as u64;
+        self.read_to = self.offset;
         self.left_bytes -= read as u64;
         self.expected_bytes = self.expected_bytes.saturating_sub(read as u64);
         Ok(read)
@@ -200,4 +211,25 @@ fn fill(stream: &mut dyn Bytestream, segment: &mut Vec<u8>, wanted: usize) -> io
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_in_a_hole_ends_there_and_never_before_what_was_read() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[1; 4096], 0).unwrap();
+        let extents = [0, 1 << 30].map(|offset| Extent { offset, len_bytes: 4096 }).to_vec();
+        let data = FileData { size_bytes: 3 << 30, extents };
+        for (size_now, end) in [(500_000, 500_000), (4096, 4096), (100, 4096)] {
+            let mut stream = FileStream::new(&file, &data);
+            let mut out = [0; 8192];
+            assert_eq!(stream.read(&mut out).unwrap(), 4096);
+            file.set_len(size_now).unwrap();
+            assert_eq!(stream.read(&mut out).unwrap(), 0);
+            assert_eq!((stream.cut_short_at, stream.read(&mut out).unwrap()), (Some(end), 0));
+        }
+    }
 }

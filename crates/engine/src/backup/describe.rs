@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use holdall_crypto::RepositoryKeys;
 use holdall_sys::{FileKind, Stat, Timestamp};
 use holdall_tree::{EntryKind, Time};
 
@@ -45,7 +46,13 @@ impl Mounts {
         Self(holdall_sys::mounts::Mounts::read().unwrap_or_default())
     }
 
-    pub(super) fn point(&self, stat: &Stat) -> &[u8] {
+    /// The group of a path that has more than one name.
+    pub(super) fn hardlink_group(&self, keys: &RepositoryKeys, stat: &Stat) -> Option<[u8; 16]> {
+        let linked = stat.nlink > 1 && stat.kind != FileKind::Dir;
+        linked.then(|| keys.hardlink_group(self.point(stat), stat.inode))
+    }
+
+    fn point(&self, stat: &Stat) -> &[u8] {
         stat.mount_id
             .and_then(|id| self.0.by_id(id))
             .map(|mount| &mount.point[..])

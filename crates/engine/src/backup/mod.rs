@@ -11,6 +11,7 @@
 
 mod content;
 mod describe;
+mod file_data;
 mod job;
 mod meters;
 mod options;

@@ -214,6 +214,7 @@ impl<'a> Stages<'a> {
             meters: &self.meters,
             walk: &self.walk,
             mounts,
+            keys: &self.access.keys,
             parents: Parents::open(self.access, session, cache, parents, &self.shared),
             out,
             named: named(&self.options.sources),

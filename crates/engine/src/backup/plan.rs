@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
+use holdall_crypto::RepositoryKeys;
 use holdall_sys::{Dir, FileKind, Name, Stat};
 use holdall_tree::{Entry, EntryKind, PathKey};
 
@@ -34,6 +35,7 @@ pub(super) struct Plan<'a> {
     pub(super) meters: &'a Meters,
     pub(super) walk: &'a Walk,
     pub(super) mounts: &'a Mounts,
+    pub(super) keys: &'a RepositoryKeys,
     pub(super) parents: Parents<'a>,
     pub(super) out: JobSender,
     /// Where the sources are recorded, those within others too.
@@ -347,8 +349,9 @@ impl Plan<'_> {
             let kept = before.filter(|before| {
                 !self.options.read_all && is_unchanged(before, stat, stable_inodes)
             });
-            if let Some(kept) = kept {
-                let work = Work::Keep(Box::new(kept.clone()));
+            if let Some(before) = kept {
+                let hardlink = self.mounts.hardlink_group(self.keys, stat);
+                let work = Work::Keep(Box::new(kept_entry(before, hardlink)));
                 return Ok(Planned { path, change: Change::Unmodified, work });
             }
             let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
@@ -432,4 +435,22 @@ fn is_unchanged(before: &Entry, stat: &Stat, stable_inodes: bool) -> bool {
         && (before.mode, before.uid, before.gid) == (stat.mode, stat.uid, stat.gid)
         && before.hardlink.is_some() == (stat.nlink > 1 && stat.kind != FileKind::Dir)
         && (!stable_inodes || before.inode == stat.inode)
+}
+
+/// An entry as it is kept from a parent. Its hard-link group is that of now: the parent may have been
+/// read elsewhere, or come from another repository, and other names of the file are read anew.
+fn kept_entry(before: &Entry, hardlink: Option<[u8; 16]>) -> Entry {
+    Entry { hardlink, ..before.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_joins_the_hard_links_that_are_read_now() {
+        let before = Entry { hardlink: Some([1; 16]), size: 5, ..Entry::empty(EntryKind::File) };
+        let kept = kept_entry(&before, Some([2; 16]));
+        assert_eq!(kept, Entry { hardlink: Some([2; 16]), ..before });
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use holdall_crypto::RepositoryKeys;
-use holdall_sys::sparse::{self, Extent};
+use holdall_sys::sparse::Extent;
 use holdall_sys::xattr::{self, Xattr};
 use holdall_sys::{Dir, FileKind, Name, Stat, Timestamp, host};
 use holdall_tree::{
@@ -16,8 +16,9 @@ use holdall_tree::{
     Extents, PathKey,
 };
 
-use super::content::{Cutter, FileData};
+use super::content::{Cutter, FileStream};
 use super::describe::{Mounts, Owners, kind_of, time};
+use super::file_data::FileData;
 use super::job::{Job, Planned, Work};
 use super::meters::Meters;
 use crate::EngineError;
@@ -188,8 +189,12 @@ impl<'a> JobReader<'a> {
         if let Err(error) = self.attributes(&mut entry, attributes, grant)? {
             return Ok(Err(error));
         }
-        let read = if stat.size > SMALL_FILE_BYTES || stat.may_have_holes() {
-            self.large_file(&file, &stat, &mut entry, grant)?
+        let data = match self.reading.meters.read.working(|| FileData::find(&file, &stat)) {
+            Ok(data) => data,
+            Err(error) => return Ok(Err(error)),
+        };
+        let read = if stat.size > SMALL_FILE_BYTES || data.has_holes() {
+            self.large_file(&file, data, &mut entry, grant)?
         } else {
             self.small_file(&file, &stat, &mut entry)
         };
@@ -236,33 +241,22 @@ impl<'a> JobReader<'a> {
     fn large_file(
         &mut self,
         file: &File,
-        stat: &Stat,
+        mut data: FileData,
         entry: &mut Entry,
         grant: &Arc<Grant>,
     ) -> Result<io::Result<()>, EngineError> {
-        let extents = if stat.may_have_holes() {
-            match self.reading.meters.read.working(|| sparse::data_extents(file, stat.size)) {
-                Ok(extents) => extents,
-                Err(error) => return Ok(Err(error)),
-            }
-        } else {
-            vec![Extent { offset: 0, len_bytes: stat.size }]
-        };
-        let mut data = FileData::new(file, extents.clone());
-        match self.cut(&mut data, grant)? {
+        let mut stream = FileStream::new(file, &data);
+        let cut = self.cut(&mut stream, grant)?;
+        if let Some(end) = stream.cut_short_at {
+            data.cut_short(end);
+        }
+        match cut {
             Ok(content) => entry.content = content,
             Err(error) => return Ok(Err(error)),
         }
-        let mut extents = extents;
-        if let Some(end) = data.cut_short_at {
-            // The entry says what was read, not what was there before.
-            entry.size = end;
-            extents.retain_mut(|extent| {
-                extent.len_bytes = extent.len_bytes.min(end.saturating_sub(extent.offset));
-                extent.len_bytes > 0
-            });
-        }
-        if stat.may_have_holes() { self.extents(entry, &extents, grant) } else { Ok(Ok(())) }
+        // The entry says what was read, not what was there before.
+        entry.size = data.size_bytes;
+        if data.has_holes() { self.extents(entry, &data.extents, grant) } else { Ok(Ok(())) }
     }
 
     /// Puts where a sparse file's data lies into its entry, or into chunks if that is much.
@@ -392,10 +386,7 @@ impl<'a> JobReader<'a> {
         entry.ctime = time(stat.ctime);
         entry.size = if stat.kind == FileKind::File { stat.size } else { 0 };
         entry.inode = stat.inode;
-        if stat.nlink > 1 && stat.kind != FileKind::Dir {
-            let point = self.reading.mounts.point(stat);
-            entry.hardlink = Some(self.reading.keys.hardlink_group(point, stat.inode));
-        }
+        entry.hardlink = self.reading.mounts.hardlink_group(self.reading.keys, stat);
         entry
     }
 

@@ -7,7 +7,7 @@ use holdall_format::ObjectId;
 use holdall_tree::{Attributes, Content, Cursor, Entry, EntryKind, PathKey};
 
 use super::acl;
-use super::plan::{Planner, Stop, damaged, layout_of, without_end};
+use super::plan::{Planner, Stop, damaged, layout_of};
 use super::tar::{self, Member, Records, Type};
 use crate::EngineError;
 use crate::blocks::Nodes;
@@ -24,7 +24,8 @@ impl Planner<'_> {
         root: ObjectId,
         top: &PathKey,
     ) -> Result<(), EngineError> {
-        without_end(self.walk(Cursor::new(nodes, root), top))
+        let planned = self.walk(Cursor::new(nodes, root), top);
+        self.parts.ended(planned)
     }
 
     fn walk(&mut self, mut cursor: Cursor<Nodes>, top: &PathKey) -> Result<(), Stop> {

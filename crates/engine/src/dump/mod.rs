@@ -123,10 +123,12 @@ impl<'a> Dump<'a> {
         let (links, groups, sockets) = (&links, Groups::default(), &AtomicU64::new(0));
         let planner = Planner { reader, parts, links, groups, sockets, run };
         let (failure, orders_out) = (&Failure::default(), &Mutex::new(orders_out));
+        // What can not be planned lies behind everything that was: it is told last.
+        let unplanned = &Failure::default();
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 if let Err(error) = self.plan(planner, nodes) {
-                    failure.note(error);
+                    unplanned.note(error);
                 }
             });
             for _ in 0..FETCHERS {
@@ -139,6 +141,7 @@ impl<'a> Dump<'a> {
             }
         });
         failure.outcome()?;
+        unplanned.outcome()?;
         run.check()?;
         let items = run.items.load(Ordering::Relaxed);
         let bytes = run.bytes.load(Ordering::Relaxed);

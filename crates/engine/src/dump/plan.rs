@@ -55,7 +55,8 @@ impl Planner<'_> {
     /// # Errors
     /// [`EngineError::Damaged`] and other reasons why it can not be read.
     pub(super) fn file(mut self, path: &PathKey, entry: Entry) -> Result<(), EngineError> {
-        without_end(self.whole_file(path, entry))
+        let planned = self.whole_file(path, entry);
+        self.parts.ended(planned)
     }
 
     fn whole_file(&mut self, path: &PathKey, mut entry: Entry) -> Result<(), Stop> {
@@ -128,13 +129,18 @@ impl Parts<'_> {
     pub(super) fn finish(&mut self) -> Result<(), Stop> {
         if self.0.window.is_empty() { Ok(()) } else { Ok(self.0.pass_on()?) }
     }
-}
 
-/// Takes an end that is known elsewhere for none.
-pub(super) fn without_end(planned: Result<(), Stop>) -> Result<(), EngineError> {
-    match planned {
-        Ok(()) | Err(Stop::Ended) => Ok(()),
-        Err(Stop::Failed(error)) => Err(error),
+    /// Ends the stream as the planning ended: what lies before something that can not be read is
+    /// passed on. An end that is known elsewhere is taken for none.
+    pub(super) fn ended(&mut self, planned: Result<(), Stop>) -> Result<(), EngineError> {
+        match planned {
+            Ok(()) | Err(Stop::Ended) => Ok(()),
+            Err(Stop::Failed(error)) => {
+                // Nobody takes it any more if something that lies before failed, too.
+                let _ = self.finish();
+                Err(error)
+            }
+        }
     }
 }
 

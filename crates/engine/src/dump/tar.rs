@@ -89,11 +89,15 @@ impl Records {
         self.add(&key, value);
     }
 
-    /// Adds what the header of a member has no place for.
-    fn add_overflow(&mut self, member: &Member<'_>) {
+    /// Adds the name of a member where its header has no place for it.
+    fn add_name(&mut self, member: &Member<'_>) {
         if member.name.len() > NAME_MAX_BYTES {
             self.add(b"path", member.name);
         }
+    }
+
+    /// Adds what else the header of a member has no place for.
+    fn add_overflow(&mut self, member: &Member<'_>) {
         if member.target.len() > NAME_MAX_BYTES {
             self.add(b"linkpath", member.target);
         }
@@ -119,7 +123,12 @@ impl Records {
 
 /// The header of a member, and before it an extended one where there are records, or something has
 /// no place in it.
-pub(super) fn header(member: &Member<'_>, mut records: Records) -> Vec<u8> {
+pub(super) fn header(member: &Member<'_>, mut others: Records) -> Vec<u8> {
+    let mut records = Records::default();
+    // First: some readers take the last name that there is, and that of a sparse file is among the
+    // others.
+    records.add_name(member);
+    records.0.append(&mut others.0);
     records.add_overflow(member);
     let mut out = Vec::new();
     if !records.0.is_empty() {
@@ -337,6 +346,17 @@ mod tests {
         assert_eq!(shown(1, 1), "1.000000001");
         assert_eq!(shown(-2, 250_000_000), "-1.750000000");
         assert_eq!(shown(i64::MIN, 0), "-9223372036854775808.000000000");
+    }
+
+    #[test]
+    fn the_name_of_a_sparse_file_counts_more_than_its_stand_in() {
+        let name = [b'n'; 95];
+        let mut records = Records::default();
+        sparse(&name, [(0, 5)].into_iter(), 100, &mut records);
+        let header = header(&member(&sparse_name(&name)), records);
+        let at = |key: &[u8]| header.windows(key.len()).position(|window| window == key);
+        let (stand_in, counts) = (at(b" path="), at(b" GNU.sparse.name="));
+        assert!(stand_in.is_some() && stand_in < counts, "{stand_in:?} {counts:?}");
     }
 
     #[test]

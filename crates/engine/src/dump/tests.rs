@@ -143,6 +143,28 @@ fn a_dump_ends_before_what_is_damaged_and_names_it() {
 }
 
 #[test]
+fn everything_before_what_is_damaged_is_written() {
+    let world = World::new();
+    let chunk = world.chunks(&[&[7; 1 << 20]])[0];
+    let snapshot = world.snapshot(&[
+        ("/", directory()),
+        // More than one window.
+        ("/a", world.file(&[chunk; 10])),
+        ("/b", small_file(b"before")),
+        ("/c", Entry { size: 9, ..small_file(b"short") }),
+        ("/d", small_file(b"behind")),
+    ]);
+    let mut out = Vec::new();
+    let dump = Dump::find(&world.access, &snapshot, b"/").unwrap();
+    let told = dump.write(&mut out, &Run::new()).unwrap_err().to_string();
+    assert!(told.contains("/c is damaged"), "{told}");
+    out.extend_from_slice(&tar::END);
+    let whole: Vec<_> = members(&out).into_iter().filter(|one| one.1 == b'0').collect();
+    let sizes: Vec<_> = whole.iter().map(|one| (&one.0[..], one.2.len())).collect();
+    assert_eq!(sizes, [("./a", 10 << 20), ("./b", 6)]);
+}
+
+#[test]
 fn a_reader_that_has_had_enough_ends_the_dump_and_so_does_a_wish_to_stop() {
     struct Closed;
     impl Write for Closed {

@@ -58,7 +58,7 @@ pub(crate) use attributes::{ACCESS_LIST, DEFAULT_LIST};
 pub(crate) use chunks::{Arriving as ChunkArriving, Chunk, Chunks as ChunkSource, FETCHERS};
 pub(crate) use layout::Layout;
 pub(crate) use links::{Groups, Links, Membership};
-pub(crate) use reader::{Reader, is_damaged};
+pub(crate) use reader::{Reader, SIDE_CONTENT_MAX_BYTES, is_damaged};
 pub(crate) use target::{key_of, no_path};
 pub(crate) use window::{ClosedWindow, Ended, Order, Outlets, Output};
 

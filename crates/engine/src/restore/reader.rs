@@ -10,7 +10,7 @@ use crate::blocks::Nodes;
 use crate::{Access, EngineError};
 
 /// Most bytes of attributes or of extents of one entry that are taken into memory.
-const SIDE_CONTENT_MAX_BYTES: u64 = 16 << 20;
+pub(crate) const SIDE_CONTENT_MAX_BYTES: u64 = 16 << 20;
 
 /// Reads contents, one chunk after the other. Each thread has its own.
 pub(crate) struct Reader<'a> {

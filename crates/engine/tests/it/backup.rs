@@ -145,7 +145,7 @@ fn what_is_excluded_is_left_out_and_the_rest_is_there() {
     let snapshot = newest(&access, None);
     let mut names = Vec::new();
     let source = world.source();
-    list(&access, &snapshot, source.as_os_str().as_bytes(), true, &mut |entry| {
+    list(&access, &snapshot, source.as_os_str().as_bytes(), true, &Run::new(), &mut |entry| {
         let path = String::from_utf8(entry.path.to_vec()).unwrap();
         names.push(path.rsplit_once("source").unwrap().1.to_owned());
         Ok(())

@@ -237,7 +237,7 @@ fn pattern_files_leave_out_what_they_leave_out_of_git() {
     }
     let mut ours: BTreeSet<PathBuf> = paths.into_iter().collect();
     let snapshot = newest(&world.access(), None);
-    list(&world.access(), &snapshot, top.as_os_str().as_bytes(), true, &mut |entry| {
+    list(&world.access(), &snapshot, top.as_os_str().as_bytes(), true, &Run::new(), &mut |entry| {
         let path = Path::new(OsStr::from_bytes(entry.path));
         ours.remove(path.strip_prefix(&top).unwrap());
         Ok(())

@@ -129,6 +129,19 @@ fn an_ordinary_user() {
             advises: "1 could not be read",
             leaves: &["repo/records", "repo/tails", "config/state/receipts"],
         },
+        Row {
+            name: "patterns that may not be read",
+            set_up: |scene| {
+                with_repository(scene);
+                fs::write(scene.path("source/.holdallignore"), "*.o\n").unwrap();
+                mode(scene, "source/.holdallignore", 0o600);
+            },
+            command: "backup -r {repo} {source}",
+            code: 3,
+            names: "{source}: .holdallignore: Permission denied",
+            advises: "2 could not be read",
+            leaves: &["repo/records", "repo/tails", "config/state/receipts"],
+        },
     ]);
 }
 
