@@ -31,14 +31,12 @@ pub(crate) struct GlobalArgs {
     #[arg(long, value_name = "FILE", global = true, help_heading = "Options of every command")]
     password_file: Option<PathBuf>,
     /// Opens the repository with this age identity file or SSH private key, not with a password
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "HOLDALL_IDENTITY_FILE",
-        global = true,
-        help_heading = "Options of every command"
-    )]
+    /// [or HOLDALL_IDENTITY_FILE]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Options of every command")]
     identity: Option<PathBuf>,
+    /// Refuses a repository of another fingerprint
+    #[arg(long, value_name = "TEXT", global = true, help_heading = "Options of every command")]
+    fingerprint: Option<String>,
     /// Prints JSON Lines instead of words
     #[arg(long, global = true, help_heading = "Options of every command")]
     json: bool,
@@ -76,6 +74,8 @@ pub(crate) struct App {
     pub(crate) passwords: Passwords,
     /// An age identity file or SSH private key that opens the repository in place of a password.
     pub(crate) own_key: Option<PathBuf>,
+    /// The fingerprint of the only repository that is opened.
+    pub(crate) fingerprint: Option<String>,
     /// Ctrl-C.
     pub(crate) interrupt: Interrupt,
     repository: Option<String>,
@@ -93,8 +93,15 @@ impl App {
         let interrupt = Interrupt::install().context("can not take over signals")?;
         let named = args.repository.filter(|named| !named.is_empty());
         let repository = named.or(settings.repository);
-        let own_key = args.identity.filter(|file| !file.as_os_str().is_empty());
-        Ok(Self { output, folders, passwords, own_key, interrupt, repository })
+        // A flag comes before the environment: a password's, too.
+        let from_environment = || match args.password_file {
+            Some(_) => None,
+            None => std::env::var_os("HOLDALL_IDENTITY_FILE").map(PathBuf::from),
+        };
+        let own_key = args.identity.or_else(from_environment);
+        let own_key = own_key.filter(|file| !file.as_os_str().is_empty());
+        let fingerprint = args.fingerprint;
+        Ok(Self { output, folders, passwords, own_key, fingerprint, interrupt, repository })
     }
 
     /// Another user's view, as it were: everything kept below `folder`, nothing named or given,
@@ -106,6 +113,7 @@ impl App {
             folders: Folders { config, state, cache },
             passwords: Passwords::none(),
             own_key: None,
+            fingerprint: None,
             interrupt: self.interrupt.clone(),
             repository: None,
         }
@@ -123,6 +131,7 @@ impl App {
             folders: self.folders.clone(),
             passwords,
             own_key,
+            fingerprint: None,
             interrupt: self.interrupt.clone(),
             repository: Some(repository.to_owned()),
         }

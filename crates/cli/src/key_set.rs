@@ -29,8 +29,7 @@ impl KeySet {
     /// What keeps it from being opened; [`holdall_crypto::CryptoError::SwappedWrappings`].
     pub(crate) fn open(app: &App) -> Result<Self> {
         let opened = open::place(app, Patience::default())?;
-        let set = opened.place.wrappings()?;
-        let secret = open::master_secret(app, &set, &opened.name)?;
+        let (set, secret) = opened.unlock(app)?;
         let keys = RepositoryKeys::derive(&secret);
         check_wrappings(&set, &keys)?;
         Ok(Self { opened, set, secret, keys })

@@ -21,6 +21,7 @@ mod hex;
 mod identity;
 mod interrupt;
 mod key_set;
+mod known;
 mod moment;
 mod open;
 mod output;

@@ -19,6 +19,7 @@ use holdall_repository::{EmbeddedRepository, ReceiptSigner};
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal, is_wrong_server};
+use crate::known::{self, Directories};
 use crate::own_key;
 use crate::pairing::{KeptKeys, Pairing};
 use crate::receipts::Receipts;
@@ -123,6 +124,35 @@ pub(crate) struct Opened {
     pub(crate) repository_name: String,
     /// The server's addresses and identity, if it is on one.
     pub(crate) server: Option<(Vec<String>, PublicKey)>,
+    /// The repository that is known to be there: the paired one, or the last that was opened.
+    known: Option<RepositoryId>,
+    /// What the state calls its directory, if it is in one.
+    directory: Option<String>,
+}
+
+impl Opened {
+    /// The wrappings that are there, and the master secret that is wrapped in them.
+    ///
+    /// # Errors
+    /// As for [`master_secret`]; damage if a server shows another repository than the paired one.
+    pub(crate) fn unlock(&self, app: &App) -> Result<(WrappingSet, MasterSecret)> {
+        let set = self.place.wrappings()?;
+        if let (None, Some(paired)) = (&self.directory, self.known) {
+            known::check_paired(&set, paired, &self.name)?;
+        }
+        let secret = master_secret(app, &set, &self.name, self.known)?;
+        self.remember(app, set.repository);
+        Ok((set, secret))
+    }
+
+    /// Remembers which repository lies in a directory. Should it not be kept, a key of somebody's own
+    /// asks for the fingerprint once more.
+    pub(crate) fn remember(&self, app: &App, repository: RepositoryId) {
+        if let Some(directory) = self.directory.as_ref().filter(|_| self.known != Some(repository))
+        {
+            let _ = Directories::in_state(&app.folders.state).keep(directory, repository);
+        }
+    }
 }
 
 /// Finds the repository that was named, or else the paired one.
@@ -180,7 +210,9 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     let (machine, key) = (identity.machine, identity.signing.public());
     let signer = Arc::new(OwnReceipts(Arc::clone(&identity.signing)));
     // The cache is one for each directory; which repository is in it shows only later.
-    let cache = app.folders.cache.join("directories").join(cache_name(&folder));
+    let directory = directory_name(&folder);
+    let cache = app.folders.cache.join("directories").join(&directory);
+    let known = Directories::in_state(&app.folders.state).get(&directory)?;
     let clock = Arc::new(SystemClock);
     let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock);
     let place = Place {
@@ -189,11 +221,12 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
         cache: app.folders.cache.clone(),
     };
     let name = folder.display().to_string();
-    Ok(Opened { place, repository_name: name.clone(), name, server: None })
+    let (repository_name, directory) = (name.clone(), Some(directory));
+    Ok(Opened { place, repository_name, name, server: None, known, directory })
 }
 
 /// A name that no other directory has, made of one that may be too long for a file's.
-fn cache_name(folder: &Path) -> String {
+fn directory_name(folder: &Path) -> String {
     blake3::hash(folder.as_os_str().as_bytes()).to_hex().chars().take(32).collect()
 }
 
@@ -224,6 +257,7 @@ fn paired(
         hosts.insert(0, host.clone());
     }
     let server = pairing.identity()?;
+    let known = pairing.repository.parse().context("the paired repository's id is damaged")?;
     let repository = Some(pairing.name.clone());
     let address = ServerAddress { hosts: hosts.clone(), identity: server, repository };
     let name = address.to_string();
@@ -235,7 +269,8 @@ fn paired(
     }
     let place = place_of(app, repository, signing);
     let repository_name = pairing.name.clone();
-    Ok(Opened { place, name, repository_name, server: Some((hosts, server)) })
+    let (server, known) = (Some((hosts, server)), Some(known));
+    Ok(Opened { place, name, repository_name, server, known, directory: None })
 }
 
 /// Says what the owner of a recovery kit can do about a server of another identity.
@@ -300,26 +335,32 @@ pub(crate) fn access(app: &App) -> Result<Access> {
 /// As for [`access`].
 pub(crate) fn access_with(app: &App, patience: Patience) -> Result<Access> {
     let opened = place(app, patience)?;
-    let set = opened.place.wrappings()?;
-    let secret = master_secret(app, &set, &opened.name)?;
+    let (_, secret) = opened.unlock(app)?;
     Ok(opened.place.open(&secret)?)
 }
 
 /// The master secret that is wrapped in `set`: the one that is kept on this machine, or unwrapped
-/// with the key that was named or the password. `name` is the repository's, for people.
+/// with the key that was named or the password. `name` is the repository's, for people; `known` is
+/// the one that a key of somebody's own may open unless its fingerprint was given.
 ///
 /// # Errors
-/// What keeps it from being unwrapped.
-pub(crate) fn master_secret(app: &App, set: &WrappingSet, name: &str) -> Result<MasterSecret> {
-    if let Some(kept) = kept_key(app, set.repository)? {
-        return Ok(kept);
-    }
-    if let Some(file) = &app.own_key {
-        let key = own_key::read(file, &app.passwords)?;
-        return unwrap(set, &Opening::OwnKey(&key)).with_context(|| name.to_owned());
-    }
-    let password = app.passwords.existing(name)?;
-    unwrap(set, &Opening::Passphrase(&password)).with_context(|| name.to_owned())
+/// What keeps it from being unwrapped; as for [`known::check_opened`].
+pub(crate) fn master_secret(
+    app: &App,
+    set: &WrappingSet,
+    name: &str,
+    known: Option<RepositoryId>,
+) -> Result<MasterSecret> {
+    let open = |opening: &Opening<'_>| unwrap(set, opening).with_context(|| name.to_owned());
+    let (secret, known) = if let Some(kept) = kept_key(app, set.repository)? {
+        (kept, Some(set.repository))
+    } else if let Some(file) = &app.own_key {
+        (open(&Opening::OwnKey(&own_key::read(file, &app.passwords)?))?, known)
+    } else {
+        (open(&Opening::Passphrase(&app.passwords.existing(name)?))?, Some(set.repository))
+    };
+    known::check_opened(app, &secret, known, name)?;
+    Ok(secret)
 }
 
 /// The key of a repository, if it is kept on this machine.

@@ -51,6 +51,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let server = opened.server.as_ref().map(|(hosts, identity)| (&hosts[..], *identity));
     let name = &opened.repository_name;
     new.create(app, &opened.place, Some(&password), server, name, kit_file)?;
+    opened.remember(app, new.keys.repository());
     let summary = Summary {
         repository: new.keys.repository().to_string(),
         fingerprint: new.keys.fingerprint(),

@@ -5,8 +5,9 @@ use std::fs;
 use crate::house::{Machine, Outcome, Server};
 
 // Keys for these tests; they open nothing else.
-const AGE_PUBLIC: &str = "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
-const AGE_PRIVATE: &str =
+pub(crate) const AGE_PUBLIC: &str =
+    "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
+pub(crate) const AGE_PRIVATE: &str =
     "# a test\nAGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33\n";
 const SSH_PUBLIC: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOTyrI6yu2/3mgqc3hfBlETD1ZiPDnixdaf915Bgs7Qc ada@desk";

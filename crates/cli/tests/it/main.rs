@@ -20,6 +20,7 @@ mod house;
 mod interrupt;
 mod keys;
 mod kill;
+mod known;
 mod lost;
 mod mistakes;
 mod ordinary;

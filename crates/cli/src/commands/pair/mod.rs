@@ -128,7 +128,7 @@ fn obtain_secret(
     match (place.wrappings(), former) {
         (Ok(set), former) => {
             former.map_or(Ok(()), |former| former.check(set.repository, name))?;
-            open_existing(app, paired, &set, kit)
+            open_existing(app, paired, &set, kit, former.is_some())
         }
         (Err(EngineError::Repository(RepositoryError::NoRepository { .. })), Some(former)) => {
             Err(former.is_gone(name).into())
@@ -149,12 +149,13 @@ fn obtain_secret(
 }
 
 /// The master secret of a repository that exists: from its kit, if one is given, as it is kept on
-/// this machine, or by the password.
+/// this machine, or by the password. A repository that `is_known` is one that this machine had.
 fn open_existing(
     app: &App,
     paired: &Paired,
     set: &WrappingSet,
     kit: &KitFile<'_>,
+    is_known: bool,
 ) -> Result<MasterSecret> {
     if let Some(kit) = kit.to_open(&paired.repository)? {
         if kit.repository != set.repository {
@@ -167,7 +168,8 @@ fn open_existing(
         }
         return Ok(kit.open(set)?);
     }
-    open::master_secret(app, set, &paired.address.to_string())
+    let known = is_known.then_some(set.repository);
+    open::master_secret(app, set, &paired.address.to_string(), known)
 }
 
 /// Keeps the key, and makes the repository the default one.

@@ -1,0 +1,146 @@
+//! Which repository lies in which directory, as this computer knows it.
+//!
+//! A password, a kit and a kept key tell whose repository they open. A public key tells nothing:
+//! anybody can wrap a secret for it, so a keeper could put a repository of its own in the place of
+//! somebody's and read all that is backed up there. What a key of one's own opens is therefore
+//! believed only where it is known by other means: by the pairing with a server, by what is kept here,
+//! or by the fingerprint that a person gives.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use holdall_crypto::{MasterSecret, RepositoryKeys};
+use holdall_format::{RepositoryId, WrappingSet};
+
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::private_file;
+
+/// More than any repository's id has.
+const LIMIT_BYTES: u64 = 64;
+
+/// The repositories that were opened in directories, a file each.
+pub(crate) struct Directories {
+    folder: PathBuf,
+}
+
+impl Directories {
+    /// Those in a state folder.
+    pub(crate) fn in_state(state: &Path) -> Self {
+        Self { folder: state.join("directories") }
+    }
+
+    /// The repository that was opened last in the directory of that `name`.
+    ///
+    /// # Errors
+    /// If the file can not be read or understood.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<RepositoryId>> {
+        let path = self.folder.join(name);
+        let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
+        let id = std::str::from_utf8(&bytes).ok().and_then(|text| text.trim_end().parse().ok());
+        let id = id.with_context(|| format!("{} is no repository's id", path.display()))?;
+        Ok(Some(id))
+    }
+
+    /// Keeps which repository was opened in the directory of that `name`.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn keep(&self, name: &str, repository: RepositoryId) -> Result<()> {
+        private_file::replace(&self.folder.join(name), repository.to_string().as_bytes())
+    }
+}
+
+/// Checks that a server shows the repository that this machine was paired with.
+///
+/// # Errors
+/// [`Refusal`], damage, if it does not.
+pub(crate) fn check_paired(
+    set: &WrappingSet,
+    paired: RepositoryId,
+    name: &str,
+) -> Result<(), Refusal> {
+    if set.repository == paired {
+        return Ok(());
+    }
+    let message = format!(
+        "another repository lies under that name: {name} is {}, and this machine was paired with \
+         {paired}",
+        set.repository
+    );
+    Err(Refusal::new(Exit::Damage, message).hint(
+        "ask the server's administrator where the former one is; if it is gone, ask for an invite \
+         and run `holdall pair INVITE`",
+    ))
+}
+
+/// Checks that a repository is the one of the fingerprint that was given. Without one, a key of
+/// somebody's own opens only what is `known` to be there.
+///
+/// # Errors
+/// [`Refusal`]: damage for another repository, not allowed for one that nothing confirms.
+pub(crate) fn check_opened(
+    app: &App,
+    secret: &MasterSecret,
+    known: Option<RepositoryId>,
+    name: &str,
+) -> Result<(), Refusal> {
+    let keys = RepositoryKeys::derive(secret);
+    let (fingerprint, repository) = (keys.fingerprint(), keys.repository());
+    if let Some(wanted) = &app.fingerprint {
+        if letters_of(wanted) == letters_of(&fingerprint) {
+            return Ok(());
+        }
+        let message = format!("another repository lies at {name}: {fingerprint}, not {wanted}");
+        return Err(Refusal::new(Exit::Damage, message).hint(
+            "`holdall init` and `holdall pair` printed the fingerprint, the kit has it too",
+        ));
+    }
+    let confirm = format!(
+        "compare {fingerprint} with what `holdall init` or `holdall pair` printed, or with the \
+         recovery kit; if it is the same, run this again with `--fingerprint {fingerprint}`"
+    );
+    match known {
+        Some(known) if known == repository => Ok(()),
+        Some(known) => {
+            let message = format!("another repository lies at {name}: {repository}, not {known}");
+            Err(Refusal::new(Exit::Damage, message).hint(confirm))
+        }
+        None => {
+            let message = format!(
+                "the key opens {name}, but nothing tells whose repository that is: anybody can make \
+                 one for a public key"
+            );
+            Err(Refusal::new(Exit::NotAllowed, message).hint(confirm))
+        }
+    }
+}
+
+fn letters_of(fingerprint: &str) -> String {
+    let letters = fingerprint.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|letter| letter.to_ascii_uppercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_opened_in_a_directory_reads_back() {
+        let state = tempfile::tempdir().unwrap();
+        let directories = Directories::in_state(state.path());
+        assert_eq!(directories.get("one").unwrap(), None);
+        let repository = RepositoryId::from_bytes([3; 16]);
+        directories.keep("one", repository).unwrap();
+        assert_eq!(directories.get("one").unwrap(), Some(repository));
+        assert_eq!(directories.get("two").unwrap(), None);
+        std::fs::write(state.path().join("directories/one"), "x").unwrap();
+        assert!(directories.get("one").is_err());
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_same_however_it_is_typed() {
+        assert_eq!(letters_of("abcd-EF gh"), letters_of("ABCD EFGH"));
+        assert_ne!(letters_of("ABCD"), letters_of("ABCE"));
+    }
+}
