@@ -10,7 +10,8 @@
 //! machine's oldest backup session that has not lapsed. That takes in what the machine's other
 //! sessions put since, and is exact as long as one machine alone writes to a repository. A session
 //! that was closed without a commit, or never closed because its client died, counts until it lapses,
-//! 7 days after its last use; the commit of a snapshot ends it at once.
+//! 7 days after its last use; the commit of a snapshot ends it at once. A session to read keeps
+//! nothing, so it lapses after a day.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,14 +26,16 @@ use crate::publish::{names_in, random, read_limited, remove, replace};
 const WHAT: &str = "session";
 const MAGIC: &[u8; 4] = b"HSes";
 const VERSION: u8 = 1;
-/// A session lapses this long after its last use.
-const LAPSE_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
+/// A session to back up lapses this long after its last use.
+const LAPSE_NS: i64 = 7 * READ_LAPSE_NS;
+/// A session to read lapses this long after its last use.
+const READ_LAPSE_NS: i64 = 24 * 3600 * 1_000_000_000;
 /// The last use is written down again after this long, not at every use.
 const NOTE_NS: i64 = 3600 * 1_000_000_000;
 /// Most parents that a session may name.
 const MAX_PARENTS: usize = 1024;
-/// Most sessions of a repository that have not lapsed.
-const MAX_SESSIONS: usize = 4096;
+/// Most sessions of one machine that have not lapsed; all recovery kits are one machine here.
+const MAX_SESSIONS: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Session {
@@ -85,7 +88,8 @@ impl Session {
     }
 
     fn has_lapsed(&self, now_ns: i64) -> bool {
-        now_ns.saturating_sub(self.last_use_ns) > LAPSE_NS
+        let lapse_ns = if self.is_backup { LAPSE_NS } else { READ_LAPSE_NS };
+        now_ns.saturating_sub(self.last_use_ns) > lapse_ns
     }
 }
 
@@ -140,7 +144,7 @@ impl Sessions {
             SessionPurpose::Read => (false, Vec::new()),
         };
         self.sweep(now_ns)?;
-        if parents.len() > MAX_PARENTS || self.lock().len() >= MAX_SESSIONS {
+        if parents.len() > MAX_PARENTS || self.count_of(&machine) >= MAX_SESSIONS {
             let reason = "too many parents or sessions".to_owned();
             return Err(RepositoryError::Refused { reason });
         }
@@ -237,6 +241,10 @@ impl Sessions {
         self.lock().values().map(|known| known.session.start_arrival).max().unwrap_or_default()
     }
 
+    fn count_of(&self, machine: &MachineId) -> usize {
+        self.lock().values().filter(|known| known.session.machine == *machine).count()
+    }
+
     fn sweep(&self, now_ns: i64) -> Result<(), RepositoryError> {
         let mut lapsed = Vec::new();
         self.lock().retain(|id, known| {
@@ -331,6 +339,23 @@ mod tests {
         assert!(sessions.check(&id, &other, 0).is_err());
         sessions.close(&id, &other).unwrap();
         assert!(sessions.check(&id, &MACHINE, 0).is_ok());
+    }
+
+    #[test]
+    fn a_machine_takes_no_place_from_another_and_has_its_own_back_when_its_reads_lapse() {
+        let (_dir, layout) = place();
+        let sessions = Sessions::open(&layout, false).unwrap();
+        let kit = MachineId::from_bytes([0; 16]);
+        let start = |machine, now_ns| sessions.start(machine, &SessionPurpose::Read, 0, now_ns);
+        let first = start(kit, 0).unwrap();
+        for _ in 1..MAX_SESSIONS {
+            start(kit, 0).unwrap();
+        }
+        assert!(start(kit, READ_LAPSE_NS).is_err());
+        start(MACHINE, READ_LAPSE_NS).unwrap();
+        sessions.check(&first, &kit, READ_LAPSE_NS).unwrap();
+        start(kit, READ_LAPSE_NS + 1).unwrap();
+        assert!(sessions.count_of(&kit) == 2, "the one that was used and the new one");
     }
 
     proptest! {
