@@ -51,6 +51,7 @@ impl Store {
             self.index().drop_tentative();
             return missing.map(CommitAnswer::Missing);
         }
+        let _place = self.room().take_reserved(bytes.len() as u64, || self.quota_used_bytes())?;
         let stored = self.receipt(record);
         let published = self.records().publish(&stored);
         let Ok(answer) = published else {

@@ -63,7 +63,7 @@ impl Store {
             .collect::<Result<Vec<_>, _>>()?;
         let (nodes, chunks): (Vec<_>, Vec<_>) = checked.into_iter().partition(Checked::is_nodes);
         self.refuse_other_references(&nodes)?;
-        let _place = self.room().take(bytes as u64, || self.stored_bytes())?;
+        let _place = self.room().take(bytes as u64, || self.quota_used_bytes())?;
         let (mut queue, mut disk) = (Duration::ZERO, Duration::ZERO);
         for (is_nodes, blocks) in [(false, &chunks), (true, &nodes)] {
             if !blocks.is_empty() {

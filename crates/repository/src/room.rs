@@ -2,10 +2,17 @@
 //!
 //! What is stored is counted while nobody puts. Puts that overlap are added to that count, so that
 //! none is counted twice while it is on its way from the network to the disk, and none is overlooked.
+//!
+//! Records and wrappings may pass the quota by a small reserve: what was put up to the quota can be
+//! committed, and keys can be taken away.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdall_protocol::RepositoryError;
+
+/// By how many bytes records and wrappings may pass any quota, and by which part of it besides.
+const RESERVE_BYTES: u64 = 1 << 20;
+const RESERVE_PART: u64 = 64;
 
 #[derive(Debug, Default)]
 struct Taken {
@@ -49,13 +56,40 @@ impl Room {
         asked_bytes: u64,
         stored_bytes: impl FnOnce() -> u64,
     ) -> Result<Put<'_>, RepositoryError> {
+        self.take_up_to(|quota_bytes| quota_bytes, asked_bytes, stored_bytes)
+    }
+
+    /// As [`Room::take`], for a record or wrappings, which may pass the quota by the reserve.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] where that would pass the quota and the reserve.
+    pub(crate) fn take_reserved(
+        &self,
+        asked_bytes: u64,
+        stored_bytes: impl FnOnce() -> u64,
+    ) -> Result<Put<'_>, RepositoryError> {
+        let with_reserve = |quota_bytes: u64| {
+            let reserve_bytes = RESERVE_BYTES + quota_bytes / RESERVE_PART;
+            quota_bytes.saturating_add(reserve_bytes)
+        };
+        self.take_up_to(with_reserve, asked_bytes, stored_bytes)
+    }
+
+    fn take_up_to(
+        &self,
+        most_bytes: impl FnOnce(u64) -> u64,
+        asked_bytes: u64,
+        stored_bytes: impl FnOnce() -> u64,
+    ) -> Result<Put<'_>, RepositoryError> {
         let mut taken = self.lock();
         if taken.puts == 0 {
             taken.used_bytes = stored_bytes();
         }
         let used_bytes = taken.used_bytes;
         let then_bytes = used_bytes.saturating_add(asked_bytes);
-        if let Some(quota_bytes) = taken.quota_bytes.filter(|quota| then_bytes > *quota) {
+        if let Some(quota_bytes) = taken.quota_bytes
+            && then_bytes > most_bytes(quota_bytes)
+        {
             let reason = format!(
                 "the quota of this repository is {quota_bytes} bytes; {used_bytes} are used and \
                  {asked_bytes} more were asked for"
@@ -94,6 +128,18 @@ mod tests {
         }
         room.limit(None);
         drop(room.take(u64::MAX, || u64::MAX).unwrap());
+    }
+
+    #[test]
+    fn records_and_wrappings_pass_the_quota_by_the_reserve_and_no_byte_further() {
+        let room = Room::default();
+        room.limit(Some(6400));
+        let most = 6400 + 100 + RESERVE_BYTES;
+        assert!(room.take(1, || 6400).is_err());
+        drop(room.take_reserved(most - 6400, || 6400).unwrap());
+        assert!(room.take_reserved(most - 6400 + 1, || 6400).is_err());
+        room.limit(Some(u64::MAX));
+        drop(room.take_reserved(1, || u64::MAX).unwrap());
     }
 
     #[test]

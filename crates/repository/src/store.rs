@@ -176,7 +176,7 @@ impl Store {
         });
         let packs = OpenPacks::new(&layout);
         let commit = Mutex::new(());
-        let wrappings = Wrappings::new(&layout, wrappings);
+        let wrappings = Wrappings::open(&layout, wrappings)?;
         let store = Self {
             layout,
             config,
@@ -260,6 +260,8 @@ impl Store {
     pub fn put_wrappings(&self, wrappings: &Bytes) -> Result<(), RepositoryError> {
         let next = SignedSet::check(wrappings, &self.config)?;
         self.appender()?;
+        let bytes = wrappings.len() as u64;
+        let _place = self.room().take_reserved(bytes, || self.quota_used_bytes())?;
         self.wrappings.put(next)
     }
 

@@ -42,6 +42,11 @@ impl Store {
         state.in_packs.file_bytes + in_tails + in_records
     }
 
+    /// Bytes that count towards the quota: what is stored, and the wrappings.
+    pub(crate) fn quota_used_bytes(&self) -> u64 {
+        self.stored_bytes() + self.wrappings().stored_bytes()
+    }
+
     /// The usage, and what the records tell without being opened.
     pub fn census(&self) -> Census {
         let records = self.records().after(0);

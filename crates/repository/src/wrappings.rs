@@ -1,10 +1,13 @@
 //! What may open the repository: signed sets of wrappings, one file for each generation.
 //!
-//! The highest generation that the configuration's owner signed counts. A new set is published
-//! beside the older ones under a name of its own. Whoever keeps a repository for others leaves the
+//! The highest generation counts, and is damage where it is not what the configuration's owner
+//! signed: an older one would let in again what was taken away. Only regular files with a generation
+//! for their name are sets; other things are left alone. A new set is published beside the older
+//! ones under a name of its own. Whoever keeps a repository for others leaves the
 //! older ones where they are, so that an administrator can go back to them; whoever writes to a
 //! directory of his own removes them, so that what was taken away opens nothing there any more.
 
+use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -15,8 +18,11 @@ use holdall_protocol::RepositoryError;
 use crate::layout::Layout;
 use crate::pack_file::{damaged, unreadable};
 use crate::publish::{Published, names_in, publish, read_limited, remove, sync_dir};
+use crate::records::position_of;
 
 const SET_MAX_BYTES: u64 = (WRAPPINGS_MAX * (WRAPPING_MAX_BYTES + 512) + 1024) as u64;
+/// Most sets that are kept.
+const KEPT_MAX: usize = 1000;
 
 /// A set, and its bytes as they were signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,24 +68,32 @@ impl SignedSet {
         layout: &Layout,
         config: &RepositoryConfig,
     ) -> Result<Option<Self>, RepositoryError> {
-        let mut newest: Option<Self> = None;
-        for name in names_in(&layout.wrappings())? {
-            let path = layout.wrappings().join(name);
-            let bytes = read_limited(&path, SET_MAX_BYTES)?.unwrap_or_default();
-            let set = match WrappingSet::decode_signed(&bytes) {
-                Ok(set) => set,
-                // It may say what opens the repository now.
-                Err(error) if error.is_newer() => return Err(unreadable(&path, &error)),
-                Err(_) => continue,
-            };
-            let is_newer =
-                newest.as_ref().is_none_or(|newest| set.generation > newest.set.generation);
-            if is_of(&set, config) && is_newer {
-                newest = Some(Self { set, bytes: bytes.into() });
-            }
+        let Some(generation) = generations_in(layout)?.last().copied() else { return Ok(None) };
+        let path = layout.wrappings_of(generation);
+        let Some(bytes) = read_limited(&path, SET_MAX_BYTES)? else { return Ok(None) };
+        let set = WrappingSet::decode_signed(&bytes).map_err(|error| unreadable(&path, &error))?;
+        if !is_of(&set, config) || set.generation != generation {
+            return Err(damaged(&path, "it is not the set of this repository and generation"));
         }
-        Ok(newest)
+        Ok(Some(Self { set, bytes: bytes.into() }))
     }
+}
+
+/// The generations of all sets that are kept, in ascending order.
+fn generations_in(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
+    let mut generations = Vec::new();
+    for name in names_in(&layout.wrappings())? {
+        let Some(generation) = name.to_str().and_then(position_of) else { continue };
+        let found = fs::symlink_metadata(layout.wrappings_of(generation));
+        generations.extend(found.is_ok_and(|found| found.is_file()).then_some(generation));
+    }
+    Ok(generations)
+}
+
+/// How many bytes all sets take.
+fn bytes_in(layout: &Layout, generations: &[u64]) -> u64 {
+    let metadata = |generation: &u64| fs::symlink_metadata(layout.wrappings_of(*generation));
+    generations.iter().flat_map(metadata).map(|found| found.len()).sum()
 }
 
 fn is_of(set: &WrappingSet, config: &RepositoryConfig) -> bool {
@@ -90,36 +104,58 @@ fn refused(reason: &str) -> RepositoryError {
     RepositoryError::Refused { reason: reason.to_owned() }
 }
 
-/// The set that counts in an open repository.
+/// The sets of an open repository.
 #[derive(Debug)]
 pub(crate) struct Wrappings {
     layout: Layout,
-    newest: Mutex<SignedSet>,
+    kept: Mutex<Kept>,
+}
+
+/// What is kept: the set that counts, how many there are with it, and their bytes.
+#[derive(Debug)]
+struct Kept {
+    newest: SignedSet,
+    sets: usize,
+    stored_bytes: u64,
 }
 
 impl Wrappings {
-    pub(crate) fn new(layout: &Layout, newest: SignedSet) -> Self {
-        Self { layout: layout.clone(), newest: Mutex::new(newest) }
+    pub(crate) fn open(layout: &Layout, newest: SignedSet) -> Result<Self, RepositoryError> {
+        let generations = generations_in(layout)?;
+        let (sets, stored_bytes) = (generations.len(), bytes_in(layout, &generations));
+        let kept = Mutex::new(Kept { newest, sets, stored_bytes });
+        Ok(Self { layout: layout.clone(), kept })
+    }
+
+    /// Bytes of all sets that are kept.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.lock().stored_bytes
     }
 
     /// The bytes of the set that counts.
     pub(crate) fn bytes(&self) -> Bytes {
-        self.lock().bytes.clone()
+        self.lock().newest.bytes.clone()
     }
 
     /// The identities that recovery kits sign in with.
     pub(crate) fn recovery_identities(&self) -> Vec<PublicKey> {
-        self.lock().set.recovery_identities()
+        self.lock().newest.set.recovery_identities()
     }
 
     /// Publishes a set of the next generation; it is durable when this returns. After an error it
     /// may or may not count once the repository is opened again.
     pub(crate) fn put(&self, next: SignedSet) -> Result<(), RepositoryError> {
-        let mut newest = self.lock();
-        if next.bytes == newest.bytes {
+        let mut kept = self.lock();
+        if next.bytes == kept.newest.bytes {
             return Ok(());
         }
-        if Some(next.set.generation) != newest.set.generation.checked_add(1) {
+        if kept.sets >= KEPT_MAX {
+            return Err(refused(&format!(
+                "the keys were changed {KEPT_MAX} times, and every set is kept; who keeps the \
+                 repository can remove older files of its folder `wrappings`, and open it anew"
+            )));
+        }
+        if Some(next.set.generation) != kept.newest.set.generation.checked_add(1) {
             return Err(refused(
                 "the keys were changed at the same time elsewhere; run the command again",
             ));
@@ -133,24 +169,26 @@ impl Wrappings {
             // An attempt that failed had got so far; its name may not be durable.
             sync_dir(&self.layout.wrappings())?;
         }
-        *newest = next;
+        kept.sets += 1;
+        kept.stored_bytes += next.bytes.len() as u64;
+        kept.newest = next;
         Ok(())
     }
 
-    /// Removes all sets but the one that counts.
+    /// Removes all sets that are older than the one that counts.
     pub(crate) fn remove_older(&self) -> Result<(), RepositoryError> {
-        let newest = self.lock();
-        let counts = self.layout.wrappings_of(newest.set.generation);
-        for name in names_in(&self.layout.wrappings())? {
-            let path = self.layout.wrappings().join(name);
-            if path != counts {
-                remove(&path)?;
+        let mut kept = self.lock();
+        let counts = kept.newest.set.generation;
+        for generation in generations_in(&self.layout)? {
+            if generation < counts {
+                remove(&self.layout.wrappings_of(generation))?;
             }
         }
+        (kept.sets, kept.stored_bytes) = (1, kept.newest.bytes.len() as u64);
         sync_dir(&self.layout.wrappings())
     }
 
-    fn lock(&self) -> MutexGuard<'_, SignedSet> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

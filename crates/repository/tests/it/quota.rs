@@ -54,8 +54,12 @@ impl Shared {
 
     /// Commits a snapshot of that chunk, whose node is there already.
     fn commit(&self, session: &SessionId) -> CommitAnswer {
+        self.try_commit(session).unwrap()
+    }
+
+    fn try_commit(&self, session: &SessionId) -> Result<CommitAnswer, RepositoryError> {
         let record = self.forge.record(RecordKind::Snapshot, id(0), None);
-        self.repository().commit(session, &record).unwrap()
+        self.repository().commit(session, &record)
     }
 
     /// Bytes of all files that hold blocks or records.
@@ -123,6 +127,29 @@ fn over_the_quota_nothing_is_written_and_what_is_there_can_be_committed_and_read
     assert_eq!(shared.repository().fetch_objects(&session, &[id(1)], 0).unwrap().len(), 1);
     shared.store.limit_to(None);
     shared.put(&session, 2, 100_000).unwrap();
+}
+
+#[test]
+fn records_and_wrappings_count_and_pass_the_quota_by_no_more_than_the_reserve() {
+    const RESERVE_BYTES: u64 = 1 << 20;
+    let shared = Shared::new();
+    let session = shared.session();
+    shared.put(&session, 1, 1 << 20).unwrap();
+    let node = shared.forge.nodes(&[(id(0), &[id(1)])]);
+    shared.repository().put_blocks(&session, &[node]).unwrap();
+    let before = shared.disk_bytes();
+    shared.store.limit_to(Some(1));
+    let wrappings = shared.forge.wrappings(2);
+    assert!(is_over_quota(&shared.store.put_wrappings(&wrappings)));
+    assert!(is_over_quota(&shared.try_commit(&session).map(drop)));
+    assert_eq!(shared.disk_bytes(), before);
+    // A 64th of the rest is reserve too.
+    let sets = 2 * wrappings.len() as u64;
+    shared.store.limit_to(Some((before + sets - RESERVE_BYTES) / 65 * 64 + 64));
+    shared.store.put_wrappings(&wrappings).unwrap();
+    assert!(is_over_quota(&shared.try_commit(&session).map(drop)));
+    shared.store.limit_to(Some(before));
+    assert!(matches!(shared.commit(&session), CommitAnswer::Committed(_)));
 }
 
 #[test]

@@ -75,14 +75,59 @@ fn a_shared_repository_keeps_every_set_and_goes_back_when_the_newest_is_taken_aw
 }
 
 #[test]
-fn a_foreign_file_with_the_name_of_the_next_set_is_not_replaced() {
+fn a_file_that_is_in_the_way_of_the_next_set_is_not_replaced() {
     let world = made();
+    let repository = shared(&world);
     let path = world.dir().join("wrappings/0000000000000002");
     fs::write(&path, "foreign").unwrap();
-    let refused = world.handle().put_wrappings(&forge().wrappings(2));
+    let refused = repository.put_wrappings(&forge().wrappings(2));
     assert!(matches!(refused, Err(RepositoryError::Damaged { .. })), "{refused:?}");
     assert_eq!(fs::read(&path).unwrap(), b"foreign");
-    assert_eq!(described(&*world.handle()), forge().wrappings(1));
+    assert_eq!(described(&repository), forge().wrappings(1));
+}
+
+#[test]
+fn a_newest_set_that_can_not_be_read_is_damage_and_no_older_one_counts() {
+    let of_another = Forge::new(2, MACHINE, &MACHINE_SEED).wrappings(2);
+    for content in [b"torn".to_vec(), of_another.to_vec(), forge().wrappings(3).to_vec()] {
+        let mut world = made();
+        fs::write(world.dir().join("wrappings/0000000000000002"), content).unwrap();
+        world.restart();
+        let answer = world.handle().describe();
+        let Err(RepositoryError::Damaged { what, .. }) = &answer else { panic!("{answer:?}") };
+        assert!(what.ends_with("wrappings/0000000000000002"), "{what}");
+    }
+}
+
+#[test]
+fn what_is_no_set_is_left_alone() {
+    let mut world = made();
+    let folder = world.dir().join("wrappings");
+    fs::create_dir_all(folder.join("@eaDir/0000000000000001")).unwrap();
+    fs::create_dir(folder.join("00000000000000ff")).unwrap();
+    fs::write(folder.join("0000000000000001~"), "an editor's").unwrap();
+    fs::write(folder.join("00000000000000FE"), "no generation").unwrap();
+    world.restart();
+    world.handle().put_wrappings(&forge().wrappings(2)).unwrap();
+    let kept =
+        ["0000000000000001~", "0000000000000002", "00000000000000FE", "00000000000000ff", "@eaDir"];
+    assert_eq!(files(&world), kept);
+    assert_eq!(described(&*world.handle()), forge().wrappings(2));
+}
+
+#[test]
+fn no_more_sets_are_kept_than_a_thousand() {
+    let world = made();
+    for older in 2..1001 {
+        let path = world.dir().join(format!("wrappings/{older:016x}"));
+        fs::write(path, forge().wrappings(older)).unwrap();
+    }
+    let repository = shared(&world);
+    let refused = repository.put_wrappings(&forge().wrappings(1001)).unwrap_err().to_string();
+    assert!(refused.contains("1000 times"), "{refused}");
+    drop(repository);
+    fs::remove_file(world.dir().join("wrappings/0000000000000007")).unwrap();
+    shared(&world).put_wrappings(&forge().wrappings(1001)).unwrap();
 }
 
 #[test]
