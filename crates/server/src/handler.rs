@@ -145,6 +145,10 @@ async fn pair(
     let taken = take(state, body, wire::MAX_CONTROL_BYTES, 0).await?;
     let request = PairRequest::decode(&taken.bytes)?;
     let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
+    let _turn = match request.former() {
+        Some(_) => Some(state.proof_turn().await?),
+        None => None,
+    };
     let inner = Arc::clone(state);
     let call = move || {
         let former = match request.former() {

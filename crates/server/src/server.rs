@@ -18,7 +18,7 @@ use crate::connection::{Serving, serve};
 use crate::data_folder::DataFolder;
 use crate::identity::{ServerIdentity, TlsConfigs, web_config};
 use crate::limits::Limits;
-use crate::state::{SCRUBS, ServerState};
+use crate::state::{QUICK_WORKERS, SCRUBS, ServerState};
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
@@ -84,7 +84,7 @@ impl Server {
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(WAITING_THREADS)
-            .max_blocking_threads(workers + SCRUBS)
+            .max_blocking_threads(workers + SCRUBS + QUICK_WORKERS)
             .thread_name("holdall-server")
             .enable_all()
             .build()

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holdall_format::PublicKey;
 use holdall_protocol::wire::WireError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::LogSink;
 use crate::accounts::Accounts;
@@ -18,11 +18,16 @@ use crate::work::Work;
 
 /// Most scrubs at once.
 pub(crate) const SCRUBS: usize = 4;
+/// Most of an administrator's quick commands at once.
+pub(crate) const QUICK_WORKERS: usize = 1;
 
 pub(crate) struct ServerState {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) stores: Stores,
     pub(crate) work: Work,
+    /// For an administrator's commands that wait for no repository: what is locked out is locked out
+    /// at once, however busy the server is.
+    pub(crate) quick_work: Work,
     pub(crate) limits: Limits,
     /// The server's name for people.
     pub(crate) name: String,
@@ -31,6 +36,8 @@ pub(crate) struct ServerState {
     log: LogSink,
     turns: Mutex<HashMap<PublicKey, Arc<Semaphore>>>,
     scrubs: Arc<Semaphore>,
+    /// One turn: a proof reads the records of a repository, for whoever has an invite.
+    proofs: Semaphore,
 }
 
 impl ServerState {
@@ -45,6 +52,7 @@ impl ServerState {
             accounts,
             stores,
             work: Work::new(limits.workers, limits.body_bytes),
+            quick_work: Work::new(QUICK_WORKERS, 0),
             limits,
             name: host_name(),
             identity,
@@ -52,6 +60,7 @@ impl ServerState {
             log,
             turns: Mutex::default(),
             scrubs: Arc::new(Semaphore::new(SCRUBS)),
+            proofs: Semaphore::new(1),
         }
     }
 
@@ -66,6 +75,14 @@ impl ServerState {
 
     pub(crate) fn scrub_turn(&self) -> Result<OwnedSemaphorePermit, WireError> {
         Arc::clone(&self.scrubs).try_acquire_owned().map_err(|_| WireError::TooManyRequests)
+    }
+
+    /// Waits for the turn to prove something by records; one proof at a time.
+    ///
+    /// # Cancel safety
+    /// Nothing is held when it is dropped.
+    pub(crate) async fn proof_turn(&self) -> Result<SemaphorePermit<'_>, WireError> {
+        self.proofs.acquire().await.map_err(|_| WireError::Busy)
     }
 
     /// What an administrator may work on.

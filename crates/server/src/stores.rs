@@ -50,7 +50,12 @@ impl Stores {
     /// # Errors
     /// If the repositories can not be listed.
     pub(crate) fn let_readers_in(&self) -> Result<(), ServerError> {
-        for name in self.stored_names()? {
+        let stored = self.stored_names()?;
+        // A kit reads one repository: that of a folder's former name would be in the way.
+        for gone in self.accounts.read_by_kits().iter().filter(|name| !stored.contains(name)) {
+            self.set_readers(gone, &[]);
+        }
+        for name in stored {
             match recovery_identities_in(&self.folder.repository(&name)) {
                 Ok(readers) => self.set_readers(&name, &readers),
                 // Without a marker, its making was cut short.
@@ -141,6 +146,7 @@ impl Stores {
         let name = permit.repository();
         self.note(permit);
         let store = self.opened(&mut open, name)?;
+        store.limit_to(self.accounts.quota(name));
         let readers = store.recovery_identities_of(wrappings)?;
         let before = self.accounts.readers(name);
         self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
@@ -188,23 +194,21 @@ impl Stores {
     /// [`ServerError::Refused`] with what else to do if it was not, or nothing tells.
     pub(crate) fn prove(&self, former: &FormerAccount, key: PublicKey) -> Result<(), ServerError> {
         let name = &former.repository;
-        if !is_repository_name(name) || !self.is_stored(name) {
-            let reason = "the repository that this computer had is not stored on this server: \
-                          leave out --again to begin a new one, or bring its folder back";
-            return Err(ServerError::refused(reason));
-        }
-        let reason = match newest_key_in(&self.folder.repository(name), &former.machine) {
-            Ok(Some(newest)) if newest == key => return Ok(()),
-            Ok(Some(_)) => "this computer's newest record there was signed by another key".into(),
-            Ok(None) => "this computer has no record there".into(),
-            Err(error) => {
-                (self.log)(&format!("the records of {name} prove nothing: {error}"));
-                "its records can not be read".to_owned()
-            }
+        let why_not = match is_repository_name(name) && self.is_stored(name) {
+            false => "it is not stored".to_owned(),
+            true => match newest_key_in(&self.folder.repository(name), &former.machine) {
+                Ok(Some(newest)) if newest == key => return Ok(()),
+                Ok(Some(_)) => "the machine's newest record was signed by another key".into(),
+                Ok(None) => "the machine has no record there".into(),
+                Err(error) => format!("its records can not be read: {error}"),
+            },
         };
+        (self.log)(&format!("nothing proves to whom {name:?} belongs: {why_not}"));
+        // Whatever the reason, the same is said: what is stored here is told to nobody.
         Err(ServerError::refused(format!(
-            "nothing proves that {name} is this computer's: {reason}; an invite made with \
-             `--repository {name}` gives it to this computer as a new machine"
+            "nothing on this server proves that {name:?} is this computer's; its administrator is \
+             told why. Leave out --again to begin a new one, or ask for an invite made with \
+             `--repository NAME`, which gives it to this computer as a new machine"
         )))
     }
 
@@ -385,6 +389,16 @@ mod tests {
             assert!(world.reads(KIT));
         }
         assert!(world.stores.open.lock().unwrap().is_empty(), "a repository was opened");
+    }
+
+    #[test]
+    fn a_recovery_kit_reads_its_repository_under_the_new_name_of_its_folder() {
+        let world = World::new();
+        world.stores.create(&permit(), &new_repository(KIT)).unwrap();
+        let repositories = world.stores.folder.repositories();
+        fs::rename(repositories.join("desk"), repositories.join("table")).unwrap();
+        world.stores.let_readers_in().unwrap();
+        assert_eq!(world.accounts.role(&KIT), Role::Reader { repository: "table".into() });
     }
 
     #[test]

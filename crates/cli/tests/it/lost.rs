@@ -288,13 +288,13 @@ fn another_repository_of_that_name_is_not_taken_for_the_one_that_was() {
     remove(&repositories.join("desk"));
     attic.lose(&KNOWN_TO_IT_ALONE);
     let gone = desk.run(["pair", &attic.invite(&[]), "--again"]).expect(13);
-    assert!(gone.stderr.contains("not stored"), "{}", gone.stderr);
+    assert!(gone.stderr.contains("nothing on this server proves"), "{}", gone.stderr);
 
     attic.stop();
     copy(&repositories.join("other"), &repositories.join("desk"));
     attic.start();
     let swapped = desk.run(["pair", &attic.invite(&[]), "--again"]).expect(13);
-    assert!(swapped.stderr.contains("nothing proves"), "{}", swapped.stderr);
+    assert!(swapped.stderr.contains("nothing on this server proves"), "{}", swapped.stderr);
     // Not even an administrator's word makes it the same.
     let invite = attic.invite(&["--repository", "desk"]);
     remove(&desk.path("config/state/receipts"));

@@ -13,7 +13,7 @@ mod pairing;
 mod restored;
 mod seen;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -70,6 +70,11 @@ impl Accounts {
     /// The identities of recovery kits that read a repository.
     pub(crate) fn readers(&self, repository: &str) -> Vec<PublicKey> {
         self.state().readers_of(repository).collect()
+    }
+
+    /// The names of all repositories that a recovery kit reads, in order.
+    pub(crate) fn read_by_kits(&self) -> BTreeSet<String> {
+        self.state().readers.values().cloned().collect()
     }
 
     /// Lets exactly these identities of recovery kits read a repository, and tells whether that

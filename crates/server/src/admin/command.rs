@@ -6,7 +6,7 @@ use crate::accounts::InviteRequest;
 use crate::rights::Right;
 
 /// What is asked.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase")]
 pub(super) enum Command {
     Invite(InviteRequest),
@@ -27,6 +27,16 @@ pub(super) enum Command {
         quota: Option<Quota>,
     },
     Repositories,
+}
+
+impl Command {
+    /// Whether it is carried out without looking into any repository, so that it waits for nobody.
+    pub(super) fn is_quick(&self) -> bool {
+        match self {
+            Self::Invite(_) | Self::Machines | Self::Rights { .. } | Self::Revoke { .. } => true,
+            Self::Quota { .. } | Self::Repositories => false,
+        }
+    }
 }
 
 /// What is answered if the command was carried out.

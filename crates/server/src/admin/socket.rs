@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::command::{Command, Reply};
@@ -71,7 +72,7 @@ impl AdminSocket {
         Ok(Self { listener })
     }
 
-    /// Answers one command at a time. Never ends by itself.
+    /// Answers commands, each in a task of its own. Never ends by itself.
     pub(crate) async fn serve(self, state: &Arc<ServerState>) {
         let listener = match tokio::net::UnixListener::from_std(self.listener) {
             Ok(listener) => listener,
@@ -80,18 +81,25 @@ impl AdminSocket {
                 return std::future::pending().await;
             }
         };
+        // They end with this.
+        let mut answering = JoinSet::new();
         loop {
-            let answered = match listener.accept().await {
-                Ok((stream, _)) => answer(stream, state).await,
+            while answering.try_join_next().is_some() {}
+            match listener.accept().await {
+                Ok((stream, _)) => drop(answering.spawn(told(stream, Arc::clone(state)))),
                 Err(error) => {
+                    state.log(&format!("administration: {error}"));
                     sleep(Duration::from_millis(100)).await;
-                    Err(error)
                 }
-            };
-            if let Err(error) = answered {
-                state.log(&format!("administration: {error}"));
             }
         }
+    }
+}
+
+/// Answers one command, and tells the log if it could not.
+async fn told(stream: tokio::net::UnixStream, state: Arc<ServerState>) {
+    if let Err(error) = answer(stream, &state).await {
+        state.log(&format!("administration: {error}"));
     }
 }
 
@@ -100,11 +108,14 @@ async fn answer(stream: tokio::net::UnixStream, state: &Arc<ServerState>) -> io:
     let mut line = String::new();
     let mut reading = tokio::io::BufReader::new(reading.take(COMMAND_MAX_BYTES));
     timeout(PATIENCE, reading.read_line(&mut line)).await??;
-    let answer = match serde_json::from_str(&line) {
+    let answer = match serde_json::from_str::<Command>(&line) {
         Ok(command) => {
             let inner = Arc::clone(state);
-            let call = move || Ok(inner.administration().carry_out(command));
-            match state.work.run(call).await {
+            let work = match command.is_quick() {
+                true => &state.quick_work,
+                false => &state.work,
+            };
+            match work.run(move || Ok(inner.administration().carry_out(command))).await {
                 Ok((Ok(reply), _)) => Answer::Ok(reply),
                 Ok((Err(error), _)) => Answer::Error(error.to_string()),
                 Err(_) => Answer::Error("the server is ending".into()),

@@ -224,15 +224,22 @@ fn nobody_gets_a_machine_that_the_records_do_not_prove() {
     let name = owner.paired.repository.clone();
     world.rebuild();
     let (own, other) = (identity(&owner.seed), identity(&[9; 32]));
-    let stolen = world.pair_again(&other, owner.id(), &name);
-    assert!(refusal(stolen).contains("signed by another key"));
-    let another_s = world.pair_again(&own, idle.id(), &name);
-    assert!(refusal(another_s).contains("no record there"));
-    let empty = world.pair_again(&identity(&idle.seed), idle.id(), &idle.paired.repository);
-    assert!(refusal(empty).contains("--repository machine-2"));
+    let refused = |identity: &MachineIdentity, machine, name: &str| {
+        let reason = refusal(world.pair_again(identity, machine, name));
+        let log = world.log.lock().unwrap();
+        let told = log.iter().rfind(|line| line.contains("nothing proves")).unwrap().clone();
+        (reason.replace(&format!("{name:?}"), "it"), told)
+    };
+    let (reason, stolen) = refused(&other, owner.id(), &name);
+    assert!(stolen.contains("signed by another key"), "{stolen}");
+    let of_idle = [(&own, &name), (&identity(&idle.seed), &idle.paired.repository)];
+    for (identity, name) in of_idle {
+        let (same, told) = refused(identity, idle.id(), name);
+        assert!(same == reason && told.contains("no record there"), "{same} {told}");
+    }
     for elsewhere in ["gone", "..", "", "../repositories/machine-1"] {
-        let refused = world.pair_again(&own, owner.id(), elsewhere);
-        assert!(refusal(refused).contains("not stored"), "{elsewhere:?}");
+        let (same, told) = refused(&own, owner.id(), elsewhere);
+        assert!(same == reason && told.contains("not stored"), "{elsewhere:?}: {same} {told}");
     }
     // What nobody proves is given to nobody who does not ask for it either.
     let fresh = pair(&world.invite(), "machine 1", &own, quick()).unwrap();
