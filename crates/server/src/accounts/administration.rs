@@ -104,13 +104,14 @@ impl Accounts {
 }
 
 impl State {
-    /// The machine of that name or id, or the only one whose id begins so.
+    /// The machine of that id, or else of that name, or the only one whose id begins so.
     pub(super) fn find_machine(&self, wanted: &str) -> Result<(MachineId, &Machine), ServerError> {
-        let is_called =
-            |id: &MachineId, machine: &Machine| machine.name == wanted || id.to_string() == wanted;
         let begins = |id: &MachineId| !wanted.is_empty() && id.to_string().starts_with(wanted);
+        if let Some((id, machine)) = self.machines.iter().find(|(id, _)| id.to_string() == wanted) {
+            return Ok((*id, machine));
+        }
         let mut called: Vec<_> =
-            self.machines.iter().filter(|(id, machine)| is_called(id, machine)).collect();
+            self.machines.iter().filter(|(_, machine)| machine.name == wanted).collect();
         if called.is_empty() {
             called = self.machines.iter().filter(|(id, _)| begins(id)).collect();
         }

@@ -5,8 +5,17 @@ use crate::ServerError;
 /// Longest name of a machine, in bytes.
 const NAME_MAX_BYTES: usize = 100;
 
-/// Checks a machine's name: it is shown in lists and logs, so it is one short line.
+/// A name of hexadecimal digits alone is shorter than this: longer ones are beginnings of ids.
+const ID_MIN_DIGITS: usize = 12;
+
+/// Checks a machine's name: it is shown in lists and logs, so it is one short line; and commands
+/// name machines by it or by their ids, so it can not be taken for an id.
 pub(super) fn check_machine_name(name: &str) -> Result<(), ServerError> {
+    if name.len() >= ID_MIN_DIGITS && name.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(ServerError::refused(format!(
+            "{name:?} looks like a machine's id: choose another name, with --name"
+        )));
+    }
     let fits = !name.trim().is_empty() && name.len() <= NAME_MAX_BYTES;
     match fits && !name.chars().any(char::is_control) {
         true => Ok(()),
@@ -50,6 +59,16 @@ mod tests {
         assert!(check_machine_name("Anna's laptop").is_ok());
         for name in ["", "  ", "a\nb", "\u{1b}[2J", &"x".repeat(101)] {
             assert!(check_machine_name(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_could_be_ids_are_refused() {
+        for name in ["0123456789ab", "ABCDEFabcdef", &"7".repeat(32)] {
+            assert!(check_machine_name(name).is_err(), "{name:?}");
+        }
+        for name in ["deadbeef", "0123456789a", "0123456789abc-laptop"] {
+            assert!(check_machine_name(name).is_ok(), "{name:?}");
         }
     }
 

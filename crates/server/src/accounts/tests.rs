@@ -306,6 +306,17 @@ fn a_machine_is_found_by_name_by_id_and_by_the_beginning_of_its_id() {
 }
 
 #[test]
+fn an_id_is_its_machine_s_whatever_another_was_called_once() {
+    let world = World::new();
+    let id = world.pair(&world.invite(), key(1), "desk").unwrap().machine;
+    let other = world.pair(&world.invite(), key(2), "laptop").unwrap().machine;
+    world.accounts.state().machines.get_mut(&other).unwrap().name = id.to_string();
+    assert_eq!(world.accounts.machine_entry(&id.to_string()).unwrap().name, "desk");
+    let refused = world.pair(&world.invite(), key(3), &id.to_string());
+    assert!(reason(refused).contains("looks like a machine's id"));
+}
+
+#[test]
 fn when_a_machine_was_here_is_written_down_once_a_minute() {
     let world = World::new();
     let id = world.pair(&world.invite(), key(1), "desk").unwrap().machine;
