@@ -6,18 +6,23 @@
 //! DATA/web.key, web.crt     the key and certificate that browsers are shown; key mode 0600
 //! DATA/server.redb          machines and invites; mode 0600
 //! DATA/admin.sock           administration while the server runs; mode 0600
-//! DATA/repositories/NAME/   a repository
-//! DATA/cache/NAME/          what can be rebuilt of it
+//! DATA/repositories/NAME/   a repository; mode 0700 of repositories
+//! DATA/cache/NAME/          what can be rebuilt of it; mode 0700 of cache
 //! ```
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use crate::ServerError;
 
 const DATABASE: &str = "server.redb";
+const CACHE: &str = "cache";
+/// How long the lock of a folder is waited for: most administrator's commands are done by then.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// What is in every data folder that a server has used, or that was put back from a copy.
 const OURS: [&str; 4] = ["lock", "identity.key", DATABASE, "repositories"];
 
@@ -30,17 +35,15 @@ pub(crate) struct DataFolder {
 }
 
 impl DataFolder {
-    /// Makes the folder if it is not there, mode 0700, and takes its lock.
+    /// Makes the folder if it is not there, mode 0700, and takes its lock. Where an administrator's
+    /// command holds it for a moment, that is waited for.
     ///
     /// # Errors
-    /// [`ServerError::DataFolderInUse`] if another process holds it; [`ServerError::Refused`] if it
-    /// is somebody else's folder, in which nothing is made then.
+    /// [`ServerError::DataFolderInUse`] if another process holds it and goes on holding it;
+    /// [`ServerError::Refused`] if it is somebody else's folder, in which nothing is made then.
     pub(crate) fn take(path: &Path) -> Result<Self, ServerError> {
-        let mut folder = fs::DirBuilder::new();
-        folder
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
+        fs::create_dir_all(path.parent().unwrap_or(path))
+            .and_then(|()| make_private(path))
             .map_err(|source| ServerError::io("making the data folder", path, source))?;
         refuse_other_content(path)?;
         let lock_path = path.join("lock");
@@ -51,18 +54,36 @@ impl DataFolder {
             .mode(0o600)
             .open(&lock_path)
             .map_err(|source| ServerError::io("opening", &lock_path, source))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => {
-                Err(ServerError::DataFolderInUse { path: path.to_owned() })
-            }
-            Err(TryLockError::Error(source)) => Err(ServerError::io("locking", &lock_path, source)),
+        let locked = lock_within(lock, PATIENCE);
+        let Some(lock) = locked.map_err(|source| ServerError::io("locking", &lock_path, source))?
+        else {
+            return Err(ServerError::DataFolderInUse { path: path.to_owned() });
+        };
+        let folder = Self { path: path.to_owned(), _lock: lock };
+        folder.keep_to_its_owner()?;
+        Ok(folder)
+    }
+
+    /// Makes the folders of repositories and of what can be rebuilt, and takes the rights of others
+    /// to those that were made with any.
+    fn keep_to_its_owner(&self) -> Result<(), ServerError> {
+        for path in [self.repositories(), self.path.join(CACHE)] {
+            make_private(&path)
+                .and_then(|()| close_to_others(&path))
+                .map_err(|source| ServerError::io("keeping to its owner", &path, source))?;
         }
+        Ok(())
     }
 
     /// Whether there is one that a server used, or an invite was made in.
     pub(crate) fn is_at(path: &Path) -> bool {
         path.join(DATABASE).exists()
+    }
+
+    /// Whose the folder at `path` is: the server that used it may run as another user than the one
+    /// who made it. `None` if there is no such folder.
+    pub(crate) fn owner_at(path: &Path) -> Option<fs::Metadata> {
+        fs::metadata(path.join(DATABASE)).or_else(|_| fs::metadata(path)).ok()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -85,7 +106,7 @@ impl DataFolder {
 
     /// Where what can be rebuilt of it lies.
     pub(crate) fn cache(&self, name: &str) -> PathBuf {
-        self.path.join("cache").join(name)
+        self.path.join(CACHE).join(name)
     }
 
     /// Reads a small file that is only its owner's to read, or makes it from what `fresh` returns.
@@ -125,6 +146,35 @@ impl DataFolder {
     }
 }
 
+/// Makes a folder, mode 0700, if there is none.
+fn make_private(path: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+fn close_to_others(path: &Path) -> io::Result<()> {
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+}
+
+/// Locks a file; `None` if somebody else holds it for longer than `patience`. A thread waits for
+/// the lock, which then gives it back at once when nobody wants it any more.
+fn lock_within(file: File, patience: Duration) -> io::Result<Option<File>> {
+    match file.try_lock() {
+        Ok(()) => return Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let (tell, told) = channel();
+    std::thread::spawn(move || tell.send(file.lock().map(|()| file)));
+    told.recv_timeout(patience).ok().transpose()
+}
+
 /// A server does not move in among files of somebody else.
 fn refuse_other_content(path: &Path) -> Result<(), ServerError> {
     if OURS.iter().any(|name| path.join(name).exists()) {
@@ -153,7 +203,32 @@ fn read_limited(path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_others_could_read_is_closed_to_them() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("not/there/data");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for _ in 0..2 {
+            let folder = DataFolder::take(&path).unwrap();
+            let within = [folder.repositories(), path.join(CACHE)];
+            assert_eq!([mode(&path), mode(&within[0]), mode(&within[1])], [0o700; 3]);
+            for path in within {
+                fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_that_holds_the_folder_for_a_moment_is_waited_for() {
+        let parent = tempfile::tempdir().unwrap();
+        let held = DataFolder::take(parent.path()).unwrap();
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| DataFolder::take(parent.path()).map(drop));
+            drop(held);
+            next.join().unwrap().unwrap();
+        });
+    }
 
     #[test]
     fn a_folder_is_one_holder_s_at_a_time_and_its_owner_s_alone() {

@@ -11,7 +11,7 @@ use holdall_protocol::tls::TlsError;
 #[non_exhaustive]
 pub enum ServerError {
     /// Another server, or an administrator's command, holds the data folder.
-    #[error("the data folder {} is in use by another holdall server", path.display())]
+    #[error("the data folder {} is in use by another holdall server or command", path.display())]
     DataFolderInUse {
         /// The folder.
         path: PathBuf,

@@ -30,11 +30,31 @@ pub(crate) struct ServerIdentity {
 impl ServerIdentity {
     /// Reads the identity, or makes one for a new data folder.
     pub(crate) fn of(folder: &DataFolder) -> Result<Self, ServerError> {
-        let bytes = folder.read_or_make(IDENTITY, FILE_MAX_BYTES, || {
+        Self::read_or(folder, || {
             let mut seed = vec![0; 32];
             random(&mut seed)?;
             Ok(seed)
-        })?;
+        })
+    }
+
+    /// Reads the identity of a data folder that a server used.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if it is not there.
+    pub(crate) fn stored_in(folder: &DataFolder) -> Result<Self, ServerError> {
+        Self::read_or(folder, || {
+            Err(ServerError::refused(format!(
+                "{} is not there: bring it back from a copy, since machines know the server by it",
+                folder.path().join(IDENTITY).display()
+            )))
+        })
+    }
+
+    fn read_or(
+        folder: &DataFolder,
+        fresh: impl FnOnce() -> Result<Vec<u8>, ServerError>,
+    ) -> Result<Self, ServerError> {
+        let bytes = folder.read_or_make(IDENTITY, FILE_MAX_BYTES, fresh)?;
         let damaged = |reason: &str| ServerError::Damaged {
             path: folder.path().join(IDENTITY),
             reason: reason.into(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use holdall_server::{Limits, LogSink, Server, ServerOptions};
 use serde::Serialize;
 
@@ -40,8 +40,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let data_dir = data_folder(args.data)?;
-    std::fs::create_dir_all(&data_dir)
-        .with_context(|| format!("can not make {}", data_dir.display()))?;
     // Every connection and every open pack takes a descriptor; a lower limit still works.
     let _ = holdall_sys::limits::raise_open_files();
     let server = Server::start(ServerOptions {

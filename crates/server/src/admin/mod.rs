@@ -11,10 +11,12 @@
 
 mod carry_out;
 mod command;
+mod owner;
 mod socket;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -138,12 +140,28 @@ fn unexpected() -> ServerError {
 
 /// Has a command carried out by the server of that data folder, or without it.
 fn ask(data_dir: &Path, command: Command, clock: Arc<dyn Clock>) -> Result<Reply, ServerError> {
+    owner::refuse_others(data_dir)?;
+    if let Some(stream) = running(data_dir)? {
+        return socket::ask(&stream, &command);
+    }
+    match owner::as_owner(data_dir, || without_server(data_dir, &command, clock)) {
+        // A server may have started meanwhile.
+        Err(ServerError::DataFolderInUse { path }) => match running(data_dir)? {
+            Some(stream) => socket::ask(&stream, &command),
+            None => Err(ServerError::DataFolderInUse { path }),
+        },
+        done => done,
+    }
+}
+
+/// The socket of the running server, if one runs.
+fn running(data_dir: &Path) -> Result<Option<UnixStream>, ServerError> {
     match socket::connect(data_dir) {
-        Ok(stream) => socket::ask(&stream, &command),
+        Ok(stream) => Ok(Some(stream)),
         Err(error)
             if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
         {
-            without_server(data_dir, command, clock)
+            Ok(None)
         }
         Err(error) => Err(ServerError::io("connecting to", &socket::path(data_dir), error)),
     }
@@ -151,16 +169,20 @@ fn ask(data_dir: &Path, command: Command, clock: Arc<dyn Clock>) -> Result<Reply
 
 fn without_server(
     data_dir: &Path,
-    command: Command,
+    command: &Command,
     clock: Arc<dyn Clock>,
 ) -> Result<Reply, ServerError> {
     // An invite may be the first that is heard of a server; the rest is about what is there.
-    if !matches!(command, Command::Invite(_)) && !DataFolder::is_at(data_dir) {
+    let is_first = matches!(command, Command::Invite(_));
+    if !is_first && !DataFolder::is_at(data_dir) {
         let reason = format!("there is no server's data folder at {}", data_dir.display());
         return Err(ServerError::Refused { reason });
     }
     let folder = Arc::new(DataFolder::take(data_dir)?);
-    let identity = Arc::new(ServerIdentity::of(&folder)?);
+    let identity = Arc::new(match is_first {
+        true => ServerIdentity::of(&folder)?,
+        false => ServerIdentity::stored_in(&folder)?,
+    });
     let accounts = Arc::new(Accounts::open(&folder.database(), Arc::clone(&clock))?);
     let listen = accounts.listen()?.unwrap_or_else(|| DEFAULT_LISTEN.into());
     let listen: SocketAddr = listen.parse().map_err(|_| ServerError::Damaged {
@@ -177,5 +199,5 @@ fn without_server(
         listen,
         log: &log,
     };
-    administration.carry_out(command)
+    administration.carry_out(command.clone())
 }

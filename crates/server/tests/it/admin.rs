@@ -1,11 +1,14 @@
 //! The data folder and its administration.
 
-use std::os::unix::fs::PermissionsExt;
+use std::collections::BTreeSet;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
 use holdall_format::ObjectId;
 use holdall_protocol::{Repository, RepositoryError, pair};
 use holdall_server::admin::{self, Quota};
-use holdall_server::{InviteRequest, Limits, Right, Server, ServerError};
+use holdall_server::{InviteRequest, Limits, Right, Server, ServerError, ServerOptions};
+use rustix::fs::{FileType, Mode};
 
 use crate::world::{World, identity, quick, session};
 
@@ -236,4 +239,98 @@ fn a_repository_that_can_not_be_opened_is_listed_with_the_reason() {
     let listed = admin::repositories(world.folder.path(), world.clock.clone()).unwrap();
     assert!(listed[0].problem.as_ref().is_some_and(|reason| reason.contains("damaged")));
     assert!(listed[1].problem.is_none() && listed[1].id.is_some());
+}
+
+/// As root, which alone can act as others, the ids of a user that is nobody.
+fn nobody() -> Option<u32> {
+    (holdall_sys::users::effective_uid() == 0).then_some(65534)
+}
+
+/// Does something as that user.
+fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            holdall_sys::users::become_user(uid, uid).unwrap();
+            work()
+        });
+        working.join().unwrap()
+    })
+}
+
+/// The owners of all files in a folder.
+fn owners(folder: &Path) -> BTreeSet<u32> {
+    let mut owners = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        owners.insert(entry.metadata().unwrap().uid());
+        if entry.path().is_dir() {
+            owners.extend(self::owners(&entry.path()));
+        }
+    }
+    owners
+}
+
+#[test]
+fn root_leaves_nothing_in_the_folder_that_its_owner_can_not_use() {
+    let Some(nobody) = nobody() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(folder.path(), Some(nobody), Some(nobody)).unwrap();
+    let world = World::new();
+    let (path, clock) = (folder.path(), world.clock.clone());
+    admin::invite(path, &InviteRequest::default(), clock.clone()).unwrap();
+    let options = ServerOptions { data_dir: path.to_owned(), ..world.options(Limits::default()) };
+    let options = ServerOptions { listen: "127.0.0.1:0".parse().unwrap(), ..options };
+    as_user(nobody, || Server::start(options).unwrap().shutdown());
+    admin::repositories(path, clock.clone()).unwrap();
+    assert_eq!(owners(path), BTreeSet::from([nobody]));
+    assert_eq!(holdall_sys::users::effective_uid(), 0, "the caller stays who it is");
+}
+
+#[test]
+fn whoever_is_neither_the_owner_nor_root_is_told_whom_to_be() {
+    let Some(nobody) = nobody() else { return };
+    let mut world = World::new();
+    for error in both(&mut world, |world| {
+        as_user(nobody, || admin::machines(world.folder.path(), world.clock.clone()).unwrap_err())
+    }) {
+        assert!(error.to_string().contains("run it as root"), "{error}");
+    }
+}
+
+#[test]
+fn only_an_invite_makes_an_identity() {
+    let mut world = World::new();
+    world.stop();
+    let key = world.folder.path().join("identity.key");
+    std::fs::remove_file(&key).unwrap();
+    let error = admin::machines(world.folder.path(), world.clock.clone()).unwrap_err();
+    assert!(error.to_string().contains("identity.key is not there"), "{error}");
+    assert!(!key.exists());
+    world.invite();
+    assert!(key.exists());
+}
+
+#[test]
+fn what_locks_a_machine_out_waits_for_no_repository() {
+    let mut world = World::new();
+    let machine = world.machine(1);
+    world.stop();
+    world.start_with(Limits { workers: 1, ..Limits::default() });
+    let slow = world.folder.path().join("repositories/slow");
+    std::fs::create_dir(&slow).unwrap();
+    let marker = slow.join("holdall-repository");
+    rustix::fs::mknodat(rustix::fs::CWD, &marker, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+        .unwrap();
+    let world = &world;
+    std::thread::scope(|scope| {
+        let listed =
+            scope.spawn(|| admin::repositories(world.folder.path(), world.clock.clone()).unwrap());
+        // Opens when the server reads it, which goes on until this is closed.
+        let reading = std::fs::File::options().write(true).open(&marker).unwrap();
+        let id = machine.id().to_string();
+        let revoked = admin::revoke(world.folder.path(), &id, world.clock.clone()).unwrap();
+        assert!(revoked.revoked && !listed.is_finished());
+        drop(reading);
+        assert_eq!(listed.join().unwrap().len(), 2);
+    });
 }

@@ -95,6 +95,21 @@ pub fn effective_gid() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
+/// Makes this thread act as another user for good, in no other group than that one; threads that it
+/// starts do so too, and all others go on as they are.
+///
+/// # Errors
+///
+/// What the system says; only root may do it.
+pub fn become_user(uid: u32, gid: u32) -> io::Result<()> {
+    use rustix::process::{Gid, Uid};
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    Ok(set_thread_res_uid(uid, uid, uid)?)
+}
+
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read;
     let mut text = Vec::new();
