@@ -48,6 +48,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Whether it is a copy of one in another repository.
+    pub fn is_copy(&self) -> bool {
+        self.secret.copied_from.is_some()
+    }
+
+    /// The snapshot that its state was first committed as, in whichever repository: itself, unless
+    /// it is a copy.
+    pub(crate) fn origin(&self) -> RecordHash {
+        self.secret.copied_from.map_or(self.id, |from| from.record)
+    }
+
     /// When its state was first received, in nanoseconds since 1970 UTC: a copy is as old as what
     /// it is a copy of.
     pub fn taken_ns(&self) -> i64 {
