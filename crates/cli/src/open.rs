@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use holdall_crypto::{MasterSecret, Opening, SigningKey, unwrap};
 use holdall_engine::{Access, EngineError, Place, Snapshot};
-use holdall_format::{PublicKey, RepositoryId, Signature, SignedContext, WrappingSet};
+use holdall_format::{MachineId, PublicKey, RepositoryId, Signature, SignedContext, WrappingSet};
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
 };
@@ -383,7 +383,7 @@ pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
 
 /// Finds the snapshot that is meant by `name`, which may be `latest`, of `path`. On a computer that
 /// backed nothing up itself, such as one that replaces a lost one, `latest` is that of the only
-/// machine that did.
+/// machine that did. A copy is only meant where there is nothing that it could hide.
 ///
 /// # Errors
 /// As for [`snapshots`]; if none or several answer to the name.
@@ -407,12 +407,24 @@ pub(crate) fn named<'a>(
     name: &str,
     path: Option<&[u8]>,
 ) -> Result<&'a Snapshot, EngineError> {
-    let own = access.machine();
-    let machine = match listed.first() {
-        Some(first) if listed.iter().all(|one| one.machine == first.machine) => first.machine,
-        _ => own,
-    };
+    let made: Vec<_> = listed.iter().map(|one| (one.machine, one.is_copy())).collect();
+    let machine = whose_latest(access.machine(), &made);
     holdall_engine::find_snapshot(listed, machine, name, path)
+}
+
+/// Whose snapshots `latest` is about: those of this machine, `own`; where it has none, those of the
+/// only machine that made some, or else that copied some. Of each, `listed` has the machine and
+/// whether it is a copy.
+fn whose_latest(own: MachineId, listed: &[(MachineId, bool)]) -> MachineId {
+    if listed.iter().any(|(machine, _)| *machine == own) {
+        return own;
+    }
+    let some_made = listed.iter().any(|(_, is_copy)| !is_copy);
+    let mut machines = listed.iter().filter(|(_, is_copy)| !some_made || !is_copy);
+    match machines.next() {
+        Some((first, _)) if machines.all(|(machine, _)| machine == first) => *first,
+        _ => own,
+    }
 }
 
 #[cfg(test)]
@@ -434,5 +446,16 @@ mod tests {
         for wrong in ["https://", "https://nas:x/a", "http://nas", "s3://bucket/x"] {
             assert_eq!(Where::parse(wrong).unwrap_err().exit, Exit::Usage, "{wrong}");
         }
+    }
+    #[test]
+    fn latest_is_of_another_machine_only_where_this_one_has_nothing_and_only_one_made_something() {
+        let [own, one, two] = [1, 2, 3].map(|byte| MachineId::from_bytes([byte; 16]));
+        let (made, copy) = (|machine| (machine, false), |machine| (machine, true));
+        assert_eq!(whose_latest(own, &[made(one), copy(own)]), own);
+        assert_eq!(whose_latest(own, &[made(one), copy(two), made(one)]), one);
+        assert_eq!(whose_latest(own, &[made(one), made(two)]), own);
+        assert_eq!(whose_latest(own, &[copy(two), copy(two)]), two);
+        assert_eq!(whose_latest(own, &[copy(one), copy(two)]), own);
+        assert_eq!(whose_latest(own, &[]), own);
     }
 }

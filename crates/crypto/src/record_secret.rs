@@ -3,7 +3,7 @@
 //! ```text
 //! | magic "HSec" | version u8 | items u64 | bytes u64 | unreadable u64 | client time i64
 //! | path count | path ... | host | user | program | tag count | tag ... | exclude count | exclude ...
-//! | copied u8 | of a copy: record hash 32 | received i64 |
+//! | copied u8 | of a copy: record hash 32 | received i64 | of a copy of a copy: through 32 |
 //! ```
 //!
 //! Counts and lengths are variable-length numbers; a string is its length and its bytes. The client's
@@ -20,6 +20,13 @@ const WHAT: &str = "sealed half of a record";
 const MAGIC: &[u8; 4] = b"HSec";
 const VERSION: u8 = 2;
 
+/// It is no copy.
+const NO_COPY: u8 = 0;
+/// A copy of an original.
+const COPY: u8 = 1;
+/// A copy of a copy.
+const COPY_OF_COPY: u8 = 2;
+
 /// Most source paths of a record.
 const PATHS_MAX: usize = 4096;
 /// Most exclude patterns of a record.
@@ -32,11 +39,20 @@ const NAME_MAX_BYTES: usize = 1024;
 /// What a snapshot was copied from, in another repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopiedFrom {
-    /// The hash of its record there.
+    /// The hash of the original's record, where that was made.
     pub record: RecordHash,
-    /// When that repository received it, or, of a copy of a copy, when the first of them was
-    /// received, in nanoseconds since 1970 UTC.
+    /// When that repository received it, in nanoseconds since 1970 UTC.
     pub received_ns: i64,
+    /// Of a copy of a copy: the hash of the record that it was copied from itself.
+    pub through: Option<RecordHash>,
+}
+
+impl CopiedFrom {
+    /// The record that it was copied from itself: its tree is that one's, whatever the original's
+    /// is.
+    pub fn direct(&self) -> RecordHash {
+        self.through.unwrap_or(self.record)
+    }
 }
 
 /// What a record says of itself inside the seal.
@@ -85,11 +101,7 @@ impl RecordSecret {
         put_string(&mut out, "program", self.program.as_bytes(), NAME_MAX_BYTES)?;
         put_list(&mut out, "tags", &self.tags, RECORD_MAX_TAGS, NAME_MAX_BYTES)?;
         put_list(&mut out, "excludes", &self.excludes, EXCLUDES_MAX, PATH_MAX_BYTES)?;
-        out.push(u8::from(self.copied_from.is_some()));
-        if let Some(CopiedFrom { record, received_ns }) = &self.copied_from {
-            out.extend_from_slice(record.as_bytes());
-            out.extend_from_slice(&received_ns.to_le_bytes());
-        }
+        put_copied_from(&mut out, self.copied_from.as_ref());
         Ok(out)
     }
 
@@ -198,15 +210,31 @@ fn text(
     Ok(text.to_owned())
 }
 
+fn put_copied_from(out: &mut Vec<u8>, copied_from: Option<&CopiedFrom>) {
+    let Some(CopiedFrom { record, received_ns, through }) = copied_from else {
+        return out.push(NO_COPY);
+    };
+    out.push(if through.is_some() { COPY_OF_COPY } else { COPY });
+    out.extend_from_slice(record.as_bytes());
+    out.extend_from_slice(&received_ns.to_le_bytes());
+    through.iter().for_each(|through| out.extend_from_slice(through.as_bytes()));
+}
+
 fn copied_from(reader: &mut Reader<'_>) -> Result<Option<CopiedFrom>, FormatError> {
-    match reader.u8("copied")? {
-        0 => Ok(None),
-        1 => Ok(Some(CopiedFrom {
-            record: RecordHash::from_bytes(reader.array("copied record")?),
-            received_ns: i64::from_le_bytes(reader.array("received")?),
-        })),
-        _ => Err(reader.invalid("copied", "neither 0 nor 1")),
+    let copied = reader.u8("copied")?;
+    if copied == NO_COPY {
+        return Ok(None);
     }
+    if copied > COPY_OF_COPY {
+        return Err(reader.invalid("copied", "not 0, 1 or 2"));
+    }
+    let record = RecordHash::from_bytes(reader.array("copied record")?);
+    let received_ns = i64::from_le_bytes(reader.array("received")?);
+    let through = match copied {
+        COPY_OF_COPY => Some(RecordHash::from_bytes(reader.array("copied through")?)),
+        _ => None,
+    };
+    Ok(Some(CopiedFrom { record, received_ns, through }))
 }
 
 /// Reads a list. Nothing is allocated ahead: every item takes at least a byte of the input.
@@ -234,11 +262,13 @@ mod tests {
             paths: Vec<Vec<u8>>, host: String, user: String, program: String,
             tags in proptest::collection::vec(".*", 0..4),
             excludes in proptest::collection::vec(".*", 0..4),
-            numbers: (u64, u64, u64, i64), copied: Option<([u8; 32], i64)>,
+            numbers: (u64, u64, u64, i64), copied: Option<([u8; 32], i64, Option<[u8; 32]>)>,
         ) -> RecordSecret {
             let (items, bytes, unreadable, client_time_ns) = numbers;
-            let copied_from = copied.map(|(record, received_ns)| {
-                CopiedFrom { record: RecordHash::from_bytes(record), received_ns }
+            let copied_from = copied.map(|(record, received_ns, through)| CopiedFrom {
+                record: RecordHash::from_bytes(record),
+                received_ns,
+                through: through.map(RecordHash::from_bytes),
             });
             RecordSecret {
                 paths, host, user, program, tags, excludes,

@@ -23,7 +23,8 @@ pub struct Version<'a> {
 /// The versions of what is at an absolute path, newest first; none if it was never there.
 ///
 /// The snapshots come oldest first, as [`crate::snapshots`] lists them. Each is compared with the one
-/// before it of the same machine, so they should all be of that path.
+/// before it of the same machine, and a copy with the copy before it of the same host, so they should
+/// all be of that path. A copy stands where its original would.
 ///
 /// # Errors
 /// [`EngineError::Damaged`] for a tree that can not be read; [`EngineError::Interrupted`].
@@ -44,10 +45,11 @@ fn history_in<'a>(
     run: &Run,
 ) -> Result<Vec<Version<'a>>, EngineError> {
     let mut versions = Vec::new();
-    let mut last: HashMap<MachineId, (ObjectId, Option<Entry>)> = HashMap::new();
-    for &snapshot in snapshots {
+    let mut last: HashMap<_, (ObjectId, Option<Entry>)> = HashMap::new();
+    for snapshot in by_age(snapshots) {
         run.check()?;
-        let before = last.get(&snapshot.machine);
+        let line = line_of(snapshot);
+        let before = last.get(&line);
         if before.is_some_and(|(root, _)| *root == snapshot.root) {
             continue;
         }
@@ -56,10 +58,31 @@ fn history_in<'a>(
         if let Some(change) = EntryChange::between(before, entry.as_ref()) {
             versions.push(Version { snapshot, change, entry: entry.clone() });
         }
-        last.insert(snapshot.machine, (snapshot.root, entry));
+        last.insert(line, (snapshot.root, entry));
     }
     versions.reverse();
     Ok(versions)
+}
+
+/// Which snapshots are compared with each other: those of a machine, and its copies of those of a host.
+fn line_of(snapshot: &Snapshot) -> (MachineId, Option<&str>) {
+    (snapshot.machine, snapshot.is_copy().then_some(snapshot.secret.host.as_str()))
+}
+
+/// Copies by the age of their originals, between all others in order of the log: clocks may be wrong.
+fn by_age<'a>(snapshots: &[&'a Snapshot]) -> Vec<&'a Snapshot> {
+    let (mut copies, made): (Vec<_>, Vec<_>) =
+        snapshots.iter().copied().partition(|snapshot| snapshot.is_copy());
+    copies.sort_by_key(|copy| copy.taken_ns());
+    let (mut copies, mut all) = (copies.into_iter().peekable(), Vec::new());
+    for one in made {
+        while let Some(copy) = copies.next_if(|copy| copy.taken_ns() < one.taken_ns()) {
+            all.push(copy);
+        }
+        all.push(one);
+    }
+    all.extend(copies);
+    all
 }
 
 #[cfg(test)]
@@ -67,6 +90,8 @@ mod tests {
     use super::*;
     use crate::ChangeKind;
     use crate::test_world::{World, directory, small_file};
+    use holdall_crypto::CopiedFrom;
+    use holdall_format::RecordHash;
 
     #[test]
     fn every_snapshot_in_which_the_path_is_another_is_told_newest_first() {
@@ -117,5 +142,34 @@ mod tests {
         let versions = history(&world.access, &listed, b"/file", &Run::new()).unwrap();
         let kinds: Vec<_> = versions.iter().map(|version| version.change.kind).collect();
         assert_eq!(kinds, [ChangeKind::Added; 2]);
+    }
+
+    #[test]
+    fn copies_of_each_host_are_compared_with_each_other_by_the_age_of_their_originals() {
+        let world = World::new();
+        let of = |host: &str, content: &[u8], received_ns: i64| {
+            let record = RecordHash::from_bytes([received_ns as u8; 32]);
+            let from = CopiedFrom { record, received_ns, through: None };
+            let mut copy = world.snapshot(&[("/file", small_file(content))]);
+            (copy.secret.host, copy.secret.copied_from) = (host.to_owned(), Some(from));
+            copy
+        };
+        let (old, new) = (of("a", b"old", 1), of("a", b"new", 3));
+        let (other, again) = (of("b", b"b", 2), of("b", b"b", 4));
+        let versions = history(&world.access, &[&new, &other, &old, &again], b"/file").unwrap();
+        let told = versions.iter().map(|version| (version.snapshot.root, version.change.kind));
+        let expected = [
+            (new.root, ChangeKind::Content),
+            (other.root, ChangeKind::Added),
+            (old.root, ChangeKind::Added),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let made = |received_ns| Snapshot { received_ns, ..world.snapshot(&[]) };
+        let (first, second) = (made(9), made(2));
+        let ages: Vec<_> = by_age(&[&first, &second, &of("a", b"", 3)])
+            .into_iter()
+            .map(Snapshot::taken_ns)
+            .collect();
+        assert_eq!(ages, [3, 9, 2]);
     }
 }

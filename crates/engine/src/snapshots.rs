@@ -48,28 +48,21 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Whether it is a copy of one in another repository.
+    pub fn is_copy(&self) -> bool {
+        self.secret.copied_from.is_some()
+    }
+
+    /// The snapshot that its state was first committed as, in whichever repository: itself, unless
+    /// it is a copy.
+    pub(crate) fn origin(&self) -> RecordHash {
+        self.secret.copied_from.map_or(self.id, |from| from.record)
+    }
+
     /// When its state was first received, in nanoseconds since 1970 UTC: a copy is as old as what
     /// it is a copy of.
     pub fn taken_ns(&self) -> i64 {
         self.secret.copied_from.map_or(self.received_ns, |from| from.received_ns)
-    }
-}
-
-/// The newest of snapshots that are in order of the log. Clocks may jump, so that times are only
-/// looked at where a copy is among them.
-pub fn newest<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> Option<&'a Snapshot> {
-    let (mut made, mut copied): (Option<&Snapshot>, Option<&Snapshot>) = (None, None);
-    for snapshot in snapshots {
-        if snapshot.secret.copied_from.is_none() {
-            made = Some(snapshot);
-        } else if copied.is_none_or(|before| before.taken_ns() <= snapshot.taken_ns()) {
-            copied = Some(snapshot);
-        }
-    }
-    match (made, copied) {
-        (Some(made), Some(copied)) if copied.taken_ns() > made.taken_ns() => Some(copied),
-        (Some(made), _) => Some(made),
-        (None, copied) => copied,
     }
 }
 
@@ -170,8 +163,9 @@ fn open_record(
     Ok((snapshot, head))
 }
 
-/// Finds the snapshot that `wanted` names among those that [`snapshots`] listed: `latest` (the newest
-/// of `machine`, of those that hold `path` where one is given) or a unique prefix of an id.
+/// Finds the snapshot that `wanted` names among those that [`snapshots`] listed: `latest` (the last
+/// that `machine` made, of those that hold `path` where one is given; where it made none, the newest
+/// that it copied) or a unique prefix of an id.
 ///
 /// # Errors
 /// [`EngineError::NoSnapshot`] for none or several; of several, it names the first ones.
@@ -187,7 +181,10 @@ pub fn find_snapshot<'a>(
         let fits = |snapshot: &&Snapshot| {
             snapshot.machine == machine && path.is_none_or(|path| snapshot.holds(path))
         };
-        return newest(listed.iter().filter(fits)).ok_or_else(|| none(none_of(path)));
+        let fitting = || listed.iter().filter(fits);
+        let made = fitting().rfind(|snapshot| !snapshot.is_copy());
+        let copied = || fitting().max_by_key(|snapshot| snapshot.taken_ns());
+        return made.or_else(copied).ok_or_else(|| none(none_of(path)));
     }
     let begins_so = |snapshot: &&Snapshot| snapshot.id.to_string().starts_with(wanted);
     let fitting: Vec<_> = listed.iter().filter(begins_so).collect();
@@ -238,7 +235,7 @@ fn related(a: &[u8], b: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::test_world::World;
-    use holdall_crypto::SigningKey;
+    use holdall_crypto::{CopiedFrom, SigningKey};
     use std::sync::Arc;
 
     #[test]
@@ -279,6 +276,30 @@ mod tests {
         assert!(find("77").unwrap_err().to_string().contains("none was found"));
         let other = MachineId::from_bytes([9; 16]);
         find_snapshot(&listed, other, "latest", None).unwrap_err();
+    }
+
+    #[test]
+    fn latest_is_a_copy_only_where_the_machine_made_nothing_that_fits() {
+        let world = World::new();
+        let of = |id: u8, path: &[u8], copied_ns: Option<i64>| {
+            let id = RecordHash::from_bytes([id; 32]);
+            let mut snapshot = Snapshot { id, ..world.snapshot(&[]) };
+            snapshot.secret.paths = vec![path.to_vec()];
+            let from = |received_ns| CopiedFrom { record: id, received_ns, through: None };
+            snapshot.secret.copied_from = copied_ns.map(from);
+            snapshot
+        };
+        let made = of(1, b"/a", None);
+        // The other repository's clock is wrong.
+        let (future, old) = (of(2, b"/a", Some(i64::MAX)), of(3, b"/b", Some(1)));
+        let listed = [future.clone(), made.clone(), future.clone(), old.clone()];
+        let latest = |listed: &[Snapshot], path: Option<&[u8]>| {
+            find_snapshot(listed, world.access.machine, "latest", path).unwrap().id
+        };
+        assert_eq!(latest(&listed, None), made.id);
+        assert_eq!(latest(&listed, Some(b"/a")), made.id);
+        assert_eq!(latest(&listed, Some(b"/b")), old.id);
+        assert_eq!(latest(&[future.clone(), old], None), future.id);
     }
 
     #[test]

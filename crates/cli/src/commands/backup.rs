@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 
 /// A repository that lost a snapshot gets a new one all the same, and the loss is told. Whatever else
 /// keeps the snapshots from being listed is the backup's to meet.
-fn forgotten_snapshot(app: &App, access: &Access) -> Option<anyhow::Error> {
+pub(super) fn forgotten_snapshot(app: &App, access: &Access) -> Option<anyhow::Error> {
     open::snapshots(app, access).err().filter(|error| exit_of(error) == Exit::Damage)
 }
 

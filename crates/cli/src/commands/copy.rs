@@ -9,14 +9,14 @@ use holdall_format::RecordHash;
 use holdall_lab::Verdict;
 use serde::Serialize;
 
-use super::backup::cores;
+use super::backup::{cores, forgotten_snapshot};
 use crate::app::App;
 use crate::config::Settings;
 use crate::connection::Connection;
-use crate::exit::{self, Exit, Refusal};
+use crate::exit::{self, Exit, Refusal, hint_of};
 use crate::filter::Filter;
 use crate::open;
-use crate::output::{Shown, count, duration, rfc3339, size};
+use crate::output::{Output, Shown, count, duration, rfc3339, size};
 use crate::password::{FROM_PASSWORD, Passwords};
 use crate::progress::watched;
 use crate::receipts::Receipts;
@@ -28,8 +28,11 @@ use crate::verdict::{Usage, judge, per_second};
 Example: holdall copy --from https://nas:7443 -r /mnt/disk --machine laptop
 
 Without SNAP, all snapshots of the other repository are copied, oldest first. One that was copied \
-before is not copied again, so the same command later copies only what is new. A copy that was cut \
-short goes on where it was.
+before is not copied again, so the same command later copies only what is new; nor is one that comes \
+back. A copy that was cut short goes on where it was.
+
+A copy gets the tags and the pin that the snapshot has then. What `holdall tag` changes of either \
+later does not follow: change both.
 
 The other repository's password is read as the own one is, from --from-password-file, \
 HOLDALL_FROM_PASSWORD_FILE, HOLDALL_FROM_PASSWORD_COMMAND or HOLDALL_FROM_PASSWORD.
@@ -39,7 +42,8 @@ copies of it, not with what is backed up here directly; small files share with b
 
 Exit codes: 0 done, 1 failed (nothing committed of the snapshot at hand), 2 wrong usage, 10 no \
 such repository, 11 repository in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
-20 damage found: the snapshots that have it were not copied, 130 interrupted")]
+20 damage found: the snapshots that have it were not copied, or this \
+repository lost one, 130 interrupted")]
 pub(crate) struct Args {
     /// The repository to copy from: a directory, or https://HOST:PORT/NAME
     #[arg(long, value_name = "REPO", env = "HOLDALL_FROM_REPOSITORY")]
@@ -74,29 +78,46 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         open::snapshots(&from, &source).map_err(|error| about_source(error, &args.from))?;
     let mut wanted = wanted(&source, &listed, &args.snapshots)?;
     wanted.retain(|snapshot| filter.takes(snapshot));
+    // Told before the first copy's receipt takes the place of that of what was lost.
+    let forgotten = forgotten_snapshot(app, &destination);
+    if let Some(error) = &forgotten {
+        app.output.failure(error, Exit::Damage.code(), hint_of(error).as_deref());
+    }
     let streams = args.connection.streams();
     let options = CopyOptions { streams, cores: cores(), ..CopyOptions::default() };
     let mut copying = Copying {
         app,
+        from: &args.from,
         destination: &destination,
         copier: Copier::new(&source, &listed, &destination, options)?,
         sums: Sums::default(),
+        unsaid: None,
     };
     wanted.into_iter().try_for_each(|snapshot| copying.copy(snapshot))?;
     copying.sums.total_duration = begun.elapsed().as_secs_f64();
-    report(app, &copying.sums)
+    let ended = copying.end();
+    if forgotten.is_some() { Ok(Exit::Damage) } else { ended }
 }
 
-/// Says which of the two repositories an error is about.
+/// Says which of the two repositories an error is about, and what to do about that one.
 fn about_source(error: anyhow::Error, from: &str) -> anyhow::Error {
     let what = format!("the repository to copy from, {from}");
-    if exit::exit_of(&error) == Exit::WrongKey {
-        let refusal = Refusal::new(Exit::WrongKey, format!("{what}: {error:#}"));
-        return refusal
-            .hint("check its password (--from-password-file, HOLDALL_FROM_PASSWORD)")
-            .into();
-    }
-    error.context(what)
+    let exit = exit::exit_of(&error);
+    let hint = match exit {
+        Exit::NoRepository => "name another with --from".to_owned(),
+        Exit::WrongKey => {
+            "check its password (--from-password-file, HOLDALL_FROM_PASSWORD), or its key \
+             (--from-identity)"
+                .to_owned()
+        }
+        Exit::Damage => find_damage_in(from),
+        _ => return error.context(what),
+    };
+    Refusal::new(exit, format!("{what}: {error:#}")).hint(hint).into()
+}
+
+fn find_damage_in(from: &str) -> String {
+    format!("`holdall check --verify all -r {from}` finds out what is affected there")
 }
 
 fn check_different(source: &Access, destination: &Access) -> Result<(), Refusal> {
@@ -142,9 +163,13 @@ struct Sums {
 
 struct Copying<'a> {
     app: &'a App,
+    /// The repository to copy from, as it was named.
+    from: &'a str,
     destination: &'a Access,
     copier: Copier<'a>,
     sums: Sums,
+    /// Why something could not be said: what is left to copy is copied all the same.
+    unsaid: Option<anyhow::Error>,
 }
 
 impl Copying<'_> {
@@ -155,12 +180,18 @@ impl Copying<'_> {
         let copied = watched(&self.app.output, &run, || self.copier.copy(snapshot, &run));
         let usage = Usage::now().since(&before);
         match copied {
-            Ok(Copied::Before(id)) => self.told_before(snapshot, &id),
+            Ok(Copied::Before(id)) => {
+                self.sums.already_copied += 1;
+                self.say(|output| told_before(output, snapshot, &id));
+                Ok(())
+            }
             Ok(Copied::Now(summary)) => {
                 Receipts::in_state(&self.app.folders.state)
                     .remember(self.destination, &summary.stored_record)
                     .context("the copy was committed, but its receipt could not be kept")?;
-                self.told(snapshot, &summary, &usage)
+                self.sums.add(&summary);
+                self.say(|output| told(output, snapshot, &summary, &usage));
+                Ok(())
             }
             Err(error) => {
                 let id = short(&snapshot.id);
@@ -170,55 +201,74 @@ impl Copying<'_> {
                     return Err(error);
                 }
                 self.sums.errors += 1;
-                self.app.output.failure(&error, Exit::Damage.code(), None);
+                let hint = find_damage_in(self.from);
+                self.app.output.failure(&error, Exit::Damage.code(), Some(&hint));
                 Ok(())
             }
         }
     }
 
-    fn told_before(&mut self, snapshot: &Snapshot, id: &RecordHash) -> Result<()> {
-        self.sums.already_copied += 1;
-        let output = &self.app.output;
-        output.object("copy", &JsonCopy::new(snapshot, id, None))?;
-        let from = short(&snapshot.id);
-        output.say(format_args!("{from}: copied before, as {}", short(id)))?;
-        Ok(())
+    /// Says something, unless that failed before.
+    fn say(&mut self, say: impl FnOnce(&Output) -> Result<()>) {
+        if self.unsaid.is_none() {
+            self.unsaid = say(&self.app.output).err();
+        }
     }
 
-    fn told(&mut self, snapshot: &Snapshot, done: &CopySummary, usage: &Usage) -> Result<()> {
-        let sums = &mut self.sums;
-        sums.copied += 1;
-        sums.total_items_processed += done.items;
-        sums.total_bytes_processed += done.bytes;
-        sums.data_added += done.data_added;
-        sums.data_stored += done.data_stored;
-        sums.bytes_sent += done.bytes_sent;
-        sums.bytes_received += done.bytes_received;
-        let output = &self.app.output;
-        let verdict = judge(done.items, done.bytes, done.seconds, done.stages.clone(), usage);
-        let json = JsonCopy::new(snapshot, &done.snapshot_id, Some((done, &verdict)));
-        output.object("copy", &json)?;
-        let paths = snapshot.secret.paths.iter().map(|path| Shown(path).to_string());
-        output.say(format_args!(
-            "{}: copied as {}: {} of {}; {} items, {} in {}; {} added, {} sent; limited by {}",
-            short(&snapshot.id),
-            short(&done.snapshot_id),
-            paths.collect::<Vec<_>>().join(", "),
-            Shown(snapshot.secret.host.as_bytes()),
-            count(done.items),
-            size(done.bytes),
-            duration(done.seconds),
-            size(done.data_added),
-            size(done.bytes_sent),
-            verdict.limited_by,
-        ))?;
-        Ok(())
+    /// Says what was done altogether.
+    fn end(mut self) -> Result<Exit> {
+        let sums = std::mem::take(&mut self.sums);
+        self.say(|output| report(output, &sums));
+        match self.unsaid {
+            _ if sums.errors > 0 => Ok(Exit::Damage),
+            Some(error) => Err(error),
+            None => Ok(Exit::Done),
+        }
     }
 }
 
-fn report(app: &App, sums: &Sums) -> Result<Exit> {
-    app.output.object("summary", sums)?;
-    app.output.say(format_args!(
+impl Sums {
+    fn add(&mut self, done: &CopySummary) {
+        self.copied += 1;
+        self.total_items_processed += done.items;
+        self.total_bytes_processed += done.bytes;
+        self.data_added += done.data_added;
+        self.data_stored += done.data_stored;
+        self.bytes_sent += done.bytes_sent;
+        self.bytes_received += done.bytes_received;
+    }
+}
+
+fn told_before(output: &Output, snapshot: &Snapshot, id: &RecordHash) -> Result<()> {
+    output.object("copy", &JsonCopy::new(snapshot, id, None))?;
+    output.say(format_args!("{}: copied before, as {}", short(&snapshot.id), short(id)))?;
+    Ok(())
+}
+
+fn told(output: &Output, snapshot: &Snapshot, done: &CopySummary, usage: &Usage) -> Result<()> {
+    let verdict = judge(done.items, done.bytes, done.seconds, done.stages.clone(), usage);
+    let json = JsonCopy::new(snapshot, &done.snapshot_id, Some((done, &verdict)));
+    output.object("copy", &json)?;
+    let paths = snapshot.secret.paths.iter().map(|path| Shown(path).to_string());
+    output.say(format_args!(
+        "{}: copied as {}: {} of {}; {} items, {} in {}; {} added, {} sent; limited by {}",
+        short(&snapshot.id),
+        short(&done.snapshot_id),
+        paths.collect::<Vec<_>>().join(", "),
+        Shown(snapshot.secret.host.as_bytes()),
+        count(done.items),
+        size(done.bytes),
+        duration(done.seconds),
+        size(done.data_added),
+        size(done.bytes_sent),
+        verdict.limited_by,
+    ))?;
+    Ok(())
+}
+
+fn report(output: &Output, sums: &Sums) -> Result<()> {
+    output.object("summary", sums)?;
+    output.say(format_args!(
         "{} copied, {} copied before, {} failed: {} in {}, {} sent",
         count(sums.copied),
         count(sums.already_copied),
@@ -227,7 +277,7 @@ fn report(app: &App, sums: &Sums) -> Result<Exit> {
         duration(sums.total_duration),
         size(sums.bytes_sent),
     ))?;
-    Ok(if sums.errors > 0 { Exit::Damage } else { Exit::Done })
+    Ok(())
 }
 
 fn short(id: &RecordHash) -> String {

@@ -22,7 +22,7 @@ use crate::sources::snapshot_path;
 Example: holdall history /home/ada/letter.txt
 
 Lists each snapshot in which what is at PATH is not what it was in the one before of that machine. \
-A folder has a history of its own; what is in it does not count.
+Copies of a host's snapshots are compared with each other, and come where the originals would. A folder has a history of its own; what is in it does not count.
 
 Exit codes: 0 done, 1 no snapshot has the path, 2 wrong usage, 10 no such repository, 12 wrong \
 password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
@@ -67,7 +67,7 @@ fn line(version: &Version<'_>) -> String {
     format!(
         "{:.10} {}  {:<12} {size:>14} {modified:<19}  {}{what}",
         snapshot.id.to_string(),
-        local_time(snapshot.received_ns),
+        local_time(snapshot.taken_ns()),
         Shown(snapshot.secret.host.as_bytes()).to_string(),
         change(version),
     )

@@ -241,3 +241,70 @@ fn each_repository_has_its_own_password_and_both_must_be_different() {
     let said = machine.run(same.iter().chain(&passwords)).expect(2);
     assert!(said.stderr.contains("the same repository"), "{}", said.stderr);
 }
+
+#[test]
+fn a_destination_that_was_rolled_back_is_told_and_gets_the_copies_all_the_same() {
+    let two = Two::new();
+    let machine = &two.machine;
+    let source = machine.path("source");
+    small_tree(&source);
+    let older = text(&machine.path("older"));
+    two.at(&two.from, &["backup", &text(&source)]);
+    system(&["cp", "-a", &two.to, &older]);
+    assert_eq!(two.copy()["copied"], 1);
+    system(&["rm", "-r", &two.to]);
+    system(&["mv", &older, &two.to]);
+
+    let args = two.copy_args();
+    let said = machine.run(args.iter().map(String::as_str).chain(["--json"])).expect(20);
+    let told = said.of_type("error").pop().unwrap();
+    assert!(told["message"].as_str().unwrap().contains("rolled back"), "{told}");
+    assert_eq!(said.summary()["copied"], 1);
+    assert_eq!(two.copy()["already_copied"], 1);
+}
+
+/// Runs a command of the system.
+fn system(words: &[&str]) {
+    let done = std::process::Command::new(words[0]).args(&words[1..]).status().unwrap();
+    assert!(done.success(), "{words:?}");
+}
+
+#[test]
+fn all_is_copied_though_nobody_reads_what_is_said() {
+    let two = Two::new();
+    let source = two.machine.path("source");
+    small_tree(&source);
+    for _ in 0..2 {
+        two.at(&two.from, &["backup", &text(&source)]);
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = two.machine.command(two.copy_args()).stdout(writer).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(two.copy()["already_copied"], 2);
+}
+
+#[test]
+fn what_is_wrong_with_the_source_comes_with_what_to_do_about_that_one() {
+    let two = Two::new();
+    let machine = &two.machine;
+    let nowhere = text(&machine.path("nowhere"));
+    let hint = |from: &str, code: i32| {
+        let mut args = two.copy_args();
+        args[2] = from.to_owned();
+        args.push("--json".to_owned());
+        let error = machine.run(args).expect(code).of_type("error").pop().unwrap();
+        assert!(error["message"].as_str().unwrap().contains(from), "{error}");
+        error["hint"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(hint(&nowhere, 10), "name another with --from");
+    // It lost its snapshot.
+    let older = text(&machine.path("older"));
+    small_tree(&machine.path("source"));
+    system(&["cp", "-a", &two.from, &older]);
+    two.at(&two.from, &["backup", &text(&machine.path("source"))]);
+    system(&["rm", "-r", &two.from]);
+    system(&["mv", &older, &two.from]);
+    assert!(hint(&two.from, 20).contains(&format!("-r {}", two.from)));
+}

@@ -173,9 +173,13 @@ fn record(golden: &mut Golden) {
     let signature = key.sign(SignedContext::Record, &head.signed_bytes());
     let bytes = Record::new(head, &signature, sealed).encode();
     golden.fixed("sealed half of a record, before sealing", &secret.encode().unwrap());
-    let from = CopiedFrom { record: RecordHash::from_bytes([0x55; 32]), received_ns: 7 };
-    let copied = RecordSecret { copied_from: Some(from), ..secret.clone() };
-    golden.fixed("sealed half of a copy's record, before sealing", &copied.encode().unwrap());
+    let record = RecordHash::from_bytes([0x55; 32]);
+    let from = CopiedFrom { record, received_ns: 7, through: None };
+    let copied = |from| RecordSecret { copied_from: Some(from), ..secret.clone() };
+    let bytes_of = |from| copied(from).encode().unwrap();
+    golden.fixed("sealed half of a copy's record, before sealing", &bytes_of(from));
+    let again = CopiedFrom { through: Some(RecordHash::from_bytes([0x66; 32])), ..from };
+    golden.fixed("sealed half of the record of a copy's copy, before sealing", &bytes_of(again));
     golden.fixed("hash of the record", blake3::hash(&bytes).as_bytes());
     golden.kept(
         "kept record",

@@ -13,13 +13,13 @@ use holdall_tree::{Cursor, Entry, PathKey};
 
 use super::options::Source;
 use crate::blocks::{Nodes, SharedNodeCache};
-use crate::snapshots::{Snapshot, newest, records};
+use crate::snapshots::{Snapshot, records};
 use crate::storing::Shared;
 use crate::{Access, EngineError};
 
 /// The records that a run of this series and of these paths builds on, newest first: a checkpoint,
-/// if that is newer than the last snapshot that was made here, and the newest snapshot, which may be
-/// a copy.
+/// if that is newer than the last snapshot that was made here, and that snapshot, or a copy of a newer
+/// state that came behind it.
 pub(super) fn choose(
     access: &Access,
     series: &SeriesId,
@@ -38,11 +38,18 @@ pub(super) fn choose(
 /// The newest snapshot of those that fit, behind the last checkpoint if that is newer.
 fn among(records: &[Snapshot], fits: impl Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
     let fitting = || records.iter().filter(|record| fits(record));
-    let is_copy = |record: &Snapshot| record.secret.copied_from.is_some();
-    let last_made = fitting().rfind(|record| !is_copy(record));
+    let last_made = fitting().rfind(|record| !record.is_copy());
     let checkpoint = last_made.filter(|record| record.checkpoint);
-    let snapshot = newest(fitting().filter(|record| !record.checkpoint));
-    checkpoint.into_iter().chain(snapshot).cloned().collect()
+    let snapshots: Vec<_> = fitting().filter(|record| !record.checkpoint).collect();
+    checkpoint.into_iter().chain(newest(&snapshots)).cloned().collect()
+}
+
+/// The newest of snapshots in order of the log. A copy is as old as another repository's clock said,
+/// which may have been wrong: one is only looked at until the next snapshot is made here.
+fn newest<'a>(snapshots: &[&'a Snapshot]) -> Option<&'a Snapshot> {
+    let last_made = snapshots.iter().rposition(|snapshot| !snapshot.is_copy());
+    let from_it = snapshots.iter().skip(last_made.unwrap_or(0));
+    from_it.max_by_key(|snapshot| snapshot.taken_ns()).copied()
 }
 
 /// The names of the parents, for the session.
@@ -109,5 +116,39 @@ impl<'a> Parents<'a> {
         for cursor in &mut self.cursors {
             self.shared.note_parents(&cursor.take_visited());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdall_crypto::CopiedFrom;
+
+    use super::*;
+    use crate::test_world::World;
+
+    #[test]
+    fn a_copy_is_a_parent_only_until_the_next_snapshot_is_made_here() {
+        let world = World::new();
+        let of = |id: u8, received_ns: i64, is_copy: bool| {
+            let id = RecordHash::from_bytes([id; 32]);
+            let mut snapshot = Snapshot { id, received_ns, ..world.snapshot(&[]) };
+            let from = CopiedFrom { record: id, received_ns, through: None };
+            snapshot.secret.copied_from = is_copy.then_some(from);
+            snapshot
+        };
+        let (made, checkpoint) =
+            (of(1, 10, false), Snapshot { checkpoint: true, ..of(4, 11, false) });
+        // The other repository's clock is wrong.
+        let (future, old) = (of(2, i64::MAX, true), of(3, 1, true));
+        let chosen = |records: &[&Snapshot]| {
+            let records: Vec<_> = records.iter().map(|&record| record.clone()).collect();
+            names(&among(&records, |_| true))
+        };
+        assert_eq!(chosen(&[&future, &made]), [made.id]);
+        assert_eq!(chosen(&[&made, &future, &old]), [future.id]);
+        assert_eq!(chosen(&[&made, &old]), [made.id]);
+        assert_eq!(chosen(&[&future, &old]), [future.id]);
+        assert_eq!(chosen(&[&future, &made, &checkpoint]), [checkpoint.id, made.id]);
+        assert!(chosen(&[]).is_empty());
     }
 }

@@ -62,7 +62,7 @@ impl Default for CopyOptions {
 /// What became of a snapshot.
 #[derive(Debug, Clone)]
 pub enum Copied {
-    /// It was copied before, as this snapshot.
+    /// It is there already, as this snapshot.
     Before(RecordHash),
     /// It was copied now.
     Now(CopySummary),
@@ -100,17 +100,22 @@ pub struct Copier<'a> {
     options: CopyOptions,
     /// Snapshots of the source.
     listed: &'a [Snapshot],
-    /// What was copied before.
-    copies: Vec<Copy>,
+    /// What the destination has.
+    there: Vec<There>,
     source_session: SessionId,
     source_cache: SharedNodeCache,
     cache: SharedNodeCache,
     known: Known,
 }
 
-/// A copy in the destination.
-struct Copy {
-    of: RecordHash,
+/// A record of the destination.
+struct There {
+    /// What its state was first committed as, which may be itself: a snapshot that comes back is not
+    /// copied onto itself, however many repositories it went through.
+    origin: RecordHash,
+    /// What it was copied from itself, which has the same tree for certain if this machine copied it;
+    /// of what is no copy, itself.
+    direct: RecordHash,
     id: RecordHash,
     root: ObjectId,
     /// Whether this machine made it.
@@ -119,7 +124,7 @@ struct Copy {
 }
 
 impl<'a> Copier<'a> {
-    /// Finds out what was copied before. `listed` are the snapshots of the source, oldest first.
+    /// Finds out what the destination has. `listed` are the snapshots of the source, oldest first.
     ///
     /// # Errors
     /// [`EngineError::Repository`], [`EngineError::Damaged`].
@@ -129,21 +134,20 @@ impl<'a> Copier<'a> {
         destination: &'a Access,
         options: CopyOptions,
     ) -> Result<Self, EngineError> {
-        let copy = |record: Snapshot| {
-            Some(Copy {
-                of: record.secret.copied_from?.record,
-                id: record.id,
-                root: record.root,
-                is_own: record.machine == destination.machine,
-                is_checkpoint: record.checkpoint,
-            })
+        let there = |record: Snapshot| There {
+            origin: record.origin(),
+            direct: record.secret.copied_from.map_or(record.id, |from| from.direct()),
+            id: record.id,
+            root: record.root,
+            is_own: record.machine == destination.machine,
+            is_checkpoint: record.checkpoint,
         };
         Ok(Self {
             source,
             destination,
             options,
             listed,
-            copies: records(destination)?.into_iter().filter_map(copy).collect(),
+            there: records(destination)?.into_iter().map(there).collect(),
             source_session: source.repository.open_session(&SessionPurpose::Read)?.session,
             source_cache: open_node_cache(source),
             cache: open_node_cache(destination),
@@ -151,15 +155,15 @@ impl<'a> Copier<'a> {
         })
     }
 
-    /// Copies a snapshot, unless it was copied before.
+    /// Copies a snapshot, unless the destination has it: as its origin, or as any copy of that.
     ///
     /// # Errors
     /// [`EngineError::Damaged`] if something that it needs can not be had from the source: others
     /// can still be copied; [`EngineError::Repository`], [`EngineError::Interrupted`]. No snapshot
     /// was committed then.
     pub fn copy(&mut self, snapshot: &Snapshot, run: &Arc<Run>) -> Result<Copied, EngineError> {
-        let done = |copy: &&Copy| copy.of == snapshot.id && !copy.is_checkpoint;
-        if let Some(done) = self.copies.iter().find(done) {
+        let done = |there: &&There| there.origin == snapshot.origin() && !there.is_checkpoint;
+        if let Some(done) = self.there.iter().find(done) {
             return Ok(Copied::Before(done.id));
         }
         let (before, parents) = self.before(snapshot);
@@ -169,8 +173,9 @@ impl<'a> Copier<'a> {
             copied = self.measured(snapshot, Before::default(), Vec::new(), run);
         }
         let summary = copied?;
-        self.copies.push(Copy {
-            of: snapshot.id,
+        self.there.push(There {
+            origin: snapshot.origin(),
+            direct: snapshot.id,
             id: summary.snapshot_id,
             root: StoredRecord::decode(&summary.stored_record)?.record.head.root,
             is_own: true,
@@ -179,15 +184,15 @@ impl<'a> Copier<'a> {
         Ok(Copied::Now(summary))
     }
 
-    /// What this machine has copied that is of use for a snapshot, and the records to name.
+    /// What this machine has there that is of use for a snapshot, and the records to name.
     fn before(&self, snapshot: &Snapshot) -> (Before, Vec<RecordHash>) {
-        let own = || self.copies.iter().filter(|copy| copy.is_own);
-        let checkpoint = own().rfind(|copy| copy.is_checkpoint && copy.of == snapshot.id);
+        let own = || self.there.iter().filter(|there| there.is_own);
+        let checkpoint = own().rfind(|there| there.is_checkpoint && there.direct == snapshot.id);
         let nearest = own()
-            .filter(|copy| !copy.is_checkpoint)
-            .filter_map(|copy| {
-                let from = self.listed.iter().find(|listed| listed.id == copy.of)?;
-                (from.series == snapshot.series).then_some((copy, from))
+            .filter(|there| !there.is_checkpoint)
+            .filter_map(|there| {
+                let from = self.listed.iter().find(|listed| listed.id == there.direct)?;
+                (from.series == snapshot.series).then_some((there, from))
             })
             .min_by_key(|(_, from)| from.log_position.abs_diff(snapshot.log_position));
         let parents = checkpoint.into_iter().chain(nearest.map(|(copy, _)| copy));
@@ -221,9 +226,13 @@ impl<'a> Copier<'a> {
         })
     }
 
-    /// What a copy says that it was copied from: of a copy, when the first of them was received.
+    /// What a copy says that it was copied from: of a copy, the original too.
     fn copied_from(snapshot: &Snapshot) -> CopiedFrom {
-        CopiedFrom { record: snapshot.id, received_ns: snapshot.taken_ns() }
+        CopiedFrom {
+            record: snapshot.origin(),
+            received_ns: snapshot.taken_ns(),
+            through: snapshot.is_copy().then_some(snapshot.id),
+        }
     }
 }
 

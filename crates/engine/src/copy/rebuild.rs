@@ -105,13 +105,23 @@ impl Rebuild<'_> {
         change: Change,
     ) -> Result<Piece, EngineError> {
         if let Some(reason) = self.damage.take() {
-            let path = String::from_utf8_lossy(&path.to_absolute()).into_owned();
+            let path = shown(&path.to_absolute());
             return Err(EngineError::damaged(path, reason));
         }
         let built = std::mem::take(&mut self.contents);
         not_inline(&mut entry).zip(built).for_each(|(content, built)| *content = built);
         Ok(Piece::Entry { path, entry, change })
     }
+}
+
+/// A path in words: bytes that are no text are escaped, so that none is lost.
+fn shown(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for piece in path.utf8_chunks() {
+        text.push_str(piece.valid());
+        text.extend(piece.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    text
 }
 
 /// The contents of an entry that are not in itself.
@@ -127,5 +137,16 @@ fn node_sink(pieces: &mut Vec<Piece>) -> impl FnMut(BuiltNode) -> Result<(), Eng
     |node| {
         pieces.push(Piece::Node(node));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_no_text_is_shown_with_all_its_bytes() {
+        assert_eq!(shown("/ä/b".as_bytes()), "/ä/b");
+        assert_eq!(shown(b"/a\xff\xfe/b\xc3"), "/a\\xff\\xfe/b\\xc3");
     }
 }

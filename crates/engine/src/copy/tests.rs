@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use holdall_crypto::RecordSecret;
 use holdall_testkit::{CompareOptions, Random, compare_trees};
 
 use super::*;
@@ -33,11 +34,7 @@ impl Pair {
     }
 
     fn copy(&self, snapshot: &Snapshot) -> Result<Copied, EngineError> {
-        let options = CopyOptions { checkpoint_every: Duration::ZERO, ..CopyOptions::default() };
-        let listed = snapshots(&self.source.access)?;
-        let mut copier =
-            Copier::new(&self.source.access, &listed, &self.destination.access, options)?;
-        copier.copy(snapshot, &Arc::new(Run::new()))
+        copy(&self.source, snapshot, &self.destination)
     }
 
     #[track_caller]
@@ -76,6 +73,13 @@ impl Pair {
         assert!(report.is_clean(), "{report:?}");
         assert_eq!((copy.secret.items, copy.secret.bytes), (of.secret.items, of.secret.bytes));
     }
+}
+
+fn copy(from: &World, snapshot: &Snapshot, to: &World) -> Result<Copied, EngineError> {
+    let options = CopyOptions { checkpoint_every: Duration::ZERO, ..CopyOptions::default() };
+    let listed = snapshots(&from.access)?;
+    let mut copier = Copier::new(&from.access, &listed, &to.access, options)?;
+    copier.copy(snapshot, &Arc::new(Run::new()))
 }
 
 #[test]
@@ -128,7 +132,7 @@ fn what_is_damaged_is_not_copied_and_what_was_until_then_is_not_fetched_again() 
     (0..12).for_each(|at| pair.write(&format!("{at:02}"), &random.bytes(4 << 20)));
     let last = random.bytes(10_000);
     pair.write("zz", &last);
-    let of = pair.back_up();
+    let of = Snapshot { pinned: true, ..pair.back_up() };
     let broken = pair.source.access.keys.ids().chunk_id(&last);
     pair.source.repository.damage(&broken);
     let error = pair.copy(&of).expect_err("it can not be read");
@@ -137,7 +141,9 @@ fn what_is_damaged_is_not_copied_and_what_was_until_then_is_not_fetched_again() 
     let names_it = matches!(&error, EngineError::Damaged { what, .. } if what.starts_with(below));
     assert!(names_it, "{error}");
     assert!(snapshots(&pair.destination.access).unwrap().is_empty());
-    assert!(!records(&pair.destination.access).unwrap().is_empty(), "there is no checkpoint");
+    let checkpoints = records(&pair.destination.access).unwrap();
+    assert!(!checkpoints.is_empty(), "there is no checkpoint");
+    assert!(!checkpoints.iter().any(|checkpoint| checkpoint.pinned), "a checkpoint would stay");
 
     // It flips the same bit again.
     pair.source.repository.damage(&broken);
@@ -146,6 +152,7 @@ fn what_is_damaged_is_not_copied_and_what_was_until_then_is_not_fetched_again() 
     let fetches = pair.source.repository.fetches() - fetches;
     assert!(summary.data_added < 40 << 20, "{summary:?}");
     assert!(fetches < 12, "{fetches} fetches");
+    assert!(pair.copy_of(&summary).pinned);
     pair.check(&of, &summary);
 }
 
@@ -179,4 +186,46 @@ fn the_next_backup_goes_on_from_the_newest_state_whether_copied_or_not() {
     let summary = backup(&pair.destination.access, &options, &Arc::new(Run::new())).unwrap();
     assert!(summary.has_parent);
     assert_eq!((summary.files_new, summary.files_changed), (0, 0));
+}
+
+#[test]
+fn a_snapshot_that_comes_back_is_not_copied_and_keeps_its_original_s_name() {
+    let pair = Pair::new();
+    let third = World::with_secret([6; 32]);
+    pair.write("file", b"content");
+    let of = pair.back_up();
+    let copied = pair.copy_of(&pair.copied(&of));
+    assert!(matches!(copy(&pair.destination, &copied, &third), Ok(Copied::Now(_))));
+    let last = snapshots(&third.access).unwrap().pop().unwrap();
+    let from = last.secret.copied_from.unwrap();
+    assert_eq!((from.record, from.received_ns), (of.id, of.received_ns));
+    assert_eq!(from.direct(), copied.id);
+
+    let came_back = [
+        (copy(&pair.destination, &copied, &pair.source), of.id),
+        (copy(&third, &last, &pair.source), of.id),
+        (copy(&third, &last, &pair.destination), copied.id),
+        (copy(&pair.source, &of, &third), last.id),
+    ];
+    for (done, there) in came_back {
+        assert!(matches!(done, Ok(Copied::Before(id)) if id == there));
+    }
+}
+
+#[test]
+fn what_only_says_to_be_a_copy_of_a_snapshot_is_not_taken_for_that_one() {
+    let pair = Pair::new();
+    let other = World::with_secret([6; 32]);
+    pair.write("file", b"false");
+    let lie = other.back_up(pair.folder.path());
+    pair.write("file", b"truth");
+    let first = pair.back_up();
+    pair.write("new", b"new");
+    let second = pair.back_up();
+    let from = CopiedFrom { record: first.id, received_ns: first.received_ns, through: None };
+    let secret = RecordSecret { copied_from: Some(from), ..lie.secret.clone() };
+    let lie = Snapshot { secret, ..lie };
+    assert!(matches!(copy(&other, &lie, &pair.destination), Ok(Copied::Now(_))));
+    let summary = pair.copied(&second);
+    pair.check(&second, &summary);
 }

@@ -177,7 +177,9 @@ impl Assembler<'_> {
             unreadable: records.secret.unreadable + self.shared.run.problem_count(),
             ..records.secret.clone()
         };
-        let (series, pinned, root) = (records.series, records.pinned, root.id);
+        // A checkpoint that nobody needs any more must not stay.
+        let pinned = records.pinned && kind == RecordKind::Snapshot;
+        let (series, root) = (records.series, root.id);
         let new = NewRecord { kind, series, root, secret: &secret, pinned, amends: None };
         publish(self.access, &mut records.sealer, &records.session, &mut records.chain, &new)
     }

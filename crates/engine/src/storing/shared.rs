@@ -29,9 +29,9 @@ struct Flight {
 }
 
 /// Ends the run if the thread that holds it panics.
-struct FailOnPanic<'a>(&'a Shared<'a>);
+pub(super) struct FailOnPanic<'a, 'b>(&'a Shared<'b>);
 
-impl Drop for FailOnPanic<'_> {
+impl Drop for FailOnPanic<'_, '_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.fail(EngineError::Interrupted);
@@ -65,9 +65,14 @@ impl<'a> Shared<'a> {
         scope.spawn(move || {
             let mut stage = stage;
             // Dropped before the stage is.
-            let _guard = FailOnPanic(self);
+            let _guard = self.fail_on_panic();
             self.noted(run(&mut stage));
         });
+    }
+
+    /// What ends the run if this thread panics while it is held: dropped before the thread's queues.
+    pub(super) fn fail_on_panic(&self) -> FailOnPanic<'_, 'a> {
+        FailOnPanic(self)
     }
 
     /// A stage's result; its failure ends the run.
@@ -197,6 +202,19 @@ mod tests {
         assert!(known(|| Err(damaged())), "a failure");
         assert!(known(|| panic!("on purpose")), "a panic");
         assert!(!known(|| Ok(())), "it is done");
+    }
+
+    #[test]
+    fn a_thread_of_others_that_panics_ends_the_run() {
+        let run = Run::new();
+        let shared = shared(&run);
+        drop(shared.fail_on_panic());
+        assert!(!shared.failed());
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            let _guard = shared.fail_on_panic();
+            panic!("on purpose");
+        }));
+        assert!(shared.failed());
     }
 
     #[test]

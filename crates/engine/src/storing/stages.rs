@@ -85,8 +85,9 @@ impl<'a> Storing<'a> {
         results: Receiver<Results>,
     ) -> Option<Assembled> {
         let to_store = self.start(scope);
-        let committed = self.assembler(new, to_store).run(&results);
         // Before the results are dropped, so that whoever sends them finds the failure.
+        let _guard = self.shared.fail_on_panic();
+        let committed = self.assembler(new, to_store).run(&results);
         self.shared.noted(committed)
     }
 
