@@ -156,7 +156,8 @@ mod tests {
         };
         let (old, new) = (of("a", b"old", 1), of("a", b"new", 3));
         let (other, again) = (of("b", b"b", 2), of("b", b"b", 4));
-        let versions = history(&world.access, &[&new, &other, &old, &again], b"/file").unwrap();
+        let versions =
+            history(&world.access, &[&new, &other, &old, &again], b"/file", &Run::new()).unwrap();
         let told = versions.iter().map(|version| (version.snapshot.root, version.change.kind));
         let expected = [
             (new.root, ChangeKind::Content),

@@ -228,7 +228,8 @@ fn long_records_are_all_listed_though_an_answer_is_bounded_in_bytes() {
     let world = World::new();
     let mut random = holdall_testkit::Random::new(3);
     for _ in 0..7 {
-        let mut pattern = || random.bytes(30_000).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut pattern =
+            || random.bytes(30_000).iter().map(|byte| format!("{byte:02x}")).collect();
         let exclude_patterns = (0..50).map(|_| pattern()).collect::<Vec<String>>();
         world.backup_with(&BackupOptions { exclude_patterns, ..world.options() });
     }
