@@ -311,12 +311,17 @@ impl Appender {
         lock(&self.damaged).clone()
     }
 
-    /// Appends what was saved of a damaged tail, under its old arrival positions.
+    /// Appends what was saved of a tail whose files are not written to any more, under its old
+    /// arrival positions.
     pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
+        let mut is_whole = salvaged.is_whole;
         for block in &salvaged.blocks {
-            // What can not be read, or is not what was stored, stays in the file that is put aside.
-            let Ok(bytes) = read_whole(&salvaged.payload, block) else { continue };
-            let Some(checked) = self.as_named(bytes, block) else { continue };
+            let bytes = read_whole(&salvaged.payload, block).ok();
+            let Some(checked) = bytes.and_then(|bytes| self.as_named(bytes, block)) else {
+                // What can not be read, or is not what was stored, stays in the file put aside.
+                is_whole = false;
+                continue;
+            };
             let mut slot = self.slot(salvaged.name.nodes);
             let tail = self.open_tail(&mut slot, salvaged.name.nodes)?;
             let number = tail.block_count();
@@ -325,7 +330,12 @@ impl Appender {
             tail.wait_durable(number + 1)?;
             tail.list_objects(number as u32, block.arrival, checked.block.table());
         }
-        put_aside(&self.layout, salvaged.name)
+        if !is_whole {
+            return put_aside(&self.layout, salvaged.name);
+        }
+        // In this order: payloads alone are swept, a journal alone would be taken for a loss.
+        remove(&self.layout.journal(salvaged.name))?;
+        remove(&self.layout.payload(salvaged.name))
     }
 
     fn slot(&self, nodes: bool) -> MutexGuard<'_, Option<Arc<Tail>>> {

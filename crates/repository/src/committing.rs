@@ -52,7 +52,7 @@ impl Store {
             return missing.map(CommitAnswer::Missing);
         }
         let stored = self.receipt(record);
-        let published = self.records().publish(&stored);
+        let published = self.lease().renew().and_then(|()| self.records().publish(&stored));
         let Ok(answer) = published else {
             self.index().drop_tentative();
             return published.map(CommitAnswer::Committed);

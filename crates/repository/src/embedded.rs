@@ -129,7 +129,7 @@ impl Repository for EmbeddedRepository {
         store.put_wrappings(wrappings)?;
         match &self.source {
             Source::Shared(_) => Ok(()),
-            Source::Place(_) => store.wrappings().remove_older(),
+            Source::Place(_) => store.remove_older_wrappings(),
         }
     }
 

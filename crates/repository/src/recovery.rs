@@ -52,6 +52,16 @@ pub(crate) struct Salvaged {
     pub(crate) payload: File,
     /// The blocks whose bytes are those of their names.
     pub(crate) blocks: Vec<FooterBlock>,
+    /// Whether the files may go once all blocks are copied; else they are put aside.
+    pub(crate) is_whole: bool,
+}
+
+impl Recovered {
+    /// Has all tails copied to new ones. Whoever had the lease may have slept and hold their files
+    /// open: what is still written to those reaches nobody then.
+    pub(crate) fn leave_files(&mut self) {
+        self.salvaged.extend(self.tails.drain(..).map(Tail::into_salvaged));
+    }
 }
 
 /// Opens all tails of a repository. Where `repair` is false nothing is changed.
@@ -213,7 +223,7 @@ fn recover_blocks(
         recovered.damaged.push((path, reason));
         // The journal's word does not count for much here.
         let blocks = sound.into_iter().filter(|block| has_its_name(&payload, block)).collect();
-        recovered.salvaged.push(Salvaged { name, payload, blocks });
+        recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: false });
         return Ok(());
     }
     let blocks: Vec<FooterBlock> = sound.into_iter().take(prefix).collect();
