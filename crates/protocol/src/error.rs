@@ -88,9 +88,9 @@ pub enum RepositoryError {
         reason: String,
     },
     /// No room is left where the repository is kept.
-    #[error("no room is left at {place}")]
+    #[error("no room is left: {place}")]
     NoRoom {
-        /// The full place.
+        /// The full place, and what was done there.
         place: String,
     },
     /// The system refused a read or a write.

@@ -89,20 +89,22 @@ fn try_all(one: &Path, two: &Path, folder: &Path) -> io::Result<Vec<Probe>> {
     let new = || OpenOptions::new().write(true).create_new(true).open(one);
     let file = new()?;
     fs::write(one, b"holdall")?;
-    let is_refused = |tried: io::Result<()>| {
-        tried.is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
-    };
     let linked = fs::hard_link(one, two);
     if linked.is_ok() {
         fs::remove_file(two)?;
     }
-    File::create(two)?;
+    // Onto a name that is free: of one that is not, the system itself may know before it asks.
+    let renamed = rename_new(one, two);
+    if renamed.is_ok() {
+        fs::rename(two, one)?;
+    }
+    let again = new().map(drop).map_err(|error| error.kind());
     let found = [
         (Probe::FsyncFile, file.sync_all().is_ok()),
         (Probe::FsyncDirectory, File::open(folder).and_then(|dir| dir.sync_all()).is_ok()),
         (Probe::Link, linked.is_ok()),
-        (Probe::RenameNew, is_refused(rename_new(one, two))),
-        (Probe::CreateNew, is_refused(new().map(drop))),
+        (Probe::RenameNew, renamed.is_ok()),
+        (Probe::CreateNew, again == Err(io::ErrorKind::AlreadyExists)),
         (Probe::Lock, file_lock::try_exclusive(&file).is_ok_and(|taken| taken)),
     ];
     Ok(found.into_iter().filter(|(_, can)| !can).map(|(probe, _)| probe).collect())

@@ -1,5 +1,6 @@
 //! One repository directory, open: what all of its machines share.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +15,7 @@ use crate::background::Background;
 use crate::closure::{Closed, descend};
 use crate::creating::{self, ClearParts};
 use crate::embedded::EmbeddedRepository;
-use crate::index::{Holder, Index, IndexError, Listing, Lookup, State};
+use crate::index::{ClosedByArrival, Holder, Index, IndexError, Listing, Lookup, State};
 use crate::layout::Layout;
 use crate::lease::Lease;
 use crate::log::Log;
@@ -153,7 +154,7 @@ impl Store {
             recovered.leave_files();
         }
         let mut listing = Listing::read(&layout)?;
-        let (index, closed) = Index::open(cache_dir, &repository, &layout, &mut listing)?;
+        let (index, closed) = open_index(cache_dir, access, &repository, &layout, &mut listing)?;
         let index = Arc::new(index);
         let tails: Vec<_> =
             std::mem::take(&mut recovered.tails).into_iter().map(Arc::new).collect();
@@ -461,7 +462,34 @@ fn first_free(
     candidates.into_iter().max().unwrap_or_default()
 }
 
+/// Opens the index in the cache folder. Where that fails, a writer makes one for this time beside
+/// the repository: a cache is no reason not to back up.
+fn open_index(
+    cache_dir: &Path,
+    access: Access,
+    repository: &RepositoryId,
+    layout: &Layout,
+    listing: &mut Listing,
+) -> Result<(Index, ClosedByArrival), RepositoryError> {
+    let mut untouched = listing.clone();
+    let opened = Index::open(cache_dir, repository, layout, listing);
+    if opened.is_ok() || access == Access::Read {
+        return Ok(opened?);
+    }
+    let beside = layout.tmp().join("index");
+    let opened = Index::open(&beside, repository, layout, &mut untouched)?;
+    *listing = untouched;
+    Ok(opened)
+}
+
 fn sweep_tmp(layout: &Layout) -> Result<(), RepositoryError> {
-    let names = names_in(&layout.tmp())?;
-    names.iter().try_for_each(|name| remove(&layout.tmp().join(name)))
+    for name in names_in(&layout.tmp())? {
+        let path = layout.tmp().join(name);
+        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            fs::remove_dir_all(&path).map_err(failed("removing", &path))?;
+        } else {
+            remove(&path)?;
+        }
+    }
+    Ok(())
 }

@@ -68,6 +68,9 @@ impl HttpRepository {
             RepositoryError::NoRepository { .. } => RepositoryError::NoRepository { place },
             RepositoryError::AlreadyExists { .. } => RepositoryError::AlreadyExists { place },
             RepositoryError::InUse { holder, .. } => RepositoryError::InUse { place, holder },
+            RepositoryError::NoRoom { place: there } => {
+                RepositoryError::NoRoom { place: format!("{place}, {there}") }
+            }
             other => other,
         }
     }
