@@ -11,7 +11,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 8] = [
+const COMPONENTS: [Component; 10] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -20,6 +20,8 @@ const COMPONENTS: [Component; 8] = [
     Component { program: "git", package: "git" },
     Component { program: "faketime", package: "faketime" },
     Component { program: "groff", package: "groff-base" },
+    Component { program: "sshfs", package: "sshfs" },
+    Component { program: "sshd", package: "openssh-server" },
 ];
 
 /// Installs what is missing as root, or names it; in CI what is still missing is a failure.

@@ -214,7 +214,8 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     let cache = app.folders.cache.join("directories").join(&directory);
     let known = Directories::in_state(&app.folders.state).get(&directory)?;
     let clock = Arc::new(SystemClock);
-    let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock);
+    let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock)
+        .stopped_by(app.interrupt.flag());
     let place = Place {
         repository: Arc::new(repository),
         signing: identity.signing,
@@ -223,6 +224,18 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     let name = folder.display().to_string();
     let (repository_name, directory) = (name.clone(), Some(directory));
     Ok(Opened { place, repository_name, name, server: None, known, directory })
+}
+
+/// What the place of the repository that was named can not do, and what follows from it; nothing
+/// for one on a server.
+///
+/// # Errors
+/// If it can not be read.
+pub(crate) fn lacking(app: &App) -> Result<Vec<String>> {
+    match app.named_repository().map(Where::parse).transpose()? {
+        Some(Where::Directory(folder)) => Ok(holdall_repository::lacking(&folder)?),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// A name that no other directory has, made of one that may be too long for a file's.

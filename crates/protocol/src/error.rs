@@ -19,10 +19,12 @@ pub enum RepositoryError {
         place: String,
     },
     /// Somebody else holds the repository's lease. Calling again later may succeed.
-    #[error("the repository at {place} is in use by another process")]
+    #[error("the repository at {place} is in use by {holder}")]
     InUse {
         /// Path or address.
         place: String,
+        /// Who holds it, as far as that is known.
+        holder: String,
     },
     /// This identity may not do that. Calling again does not help.
     #[error("not allowed: {reason}")]
@@ -86,9 +88,9 @@ pub enum RepositoryError {
         reason: String,
     },
     /// No room is left where the repository is kept.
-    #[error("no room is left at {place}")]
+    #[error("no room is left: {place}")]
     NoRoom {
-        /// The full place.
+        /// The full place, and what was done there.
         place: String,
     },
     /// The system refused a read or a write.
@@ -104,6 +106,9 @@ pub enum RepositoryError {
     Interrupted,
 }
 
+/// Whoever holds a lease that does not say whose it is.
+const SOMEBODY: &str = "another process";
+
 impl RepositoryError {
     /// Says why stored bytes were refused: for a version that is to come, or because they are
     /// damaged.
@@ -114,6 +119,11 @@ impl RepositoryError {
         } else {
             Self::Damaged { what, reason }
         }
+    }
+
+    /// Says that somebody holds the lease, of whom nothing is known.
+    pub fn in_use(place: impl Into<String>) -> Self {
+        Self::InUse { place: place.into(), holder: SOMEBODY.into() }
     }
 
     /// Wraps a system error, telling a full disk from others.

@@ -5,6 +5,7 @@
 //! all who wait. A full tail is taken out of its slot; the thread that filled it closes it while
 //! others go on with the next tail.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -186,7 +187,7 @@ impl Appender {
         let number = self.next_number.fetch_add(1, Ordering::AcqRel);
         let name = TailName { nodes, number };
         let created = Tail::create(&self.layout, name, &self.repository);
-        if created.is_err() {
+        if created.as_ref().is_err_and(|error| !is_taken(error)) {
             // Nothing is in them; they are swept at the next start if this fails too.
             let _ = remove(&self.layout.payload(name));
             let _ = remove(&self.layout.journal(name));
@@ -311,12 +312,17 @@ impl Appender {
         lock(&self.damaged).clone()
     }
 
-    /// Appends what was saved of a damaged tail, under its old arrival positions.
+    /// Appends what was saved of a tail whose files are not written to any more, under its old
+    /// arrival positions.
     pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
+        let mut is_whole = salvaged.is_whole;
         for block in &salvaged.blocks {
-            // What can not be read, or is not what was stored, stays in the file that is put aside.
-            let Ok(bytes) = read_whole(&salvaged.payload, block) else { continue };
-            let Some(checked) = self.as_named(bytes, block) else { continue };
+            let bytes = read_whole(&salvaged.payload, block).ok();
+            let Some(checked) = bytes.and_then(|bytes| self.as_named(bytes, block)) else {
+                // What can not be read, or is not what was stored, stays in the file put aside.
+                is_whole = false;
+                continue;
+            };
             let mut slot = self.slot(salvaged.name.nodes);
             let tail = self.open_tail(&mut slot, salvaged.name.nodes)?;
             let number = tail.block_count();
@@ -325,7 +331,12 @@ impl Appender {
             tail.wait_durable(number + 1)?;
             tail.list_objects(number as u32, block.arrival, checked.block.table());
         }
-        put_aside(&self.layout, salvaged.name)
+        if !is_whole {
+            return put_aside(&self.layout, salvaged.name);
+        }
+        // In this order: payloads alone are swept, a journal alone would be taken for a loss.
+        remove(&self.layout.journal(salvaged.name))?;
+        remove(&self.layout.payload(salvaged.name))
     }
 
     fn slot(&self, nodes: bool) -> MutexGuard<'_, Option<Arc<Tail>>> {
@@ -346,6 +357,11 @@ fn carry_marks(tail: &Tail, copy: &Tail) {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a tail's files are somebody else's, who took the lease over and goes on from there.
+fn is_taken(error: &RepositoryError) -> bool {
+    matches!(error, RepositoryError::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
 }
 
 #[cfg(test)]
@@ -395,6 +411,19 @@ mod tests {
 
     fn id(byte: u8) -> ObjectId {
         ObjectId::from_bytes([byte; 32])
+    }
+
+    #[test]
+    fn the_files_of_whoever_took_over_are_left_alone() {
+        let place = place();
+        let number = place.appender.next_number.load(Ordering::Acquire);
+        let name = TailName { nodes: false, number };
+        std::fs::write(place.layout.payload(name), b"theirs").unwrap();
+        std::fs::write(place.layout.journal(name), b"theirs").unwrap();
+        assert!(place.append(&[id(1)], 100).is_err());
+        for path in [place.layout.payload(name), place.layout.journal(name)] {
+            assert_eq!(std::fs::read(&path).unwrap(), b"theirs", "{}", path.display());
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Store {
         }
         let _place = self.room().take_reserved(bytes.len() as u64, || self.quota_used_bytes())?;
         let stored = self.receipt(record);
-        let published = self.records().publish(&stored);
+        let published = self.lease().renew().and_then(|()| self.records().publish(&stored));
         let Ok(answer) = published else {
             self.index().drop_tentative();
             return published.map(CommitAnswer::Committed);

@@ -1,19 +1,20 @@
 //! Making a repository, and reading what it says of itself.
 
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
 use holdall_format::{FormatError, RepositoryConfig};
 use holdall_protocol::{NewRepository, RepositoryError};
-use holdall_sys::lock as file_lock;
 
-use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT};
+use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, number_of};
+use crate::lease::Lease;
 use crate::pack_file::{damaged, unreadable};
+use crate::probing::probe;
 use crate::publish::{Published, failed, make_dir, names_in, publish, read_limited, replace};
-use crate::records::position_of;
+use crate::store::Access;
 use crate::wrappings::SignedSet;
 
 /// What is wrong where records lie and no marker does.
@@ -64,7 +65,7 @@ pub(crate) fn check_marker(layout: &Layout) -> Result<(), RepositoryError> {
 
 /// Whether somebody's backups are there, with a marker or without.
 fn holds_records(layout: &Layout) -> Result<bool, RepositoryError> {
-    let is_record = |name: &OsString| name.to_str().is_some_and(|name| position_of(name).is_some());
+    let is_record = |name: &OsString| name.to_str().is_some_and(|name| number_of(name).is_some());
     match names_in(&layout.records()) {
         Ok(names) => Ok(names.iter().any(is_record)),
         // What is no directory holds none.
@@ -104,21 +105,14 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
         return Err(damaged(&layout.marker(), MARKER_LOST));
     }
     refuse_other_content(layout)?;
-    let path = layout.lock();
-    let lock = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(failed("making", &path))?;
-    if !file_lock::try_exclusive(&lock).map_err(failed("locking", &path))? {
-        return Err(RepositoryError::InUse { place: layout.place() });
-    }
+    let lease = Lease::take(layout, Access::Write)?;
     layout.folders().iter().try_for_each(|folder| make_dir(folder))?;
+    probe(layout)?;
     let tmp = layout.tmp();
+    lease.renew()?;
     replace(&tmp, &layout.config(), &new.config)?;
     replace(&tmp, &layout.wrappings_of(wrappings.set.generation), &new.wrappings)?;
+    lease.renew()?;
     match publish(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())? {
         Published::New => Ok(()),
         Published::Existed => Err(RepositoryError::AlreadyExists { place: layout.place() }),
@@ -128,7 +122,7 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
 /// A repository is not made among files of somebody else.
 fn refuse_other_content(layout: &Layout) -> Result<(), RepositoryError> {
     let mut ours: Vec<_> = layout.folders().to_vec();
-    ours.extend([layout.config(), layout.lock()]);
+    ours.extend([layout.config(), layout.lock(), layout.lease(), layout.probes()]);
     ours.push(layout.root().join("lost+found"));
     for name in names_in(layout.root())? {
         let path = layout.root().join(&name);

@@ -1,6 +1,7 @@
 //! A repository in a directory, used in-process by one machine.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -40,6 +41,7 @@ pub struct EmbeddedRepository {
     source: Source,
     machine: MachineId,
     key: PublicKey,
+    should_stop: Arc<AtomicBool>,
 }
 
 impl EmbeddedRepository {
@@ -56,11 +58,18 @@ impl EmbeddedRepository {
         let open = Mutex::new(None);
         let (layout, dir) = (Layout::new(dir), dir.to_owned());
         let place = Place { dir, cache_dir: cache_dir.to_owned(), signer, clock, open };
-        Self { layout, source: Source::Place(place), machine, key }
+        Self { layout, source: Source::Place(place), machine, key, should_stop: Arc::default() }
+    }
+
+    /// The same, which ends a scrub with [`RepositoryError::Interrupted`] once the flag is set.
+    #[must_use]
+    pub fn stopped_by(self, should_stop: Arc<AtomicBool>) -> Self {
+        Self { should_stop, ..self }
     }
 
     pub(crate) fn of_store(store: Arc<Store>, machine: MachineId, key: PublicKey) -> Self {
-        Self { layout: store.layout().clone(), source: Source::Shared(store), machine, key }
+        let (layout, should_stop) = (store.layout().clone(), Arc::default());
+        Self { layout, source: Source::Shared(store), machine, key, should_stop }
     }
 
     fn store(&self, access: Access) -> Result<Arc<Store>, RepositoryError> {
@@ -129,7 +138,7 @@ impl Repository for EmbeddedRepository {
         store.put_wrappings(wrappings)?;
         match &self.source {
             Source::Shared(_) => Ok(()),
-            Source::Place(_) => store.wrappings().remove_older(),
+            Source::Place(_) => store.remove_older_wrappings(),
         }
     }
 
@@ -183,7 +192,7 @@ impl Repository for EmbeddedRepository {
         &self,
         progress: &mut dyn FnMut(ScrubProgress),
     ) -> Result<ScrubReport, RepositoryError> {
-        self.store(Access::Read)?.scrub(progress)
+        self.store(Access::Read)?.scrub(&self.should_stop, progress)
     }
 
     fn usage(&self) -> Result<Usage, RepositoryError> {

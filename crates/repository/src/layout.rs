@@ -5,6 +5,8 @@
 //!     config                    the signed configuration
 //!     wrappings/<generation>    signed sets of wrappings, the highest counts
 //!     lock                      the lease: held shared by readers, alone by a writer
+//!     lease/<number>            who writes, where locks hold on one computer only
+//!     probes                    what the place can do, as it was found
 //!     packs/<xx>/<pack name>    closed packs
 //!     tails/<kind>.<n>.payload  payloads of blocks whose pack is not closed
 //!     tails/<kind>.<n>.journal  what the footer will say of them
@@ -56,6 +58,18 @@ impl Layout {
 
     pub(crate) fn lock(&self) -> PathBuf {
         self.root.join("lock")
+    }
+
+    pub(crate) fn lease(&self) -> PathBuf {
+        self.root.join("lease")
+    }
+
+    pub(crate) fn lease_file(&self, number: u64) -> PathBuf {
+        self.lease().join(format!("{number:016x}"))
+    }
+
+    pub(crate) fn probes(&self) -> PathBuf {
+        self.root.join("probes")
     }
 
     pub(crate) fn packs(&self) -> PathBuf {
@@ -113,6 +127,12 @@ impl Layout {
     pub(crate) fn no_repository(&self) -> RepositoryError {
         RepositoryError::NoRepository { place: self.place() }
     }
+}
+
+/// Reads the name of a file that is named by a number: 16 hexadecimal digits.
+pub(crate) fn number_of(name: &str) -> Option<u64> {
+    let is_hexadecimal = name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (name.len() == 16 && is_hexadecimal).then(|| u64::from_str_radix(name, 16).ok()).flatten()
 }
 
 /// Names one tail: what it holds, and how many of that kind there were before.

@@ -57,8 +57,10 @@ mod group_commit;
 mod index;
 mod journal;
 mod layout;
+mod lease;
 mod log;
 mod pack_file;
+mod probing;
 mod publish;
 mod putting;
 mod records;
@@ -74,6 +76,7 @@ mod usage;
 mod wrappings;
 
 pub use embedded::EmbeddedRepository;
+pub use probing::lacking;
 pub use store::{Clock, ReceiptSigner, Store};
 pub use unopened::{newest_key_in, recovery_identities_in};
 pub use usage::Census;

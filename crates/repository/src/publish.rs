@@ -2,8 +2,9 @@
 //!
 //! A file is written beside its place, made durable, then renamed without replacing anything, and
 //! the directory is made durable too. Only then may anything be promised. Where a file system can
-//! neither rename without replacing nor link, a plain rename has to do: every name that is published
-//! through here is a content hash or a number that is used once.
+//! neither rename without replacing nor link, a plain rename has to do: the name of a pack is a
+//! content hash, and records and sets of wrappings, which are named by numbers, are published only
+//! by whoever has just renewed the lease. Where names can not be made durable at all, `probes` says so.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -71,9 +72,18 @@ pub(crate) fn publish_file(from: &Path, target: &Path) -> Result<Published, Repo
     Ok(Published::New)
 }
 
-/// Makes the names in a directory durable.
+/// Makes the names in a directory durable, where its file system can.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), RepositoryError> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("syncing", dir))
+    match File::open(dir).and_then(|dir| dir.sync_all()) {
+        Err(error) if !is_unsupported(&error) => Err(failed("syncing", dir)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an error says that a file system lacks what was asked for, not that it failed.
+pub(crate) fn is_unsupported(error: &io::Error) -> bool {
+    let unsupported = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
+    unsupported.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
 /// Makes a directory if it is not there, and its name durable.
@@ -152,18 +162,28 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), RepositoryError> {
 
 /// Renames unless `target` exists; says whether it did.
 fn rename_no_replace(from: &Path, target: &Path) -> io::Result<bool> {
-    match renameat_with(CWD, from, CWD, target, RenameFlags::NOREPLACE) {
-        Ok(()) => return Ok(true),
-        Err(Errno::EXIST) => return Ok(false),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-        Err(error) => return Err(error.into()),
+    match rename_new(from, target) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) if is_unsupported(&error) => {}
+        renamed => return renamed.map(|()| true),
     }
     match fs::hard_link(from, target) {
         Ok(()) => fs::remove_file(from).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) if !has_no_links(&error) => Err(error),
         Err(_) if target.try_exists()? => Ok(false),
         Err(_) => fs::rename(from, target).map(|()| true),
     }
+}
+
+/// Renames and never replaces; an error that [`is_unsupported`] knows where that is not possible.
+pub(crate) fn rename_new(from: &Path, target: &Path) -> io::Result<()> {
+    Ok(renameat_with(CWD, from, CWD, target, RenameFlags::NOREPLACE)?)
+}
+
+/// Whether linking failed since the file system has no hard links, which many say with `EPERM`.
+fn has_no_links(error: &io::Error) -> bool {
+    is_unsupported(error) || error.kind() == io::ErrorKind::PermissionDenied
 }
 
 #[cfg(test)]

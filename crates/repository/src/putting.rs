@@ -67,7 +67,9 @@ impl Store {
         let (mut queue, mut disk) = (Duration::ZERO, Duration::ZERO);
         for (is_nodes, blocks) in [(false, &chunks), (true, &nodes)] {
             if !blocks.is_empty() {
-                let times = self.appender()?.append(is_nodes, blocks)?;
+                let times = self.appender()?.append(is_nodes, blocks);
+                // Whoever took the lease over may be the reason, and is the one to name.
+                let times = times.or_else(|error| self.lease().renew().and(Err(error)))?;
                 queue += times.queue;
                 disk += times.disk;
             }

@@ -9,7 +9,7 @@ use holdall_format::limits::RECORD_MAX_BYTES;
 use holdall_format::{MachineId, ObjectId, RecordHash, RecordKind, StoredRecord};
 use holdall_protocol::{FETCH_TARGET_BYTES, MAX_RECORDS, RecordQuery, RepositoryError};
 
-use crate::layout::Layout;
+use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
 use crate::publish::{Published, names_in, publish, read_limited, remove, sync_parent};
 
@@ -82,7 +82,7 @@ impl Records {
         let mut next_position = 1;
         for name in names_in(&layout.records())? {
             let path = layout.records().join(&name);
-            let Some(position) = name.to_str().and_then(position_of) else {
+            let Some(position) = name.to_str().and_then(number_of) else {
                 damaged.push((path, "not the name of a record".to_owned()));
                 continue;
             };
@@ -196,12 +196,6 @@ impl Records {
     }
 }
 
-/// The position that a record's file is named by.
-pub(crate) fn position_of(name: &str) -> Option<u64> {
-    let is_hexadecimal = name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    (name.len() == 16 && is_hexadecimal).then(|| u64::from_str_radix(name, 16).ok()).flatten()
-}
-
 /// Reads a stored record and checks it and its position.
 pub(crate) fn read(
     layout: &Layout,
@@ -222,7 +216,7 @@ pub(crate) fn read(
 /// The log positions of all records, ascending, straight from the directory.
 pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
     let names = names_in(&layout.records())?;
-    Ok(names.iter().filter_map(|name| name.to_str().and_then(position_of)).collect())
+    Ok(names.iter().filter_map(|name| name.to_str().and_then(number_of)).collect())
 }
 
 /// Lists records in order of position, straight from the directory.

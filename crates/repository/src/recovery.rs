@@ -4,6 +4,7 @@
 //! payload    journal    what happened                         what is done
 //! whole pack entries    the pack was not published yet        published, journal removed
 //! gone       entries    the pack was published                journal removed, if a pack has them
+//! unreadable either     the disk fails                        told, left; a new tail goes on
 //! blocks     entries    nothing, or torn at the end           cut to the last whole block
 //! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside
 //! ```
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use holdall_format::{BlockName, Footer, FooterBlock, RepositoryId};
 use holdall_protocol::RepositoryError;
+use rustix::io::Errno;
 
 use crate::index::Listing;
 use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, Scan};
@@ -52,6 +54,16 @@ pub(crate) struct Salvaged {
     pub(crate) payload: File,
     /// The blocks whose bytes are those of their names.
     pub(crate) blocks: Vec<FooterBlock>,
+    /// Whether the files may go once all blocks are copied; else they are put aside.
+    pub(crate) is_whole: bool,
+}
+
+impl Recovered {
+    /// Has all tails copied to new ones. Whoever had the lease may have slept and hold their files
+    /// open: what is still written to those reaches nobody then.
+    pub(crate) fn leave_files(&mut self) {
+        self.salvaged.extend(self.tails.drain(..).map(Tail::into_salvaged));
+    }
 }
 
 /// Opens all tails of a repository. Where `repair` is false nothing is changed.
@@ -64,7 +76,11 @@ pub(crate) fn recover(
     for file in names_in(&layout.tails())? {
         let Some(name) = file.to_str().and_then(TailName::of_journal) else { continue };
         recovered.next_number = recovered.next_number.max(name.number + 1);
-        recover_one(layout, repository, name, repair, &mut recovered)?;
+        let outcome = recover_one(layout, repository, name, repair, &mut recovered);
+        // Its files stay as they are: they may be readable again the next time.
+        if let Err(error) = outcome {
+            recovered.damaged.push((layout.journal(name), unreadable(error)?));
+        }
     }
     recovered.tails.sort_unstable_by_key(Tail::name);
     if repair {
@@ -99,10 +115,24 @@ fn recover_one(
     let blocks = listed.unwrap_or_default();
     recovered.next_arrival = next_after(recovered.next_arrival, &blocks);
     if !packs_have(layout, repository, &blocks)? {
-        recovered.damaged.push((path, "its payloads are gone, and no pack has them".into()));
-        return Ok(());
+        let reason = "its payloads are gone, and no pack has them".into();
+        recovered.damaged.push((path, reason));
+        return if repair { put_aside(layout, name) } else { Ok(()) };
     }
     if repair { remove(&path) } else { Ok(()) }
+}
+
+/// Why a tail can not be read, if that is of its files alone: others may be opened all the same.
+fn unreadable(error: RepositoryError) -> Result<String, RepositoryError> {
+    let of_file = [Errno::IO, Errno::UCLEAN, Errno::BADMSG, Errno::ISDIR, Errno::LOOP, Errno::NXIO];
+    match &error {
+        RepositoryError::Io { source, .. }
+            if of_file.iter().any(|one| source.raw_os_error() == Some(one.raw_os_error())) =>
+        {
+            Ok(format!("its tail can not be opened: {error}"))
+        }
+        _ => Err(error),
+    }
 }
 
 /// The blocks that a journal lists; `None` if it has a hole.
@@ -213,7 +243,7 @@ fn recover_blocks(
         recovered.damaged.push((path, reason));
         // The journal's word does not count for much here.
         let blocks = sound.into_iter().filter(|block| has_its_name(&payload, block)).collect();
-        recovered.salvaged.push(Salvaged { name, payload, blocks });
+        recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: false });
         return Ok(());
     }
     let blocks: Vec<FooterBlock> = sound.into_iter().take(prefix).collect();
@@ -287,12 +317,15 @@ fn discard(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
     remove(&layout.journal(name))
 }
 
-/// Puts a damaged tail's files aside, under names that are no tails.
+/// Puts those of a damaged tail's files that are there aside, under names that are no tails.
 pub(crate) fn put_aside(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
     for path in [layout.payload(name), layout.journal(name)] {
         let mut aside = path.clone().into_os_string();
         aside.push(".damaged");
-        fs::rename(&path, &aside).map_err(failed("putting aside", &path))?;
+        match fs::rename(&path, &aside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed.map_err(failed("putting aside", &path))?,
+        }
     }
     sync_dir(&layout.tails())
 }

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind};
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
@@ -23,6 +24,7 @@ const MAX_DAMAGES: usize = 100_000;
 
 struct Scrub<'a> {
     store: &'a Store,
+    should_stop: &'a AtomicBool,
     report: ScrubReport,
     bytes_total: u64,
     progress: &'a mut dyn FnMut(ScrubProgress),
@@ -32,6 +34,7 @@ impl Store {
     /// Answers [`holdall_protocol::Repository::scrub`].
     pub(crate) fn scrub(
         &self,
+        should_stop: &AtomicBool,
         progress: &mut dyn FnMut(ScrubProgress),
     ) -> Result<ScrubReport, RepositoryError> {
         // In this order: a pack that is published between the two is not taken for lost.
@@ -40,16 +43,18 @@ impl Store {
         let tails: u64 = state.tails.iter().map(|tail| tail.payload_bytes()).sum();
         let bytes_total = listing.packs.values().sum::<u64>() + tails;
         let report = ScrubReport::default();
-        let mut scrub = Scrub { store: self, report, bytes_total, progress };
+        let mut scrub = Scrub { store: self, should_stop, report, bytes_total, progress };
         scrub.check_files(&listing);
         scrub.check_gone(&state, &listing);
         for (name, &file_bytes) in &listing.packs {
             let before = scrub.report.bytes;
             scrub.check_pack(name);
+            scrub.go_on()?;
             scrub.advance_to(before + file_bytes);
         }
         for tail in &state.tails {
             scrub.check_tail(tail);
+            scrub.go_on()?;
         }
         scrub.check_records()?;
         scrub.check_closure()?;
@@ -60,6 +65,10 @@ impl Store {
 }
 
 impl Scrub<'_> {
+    fn go_on(&self) -> Result<(), RepositoryError> {
+        if is_set(self.should_stop) { Err(RepositoryError::Interrupted) } else { Ok(()) }
+    }
+
     fn tell(&mut self) {
         let (bytes_done, bytes_total) = (self.report.bytes, self.bytes_total);
         (self.progress)(ScrubProgress { bytes_done, bytes_total });
@@ -113,7 +122,8 @@ impl Scrub<'_> {
     }
 
     fn check_blocks(&mut self, file: &File, footer: &Footer, name: &PackName) {
-        for block in &footer.blocks {
+        let should_stop = self.should_stop;
+        for block in footer.blocks.iter().take_while(|_| !is_set(should_stop)) {
             self.report.blocks += 1;
             match block.table() {
                 Ok(table) => self.report.objects += table.entries.len() as u64,
@@ -132,7 +142,9 @@ impl Scrub<'_> {
 
     fn check_tail(&mut self, tail: &Tail) {
         self.report.packs += 1;
-        for block in tail.all_clear().iter().take(tail.durable_blocks()) {
+        let (blocks, should_stop) = (tail.all_clear(), self.should_stop);
+        let durable = blocks.iter().take(tail.durable_blocks());
+        for block in durable.take_while(|_| !is_set(should_stop)) {
             self.report.blocks += 1;
             if let Ok(table) = block.table() {
                 self.report.objects += table.entries.len() as u64;
@@ -179,6 +191,7 @@ impl Scrub<'_> {
             {
                 continue;
             }
+            self.go_on()?;
             self.report.snapshots += 1;
             let missing = descend(self.store, &commit, entry.root, Closed::Passes);
             match missing {
@@ -198,6 +211,10 @@ impl Scrub<'_> {
         let named = objects.iter().take(room);
         self.report.damaged.extend(named.map(|&object| ScrubDamage::Missing { object, record }));
     }
+}
+
+fn is_set(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Acquire)
 }
 
 fn is_named(bytes: &[u8], name: &BlockName) -> bool {

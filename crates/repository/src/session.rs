@@ -152,7 +152,11 @@ impl Sessions {
         let last_use_ns = now_ns;
         let session =
             Session { id, machine, is_backup, is_open: true, start_arrival, last_use_ns, parents };
-        self.write(&session)?;
+        match self.write(&session) {
+            // On a full disk one can read all the same; the session ends with this process then.
+            Err(RepositoryError::NoRoom { .. }) if !is_backup => {}
+            written => written?,
+        }
         self.lock().insert(id, Known { session, noted_ns: now_ns });
         Ok(id)
     }

@@ -1,6 +1,6 @@
 //! One repository directory, open: what all of its machines share.
 
-use std::fs::{File, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,17 +9,18 @@ use holdall_format::{
     MachineId, ObjectId, PublicKey, RepositoryConfig, RepositoryId, Signature, SignedContext, Table,
 };
 use holdall_protocol::RepositoryError;
-use holdall_sys::lock as file_lock;
 
 use crate::appending::Appender;
 use crate::background::Background;
 use crate::closure::{Closed, descend};
 use crate::creating::{self, ClearParts};
 use crate::embedded::EmbeddedRepository;
-use crate::index::{Holder, Index, IndexError, Listing, Lookup, State};
+use crate::index::{ClosedByArrival, Holder, Index, IndexError, Listing, Lookup, State};
 use crate::layout::Layout;
+use crate::lease::Lease;
 use crate::log::Log;
 use crate::pack_file::{OpenPacks, damaged};
+use crate::probing::probe;
 use crate::publish::{failed, make_dir, names_in, remove};
 use crate::records::{Loaded, Records};
 use crate::recovery::{Recovered, recover};
@@ -77,8 +78,8 @@ pub struct Store {
     commit: Mutex<()>,
     /// Files that could not be read at the start, with the reason.
     strange: Vec<(PathBuf, String)>,
-    /// Dropped last: the lease.
-    _lease: File,
+    /// Dropped last.
+    lease: Lease,
 }
 
 /// What only a writer has.
@@ -139,25 +140,30 @@ impl Store {
     ) -> Result<Self, RepositoryError> {
         let layout = Layout::new(dir);
         creating::check_marker(&layout)?;
-        let lease = take_lease(&layout, access)?;
+        let lease = Lease::take(&layout, access)?;
         let ClearParts { config, config_bytes, wrappings } = ClearParts::read(&layout)?;
         let repository = config.repository;
         let can_write = access == Access::Write;
         if can_write {
             layout.folders().iter().try_for_each(|folder| make_dir(folder))?;
             sweep_tmp(&layout)?;
+            probe(&layout)?;
         }
         let mut recovered = recover(&layout, &repository, can_write)?;
+        if lease.has_taken_over() {
+            recovered.leave_files();
+        }
         let mut listing = Listing::read(&layout)?;
-        let (index, closed) = Index::open(cache_dir, &repository, &layout, &mut listing)?;
+        let (index, closed) = open_index(cache_dir, access, &repository, &layout, &mut listing)?;
         let index = Arc::new(index);
         let tails: Vec<_> =
             std::mem::take(&mut recovered.tails).into_iter().map(Arc::new).collect();
         for tail in &tails {
             index.add_old_tail(tail.clone(), &closed);
         }
-        if listing.left_out || !recovered.damaged.is_empty() {
-            // What is lost may have been reached by what was closed: it is found again from records.
+        if listing.left_out || !recovered.damaged.is_empty() || !recovered.salvaged.is_empty() {
+            // What is lost, or moves, may have been reached by what was closed: it is found again
+            // from records.
             index.forget_closed();
         }
         let Loaded { records, damaged, next_position } = Records::load(&layout)?;
@@ -193,7 +199,7 @@ impl Store {
             clock,
             commit,
             strange,
-            _lease: lease,
+            lease,
         };
         store.finish_opening(&recovered)?;
         Ok(store)
@@ -262,7 +268,15 @@ impl Store {
         self.appender()?;
         let bytes = wrappings.len() as u64;
         let _place = self.room().take_reserved(bytes, || self.quota_used_bytes())?;
+        self.lease.renew()?;
         self.wrappings.put(next)
+    }
+
+    /// Removes all sets of wrappings but the one that counts.
+    pub(crate) fn remove_older_wrappings(&self) -> Result<(), RepositoryError> {
+        // What somebody put who took over would go as well.
+        self.lease.renew()?;
+        self.wrappings.remove_older()
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -320,12 +334,18 @@ impl Store {
         self.strange.iter().cloned().chain(since.into_iter().flatten()).collect()
     }
 
-    /// What appends blocks.
+    /// What appends blocks, for as long as the lease is held.
     pub(crate) fn appender(&self) -> Result<&Appender, RepositoryError> {
+        self.lease.check()?;
         let writer = self.writer.as_ref().ok_or_else(|| RepositoryError::NotAllowed {
             reason: "the repository is open for reading only".into(),
         })?;
         Ok(&writer.appender)
+    }
+
+    /// The lease, which whoever publishes under a number renews just before.
+    pub(crate) fn lease(&self) -> &Lease {
+        &self.lease
     }
 
     /// Has the index merged and saved in the background.
@@ -444,27 +464,34 @@ fn first_free(
     candidates.into_iter().max().unwrap_or_default()
 }
 
-/// Locks the repository against others; the lock ends with the process.
-fn take_lease(layout: &Layout, access: Access) -> Result<File, RepositoryError> {
-    let path = layout.lock();
-    let file = match access {
-        Access::Write => {
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
-        }
-        Access::Read => File::open(&path),
-    };
-    let file = file.map_err(failed("opening", &path))?;
-    let is_taken = match access {
-        Access::Write => file_lock::try_exclusive(&file),
-        Access::Read => file_lock::try_shared(&file),
-    };
-    if is_taken.map_err(failed("locking", &path))? {
-        return Ok(file);
+/// Opens the index in the cache folder. Where that fails, a writer makes one for this time beside
+/// the repository: a cache is no reason not to back up.
+fn open_index(
+    cache_dir: &Path,
+    access: Access,
+    repository: &RepositoryId,
+    layout: &Layout,
+    listing: &mut Listing,
+) -> Result<(Index, ClosedByArrival), RepositoryError> {
+    let mut untouched = listing.clone();
+    let opened = Index::open(cache_dir, repository, layout, listing);
+    if opened.is_ok() || access == Access::Read {
+        return Ok(opened?);
     }
-    Err(RepositoryError::InUse { place: layout.place() })
+    let beside = layout.tmp().join("index");
+    let opened = Index::open(&beside, repository, layout, &mut untouched)?;
+    *listing = untouched;
+    Ok(opened)
 }
 
 fn sweep_tmp(layout: &Layout) -> Result<(), RepositoryError> {
-    let names = names_in(&layout.tmp())?;
-    names.iter().try_for_each(|name| remove(&layout.tmp().join(name)))
+    for name in names_in(&layout.tmp())? {
+        let path = layout.tmp().join(name);
+        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            fs::remove_dir_all(&path).map_err(failed("removing", &path))?;
+        } else {
+            remove(&path)?;
+        }
+    }
+    Ok(())
 }

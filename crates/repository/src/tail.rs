@@ -25,6 +25,7 @@ use crate::group_commit::{GroupCommit, Waited};
 use crate::journal::{self, JOURNAL_HEADER_BYTES};
 use crate::layout::{Layout, TailName};
 use crate::publish::{failed, sync_dir};
+use crate::recovery::Salvaged;
 use crate::tail_objects::{TailObject, TailObjects};
 
 #[derive(Debug)]
@@ -107,6 +108,12 @@ impl Tail {
             #[cfg(test)]
             fails: AtomicBool::new(false),
         }
+    }
+
+    /// Its blocks, to be copied to another tail.
+    pub(crate) fn into_salvaged(self) -> Salvaged {
+        let blocks = self.all_clear().iter().map(|block| FooterBlock::clone(block)).collect();
+        Salvaged { name: self.name, payload: self.payload, blocks, is_whole: true }
     }
 
     pub(crate) fn name(&self) -> TailName {

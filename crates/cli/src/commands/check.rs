@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     // What keeps snapshots from being listed is damage like any other, and no reason to stop here.
     let unlisted = open::snapshots(app, &access).err();
     let unlisted = unlisted.map(only_damage).transpose()?;
-    let mut found = Found::default();
+    let mut found = Found { lacking: open::lacking(app)?, ..Found::default() };
     if args.scrub || args.verify.is_none() {
         found.add_scrub(&scrub(app, &access)?);
     }
@@ -111,6 +111,8 @@ struct Found {
     objects: u64,
     snapshots: u64,
     damaged: BTreeSet<Damage>,
+    /// What the place can not do.
+    lacking: Vec<String>,
 }
 
 /// Something that is damaged, as programs see it.
@@ -178,11 +180,13 @@ fn report(app: &App, found: &Found) -> Result<Exit> {
         snapshots: u64,
         damaged: &'a BTreeSet<Damage>,
         repaired: u64,
+        lacking: &'a [String],
     }
-    let Found { packs, blocks, objects, snapshots, damaged } = found;
+    let Found { packs, blocks, objects, snapshots, damaged, lacking } = found;
     let (packs, blocks, objects, snapshots) = (*packs, *blocks, *objects, *snapshots);
-    app.output
-        .object("summary", &Summary { packs, blocks, objects, snapshots, damaged, repaired: 0 })?;
+    let summary = Summary { packs, blocks, objects, snapshots, damaged, repaired: 0, lacking };
+    app.output.object("summary", &summary)?;
+    lacking.iter().for_each(|sentence| app.output.note(format_args!("of this place: {sentence}")));
     for damage in damaged {
         app.output.result(damage.words())?;
     }

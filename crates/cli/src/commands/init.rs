@@ -32,6 +32,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         repository: String,
         fingerprint: String,
         place: &'a str,
+        lacking: &'a [String],
     }
     if app.named_repository().is_none() {
         return Err(Refusal::new(Exit::Usage, "which repository is to be made?")
@@ -52,12 +53,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let name = &opened.repository_name;
     new.create(app, &opened.place, Some(&password), server, name, kit_file)?;
     opened.remember(app, new.keys.repository());
+    let lacking = open::lacking(app)?;
     let summary = Summary {
         repository: new.keys.repository().to_string(),
         fingerprint: new.keys.fingerprint(),
         place: &opened.name,
+        lacking: &lacking,
     };
     app.output.object("summary", &summary)?;
     app.output.say(format_args!("repository {} made at {}", summary.fingerprint, summary.place))?;
+    lacking.iter().for_each(|sentence| app.output.note(format_args!("of this place: {sentence}")));
     Ok(Exit::Done)
 }

@@ -108,7 +108,10 @@ impl<'a> Context<'a> {
     pub(super) fn write_failed(&self, path: Vec<u8>, what: &str, error: &io::Error) {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
             let path = path.escape_ascii();
-            self.fail(EngineError::io(format!("{what} {path}"), io::Error::from(error.kind())));
+            self.fail(EngineError::io(
+                format!("{path} in the target: {what}"),
+                io::Error::from(error.kind()),
+            ));
         } else {
             self.run.problem(&path, format!("{what}: {error}"));
         }

@@ -67,7 +67,10 @@ impl HttpRepository {
         match error {
             RepositoryError::NoRepository { .. } => RepositoryError::NoRepository { place },
             RepositoryError::AlreadyExists { .. } => RepositoryError::AlreadyExists { place },
-            RepositoryError::InUse { .. } => RepositoryError::InUse { place },
+            RepositoryError::InUse { holder, .. } => RepositoryError::InUse { place, holder },
+            RepositoryError::NoRoom { place: there } => {
+                RepositoryError::NoRoom { place: format!("{place}, {there}") }
+            }
             other => other,
         }
     }

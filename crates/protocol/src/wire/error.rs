@@ -173,7 +173,7 @@ impl From<RepositoryError> for Kind {
         match error {
             RepositoryError::NoRepository { place } => Self::NoRepository { place },
             RepositoryError::AlreadyExists { place } => Self::AlreadyExists { place },
-            RepositoryError::InUse { place } => Self::InUse { place },
+            RepositoryError::InUse { place, .. } => Self::InUse { place },
             RepositoryError::NotAllowed { reason } => Self::NotAllowed { reason },
             RepositoryError::Refused { reason } => Self::Refused { reason },
             RepositoryError::NoSession { session } => Self::NoSession { session: Text(session) },
@@ -203,7 +203,7 @@ impl From<Kind> for WireError {
             Kind::Busy => return Self::Busy,
             Kind::NoRepository { place } => RepositoryError::NoRepository { place },
             Kind::AlreadyExists { place } => RepositoryError::AlreadyExists { place },
-            Kind::InUse { place } => RepositoryError::InUse { place },
+            Kind::InUse { place } => RepositoryError::in_use(place),
             Kind::NotAllowed { reason } => RepositoryError::NotAllowed { reason },
             Kind::Refused { reason } => RepositoryError::Refused { reason },
             Kind::NoSession { session } => RepositoryError::NoSession { session: session.0 },
@@ -234,7 +234,7 @@ mod tests {
         vec![
             (404, of(RepositoryError::NoRepository { place: text() })),
             (409, of(RepositoryError::AlreadyExists { place: text() })),
-            (409, of(RepositoryError::InUse { place: text() })),
+            (409, of(RepositoryError::in_use(text()))),
             (403, of(RepositoryError::NotAllowed { reason: text() })),
             (400, of(RepositoryError::Refused { reason: text() })),
             (404, of(RepositoryError::NoSession { session: SessionId::from_bytes([1; 16]) })),

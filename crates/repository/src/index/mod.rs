@@ -36,8 +36,7 @@ mod state;
 
 use entry::Entry;
 pub(crate) use error::IndexError;
-use manifest::ClosedByArrival;
-pub(crate) use manifest::PackInfo;
+pub(crate) use manifest::{ClosedByArrival, PackInfo};
 use page_cache::PageCache;
 pub(crate) use persist::Listing;
 use run::Run;

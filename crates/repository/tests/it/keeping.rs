@@ -10,7 +10,7 @@ use holdall_protocol::contract::{ContractWorld, Forge};
 use holdall_protocol::{
     CommitAnswer, NewRepository, Repository, RepositoryError, ScrubDamage, SessionPurpose,
 };
-use holdall_repository::Store;
+use holdall_repository::{EmbeddedRepository, Store};
 
 use crate::world::{MACHINE, MACHINE_SEED, World, signer};
 
@@ -342,6 +342,76 @@ fn a_damaged_record_is_told_and_the_others_are_not_lost() {
     assert!(matches!(report.damaged[..], [ScrubDamage::Record { .. }]), "{:?}", report.damaged);
     let query = holdall_protocol::RecordQuery { after_position: 0, limit: 10 };
     assert!(matches!(world.handle().records(&query), Err(RepositoryError::Damaged { .. })));
+}
+
+#[test]
+fn a_tail_that_can_not_be_read_keeps_nothing_from_opening() {
+    for lost in ["nodes.1.journal", "nodes.1.payload", "chunks.0.payload"] {
+        let (mut world, forge) = made();
+        let session = open_session(&world);
+        let before = [forge.chunks(&[id("chunk")]), forge.nodes(&[(id("root"), &[id("chunk")])])];
+        world.handle().put_blocks(&session, &before).unwrap();
+        let record = forge.record(RecordKind::Snapshot, id("root"), None);
+        world.handle().commit(&session, &record).unwrap();
+        world.close();
+        let (path, kept) = (world.dir().join("tails").join(lost), world.dir().join("kept"));
+        fs::rename(&path, &kept).unwrap();
+        // What has the name is there and can not be read, as on a disk that fails.
+        fs::create_dir(&path).unwrap();
+        world.restart();
+        let session = open_session(&world);
+        world.handle().put_blocks(&session, &[forge.chunks(&[id("new")])]).unwrap();
+        let report = world.handle().scrub(&mut |_| {}).unwrap();
+        let is_named = |damage: &ScrubDamage| match damage {
+            ScrubDamage::Pack { pack, reason } => format!("{pack} {reason}").contains(lost),
+            _ => false,
+        };
+        assert!(report.damaged.iter().any(is_named), "{:?}", report.damaged);
+
+        world.close();
+        fs::remove_dir(&path).unwrap();
+        fs::rename(&kept, &path).unwrap();
+        world.restart();
+        let session = open_session(&world);
+        let ids = [id("root"), id("chunk"), id("new")];
+        assert_eq!(world.handle().missing(&session, &ids).unwrap(), [false; 3], "{lost}");
+        assert_eq!(world.handle().scrub(&mut |_| {}).unwrap().damaged, []);
+    }
+}
+
+#[test]
+fn a_journal_whose_payloads_are_gone_is_told_once_and_put_aside() {
+    let (mut world, forge) = made();
+    let session = open_session(&world);
+    world.handle().put_blocks(&session, &[forge.chunks(&[id("chunk")])]).unwrap();
+    world.close();
+    fs::remove_file(world.dir().join("tails/chunks.0.payload")).unwrap();
+    world.restart();
+    open_session(&world);
+    assert!(!world.handle().scrub(&mut |_| {}).unwrap().damaged.is_empty());
+    world.restart();
+    let session = open_session(&world);
+    assert_eq!(world.handle().scrub(&mut |_| {}).unwrap().damaged, []);
+    assert_eq!(world.handle().missing(&session, &[id("chunk")]).unwrap(), [true]);
+}
+
+#[test]
+fn a_scrub_ends_when_it_is_asked_to() {
+    let (mut world, forge) = made();
+    big_snapshot(&world, &forge);
+    world.close();
+    let key = holdall_protocol::contract::TestKey::from_seed(&MACHINE_SEED).public();
+    let (dir, cache, clock) = (world.dir(), world.cache_dir(), world.clock.clone());
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let repository = EmbeddedRepository::at(&dir, &cache, MACHINE, key, signer(), clock);
+    let repository = repository.stopped_by(stop.clone());
+    let mut told = 0;
+    let answer = repository.scrub(&mut |_| {
+        told += 1;
+        stop.store(true, std::sync::atomic::Ordering::Release);
+    });
+    assert!(matches!(answer, Err(RepositoryError::Interrupted)), "{answer:?}");
+    assert!(told <= 3, "{told} blocks and packs were read after it");
 }
 
 #[test]

@@ -19,6 +19,39 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// File systems that other computers may write to as well, or that a process carries: locks may hold
+/// on this computer only. The numbers are those of `statfs(2)`.
+const SHARES: [u64; 12] = [
+    0x6969,      // NFS
+    0x517b,      // SMB
+    0xff53_4d42, // CIFS
+    0xfe53_4d42, // SMB 2 and 3
+    0x6573_5546, // FUSE
+    0x0102_1997, // 9P
+    0x00c3_6400, // Ceph
+    0x5346_414f, // OpenAFS
+    0x6b41_4653, // AFS
+    0x7375_7245, // Coda
+    0x0bd0_0bd0, // Lustre
+    0x786f_4256, // folders of a virtual machine's host
+];
+
+/// The number of the file system that holds `path`, as `statfs(2)` knows it.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn file_system(path: &Path) -> io::Result<u64> {
+    // The type is signed or not as the processor has it; the magic numbers have 32 bits.
+    Ok(rustix::fs::statfs(path)?.f_type as u64 & 0xffff_ffff)
+}
+
+/// Says whether [`file_system`] gave the number of one that other computers may write to as well.
+#[must_use]
+pub fn is_share(file_system: u64) -> bool {
+    SHARES.contains(&file_system)
+}
+
 /// The device that `path` lies on, links followed, in the form of [`Stat::device`](crate::Stat).
 ///
 /// # Errors

@@ -35,6 +35,13 @@ pub fn unlock(file: &File) -> io::Result<()> {
     Ok(rustix::fs::flock(file, FlockOperation::NonBlockingUnlock)?)
 }
 
+/// Says whether an error of these means that there are no locks where the file lies.
+#[must_use]
+pub fn is_unsupported(error: &io::Error) -> bool {
+    let unsupported = [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL];
+    unsupported.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
+}
+
 fn attempt(file: &File, operation: FlockOperation) -> io::Result<bool> {
     match rustix::fs::flock(file, operation) {
         Ok(()) => Ok(true),

@@ -11,6 +11,7 @@ pub mod memory;
 pub mod metadata;
 pub mod mounts;
 pub(crate) mod proc_path;
+pub mod process;
 pub mod sparse;
 pub mod stat;
 pub(crate) mod target;

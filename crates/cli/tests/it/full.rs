@@ -1,0 +1,165 @@
+//! A disk that is full, on either side and at any moment: told clearly, nothing lost, and with room it
+//! goes on.
+
+use std::fs;
+use std::path::Path;
+
+use holdall_testkit::{CompareOptions, Random, compare_trees};
+
+use crate::house::{Machine, Outcome, Server, files_below};
+use crate::mounts::Mount;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// A file of so many bytes that do not compress.
+fn write_random(path: &Path, bytes: usize, seed: u64) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("room");
+    fs::write(path, Random::new(seed).bytes(bytes)).expect("room");
+}
+
+/// Checks that a command failed for want of room, and said where and what to do.
+#[track_caller]
+fn expect_no_room(outcome: Outcome, place: &str) {
+    let said = outcome.expect(1).stderr;
+    assert!(said.contains("no room") || said.contains("No space left"), "{said}");
+    assert!(said.contains(place) && said.contains("make room"), "{said}");
+}
+
+fn check_restores(machine: &Machine, snapshot: &str, source: &Path) {
+    let target = machine.path("target");
+    let from = format!("{snapshot}:{}", text(source));
+    machine.ok(["restore", &from, "--target", text(&target)]);
+    assert_eq!(compare_trees(source, &target, &CompareOptions::default()), []);
+    fs::remove_dir_all(&target).expect("it can be removed");
+}
+
+#[test]
+fn a_full_disk_under_a_repository_loses_nothing_wherever_it_runs_out() {
+    let machine = Machine::new();
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 64 << 20) else { return };
+    let (repo, source) = (text(disk.point()).to_owned(), machine.path("source"));
+    // Nearly a pack, which the next backups close.
+    write_random(&source.join("first"), 44 << 20, 1);
+    machine.ok(["init", "-r", &repo]);
+    machine.ok(["backup", "-r", &repo, text(&source)]);
+    let mut fulls = 0;
+    for (round, left_bytes) in
+        [0, 4, 16, 40, 64, 256, 1024, 2048, 2100, 2200, 3072].into_iter().enumerate()
+    {
+        let seed = round as u64 + 2;
+        write_random(&source.join("changing"), 2 << 20, seed);
+        let filler = disk.fill_but(left_bytes << 10);
+        let outcome = machine.run(["backup", "-r", &repo, text(&source)]);
+        let is_full = outcome.code != Some(0);
+        if is_full {
+            fulls += 1;
+            expect_no_room(outcome, &repo);
+        }
+        let checked = machine.summary(["check", "-r", &repo, "--scrub", "--verify", "all"]);
+        assert_eq!(checked["damaged"], serde_json::json!([]), "{left_bytes} KiB were left");
+        fs::remove_file(filler).expect("it is there");
+        disk.resize((64 + 4 * (round as u64 + 1)) << 20);
+        if is_full {
+            machine.ok(["backup", "-r", &repo, text(&source)]);
+        }
+        let from = format!("latest:{}", text(&source));
+        let target = machine.path("target");
+        machine.ok(["restore", "-r", &repo, &from, "--target", text(&target)]);
+        assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+        fs::remove_dir_all(&target).expect("it can be removed");
+    }
+    assert!(fulls >= 5, "{fulls}");
+}
+
+#[test]
+fn a_server_with_a_full_disk_serves_reads_and_says_what_it_can_not_do() {
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 32 << 20) else { return };
+    let server = Server::start(&disk.point().join("data"));
+    machine.pair_with(&server);
+    let (small, large) = (machine.path("small"), machine.path("large"));
+    write_random(&small.join("file"), 3 << 20, 1);
+    write_random(&large.join("file"), 48 << 20, 2);
+    let first = machine.summary(["backup", text(&small)])["snapshot_id"].clone();
+    let first = first.as_str().expect("an id");
+    let address = server.address().to_owned();
+    expect_no_room(machine.run(["backup", text(&large)]), &address);
+
+    let filler = disk.fill_but(0);
+    expect_no_room(machine.run(["backup", text(&large)]), &address);
+    machine.ok(["snapshots"]);
+    check_restores(&machine, first, &small);
+    assert_eq!(machine.summary(["check", "--scrub"])["damaged"], serde_json::json!([]));
+    let data = disk.point().join("data");
+    let invited = machine.run(["invite", "--data", text(&data)]);
+    if invited.code != Some(0) {
+        let said = invited.expect(1).stderr;
+        assert!(said.contains("No space left"), "{said}");
+    }
+
+    fs::remove_file(filler).expect("it is there");
+    disk.resize(128 << 20);
+    let second = machine.summary(["backup", text(&large)])["snapshot_id"].clone();
+    check_restores(&machine, second.as_str().expect("an id"), &large);
+    check_restores(&machine, first, &small);
+    assert_eq!(machine.summary(["check", "--scrub"])["damaged"], serde_json::json!([]));
+}
+
+#[test]
+fn a_full_cache_is_done_without_and_a_full_state_folder_is_told() {
+    let machine = Machine::new();
+    let Some(cache) = Mount::in_memory(&machine.path("cache"), 1 << 20) else { return };
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let repo = text(&repo);
+    write_random(&source.join("file"), 3 << 20, 1);
+    cache.fill_but(0);
+    machine.ok(["init", "-r", repo]);
+    machine.ok(["backup", "-r", repo, text(&source)]);
+    write_random(&source.join("file"), 52 << 20, 2);
+    machine.ok(["backup", "-r", repo, text(&source)]);
+
+    drop(cache);
+    machine.ok(["snapshots", "-r", repo]);
+    let kept = machine.path("kept");
+    fs::rename(machine.path("config/state"), &kept).expect("it is there");
+    let state = Mount::in_memory(&machine.path("config/state"), 1 << 20).expect("as before");
+    for file in files_below(&kept) {
+        let to = state.point().join(file.strip_prefix(&kept).expect("below"));
+        fs::create_dir_all(to.parent().expect("a folder")).expect("room");
+        fs::copy(&file, to).expect("room");
+    }
+    state.fill_but(0);
+    write_random(&source.join("file"), 1 << 20, 3);
+    let outcome = machine.run(["backup", "-r", repo, text(&source)]).expect(1);
+    assert!(outcome.stderr.contains("its receipt could not be kept"), "{}", outcome.stderr);
+    let listed = machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot");
+    assert_eq!(listed.len(), 3);
+}
+
+#[test]
+fn a_full_target_is_told_and_has_no_half_files() {
+    let machine = Machine::new();
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 8 << 20) else { return };
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let repo = text(&repo);
+    for number in 0..5 {
+        write_random(&source.join(format!("file-{number}")), 3 << 20, number);
+    }
+    machine.ok(["init", "-r", repo]);
+    machine.ok(["backup", "-r", repo, text(&source)]);
+    let from = format!("latest:{}", text(&source));
+    let target = disk.point().join("target");
+    let restore = ["restore", "-r", repo, &from, "--target", text(&target)];
+    let outcome = machine.run(restore);
+    assert!(matches!(outcome.code, Some(1 | 3)), "{outcome:?}");
+    assert!(outcome.stderr.contains("no storage space"), "{}", outcome.stderr);
+    for file in files_below(&target) {
+        let original = source.join(file.strip_prefix(&target).expect("below"));
+        assert!(fs::read(&file).unwrap() == fs::read(&original).unwrap(), "{}", file.display());
+    }
+    disk.resize(64 << 20);
+    machine.ok(restore.iter().chain(&["--overwrite", "always"]));
+    assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+}

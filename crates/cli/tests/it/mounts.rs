@@ -1,0 +1,153 @@
+//! File systems that tests mount: small ones that fill up, and shares over the network.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::house::folder;
+
+/// Whether something that a test needs is there. In CI it must be; elsewhere its absence is said.
+pub(crate) fn is_there(what: &str, found: bool) -> bool {
+    let in_ci = std::env::var("CI").is_ok_and(|value| !matches!(&*value, "" | "0" | "false"));
+    assert!(found || !in_ci, "missing for this test: {what}");
+    if !found {
+        eprintln!("not tested, since this is missing: {what}");
+    }
+    found
+}
+
+/// A file system that is mounted until this is dropped.
+pub(crate) struct Mount {
+    point: PathBuf,
+}
+
+impl Mount {
+    /// An empty one in memory, of so many bytes at most; `None` for who may not mount.
+    pub(crate) fn in_memory(point: &Path, bytes: u64) -> Option<Self> {
+        fs::create_dir_all(point).expect("a folder");
+        let options = format!("size={bytes},mode=755");
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", &options, "holdall-test"]).arg(point);
+        let mounted = command.output().expect("it starts").status.success();
+        is_there("the right to mount (root)", mounted).then(|| Self { point: point.to_owned() })
+    }
+
+    /// Where it is.
+    pub(crate) fn point(&self) -> &Path {
+        &self.point
+    }
+
+    /// Gives one in memory another size.
+    pub(crate) fn resize(&self, bytes: u64) {
+        let options = format!("remount,size={bytes}");
+        succeeds(Command::new("mount").args(["-o", &options]).arg(&self.point));
+    }
+
+    /// Fills it with a file until so many bytes are left.
+    pub(crate) fn fill_but(&self, left_bytes: u64) -> PathBuf {
+        let filler = self.point.join("lost+found");
+        let free = holdall_sys::disk::free_bytes(&self.point).expect("it is mounted");
+        fs::write(&filler, vec![1; free.saturating_sub(left_bytes) as usize]).expect("room");
+        filler
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // A panic may have left a process with a file open there.
+        let _ = Command::new("umount").arg("-l").arg(&self.point).status();
+    }
+}
+
+/// A folder that other computers, so to speak, reach over sshfs: a real server, which runs for as long
+/// as somebody has mounted it.
+pub(crate) struct Share {
+    /// Last, so that everything is unmounted before.
+    folder: TempDir,
+}
+
+impl Share {
+    /// `None` where sshfs can not be used.
+    pub(crate) fn new() -> Option<Self> {
+        let programs = ["/usr/bin/sshfs", "/usr/bin/ssh-keygen", "/usr/sbin/sshd"];
+        let has_all = programs.iter().all(|program| Path::new(program).is_file());
+        let has_fuse = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
+        if !is_there("sshfs and openssh-server", has_all) || !is_there("/dev/fuse", has_fuse) {
+            return None;
+        }
+        let share = Self { folder: folder() };
+        fs::create_dir(share.served()).expect("a folder");
+        share.make_keys();
+        share.configure();
+        Some(share)
+    }
+
+    /// The folder, as the computer sees it whose disk it is on.
+    pub(crate) fn served(&self) -> PathBuf {
+        self.path("served")
+    }
+
+    /// Mounts it as one more client does.
+    pub(crate) fn mount(&self, name: &str, options: &[&str]) -> Mount {
+        let point = self.path(name);
+        fs::create_dir(&point).expect("a folder");
+        let mut command = Command::new("sshfs");
+        command.arg("-F").arg(self.path("ssh_config"));
+        command.args(options.iter().flat_map(|option| ["-o", option]));
+        // It returns once the file system is there.
+        succeeds(command.arg(format!("share:{}", self.served().display())).arg(&point));
+        Mount { point }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().expect("it is there").join(name)
+    }
+
+    fn make_keys(&self) {
+        for name in ["host", "user"] {
+            let mut command = Command::new("ssh-keygen");
+            command.args(["-q", "-t", "ed25519", "-N", "", "-f"]);
+            succeeds(command.arg(self.path(name)));
+        }
+        let public = |name: &str| fs::read_to_string(self.path(name)).expect("a key");
+        fs::write(self.path("known"), format!("share {}", public("host.pub"))).expect("room");
+        fs::write(self.path("allowed"), public("user.pub")).expect("room");
+    }
+
+    /// The server talks over the pipe on which ssh starts it, so it needs no port and ends with it.
+    fn configure(&self) {
+        let at = |name: &str| self.path(name).display().to_string();
+        let server = format!(
+            "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
+             PermitRootLogin yes\nPasswordAuthentication no\nSubsystem sftp internal-sftp\n",
+            at("host"),
+            at("allowed")
+        );
+        fs::write(at("sshd_config"), server).expect("room");
+        let user = succeeds(Command::new("id").arg("-un"));
+        let client = format!(
+            "Host share\nHostName localhost\nUser {user}\nIdentityFile {}\nIdentitiesOnly yes\n\
+             UserKnownHostsFile {}\nGlobalKnownHostsFile /dev/null\nHostKeyAlias share\n\
+             StrictHostKeyChecking yes\nProxyCommand /usr/sbin/sshd -i -f {}\n",
+            at("user"),
+            at("known"),
+            at("sshd_config")
+        );
+        fs::write(at("ssh_config"), client).expect("room");
+        fs::set_permissions(at("ssh_config"), fs::Permissions::from_mode(0o600)).expect("ours");
+        if user == "root" {
+            // The server's own, which its service makes at the start of the computer.
+            fs::create_dir_all("/run/sshd").expect("a folder");
+        }
+    }
+}
+
+/// Runs a command that must succeed; returns what it said.
+fn succeeds(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}

@@ -1,0 +1,402 @@
+//! The lease: who may write.
+//!
+//! Where locks hold among all who reach the directory, the lease is a lock on the file `lock`, which
+//! ends with its process. On a share a lock may hold on one computer only. There, whoever writes
+//! also has the highest number in `lease`:
+//!
+//! ```text
+//! lease/0000000000000007    who holds it, or that it was given back; the highest number counts
+//! ```
+//!
+//! Taking, renewing and giving back each take the next number, by making a file that must be new:
+//! which of two may have it, the share decides. A lease that was not renewed for five minutes by the
+//! share's own clock is taken over, and so is at once that of a process of this computer which has
+//! ended. A writer that slept through that finds its next number taken, or a higher one, and
+//! publishes nothing any more. Where the lease is only a lock all of this costs nothing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use holdall_protocol::RepositoryError;
+use holdall_sys::{disk, host, lock as file_lock, process};
+
+use crate::layout::{Layout, number_of};
+use crate::publish::{failed, make_dir, names_in, random, read_limited, remove};
+use crate::store::Access;
+
+/// How often whoever writes takes the next number.
+const RENEW_EVERY: Duration = Duration::from_secs(60);
+/// A lease that was not renewed for so long is nobody's.
+const STALE_AFTER: Duration = Duration::from_secs(300);
+/// No lease file is longer.
+const LEASE_MAX_BYTES: u64 = 4096;
+const FRONT: &str = "holdall lease, version 1\n";
+const RELEASED: &str = "holdall lease, version 1\nreleased\n";
+
+/// What is held while a repository is open. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    /// A local lock is given back last.
+    numbered: Option<Numbered>,
+    has_taken_over: bool,
+    _lock: File,
+}
+
+impl Lease {
+    /// Takes the lease: alone to write; to read together with other readers of this computer.
+    pub(crate) fn take(layout: &Layout, access: Access) -> Result<Self, RepositoryError> {
+        let (lock, is_locked) = lock(layout, access)?;
+        let is_sound = is_locked && !is_on_share(layout)?;
+        if access == Access::Read || (is_sound && !layout.lease().is_dir()) {
+            return Ok(Self { numbered: None, has_taken_over: false, _lock: lock });
+        }
+        let (numbered, has_taken_over) = Numbered::take(layout)?;
+        Ok(Self { numbered: Some(numbered), has_taken_over, _lock: lock })
+    }
+
+    /// Whether somebody had it who did not give it back, and may yet write to files that are open.
+    pub(crate) fn has_taken_over(&self) -> bool {
+        self.has_taken_over
+    }
+
+    /// Refuses once it is known that somebody else took the lease.
+    pub(crate) fn check(&self) -> Result<(), RepositoryError> {
+        self.numbered.as_ref().map_or(Ok(()), |numbered| numbered.shared.check())
+    }
+
+    /// Makes sure that the lease is held now.
+    pub(crate) fn renew(&self) -> Result<(), RepositoryError> {
+        self.numbered.as_ref().map_or(Ok(()), |numbered| numbered.shared.renew())
+    }
+}
+
+/// Whether the directory is on a share, where locks may hold on this computer only.
+fn is_on_share(layout: &Layout) -> Result<bool, RepositoryError> {
+    let number = disk::file_system(layout.root()).map_err(failed("looking at", layout.root()))?;
+    Ok(disk::is_share(number))
+}
+
+/// Locks the file `lock`; says whether that is possible here at all.
+fn lock(layout: &Layout, access: Access) -> Result<(File, bool), RepositoryError> {
+    let path = layout.lock();
+    let file = match access {
+        Access::Write => {
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
+        }
+        Access::Read => File::open(&path),
+    };
+    let file = file.map_err(failed("opening", &path))?;
+    let is_taken = match access {
+        Access::Write => file_lock::try_exclusive(&file),
+        Access::Read => file_lock::try_shared(&file),
+    };
+    match is_taken {
+        Ok(true) => Ok((file, true)),
+        Ok(false) => Err(RepositoryError::in_use(layout.place())),
+        Err(error) if file_lock::is_unsupported(&error) => Ok((file, false)),
+        Err(error) => Err(failed("locking", &path)(error)),
+    }
+}
+
+/// A lease that is the highest number, and the thread that renews it.
+#[derive(Debug)]
+struct Numbered {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    layout: Layout,
+    /// What our files say.
+    text: String,
+    state: Mutex<State>,
+    changed: Condvar,
+    is_lost: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The number that is ours.
+    number: u64,
+    should_stop: bool,
+}
+
+/// What is known of the highest number that somebody else took.
+enum Standing {
+    /// It was given back, or its holder has ended.
+    Free,
+    /// It was not renewed for too long.
+    Stale,
+    /// Somebody holds it.
+    Held(String),
+}
+
+impl Numbered {
+    fn take(layout: &Layout) -> Result<(Self, bool), RepositoryError> {
+        make_dir(&layout.lease())?;
+        let now = share_time(layout)?;
+        let newest = newest(layout)?;
+        let standing = newest.map_or(Ok(Standing::Free), |number| standing(layout, number, now))?;
+        if let Standing::Held(holder) = standing {
+            return Err(RepositoryError::InUse { place: layout.place(), holder });
+        }
+        let text = held_by(now);
+        let number = newest.map_or(1, |number| number.saturating_add(1));
+        if !claim(layout, number, &text)? {
+            return Err(RepositoryError::in_use(layout.place()));
+        }
+        let shared = Arc::new(Shared {
+            layout: layout.clone(),
+            text,
+            state: Mutex::new(State { number, should_stop: false }),
+            changed: Condvar::new(),
+            is_lost: AtomicBool::new(false),
+        });
+        let renewing = shared.clone();
+        let thread = std::thread::Builder::new().name("lease".into());
+        let thread = thread.spawn(move || renewing.renew_till_stopped());
+        // Without the thread it is renewed whenever a record is published.
+        let numbered = Self { shared, thread: thread.ok() };
+        Ok((numbered, matches!(standing, Standing::Stale)))
+    }
+}
+
+impl Drop for Numbered {
+    fn drop(&mut self) {
+        self.shared.lock().should_stop = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing that could be lost by a panic.
+            let _ = thread.join();
+        }
+        if self.shared.check().is_ok() {
+            let next = self.shared.lock().number.saturating_add(1);
+            // What can not be given back goes stale.
+            let _ = claim(&self.shared.layout, next, RELEASED);
+        }
+    }
+}
+
+impl Shared {
+    fn check(&self) -> Result<(), RepositoryError> {
+        if self.is_lost.load(Ordering::Acquire) {
+            let holder = "another process, which took over while this one slept".into();
+            return Err(RepositoryError::InUse { place: self.layout.place(), holder });
+        }
+        Ok(())
+    }
+
+    fn renew(&self) -> Result<(), RepositoryError> {
+        self.renew_holding(&mut self.lock())
+    }
+
+    fn renew_holding(&self, state: &mut State) -> Result<(), RepositoryError> {
+        self.check()?;
+        let next = state.number.saturating_add(1);
+        if claim(&self.layout, next, &self.text)? {
+            state.number = next;
+            return Ok(());
+        }
+        self.is_lost.store(true, Ordering::Release);
+        self.check()
+    }
+
+    fn renew_till_stopped(&self) {
+        let mut state = self.lock();
+        while !state.should_stop {
+            let waited = self.changed.wait_timeout(state, RENEW_EVERY);
+            let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = held;
+            if timeout.timed_out() && !state.should_stop {
+                // A share that fails now may answer in a minute; what is lost, others are told.
+                let _ = self.renew_holding(&mut state);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a number, and removes those below. `false` if it, or a higher one, is somebody else's.
+fn claim(layout: &Layout, number: u64, text: &str) -> Result<bool, RepositoryError> {
+    let path = layout.lease_file(number);
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        made => made.map_err(failed("making", &path))?,
+    };
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        // Empty it would count as somebody's until it is stale.
+        let _ = fs::remove_file(&path);
+        return Err(failed("writing", &path)(error));
+    }
+    // Somebody who slept since looking may have made a number that was used up and removed.
+    let numbers = numbers(layout)?;
+    if numbers.last().is_some_and(|highest| *highest > number) {
+        remove(&path)?;
+        return Ok(false);
+    }
+    let below = numbers.iter().filter(|below| **below < number);
+    below.into_iter().try_for_each(|below| remove(&layout.lease_file(*below)))?;
+    Ok(true)
+}
+
+/// All numbers that are there, ascending.
+fn numbers(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
+    let names = names_in(&layout.lease())?;
+    Ok(names.iter().filter_map(|name| name.to_str().and_then(number_of)).collect())
+}
+
+fn newest(layout: &Layout) -> Result<Option<u64>, RepositoryError> {
+    Ok(numbers(layout)?.pop())
+}
+
+/// The time by the clock that gives the lease's files theirs.
+fn share_time(layout: &Layout) -> Result<SystemTime, RepositoryError> {
+    make_dir(&layout.tmp())?;
+    let path = layout.tmp().join(format!("{:032x}", u128::from_le_bytes(random()?)));
+    let made = OpenOptions::new().write(true).create_new(true).open(&path);
+    let file = made.map_err(failed("making", &path))?;
+    let time = file.metadata().and_then(|metadata| metadata.modified());
+    // A file that stays is swept at the next open.
+    let _ = fs::remove_file(&path);
+    time.map_err(failed("looking at", &path))
+}
+
+fn standing(layout: &Layout, number: u64, now: SystemTime) -> Result<Standing, RepositoryError> {
+    let path = layout.lease_file(number);
+    let Some(bytes) = read_limited(&path, LEASE_MAX_BYTES)? else {
+        // It was there a moment ago: whoever holds it took the next.
+        return Ok(Standing::Held("another process".into()));
+    };
+    if bytes == RELEASED.as_bytes() {
+        return Ok(Standing::Free);
+    }
+    let metadata = fs::metadata(&path).map_err(failed("looking at", &path))?;
+    let renewed = metadata.modified().map_err(failed("looking at", &path))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let has_ended = field(&text, "process").is_some_and(process::has_ended);
+    // A clock that went back makes nothing stale.
+    let age = now.duration_since(renewed).unwrap_or_default();
+    Ok(match (has_ended, age > STALE_AFTER) {
+        (true, _) => Standing::Free,
+        (false, true) => Standing::Stale,
+        (false, false) => Standing::Held(named(&text, now, age)),
+    })
+}
+
+/// What the file of a held lease says.
+fn held_by(since: SystemTime) -> String {
+    let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    // Where a process can not name itself, its lease goes stale and is not known to have ended.
+    let process = process::own().unwrap_or_default();
+    format!("{FRONT}host {}\nprocess {process}\nsince {since}\n", host::host_name())
+}
+
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let lines = text.strip_prefix(FRONT)?.lines();
+    let mut values = lines.filter_map(|line| line.split_once(' '));
+    values.find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+/// Names the holder for people. Untrusted: the file may say anything.
+fn named(text: &str, now: SystemTime, age: Duration) -> String {
+    let host = field(text, "host").unwrap_or("a computer that does not say its name");
+    let host: String = host.chars().filter(|c| !c.is_control()).take(64).collect();
+    let since = field(text, "since").and_then(|since| since.parse().ok());
+    let since =
+        since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(since)));
+    let held = since.and_then(|since| now.duration_since(since).ok()).unwrap_or(age);
+    format!("{host}, for {} s, last heard of {} s ago", held.as_secs(), age.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+
+    fn place() -> (tempfile::TempDir, Layout) {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        // As on a share: who writes must have the highest number.
+        make_dir(&layout.lease()).unwrap();
+        (dir, layout)
+    }
+
+    /// A lease of a computer that is not this one, renewed so long ago.
+    fn of_another(layout: &Layout, number: u64, age: Duration) {
+        let path = layout.lease_file(number);
+        let since = share_time(layout).unwrap();
+        let text = format!("{FRONT}host attic\nprocess x pid:[1] 7 7\nsince 100\n");
+        fs::write(&path, text).unwrap();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_modified(since.checked_sub(age).unwrap()).unwrap();
+    }
+
+    fn in_use(answer: Result<(Numbered, bool), RepositoryError>) -> String {
+        match answer {
+            Err(RepositoryError::InUse { holder, .. }) => holder,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn one_holds_it_at_a_time_and_gives_it_back() {
+        let (_dir, layout) = place();
+        let (first, taken_over) = Numbered::take(&layout).unwrap();
+        assert!(!taken_over);
+        assert!(in_use(Numbered::take(&layout)).contains(&host::host_name()));
+        first.shared.renew().unwrap();
+        assert_eq!(numbers(&layout).unwrap(), [2]);
+        drop(first);
+        assert_eq!(numbers(&layout).unwrap(), [3]);
+        assert!(!Numbered::take(&layout).unwrap().1);
+        assert_eq!(names_in(&layout.lease()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_lease_that_is_not_renewed_is_taken_over_and_its_holder_finds_out() {
+        let (_dir, layout) = place();
+        of_another(&layout, 6, STALE_AFTER - Duration::from_secs(5));
+        assert!(in_use(Numbered::take(&layout)).starts_with("attic, for "));
+        of_another(&layout, 6, STALE_AFTER + Duration::from_secs(5));
+        let (sleeper, taken_over) = Numbered::take(&layout).unwrap();
+        assert!(taken_over);
+        // It sleeps, and another holds, renews and gives back: no number tells any more.
+        of_another(&layout, 9, Duration::ZERO);
+        remove(&layout.lease_file(7)).unwrap();
+        assert!(sleeper.shared.renew().is_err());
+        assert!(sleeper.shared.check().is_err());
+        drop(sleeper);
+        assert_eq!(numbers(&layout).unwrap(), [9]);
+    }
+
+    #[test]
+    fn a_process_of_this_computer_that_has_ended_holds_nothing() {
+        let (_dir, layout) = place();
+        let ended = process::own().unwrap();
+        let ended = ended.rsplit_once(' ').unwrap().0;
+        let text = format!("{FRONT}host here\nprocess {ended} 0\nsince 1\n");
+        fs::write(layout.lease_file(4), text).unwrap();
+        assert!(!Numbered::take(&layout).unwrap().1);
+        assert_eq!(numbers(&layout).unwrap(), [6]);
+    }
+
+    #[test]
+    fn what_a_lease_says_may_be_anything() {
+        let (_dir, layout) = place();
+        let odd = [&b""[..], b"\xff\xfe", b"holdall lease, version 1\nhost \x1b[2J\nsince -1\n"];
+        for bytes in odd {
+            fs::write(layout.lease_file(u64::MAX - 1), bytes).unwrap();
+            let holder = in_use(Numbered::take(&layout));
+            assert!(!holder.contains('\x1b'), "{holder}");
+        }
+    }
+}

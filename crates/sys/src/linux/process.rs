@@ -1,0 +1,78 @@
+//! Which process this is, said so that another can find out later whether it lives.
+//!
+//! A number alone is given out again; with the time when its process started, and the boot and the
+//! namespace in which it is that process's number, it means one process for good.
+
+use std::fs;
+use std::io;
+
+/// Names this process: boot, process namespace, number and start time, parted by spaces.
+///
+/// # Errors
+///
+/// What the system says where `/proc` is not mounted.
+pub fn own() -> io::Result<String> {
+    let (boot, number) = (boot()?, std::process::id());
+    Ok(format!("{boot} {number} {}", started(number)?))
+}
+
+/// Says whether the process that [`own`] named so has ended. `false` where this can not be known,
+/// as of a process on another computer.
+///
+/// Untrusted: `name` may be anything.
+#[must_use]
+pub fn has_ended(name: &str) -> bool {
+    let Ok(boot) = boot() else { return false };
+    let Some((number, start)) =
+        name.strip_prefix(&boot).and_then(|rest| rest.trim_start().split_once(' '))
+    else {
+        return false;
+    };
+    let (Ok(number), Ok(start)) = (number.parse(), start.parse::<u64>()) else { return false };
+    match started(number) {
+        Ok(now) => now != start,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// What numbers of processes mean something in: this boot and this namespace.
+fn boot() -> io::Result<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let namespace = fs::read_link("/proc/self/ns/pid")?;
+    Ok(format!("{} {}", boot.trim(), namespace.display()))
+}
+
+/// When a process started, in clock ticks since the boot.
+fn started(number: u32) -> io::Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{number}/stat"))?;
+    // The name in parentheses is the process's own choice; the start is the 20th field behind it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let start = fields.split_whitespace().nth(19).and_then(|start| start.parse().ok());
+    start.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_that_lives_has_not_ended_and_one_that_is_gone_has() {
+        let own = own().unwrap();
+        assert!(!has_ended(&own));
+        let (place, _) = own.rsplit_once(' ').unwrap();
+        assert!(has_ended(&format!("{place} 0")), "another had the number before");
+        let mut child = Command::new("true").spawn().unwrap();
+        let (boot, _) = place.rsplit_once(' ').unwrap();
+        let name = format!("{boot} {} {}", child.id(), started(child.id()).unwrap());
+        child.wait().unwrap();
+        assert!(has_ended(&name));
+    }
+
+    #[test]
+    fn nothing_is_known_of_other_computers_and_nonsense() {
+        for name in ["", "x", "x pid:[1] 1 1", &own().unwrap()[1..]] {
+            assert!(!has_ended(name), "{name}");
+        }
+    }
+}
