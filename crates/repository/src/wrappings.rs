@@ -15,10 +15,9 @@ use holdall_format::limits::{WRAPPING_MAX_BYTES, WRAPPINGS_MAX};
 use holdall_format::{PublicKey, RepositoryConfig, WrappingSet};
 use holdall_protocol::RepositoryError;
 
-use crate::layout::Layout;
+use crate::layout::{Layout, number_of};
 use crate::pack_file::{damaged, unreadable};
 use crate::publish::{Published, names_in, publish, read_limited, remove, sync_dir};
-use crate::records::position_of;
 
 const SET_MAX_BYTES: u64 = (WRAPPINGS_MAX * (WRAPPING_MAX_BYTES + 512) + 1024) as u64;
 /// Most sets that are kept.
@@ -83,7 +82,7 @@ impl SignedSet {
 fn generations_in(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
     let mut generations = Vec::new();
     for name in names_in(&layout.wrappings())? {
-        let Some(generation) = name.to_str().and_then(position_of) else { continue };
+        let Some(generation) = name.to_str().and_then(number_of) else { continue };
         let found = fs::symlink_metadata(layout.wrappings_of(generation));
         generations.extend(found.is_ok_and(|found| found.is_file()).then_some(generation));
     }
