@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use holdall_engine::{Patterns, list};
+use holdall_engine::{Patterns, Run, list};
 use holdall_testkit::Random;
 
 use crate::world::{World, newest, write};
@@ -230,7 +230,7 @@ fn pattern_files_leave_out_what_they_leave_out_of_git() {
     assert!(git.len() > 500 && git.len() < paths.len() - 500, "{} of {}", git.len(), paths.len());
 
     // Lines that we refuse and git never matches are told.
-    let run = std::sync::Arc::new(holdall_engine::Run::new());
+    let run = std::sync::Arc::new(Run::new());
     holdall_engine::backup(&world.access(), &world.options(), &run).unwrap();
     for problem in run.take_problems() {
         assert!(problem.reason.starts_with(".holdallignore: line "), "{problem:?}");
