@@ -1,3 +1,5 @@
+//! What is dumped of made-up trees, byte by byte.
+
 use holdall_tree::{ChunkRef, Content, Extents};
 
 use super::*;
