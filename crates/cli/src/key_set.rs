@@ -5,12 +5,16 @@ use bytes::Bytes;
 use holdall_crypto::{
     MasterSecret, RecoveryKit, RecoverySecret, RepositoryKeys, check_wrappings, sign_wrappings,
 };
+use holdall_format::limits::{LABEL_MAX_BYTES, WRAPPINGS_MAX};
 use holdall_format::{Wrapping, WrappingSet};
 
 use crate::app::App;
 use crate::create::recovery_kit;
 use crate::exit::{Exit, Refusal};
 use crate::open::{self, Opened, Patience};
+
+/// What a number behind a label takes.
+const NUMBER_MAX_BYTES: usize = 3;
 
 /// The keys of a repository.
 pub(crate) struct KeySet {
@@ -73,24 +77,26 @@ impl KeySet {
     /// A label that no key has: `label` as the user wants it, or else made of a `usual` one.
     ///
     /// # Errors
-    /// [`Refusal`] for a wanted one that a key has, or that could be a number.
+    /// [`Refusal`] for a wanted one that a key has, that could be a number, or that is too long.
     pub(crate) fn free_label(&self, label: Option<&str>, usual: &str) -> Result<String, Refusal> {
-        let is_taken = |label: &str| self.set.wrappings.iter().any(|one| one.label == label);
-        let refused = |message| Refusal::new(Exit::Usage, message);
+        let taken: Vec<_> = self.set.wrappings.iter().map(|one| &one.label[..]).collect();
         match label {
-            Some(label) if is_taken(label) => {
-                Err(refused(format!("there is a key called {label:?} already")))
-            }
-            Some(label) if label.is_empty() || label.parse::<usize>().is_ok() => {
-                Err(refused("a label is a word, not a number".to_owned()))
-            }
-            Some(label) => Ok(label.to_owned()),
-            None if is_taken(usual) => {
-                let mut others = (2usize..).map(|number| format!("{usual} {number}"));
-                Ok(others.find(|other| !is_taken(other)).unwrap_or_default())
-            }
-            None => Ok(usual.to_owned()),
+            Some(label) => wanted_label(&taken, label),
+            None => Ok(usual_label(&taken, usual)),
         }
+    }
+
+    /// Checks that one more key can be added.
+    ///
+    /// # Errors
+    /// [`Refusal`] if there are as many as a repository may have.
+    pub(crate) fn check_room(&self) -> Result<(), Refusal> {
+        if self.set.wrappings.len() < WRAPPINGS_MAX {
+            return Ok(());
+        }
+        let message = format!("the repository has {WRAPPINGS_MAX} keys, and may not have more");
+        Err(Refusal::new(Exit::Usage, message)
+            .hint("take one away first: `holdall key remove KEY`"))
     }
 
     /// Has the repository take `wrappings` in place of those that it has.
@@ -104,5 +110,63 @@ impl KeySet {
         self.opened.place.repository.put_wrappings(&bytes)?;
         self.set = WrappingSet::decode_signed(&bytes)?;
         Ok(())
+    }
+}
+
+fn wanted_label(taken: &[&str], label: &str) -> Result<String, Refusal> {
+    let refused = |message| Err(Refusal::new(Exit::Usage, message));
+    if taken.contains(&label) {
+        return refused(format!("there is a key called {label:?} already"));
+    }
+    if is_no_word(label) {
+        return refused("a label is a word, not a number".to_owned());
+    }
+    if label.len() > LABEL_MAX_BYTES {
+        let len = label.len();
+        return refused(format!("a label of {len} bytes; {LABEL_MAX_BYTES} are allowed"));
+    }
+    Ok(label.to_owned())
+}
+
+/// The usual label, or one like it, by the same rules: it may be anybody's comment.
+fn usual_label(taken: &[&str], usual: &str) -> String {
+    let mut label = if is_no_word(usual) { format!("key {usual}") } else { usual.to_owned() };
+    // A number may have to follow.
+    label.truncate(label.floor_char_boundary(LABEL_MAX_BYTES - NUMBER_MAX_BYTES));
+    let numbered = (2..=WRAPPINGS_MAX + 1).map(|number| format!("{label} {number}"));
+    let mut labels = std::iter::once(label.clone()).chain(numbered);
+    labels.find(|label| !taken.contains(&&label[..])).unwrap_or_default()
+}
+
+/// Whether people could not tell a label from a number.
+fn is_no_word(label: &str) -> bool {
+    label.trim().is_empty() || label.trim().parse::<usize>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wanted_label_is_a_new_word_within_its_limit() {
+        let exit = |label: &str| wanted_label(&["laptop"], label).unwrap_err().exit;
+        assert_eq!(wanted_label(&["laptop"], "phone").unwrap(), "phone");
+        for wrong in ["laptop", "3", "", &"x".repeat(LABEL_MAX_BYTES + 1)] {
+            assert_eq!(exit(wrong), Exit::Usage, "{wrong}");
+        }
+        assert!(wanted_label(&[], &"x".repeat(LABEL_MAX_BYTES)).is_ok());
+    }
+
+    #[test]
+    fn a_usual_label_obeys_the_same_rules() {
+        let long = "\u{e9}".repeat(LABEL_MAX_BYTES);
+        for usual in ["ada@desk", "7", "", " ", &long] {
+            let first = usual_label(&[], usual);
+            assert!(wanted_label(&[], &first).is_ok(), "{usual:?}: {first:?}");
+            let second = usual_label(&[&first], usual);
+            assert!(wanted_label(&[&first], &second).is_ok(), "{usual:?}: {second:?}");
+        }
+        assert_eq!(usual_label(&["ada", "ada 2"], "ada"), "ada 3");
+        assert_eq!(usual_label(&[], "7"), "key 7");
     }
 }

@@ -38,6 +38,9 @@ impl OwnPublicKey {
     /// What is wrong with the text, in words for people.
     pub fn from_text(text: &str) -> Result<Self, String> {
         let text = text.trim();
+        if text.lines().count() > 1 {
+            return Err("more than one line; add one public key after the other".to_owned());
+        }
         if text.starts_with("age1") {
             let key = x25519::Recipient::from_str(text)
                 .map_err(|reason| format!("not an age public key: {reason}"))?;
@@ -175,6 +178,15 @@ mod tests {
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E8T9k8bUfjZTfJ4l6qO3cpdgr8dSQqTqOyVkHk0aN";
         assert_eq!(ssh_label(&format!("{line} ada@desk at home")), "ada@desk at home");
         assert_eq!(ssh_label(line), "ssh-ed25519 ...yVkHk0aN");
+    }
+
+    #[test]
+    fn one_public_key_is_taken_at_a_time() {
+        let line =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOTyrI6yu2/3mgqc3hfBlETD1ZiPDnixdaf915Bgs7Qc ada";
+        assert!(OwnPublicKey::from_text(&format!("{line}\n")).is_ok());
+        let refused = OwnPublicKey::from_text(&format!("{line}\n{line}\n")).err().unwrap();
+        assert!(refused.contains("more than one"), "{refused}");
     }
 
     proptest! {

@@ -67,6 +67,15 @@ impl ServerError {
         Self::Io { what, path: path.to_owned(), source }
     }
 
+    /// What the system answered, if it was the system that refused.
+    pub fn system(&self) -> Option<std::io::ErrorKind> {
+        match self {
+            Self::Listen { source, .. } | Self::Io { source, .. } => Some(source.kind()),
+            Self::Database(redb::Error::Io(error)) => Some(error.kind()),
+            _ => None,
+        }
+    }
+
     pub(crate) fn refused(reason: impl Into<String>) -> Self {
         Self::Refused { reason: reason.into() }
     }
