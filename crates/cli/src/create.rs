@@ -14,7 +14,7 @@ use holdall_protocol::NewRepository;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, is_certain};
 use crate::output::plain;
 use crate::private_file;
 
@@ -30,6 +30,7 @@ pub(crate) struct NewKeys {
     /// What is derived from it.
     pub(crate) keys: RepositoryKeys,
     recovery: RecoverySecret,
+    kit_is_out: bool,
 }
 
 impl NewKeys {
@@ -37,14 +38,25 @@ impl NewKeys {
     pub(crate) fn draw() -> Self {
         let secret = MasterSecret::generate(&mut SystemEntropy);
         let keys = RepositoryKeys::derive(&secret);
-        Self { secret, keys, recovery: RecoverySecret::generate(&mut SystemEntropy) }
+        let recovery = RecoverySecret::generate(&mut SystemEntropy);
+        Self { secret, keys, recovery, kit_is_out: false }
+    }
+
+    /// Those that were drawn before, for a repository that may not have been made then: the kit is in
+    /// its file.
+    pub(crate) fn again(secret: &MasterSecret, kit: &RecoveryKit) -> Self {
+        let secret = MasterSecret::from_bytes(*secret.expose());
+        let keys = RepositoryKeys::derive(&secret);
+        let recovery = RecoverySecret::from_bytes(*kit.secret.expose());
+        Self { secret, keys, recovery, kit_is_out: true }
     }
 
     /// Makes the repository. The kit is handed out first: a repository without one could be lost
     /// with this machine.
     ///
     /// # Errors
-    /// If there is one already, or something can not be written; the kit's file is then gone again.
+    /// If there is one already, or something can not be written. A kit's file that was written is then
+    /// gone again, unless the repository may have been made all the same.
     pub(crate) fn create(
         &self,
         app: &App,
@@ -55,17 +67,22 @@ impl NewKeys {
         kit_file: Option<&Path>,
     ) -> Result<()> {
         let kit = recovery_kit(&self.keys, &self.recovery, server, name).to_text();
-        if let Some(file) = kit_file {
+        let request = self.request(password)?;
+        let new_file = kit_file.filter(|_| !self.kit_is_out);
+        if let Some(file) = new_file {
             private_file::hand_out(file, &kit)?;
         }
-        if let Err(error) = place.create(&self.request(password)?) {
-            if let Some(file) = kit_file {
-                // It opens nothing; should it stay, that does no harm.
-                let _ = std::fs::remove_file(file);
-            }
-            return Err(error.into());
+        let Err(error) = place.create(&request).map_err(anyhow::Error::from) else {
+            return tell_kit(app, &kit, kit_file);
+        };
+        if !is_certain(&error) {
+            tell_kit(app, &kit, kit_file)?;
+            app.output.note("the repository may have been made: the kit is for it, keep it");
+        } else if let Some(file) = new_file {
+            // It opens nothing; should it stay, that does no harm.
+            let _ = std::fs::remove_file(file);
         }
-        tell_kit(app, &kit, kit_file)
+        Err(error)
     }
 
     fn request(&self, password: Option<&str>) -> Result<NewRepository> {

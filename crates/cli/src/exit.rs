@@ -7,8 +7,11 @@ use std::io::ErrorKind;
 
 use holdall_crypto::CryptoError;
 use holdall_engine::EngineError;
+use holdall_format::WrappingKind;
 use holdall_protocol::RepositoryError;
 use holdall_server::ServerError;
+
+const MAKE_ROOM: &str = "make room there, then try again: what was stored stays stored";
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,9 +172,15 @@ pub(crate) fn is_wrong_server(error: &anyhow::Error) -> bool {
     matches!(repository_error(error), Some(RepositoryError::WrongServer { .. }))
 }
 
+/// Whether the repository is certain not to have taken what it was given: not so where an answer may
+/// have been lost.
+pub(crate) fn is_certain(error: &anyhow::Error) -> bool {
+    use RepositoryError::{InUse, NotAllowed, Refused};
+    matches!(repository_error(error), Some(Refused { .. } | NotAllowed { .. } | InUse { .. }))
+}
+
 /// What helps against a cause that its exit code does not tell from others.
 fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
-    const MAKE_ROOM: &str = "make room there, then try again: what was stored stays stored";
     const UPDATE: &str = "a newer holdall wrote it: update this one, then try again";
     if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref()) {
         return of_server(error);
@@ -204,6 +213,9 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         CryptoError::OtherRepository => {
             Some("take the kit of that repository, or name the kit's own repository with -r")
         }
+        CryptoError::NoWrapping { kind: WrappingKind::Recovery } => Some(
+            "its recovery kits were taken away: use a password, or an age or SSH key (--identity)",
+        ),
         CryptoError::NoWrapping { .. } => {
             Some("use the recovery kit: `holdall pair --recovery-kit FILE`")
         }
@@ -218,15 +230,18 @@ fn of_server(error: &ServerError) -> Option<&'static str> {
             Some("stop the other server, or name another folder with --data")
         }
         ServerError::Listen { .. } => Some("name another address with --listen"),
-        ServerError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            Some("be the user whose folder it is, or name another with --data")
-        }
         ServerError::Damaged { .. } => Some("put back a copy of it"),
-        ServerError::Database(_) => Some(
-            "put back a copy of it; without one, move it away and let every machine in again: \
-             `holdall invite --repository NAME`",
-        ),
-        _ => None,
+        _ => match (error.system(), error) {
+            (Some(ErrorKind::PermissionDenied), _) => {
+                Some("be the user whose folder it is, or name another with --data")
+            }
+            (Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded), _) => Some(MAKE_ROOM),
+            (None, ServerError::Database(_)) => Some(
+                "put back a copy of it; without one, move it away and let every machine in again: \
+                 `holdall invite --repository NAME` here, and `holdall pair INVITE --again` there",
+            ),
+            _ => None,
+        },
     }
 }
 

@@ -67,6 +67,11 @@ impl Pairings {
         Ok(Self { state: state.to_owned(), all })
     }
 
+    /// The pairing with that repository.
+    pub(crate) fn of(&self, repository: &str) -> Option<&Pairing> {
+        self.all.iter().find(|pairing| pairing.repository == repository)
+    }
+
     /// The default repository, if this machine was paired.
     pub(crate) fn default(&self) -> Option<&Pairing> {
         self.all.last()
@@ -82,14 +87,16 @@ impl Pairings {
         found.or_else(|| all.next().filter(|_| all.next().is_none()))
     }
 
-    /// The newest pairing with the server that made an invite, as its addresses or its identity tell.
-    pub(crate) fn with_server_of(&self, invite: &Invite) -> Option<&Pairing> {
+    /// The newest pairing by an invite with the server that made this one, as its addresses or its
+    /// identity tell; else the newest by an invite.
+    pub(crate) fn by_invite(&self, invite: &Invite) -> Option<&Pairing> {
         let identity = invite.identity.to_string();
         let is_there = |pairing: &&Pairing| {
             pairing.identity == identity
                 || pairing.addresses.iter().any(|of| invite.addresses.contains(of))
         };
-        self.all.iter().rev().find(is_there)
+        let mut writing = self.all.iter().rev().filter(|pairing| !pairing.reads_only);
+        writing.clone().find(is_there).or_else(|| writing.next())
     }
 
     /// Keeps the address at which the pinned server of a repository was found, as the most likely
@@ -109,6 +116,17 @@ impl Pairings {
         pairing.addresses.insert(0, address.to_owned());
         pairing.addresses.truncate(MAX_ADDRESSES);
         self.write()
+    }
+
+    /// Makes a repository that is paired the default one.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn prefer(&mut self, repository: &str) -> Result<()> {
+        match self.of(repository).cloned() {
+            Some(pairing) => self.keep(pairing),
+            None => Ok(()),
+        }
     }
 
     /// Keeps a pairing, in place of an older one with the same repository, as the default one.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::create::{check_kit_file, tell_kit};
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, is_certain};
 use crate::key_set::KeySet;
 use crate::output::Shown;
 use crate::password::chosen_anew;
@@ -166,6 +166,7 @@ fn add(app: &App, args: &Add) -> Result<()> {
     check_kit_file(what.recovery_kit.as_deref())?;
     let public = recipient(what)?;
     let mut keys = KeySet::open(app)?;
+    keys.check_room()?;
     let label = args.label.as_deref();
     if let Some(file) = &what.recovery_kit {
         return add_kit(app, &mut keys, file, label);
@@ -214,12 +215,6 @@ fn add_kit(app: &App, keys: &mut KeySet, file: &Path, label: Option<&str>) -> Re
         return Err(error);
     }
     tell_kit(app, &kit, Some(file))
-}
-
-/// Whether the repository is certain not to have taken the change.
-fn is_certain(error: &anyhow::Error) -> bool {
-    use holdall_protocol::RepositoryError::{InUse, NotAllowed, Refused};
-    matches!(error.downcast_ref(), Some(Refused { .. } | NotAllowed { .. } | InUse { .. }))
 }
 
 fn append(app: &App, keys: &mut KeySet, wrapping: Wrapping) -> Result<()> {

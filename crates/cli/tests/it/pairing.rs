@@ -103,3 +103,46 @@ fn with_the_recovery_kit_alone_a_new_computer_restores_and_may_not_write() {
     assert_eq!(compare_trees(source.as_ref(), &target, &CompareOptions::default()), []);
     other.run(["backup", source]).expect(13);
 }
+
+#[test]
+fn a_computer_that_lost_the_answer_ends_with_the_kit_that_it_drew() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    let invite = server.invite();
+    let kit = machine.path("kit.txt");
+    let pair = ["pair", &invite, "--recovery-kit", kit.to_str().unwrap()];
+    machine.ok(pair);
+    let drawn = fs::read(&kit).unwrap();
+    machine.run(pair).expect(1);
+    // As if the answer had not come: the key is kept, and the pairing is not.
+    fs::remove_file(machine.path("config/state/pairings.json")).unwrap();
+    machine.ok(pair);
+    assert_eq!(fs::read(&kit).unwrap(), drawn);
+}
+
+#[test]
+fn a_kit_takes_no_right_to_write_away() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    machine.pair_with(&server);
+    let kit = machine.path("kit.txt");
+    let kept = machine.ok(["pair", "--recovery-kit", kit.to_str().unwrap()]).stderr;
+    assert!(kept.contains("stays as it was"), "{kept}");
+    machine.ok(["backup", "/etc/hostname"]);
+}
+
+#[test]
+fn pairing_again_without_a_proof_leaves_the_invite_alone() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    machine.pair(&server.invite_with(&["--name", "desk"]));
+    let invite = server.invite();
+    let refused = machine.run(["pair", &invite, "--again"]).expect(13).stderr;
+    assert!(refused.contains("holdall invite --repository desk"), "{refused}");
+    Machine::new().with_password(None).ok(["pair", &invite]);
+    // One that only reads is not what an invite brings back.
+    let reader = Machine::new().with_password(None);
+    let kit = machine.path("kit.txt");
+    reader.ok(["pair", "--recovery-kit", kit.to_str().unwrap()]);
+    reader.run(["pair", &server.invite(), "--again"]).expect(2);
+}

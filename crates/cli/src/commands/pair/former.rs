@@ -18,18 +18,22 @@ pub(crate) struct Former {
 
 impl Former {
     /// The pairing that an invite is to bring back: with a server at one of the invite's addresses or
-    /// of its identity, else the default one.
+    /// of its identity, else the newest. One that only reads was not made by an invite.
     ///
     /// # Errors
-    /// [`Refusal`] if this machine was never paired; if its state can not be read.
+    /// [`Refusal`] if this machine was never paired, or has nothing that proves it to a server and the
+    /// invite does not name its repository; if its state can not be read.
     pub(crate) fn of(app: &App, invite: &Invite) -> Result<Self> {
         let pairings = app.pairings()?;
-        let Some(pairing) = pairings.with_server_of(invite).or(pairings.default()).cloned() else {
+        let Some(pairing) = pairings.by_invite(invite).cloned() else {
             let refusal = Refusal::new(Exit::Usage, "this computer was not paired with any server");
             return Err(refusal.hint("leave --again out").into());
         };
         let machine = Receipts::in_state(&app.folders.state).machine(&pairing.repository)?;
         let repository = pairing.name.clone();
+        if machine.is_none() && invite.repository != repository {
+            return Err(unproven(&repository).into());
+        }
         let account = machine.map(|machine| FormerAccount { machine, repository });
         Ok(Self { pairing, account })
     }
@@ -57,4 +61,16 @@ impl Former {
         Refusal::new(Exit::NoRepository, message)
             .hint("ask its administrator to bring the folder back, or leave out --again")
     }
+}
+
+/// Without a snapshot of its own a machine has nothing that a server believes.
+fn unproven(name: &str) -> Refusal {
+    let message = format!(
+        "this computer never backed up to {name}: nothing proves to a server that it had an account \
+         there"
+    );
+    Refusal::new(Exit::NotAllowed, message).hint(format!(
+        "ask the administrator for an invite that names the repository, `holdall invite --repository \
+         {name}`; this one was not used"
+    ))
 }

@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use holdall_crypto::RecoveryKit;
+use holdall_crypto::{MasterSecret, RecoveryKit};
 use holdall_protocol::Invite;
 use zeroize::Zeroizing;
 
-use crate::create::check_kit_file;
+use crate::app::App;
+use crate::create::{NewKeys, check_kit_file};
 use crate::exit::{Exit, Refusal};
+use crate::open::kept_key;
 use crate::private_file;
 
 /// The longest recovery kit that is read.
@@ -23,6 +25,8 @@ pub(crate) enum KitFile<'a> {
     New(&'a Path),
     /// It is a kit: of a repository that exists.
     Existing(&'a Path, RecoveryKit),
+    /// It is the kit of a repository that this computer was about to make, when it lost the answer.
+    Unfinished(&'a Path, RecoveryKit, MasterSecret),
 }
 
 impl<'a> KitFile<'a> {
@@ -31,14 +35,32 @@ impl<'a> KitFile<'a> {
     ///
     /// # Errors
     /// [`Refusal`] for a file that is no kit, or is there and would have to be written.
-    pub(crate) fn of(file: Option<&'a Path>, invite: &Invite, again: bool) -> Result<Self> {
+    pub(crate) fn of(
+        app: &App,
+        file: Option<&'a Path>,
+        invite: &Invite,
+        again: bool,
+    ) -> Result<Self> {
         let Some(file) = file else { return Ok(Self::None) };
-        if !again && invite.repository.is_empty() {
-            check_kit_file(Some(file))?;
+        if file.symlink_metadata().is_err() {
+            return Ok(Self::New(file));
         }
-        match file.symlink_metadata() {
-            Ok(_) => Ok(Self::Existing(file, read(file)?)),
-            Err(_) => Ok(Self::New(file)),
+        if again || !invite.repository.is_empty() {
+            return Ok(Self::Existing(file, read(file)?));
+        }
+        if let Ok(kit) = read(file)
+            && let Some(secret) = unfinished(app, &kit, invite)?
+        {
+            return Ok(Self::Unfinished(file, kit, secret));
+        }
+        check_kit_file(Some(file)).map(|()| Self::New(file)).map_err(Into::into)
+    }
+
+    /// The keys of a repository that is made: new ones, or those that the kit was drawn with.
+    pub(crate) fn new_keys(&self) -> NewKeys {
+        match self {
+            Self::Unfinished(_, kit, secret) => NewKeys::again(secret, kit),
+            _ => NewKeys::draw(),
         }
     }
 
@@ -49,7 +71,7 @@ impl<'a> KitFile<'a> {
     pub(crate) fn to_open(&self, repository: &str) -> Result<Option<&RecoveryKit>, Refusal> {
         match self {
             Self::None => Ok(None),
-            Self::Existing(_, kit) => Ok(Some(kit)),
+            Self::Existing(_, kit) | Self::Unfinished(_, kit, _) => Ok(Some(kit)),
             Self::New(file) => {
                 let file = file.display();
                 let message = format!(
@@ -63,17 +85,26 @@ impl<'a> KitFile<'a> {
         }
     }
 
-    /// Where the kit of a repository that is made is written, if a file was named.
+    /// Where the kit of a repository that is made is written, or lies already, if a file was named.
     ///
     /// # Errors
     /// [`Refusal`] for a file that is there.
     pub(crate) fn to_write(&self) -> Result<Option<&'a Path>, Refusal> {
         match self {
             Self::None => Ok(None),
-            Self::New(file) => Ok(Some(file)),
+            Self::New(file) | Self::Unfinished(file, ..) => Ok(Some(file)),
             Self::Existing(file, _) => check_kit_file(Some(file)).map(|()| None),
         }
     }
+}
+
+/// The secret of a repository that this computer drew for that server and never saw made.
+fn unfinished(app: &App, kit: &RecoveryKit, invite: &Invite) -> Result<Option<MasterSecret>> {
+    let is_paired = app.pairings()?.of(&kit.repository.to_string()).is_some();
+    if is_paired || kit.server_identity != Some(invite.identity) {
+        return Ok(None);
+    }
+    kept_key(app, kit.repository)
 }
 
 /// Reads a recovery kit.

@@ -15,7 +15,6 @@ use holdall_protocol::{Invite, MachineIdentity, Paired, RepositoryError, ServerA
 use serde::Serialize;
 
 use crate::app::App;
-use crate::create::NewKeys;
 use crate::exit::{Exit, Refusal};
 use crate::open::{self, Patience};
 use crate::pairing::{KeptKeys, Pairing};
@@ -90,7 +89,7 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
         Refusal::new(Exit::Usage, error.to_string())
             .hint("it is the last line that `holdall invite` prints on the server, all of it")
     })?;
-    let kit = KitFile::of(by.kit_file, &invite, by.again)?;
+    let kit = KitFile::of(app, by.kit_file, &invite, by.again)?;
     let former = by.again.then(|| Former::of(app, &invite)).transpose()?;
     let signing = app.identity()?.signing;
     let machine = MachineIdentity::from_seed(signing.seed())?;
@@ -137,7 +136,7 @@ fn obtain_secret(
             let kit_file = kit.to_write()?;
             let password = app.passwords.given()?;
             let password = password.as_ref().map(|password| password.as_str());
-            let new = NewKeys::draw();
+            let new = kit.new_keys();
             let server = Some((&paired.address.hosts[..], paired.address.identity));
             // The key is kept before it protects anything.
             KeptKeys::in_state(&app.folders.state).keep(new.keys.repository(), &new.secret)?;
@@ -193,16 +192,25 @@ fn keep(
     let repository = access.config().repository;
     let keys = KeptKeys::in_state(&app.folders.state);
     keys.keep(repository, secret)?;
-    if reads_only {
-        keys.keep_reader(repository, &signing)?;
-    }
-    app.pairings()?.keep(Pairing {
+    let pairing = Pairing {
         addresses: address.hosts.clone(),
         identity: address.identity.to_string(),
         name: address.repository.clone().unwrap_or_default(),
         repository: repository.to_string(),
         reads_only,
-    })?;
+    };
+    let mut pairings = app.pairings()?;
+    let may_write = pairings.of(&pairing.repository).is_some_and(|before| !before.reads_only);
+    if reads_only && may_write {
+        pairings.prefer(&pairing.repository)?;
+        app.output.note("this machine was paired there by an invite: that stays as it was");
+    } else {
+        if reads_only {
+            keys.keep_reader(repository, &signing)?;
+        }
+        pairings.keep(pairing)?;
+    }
+    let reads_only = reads_only && !may_write;
     let summary = Summary {
         machine: access.machine().to_string(),
         repository: repository.to_string(),
