@@ -173,10 +173,12 @@ pub(crate) fn is_wrong_server(error: &anyhow::Error) -> bool {
 }
 
 /// Whether the repository is certain not to have taken what it was given: not so where an answer may
-/// have been lost.
+/// have been lost. What this computer's own system forbids, it forbids before anything is made.
 pub(crate) fn is_certain(error: &anyhow::Error) -> bool {
+    use ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied};
     use RepositoryError::{InUse, NotAllowed, Refused};
     matches!(repository_error(error), Some(Refused { .. } | NotAllowed { .. } | InUse { .. }))
+        || matches!(system_error(error), Some(AlreadyExists | NotADirectory | PermissionDenied))
 }
 
 /// What helps against a cause that its exit code does not tell from others.

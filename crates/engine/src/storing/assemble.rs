@@ -56,6 +56,8 @@ pub(super) struct Assembler<'a> {
     pub(super) records: Records,
     /// Whether to only count.
     pub(super) dry_run: bool,
+    /// How often everything was flushed.
+    pub(super) flushes: u64,
 }
 
 /// Everything that a record needs but its tree.
@@ -158,14 +160,11 @@ impl Assembler<'_> {
     }
 
     /// Ends a tree and waits until all of it is durable.
-    fn finish(&self, builder: TreeBuilder) -> Result<Root, EngineError> {
+    fn finish(&mut self, builder: TreeBuilder) -> Result<Root, EngineError> {
         let root = builder.finish(&mut node_sink(self.shared, self.meters, &self.to_store))?;
-        let (done, flushed) = crossbeam_channel::bounded(1);
-        self.want(Wanted::Flush(done))?;
-        self.meters.assemble.waiting_out(|| {
-            flushed.recv().map_err(|_| EngineError::Interrupted)?;
-            self.shared.wait_landed()
-        })?;
+        self.want(Wanted::Flush)?;
+        self.flushes += 1;
+        self.meters.assemble.waiting_out(|| self.shared.wait_landed(self.flushes))?;
         Ok(root)
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Shared<'a> {
 #[derive(Default)]
 struct Flight {
     blocks: u64,
+    /// How often everything that was wanted before became blocks.
+    flushes: u64,
     failure: Option<EngineError>,
 }
 
@@ -132,13 +134,20 @@ impl<'a> Shared<'a> {
         self.landed.notify_all();
     }
 
-    /// Waits until everything that took off is durable.
+    /// Notes that everything that was wanted before a flush became blocks.
+    pub(super) fn flushed(&self) {
+        lock(&self.flight).flushes += 1;
+        self.landed.notify_all();
+    }
+
+    /// Waits until so many flushes were noted and everything that took off is durable. No queue is
+    /// waited at: a wish in the queue of a stage that failed is never answered, nor taken back.
     ///
     /// # Errors
     /// [`EngineError::Interrupted`] if any stage failed.
-    pub(super) fn wait_landed(&self) -> Result<(), EngineError> {
+    pub(super) fn wait_landed(&self, flushes: u64) -> Result<(), EngineError> {
         let mut flight = lock(&self.flight);
-        while flight.blocks > 0 && !self.failed() {
+        while (flight.flushes < flushes || flight.blocks > 0) && !self.failed() {
             flight = self.landed.wait(flight).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
         drop(flight);
@@ -202,6 +211,19 @@ mod tests {
         assert!(known(|| Err(damaged())), "a failure");
         assert!(known(|| panic!("on purpose")), "a panic");
         assert!(!known(|| Ok(())), "it is done");
+    }
+
+    #[test]
+    fn a_flush_that_a_failed_stage_never_takes_is_not_waited_for() {
+        let run = Run::new();
+        let shared = shared(&run);
+        shared.flushed();
+        assert!(shared.wait_landed(1).is_ok());
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| shared.wait_landed(2));
+            shared.fail(damaged());
+            assert!(matches!(waiting.join().unwrap(), Err(EngineError::Interrupted)));
+        });
     }
 
     #[test]

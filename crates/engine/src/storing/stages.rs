@@ -172,6 +172,7 @@ impl<'a> Storing<'a> {
                 last_checkpoint: Instant::now(),
             },
             dry_run: new.dry_run,
+            flushes: 0,
         }
     }
 }

@@ -29,8 +29,8 @@ pub(super) const RECENT_IDS: usize = 64 << 10;
 pub(super) enum Wanted {
     Chunk(NewChunk),
     Node(BuiltNode),
-    /// Send everything that was wanted before, then answer.
-    Flush(Sender<()>),
+    /// Send everything that was wanted before, then note it.
+    Flush,
 }
 
 /// Plain objects that will be sealed together.
@@ -88,13 +88,12 @@ impl Store<'_> {
             let object = match next {
                 Wanted::Chunk(chunk) => Pending::Chunk(chunk),
                 Wanted::Node(node) => Pending::Node(node),
-                Wanted::Flush(done) => {
+                Wanted::Flush => {
                     self.ask(std::mem::take(&mut pending))?;
                     pending_bytes = 0;
                     self.close(BlockKind::Chunks)?;
                     self.close(BlockKind::Nodes)?;
-                    // Whoever wished it may have given up.
-                    let _ = done.send(());
+                    self.shared.flushed();
                     continue;
                 }
             };

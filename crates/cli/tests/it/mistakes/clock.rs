@@ -96,6 +96,6 @@ fn an_invite_that_has_expired() {
     drop(server);
     let mut later = at(FUTURE, &Server::command_at(&address, &data));
     let _later = Server::start_by(later.stderr(std::process::Stdio::null()), &data);
-    let advises = "ask the server's administrator for a new invite";
+    let advises = "or for a new invite (`holdall invite`)";
     tells(&machine.run(["pair", &invite]), 13, "expired", advises);
 }

@@ -13,7 +13,7 @@ use super::{listing, tells};
 use crate::house::{HOLDALL, Machine, Outcome, Server, small_tree};
 
 const START: &str = "is `holdall serve` running there";
-const ASK: &str = "ask the server's administrator for a new invite";
+const ASK: &str = "or for a new invite (`holdall invite`)";
 
 /// A machine that is paired with a server; its invite is used up.
 fn paired() -> (Machine, Server, String) {
