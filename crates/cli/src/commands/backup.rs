@@ -99,10 +99,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     })
 }
 
-/// A repository that lost a snapshot gets a new one all the same, and the loss is told. Whatever else
-/// keeps the snapshots from being listed is the backup's to meet.
+/// A repository that lost a snapshot gets a new one all the same, and the loss is told; so is a
+/// receipt that can not be read. A server that is away is the backup's to meet.
 pub(super) fn forgotten_snapshot(app: &App, access: &Access) -> Option<anyhow::Error> {
-    open::snapshots(app, access).err().filter(|error| exit_of(error) == Exit::Damage)
+    let is_passing = |error: &_| matches!(exit_of(error), Exit::Unreachable | Exit::Interrupted);
+    open::snapshots(app, access).err().filter(|error| !is_passing(error))
 }
 
 /// What was committed is done, even if nobody listens any more.
