@@ -11,7 +11,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 10] = [
+const COMPONENTS: [Component; 11] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -22,6 +22,7 @@ const COMPONENTS: [Component; 10] = [
     Component { program: "groff", package: "groff-base" },
     Component { program: "sshfs", package: "sshfs" },
     Component { program: "sshd", package: "openssh-server" },
+    Component { program: "systemd-analyze", package: "systemd" },
 ];
 
 /// Installs what is missing as root, or names it; in CI what is still missing is a failure.

@@ -26,6 +26,7 @@ mod lost;
 mod mistakes;
 mod mounts;
 mod ordinary;
+mod packaging;
 mod pairing;
 mod patterns;
 mod reading;
