@@ -29,8 +29,7 @@ fn complaints(root: &Path, units: &[&str]) -> String {
     // Units of its own, which ours wait for.
     let own = root.join("lib/systemd");
     fs::create_dir_all(&own).unwrap();
-    let copied =
-        Command::new("cp").args(["-a", "/lib/systemd/system"]).arg(&own).status().unwrap();
+    let copied = Command::new("cp").args(["-a", "/lib/systemd/system"]).arg(&own).status().unwrap();
     assert!(copied.success());
     let mut command = Command::new("systemd-analyze");
     command.args(["verify", "--man=no", "--root"]).arg(root).args(units);
