@@ -15,11 +15,17 @@ fn has_faketime() -> bool {
     Command::new("faketime").arg("--version").output().is_ok()
 }
 
-/// The same command by another clock; only the time of day is moved, not the time that passes.
+/// The same command by another clock; only the time of day is moved, not the time that passes. What
+/// `faketime` would set for it is set here: its own process would stand between, and leave a server
+/// behind that is killed.
 fn at(time: &str, command: &Command) -> Command {
-    let mut moved = Command::new("faketime");
-    moved.args(["-m", time]).arg(command.get_program()).args(command.get_args()).env_clear();
+    let told = Command::new("faketime").args(["-m", time, "env"]).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    let wanted = |line: &&str| line.starts_with("LD_PRELOAD=") || line.starts_with("FAKETIME=");
+    let mut moved = Command::new(command.get_program());
+    moved.args(command.get_args()).env_clear();
     moved.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    moved.envs(told.lines().filter(wanted).filter_map(|line| line.split_once('=')));
     moved.env("DONT_FAKE_MONOTONIC", "1");
     moved
 }
