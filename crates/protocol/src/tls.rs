@@ -66,7 +66,7 @@ pub fn provider() -> Arc<CryptoProvider> {
 /// # Errors
 /// [`TlsError`] if the library refuses the key.
 pub fn client_config(seed: &[u8; 32], pinned: PublicKey) -> Result<ClientConfig, TlsError> {
-    verifying(seed, |provider| Arc::new(PinnedServer { pinned, provider }))
+    verifying(seed, |provider| Arc::new(KnownServer { pinned: Some(pinned), provider }))
 }
 
 /// The same, accepting any Ed25519 key that the server proves to hold: to learn it, and for nothing
@@ -75,7 +75,7 @@ pub fn client_config(seed: &[u8; 32], pinned: PublicKey) -> Result<ClientConfig,
 /// # Errors
 /// [`TlsError`] if the library refuses the key.
 pub(crate) fn client_config_for_any(seed: &[u8; 32]) -> Result<ClientConfig, TlsError> {
-    verifying(seed, |provider| Arc::new(AnyServer { provider }))
+    verifying(seed, |provider| Arc::new(KnownServer { pinned: None, provider }))
 }
 
 fn verifying(
@@ -158,14 +158,14 @@ fn ed25519_key(certificate: &CertificateDer<'_>) -> Result<PublicKey, rustls::Er
         .ok_or(rustls::Error::InvalidCertificate(CertificateError::BadEncoding))
 }
 
-/// Accepts one key, whatever certificate it comes in.
+/// Accepts the pinned key, or any Ed25519 key where none is pinned, whatever certificate it comes in.
 #[derive(Debug)]
-struct PinnedServer {
-    pinned: PublicKey,
+struct KnownServer {
+    pinned: Option<PublicKey>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for PinnedServer {
+impl ServerCertVerifier for KnownServer {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -175,52 +175,13 @@ impl ServerCertVerifier for PinnedServer {
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         match ed25519_key(end_entity) {
-            Ok(key) if key == self.pinned => Ok(ServerCertVerified::assertion()),
+            Ok(key) if self.pinned.is_none_or(|pinned| key == pinned) => {
+                Ok(ServerCertVerified::assertion())
+            }
             _ => Err(rustls::Error::InvalidCertificate(
                 CertificateError::ApplicationVerificationFailure,
             )),
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_handshake(&self.provider, message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-}
-
-/// Requires an Ed25519 key and accepts any: whose it is shows later.
-#[derive(Debug)]
-struct AnyServer {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for AnyServer {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        ed25519_key(end_entity).map(|_| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
