@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use holdall_engine::Run;
 
 use crate::config::{Folders, Settings};
+use crate::exit::{Exit, hint_of};
 use crate::identity::Identity;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -79,6 +81,8 @@ pub(crate) struct App {
     /// Ctrl-C.
     pub(crate) interrupt: Interrupt,
     repository: Option<String>,
+    /// Whether damage was met that did not keep the command from going on.
+    met_damage: Arc<AtomicBool>,
 }
 
 impl App {
@@ -101,7 +105,17 @@ impl App {
         let own_key = args.identity.or_else(from_environment);
         let own_key = own_key.filter(|file| !file.as_os_str().is_empty());
         let fingerprint = args.fingerprint;
-        Ok(Self { output, folders, passwords, own_key, fingerprint, interrupt, repository })
+        let met_damage = Arc::default();
+        Ok(Self {
+            output,
+            folders,
+            passwords,
+            own_key,
+            fingerprint,
+            interrupt,
+            repository,
+            met_damage,
+        })
     }
 
     /// Another user's view, as it were: everything kept below `folder`, nothing named or given,
@@ -116,6 +130,7 @@ impl App {
             fingerprint: None,
             interrupt: self.interrupt.clone(),
             repository: None,
+            met_damage: Arc::clone(&self.met_damage),
         }
     }
 
@@ -134,7 +149,22 @@ impl App {
             fingerprint: None,
             interrupt: self.interrupt.clone(),
             repository: Some(repository.to_owned()),
+            met_damage: Arc::clone(&self.met_damage),
         }
+    }
+
+    /// Tells damage that does not keep the command from going on. Whatever comes of it, it does not
+    /// end as if all were well.
+    pub(crate) fn damage(&self, error: &anyhow::Error) {
+        self.met_damage.store(true, Ordering::Release);
+        self.output.failure(error, Exit::Damage.code(), hint_of(error).as_deref());
+    }
+
+    /// How a command ends that did what it could.
+    pub(crate) fn ended(&self, exit: Exit) -> Exit {
+        let met_damage = self.met_damage.load(Ordering::Acquire);
+        let did_it = matches!(exit, Exit::Done | Exit::Incomplete);
+        if met_damage && did_it { Exit::Damage } else { exit }
     }
 
     /// The repository that was named, if one was.

@@ -77,7 +77,8 @@ fn main() -> ExitCode {
         }
     };
     let output = cli.global.output();
-    let ended = App::new(cli.global, output.clone()).and_then(|app| cli.command.run(&app));
+    let ended = App::new(cli.global, output.clone())
+        .and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
     ExitCode::from(ended.unwrap_or_else(|error| tell(&output, &error)).code())
 }
 

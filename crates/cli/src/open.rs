@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_crypto::{MasterSecret, Opening, SigningKey, unwrap};
-use holdall_engine::{Access, EngineError, Place, Snapshot};
-use holdall_format::{MachineId, PublicKey, RepositoryId, Signature, SignedContext, WrappingSet};
+use holdall_engine::{Access, DamagedRecord, EngineError, Listed, Place, Snapshot};
+use holdall_format::{
+    MachineId, PublicKey, RepositoryId, Signature, SignedContext, WrappingSet, record_file,
+};
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
 };
@@ -28,6 +30,9 @@ use crate::receipts::Receipts;
 const DEFAULT_PORT: u16 = 7443;
 /// How long a server that this machine does not know is tried.
 const UNKNOWN_SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Damaged records that are told one by one.
+const DAMAGED_TOLD: usize = 10;
 
 /// How long, and over which connections, a server is asked.
 #[derive(Debug, Clone)]
@@ -384,14 +389,41 @@ pub(crate) fn kept_key(app: &App, repository: RepositoryId) -> Result<Option<Mas
     KeptKeys::in_state(&app.folders.state).get(&repository.to_string())
 }
 
-/// Lists all snapshots, and checks that none is missing that this machine remembers.
+/// Lists all snapshots, and checks that none is missing that this machine remembers. Those that are
+/// damaged are told, and make the exit code that of damage; they keep no other from being used.
 ///
 /// # Errors
 /// If they can not be listed; damage if one is missing.
 pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
+    let listed = listed(app, access)?;
+    for damaged in listed.damaged.iter().take(DAMAGED_TOLD) {
+        app.damage(&lost_record(damaged));
+    }
+    if let Some(more @ 1..) = listed.damaged.len().checked_sub(DAMAGED_TOLD) {
+        app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
+    }
+    Ok(listed.snapshots)
+}
+
+/// The same, with the damaged records for whoever tells them.
+///
+/// # Errors
+/// As for [`snapshots`].
+pub(crate) fn listed(app: &App, access: &Access) -> Result<Listed> {
     let listed = holdall_engine::snapshots(access)?;
     Receipts::in_state(&app.folders.state).check(access, &listed)?;
     Ok(listed)
+}
+
+fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {
+    let DamagedRecord { position, reason } = damaged;
+    let file = format!("records/{}", record_file(*position));
+    Refusal::new(Exit::Damage, format!("{file} in the repository is damaged: {reason}"))
+        .hint(
+            "the other snapshots are not affected; put back a copy of that file, or take it out of \
+             the repository to go on without it",
+        )
+        .into()
 }
 
 /// Finds the snapshot that is meant by `name`, which may be `latest`, of `path`. On a computer that

@@ -281,6 +281,11 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
+/// A time that nobody needs more exactly than in seconds: `3 s`.
+pub(crate) fn whole_duration(seconds: f64) -> String {
+    if seconds < 59.5 { format!("{:.0} s", seconds.max(0.0)) } else { duration(seconds) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@ use holdall_lab::{Layer, StageCounters};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::output::{Output, count, duration, size};
+use crate::output::{Output, count, size, whole_duration};
 use crate::verdict::{self, Usage};
 
 /// How often the bar is drawn anew.
@@ -147,7 +147,7 @@ impl Status {
         };
         let mut words = format!(
             "{}  {}{} items, {}{}, {} items/s, {}/s",
-            duration(self.seconds_elapsed.floor()),
+            whole_duration(self.seconds_elapsed.floor()),
             count(self.items_done),
             of(self.items_expected, count),
             size(self.bytes_done),
@@ -156,7 +156,7 @@ impl Status {
             size(self.bytes_per_second as u64),
         );
         if let Some(seconds) = self.seconds_remaining {
-            words += &format!(", {} left", duration(seconds.ceil()));
+            words += &format!(", {} left", whole_duration(seconds.ceil()));
         }
         if !matches!(self.limited_by, Layer::Nothing | Layer::Unsure) {
             words += &format!(", held back by {}", self.limited_by);

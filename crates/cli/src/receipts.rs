@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use holdall_engine::{Access, EngineError, Snapshot};
-use holdall_format::{MachineId, Record, StoredRecord};
+use holdall_engine::{Access, EngineError, Listed};
+use holdall_format::{MachineId, StoredRecord};
 
 use crate::exit::{Exit, Refusal};
 use crate::private_file;
@@ -34,16 +34,18 @@ impl Receipts {
         private_file::replace(&self.path(&access.config().repository.to_string()), stored)
     }
 
-    /// Checks that the newest remembered snapshot is among those that the repository lists.
+    /// Checks that the newest remembered snapshot is among those that the repository lists, or
+    /// where one of them is damaged.
     ///
     /// # Errors
     /// [`EngineError::Damaged`] if it is not.
-    pub(crate) fn check(&self, access: &Access, listed: &[Snapshot]) -> Result<()> {
+    pub(crate) fn check(&self, access: &Access, listed: &Listed) -> Result<()> {
         let repository = access.config().repository.to_string();
-        let Some(id) = self.newest(&repository)?.map(|record| record.hash()) else {
-            return Ok(());
-        };
-        if listed.iter().any(|snapshot| snapshot.id == id) {
+        let Some(stored) = self.newest(&repository)? else { return Ok(()) };
+        let (id, position) = (stored.record.hash(), stored.receipt.log_position);
+        if listed.snapshots.iter().any(|snapshot| snapshot.id == id)
+            || listed.damaged.iter().any(|damaged| damaged.position == position)
+        {
             return Ok(());
         }
         let reason = "this machine has its receipt, and the repository does not have it: it was \
@@ -56,10 +58,10 @@ impl Receipts {
     /// # Errors
     /// If the receipt can not be read.
     pub(crate) fn machine(&self, repository: &str) -> Result<Option<MachineId>> {
-        Ok(self.newest(repository)?.map(|record| record.head.machine))
+        Ok(self.newest(repository)?.map(|stored| stored.record.head.machine))
     }
 
-    fn newest(&self, repository: &str) -> Result<Option<Record>> {
+    fn newest(&self, repository: &str) -> Result<Option<StoredRecord>> {
         let path = self.path(repository);
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
         let stored = StoredRecord::decode(&bytes).map_err(|error| {
@@ -68,7 +70,7 @@ impl Receipts {
                  told: look at `holdall snapshots`, and move it away",
             )
         })?;
-        Ok(Some(stored.record))
+        Ok(Some(stored))
     }
 
     fn path(&self, repository: &str) -> PathBuf {

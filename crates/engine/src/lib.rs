@@ -53,5 +53,5 @@ pub use listing::{ListedEntry, list};
 pub use patterns::{PatternError, Patterns};
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
-pub use snapshots::{Snapshot, find_snapshot, snapshots};
+pub use snapshots::{DamagedRecord, Listed, Snapshot, find_snapshot, snapshots};
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

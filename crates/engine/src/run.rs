@@ -32,6 +32,7 @@ pub struct Run {
     stop: AtomicBool,
     problems: Mutex<Vec<Problem>>,
     problem_count: AtomicU64,
+    damage_count: AtomicU64,
     changed: Mutex<Vec<Vec<u8>>>,
     changed_count: AtomicU64,
     stages: Mutex<Option<Stages>>,
@@ -80,6 +81,17 @@ impl Run {
         if kept.len() < PROBLEMS_KEPT {
             kept.push(Problem { path: path.to_vec(), reason: reason.into() });
         }
+    }
+
+    /// Notes a problem whose cause is damage in the repository.
+    pub(crate) fn damage(&self, path: &[u8], reason: impl Into<String>) {
+        self.damage_count.fetch_add(1, Ordering::Relaxed);
+        self.problem(path, reason);
+    }
+
+    /// How many of the problems were damage in the repository.
+    pub(crate) fn damage_count(&self) -> u64 {
+        self.damage_count.load(Ordering::Relaxed)
     }
 
     /// How many problems there were.

@@ -5,12 +5,11 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
-use holdall_crypto::{Opener, RecordSecret};
+use holdall_crypto::{CryptoError, Opener, RecordSecret};
 use holdall_format::{
-    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord,
+    MachineId, ObjectId, RecordHash, RecordKind, SeriesId, StoredRecord, record_file,
 };
-use holdall_protocol::{MAX_RECORDS, RecordQuery};
+use holdall_protocol::{ListedRecord, MAX_RECORDS, RecordQuery, RepositoryError};
 
 use crate::keepers::Keepers;
 use crate::{Access, EngineError};
@@ -66,85 +65,125 @@ impl Snapshot {
     }
 }
 
-/// All snapshots of the repository, oldest first. Checkpoints are left out.
+/// A record that is stored and can not be used. No other suffers from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedRecord {
+    /// The log position that it lies at.
+    pub position: u64,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What a repository's records tell.
+#[derive(Debug, Clone, Default)]
+pub struct Listed {
+    /// All snapshots, oldest first. Checkpoints are left out.
+    pub snapshots: Vec<Snapshot>,
+    /// The records that are damaged: snapshots that are lost, or tags that are.
+    pub damaged: Vec<DamagedRecord>,
+}
+
+/// Lists the snapshots of the repository.
+///
+/// A record is damaged that does not open, whose receipt is none that its repository's keeper may
+/// show, or that does not fit what it amends.
 ///
 /// # Errors
-/// [`EngineError::Damaged`] for a record that does not open, whose receipt is none that its
-/// repository's keeper may show, or that is out of order.
-pub fn snapshots(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
-    let mut all = records(access)?;
-    all.retain(|snapshot| !snapshot.checkpoint);
-    Ok(all)
+/// [`EngineError::Damaged`] for a list that is not in the order of the log;
+/// [`RepositoryError::NewerFormat`](holdall_protocol::RepositoryError::NewerFormat) for a record of
+/// a version that is to come; if the repository can not be asked.
+pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
+    let mut listed = records(access)?;
+    listed.snapshots.retain(|snapshot| !snapshot.checkpoint);
+    Ok(listed)
 }
 
 /// All snapshots and checkpoints, oldest first.
-pub(crate) fn records(access: &Access) -> Result<Vec<Snapshot>, EngineError> {
+pub(crate) fn records(access: &Access) -> Result<Listed, EngineError> {
     let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
     let mut keepers = Keepers::of(access);
-    let mut found = Vec::new();
+    let mut found = Listed::default();
     let mut amendments = Vec::new();
     let mut after_position = 0;
     loop {
         let query = RecordQuery { after_position, limit: MAX_RECORDS };
         let page = access.repository.records(&query)?;
-        for stored in &page {
-            let (snapshot, head) = open_record(access, &mut opener, &mut keepers, stored)?;
-            if snapshot.log_position <= after_position {
-                let what = format!("snapshot {}", snapshot.id);
+        for listed in &page {
+            if listed.position <= after_position {
+                let what = format!("record {}", record_file(listed.position));
                 return Err(EngineError::damaged(what, "it is not in the order of the log"));
             }
-            after_position = snapshot.log_position;
-            match head.amends {
-                Some(amended) => amendments.push((amended, snapshot)),
-                None => found.push(snapshot),
+            after_position = listed.position;
+            match open_record(access, &mut opener, &mut keepers, listed) {
+                Ok((snapshot, Some(amended))) => amendments.push((amended, snapshot)),
+                Ok((snapshot, None)) => found.snapshots.push(snapshot),
+                Err(error) => found.damaged.push(damaged_record(listed.position, error)?),
             }
         }
         if page.is_empty() {
-            amend(&mut found, amendments)?;
+            amend(&mut found, amendments);
             return Ok(found);
         }
     }
 }
 
+/// Tells what is wrong with one record from what keeps this program from going on.
+fn damaged_record(position: u64, error: EngineError) -> Result<DamagedRecord, EngineError> {
+    let reason = match error {
+        EngineError::Damaged { reason, .. }
+        | EngineError::Repository(RepositoryError::Damaged { reason, .. }) => reason,
+        EngineError::Crypto(CryptoError::Format(error)) if error.is_newer() => {
+            return Err(EngineError::from(error));
+        }
+        EngineError::Crypto(error) => error.to_string(),
+        error => return Err(error),
+    };
+    Ok(DamagedRecord { position, reason })
+}
+
 /// Gives snapshots the tags and the pin of their amendments, which are in order of the log. An
 /// amendment of a snapshot that is gone changes nothing.
-fn amend(
-    found: &mut [Snapshot],
-    amendments: Vec<(RecordHash, Snapshot)>,
-) -> Result<(), EngineError> {
+fn amend(found: &mut Listed, amendments: Vec<(RecordHash, Snapshot)>) {
     if amendments.is_empty() {
-        return Ok(());
+        return;
     }
     let mut by_id: HashMap<_, _> =
-        found.iter_mut().map(|snapshot| (snapshot.id, snapshot)).collect();
+        found.snapshots.iter_mut().map(|snapshot| (snapshot.id, snapshot)).collect();
     for (amended, amendment) in amendments {
         let Some(snapshot) = by_id.get_mut(&amended) else { continue };
         if snapshot.checkpoint || snapshot.root != amendment.root {
-            let reason = "its amendment does not fit it";
-            return Err(EngineError::damaged(format!("snapshot {amended}"), reason));
+            let reason = format!("it does not fit the snapshot that it amends, {amended}");
+            found.damaged.push(DamagedRecord { position: amendment.log_position, reason });
+            continue;
         }
         snapshot.pinned = amendment.pinned;
         snapshot.secret.tags = amendment.secret.tags;
     }
-    Ok(())
 }
 
+/// Opens a record, which amends another if it names one.
 fn open_record(
     access: &Access,
     opener: &mut Opener,
     keepers: &mut Keepers,
-    bytes: &Bytes,
-) -> Result<(Snapshot, RecordHead), EngineError> {
-    let stored = StoredRecord::decode(bytes)
-        .map_err(|error| EngineError::unreadable("a snapshot's record", &error))?;
-    let id = stored.record.hash();
-    let damaged = |reason: &str| EngineError::damaged(format!("snapshot {id}"), reason);
+    listed: &ListedRecord,
+) -> Result<(Snapshot, Option<RecordHash>), EngineError> {
+    let damaged = |reason: String| EngineError::damaged("a record", reason);
+    if listed.stored.is_empty() {
+        return Err(damaged("its file can not be read".into()));
+    }
+    let stored = StoredRecord::decode(&listed.stored)
+        .map_err(|error| EngineError::unreadable("a record", &error))?;
+    let (id, position) = (stored.record.hash(), stored.receipt.log_position);
+    if position != listed.position {
+        return Err(damaged(format!("it is the record {}", record_file(position))));
+    }
     if !keepers.accept(&stored) {
-        return Err(damaged("its receipt was signed by somebody else"));
+        return Err(damaged(format!("snapshot {id}: its receipt was signed by somebody else")));
     }
     let head = stored.record.head;
     if head.repository != access.config.repository {
-        return Err(damaged("it belongs to another repository"));
+        return Err(damaged("it belongs to another repository".into()));
     }
     let secret = RecordSecret::open(&stored.record.sealed, opener)?;
     let snapshot = Snapshot {
@@ -154,13 +193,13 @@ fn open_record(
         sequence: head.sequence,
         received_ns: stored.receipt.received_ns,
         received_sure: stored.receipt.clock_sure,
-        log_position: stored.receipt.log_position,
+        log_position: position,
         root: head.root,
         checkpoint: head.kind == RecordKind::Checkpoint,
         pinned: head.pinned,
         secret,
     };
-    Ok((snapshot, head))
+    Ok((snapshot, head.amends))
 }
 
 /// Finds the snapshot that `wanted` names among those that [`snapshots`] listed: `latest` (the last
@@ -245,16 +284,20 @@ mod tests {
         // Its records are signed by the machine, its receipts by the keeper: it is on a server.
         world.access.signing = Arc::new(SigningKey::from_seed(&[7; 32]));
         world.back_up(folder.path());
-        assert_eq!(snapshots(&world.access).unwrap().len(), 1);
+        assert_eq!(world.snapshots().len(), 1);
         let keeper = std::mem::replace(
             &mut world.access.receipts_from,
             SigningKey::from_seed(&[8; 32]).public(),
         );
-        assert_eq!(snapshots(&world.access).unwrap().len(), 1, "another one kept it before");
+        assert_eq!(world.snapshots().len(), 1, "another one kept it before");
         world.access.receipts_from = keeper;
         world.repository.forge_receipt(&SigningKey::from_seed(&[9; 32]));
-        let told = snapshots(&world.access).unwrap_err().to_string();
-        assert!(told.contains("somebody else"), "{told}");
+        let listed = snapshots(&world.access).unwrap();
+        assert_eq!(listed.snapshots.len(), 1);
+        let [DamagedRecord { position: 2, reason }] = &listed.damaged[..] else {
+            panic!("{:?}", listed.damaged)
+        };
+        assert!(reason.contains("somebody else"), "{reason}");
     }
 
     #[test]

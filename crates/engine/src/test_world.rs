@@ -13,9 +13,9 @@ use holdall_format::{
     RepositoryId, SeriesId, SessionId, SignedContext, StoredRecord, Suite,
 };
 use holdall_protocol::{
-    BlockPage, CommitAnswer, Description, FETCH_TARGET_BYTES, NewRepository, PutTimes, RecordQuery,
-    Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
-    Usage,
+    BlockPage, CommitAnswer, Description, FETCH_TARGET_BYTES, ListedRecord, NewRepository,
+    PutTimes, RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
+    SessionPurpose, Traffic, Usage,
 };
 use holdall_tree::{BuiltNode, ChunkRef, Content, Entry, EntryKind, PathKey, TreeBuilder};
 
@@ -166,9 +166,13 @@ impl Repository for MemoryRepository {
         Ok(())
     }
 
-    fn records(&self, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError> {
+    fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
         let after = usize::try_from(query.after_position).unwrap_or(usize::MAX);
-        Ok(lock(&self.stored).records.iter().skip(after).take(query.limit).cloned().collect())
+        let records = &lock(&self.stored).records;
+        let listed = (1..).zip(records).skip(after).take(query.limit);
+        Ok(listed
+            .map(|(position, stored)| ListedRecord { position, stored: stored.clone() })
+            .collect())
     }
 
     fn fetch_objects(
@@ -250,13 +254,18 @@ impl World {
         Self { access, repository, _cache: cache }
     }
 
+    /// All snapshots, of which some may be damaged.
+    pub(crate) fn snapshots(&self) -> Vec<Snapshot> {
+        snapshots(&self.access).expect("records").snapshots
+    }
+
     /// Backs up a folder as a new snapshot.
     pub(crate) fn back_up(&self, folder: &std::path::Path) -> Snapshot {
         let path = folder.to_str().expect("an ordinary path").as_bytes().to_vec();
         let source = Source { path: path.clone(), read_at: path };
         let options = BackupOptions::new(vec![source], "host".to_owned());
         backup(&self.access, &options, &Arc::new(Run::new())).expect("nothing fails");
-        snapshots(&self.access).expect("records").pop().expect("the new one")
+        self.snapshots().pop().expect("the new one")
     }
 
     fn seal(&self, kind: BlockKind, objects: &[PlainObject], plain: &[u8]) {

@@ -44,7 +44,7 @@ pub use id::{
 pub use pack::{Footer, FooterBlock, PACK_TRAILER_BYTES, Trailer};
 pub use padding::padded_len;
 pub use receipt::{Receipt, StoredRecord};
-pub use record::{Record, RecordHead, RecordKind};
+pub use record::{Record, RecordHead, RecordKind, record_file};
 pub use signature::{PublicKey, SIGNATURE_BYTES, Signature, SignedContext};
 pub use table::{Table, TableEntry};
 pub use tombstone::{Tombstone, TombstoneReason};

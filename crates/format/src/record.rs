@@ -26,6 +26,11 @@ const MAGIC: &[u8; 4] = b"HRec";
 const VERSION: u8 = 2;
 const HEAD_MAX_BYTES: usize = 512 + RECORD_MAX_TAGS * TagToken::LEN;
 
+/// The name of the file, in a repository's folder of records, of the one at that log position.
+pub fn record_file(position: u64) -> String {
+    format!("{position:016x}")
+}
+
 /// What a record describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordKind {

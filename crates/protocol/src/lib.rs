@@ -43,8 +43,8 @@ pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
 pub use pairing::{FormerAccount, Paired, pair, pair_again};
 pub use repository::Repository;
 pub use types::{
-    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, ScrubDamage,
-    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
+    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes, RecordQuery,
+    ScrubDamage, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 /// Most ids in one question or one fetch.

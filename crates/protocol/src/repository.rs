@@ -4,8 +4,8 @@ use bytes::Bytes;
 use holdall_format::{ObjectId, SessionId};
 
 use crate::{
-    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, RepositoryError,
-    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
+    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes, RecordQuery,
+    RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 /// Everything that one machine may ask of one repository. No verb deletes or overwrites.
@@ -79,12 +79,13 @@ pub trait Repository: Send + Sync {
     /// [`RepositoryError::Unreachable`]; an unknown session is no error.
     fn close_session(&self, session: &SessionId) -> Result<(), RepositoryError>;
 
-    /// Lists stored records (record and receipt) in order of log position. There may be fewer than
-    /// were asked for, since answers are bounded in bytes too; only an empty answer is the end.
+    /// Lists stored records, whole or damaged, in order of log position. There may be fewer than were
+    /// asked for, since answers are bounded in bytes too; only an empty answer is the end.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if a record can not be read.
-    fn records(&self, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError>;
+    /// [`RepositoryError::NoRepository`]; [`RepositoryError::Io`] if it can not be seen which there
+    /// are.
+    fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError>;
 
     /// Fetches whole blocks that together hold a prefix of `ids`, each block once, in order of
     /// first use. Stops after [`crate::FETCH_TARGET_BYTES`]: the caller looks which ids it has and

@@ -80,6 +80,16 @@ pub struct RecordQuery {
     pub limit: usize,
 }
 
+/// A stored record and its receipt as they lie in the repository. Nobody has looked whether they are
+/// whole: whoever lists records does, and one that is damaged keeps no other from being listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedRecord {
+    /// The log position that it lies at.
+    pub position: u64,
+    /// Its bytes; empty if they can not be read.
+    pub stored: Bytes,
+}
+
 /// Bytes that crossed the wire since the repository was opened; zero for an embedded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {

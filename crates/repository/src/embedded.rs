@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, PublicKey, SessionId};
 use holdall_protocol::{
-    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, Repository,
-    RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
+    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes, RecordQuery,
+    Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    Usage,
 };
 
 use crate::creating::ClearParts;
@@ -170,7 +171,7 @@ impl Repository for EmbeddedRepository {
         self.store(Access::Read)?.sessions().close(session, &self.machine)
     }
 
-    fn records(&self, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError> {
+    fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
         crate::creating::check_marker(&self.layout)?;
         records::list(&self.layout, query)
     }

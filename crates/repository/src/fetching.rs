@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::path::Path;
 
 use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, SessionId};
@@ -81,10 +82,8 @@ impl Store {
         let state = self.index().state();
         let mut page = BlockPage::default();
         if cursor == 0 {
-            page.damaged.extend(self.strange().iter().map(|(path, reason)| ScrubDamage::Pack {
-                pack: path.display().to_string(),
-                reason: reason.clone(),
-            }));
+            let strange = self.strange().into_iter();
+            page.damaged.extend(strange.map(|(path, reason)| self.file_damage(&path, reason)));
         }
         let mut walk = Walk::new(self, &state, cursor);
         let mut bytes = 0;
@@ -102,6 +101,15 @@ impl Store {
             }
         }
         Ok(page)
+    }
+
+    fn file_damage(&self, path: &Path, reason: String) -> ScrubDamage {
+        let name = path.display().to_string();
+        if path.starts_with(self.layout().records()) {
+            ScrubDamage::Record { record: name, reason }
+        } else {
+            ScrubDamage::Pack { pack: name, reason }
+        }
     }
 
     fn block_damage(&self, state: &State, next: &Next, error: &RepositoryError) -> ScrubDamage {

@@ -17,7 +17,7 @@
 
 use std::path::{Path, PathBuf};
 
-use holdall_format::{BlockKind, PackName, SessionId};
+use holdall_format::{BlockKind, PackName, SessionId, record_file};
 use holdall_protocol::RepositoryError;
 
 /// What the marker file begins with, whatever the version.
@@ -112,7 +112,7 @@ impl Layout {
     }
 
     pub(crate) fn record(&self, position: u64) -> PathBuf {
-        self.records().join(format!("{position:016x}"))
+        self.records().join(record_file(position))
     }
 
     pub(crate) fn session(&self, session: &SessionId) -> PathBuf {

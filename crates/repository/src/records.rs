@@ -5,16 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use holdall_format::limits::RECORD_MAX_BYTES;
 use holdall_format::{MachineId, ObjectId, RecordHash, RecordKind, StoredRecord};
-use holdall_protocol::{FETCH_TARGET_BYTES, MAX_RECORDS, RecordQuery, RepositoryError};
+use holdall_protocol::wire::MAX_STORED_RECORD_BYTES;
+use holdall_protocol::{
+    FETCH_TARGET_BYTES, ListedRecord, MAX_RECORDS, RecordQuery, RepositoryError,
+};
 
 use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
 use crate::publish::{Published, names_in, publish, read_limited, remove, sync_parent};
 
 /// A record and its receipt are never longer.
-const STORED_MAX_BYTES: u64 = RECORD_MAX_BYTES as u64 + (4 << 10);
+const STORED_MAX_BYTES: u64 = MAX_STORED_RECORD_BYTES as u64;
 
 /// What is kept in memory of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,8 +221,11 @@ pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
     Ok(names.iter().filter_map(|name| name.to_str().and_then(number_of)).collect())
 }
 
-/// Lists records in order of position, straight from the directory.
-pub(crate) fn list(layout: &Layout, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError> {
+/// Lists records in order of position, straight from the directory and as they lie there.
+pub(crate) fn list(
+    layout: &Layout,
+    query: &RecordQuery,
+) -> Result<Vec<ListedRecord>, RepositoryError> {
     let positions = positions(layout)?.into_iter();
     let mut records = Vec::new();
     let mut bytes = 0;
@@ -228,9 +233,14 @@ pub(crate) fn list(layout: &Layout, query: &RecordQuery) -> Result<Vec<Bytes>, R
         if records.len() >= query.limit.min(MAX_RECORDS) || bytes >= FETCH_TARGET_BYTES {
             break;
         }
-        let (record, _) = read(layout, position)?;
-        bytes += record.len();
-        records.push(record);
+        // One that can not be read is listed with nothing in it, and one that just went, not at all.
+        let Some(stored) = read_limited(&layout.record(position), STORED_MAX_BYTES)
+            .unwrap_or_else(|_| Some(Vec::new()))
+        else {
+            continue;
+        };
+        bytes += stored.len();
+        records.push(ListedRecord { position, stored: stored.into() });
     }
     Ok(records)
 }

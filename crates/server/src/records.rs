@@ -1,7 +1,5 @@
 //! Listing records without holding more of them than one answer may carry.
 
-use bytes::Bytes;
-use holdall_format::StoredRecord;
 use holdall_protocol::wire::{self, Frames, RECORDS_STEP, RECORDS_TARGET_BYTES};
 use holdall_protocol::{MAX_RECORDS, RecordQuery, Repository, RepositoryError};
 
@@ -20,8 +18,8 @@ pub(crate) fn read_records(
         let Some(last) = step.last() else {
             return Ok(wire::encode_records(&found, None));
         };
-        after_position = StoredRecord::decode(last)?.receipt.log_position;
-        bytes += step.iter().map(Bytes::len).sum::<usize>();
+        after_position = last.position;
+        bytes += step.iter().map(|record| record.stored.len()).sum::<usize>();
         found.extend(step);
     }
     Ok(wire::encode_records(&found, Some(after_position)))

@@ -138,7 +138,7 @@ fn literal(path: &Path) -> String {
 
 fn restore_all(app: &App, access: &Access, dir: &Path, target: &Path) -> Result<restore::Done> {
     let path = crate::sources::absolute(dir)?;
-    let listed = holdall_engine::snapshots(access)?;
+    let listed = holdall_engine::snapshots(access)?.snapshots;
     let snapshot = find_snapshot(&listed, access.machine(), "latest", Some(&path))?;
     restore::measured(app, access, snapshot, Some(&path), target, &RestoreOptions::default())
 }

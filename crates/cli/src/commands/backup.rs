@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::connection::Connection;
-use crate::exit::{Exit, Refusal, exit_of, hint_of, is_closed_pipe};
+use crate::exit::{Exit, Refusal, exit_of, is_closed_pipe};
 use crate::open;
 use crate::output::{Shown, count, duration, size};
 use crate::progress::watched;
@@ -86,24 +86,21 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let options = options(args)?;
     let some_missing = check_sources(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
-    let forgotten = forgotten_snapshot(app, &access);
+    // Told before the new snapshot's receipt takes the place of that of what was lost.
+    tell_lost(app, &access);
     let done = measured(app, &access, &options)?;
     still_committed(&done.summary, report(app, &done))?;
-    Ok(match forgotten {
-        Some(error) => {
-            app.output.failure(&error, Exit::Damage.code(), hint_of(&error).as_deref());
-            Exit::Damage
-        }
-        None if some_missing || done.summary.problems > 0 => Exit::Incomplete,
-        None => Exit::Done,
-    })
+    let incomplete = some_missing || done.summary.problems > 0;
+    Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
 }
 
 /// A repository that lost a snapshot gets a new one all the same, and the loss is told; so is a
 /// receipt that can not be read. A server that is away is the backup's to meet.
-pub(super) fn forgotten_snapshot(app: &App, access: &Access) -> Option<anyhow::Error> {
+pub(super) fn tell_lost(app: &App, access: &Access) {
     let is_passing = |error: &_| matches!(exit_of(error), Exit::Unreachable | Exit::Interrupted);
-    open::snapshots(app, access).err().filter(|error| !is_passing(error))
+    if let Some(error) = open::snapshots(app, access).err().filter(|error| !is_passing(error)) {
+        app.damage(&error);
+    }
 }
 
 /// What was committed is done, even if nobody listens any more.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use holdall_crypto::{Entropy, SystemEntropy};
-use holdall_engine::{Access, Verify, VerifyReport};
+use holdall_engine::{Access, DamagedRecord, Verify, VerifyReport};
+use holdall_format::record_file;
 use holdall_protocol::{ScrubDamage, ScrubProgress, ScrubReport};
 use serde::Serialize;
 
@@ -48,9 +49,12 @@ enum Share {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     // What keeps snapshots from being listed is damage like any other, and no reason to stop here.
-    let unlisted = open::snapshots(app, &access).err();
-    let unlisted = unlisted.map(only_damage).transpose()?;
+    let listed = open::listed(app, &access);
     let mut found = Found { lacking: open::lacking(app)?, ..Found::default() };
+    let (records, unlisted) = match listed {
+        Ok(listed) => (listed.damaged, None),
+        Err(error) => (Vec::new(), Some(only_damage(error)?)),
+    };
     if args.scrub || args.verify.is_none() {
         found.add_scrub(&scrub(app, &access)?);
     }
@@ -62,6 +66,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             Err(error) => return Err(error),
         }
     }
+    found.add_records(&records);
     let exit = report(app, &found)?;
     let Some(error) = unlisted else { return Ok(exit) };
     app.output.failure(&error, Exit::Damage.code(), None);
@@ -146,6 +151,18 @@ impl Found {
             snapshot: Some(path.snapshot.clone()),
             reason: path.reason.clone(),
         }));
+    }
+
+    /// Adds the records that are damaged for whoever has the key, but for those that the keeper
+    /// named, who has none.
+    fn add_records(&mut self, records: &[DamagedRecord]) {
+        for DamagedRecord { position, reason } in records {
+            let record = format!("records/{}", record_file(*position));
+            if !self.damaged.iter().any(|damage| damage.what.text().ends_with(&record)) {
+                let reason = reason.clone();
+                self.damaged.insert(Damage::stored(&ScrubDamage::Record { record, reason }));
+            }
+        }
     }
 }
 

@@ -9,11 +9,11 @@ use holdall_format::RecordHash;
 use holdall_lab::Verdict;
 use serde::Serialize;
 
-use super::backup::{cores, forgotten_snapshot};
+use super::backup::{cores, tell_lost};
 use crate::app::App;
 use crate::config::Settings;
 use crate::connection::Connection;
-use crate::exit::{self, Exit, Refusal, hint_of};
+use crate::exit::{self, Exit, Refusal};
 use crate::filter::Filter;
 use crate::open;
 use crate::output::{Output, Shown, count, duration, rfc3339, size};
@@ -78,11 +78,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         open::snapshots(&from, &source).map_err(|error| about_source(error, &args.from))?;
     let mut wanted = wanted(&source, &listed, &args.snapshots)?;
     wanted.retain(|snapshot| filter.takes(snapshot));
-    // Told before the first copy's receipt takes the place of that of what was lost.
-    let forgotten = forgotten_snapshot(app, &destination);
-    if let Some(error) = &forgotten {
-        app.output.failure(error, Exit::Damage.code(), hint_of(error).as_deref());
-    }
+    tell_lost(app, &destination);
     let streams = args.connection.streams();
     let options = CopyOptions { streams, cores: cores(), ..CopyOptions::default() };
     let mut copying = Copying {
@@ -95,8 +91,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     };
     wanted.into_iter().try_for_each(|snapshot| copying.copy(snapshot))?;
     copying.sums.total_duration = begun.elapsed().as_secs_f64();
-    let ended = copying.end();
-    if forgotten.is_some() { Ok(Exit::Damage) } else { ended }
+    copying.end()
 }
 
 /// Says which of the two repositories an error is about, and what to do about that one.

@@ -28,8 +28,8 @@ Without a PATH, the absolute paths are restored below DIR; with one, what is at 
 put into DIR.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but some entries or metadata could not be \
-restored, 10 no such repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 \
-damage found, 130 interrupted")]
+restored, 10 no such repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 the \
+same because the repository is damaged, 130 interrupted")]
 pub(crate) struct Args {
     /// `latest`, or the beginning of a snapshot's id; and what of it
     #[arg(value_name = "SNAP[:PATH]")]
@@ -98,7 +98,11 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     };
     let done = measured(app, &access, &snapshot, path.as_deref(), &args.target, &options)?;
     report(app, &done, args.dry_run)?;
-    Ok(if done.summary.problems > 0 { Exit::Incomplete } else { Exit::Done })
+    Ok(match done.summary {
+        RestoreSummary { damaged: 1.., .. } => Exit::Damage,
+        RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
+        _ => Exit::Done,
+    })
 }
 
 /// A restore that was made, and what held it back.
@@ -167,6 +171,12 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
     }
     if summary.problems > 0 {
         lines.push(format!("{} could not be restored, or not wholly", count(summary.problems)));
+    }
+    if summary.damaged > 0 {
+        lines.push(
+            "the repository is damaged: `holdall check --verify all` finds out what is affected"
+                .to_owned(),
+        );
     }
     lines
 }

@@ -51,7 +51,7 @@ impl World {
         if !runs {
             self.stop();
         }
-        let said = administer(&self.machine, &self.data, args);
+        let said = self.machine.administer(&self.data, args);
         if !runs {
             self.start();
         }
@@ -87,11 +87,6 @@ impl World {
 
 fn address(server: &Server) -> SocketAddr {
     server.address().parse().expect("an address")
-}
-
-fn administer(machine: &Machine, data: &Path, args: &[&str]) -> Outcome {
-    let data = data.to_str().expect("UTF-8");
-    machine.run([&["admin", "--json", "--data", data], args].concat())
 }
 
 fn write_random(path: &Path, seed: u64, bytes: usize) {
@@ -215,7 +210,7 @@ fn what_is_not_there_is_a_failure_that_names_it_and_the_list() {
     }
     let elsewhere = world.machine.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
-    administer(&world.machine, &elsewhere, &["machines"]).expect(1);
+    world.machine.administer(&elsewhere, &["machines"]).expect(1);
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "nothing was made there");
 }
 

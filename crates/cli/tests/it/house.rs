@@ -96,6 +96,12 @@ impl Machine {
         self.ok(args.chain([OsStr::new("--json").to_owned()])).summary()
     }
 
+    /// Runs an administrator's command on a server's data folder, with `--json`.
+    pub(crate) fn administer(&self, data: &Path, args: &[&str]) -> Outcome {
+        let data = data.to_str().expect("UTF-8");
+        self.run([&["admin", "--json", "--data", data], args].concat())
+    }
+
     /// Pairs with `server`; the recovery kit lies at `kit.txt`.
     pub(crate) fn pair_with(&self, server: &Server) -> &Self {
         self.pair(&server.invite())

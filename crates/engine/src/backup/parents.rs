@@ -25,7 +25,7 @@ pub(super) fn choose(
     series: &SeriesId,
     sources: &[Source],
 ) -> Result<Vec<Snapshot>, EngineError> {
-    let mut own = records(access)?;
+    let mut own = records(access)?.snapshots;
     own.retain(|record| record.machine == access.machine);
     let of_series = among(&own, |record| record.series == *series);
     if !of_series.is_empty() {

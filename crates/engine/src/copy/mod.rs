@@ -147,7 +147,7 @@ impl<'a> Copier<'a> {
             destination,
             options,
             listed,
-            there: records(destination)?.into_iter().map(there).collect(),
+            there: records(destination)?.snapshots.into_iter().map(there).collect(),
             source_session: source.repository.open_session(&SessionPurpose::Read)?.session,
             source_cache: open_node_cache(source),
             cache: open_node_cache(destination),

@@ -47,7 +47,7 @@ impl Pair {
 
     /// The snapshot that a copy made.
     fn copy_of(&self, summary: &CopySummary) -> Snapshot {
-        let mut all = snapshots(&self.destination.access).expect("records");
+        let mut all = self.destination.snapshots();
         all.retain(|snapshot| snapshot.id == summary.snapshot_id);
         all.pop().expect("it is there")
     }
@@ -77,7 +77,7 @@ impl Pair {
 
 fn copy(from: &World, snapshot: &Snapshot, to: &World) -> Result<Copied, EngineError> {
     let options = CopyOptions { checkpoint_every: Duration::ZERO, ..CopyOptions::default() };
-    let listed = snapshots(&from.access)?;
+    let listed = snapshots(&from.access)?.snapshots;
     let mut copier = Copier::new(&from.access, &listed, &to.access, options)?;
     copier.copy(snapshot, &Arc::new(Run::new()))
 }
@@ -140,8 +140,8 @@ fn what_is_damaged_is_not_copied_and_what_was_until_then_is_not_fetched_again() 
     let below = pair.folder.path().to_str().unwrap();
     let names_it = matches!(&error, EngineError::Damaged { what, .. } if what.starts_with(below));
     assert!(names_it, "{error}");
-    assert!(snapshots(&pair.destination.access).unwrap().is_empty());
-    let checkpoints = records(&pair.destination.access).unwrap();
+    assert!(pair.destination.snapshots().is_empty());
+    let checkpoints = records(&pair.destination.access).unwrap().snapshots;
     assert!(!checkpoints.is_empty(), "there is no checkpoint");
     assert!(!checkpoints.iter().any(|checkpoint| checkpoint.pinned), "a checkpoint would stay");
 
@@ -196,7 +196,7 @@ fn a_snapshot_that_comes_back_is_not_copied_and_keeps_its_original_s_name() {
     let of = pair.back_up();
     let copied = pair.copy_of(&pair.copied(&of));
     assert!(matches!(copy(&pair.destination, &copied, &third), Ok(Copied::Now(_))));
-    let last = snapshots(&third.access).unwrap().pop().unwrap();
+    let last = third.snapshots().pop().unwrap();
     let from = last.secret.copied_from.unwrap();
     assert_eq!((from.record, from.received_ns), (of.id, of.received_ns));
     assert_eq!(from.direct(), copied.id);

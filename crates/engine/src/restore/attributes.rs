@@ -117,7 +117,9 @@ impl Finish<'_> {
         let attributes = match attributes {
             Ok(attributes) => attributes,
             Err(error) => {
-                return self.problem(format!("its attributes can not be read: {error}"));
+                let reason = format!("its attributes can not be read: {error}");
+                self.context.run.damage(&(self.path)(), reason);
+                return;
             }
         };
         if !self.pristine && self.entry.kind != EntryKind::Symlink {

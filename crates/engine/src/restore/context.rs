@@ -146,6 +146,7 @@ impl<'a> Context<'a> {
             skipped: read(&self.tally.skipped),
             notes: self.notes.line().into_iter().collect(),
             problems: self.run.problem_count(),
+            damaged: self.run.damage_count(),
             ..RestoreSummary::default()
         }
     }

@@ -63,6 +63,8 @@ pub struct RestoreSummary {
     pub duration_seconds: f64,
     /// Entries that could not be restored, or not wholly.
     pub problems: u64,
+    /// How many of these are so since what is stored of them is damaged.
+    pub damaged: u64,
     /// What the stages counted.
     pub stages: Vec<StageCounters>,
 }

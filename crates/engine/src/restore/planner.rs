@@ -93,7 +93,7 @@ impl<'a> Planner<'a> {
                     error if is_damaged(&error) => {
                         let after = PathKey::from_bytes(self.key.clone()).unwrap_or_default();
                         let reason = format!("what comes after it is damaged: {error}");
-                        self.context.run.problem(&after.to_absolute(), reason);
+                        self.context.run.damage(&after.to_absolute(), reason);
                         cursor.skip_unreadable();
                         continue;
                     }
@@ -135,14 +135,14 @@ impl<'a> Planner<'a> {
         if selected == Selected::No || (selected == Selected::Below && !is_directory) {
             return Planned::Done(Plan::SkipBelow);
         }
-        let problem = |reason: &str| self.context.run.problem(&path.to_absolute(), reason);
         let parent = self.parent_of(path.as_bytes());
         if let Err(error) = self.reader.bring_in_side_contents(&mut entry) {
             if !is_damaged(&error) {
                 self.context.fail(error);
                 return Planned::Done(Plan::SkipBelow);
             }
-            problem(&format!("its attributes or extents can not be read: {error}"));
+            let reason = format!("its attributes or extents can not be read: {error}");
+            self.context.run.damage(&path.to_absolute(), reason);
             if !is_directory {
                 return Planned::Done(Plan::SkipBelow);
             }
@@ -174,7 +174,7 @@ impl<'a> Planner<'a> {
             let Some(end) = name.iter().position(|&byte| byte == 0) else { return directory };
             let directory = directory.child(&name[..end], None);
             let reason = "it is not in the snapshot; made without owner, mode and time";
-            self.context.run.problem(&directory.path(b""), reason);
+            self.context.run.damage(&directory.path(b""), reason);
             let key_bytes = key.len() - name.len() + end;
             self.key.clear();
             self.key.extend_from_slice(&key[..key_bytes]);
@@ -203,7 +203,7 @@ impl<'a> Planner<'a> {
         let layout = match layout {
             Ok(layout) => layout,
             Err(error) => {
-                self.context.run.problem(&path.to_absolute(), error.to_string());
+                self.context.run.damage(&path.to_absolute(), error.to_string());
                 return Planned::Done(Plan::SkipBelow);
             }
         };
@@ -249,7 +249,7 @@ impl<'a> Planner<'a> {
             Ok(()) => self.output.window.push(Work::Item(Box::new(item))),
             Err(error) if is_damaged(&error) => {
                 let path = item.directory.path(&item.name);
-                self.context.run.problem(&path, error.to_string());
+                self.context.run.damage(&path, error.to_string());
                 self.context.links.first_is_done(item.membership, false);
             }
             Err(error) => self.context.fail(error),
@@ -296,7 +296,7 @@ impl<'a> Planner<'a> {
                 }
                 Ok(None) => return Ok(()),
                 Err(error) if is_damaged(&error) => {
-                    self.context.run.problem(&directory.path(&name), error.to_string());
+                    self.context.run.damage(&directory.path(&name), error.to_string());
                     file.give_up();
                     return Ok(());
                 }

@@ -64,7 +64,7 @@ impl<'a> SplitFile<'a> {
         let Some((file, _)) = self.file.get_or_init(|| self.create()) else { return };
         let written = match chunk {
             Ok(bytes) => content::write(self.context, file, &self.layout, position, bytes),
-            Err(reason) => return self.fail(|path| self.context.run.problem(&path, reason)),
+            Err(reason) => return self.fail(|path| self.context.run.damage(&path, reason)),
         };
         match written {
             Ok(bytes) => {
@@ -114,7 +114,7 @@ impl<'a> SplitFile<'a> {
         let whole = self.written_bytes.load(Ordering::Relaxed) == entry.content.len_bytes();
         if !whole || self.failed.load(Ordering::Relaxed) {
             if !context.stopping() {
-                self.fail(|path| context.run.problem(&path, "its content is not whole"));
+                self.fail(|path| context.run.damage(&path, "its content is not whole"));
             }
             place.discard(open.dir, name);
             return false;

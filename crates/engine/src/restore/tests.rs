@@ -267,7 +267,7 @@ fn a_damaged_chunk_costs_its_files_and_no_other() {
     world.repository.lose(&lost[0].id);
     let (summary, problems) = restored(&world, &snapshot, &target, &RestoreOptions::default());
     assert_eq!(problems, ["/2", "/3", "/4"]);
-    assert_eq!((summary.files, summary.problems), (2, 3));
+    assert_eq!((summary.files, summary.problems, summary.damaged), (2, 3, 3));
     assert_eq!((target.read("1"), target.read("5")), (b"good".to_vec(), b"good".to_vec()));
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 2);
 }

@@ -104,7 +104,7 @@ impl<'a> Writer<'a> {
             Ok(()) => add(&context.tally.files, 1),
             Err(Failure::Skipped) => add(&context.tally.skipped, 1),
             Err(Failure::Write(what, error)) => context.write_failed(path(), what, &error),
-            Err(Failure::Stored(reason)) => context.run.problem(&path(), reason),
+            Err(Failure::Stored(reason)) => context.run.damage(&path(), reason),
             Err(Failure::Engine(error)) => context.fail(error),
         }
     }

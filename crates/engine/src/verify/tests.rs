@@ -94,7 +94,7 @@ fn a_node_that_only_the_cache_of_this_machine_has_is_damage() {
         [|world, id| world.repository.lose(id), |world, id| world.repository.damage(id)];
     for harm in harms {
         let (world, _folder) = backed_up();
-        let root = crate::snapshots::snapshots(&world.access).unwrap().pop().unwrap().root;
+        let root = world.snapshots().pop().unwrap().root;
         let cached = || Nodes::open(&world.access, SessionId::from_bytes([9; 16])).node(&root);
         cached().unwrap();
         harm(&world, &root);

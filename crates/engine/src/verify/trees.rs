@@ -57,7 +57,7 @@ pub(super) fn walk_all(
             report,
         },
     };
-    let all = snapshots(access)?;
+    let all = snapshots(access)?.snapshots;
     for (at, snapshot) in all.iter().enumerate() {
         let before = all[..at].iter().rfind(|before| before.series == snapshot.series);
         walk.checker.snapshot = snapshot.id.to_string();

@@ -62,7 +62,7 @@ fn an_unchanged_tree_sends_no_object_and_gets_the_same_root() {
     let again = world.backup_with(&options);
     assert_eq!((again.files_new, again.files_changed, again.dirs_changed), (0, 0, 0));
     assert_eq!((again.data_added, again.data_stored), (0, 0));
-    let all = snapshots(&world.access()).unwrap();
+    let all = snapshots(&world.access()).unwrap().snapshots;
     assert_eq!(all[0].root, all[1].root);
 }
 
@@ -111,7 +111,7 @@ fn checkpoints_are_not_listed_and_the_next_run_builds_on_them() {
     let options = BackupOptions { checkpoint_every: Duration::ZERO, ..world.options() };
     let summary = backup(&world.access(), &options, &run).unwrap();
     assert_eq!(summary.files_new, 1000);
-    let all = snapshots(&world.access()).unwrap();
+    let all = snapshots(&world.access()).unwrap().snapshots;
     assert_eq!(all.len(), 1);
     assert!(all[0].sequence > 2, "checkpoints are links of the chain: {}", all[0].sequence);
     assert_eq!(world.differences("target"), []);
@@ -164,7 +164,7 @@ fn a_dry_run_counts_and_commits_nothing() {
     write(&world.source().join("file"), &[1; 5000]);
     let summary = world.backup_with(&BackupOptions { dry_run: true, ..world.options() });
     assert_eq!((summary.files_new, summary.data_added, summary.snapshot_id), (1, 5000, None));
-    assert!(snapshots(&world.access()).unwrap().is_empty());
+    assert!(snapshots(&world.access()).unwrap().snapshots.is_empty());
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_run_that_is_stopped_commits_nothing() {
     let run = Arc::new(Run::new());
     run.stop();
     assert!(backup(&world.access(), &world.options(), &run).is_err());
-    assert!(snapshots(&world.access()).unwrap().is_empty());
+    assert!(snapshots(&world.access()).unwrap().snapshots.is_empty());
 }
 
 #[test]
@@ -234,5 +234,5 @@ fn long_records_are_all_listed_though_an_answer_is_bounded_in_bytes() {
         world.backup_with(&BackupOptions { exclude_patterns, ..world.options() });
     }
     // Of more than 10 MB, an answer has 8.
-    assert_eq!(snapshots(&world.access()).unwrap().len(), 7);
+    assert_eq!(snapshots(&world.access()).unwrap().snapshots.len(), 7);
 }

@@ -198,7 +198,7 @@ fn a_source_that_is_empty_and_was_not_is_told_once_and_the_rest_is_backed_up() {
     assert!(reason.contains("has 2 items below it"), "{reason}");
     // What it was is in the snapshot before; from now on it is an empty folder.
     world.backup_with(&options);
-    assert_eq!(snapshots(&world.access()).unwrap().len(), 3);
+    assert_eq!(snapshots(&world.access()).unwrap().snapshots.len(), 3);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_run_stops_inside_a_large_file() {
         run.bytes.load(std::sync::atomic::Ordering::Relaxed) == 0,
         "the file was read to its end"
     );
-    assert!(snapshots(&world.access()).unwrap().is_empty());
+    assert!(snapshots(&world.access()).unwrap().snapshots.is_empty());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_stage_that_panics_ends_the_run_and_nothing_is_committed() {
     write(&world.source().join("large"), &Random::new(9).bytes(96 << 20));
     let ended = catch_unwind(AssertUnwindSafe(|| meddled(&world, || panic!("as planned"))));
     assert!(ended.is_err());
-    assert!(snapshots(&world.access()).unwrap().is_empty());
+    assert!(snapshots(&world.access()).unwrap().snapshots.is_empty());
     world.backup();
     assert_eq!(world.differences("target"), []);
 }

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use holdall_format::{ObjectId, SessionId};
 use holdall_protocol::{
-    BlockPage, CommitAnswer, Description, NewRepository, PutTimes, RecordQuery, Repository,
-    RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
+    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes, RecordQuery,
+    Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    Usage,
 };
 
 type Deed = Box<dyn FnOnce() + Send>;
@@ -68,7 +69,7 @@ impl Repository for Meddling {
         self.inner.close_session(session)
     }
 
-    fn records(&self, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError> {
+    fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
         self.inner.records(query)
     }
 

@@ -137,7 +137,7 @@ impl World {
 
 /// This machine's newest snapshot, of `path` where one is given.
 pub(crate) fn newest(access: &Access, path: Option<&[u8]>) -> Snapshot {
-    let listed = snapshots(access).unwrap();
+    let listed = snapshots(access).unwrap().snapshots;
     find_snapshot(&listed, access.machine(), "latest", path).unwrap().clone()
 }
 

@@ -7,9 +7,9 @@ use super::body::Sink;
 use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
-    BlockPage, CommitAnswer, Description, MAX_IDS, MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity,
-    NewRepository, PutTimes, RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport,
-    SessionGrant, SessionPurpose, Traffic, Usage,
+    BlockPage, CommitAnswer, Description, ListedRecord, MAX_IDS, MAX_PUT_BYTES, MAX_RECORDS,
+    MachineIdentity, NewRepository, PutTimes, RecordQuery, Repository, RepositoryError,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 /// Asks a holdall server over TLS.
@@ -150,7 +150,7 @@ impl Repository for HttpRepository {
         self.ask(RepositoryVerb::CloseSession(*session), Frames::new(), LIGHT, |_| Ok(()))
     }
 
-    fn records(&self, query: &RecordQuery) -> Result<Vec<Bytes>, RepositoryError> {
+    fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
         let limits = (Weight::Light, wire::MAX_RECORDS_ANSWER_BYTES);
         let (mut found, mut after) = (Vec::new(), Some(query.after_position));
         let wanted = query.limit.min(MAX_RECORDS);

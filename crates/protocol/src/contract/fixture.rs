@@ -7,7 +7,7 @@ use holdall_format::{ObjectId, Record, RecordHash, RecordKind, SessionId, Stored
 
 use super::ContractWorld;
 use super::forge::Forge;
-use crate::{CommitAnswer, RecordQuery, Repository, RepositoryError, SessionPurpose};
+use crate::{CommitAnswer, ListedRecord, RecordQuery, Repository, RepositoryError, SessionPurpose};
 
 /// What a chain goes on from: hash and sequence number of the machine's newest record.
 pub(super) type Head = Option<(RecordHash, u64)>;
@@ -83,8 +83,15 @@ impl<'a> Fixture<'a> {
     pub(super) fn all_records(&self) -> Vec<StoredRecord> {
         let query = RecordQuery { after_position: 0, limit: 100 };
         let records = self.repository.records(&query).expect("records are listed");
-        records.iter().map(|bytes| StoredRecord::decode(bytes).expect("it decodes")).collect()
+        records.iter().map(stored).collect()
     }
+}
+
+/// A listed record, which is whole and where it says that it is.
+pub(super) fn stored(listed: &ListedRecord) -> StoredRecord {
+    let stored = StoredRecord::decode(&listed.stored).expect("it decodes");
+    assert_eq!(stored.receipt.log_position, listed.position);
+    stored
 }
 
 /// What the next record goes on from.

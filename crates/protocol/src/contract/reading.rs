@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use holdall_format::StoredRecord;
 
 use super::ContractWorld;
 use super::cases;
-use super::fixture::Fixture;
+use super::fixture::{Fixture, stored};
 use super::forge::{id, ids};
 use crate::{FETCH_TARGET_BYTES, RecordQuery, RepositoryError};
 
@@ -37,8 +36,8 @@ fn records_are_listed_in_order_and_in_pages(world: &mut dyn ContractWorld) {
         let page = fixture.repository.records(&query).unwrap();
         assert!(page.len() <= 2);
         let Some(last) = page.last() else { break };
-        query.after_position = StoredRecord::decode(last).unwrap().receipt.log_position;
-        paged.extend(page.iter().map(|bytes| StoredRecord::decode(bytes).unwrap()));
+        query.after_position = last.position;
+        paged.extend(page.iter().map(stored));
     }
     assert_eq!(paged, all);
 }

@@ -61,6 +61,8 @@ pub const MAX_FETCH_ANSWER_BYTES: usize =
     FETCH_TARGET_BYTES + BLOCK_MAX_BYTES + 4 * MAX_FRAMES + (1 << 20);
 /// Most bytes of a stored record: record and receipt.
 pub const MAX_STORED_RECORD_BYTES: usize = RECORD_MAX_BYTES + 1024;
+/// Most bytes of a listed record: its position, and what lies there.
+const MAX_LISTED_RECORD_BYTES: usize = 8 + MAX_STORED_RECORD_BYTES;
 /// Most bytes of one answer with records.
 pub const MAX_RECORDS_ANSWER_BYTES: usize =
-    RECORDS_TARGET_BYTES + RECORDS_STEP * MAX_STORED_RECORD_BYTES + 4 * MAX_FRAMES;
+    RECORDS_TARGET_BYTES + RECORDS_STEP * MAX_LISTED_RECORD_BYTES + 4 * MAX_FRAMES;

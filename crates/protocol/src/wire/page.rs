@@ -7,10 +7,10 @@ use holdall_format::{FormatError, MachineId, PublicKey};
 
 use super::scrub::{decode_damage, encode_damage};
 use super::{
-    Frames, MAX_FRAMES, MAX_REPOSITORY_BODY_BYTES, MAX_STORED_RECORD_BYTES, decode_frames,
-    decode_ids, encode_ids,
+    Frames, MAX_FRAMES, MAX_LISTED_RECORD_BYTES, MAX_REPOSITORY_BODY_BYTES,
+    MAX_STORED_RECORD_BYTES, decode_frames, decode_ids, encode_ids,
 };
-use crate::{BlockPage, CommitAnswer, Description, NewRepository};
+use crate::{BlockPage, CommitAnswer, Description, ListedRecord, NewRepository};
 
 const COMMITTED: u8 = 0;
 const MISSING: u8 = 1;
@@ -95,12 +95,14 @@ pub fn decode_commit_answer(body: &Bytes) -> Result<CommitAnswer, FormatError> {
     }
 }
 
-/// An answer with records: the position to go on from (u64, 0 at the end) and a frame for each
-/// stored record.
-pub fn encode_records(records: &[Bytes], go_on_after: Option<u64>) -> Frames {
+/// An answer with records: the position to go on from (u64, 0 at the end) and a frame for each,
+/// which is its position (u64) and its bytes.
+pub fn encode_records(records: &[ListedRecord], go_on_after: Option<u64>) -> Frames {
     let next = go_on_after.unwrap_or(0).to_le_bytes();
     let mut body = Frames::plain(Bytes::copy_from_slice(&next));
-    records.iter().for_each(|record| body.push_frame(record.clone()));
+    for record in records {
+        body.push_frame([&record.position.to_le_bytes(), &record.stored[..]].concat().into());
+    }
     body
 }
 
@@ -108,12 +110,19 @@ pub fn encode_records(records: &[Bytes], go_on_after: Option<u64>) -> Frames {
 ///
 /// # Errors
 /// [`FormatError`] for a cut body, or more or longer records than their limits.
-pub fn decode_records(body: &Bytes) -> Result<(Vec<Bytes>, Option<u64>), FormatError> {
+pub fn decode_records(body: &Bytes) -> Result<(Vec<ListedRecord>, Option<u64>), FormatError> {
     let mut reader = Reader::new("records", body);
     let next = reader.u64("position")?;
     let rest = body.slice_ref(reader.remaining());
-    let records = decode_frames(&rest, MAX_STORED_RECORD_BYTES)?;
+    let frames = decode_frames(&rest, MAX_LISTED_RECORD_BYTES)?;
+    let records = frames.iter().map(listed_record).collect::<Result<_, _>>()?;
     Ok((records, (next != 0).then_some(next)))
+}
+
+fn listed_record(frame: &Bytes) -> Result<ListedRecord, FormatError> {
+    let mut reader = Reader::new("listed record", frame);
+    let position = reader.u64("position")?;
+    Ok(ListedRecord { position, stored: frame.slice_ref(reader.remaining()) })
 }
 
 /// A page of blocks: whether it goes on (u8) and where (u64), the number of damaged blocks (u32), a
@@ -189,7 +198,9 @@ mod tests {
         ] {
             assert_eq!(decode_commit_answer(&encode_commit_answer(&answer).concat()), Ok(answer));
         }
-        let records = vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")];
+        let records = [(1, &b"a"[..]), (u64::MAX, b"")]
+            .map(|(position, stored)| ListedRecord { position, stored: stored.into() })
+            .to_vec();
         for next in [None, Some(9)] {
             let body = encode_records(&records, next).concat();
             assert_eq!(decode_records(&body), Ok((records.clone(), next)));

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use holdall_format::{ObjectId, RecordKind, SessionId};
 use holdall_protocol::wire::{PairRequest, RepositoryVerb, Route, encode_ids};
-use holdall_protocol::{HttpRepository, RecordQuery, Repository, SessionPurpose, Usage};
+use holdall_protocol::{
+    HttpRepository, ListedRecord, RecordQuery, Repository, SessionPurpose, Usage,
+};
 use holdall_server::{InviteRequest, Right, admin};
 
 use crate::raw;
@@ -221,7 +223,7 @@ impl Stage {
 }
 
 /// What a repository holds, and what opens it.
-fn holds(machine: &Machine) -> (Usage, Vec<Bytes>, Bytes) {
+fn holds(machine: &Machine) -> (Usage, Vec<ListedRecord>, Bytes) {
     let repository = machine.connect();
     let records = repository.records(&RecordQuery { after_position: 0, limit: 100 }).unwrap();
     (repository.usage().unwrap(), records, repository.describe().unwrap().wrappings)

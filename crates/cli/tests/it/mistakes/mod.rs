@@ -18,6 +18,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use holdall_format::limits::PACK_TARGET_BYTES;
+use holdall_testkit::Random;
+
 use crate::house::{Machine, Outcome, folder, small_tree};
 
 /// One mistake.
@@ -47,9 +50,20 @@ struct Template {
 
 impl Template {
     fn make() -> Self {
+        Self::of(|_| ())
+    }
+
+    /// The same with a file that more than fills a pack.
+    fn with_a_closed_pack() -> Self {
+        let bytes = PACK_TARGET_BYTES as usize + (4 << 20);
+        Self::of(|source| fs::write(source.join("huge.bin"), Random::new(5).bytes(bytes)).unwrap())
+    }
+
+    fn of(more: impl FnOnce(&Path)) -> Self {
         let machine = Machine::new();
         let [repo, source, kit] = ["repo", "source", "kit.txt"].map(|name| text(&machine, name));
         small_tree(source.as_ref());
+        more(source.as_ref());
         machine.ok(["init", "-r", &repo, "--recovery-kit", &kit]);
         let done = machine.summary(["backup", "-r", &repo, &source]);
         // The key is kept from now on: deriving one from a password takes half a second.
@@ -133,8 +147,13 @@ impl Row {
 /// Holds every row of a table; names those that do not hold.
 #[track_caller]
 fn hold(rows: &[Row]) {
-    let template = Template::make();
-    let wrong: Vec<_> = rows.iter().map(|row| row.wrong(&template)).collect();
+    hold_with(&Template::make(), rows);
+}
+
+/// The same with a repository of the caller's.
+#[track_caller]
+fn hold_with(template: &Template, rows: &[Row]) {
+    let wrong: Vec<_> = rows.iter().map(|row| row.wrong(template)).collect();
     let wrong: Vec<_> = wrong.into_iter().filter(|wrong| !wrong.is_empty()).collect();
     assert!(wrong.is_empty(), "{} of {}:\n\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Row, Scene, edit, flip, hold, nothing, only_file};
+use super::{Row, Scene, Template, edit, flip, hold, hold_with, nothing, only_file};
 use crate::house::files_below;
 
 const UPDATE: &str = "a newer holdall wrote it: update this one";
@@ -297,9 +297,9 @@ fn damage() {
             name: "a lost pack that a file is restored from",
             set_up: lost_content,
             command: "restore -r {repo} latest --target {target}",
-            code: 3,
+            code: 20,
             names: "{taken}/large.bin",
-            advises: "1 could not be restored",
+            advises: "`holdall check --verify all` finds out what is affected",
             leaves: &["target"],
         },
         found(
@@ -313,9 +313,9 @@ fn damage() {
             name: "lost trees that are restored from",
             set_up: lost_trees,
             command: "restore -r {repo} latest --target {target}",
-            code: 3,
+            code: 20,
             names: "is damaged",
-            advises: "1 could not be restored",
+            advises: "`holdall check --verify all` finds out what is affected",
             leaves: &["target"],
         },
         found("a damaged record", flipped_record, "check -r {repo}", "record", "damaged record"),
@@ -323,15 +323,15 @@ fn damage() {
             "a damaged record that is verified",
             flipped_record,
             "check -r {repo} --verify",
-            "{repo}/records/",
-            "is damaged",
+            RECORD,
+            "damaged record",
         ),
         found(
             "a damaged record that is listed",
             flipped_record,
             "snapshots -r {repo}",
-            "{repo}/records/",
-            "holdall check --verify all",
+            RECORD,
+            PUT_BACK,
         ),
         found("a lost record", lost_record, "snapshots -r {repo}", "{snapshot}", LOST),
         found(
@@ -367,6 +367,130 @@ fn damage() {
 }
 
 const MARKER: &str = "{repo}/holdall-repository";
+const RECORD: &str = "records/00000000";
+const PUT_BACK: &str = "put back a copy of that file, or take it out of the repository";
+
+#[test]
+fn a_damaged_record_keeps_no_other_from_being_used() {
+    let row = |name, command, names, leaves| Row {
+        name,
+        set_up: older_record,
+        command,
+        code: 20,
+        names,
+        advises: PUT_BACK,
+        leaves,
+    };
+    hold(&[
+        row("the others are listed", "snapshots -r {repo}", "{source}", &[]),
+        row(
+            "the others are gone through",
+            "ls -r {repo} latest {source}",
+            "{source}/large.bin",
+            &[],
+        ),
+        row("the others are searched", "find -r {repo} large.bin", "{source}/large.bin", &[]),
+        row(
+            "another is restored",
+            "restore -r {repo} latest --target {target}",
+            RECORD,
+            &["target"],
+        ),
+        row(
+            "a backup goes on",
+            "backup -r {repo} {source}",
+            "\nsnapshot ",
+            &["repo/records", "repo/tails", "config/state/receipts"],
+        ),
+        row(
+            "another is tagged",
+            "tag -r {repo} latest --add kept",
+            RECORD,
+            &["repo/records", "repo/tails", "config/state/receipts"],
+        ),
+    ]);
+}
+
+/// The record of the snapshot that was there is damaged; a whole one came behind it.
+fn older_record(scene: &mut Scene) {
+    let older = only_file(&scene.path("repo/records"));
+    scene.run("backup -r {repo} {source}").expect(0);
+    flip(&older);
+}
+
+#[test]
+fn damage_to_the_newest_record_is_no_roll_back() {
+    let scene = Scene::of(&Template::make());
+    let older = only_file(&scene.path("repo/records"));
+    scene.run("backup -r {repo} {source}").expect(0);
+    let is_newer = |file: &std::path::PathBuf| *file != older;
+    let newer = files_below(&scene.path("repo/records")).into_iter().find(is_newer).unwrap();
+    let whole = fs::read(&newer).unwrap();
+    flip(&newer);
+    for command in ["snapshots -r {repo} --json", "backup -r {repo} {source} --json"] {
+        let told = scene.run(command).expect(20);
+        assert!(!told.stdout.contains("rolled back"), "{}", told.stdout);
+        let damaged = told.of_type("error").pop().unwrap();
+        let named = damaged["message"].as_str().unwrap();
+        assert!(named.contains(newer.file_name().unwrap().to_str().unwrap()), "{named}");
+    }
+    assert_eq!(scene.run("snapshots -r {repo} --json").of_type("snapshot").len(), 2);
+    // What comes back comes back.
+    edit(&newer, |bytes| *bytes = whole);
+    assert_eq!(scene.run("snapshots -r {repo} --json").expect(0).of_type("snapshot").len(), 3);
+    scene.run("backup -r {repo} {source}").expect(0);
+}
+
+#[test]
+fn damage_to_a_closed_pack() {
+    let template = Template::with_a_closed_pack();
+    let row = |name, set_up, command, names, advises, leaves| Row {
+        name,
+        set_up,
+        command,
+        code: 20,
+        names,
+        advises,
+        leaves,
+    };
+    let mut rows = Vec::new();
+    for (name, set_up, reason) in [
+        ("a flipped bit", (|scene| flip(&closed_pack(scene))) as fn(&mut Scene), "damaged block"),
+        (
+            "a cut pack",
+            |scene| edit(&closed_pack(scene), |bytes| bytes.truncate(1 << 20)),
+            "damaged pack",
+        ),
+        (
+            "a lost pack",
+            |scene| fs::remove_file(closed_pack(scene)).unwrap(),
+            "no copy of it is left",
+        ),
+    ] {
+        rows.push(row(name, set_up, "check -r {repo}", reason, "", &[]));
+        rows.push(row(
+            name,
+            set_up,
+            "check -r {repo} --verify",
+            "{taken}/huge.bin",
+            "damaged path",
+            &[],
+        ));
+        rows.push(row(
+            name,
+            set_up,
+            "restore -r {repo} latest --target {target}",
+            "{taken}/huge.bin",
+            "could not be restored",
+            &["target"],
+        ));
+    }
+    hold_with(&template, &rows);
+}
+
+fn closed_pack(scene: &Scene) -> std::path::PathBuf {
+    only_file(&scene.path("repo/packs"))
+}
 
 /// The largest file of the repository holds content.
 fn flipped_content(scene: &mut Scene) {

@@ -70,6 +70,29 @@ fn a_target_on_a_full_disk() {
 }
 
 #[test]
+fn a_quota_that_is_reached() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    let source = machine.path("source");
+    much(&source);
+    let source = source.to_str().unwrap();
+    let name = machine.administer(&data, &["repositories"]).objects()[0]["name"].clone();
+    machine.administer(&data, &["quota", name.as_str().unwrap(), "3M"]).expect(0);
+    let told = machine.run(["backup", source]);
+    tells(
+        &told,
+        13,
+        "the quota of this repository is 3000000 bytes",
+        "`holdall admin repositories`",
+    );
+    assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 0);
+    // What fits goes in.
+    machine.ok(["backup", &format!("{source}/1")]);
+}
+
+#[test]
 fn a_server_on_a_full_disk_says_so_and_goes_on() {
     let machine = Machine::new().with_password(None);
     let Some(disk) = Disk::mount(machine.path("disk"), 10) else { return };

@@ -121,6 +121,25 @@ fn a_machine_that_was_replaced() {
 }
 
 #[test]
+fn a_machine_that_was_revoked() {
+    let (machine, server, _) = paired();
+    let data = machine.path("data");
+    let source = machine.path("source");
+    small_tree(&source);
+    let source = source.to_str().unwrap();
+    machine.ok(["backup", source]);
+    let state = listing(&machine.path("config"));
+    let name = machine.administer(&data, &["machines"]).objects()[0]["name"].clone();
+    machine.administer(&data, &["revoke", name.as_str().unwrap()]).expect(0);
+    for args in [&["snapshots"][..], &["backup", source], &["check"], &["ls", "latest"]] {
+        tells(&machine.run(args), 13, "revoked", ASK);
+    }
+    let told = machine.run(["pair", &server.invite()]);
+    tells(&told, 13, "revoked", "only an invite for its own machine lets it in again");
+    assert_eq!(listing(&machine.path("config")), state);
+}
+
+#[test]
 fn two_servers_in_each_others_way() {
     let (machine, server, _) = paired();
     let data = machine.path("data");
