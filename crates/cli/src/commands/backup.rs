@@ -10,6 +10,7 @@ use holdall_lab::Verdict;
 use holdall_repository::Clock;
 use serde::Serialize;
 
+use super::tag;
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::connection::Connection;
@@ -123,6 +124,7 @@ fn options(args: &Args) -> Result<BackupOptions> {
     let if_present = args.exclude_if_present.iter().map(|name| name.as_bytes().to_vec()).collect();
     options.exclude = ExcludeRules { patterns, caches: args.exclude_caches, if_present };
     options.user = user_name();
+    tag::check_tags(&args.tags)?;
     options.tags = args.tags.clone();
     options.one_file_system = args.one_file_system;
     options.read_all = args.read_all;

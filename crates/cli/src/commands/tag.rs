@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use holdall_engine::{Amendment, Snapshot};
+use holdall_format::limits::RECORD_MAX_TAGS;
 use serde::Serialize;
 
 use crate::app::App;
@@ -56,18 +57,15 @@ struct Change {
 impl Change {
     /// Checks what was typed, before any repository is opened.
     fn check(&self) -> Result<(), Refusal> {
-        let is_long = |tag: &&String| tag.len() > TAG_MAX_BYTES;
-        match self.add.iter().chain(&self.set).find(is_long) {
-            Some(tag) => {
-                let message = format!("a tag of {} bytes; {TAG_MAX_BYTES} are allowed", tag.len());
-                Err(Refusal::new(Exit::Usage, message))
-            }
-            None => Ok(()),
-        }
+        check_tags(&self.add)?;
+        check_tags(&self.set)
     }
 
     /// The new state of a snapshot; `None` if it has it already.
-    fn of<'a>(&self, snapshot: &'a Snapshot) -> Option<Amendment<'a>> {
+    ///
+    /// # Errors
+    /// For more tags than a snapshot may have.
+    fn of<'a>(&self, snapshot: &'a Snapshot) -> Result<Option<Amendment<'a>>, Refusal> {
         let before = &snapshot.secret.tags;
         let mut tags = Vec::new();
         let kept = before.iter().filter(|tag| self.set.is_empty() && !self.remove.contains(tag));
@@ -78,7 +76,26 @@ impl Change {
         }
         let pinned = self.pin || (snapshot.pinned && !self.unpin);
         let is_new = tags != *before || pinned != snapshot.pinned;
-        is_new.then_some(Amendment { snapshot, tags, pinned })
+        check_tags(&tags)?;
+        Ok(is_new.then_some(Amendment { snapshot, tags, pinned }))
+    }
+}
+
+/// Checks that a snapshot may have these tags.
+///
+/// # Errors
+/// For one that is too long, or too many.
+pub(super) fn check_tags(tags: &[String]) -> Result<(), Refusal> {
+    if tags.len() > RECORD_MAX_TAGS {
+        let message = format!("{} tags; a snapshot has at most {RECORD_MAX_TAGS}", tags.len());
+        return Err(Refusal::new(Exit::Usage, message).hint("give fewer, or remove some of them"));
+    }
+    match tags.iter().find(|tag| tag.len() > TAG_MAX_BYTES) {
+        Some(tag) => {
+            let message = format!("a tag of {} bytes; {TAG_MAX_BYTES} are allowed", tag.len());
+            Err(Refusal::new(Exit::Usage, message).hint("give a shorter one"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -98,8 +115,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             chosen.push(snapshot);
         }
     }
-    let amendments: Vec<_> =
-        chosen.iter().filter_map(|snapshot| args.change.of(snapshot)).collect();
+    let amendments = chosen.iter().map(|snapshot| args.change.of(snapshot));
+    let amendments: Vec<_> = amendments.filter_map(Result::transpose).collect::<Result<_, _>>()?;
     if !amendments.is_empty() {
         holdall_engine::amend(&access, &amendments)?;
     }

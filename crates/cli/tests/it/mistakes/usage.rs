@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Row, Scene, hold, nothing};
+use super::{Row, Scene, Template, changes, hold, listing, nothing, tells};
 
 /// A row about a command line that leaves everything as it is.
 fn usage(
@@ -163,4 +163,18 @@ fn shared_digit(scene: &Scene) -> String {
     let digits = listed.iter().map(|one| one["id"].as_str().unwrap()[..1].to_owned());
     let mut seen = std::collections::BTreeSet::new();
     digits.into_iter().find(|digit| !seen.insert(digit.clone())).expect("17 ids and 16 digits")
+}
+
+#[test]
+fn more_or_longer_tags_than_a_snapshot_has() {
+    let scene = Scene::of(&Template::make());
+    let before = listing(&scene.path(""));
+    let many: String = (0..257).map(|number| format!(" {number}")).collect();
+    let long = "x".repeat(1025);
+    for tags in [many.replace(' ', " --tag "), format!(" --tag {long}")] {
+        tells(&scene.run(&format!("backup -r {{repo}} {{source}}{tags}")), 2, "tag", "give");
+        let tags = tags.replace("--tag", "--add");
+        tells(&scene.run(&format!("tag -r {{repo}} latest{tags}")), 2, "tag", "give");
+    }
+    assert_eq!(changes(&before, &listing(&scene.path(""))), [""; 0]);
 }
