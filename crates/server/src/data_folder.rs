@@ -181,8 +181,8 @@ fn refuse_other_content(path: &Path) -> Result<(), ServerError> {
         return Ok(());
     }
     let entries = fs::read_dir(path).map_err(|source| ServerError::io("listing", path, source))?;
-    let mut names = entries.flatten().map(|entry| entry.file_name());
-    match names.find(|name| name != "lost+found") {
+    let names = entries.flatten().map(|entry| entry.file_name());
+    match names.filter(|name| name != "lost+found").min() {
         None => Ok(()),
         Some(other) => Err(ServerError::refused(format!(
             "{} is neither empty nor a server's data folder: it has {}; name a folder of its own \

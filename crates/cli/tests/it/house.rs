@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,9 +15,13 @@ use crate::schema;
 
 pub(crate) const HOLDALL: &str = env!("CARGO_BIN_EXE_holdall");
 
-/// A folder on a real disk that vanishes with the test.
+/// A folder on a real disk that vanishes with the test. Everybody may get to it, so that tests can
+/// be an ordinary user wherever this project lies, root's own home too.
 pub(crate) fn folder() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary folder")
+    let here = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let is_open = |dir: &Path| fs::metadata(dir).is_ok_and(|dir| dir.mode() & 0o001 != 0);
+    let place = if here.ancestors().all(is_open) { here } else { Path::new("/var/tmp") };
+    tempfile::tempdir_in(place).expect("a temporary folder")
 }
 
 /// A computer, as far as holdall is concerned: folders for configuration, state and cache, and a

@@ -126,7 +126,8 @@ fn a_disk_that_is_taken_away_during_a_backup_is_told_and_the_rest_is_complete() 
     wait_for_items(&mut backup, 1);
     send_signal(&backup, Signal::STOP);
     let mut unmount = Command::new("nsenter");
-    unmount.args(["-m", "-t", &backup.id().to_string(), "umount", "-l", &disk, named]);
+    // With its root, too, which need not be that of its namespace.
+    unmount.args(["-m", "-r", "-t", &backup.id().to_string(), "umount", "-l", &disk, named]);
     assert!(unmount.status().unwrap().success());
     send_signal(&backup, Signal::CONT);
 
