@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_crypto::{MasterSecret, Opening, SigningKey, unwrap};
-use holdall_engine::{Access, DamagedRecord, EngineError, Listed, Place, Snapshot};
+use holdall_engine::{Access, DamagedRecord, EngineError, Place, Snapshot};
 use holdall_format::{
     MachineId, PublicKey, RepositoryId, Signature, SignedContext, WrappingSet, record_file,
 };
@@ -395,24 +395,15 @@ pub(crate) fn kept_key(app: &App, repository: RepositoryId) -> Result<Option<Mas
 /// # Errors
 /// If they can not be listed; damage if one is missing.
 pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
-    let listed = listed(app, access)?;
+    let listed = holdall_engine::snapshots(access)?;
     for damaged in listed.damaged.iter().take(DAMAGED_TOLD) {
         app.damage(&lost_record(damaged));
     }
     if let Some(more @ 1..) = listed.damaged.len().checked_sub(DAMAGED_TOLD) {
         app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
     }
-    Ok(listed.snapshots)
-}
-
-/// The same, with the damaged records for whoever tells them.
-///
-/// # Errors
-/// As for [`snapshots`].
-pub(crate) fn listed(app: &App, access: &Access) -> Result<Listed> {
-    let listed = holdall_engine::snapshots(access)?;
     Receipts::in_state(&app.folders.state).check(access, &listed)?;
-    Ok(listed)
+    Ok(listed.snapshots)
 }
 
 fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {

@@ -14,6 +14,7 @@ use crate::exit::{Exit, exit_of};
 use crate::open;
 use crate::output::{JsonPath, Shown, count};
 use crate::progress::Meter;
+use crate::receipts::Receipts;
 
 /// Checks that everything stored is whole
 #[derive(Debug, clap::Args)]
@@ -49,12 +50,8 @@ enum Share {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     // What keeps snapshots from being listed is damage like any other, and no reason to stop here.
-    let listed = open::listed(app, &access);
+    let (records, unlisted) = damaged_records(app, &access)?;
     let mut found = Found { lacking: open::lacking(app)?, ..Found::default() };
-    let (records, unlisted) = match listed {
-        Ok(listed) => (listed.damaged, None),
-        Err(error) => (Vec::new(), Some(only_damage(error)?)),
-    };
     if args.scrub || args.verify.is_none() {
         found.add_scrub(&scrub(app, &access)?);
     }
@@ -71,6 +68,20 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let Some(error) = unlisted else { return Ok(exit) };
     app.output.failure(&error, Exit::Damage.code(), None);
     Ok(Exit::Damage)
+}
+
+/// The records that are damaged, and what keeps snapshots from being listed or is missing among them.
+fn damaged_records(
+    app: &App,
+    access: &Access,
+) -> Result<(Vec<DamagedRecord>, Option<anyhow::Error>)> {
+    match holdall_engine::snapshots(access) {
+        Ok(listed) => {
+            let missing = Receipts::in_state(&app.folders.state).check(access, &listed).err();
+            Ok((listed.damaged, missing.map(only_damage).transpose()?))
+        }
+        Err(error) => Ok((Vec::new(), Some(only_damage(error.into())?))),
+    }
 }
 
 /// Tells damage, which is what a check is for, from what keeps it from checking.

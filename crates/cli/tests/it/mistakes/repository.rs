@@ -333,6 +333,16 @@ fn damage() {
             RECORD,
             PUT_BACK,
         ),
+        found(
+            "a record at another place than its own",
+            |scene| {
+                let record = only_file(&scene.path("repo/records"));
+                fs::rename(&record, record.with_file_name("00000000000000ff")).unwrap();
+            },
+            "snapshots -r {repo}",
+            "records/00000000000000ff in the repository is damaged: it is the record 0",
+            LOST,
+        ),
         found("a lost record", lost_record, "snapshots -r {repo}", "{snapshot}", LOST),
         found(
             "a lost record that is looked for",
