@@ -133,7 +133,7 @@ fn of_crypto(error: &CryptoError) -> Exit {
             Exit::WrongKey
         }
         CryptoError::RecoveryKit { .. } => Exit::Usage,
-        CryptoError::Format(error) if error.is_newer() => Exit::Failed,
+        CryptoError::Format(error) if error.is_other_version() => Exit::Failed,
         _ => Exit::Damage,
     }
 }
@@ -183,12 +183,13 @@ pub(crate) fn is_certain(error: &anyhow::Error) -> bool {
 
 /// What helps against a cause that its exit code does not tell from others.
 fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
-    const UPDATE: &str = "a newer holdall wrote it: update this one, then try again";
+    const UPDATE: &str = "another version of holdall wrote it: update this one if it is the older \
+                          of the two, and if not, restore with that one and make a new repository";
     if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref()) {
         return of_server(error);
     }
     match repository_error(error) {
-        Some(RepositoryError::NewerFormat { .. }) => return Some(UPDATE),
+        Some(RepositoryError::OtherFormat { .. }) => return Some(UPDATE),
         Some(RepositoryError::WrongServer { .. }) => {
             return Some(
                 "if its administrator confirms that the server was set up anew, ask for an invite \
@@ -211,7 +212,7 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         _ => {}
     }
     match crypto_error(error)? {
-        CryptoError::Format(format) if format.is_newer() => Some(UPDATE),
+        CryptoError::Format(format) if format.is_other_version() => Some(UPDATE),
         CryptoError::OtherRepository => {
             Some("take the kit of that repository, or name the kit's own repository with -r")
         }

@@ -133,7 +133,7 @@ impl RepositoryKeys {
     ) -> Result<Vec<u8>, CryptoError> {
         let config = RepositoryConfig {
             repository: self.repository,
-            chunker: ChunkerName::KeyedFastCdc,
+            chunker: ChunkerName::ToeplitzAes,
             suite,
             leaf_bits,
             inline_limit_bytes,

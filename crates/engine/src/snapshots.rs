@@ -90,7 +90,7 @@ pub struct Listed {
 ///
 /// # Errors
 /// [`EngineError::Damaged`] for a list that is not in the order of the log;
-/// [`RepositoryError::NewerFormat`](holdall_protocol::RepositoryError::NewerFormat) for a record of
+/// [`RepositoryError::OtherFormat`](holdall_protocol::RepositoryError::OtherFormat) for a record of
 /// a version that is to come; if the repository can not be asked.
 pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
     let mut listed = records(access)?;
@@ -132,7 +132,7 @@ fn damaged_record(position: u64, error: EngineError) -> Result<DamagedRecord, En
     let reason = match error {
         EngineError::Damaged { reason, .. }
         | EngineError::Repository(RepositoryError::Damaged { reason, .. }) => reason,
-        EngineError::Crypto(CryptoError::Format(error)) if error.is_newer() => {
+        EngineError::Crypto(CryptoError::Format(error)) if error.is_other_version() => {
             return Err(EngineError::from(error));
         }
         EngineError::Crypto(error) => error.to_string(),

@@ -14,20 +14,20 @@ use crate::{FormatError, PublicKey, RepositoryId, Signature, SignedContext, Suit
 
 const WHAT: &str = "repository configuration";
 const MAGIC: &[u8; 4] = b"HCfg";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// How content is cut into chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChunkerName {
-    /// FastCDC with a gear table derived from the repository's key: 128 KiB at least, 512 KiB on
-    /// average, 2 MiB at most.
-    KeyedFastCdc,
+    /// A pseudorandom function of a rolling hash, both derived from the repository's key: 320 KiB at
+    /// least, 512 KiB on average, 2 MiB at most.
+    ToeplitzAes,
 }
 
 impl ChunkerName {
     fn code(self) -> u8 {
         match self {
-            Self::KeyedFastCdc => 1,
+            Self::ToeplitzAes => 2,
         }
     }
 }
@@ -78,8 +78,8 @@ impl RepositoryConfig {
         let (signed, signature) = split_signed(WHAT, bytes)?;
         let mut reader = Reader::new(WHAT, signed);
         reader.magic(MAGIC, VERSION)?;
-        if reader.u8("chunker")? != ChunkerName::KeyedFastCdc.code() {
-            return Err(reader.invalid("chunker", "unknown to this version"));
+        if reader.u8("chunker")? != ChunkerName::ToeplitzAes.code() {
+            return Err(reader.invalid("chunker", "not one that this version cuts with"));
         }
         let suite = Suite::from_code(reader.u8("suite")?)
             .ok_or_else(|| reader.invalid("suite", "unknown to this version"))?;
@@ -96,7 +96,7 @@ impl RepositoryConfig {
         let owner = PublicKey::from_bytes(reader.array("owner")?);
         reader.finish()?;
         owner.verify(SignedContext::Config, signed, &signature)?;
-        let chunker = ChunkerName::KeyedFastCdc;
+        let chunker = ChunkerName::ToeplitzAes;
         Ok(Self { repository, chunker, suite, leaf_bits, inline_limit_bytes, epoch, owner })
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         let key = TestKey::new();
         let config = RepositoryConfig {
             repository: RepositoryId::from_bytes([1; 16]),
-            chunker: ChunkerName::KeyedFastCdc,
+            chunker: ChunkerName::ToeplitzAes,
             suite: Suite::ChaCha20Poly1305,
             leaf_bits: 5,
             inline_limit_bytes: 512,

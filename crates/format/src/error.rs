@@ -80,9 +80,9 @@ pub enum FormatError {
 }
 
 impl FormatError {
-    /// Whether a program that knows later versions may read the same bytes.
+    /// Whether a program that knows other versions may read the same bytes.
     #[must_use]
-    pub fn is_newer(&self) -> bool {
-        matches!(self, Self::UnsupportedVersion { found, supported, .. } if found > supported)
+    pub fn is_other_version(&self) -> bool {
+        matches!(self, Self::UnsupportedVersion { .. })
     }
 }

@@ -78,10 +78,10 @@ pub enum RepositoryError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Stored bytes have a version that this program does not know. A newer program may read them;
+    /// Stored bytes have a version that this program does not know. Another one may read them;
     /// nothing is wrong with them.
     #[error("{what} can not be read by this holdall: {reason}")]
-    NewerFormat {
+    OtherFormat {
         /// The file or object.
         what: String,
         /// Which version it has, and which is known.
@@ -110,12 +110,11 @@ pub enum RepositoryError {
 const SOMEBODY: &str = "another process";
 
 impl RepositoryError {
-    /// Says why stored bytes were refused: for a version that is to come, or because they are
-    /// damaged.
+    /// Says why stored bytes were refused: for another version, or because they are damaged.
     pub fn unreadable(what: impl Into<String>, error: &FormatError) -> Self {
         let (what, reason) = (what.into(), error.to_string());
-        if error.is_newer() {
-            Self::NewerFormat { what, reason }
+        if error.is_other_version() {
+            Self::OtherFormat { what, reason }
         } else {
             Self::Damaged { what, reason }
         }

@@ -93,7 +93,7 @@ impl Records {
                 Ok((bytes, stored)) => entries.push(RecordEntry::of(&stored, &bytes)),
                 Err(
                     RepositoryError::Damaged { reason, .. }
-                    | RepositoryError::NewerFormat { reason, .. },
+                    | RepositoryError::OtherFormat { reason, .. },
                 ) => damaged.push((path, reason)),
                 Err(error) => return Err(error),
             }

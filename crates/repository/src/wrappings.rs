@@ -49,7 +49,7 @@ impl SignedSet {
     /// Reads the set that counts.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if there is none; [`RepositoryError::NewerFormat`].
+    /// [`RepositoryError::Damaged`] if there is none; [`RepositoryError::OtherFormat`].
     pub(crate) fn newest(
         layout: &Layout,
         config: &RepositoryConfig,

@@ -1,52 +1,62 @@
 //! Cutting content into chunks where the content itself says, so that an insertion moves only the
 //! cuts beside it.
 //!
-//! FastCDC with a gear table derived from the repository's key, normalised: before the normal size
-//! a cut is 16 times less likely than after it, which keeps sizes near their average. The hash at a
-//! byte depends on the 64 bytes up to it and on nothing before, and it is not computed over the
-//! minimum size but for its last 64 bytes. Two bytes are rolled at a step, with one table shifted,
-//! as in "The Design of Fast Content-Defined Chunking for Data Deduplication Based Storage Systems"
-//! (Xia et al., TPDS 2020).
+//! Where the cuts lie says something of the content, and a table of random numbers keeps nobody from
+//! learning it: each cut of a known content is an equation in the table ("Breaking and Fixing
+//! Content-Defined Chunking", ePrint 2025/558; "Chunking Attacks", ePrint 2025/532; `attack` repeats
+//! it). So a rolling hash only makes the 64 bytes before a place into a number that differs wherever
+//! they differ, and a pseudorandom function of that number alone decides. There is no cheaper test
+//! before it: every cut would pass that test, too, and tell of it.
+//!
+//! Each chunk begins with bytes that are not looked at, which is most of what is cut: that is the
+//! speed. There is no preference for some normal size beyond that: after an insertion, chunks of the
+//! same average find the old cuts again sooner without one (`docs/decisions/0003-chunker.md`).
+
+#[cfg(test)]
+mod attack;
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes128, Block};
 
 /// Least bytes of a chunk, but for the last of a content.
-pub const CHUNK_MIN_BYTES: usize = 128 << 10;
+pub const CHUNK_MIN_BYTES: usize = 320 << 10;
 /// Average bytes of a chunk of random content.
 pub const CHUNK_AVERAGE_BYTES: usize = 512 << 10;
 /// Most bytes of a chunk.
 pub const CHUNK_MAX_BYTES: usize = holdall_format::limits::CHUNK_MAX_BYTES;
 
-/// Where cuts get likely. Chosen so that the average is [`CHUNK_AVERAGE_BYTES`]: about one chunk in
-/// seven is cut before, the others on average 128 KiB after it.
-const NORMAL_BYTES: usize = 416 << 10;
-/// Bytes on which the hash depends.
+/// Bytes on which a cut depends.
 const WINDOW_BYTES: usize = 64;
-/// Odds of 2^-21 for each byte before the normal size. The highest bits of the hash depend on the
-/// whole window; the very highest is left free for the shifted table.
-const MASK_BEFORE: u64 = ((1 << 21) - 1) << 42;
-/// Odds of 2^-17 for each byte after it.
-const MASK_AFTER: u64 = ((1 << 17) - 1) << 46;
+/// A cut is where the function's first eight bytes are a number below this: once in as many places
+/// as an average chunk has behind its minimum.
+const CUT_BELOW: u64 = u64::MAX / (CHUNK_AVERAGE_BYTES - CHUNK_MIN_BYTES) as u64;
+/// Places that are decided at once: enough to keep the cipher's units busy.
+const BATCH: usize = 256;
 
 /// Cuts content into chunks.
 ///
-/// Secret: with its table, chunk sizes say something of content.
+/// Secret: whoever has it can compute where a guessed content would be cut.
 #[derive(Clone)]
 pub struct Chunker {
-    gear: Box<[u64; 256]>,
-    gear_shifted: Box<[u64; 256]>,
+    hash: Toeplitz,
+    function: Aes128,
 }
 
 impl Chunker {
-    /// Derives the table from the chunker's key.
+    /// Derives hash and function from the chunker's key.
     pub fn new(chunker_key: &[u8; 32]) -> Self {
+        let derive = |label: &[u8], out: &mut [u8]| {
+            blake3::Hasher::new_keyed(chunker_key).update(label).finalize_xof().fill(out);
+        };
         let mut bytes = [0; 2048];
-        let mut hasher = blake3::Hasher::new_keyed(chunker_key);
-        hasher.update(b"holdall v1 gear table").finalize_xof().fill(&mut bytes);
-        let mut gear = Box::new([0; 256]);
-        for (value, bytes) in gear.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        derive(b"holdall v1 chunker table", &mut bytes);
+        let mut table = Box::new([0; 256]);
+        for (value, bytes) in table.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *value = u64::from_le_bytes(*bytes);
         }
-        let gear_shifted = Box::new(gear.map(|value| value << 1));
-        Self { gear, gear_shifted }
+        let mut key = [0; 16];
+        derive(b"holdall v1 chunker function", &mut key);
+        Self { hash: Toeplitz { table }, function: Aes128::new(&key.into()) }
     }
 
     /// The length of the first chunk of `data`, which must be at least [`CHUNK_MAX_BYTES`] or reach
@@ -56,50 +66,67 @@ impl Chunker {
     /// matter in which portions a content is read.
     pub fn cut(&self, data: &[u8]) -> usize {
         let data = data.get(..CHUNK_MAX_BYTES).unwrap_or(data);
-        let Some((skipped, rest)) = data.split_at_checked(CHUNK_MIN_BYTES) else {
-            return data.len();
-        };
-        let window = skipped.last_chunk::<WINDOW_BYTES>().map_or(skipped, |window| window);
-        let mut hash = window
-            .iter()
-            .fold(0u64, |hash, &byte| (hash << 1).wrapping_add(at_byte(&self.gear, byte)));
-        let split = rest.len().min(NORMAL_BYTES.saturating_sub(CHUNK_MIN_BYTES));
-        let (before, after) = rest.split_at_checked(split).unwrap_or((rest, &[]));
-        if let Some(len) = self.roll(&mut hash, before, MASK_BEFORE) {
-            return CHUNK_MIN_BYTES.saturating_add(len);
-        }
-        let start = CHUNK_MIN_BYTES.saturating_add(split);
-        self.roll(&mut hash, after, MASK_AFTER).map_or(data.len(), |len| start.saturating_add(len))
+        data.get(CHUNK_MIN_BYTES.saturating_sub(WINDOW_BYTES)..)
+            .and_then(|data| self.first_place(data, CUT_BELOW))
+            .map_or(data.len(), |place| CHUNK_MIN_BYTES.saturating_add(place))
     }
 
-    /// Rolls the hash over `data` up to the first byte where all bits of `mask` are zero; gives the
-    /// number of bytes up to and with it.
-    fn roll(&self, hash: &mut u64, data: &[u8], mask: u64) -> Option<usize> {
-        let (pairs, last) = data.as_chunks::<2>();
-        let mut rolled = *hash;
-        for (at, &[first, second]) in pairs.iter().enumerate() {
-            rolled = (rolled << 2).wrapping_add(at_byte(&self.gear_shifted, first));
-            if rolled & (mask << 1) == 0 {
-                return Some(at.saturating_mul(2).saturating_add(1));
+    /// The first place behind the window that `data` begins with where the function is below
+    /// `below`: the number of bytes between the two.
+    fn first_place(&self, data: &[u8], below: u64) -> Option<usize> {
+        let (window, entering) = data.split_at_checked(WINDOW_BYTES)?;
+        let mut hash = self.hash.of(window);
+        let mut places = [Block::default(); BATCH];
+        let batches = entering.chunks(BATCH).zip(data.chunks(BATCH)).enumerate();
+        for (batch, (entering, leaving)) in batches {
+            let places = places.get_mut(..entering.len())?;
+            for ((place, &entering), &leaving) in places.iter_mut().zip(entering).zip(leaving) {
+                hash = self.hash.roll(hash, entering, leaving);
+                *place = hash.to_le_bytes().into();
             }
-            rolled = rolled.wrapping_add(at_byte(&self.gear, second));
-            if rolled & mask == 0 {
-                return Some(at.saturating_mul(2).saturating_add(2));
+            self.function.encrypt_blocks(places);
+            let is_cut = |place: &Block| number(place) < below;
+            // Counting takes no branch for each of them.
+            if places.iter().filter(|place| is_cut(place)).count() > 0 {
+                let at = places.iter().position(is_cut)?;
+                return Some(batch.saturating_mul(BATCH).saturating_add(at).saturating_add(1));
             }
         }
-        if let Some(&byte) = last.first() {
-            rolled = (rolled << 1).wrapping_add(at_byte(&self.gear, byte));
-            if rolled & mask == 0 {
-                return Some(data.len());
-            }
-        }
-        *hash = rolled;
         None
     }
 }
 
-#[inline(always)]
-fn at_byte(table: &[u64; 256], byte: u8) -> u64 {
-    #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
-    table[usize::from(byte)]
+fn number(place: &Block) -> u64 {
+    let first = place.first_chunk().copied().unwrap_or_default();
+    u64::from_le_bytes(first)
+}
+
+/// A hash of the last 64 bytes: the sum of `table[byte] * x^age` over polynomials with coefficients 0
+/// and 1.
+///
+/// Two windows that differ have the same hash for at most one in 2^64 tables: their difference is a
+/// sum of table entries times polynomials that are not all zero, and of the one entry that such a
+/// polynomial belongs to, only one value makes it zero. So no modulus is needed, and a window of 64
+/// bytes makes 127 bits, which is what the function takes.
+#[derive(Clone)]
+struct Toeplitz {
+    table: Box<[u64; 256]>,
+}
+
+impl Toeplitz {
+    fn of(&self, window: &[u8]) -> u128 {
+        window.iter().fold(0, |hash, &byte| (hash << 1) ^ self.entry(byte))
+    }
+
+    /// The hash one byte on, where `leaving` is the byte 64 before `entering`.
+    #[inline(always)]
+    fn roll(&self, hash: u128, entering: u8, leaving: u8) -> u128 {
+        (hash << 1) ^ self.entry(entering) ^ (self.entry(leaving) << WINDOW_BYTES)
+    }
+
+    #[inline(always)]
+    fn entry(&self, byte: u8) -> u128 {
+        #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
+        u128::from(self.table[usize::from(byte)])
+    }
 }

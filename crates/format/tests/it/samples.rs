@@ -166,7 +166,7 @@ pub(crate) fn tombstone() -> Tombstone {
 pub(crate) fn config() -> RepositoryConfig {
     RepositoryConfig {
         repository: repository(),
-        chunker: ChunkerName::KeyedFastCdc,
+        chunker: ChunkerName::ToeplitzAes,
         suite: Suite::ChaCha20Poly1305,
         leaf_bits: 5,
         inline_limit_bytes: 512,

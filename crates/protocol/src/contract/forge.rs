@@ -67,7 +67,7 @@ impl Forge {
     pub fn config(&self) -> Bytes {
         let config = RepositoryConfig {
             repository: self.repository,
-            chunker: ChunkerName::KeyedFastCdc,
+            chunker: ChunkerName::ToeplitzAes,
             suite: Suite::Aes256Gcm,
             leaf_bits: 5,
             inline_limit_bytes: 512,

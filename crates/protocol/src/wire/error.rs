@@ -57,7 +57,7 @@ enum Kind {
     HeadMoved { head: Option<Text<RecordHash>> },
     MissingObjects { ids: Vec<Text<ObjectId>> },
     Damaged { what: String, reason: String },
-    NewerFormat { what: String, reason: String },
+    OtherFormat { what: String, reason: String },
     NoRoom { place: String },
     Io { what: String, reason: String },
     UnknownMachine,
@@ -135,7 +135,7 @@ fn status_of(error: &WireError) -> u16 {
             RepositoryError::Refused { .. } => 400,
             RepositoryError::NoRoom { .. } => 507,
             RepositoryError::Damaged { .. }
-            | RepositoryError::NewerFormat { .. }
+            | RepositoryError::OtherFormat { .. }
             | RepositoryError::Io { .. } => 500,
             RepositoryError::Unreachable { .. }
             | RepositoryError::WrongServer { .. }
@@ -183,7 +183,7 @@ impl From<RepositoryError> for Kind {
                 Self::MissingObjects { ids }
             }
             RepositoryError::Damaged { what, reason } => Self::Damaged { what, reason },
-            RepositoryError::NewerFormat { what, reason } => Self::NewerFormat { what, reason },
+            RepositoryError::OtherFormat { what, reason } => Self::OtherFormat { what, reason },
             RepositoryError::NoRoom { place } => Self::NoRoom { place },
             RepositoryError::Io { what, source } => Self::Io { what, reason: source.to_string() },
             RepositoryError::Unreachable { .. }
@@ -214,7 +214,7 @@ impl From<Kind> for WireError {
                 ids: ids.into_iter().map(|Text(id)| id).collect(),
             },
             Kind::Damaged { what, reason } => RepositoryError::Damaged { what, reason },
-            Kind::NewerFormat { what, reason } => RepositoryError::NewerFormat { what, reason },
+            Kind::OtherFormat { what, reason } => RepositoryError::OtherFormat { what, reason },
             Kind::NoRoom { place } => RepositoryError::NoRoom { place },
             Kind::Io { what, reason } => {
                 RepositoryError::Io { what, source: std::io::Error::other(reason) }
@@ -242,7 +242,7 @@ mod tests {
             (409, of(RepositoryError::HeadMoved { head: Some(RecordHash::from_bytes([2; 32])) })),
             (404, of(RepositoryError::MissingObjects { ids: vec![ObjectId::from_bytes([3; 32])] })),
             (500, of(RepositoryError::Damaged { what: text(), reason: text() })),
-            (500, of(RepositoryError::NewerFormat { what: text(), reason: text() })),
+            (500, of(RepositoryError::OtherFormat { what: text(), reason: text() })),
             (507, of(RepositoryError::NoRoom { place: text() })),
             (500, of(RepositoryError::Io { what: text(), source: std::io::Error::other("y") })),
             (401, WireError::UnknownMachine),

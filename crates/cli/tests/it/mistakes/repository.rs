@@ -5,7 +5,7 @@ use std::fs;
 use super::{Row, Scene, Template, edit, flip, hold, hold_with, nothing, only_file};
 use crate::house::files_below;
 
-const UPDATE: &str = "a newer holdall wrote it: update this one";
+const UPDATE: &str = "update this one if it is the older of the two";
 const LOST: &str = "was rolled back to an older state, or hides it";
 
 #[test]
@@ -112,6 +112,7 @@ fn a_later_version() {
     hold(&[
         newer("a later repository", later_marker, "version 99; this program reads version 1"),
         newer("a later configuration", later_config, "{repo}/config"),
+        newer("an earlier configuration", earlier_config, "format version 1; this program reads"),
         newer("later wrappings", later_wrappings, "wrapping set has format version 99"),
         newer("a later record", later_record, "record has format version 99"),
         newer("a later receipt", later_receipt, "receipt has format version 99"),
@@ -158,6 +159,10 @@ fn later_marker(scene: &mut Scene) {
 
 fn later_config(scene: &mut Scene) {
     later(scene, "repo/config", 4);
+}
+
+fn earlier_config(scene: &mut Scene) {
+    edit(&scene.path("repo/config"), |bytes| bytes[4] = 1);
 }
 
 fn later_wrappings(scene: &mut Scene) {
