@@ -204,6 +204,15 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         }
         _ => {}
     }
+    if error
+        .chain()
+        .any(|cause| matches!(cause.downcast_ref(), Some(EngineError::SelfCheck { .. })))
+    {
+        return Some(
+            "this computer's memory or processor erred: test it, then back up again; what was stored \
+             before is not affected",
+        );
+    }
     match system_error(error) {
         Some(ErrorKind::PermissionDenied) => {
             return Some("this user may not do that: see who owns it, or be that user");

@@ -24,6 +24,12 @@ pub enum EngineError {
         /// What is wrong with it.
         reason: String,
     },
+    /// What was sealed on this computer does not open to what was to be sealed. It was not sent.
+    #[error("a block failed its self-check and was not sent: {reason}")]
+    SelfCheck {
+        /// What came out of it.
+        reason: String,
+    },
     /// No snapshot answers to that name.
     #[error("no snapshot {wanted}: {reason}")]
     NoSnapshot {
@@ -71,6 +77,11 @@ impl EngineError {
     /// damaged.
     pub fn unreadable(what: impl Into<String>, error: &FormatError) -> Self {
         RepositoryError::unreadable(what, error).into()
+    }
+
+    /// Says that something was sealed wrongly.
+    pub(crate) fn self_check(reason: impl ToString) -> Self {
+        Self::SelfCheck { reason: reason.to_string() }
     }
 
     /// Says that something stored is not what it should be.

@@ -1,7 +1,7 @@
 //! Making and publishing records.
 
 use bytes::Bytes;
-use holdall_crypto::{RecordSecret, Sealer};
+use holdall_crypto::{Opener, RecordSecret, Sealer};
 use holdall_format::{
     ObjectId, Record, RecordHash, RecordHead, RecordKind, SeriesId, SessionId, SignedContext,
     StoredRecord,
@@ -75,6 +75,10 @@ fn publish_behind(
     new: &NewRecord<'_>,
 ) -> Result<Bytes, EngineError> {
     let sealed = new.secret.seal(sealer)?;
+    let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
+    if RecordSecret::open(&sealed, &mut opener).map_err(EngineError::self_check)? != *new.secret {
+        return Err(EngineError::self_check("the record is not what was to be sealed"));
+    }
     let head = RecordHead {
         kind: new.kind,
         pinned: new.pinned,

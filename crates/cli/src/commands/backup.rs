@@ -79,6 +79,9 @@ pub(crate) struct Args {
     /// Reads all files, those that seem unchanged too
     #[arg(long)]
     read_all: bool,
+    /// Does not open each block again before it leaves, which finds errors of memory and processor
+    #[arg(long)]
+    no_self_check: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -128,6 +131,7 @@ fn options(args: &Args) -> Result<BackupOptions> {
     options.tags = args.tags.clone();
     options.one_file_system = args.one_file_system;
     options.read_all = args.read_all;
+    options.self_check = !args.no_self_check;
     options.dry_run = args.dry_run;
     options.streams = args.connection.streams();
     Ok(with_environment(options))

@@ -59,6 +59,9 @@ pub(crate) struct Args {
     snapshots: Vec<String>,
     #[command(flatten)]
     filter: Filter,
+    /// Does not open each block again before it leaves, which finds errors of memory and processor
+    #[arg(long)]
+    no_self_check: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -80,7 +83,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     wanted.retain(|snapshot| filter.takes(snapshot));
     tell_lost(app, &destination);
     let streams = args.connection.streams();
-    let options = CopyOptions { streams, cores: cores(), ..CopyOptions::default() };
+    let self_check = !args.no_self_check;
+    let options = CopyOptions { streams, self_check, cores: cores(), ..CopyOptions::default() };
     let mut copying = Copying {
         app,
         from: &args.from,

@@ -38,6 +38,8 @@ pub struct BackupOptions {
     pub streams: usize,
     /// The compression level of zstd.
     pub compression_level: i32,
+    /// Whether every block is opened, and its ids compared, before it leaves.
+    pub self_check: bool,
     /// How often a checkpoint is written.
     pub checkpoint_every: Duration,
     /// Threads for reading, and for sealing: the computer's cores.
@@ -61,6 +63,7 @@ impl BackupOptions {
             dry_run: false,
             streams: 4,
             compression_level: 1,
+            self_check: true,
             checkpoint_every: Duration::from_secs(300),
             cores: 2,
             client_time_ns: 0,

@@ -200,6 +200,7 @@ impl<'a> Stages<'a> {
             sealers: self.readers,
             streams: self.options.streams,
             compression_level: self.options.compression_level,
+            self_check: self.options.self_check,
             checkpoint_every: self.options.checkpoint_every,
         };
         let (shared, meters) = (&self.shared, &self.meters.storing);

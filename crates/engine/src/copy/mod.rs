@@ -46,6 +46,8 @@ pub struct CopyOptions {
     pub streams: usize,
     /// The compression level of zstd.
     pub compression_level: i32,
+    /// Whether every block is opened, and its ids compared, before it leaves.
+    pub self_check: bool,
     /// How often a checkpoint is written.
     pub checkpoint_every: Duration,
     /// Threads for sealing: the computer's cores.
@@ -55,7 +57,7 @@ pub struct CopyOptions {
 impl Default for CopyOptions {
     fn default() -> Self {
         let checkpoint_every = Duration::from_secs(300);
-        Self { streams: 4, compression_level: 1, checkpoint_every, cores: 2 }
+        Self { streams: 4, compression_level: 1, self_check: true, checkpoint_every, cores: 2 }
     }
 }
 

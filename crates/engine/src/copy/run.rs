@@ -127,6 +127,7 @@ impl Copier<'_> {
             sealers: self.options.cores.clamp(1, 16),
             streams: self.options.streams,
             compression_level: self.options.compression_level,
+            self_check: self.options.self_check,
             checkpoint_every: self.options.checkpoint_every,
         };
         Storing::new(self.destination, grant, shared, &meters.storing, &self.cache, stages)

@@ -1,39 +1,140 @@
-//! Sealing: plain blocks are compressed and encrypted, several at a time.
+//! Sealing: plain blocks are compressed and encrypted, several at a time, and opened again before
+//! they leave.
+//!
+//! A bit that flips in memory, or a compressor that errs, makes a block that authenticates and is
+//! not what was read: nothing behind this place could tell, until somebody restores. So each block
+//! is opened as a restore would, and its objects' ids, which were computed when their bytes were
+//! read, are computed once more from what came out.
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
-use holdall_crypto::Sealer;
-use holdall_format::BlockKind;
+use holdall_crypto::{CryptoError, IdKeys, Opener, Sealer};
+use holdall_format::{Block, BlockKind};
 
 use super::meters::StoringMeters;
 use super::store::PlainBlock;
-use crate::EngineError;
 use crate::blocks::SharedNodeCache;
 use crate::run::lock;
+use crate::{Access, EngineError};
 
-/// Seals blocks until there are no more: the body of a sealing thread. Nodes go into the cache on
-/// this machine too, so that the next run finds them there.
-///
-/// # Errors
-/// What the seal refuses.
-pub(super) fn seal(
-    mut sealer: Sealer,
-    cache: &SharedNodeCache,
-    blocks: &Receiver<PlainBlock>,
-    to_senders: &Sender<Bytes>,
-    meters: &StoringMeters,
-) -> Result<(), EngineError> {
-    while let Ok(block) = meters.seal.waiting_in(|| blocks.recv()) {
-        let sealed =
-            meters.seal.working(|| sealer.seal(block.kind, &block.objects, &block.plain))?;
-        if block.kind == BlockKind::Nodes
-            && let Some(cache) = lock(cache).as_mut()
-        {
-            // A cache that can not be written is a slower next run, nothing more.
-            let _ = cache.add(&sealed);
-        }
-        let bytes = Bytes::from(sealed.into_bytes());
-        meters.seal.waiting_out(|| to_senders.send(bytes)).map_err(|_| EngineError::Interrupted)?;
+/// Opens what was sealed. Each sealing thread has one.
+pub(super) struct SelfCheck {
+    opener: Opener,
+    ids: IdKeys,
+}
+
+impl SelfCheck {
+    pub(super) fn new(access: &Access) -> Self {
+        let opener = Opener::new(access.keys.sealing(), access.config.repository);
+        Self { opener, ids: access.keys.ids().clone() }
     }
-    Ok(())
+
+    /// Checks that a sealed block opens to the objects that were to be sealed.
+    fn check(&mut self, plain: &PlainBlock, sealed: &Block<Vec<u8>>) -> Result<(), EngineError> {
+        let opened = self.opener.open(sealed, plain.kind).and_then(|opened| {
+            opened.check_ids(&self.ids, plain.kind)?;
+            Ok(opened.objects)
+        });
+        let objects = opened.map_err(|error: CryptoError| EngineError::self_check(error))?;
+        let wanted = plain.objects.iter().map(|object| object.id);
+        if objects.iter().map(|object| object.id).eq(wanted) {
+            return Ok(());
+        }
+        Err(EngineError::self_check("it has other objects than were to be sealed"))
+    }
+}
+
+/// What a sealing thread works with.
+pub(super) struct Sealing<'a> {
+    pub(super) sealer: Sealer,
+    /// `None` where the user wants none.
+    pub(super) check: Option<SelfCheck>,
+    pub(super) cache: &'a SharedNodeCache,
+    pub(super) meters: &'a StoringMeters,
+}
+
+impl Sealing<'_> {
+    /// Seals blocks until there are no more: the body of a sealing thread. Nodes go into the cache on
+    /// this machine too, so that the next run finds them there.
+    ///
+    /// # Errors
+    /// What the seal refuses; [`EngineError::SelfCheck`].
+    pub(super) fn run(
+        mut self,
+        blocks: &Receiver<PlainBlock>,
+        to_senders: &Sender<Bytes>,
+    ) -> Result<(), EngineError> {
+        let meter = &self.meters.seal;
+        while let Ok(block) = meter.waiting_in(|| blocks.recv()) {
+            let sealed = meter.working(|| self.seal(&block))?;
+            if block.kind == BlockKind::Nodes
+                && let Some(cache) = lock(self.cache).as_mut()
+            {
+                // A cache that can not be written is a slower next run, nothing more.
+                let _ = cache.add(&sealed);
+            }
+            let bytes = Bytes::from(sealed.into_bytes());
+            meter.waiting_out(|| to_senders.send(bytes)).map_err(|_| EngineError::Interrupted)?;
+        }
+        Ok(())
+    }
+
+    fn seal(&mut self, block: &PlainBlock) -> Result<Block<Vec<u8>>, EngineError> {
+        let sealed = self.sealer.seal(block.kind, &block.objects, &block.plain)?;
+        if let Some(check) = &mut self.check {
+            check.check(block, &sealed)?;
+        }
+        Ok(sealed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_world::World;
+    use crossbeam_channel::unbounded;
+    use holdall_crypto::{FIRST_EPOCH, PlainObject, SystemEntropy};
+    use holdall_format::Suite;
+    use std::sync::{Arc, Mutex};
+
+    /// Seals a chunk, of whose bytes one bit flipped in memory behind its id if so wished; gives
+    /// what became of it, and how many blocks left.
+    fn sealed(flipped: bool, checked: bool) -> (Result<(), EngineError>, usize) {
+        let world = World::new();
+        let keys = &world.access.keys;
+        let mut plain = b"what was read".to_vec();
+        let object =
+            PlainObject { id: keys.ids().chunk_id(&plain), refs: Vec::new(), len: plain.len() };
+        plain[3] ^= u8::from(flipped) << 5;
+        let (to_seal, blocks) = unbounded();
+        let block = PlainBlock { kind: BlockKind::Chunks, objects: vec![object], plain };
+        to_seal.send(block).unwrap();
+        drop(to_seal);
+        let entropy = Box::new(SystemEntropy);
+        let sealing = Sealing {
+            sealer: Sealer::new(keys.sealing(), Suite::Aes256Gcm, FIRST_EPOCH, 1, entropy),
+            check: checked.then(|| SelfCheck::new(&world.access)),
+            cache: &Arc::new(Mutex::new(None)),
+            meters: &StoringMeters::new(1, 1),
+        };
+        let (to_senders, left) = unbounded();
+        (sealing.run(&blocks, &to_senders), left.len())
+    }
+
+    #[test]
+    fn a_bit_that_flips_before_the_seal_ends_the_run_and_nothing_leaves() {
+        let (ended, left) = sealed(true, true);
+        let told = ended.unwrap_err();
+        assert!(matches!(told, EngineError::SelfCheck { .. }), "{told}");
+        assert_eq!(left, 0);
+    }
+
+    #[test]
+    fn what_is_whole_leaves_and_so_does_what_nobody_wants_checked() {
+        for (flipped, checked) in [(false, true), (false, false), (true, false)] {
+            let (ended, left) = sealed(flipped, checked);
+            ended.unwrap();
+            assert_eq!(left, 1, "{flipped} {checked}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use holdall_tree::TreeBuilder;
 
 use super::assemble::{Assembled, Assembler, Counts, Records, Results};
 use super::meters::StoringMeters;
-use super::seal::seal;
+use super::seal::{Sealing, SelfCheck};
 use super::send::Senders;
 use super::shared::Shared;
 use super::store::{OpenBlock, PlainBlock, RECENT_IDS, Store, Wanted};
@@ -36,6 +36,8 @@ pub(crate) struct Stages {
     pub(crate) streams: usize,
     /// The compression level of zstd.
     pub(crate) compression_level: i32,
+    /// Whether blocks are opened before they leave.
+    pub(crate) self_check: bool,
     /// How often a checkpoint is written.
     pub(crate) checkpoint_every: Duration,
 }
@@ -110,9 +112,9 @@ impl<'a> Storing<'a> {
         }
         let (to_sealers, plain) = bounded(PLAIN_BLOCKS_QUEUED);
         for _ in 0..self.stages.sealers {
-            let (sealer, plain, to_senders) = (self.sealer(), plain.clone(), to_senders.clone());
+            let (sealing, plain, to_senders) = (self.sealing(), plain.clone(), to_senders.clone());
             self.shared.spawn(scope, (plain, to_senders), move |(plain, to_senders)| {
-                seal(sealer, self.cache, plain, to_senders, self.meters)
+                sealing.run(plain, to_senders)
             });
         }
         let (to_store, wanted) = bounded(OBJECTS_QUEUED);
@@ -128,6 +130,15 @@ impl<'a> Storing<'a> {
             shared: self.shared,
             meters: self.meters,
             stored_bytes: &self.stored_bytes,
+        }
+    }
+
+    fn sealing(&self) -> Sealing<'_> {
+        Sealing {
+            sealer: self.sealer(),
+            check: self.stages.self_check.then(|| SelfCheck::new(self.access)),
+            cache: self.cache,
+            meters: self.meters,
         }
     }
 
