@@ -287,6 +287,18 @@ mod tests {
     }
 
     #[test]
+    fn a_set_that_has_only_the_owner_or_only_the_repository_of_the_secret_is_swapped_too() {
+        let keys = |byte| RepositoryKeys::derive(&master(byte));
+        let own = set(&master(1), vec![wrap_passphrase(&master(1), "x", QUICK_LOG_N)]);
+        let of_another_owner = WrappingSet { owner: keys(2).owner().public(), ..own.clone() };
+        let of_another_repository = WrappingSet { repository: keys(2).repository(), ..own };
+        for swapped in [of_another_owner, of_another_repository] {
+            let found = failure(&swapped, Opening::Passphrase("x"));
+            assert_eq!(found, CryptoError::SwappedWrappings);
+        }
+    }
+
+    #[test]
     fn a_wrapping_that_asks_for_too_much_work_is_refused_before_it_is_done() {
         let mut set = both();
         let header = b" 2\n";

@@ -54,7 +54,7 @@ pub fn amend(access: &Access, amendments: &[Amendment<'_>]) -> Result<(), Engine
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshots;
+    use crate::snapshots::{records, snapshots};
     use crate::test_world::World;
 
     fn backed_up() -> (World, tempfile::TempDir) {
@@ -96,6 +96,27 @@ mod tests {
         let told = snapshots(&world.access).unwrap();
         assert_eq!(told.snapshots.len(), 2);
         assert!(matches!(&told.damaged[..], [one] if one.position == 3), "{:?}", told.damaged);
+    }
+
+    #[test]
+    fn an_amendment_of_a_checkpoint_is_damage() {
+        let (world, _source) = backed_up();
+        let access = &world.access;
+        let grant = access.repository.open_session(&SessionPurpose::Read).unwrap();
+        let mut chain = ChainEnd { head: grant.head, sequence: grant.sequence };
+        let (config, entropy) = (&access.config, Box::new(SystemEntropy));
+        let keys = access.keys.sealing();
+        let mut sealer = Sealer::new(keys, config.suite, config.epoch, LEVEL, entropy);
+        let Snapshot { series, root, .. } = world.snapshots()[0];
+        let (secret, kind) = (&RecordSecret::default(), RecordKind::Checkpoint);
+        let new = NewRecord { kind, series, root, secret, pinned: false, amends: None };
+        publish(access, &mut sealer, &grant.session, &mut chain, &new).unwrap();
+        let checkpoint = records(access).unwrap().snapshots.pop().unwrap();
+        assert!(checkpoint.checkpoint);
+        amend(access, &[Amendment { snapshot: &checkpoint, tags: Vec::new(), pinned: true }])
+            .unwrap();
+        let told = snapshots(access).unwrap().damaged;
+        assert!(matches!(&told[..], [one] if one.position == 4), "{told:?}");
     }
 
     #[test]

@@ -301,6 +301,19 @@ mod tests {
     }
 
     #[test]
+    fn a_record_at_another_position_than_its_receipt_says_is_damage() {
+        let (world, folder) = (World::new(), tempfile::tempdir().unwrap());
+        world.back_up(folder.path());
+        world.repository.list_again();
+        let listed = snapshots(&world.access).unwrap();
+        assert_eq!(listed.snapshots.len(), 1);
+        let [DamagedRecord { position: 2, reason }] = &listed.damaged[..] else {
+            panic!("{:?}", listed.damaged)
+        };
+        assert!(reason.contains(&record_file(1)), "{reason}");
+    }
+
+    #[test]
     fn a_prefix_that_several_ids_have_names_them() {
         let world = World::new();
         let snapshot = |first: u8, last: u8| {

@@ -89,6 +89,13 @@ impl MemoryRepository {
         stored.records.push(StoredRecord::new(last.record, receipt, &signature).encode().into());
     }
 
+    /// Lists the last record once more, as it is.
+    pub(crate) fn list_again(&self) {
+        let mut stored = lock(&self.stored);
+        let last = stored.records.last().expect("a record").clone();
+        stored.records.push(last);
+    }
+
     /// Refuses the next record as one that does not go on from the head.
     pub(crate) fn move_head_once(&self) {
         lock(&self.stored).head_moves = true;

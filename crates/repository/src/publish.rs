@@ -163,17 +163,28 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), RepositoryError> {
 /// Renames unless `target` exists; says whether it did.
 fn rename_no_replace(from: &Path, target: &Path) -> io::Result<bool> {
     match rename_new(from, target) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-        Err(error) if is_unsupported(&error) => {}
-        renamed => return renamed.map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) if is_unsupported(&error) => link_no_replace(from, target),
+        renamed => renamed.map(|()| true),
     }
+}
+
+/// The same where renaming always replaces.
+fn link_no_replace(from: &Path, target: &Path) -> io::Result<bool> {
     match fs::hard_link(from, target) {
         Ok(()) => fs::remove_file(from).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) if !has_no_links(&error) => Err(error),
-        Err(_) if target.try_exists()? => Ok(false),
-        Err(_) => fs::rename(from, target).map(|()| true),
+        Err(error) if has_no_links(&error) => look_and_rename(from, target),
+        Err(error) => Err(error),
     }
+}
+
+/// The same where there are no links either.
+fn look_and_rename(from: &Path, target: &Path) -> io::Result<bool> {
+    if target.try_exists()? {
+        return Ok(false);
+    }
+    fs::rename(from, target).map(|()| true)
 }
 
 /// Renames and never replaces; an error that [`is_unsupported`] knows where that is not possible.
@@ -204,5 +215,19 @@ mod tests {
         assert_eq!(read_limited(&target, 5).unwrap().as_deref(), Some(&b"third"[..]));
         assert!(read_limited(&target, 4).is_err());
         assert!(names_in(&tmp).unwrap().is_empty());
+    }
+
+    #[test]
+    fn whatever_a_place_can_do_nothing_is_replaced() {
+        for publish in [rename_no_replace, link_no_replace, look_and_rename] {
+            let dir = tempfile::tempdir().unwrap();
+            let (from, target) = (dir.path().join("beside"), dir.path().join("name"));
+            fs::write(&from, b"first").unwrap();
+            assert!(publish(&from, &target).unwrap());
+            assert_eq!(names_in(dir.path()).unwrap(), ["name"]);
+            fs::write(&from, b"second").unwrap();
+            assert!(!publish(&from, &target).unwrap());
+            assert_eq!(fs::read(&target).unwrap(), b"first");
+        }
     }
 }

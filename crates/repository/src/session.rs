@@ -362,6 +362,18 @@ mod tests {
         assert!(sessions.count_of(&kit) == 2, "the one that was used and the new one");
     }
 
+    #[test]
+    fn a_session_names_no_more_parents_than_the_limit() {
+        let (_dir, layout) = place();
+        let sessions = Sessions::open(&layout, true).unwrap();
+        let with = |parents| {
+            let parents = vec![RecordHash::from_bytes([9; 32]); parents];
+            sessions.start(MACHINE, &SessionPurpose::Backup { parents }, 0, 0)
+        };
+        with(MAX_PARENTS).unwrap();
+        assert!(matches!(with(MAX_PARENTS + 1), Err(RepositoryError::Refused { .. })));
+    }
+
     proptest! {
         #[test]
         fn any_changed_bit_of_a_session_is_noticed(at: usize, flip in 1u8.., parents in 0usize..3) {

@@ -234,7 +234,8 @@ fn the_last_key_stays_and_what_makes_no_sense_is_refused() {
     keyed.run(&["key", "change", "--new-password-file", &file]).expect(1);
     assert_eq!(keyed.keys().len(), 2);
     keyed.ok(&["key", "remove", "1"]);
-    keyed.run(&["key", "remove", "1"]).expect(1);
+    let refused = keyed.run(&["key", "remove", "1"]).expect(1);
+    assert!(refused.stderr.contains("it is the last key"), "{}", refused.stderr);
     assert_eq!(keyed.keys(), [("passphrase".to_owned(), "passphrase".to_owned())]);
 }
 

@@ -70,6 +70,7 @@ fn tags_are_changed(tagged: &Tagged) {
         }
     }
     assert_eq!(tagged.listed(&["--tag", "second"]), [after[1].clone()]);
+    assert_eq!(tagged.listed(&["--tag", "kept", "--tag", "second"]), [after[1].clone()]);
     assert!(tagged.listed(&["--tag", "first"]).is_empty());
     let words = tagged.machine.ok(tagged.args(&["snapshots"])).stdout;
     assert!(words.contains("[kept] (pinned)"), "{words}");

@@ -265,6 +265,8 @@ mod tests {
         assert_eq!(failure(&again).0, line_of(&good, "Name") + 1);
         let unknown = good.replacen("Name:", "Nane:", 1);
         assert_eq!(failure(&unknown).0, line_of(&good, "Name"));
+        let longer = good.replacen(END, &format!("abcd\n{END}"), 1);
+        assert_eq!(failure(&longer).0, line_of(&good, "Check"));
         assert_eq!(failure("").0, 1);
     }
 
@@ -272,13 +274,19 @@ mod tests {
     fn a_kit_opens_its_own_repository_only() {
         let master = MasterSecret::from_bytes([1; 32]);
         let other = MasterSecret::from_bytes([2; 32]);
-        let set = |master: &MasterSecret| {
-            let wrapping = wrap_recovery(master, &served().secret);
+        let set_for = |master: &MasterSecret, secret: &RecoverySecret| {
+            let wrapping = wrap_recovery(master, secret);
             let keys = RepositoryKeys::derive(master);
             WrappingSet::decode_signed(&sign_wrappings(&keys, 1, vec![wrapping]).unwrap()).unwrap()
         };
+        let set = |master: &MasterSecret| set_for(master, &served().secret);
         assert_eq!(served().open(&set(&master)).unwrap().expose(), master.expose());
-        assert_eq!(served().open(&set(&other)).err(), Some(CryptoError::OtherRepository));
+        let fingerprint = RepositoryKeys::derive(&other).fingerprint();
+        let unlike = RecoveryKit { fingerprint, ..served() };
+        let strangers = set_for(&other, &RecoverySecret::from_bytes([8; 32]));
+        for (kit, set) in [(served(), set(&other)), (served(), strangers), (unlike, set(&master))] {
+            assert_eq!(kit.open(&set).err(), Some(CryptoError::OtherRepository));
+        }
     }
 
     proptest! {

@@ -157,6 +157,36 @@ fn what_is_damaged_is_not_copied_and_what_was_until_then_is_not_fetched_again() 
 }
 
 #[test]
+fn what_did_not_change_since_an_earlier_copy_is_not_asked_for() {
+    let pair = Pair::new();
+    let mut random = Random::new(5);
+    let stays = random.bytes(20_000);
+    pair.write("stays", &stays);
+    pair.copied(&pair.back_up());
+    pair.source.repository.damage(&pair.source.access.keys.ids().chunk_id(&stays));
+    pair.write("new", &random.bytes(20_000));
+    pair.copied(&pair.back_up());
+}
+
+#[test]
+fn content_that_a_run_copied_is_not_asked_for_again_under_another_name() {
+    let pair = Pair::new();
+    let moves = Random::new(6).bytes(20_000);
+    pair.write("name", &moves);
+    let first = pair.back_up();
+    fs::rename(pair.folder.path().join("name"), pair.folder.path().join("other")).unwrap();
+    let second = pair.back_up();
+    let (from, to) = (&pair.source, &pair.destination);
+    let listed = from.snapshots();
+    let options = CopyOptions::default();
+    let mut copier = Copier::new(&from.access, &listed, &to.access, options).unwrap();
+    let run = Arc::new(Run::new());
+    copier.copy(&first, &run).unwrap();
+    from.repository.damage(&from.access.keys.ids().chunk_id(&moves));
+    assert!(matches!(copier.copy(&second, &run), Ok(Copied::Now(_))));
+}
+
+#[test]
 fn a_damaged_neighbour_does_not_keep_a_snapshot_from_being_copied() {
     let pair = Pair::new();
     pair.write("old", b"old");

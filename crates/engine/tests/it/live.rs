@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, EngineError, RestoreOptions, Run, Verify, backup,
-    restore, snapshots, verify,
+    Access, BackupOptions, BackupSummary, Dump, EngineError, RestoreOptions, Run, Source, Verify,
+    backup, restore, snapshots, verify,
 };
 use holdall_testkit::Random;
 
@@ -170,6 +170,24 @@ fn a_file_that_grows_while_it_is_read_has_the_size_that_it_had() {
         file.write_all_at(b"more", end).unwrap();
     });
     assert_eq!(restored.metadata().unwrap().len(), noise().len() as u64);
+}
+
+#[test]
+fn a_small_file_that_ends_before_its_size_has_the_size_of_what_was_read() {
+    // The kernel says of these that they have a page.
+    let short = Path::new("/sys/devices/system/cpu/online");
+    let Ok(content) = fs::read(short) else { return };
+    assert!(fs::metadata(short).unwrap().len() > content.len() as u64);
+    let world = World::new();
+    let path = short.as_os_str().as_bytes().to_vec();
+    let source = Source { path: path.clone(), read_at: path.clone() };
+    world.backup_with(&BackupOptions { sources: vec![source], ..world.options() });
+    let access = world.access();
+    let snapshot = newest(&access, None);
+    let dump = Dump::find(&access, &snapshot, &path).unwrap();
+    let mut dumped = Vec::new();
+    dump.write(&mut dumped, &Run::new()).unwrap();
+    assert_eq!(dumped, content);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Making and describing a repository.
 
 use bytes::Bytes;
+use holdall_format::RepositoryId;
 
 use super::ContractWorld;
 use super::cases;
@@ -107,10 +108,14 @@ fn wrappings_that_are_not_the_owners_are_refused(world: &mut dyn ContractWorld) 
     let foreign = Forge::new(2, machine, &[2; 32]).wrappings(2);
     let mut own_id = Forge::new(2, machine, &[2; 32]);
     own_id.repository = fixture.forge.repository;
+    let mut owners = Forge::new(1, machine, &[2; 32]);
+    owners.repository = RepositoryId::from_bytes([2; RepositoryId::LEN]);
     let empty = fixture.forge.wrappings_of(2, vec![]);
     let mut mangled = fixture.forge.wrappings(2).to_vec();
     mangled[80] ^= 1;
-    for bad in [foreign, own_id.wrappings(2), empty, mangled.into(), Bytes::new()] {
+    for bad in
+        [foreign, own_id.wrappings(2), owners.wrappings(2), empty, mangled.into(), Bytes::new()]
+    {
         assert_refused(fixture.repository.put_wrappings(&bad));
     }
     assert_eq!(wrappings(&fixture), fixture.forge.wrappings(1));

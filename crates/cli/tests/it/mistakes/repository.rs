@@ -418,6 +418,12 @@ fn a_damaged_record_keeps_no_other_from_being_used() {
             &["repo/records", "repo/tails", "config/state/receipts"],
         ),
         row(
+            "a backup goes on that is not complete",
+            "backup -r {repo} {source} {here}/none",
+            "{here}/none",
+            &["repo/records", "repo/tails", "config/state/receipts"],
+        ),
+        row(
             "another is tagged",
             "tag -r {repo} latest --add kept",
             RECORD,
