@@ -213,7 +213,16 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
              before is not affected",
         );
     }
+    if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(EngineError::NoPath { .. }))) {
+        return Some(
+            "`holdall ls` shows what is in a snapshot, `holdall find NAME` which ones have it",
+        );
+    }
     match system_error(error) {
+        Some(ErrorKind::NotFound) => return Some("is the name right, and is it still there?"),
+        Some(ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
+            return Some("something else is there: name another place");
+        }
         Some(ErrorKind::PermissionDenied) => {
             return Some("this user may not do that: see who owns it, or be that user");
         }

@@ -83,7 +83,7 @@ pub(super) fn open(
         return Ok((root.map_err(|error| unusable(error.to_string()))?, true));
     }
     std::fs::create_dir_all(target)
-        .map_err(|error| unusable(format!("it can not be made: {error}")))?;
+        .map_err(|error| unusable(format!("it can not be made: {error}; name another folder")))?;
     let root = TargetDir::open_root(target)
         .map_err(|error| unusable(format!("it can not be opened: {error}")))?;
     let mut holds_something = false;

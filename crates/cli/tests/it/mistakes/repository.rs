@@ -53,7 +53,7 @@ fn a_place_without_a_repository() {
             command: "init -r {kit} --recovery-kit {here}/new-kit",
             code: 1,
             names: "{kit}",
-            advises: "",
+            advises: "name another place",
             leaves: &[],
         },
         Row {
@@ -205,7 +205,7 @@ fn a_wrong_key() {
             command: "snapshots -r {repo} --password-file {here}/password",
             code: 2,
             names: "empty",
-            advises: "",
+            advises: "it comes from --password-file",
             leaves: &[],
         },
         Row {
@@ -214,7 +214,7 @@ fn a_wrong_key() {
             command: "snapshots -r {repo} --password-file {here}/none",
             code: 1,
             names: "{here}/none",
-            advises: "",
+            advises: "is the name right, and is it still there?",
             leaves: &[],
         },
         Row {
@@ -488,7 +488,7 @@ fn damage_to_a_closed_pack() {
             "no copy of it is left",
         ),
     ] {
-        rows.push(row(name, set_up, "check -r {repo}", reason, "", &[]));
+        rows.push(row(name, set_up, "check -r {repo}", reason, "1 snapshots", &[]));
         rows.push(row(
             name,
             set_up,

@@ -51,13 +51,11 @@ fn command_lines_that_make_no_sense() {
         },
         Row {
             set_up: no_terminal,
-            advises: "--password-file FILE",
-            ..usage("no terminal", "snapshots -r {repo}", 2, "no terminal to ask at", "")
+            ..usage("no terminal", "snapshots -r {repo}", 2, "no terminal", "--password-file FILE")
         },
         Row {
             set_up: no_terminal,
-            advises: "HOLDALL_PASSWORD_COMMAND",
-            ..usage("no terminal for a new password", "init -r {here}/new", 2, "terminal", "")
+            ..usage("none for a new one", "init -r {here}/new", 2, "no terminal", "_COMMAND")
         },
     ]);
 }
@@ -117,7 +115,7 @@ fn what_is_named_and_not_there() {
             "zz",
             "`holdall snapshots`",
         ),
-        usage("no such path", "ls -r {repo} {snapshot} /none", 1, "/none", ""),
+        usage("no such path", "ls -r {repo} {snapshot} /none", 1, "/none", "`holdall ls` shows"),
         usage("no snapshot of that path", "ls -r {repo} latest /none", 1, "of /none", "snapshots"),
         usage(
             "no such path to restore",
@@ -153,7 +151,13 @@ fn what_is_named_and_not_there() {
             advises: "choose another directory, or say what to overwrite",
             leaves: &[],
         },
-        usage("a target that is a file", "restore -r {repo} latest --target {kit}", 1, "{kit}", ""),
+        usage(
+            "a target that is a file",
+            "restore -r {repo} latest --target {kit}",
+            1,
+            "{kit}",
+            "name another folder",
+        ),
     ]);
 }
 
