@@ -11,6 +11,8 @@ use holdall_format::WrappingKind;
 use holdall_protocol::RepositoryError;
 use holdall_server::ServerError;
 
+const UPDATE: &str = "another version of holdall wrote it: update this one if it is the older of \
+                      the two, and if not, restore with that one and make a new repository";
 const MAKE_ROOM: &str = "make room there, then try again: what was stored stays stored";
 
 /// How the process ends.
@@ -183,8 +185,6 @@ pub(crate) fn is_certain(error: &anyhow::Error) -> bool {
 
 /// What helps against a cause that its exit code does not tell from others.
 fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
-    const UPDATE: &str = "another version of holdall wrote it: update this one if it is the older \
-                          of the two, and if not, restore with that one and make a new repository";
     if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref()) {
         return of_server(error);
     }
@@ -204,32 +204,41 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         }
         _ => {}
     }
-    if error
-        .chain()
-        .any(|cause| matches!(cause.downcast_ref(), Some(EngineError::SelfCheck { .. })))
-    {
-        return Some(
-            "this computer's memory or processor erred: test it, then back up again; what was stored \
-             before is not affected",
-        );
-    }
-    if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(EngineError::NoPath { .. }))) {
-        return Some(
-            "`holdall ls` shows what is in a snapshot, `holdall find NAME` which ones have it",
-        );
-    }
-    match system_error(error) {
-        Some(ErrorKind::NotFound) => return Some("is the name right, and is it still there?"),
-        Some(ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
-            return Some("something else is there: name another place");
+    match error.chain().find_map(|cause| cause.downcast_ref()) {
+        Some(EngineError::SelfCheck { .. }) => {
+            return Some(
+                "this computer's memory or processor erred: test it, then back up again; what was \
+                 stored before is not affected",
+            );
         }
-        Some(ErrorKind::PermissionDenied) => {
-            return Some("this user may not do that: see who owns it, or be that user");
+        Some(EngineError::NoPath { .. }) => {
+            return Some(
+                "`holdall ls` shows what is in a snapshot, `holdall find NAME` which ones have it",
+            );
         }
-        Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => return Some(MAKE_ROOM),
         _ => {}
     }
-    match crypto_error(error)? {
+    system_error(error).and_then(of_system).or_else(|| of_crypto_cause(crypto_error(error)?))
+}
+
+/// What helps against an answer of the system.
+fn of_system(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::NotFound => Some("is the name right, and is it still there?"),
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            Some("something else is there: name another place")
+        }
+        ErrorKind::PermissionDenied => {
+            Some("this user may not do that: see who owns it, or be that user")
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(MAKE_ROOM),
+        _ => None,
+    }
+}
+
+/// What helps against a key that does not fit, or a format that is another.
+fn of_crypto_cause(error: &CryptoError) -> Option<&'static str> {
+    match error {
         CryptoError::Format(format) if format.is_other_version() => Some(UPDATE),
         CryptoError::OtherRepository => {
             Some("take the kit of that repository, or name the kit's own repository with -r")
