@@ -8,7 +8,10 @@
 //! The entries' lowest bits and the factors are polynomials with coefficients 0 and 1, modulo a power
 //! of x: the equations are solved as over a field, but for numbers that x divides.
 
-use super::{Chunker, WINDOW_BYTES};
+use aes::Block;
+use aes::cipher::BlockCipherEncrypt;
+
+use super::{Chunker, WINDOW_BYTES, number};
 
 /// Lowest bits that must be zero: one place in 256 is a cut.
 const BITS: u32 = 8;
@@ -27,29 +30,34 @@ fn content(seed: u8, len_bytes: usize) -> Vec<u8> {
     bytes.iter().map(|byte| byte % LETTERS as u8).collect()
 }
 
-/// Where the hash alone would cut, as a gear table does: behind these bytes.
-fn cuts_by_hash(chunker: &Chunker, data: &[u8]) -> Vec<usize> {
+/// Where a content would be cut if the lowest bits of what `decide` makes of the hash were to be zero.
+fn cuts(chunker: &Chunker, data: &[u8], decide: impl Fn(u128) -> u128) -> Vec<usize> {
     let (window, entering) = data.split_at(WINDOW_BYTES);
     let mut hash = chunker.hash.of(window);
     let mut cuts = Vec::new();
     for (at, (&entering, &leaving)) in entering.iter().zip(data).enumerate() {
         hash = chunker.hash.roll(hash, entering, leaving);
-        if hash.trailing_zeros() >= BITS {
+        if decide(hash).trailing_zeros() >= BITS {
             cuts.push(WINDOW_BYTES + at + 1);
         }
     }
     cuts
 }
 
-/// Where the chunker cuts if it is made to cut as often.
+/// By the hash alone, as with a gear table.
+fn cuts_by_hash(chunker: &Chunker, data: &[u8]) -> Vec<usize> {
+    cuts(chunker, data, |hash| hash)
+}
+
+/// By the same rule, with the function behind the hash.
 fn cuts_by_function(chunker: &Chunker, data: &[u8]) -> Vec<usize> {
-    let mut cuts = Vec::new();
-    let mut from = 0;
-    while let Some(place) = chunker.first_place(&data[from..], u64::MAX >> BITS) {
-        from += place;
-        cuts.push(from + WINDOW_BYTES);
-    }
-    cuts
+    cuts(chunker, data, |hash| u128::from_le_bytes(of_function(chunker, hash).into()))
+}
+
+fn of_function(chunker: &Chunker, hash: u128) -> Block {
+    let mut place = hash.to_le_bytes().into();
+    chunker.function.encrypt_block(&mut place);
+    place
 }
 
 /// A table that fits the cuts of a known content; `None` if only zeros do.
@@ -146,4 +154,19 @@ fn where_a_function_decides_no_byte_is_likelier_before_a_cut() {
     // Half of a table's entries are odd, and behind their bytes it never cuts.
     assert!(share(&cuts_by_hash(&chunker, &known)) > LETTERS / 4);
     assert_eq!(share(&cuts_by_function(&chunker, &known)), 0);
+}
+
+#[test]
+fn the_chunker_cuts_where_the_function_of_the_hash_says_so() {
+    let chunker = Chunker::new(&[3; 32]);
+    let known = content(1, KNOWN_BYTES);
+    let below = u64::MAX >> BITS;
+    let mut hash = chunker.hash.of(&known[..WINDOW_BYTES]);
+    let mut places = known[WINDOW_BYTES..].iter().zip(&known);
+    let first = places.position(|(&entering, &leaving)| {
+        hash = chunker.hash.roll(hash, entering, leaving);
+        number(&of_function(&chunker, hash)) < below
+    });
+    assert_eq!(chunker.first_place(&known, below), first.map(|at| at + 1));
+    assert!(first.is_some());
 }
