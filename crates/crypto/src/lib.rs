@@ -46,6 +46,7 @@ mod secret;
 mod signing;
 mod wrapping;
 
+pub use compressible::worth_compressing;
 pub use entropy::{Entropy, SystemEntropy};
 pub use error::CryptoError;
 pub use keys::{FIRST_EPOCH, IdKeys, RepositoryKeys};

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use holdall_format::{BlockKind, ObjectId};
 
 use crate::{CryptoError, IdKeys};
@@ -22,7 +23,7 @@ pub struct OpenedObject {
 pub struct OpenedBlock {
     /// The objects' bytes, one behind the other in their true order; for a record's sealed half,
     /// its free bytes.
-    pub plain: Vec<u8>,
+    pub plain: Bytes,
     /// The objects in their true order.
     pub objects: Vec<OpenedObject>,
     /// Positions in `objects`, sorted by id.
@@ -31,7 +32,7 @@ pub struct OpenedBlock {
 
 impl OpenedBlock {
     /// Every object's range lies inside `plain`.
-    pub(crate) fn new(plain: Vec<u8>, objects: Vec<OpenedObject>) -> Self {
+    pub(crate) fn new(plain: Bytes, objects: Vec<OpenedObject>) -> Self {
         let mut by_id: Vec<u32> = (0u32..).take(objects.len()).collect();
         by_id.sort_unstable_by_key(|at| objects[*at as usize].id);
         Self { plain, objects, by_id }

@@ -12,6 +12,7 @@
 //! What is read here was authenticated, but whoever shares the repository may have sealed it:
 //! lengths are checked as everywhere.
 
+use bytes::Bytes;
 use holdall_format::limits::{BLOCK_MAX_OBJECTS, BLOCK_MAX_PAYLOAD_BYTES, BLOCK_MAX_PLAIN_BYTES};
 use holdall_format::wire::{Reader, put_length};
 use holdall_format::{BlockKind, FormatError, TableEntry, padded_len};
@@ -72,11 +73,10 @@ pub(crate) fn put_directory(
     }
 }
 
-/// Unpacks decrypted payloads; owns a zstd context and a buffer.
+/// Unpacks decrypted payloads; owns a zstd context.
 #[derive(Default)]
 pub(crate) struct Unpacker {
     zstd: Decompressor<'static>,
-    buffer: Vec<u8>,
 }
 
 impl Unpacker {
@@ -92,28 +92,24 @@ impl Unpacker {
     ) -> Result<OpenedBlock, CryptoError> {
         let (compression, body, unpacked_bytes) = split(payload)?;
         match compression {
-            Compression::Raw => read_unpacked(body, kind, table),
-            Compression::Zstd => {
-                self.decompress(body, unpacked_bytes)?;
-                read_unpacked(&self.buffer, kind, table)
-            }
+            Compression::Raw => read_unpacked(Bytes::copy_from_slice(body), kind, table),
+            Compression::Zstd => read_unpacked(self.decompress(body, unpacked_bytes)?, kind, table),
         }
     }
 
-    fn decompress(&mut self, body: &[u8], unpacked_bytes: usize) -> Result<(), CryptoError> {
+    fn decompress(&mut self, body: &[u8], unpacked_bytes: usize) -> Result<Bytes, CryptoError> {
         if zstd_safe::find_frame_compressed_size(body) != Ok(body.len()) {
             return Err(invalid("body", "not exactly one frame"));
         }
-        self.buffer.clear();
-        self.buffer.resize(unpacked_bytes, 0);
+        let mut unpacked = Vec::with_capacity(unpacked_bytes);
         let found = self
             .zstd
-            .decompress_to_buffer(body, &mut self.buffer[..])
+            .decompress_to_buffer(body, &mut unpacked)
             .map_err(|error| CryptoError::Compression { reason: error.to_string() })?;
         if found != unpacked_bytes {
             return Err(invalid("unpacked length", "not that of the body"));
         }
-        Ok(())
+        Ok(unpacked.into())
     }
 }
 
@@ -139,11 +135,11 @@ fn split(payload: &[u8]) -> Result<(Compression, &[u8], usize), CryptoError> {
 }
 
 fn read_unpacked(
-    unpacked: &[u8],
+    unpacked: Bytes,
     kind: BlockKind,
     table: &[TableEntry],
 ) -> Result<OpenedBlock, CryptoError> {
-    let mut reader = Reader::new(WHAT, unpacked);
+    let mut reader = Reader::new(WHAT, &unpacked);
     let count = reader.length("object count", BLOCK_MAX_OBJECTS)?;
     if count != table.len() || (kind == BlockKind::Record && count > 0) {
         return Err(invalid("object count", "not that of the table, or a record has objects"));
@@ -164,11 +160,11 @@ fn read_unpacked(
         end = range.end;
         objects.push(OpenedObject { id: entry.id, refs: entry.refs.clone(), range });
     }
-    let plain = reader.remaining();
+    let plain = unpacked.slice_ref(reader.remaining());
     if plain.len() > BLOCK_MAX_PLAIN_BYTES || (kind != BlockKind::Record && plain.len() != end) {
         return Err(invalid("plain bytes", "not as many as the directory says"));
     }
-    Ok(OpenedBlock::new(plain.to_vec(), objects))
+    Ok(OpenedBlock::new(plain, objects))
 }
 
 fn invalid(field: &'static str, reason: &'static str) -> CryptoError {

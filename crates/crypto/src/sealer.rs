@@ -10,7 +10,7 @@ use holdall_format::{
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::compress_bound;
 
-use crate::compressible::worth_trying;
+use crate::compressible::worth_compressing;
 use crate::payload::{Compression, directory_bytes, payload_bytes, put_directory, put_prefix};
 use crate::sealing::{Draw, EpochKey};
 use crate::{CryptoError, Entropy, SealingKeys};
@@ -149,7 +149,7 @@ impl Sealer {
     fn compress(&mut self, objects: &[PlainObject], plain: &[u8]) -> Result<bool, CryptoError> {
         let unpacked_bytes = directory_bytes(objects.len()) + plain.len();
         let padded_bytes = payload_bytes(unpacked_bytes);
-        if padded_bytes == payload_bytes(0) || !worth_trying(plain) {
+        if padded_bytes == payload_bytes(0) || !worth_compressing(plain) {
             return Ok(false);
         }
         self.unpacked.clear();

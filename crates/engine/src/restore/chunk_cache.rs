@@ -19,24 +19,21 @@ pub(super) struct Slot {
 }
 
 /// The plain bytes of a block and where each object is in them.
-pub(super) struct Opened {
-    plain: Bytes,
-    block: OpenedBlock,
-}
+pub(super) struct Opened(OpenedBlock);
 
 impl Opened {
-    pub(super) fn new(mut block: OpenedBlock) -> Self {
-        Self { plain: Bytes::from(std::mem::take(&mut block.plain)), block }
+    pub(super) fn new(block: OpenedBlock) -> Self {
+        Self(block)
     }
 
     /// An object's bytes, sharing the block's memory.
     pub(super) fn find(&self, id: &ObjectId) -> Option<Bytes> {
-        let range = self.block.find_object(id)?.range.clone();
-        (range.start <= range.end && range.end <= self.plain.len()).then(|| self.plain.slice(range))
+        let (range, plain) = (self.0.find_object(id)?.range.clone(), &self.0.plain);
+        (range.start <= range.end && range.end <= plain.len()).then(|| plain.slice(range))
     }
 
     pub(super) fn plain_bytes(&self) -> usize {
-        self.plain.len()
+        self.0.plain.len()
     }
 }
 

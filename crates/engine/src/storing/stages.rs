@@ -15,7 +15,7 @@ use super::meters::StoringMeters;
 use super::seal::{Sealing, SelfCheck};
 use super::send::Senders;
 use super::shared::Shared;
-use super::store::{OpenBlock, PlainBlock, RECENT_IDS, Store, Wanted};
+use super::store::{OpenBlocks, PlainBlock, RECENT_IDS, Store, Wanted};
 use crate::Access;
 use crate::blocks::SharedNodeCache;
 use crate::recent::Recent;
@@ -157,8 +157,7 @@ impl<'a> Storing<'a> {
             meters: self.meters,
             to_sealers,
             recent: Recent::new(RECENT_IDS),
-            nodes: OpenBlock::default(),
-            chunks: OpenBlock::default(),
+            open: OpenBlocks::default(),
             added_bytes: &self.added_bytes,
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
-use holdall_crypto::PlainObject;
+use holdall_crypto::{PlainObject, worth_compressing};
 use holdall_format::limits::{
     BLOCK_MAX_OBJECTS, BLOCK_MAX_PLAIN_BYTES, BLOCK_TARGET_PLAIN_BYTES, TABLE_TARGET_BYTES,
 };
@@ -49,8 +49,7 @@ pub(super) struct Store<'a> {
     pub(super) to_sealers: Sender<PlainBlock>,
     /// What is on its way.
     pub(super) recent: Recent<()>,
-    pub(super) nodes: OpenBlock,
-    pub(super) chunks: OpenBlock,
+    pub(super) open: OpenBlocks,
     /// Plain bytes of what the repository did not have.
     pub(super) added_bytes: &'a AtomicU64,
 }
@@ -91,8 +90,7 @@ impl Store<'_> {
                 Wanted::Flush => {
                     self.ask(std::mem::take(&mut pending))?;
                     pending_bytes = 0;
-                    self.close(BlockKind::Chunks)?;
-                    self.close(BlockKind::Nodes)?;
+                    Lane::ALL.into_iter().try_for_each(|lane| self.close(lane))?;
                     self.shared.flushed();
                     continue;
                 }
@@ -123,38 +121,77 @@ impl Store<'_> {
 
     fn add(&mut self, object: Pending) -> Result<(), EngineError> {
         self.added_bytes.fetch_add(object.len_bytes() as u64, Ordering::Relaxed);
-        let (kind, id, refs, bytes) = match object {
-            Pending::Chunk(chunk) => (BlockKind::Chunks, chunk.id, Vec::new(), chunk.bytes),
-            Pending::Node(node) => (BlockKind::Nodes, node.id, node.refs, Bytes::from(node.body)),
+        let (lane, id, refs, bytes) = match object {
+            Pending::Chunk(NewChunk { id, bytes, .. }) => (Lane::of(&bytes), id, Vec::new(), bytes),
+            Pending::Node(node) => (Lane::Nodes, node.id, node.refs, Bytes::from(node.body)),
         };
-        if self.open(kind).would_overflow(bytes.len(), refs.len()) {
-            self.close(kind)?;
+        if self.open.at(lane).would_overflow(bytes.len(), refs.len()) {
+            self.close(lane)?;
         }
-        let meters = self.meters;
-        let open = self.open(kind);
-        meters.fill.working(|| open.push(id, refs, &bytes));
-        if open.is_full() { self.close(kind) } else { Ok(()) }
+        let open = self.open.at(lane);
+        self.meters.fill.working(|| open.push(id, refs, &bytes));
+        if open.is_full() { self.close(lane) } else { Ok(()) }
     }
 
-    fn open(&mut self, kind: BlockKind) -> &mut OpenBlock {
-        if kind == BlockKind::Nodes { &mut self.nodes } else { &mut self.chunks }
-    }
-
-    fn close(&mut self, kind: BlockKind) -> Result<(), EngineError> {
-        let OpenBlock { objects, plain, .. } = std::mem::take(self.open(kind));
+    fn close(&mut self, lane: Lane) -> Result<(), EngineError> {
+        let OpenBlock { objects, plain, .. } = std::mem::take(self.open.at(lane));
         if objects.is_empty() {
             return Ok(());
         }
         self.shared.take_off();
-        let block = PlainBlock { kind, objects, plain };
+        let block = PlainBlock { kind: lane.kind(), objects, plain };
         let sent = self.meters.fill.waiting_out(|| self.to_sealers.send(block));
         sent.map_err(|_| EngineError::Interrupted)
     }
 }
 
+/// Which block an object goes into.
+#[derive(Clone, Copy)]
+enum Lane {
+    Nodes,
+    Chunks,
+    /// Chunks that do not compress: among others they would spoil the statistics that zstd goes by,
+    /// and by themselves they need no zstd.
+    Incompressible,
+}
+
+impl Lane {
+    const ALL: [Self; 3] = [Self::Chunks, Self::Incompressible, Self::Nodes];
+
+    /// The lane of a chunk.
+    fn of(bytes: &[u8]) -> Self {
+        if worth_compressing(bytes) { Self::Chunks } else { Self::Incompressible }
+    }
+
+    fn kind(self) -> BlockKind {
+        match self {
+            Self::Nodes => BlockKind::Nodes,
+            Self::Chunks | Self::Incompressible => BlockKind::Chunks,
+        }
+    }
+}
+
+/// The blocks that are being filled, one for each lane.
+#[derive(Default)]
+pub(super) struct OpenBlocks {
+    nodes: OpenBlock,
+    chunks: OpenBlock,
+    incompressible: OpenBlock,
+}
+
+impl OpenBlocks {
+    fn at(&mut self, lane: Lane) -> &mut OpenBlock {
+        match lane {
+            Lane::Nodes => &mut self.nodes,
+            Lane::Chunks => &mut self.chunks,
+            Lane::Incompressible => &mut self.incompressible,
+        }
+    }
+}
+
 /// A block that is being filled.
 #[derive(Default)]
-pub(super) struct OpenBlock {
+struct OpenBlock {
     objects: Vec<PlainObject>,
     plain: Vec<u8>,
     table_bytes: usize,
