@@ -56,7 +56,7 @@ pub use own_key::{OwnPrivateKey, OwnPublicKey};
 pub use record_secret::{CopiedFrom, RecordSecret};
 pub use recovery::RecoverySecret;
 pub use recovery_kit::RecoveryKit;
-pub use sealer::{PlainObject, Sealer};
+pub use sealer::{Overhead, PlainObject, Sealer};
 pub use sealing::{SealingKeys, suite_for_this_cpu};
 pub use secret::MasterSecret;
 pub use signing::SigningKey;

@@ -46,6 +46,11 @@ pub(crate) fn payload_bytes(body_bytes: usize) -> usize {
     padded_len(PREFIX_BYTES + body_bytes)
 }
 
+/// Length of the zeros behind a body of that length.
+pub(crate) fn padding_bytes(body_bytes: usize) -> usize {
+    payload_bytes(body_bytes) - (PREFIX_BYTES + body_bytes)
+}
+
 /// Appends what stands before the body.
 pub(crate) fn put_prefix(
     out: &mut Vec<u8>,
@@ -209,7 +214,7 @@ mod tests {
             payload(Compression::Zstd, &frame, unpacked().len()),
         ] {
             let opened = unpack(&payload).unwrap();
-            assert_eq!(opened.plain, b"abcde");
+            assert_eq!(opened.plain, b"abcde"[..]);
             assert_eq!(opened.find(&ObjectId::from_bytes([1; 32])), Some(&b"abc"[..]));
             assert_eq!(opened.find(&ObjectId::from_bytes([0; 32])), Some(&b"de"[..]));
         }

@@ -8,10 +8,12 @@ use holdall_format::{
     Table, TableEntry,
 };
 use zstd::bulk::Compressor;
-use zstd::zstd_safe::compress_bound;
+use zstd::zstd_safe::{self, CParameter, compress_bound};
 
 use crate::compressible::worth_compressing;
-use crate::payload::{Compression, directory_bytes, payload_bytes, put_directory, put_prefix};
+use crate::payload::{
+    Compression, directory_bytes, padding_bytes, payload_bytes, put_directory, put_prefix,
+};
 use crate::sealing::{Draw, EpochKey};
 use crate::{CryptoError, Entropy, SealingKeys};
 
@@ -36,10 +38,21 @@ pub struct Sealer {
     suite: Suite,
     entropy: Box<dyn Entropy>,
     counter: u64,
+    level: i32,
     zstd: Compressor<'static>,
     unpacked: Vec<u8>,
     packed: Vec<u8>,
     shuffled: Shuffled,
+    overhead: Overhead,
+}
+
+/// Bytes of blocks that are no content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Overhead {
+    /// Headers, and tables with the ids of objects and what they refer to.
+    pub clear_bytes: u64,
+    /// What hides the exact length.
+    pub padding_bytes: u64,
 }
 
 impl Sealer {
@@ -64,10 +77,26 @@ impl Sealer {
             suite,
             entropy,
             counter: 0,
+            level,
             zstd,
             unpacked: Vec::new(),
             packed: Vec::new(),
             shuffled: Shuffled::default(),
+            overhead: Overhead::default(),
+        }
+    }
+
+    /// What the blocks sealed since the last call have that is no content.
+    pub fn take_overhead(&mut self) -> Overhead {
+        std::mem::take(&mut self.overhead)
+    }
+
+    /// Compresses from now on at that level of zstd.
+    pub fn set_level(&mut self, level: i32) {
+        if level != self.level {
+            self.level = level;
+            #[expect(clippy::expect_used, reason = "zstd clamps levels")]
+            self.zstd.set_parameter(CParameter::CompressionLevel(level)).expect("zstd takes it");
         }
     }
 
@@ -89,6 +118,7 @@ impl Sealer {
         self.shuffled.shuffle(&self.keys, &draw, objects);
         let table = self.shuffled.table(objects).encode(kind);
         let mut block = self.pack(&table, objects, plain)?;
+        let salt = self.salt(&draw, kind, objects, plain);
         let payload_at = BLOCK_HEADER_BYTES + table.len();
         let (clear, payload) = block.split_at_mut(payload_at);
         let mut header = BlockHeader {
@@ -98,7 +128,7 @@ impl Sealer {
             epoch: self.epoch.epoch(),
             table_bytes: field_u32("table", table.len())?,
             payload_bytes: field_u32("payload", payload.len() + TAG_BYTES)?,
-            salt: *self.keys.hedged(b"salt", &draw).update(payload).finalize().as_bytes(),
+            salt,
             table_hash: *blake3::hash(&table).as_bytes(),
             commitment: [0; 32],
         };
@@ -109,6 +139,28 @@ impl Sealer {
         clear[..BLOCK_HEADER_BYTES].copy_from_slice(&header);
         block.extend_from_slice(tag.as_ref());
         Ok(Block::decode(block)?)
+    }
+
+    /// The block's salt. Should the random source repeat itself, then what else decides the payload
+    /// keeps salts apart: the ids, which stand for the content and cost less to hash, in their order,
+    /// and how it is compressed. A record has no ids, so its content itself goes in.
+    fn salt(
+        &self,
+        draw: &Draw,
+        kind: BlockKind,
+        objects: &[PlainObject],
+        plain: &[u8],
+    ) -> [u8; 32] {
+        let mut hasher = self.keys.hedged(b"salt", draw);
+        hasher.update(&[kind.code()]).update(&self.level.to_le_bytes());
+        hasher.update(&zstd_safe::version_number().to_le_bytes());
+        for object in objects {
+            hasher.update(object.id.as_bytes());
+        }
+        if kind == BlockKind::Record {
+            hasher.update(plain);
+        }
+        *hasher.finalize().as_bytes()
     }
 
     fn draw(&mut self) -> Draw {
@@ -129,6 +181,8 @@ impl Sealer {
         let compressed = self.compress(objects, plain)?;
         let body_bytes = if compressed { self.packed.len() } else { unpacked_bytes };
         let end = BLOCK_HEADER_BYTES + table.len() + payload_bytes(body_bytes);
+        self.overhead.clear_bytes += (BLOCK_HEADER_BYTES + table.len()) as u64;
+        self.overhead.padding_bytes += padding_bytes(body_bytes) as u64;
         let mut out = Vec::with_capacity(end + TAG_BYTES);
         out.resize(BLOCK_HEADER_BYTES, 0);
         out.extend_from_slice(table);

@@ -3,14 +3,15 @@
 //! ```text
 //! epoch key               = BLAKE3 keyed(sealing key, epoch u32le)
 //! key 32 | commitment 32  = BLAKE3 keyed XOF(epoch key, first 104 bytes of the header)
-//! salt                    = BLAKE3 keyed(hedge key, "salt" | random 32 | counter u64le | payload)
+//! salt                    = BLAKE3 keyed(hedge key, "salt" | random 32 | counter u64le | what decides
+//!                           the payload: kind, level and version of zstd, ids or a record's bytes)
 //! ```
 //!
 //! The salt is in those 104 bytes, so a key seals one block only and the nonce can be zero. BLAKE3
 //! binds the key to its input, so nobody can make one payload that opens under two keys; AES-GCM
 //! and ChaCha20-Poly1305 alone do not promise that (Albertini et al., "How to Abuse and Fix
 //! Authenticated Encryption Without Key Commitment", USENIX Security 2022). Should the random
-//! source repeat itself, counter and payload still keep salts apart; where both are equal, the
+//! source repeat itself, counter and content still keep salts apart; where both are equal, the
 //! block is the same block.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use holdall_protocol::RepositoryError;
 use holdall_protocol::wire::{Frames, WireError};
 use http_body_util::BodyExt;
@@ -15,6 +15,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, interval, timeout};
 
+use crate::buffers::Buffers;
 use crate::limits::LEAST_BYTES_PER_SECOND;
 
 /// How often an answer of lines shows that it is alive.
@@ -42,12 +43,13 @@ pub(crate) async fn read(
     mut body: Incoming,
     declared_bytes: u64,
     stalled: Duration,
+    buffers: &Buffers,
 ) -> Result<Bytes, WireError> {
     let length = usize::try_from(declared_bytes).unwrap_or(usize::MAX);
     let slowest = Duration::from_secs(declared_bytes / LEAST_BYTES_PER_SECOND);
     let too_slow = |_| refused("the body came too slowly");
     let reading = async {
-        let mut whole = BytesMut::with_capacity(length);
+        let mut whole = buffers.take(length);
         while let Some(frame) = timeout(stalled, body.frame()).await.map_err(too_slow)? {
             let frame = frame.map_err(|_| refused("the body was cut short"))?;
             if let Ok(piece) = frame.into_data() {

@@ -124,7 +124,7 @@ async fn take(
     let room = state.work.room(declared.saturating_add(also_room_for_bytes as u64)).await?;
     let queued = begun.elapsed();
     let bytes = match body.take() {
-        Some(body) => body::read(body, declared, state.limits.stalled).await?,
+        Some(body) => body::read(body, declared, state.limits.stalled, &state.buffers).await?,
         None => Bytes::new(),
     };
     Ok(Taken { bytes, room, queued, received: begun.elapsed().saturating_sub(queued) })
@@ -275,7 +275,9 @@ impl Asked<'_> {
             let _room = room;
             repository.put_blocks(&session, &blocks)
         };
+        let state = self.state;
         let (times, waited) = self.call(call).await?;
+        state.buffers.give_back(bytes);
         let times = PutTimes {
             receive_seconds: times.receive_seconds + received.as_secs_f64(),
             queue_seconds: times.queue_seconds + (queued + waited).as_secs_f64(),

@@ -17,6 +17,7 @@ mod accounts;
 mod addresses;
 pub mod admin;
 mod body;
+mod buffers;
 mod connection;
 mod data_folder;
 mod error;

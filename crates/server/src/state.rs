@@ -12,6 +12,7 @@ use crate::LogSink;
 use crate::accounts::Accounts;
 use crate::addresses::host_name;
 use crate::admin::Administration;
+use crate::buffers::Buffers;
 use crate::limits::Limits;
 use crate::stores::Stores;
 use crate::work::Work;
@@ -25,6 +26,7 @@ pub(crate) struct ServerState {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) stores: Stores,
     pub(crate) work: Work,
+    pub(crate) buffers: Buffers,
     /// For an administrator's commands that wait for no repository: what is locked out is locked out
     /// at once, however busy the server is.
     pub(crate) quick_work: Work,
@@ -52,6 +54,7 @@ impl ServerState {
             accounts,
             stores,
             work: Work::new(limits.workers, limits.body_bytes),
+            buffers: Buffers::default(),
             quick_work: Work::new(QUICK_WORKERS, 0),
             limits,
             name: host_name(),

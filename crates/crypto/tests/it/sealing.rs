@@ -151,6 +151,23 @@ fn stuck_randomness_still_gives_each_payload_a_salt_of_its_own() {
         let block = sealer.seal(BlockKind::Chunks, &objects, &plain).unwrap();
         assert!(salts.insert(block.header().salt));
     }
+    // The same objects in another order, and the same compressed otherwise.
+    let mut salt = |level, kind, parts: &[&[u8]]| {
+        let mut sealer = sealer(&keys, Suite::Aes256Gcm);
+        sealer.set_level(level);
+        let (objects, plain) = objects(&keys, kind, parts);
+        salts.insert(sealer.seal(kind, &objects, &plain).unwrap().header().salt)
+    };
+    assert!(salt(3, BlockKind::Chunks, &[b"one", b"two"]));
+    assert!(salt(3, BlockKind::Chunks, &[b"two", b"one"]));
+    assert!(salt(1, BlockKind::Chunks, &[b"one", b"two"]));
+    assert!(salt(3, BlockKind::Nodes, &[b"one", b"two"]));
+    assert!(!salt(3, BlockKind::Chunks, &[b"one", b"two"]), "the same block has the same salt");
+    for content in [b"one", b"two"] {
+        let mut sealer = sealer(&keys, Suite::Aes256Gcm);
+        let record = sealer.seal(BlockKind::Record, &[], content).unwrap();
+        assert!(salts.insert(record.header().salt));
+    }
     let mut sealer = sealer(&keys, Suite::Aes256Gcm);
     let mut same = || sealer.seal(BlockKind::Record, &[], b"same").unwrap().header().salt;
     assert_ne!(same(), same(), "the counter keeps equal payloads apart");

@@ -36,8 +36,6 @@ pub struct BackupOptions {
     pub dry_run: bool,
     /// Requests with blocks at the same time, from 1 to 8.
     pub streams: usize,
-    /// The compression level of zstd.
-    pub compression_level: i32,
     /// Whether every block is opened, and its ids compared, before it leaves.
     pub self_check: bool,
     /// How often a checkpoint is written.
@@ -62,7 +60,6 @@ impl BackupOptions {
             read_all: false,
             dry_run: false,
             streams: 4,
-            compression_level: 1,
             self_check: true,
             checkpoint_every: Duration::from_secs(300),
             cores: 2,

@@ -178,6 +178,8 @@ impl<'a> Stages<'a> {
             stored_record,
             data_added: if dry_run { counts.bytes_not_kept } else { storing.added_bytes() },
             data_stored: storing.stored_bytes(),
+            stored_ids: storing.overhead().clear_bytes,
+            stored_padding: storing.overhead().padding_bytes,
             ..BackupSummary::from(counts)
         })
     }
@@ -199,7 +201,6 @@ impl<'a> Stages<'a> {
         let stages = storing::Stages {
             sealers: self.readers,
             streams: self.options.streams,
-            compression_level: self.options.compression_level,
             self_check: self.options.self_check,
             checkpoint_every: self.options.checkpoint_every,
         };

@@ -35,6 +35,10 @@ pub struct BackupSummary {
     pub data_added: u64,
     /// The same, sealed.
     pub data_stored: u64,
+    /// What of that is headers and ids.
+    pub stored_ids: u64,
+    /// What of that is padding, which hides lengths.
+    pub stored_padding: u64,
     /// Bytes sent over the wire, with everything around them.
     pub bytes_sent: u64,
     /// Bytes received.

@@ -44,8 +44,6 @@ use plan::Before;
 pub struct CopyOptions {
     /// Requests with blocks at the same time, from 1 to 8.
     pub streams: usize,
-    /// The compression level of zstd.
-    pub compression_level: i32,
     /// Whether every block is opened, and its ids compared, before it leaves.
     pub self_check: bool,
     /// How often a checkpoint is written.
@@ -57,7 +55,7 @@ pub struct CopyOptions {
 impl Default for CopyOptions {
     fn default() -> Self {
         let checkpoint_every = Duration::from_secs(300);
-        Self { streams: 4, compression_level: 1, self_check: true, checkpoint_every, cores: 2 }
+        Self { streams: 4, self_check: true, checkpoint_every, cores: 2 }
     }
 }
 

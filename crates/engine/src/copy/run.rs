@@ -126,7 +126,6 @@ impl Copier<'_> {
         let stages = storing::Stages {
             sealers: self.options.cores.clamp(1, 16),
             streams: self.options.streams,
-            compression_level: self.options.compression_level,
             self_check: self.options.self_check,
             checkpoint_every: self.options.checkpoint_every,
         };

@@ -11,6 +11,7 @@
 //! granted from. The record is committed when everything before it is durable.
 
 mod assemble;
+mod level;
 mod meters;
 mod piece;
 mod seal;

@@ -6,11 +6,15 @@
 //! is opened as a restore would, and its objects' ids, which were computed when their bytes were
 //! read, are computed once more from what came out.
 
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
-use holdall_crypto::{CryptoError, IdKeys, Opener, Sealer};
+use holdall_crypto::{CryptoError, IdKeys, Opener, Overhead, Sealer};
 use holdall_format::{Block, BlockKind};
 
+use super::level::Level;
 use super::meters::StoringMeters;
 use super::store::PlainBlock;
 use crate::blocks::SharedNodeCache;
@@ -47,6 +51,8 @@ impl SelfCheck {
 /// What a sealing thread works with.
 pub(super) struct Sealing<'a> {
     pub(super) sealer: Sealer,
+    pub(super) level: Arc<Level>,
+    pub(super) overhead: &'a Mutex<Overhead>,
     /// `None` where the user wants none.
     pub(super) check: Option<SelfCheck>,
     pub(super) cache: &'a SharedNodeCache,
@@ -66,7 +72,9 @@ impl Sealing<'_> {
     ) -> Result<(), EngineError> {
         let meter = &self.meters.seal;
         while let Ok(block) = meter.waiting_in(|| blocks.recv()) {
+            let begun = Instant::now();
             let sealed = meter.working(|| self.seal(&block))?;
+            let sealed_at = Instant::now();
             if block.kind == BlockKind::Nodes
                 && let Some(cache) = lock(self.cache).as_mut()
             {
@@ -75,12 +83,19 @@ impl Sealing<'_> {
             }
             let bytes = Bytes::from(sealed.into_bytes());
             meter.waiting_out(|| to_senders.send(bytes)).map_err(|_| EngineError::Interrupted)?;
+            self.level.note(sealed_at - begun, sealed_at.elapsed());
         }
         Ok(())
     }
 
     fn seal(&mut self, block: &PlainBlock) -> Result<Block<Vec<u8>>, EngineError> {
+        self.sealer.set_level(self.level.now());
         let sealed = self.sealer.seal(block.kind, &block.objects, &block.plain)?;
+        let of_block = self.sealer.take_overhead();
+        let mut overhead = lock(self.overhead);
+        overhead.clear_bytes += of_block.clear_bytes;
+        overhead.padding_bytes += of_block.padding_bytes;
+        drop(overhead);
         if let Some(check) = &mut self.check {
             check.check(block, &sealed)?;
         }
@@ -95,7 +110,6 @@ mod tests {
     use crossbeam_channel::unbounded;
     use holdall_crypto::{FIRST_EPOCH, PlainObject, SystemEntropy};
     use holdall_format::Suite;
-    use std::sync::{Arc, Mutex};
 
     /// Seals a chunk, of whose bytes one bit flipped in memory behind its id if so wished; gives
     /// what became of it, and how many blocks left.
@@ -113,6 +127,8 @@ mod tests {
         let entropy = Box::new(SystemEntropy);
         let sealing = Sealing {
             sealer: Sealer::new(keys.sealing(), Suite::Aes256Gcm, FIRST_EPOCH, 1, entropy),
+            level: Level::new(),
+            overhead: &Mutex::default(),
             check: checked.then(|| SelfCheck::new(&world.access)),
             cache: &Arc::new(Mutex::new(None)),
             meters: &StoringMeters::new(1, 1),

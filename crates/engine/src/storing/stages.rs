@@ -1,16 +1,18 @@
 //! The threads from results to the repository.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use holdall_crypto::{RecordSecret, Sealer, SystemEntropy};
+use holdall_crypto::{Overhead, RecordSecret, Sealer, SystemEntropy};
 use holdall_format::SeriesId;
 use holdall_protocol::SessionGrant;
 use holdall_tree::TreeBuilder;
 
 use super::assemble::{Assembled, Assembler, Counts, Records, Results};
+use super::level::Level;
 use super::meters::StoringMeters;
 use super::seal::{Sealing, SelfCheck};
 use super::send::Senders;
@@ -20,6 +22,7 @@ use crate::Access;
 use crate::blocks::SharedNodeCache;
 use crate::recent::Recent;
 use crate::record::ChainEnd;
+use crate::run::lock;
 
 /// Objects between the assembler and the store.
 const OBJECTS_QUEUED: usize = 1024;
@@ -34,8 +37,6 @@ pub(crate) struct Stages {
     pub(crate) sealers: usize,
     /// Requests with blocks at the same time, from 1 to 8.
     pub(crate) streams: usize,
-    /// The compression level of zstd.
-    pub(crate) compression_level: i32,
     /// Whether blocks are opened before they leave.
     pub(crate) self_check: bool,
     /// How often a checkpoint is written.
@@ -60,8 +61,10 @@ pub(crate) struct Storing<'a> {
     pub(crate) meters: &'a StoringMeters,
     pub(crate) cache: &'a SharedNodeCache,
     pub(crate) stages: Stages,
+    level: Arc<Level>,
     added_bytes: AtomicU64,
     stored_bytes: AtomicU64,
+    overhead: Mutex<Overhead>,
 }
 
 impl<'a> Storing<'a> {
@@ -74,7 +77,19 @@ impl<'a> Storing<'a> {
         stages: Stages,
     ) -> Self {
         let (added_bytes, stored_bytes) = Default::default();
-        Self { access, grant, shared, meters, cache, stages, added_bytes, stored_bytes }
+        let (level, overhead) = (Level::new(), Mutex::default());
+        Self {
+            access,
+            grant,
+            shared,
+            meters,
+            cache,
+            stages,
+            level,
+            added_bytes,
+            stored_bytes,
+            overhead,
+        }
     }
 
     /// Takes all results in order and commits the snapshot, unless a stage fails: nothing is
@@ -101,6 +116,11 @@ impl<'a> Storing<'a> {
     /// The same, sealed.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.stored_bytes.load(Ordering::Relaxed)
+    }
+
+    /// What of that is no content.
+    pub(crate) fn overhead(&self) -> Overhead {
+        *lock(&self.overhead)
     }
 
     /// Starts everything behind the assembling.
@@ -136,6 +156,8 @@ impl<'a> Storing<'a> {
     fn sealing(&self) -> Sealing<'_> {
         Sealing {
             sealer: self.sealer(),
+            level: Arc::clone(&self.level),
+            overhead: &self.overhead,
             check: self.stages.self_check.then(|| SelfCheck::new(self.access)),
             cache: self.cache,
             meters: self.meters,
@@ -144,7 +166,7 @@ impl<'a> Storing<'a> {
 
     fn sealer(&self) -> Sealer {
         let config = &self.access.config;
-        let level = self.stages.compression_level;
+        let level = self.level.now();
         let entropy = Box::new(SystemEntropy);
         Sealer::new(self.access.keys.sealing(), config.suite, config.epoch, level, entropy)
     }
