@@ -9,10 +9,11 @@ use holdall_crypto::{RecordSecret, Sealer};
 use holdall_format::{RecordHash, RecordKind, SeriesId, SessionId};
 use holdall_tree::{BuiltNode, Entry, EntryKind, Root, TreeBuilder};
 
+use super::ask::{Wanted, Wish};
 use super::meters::StoringMeters;
 use super::piece::{Piece, Settled};
 use super::shared::Shared;
-use super::store::Wanted;
+
 use crate::record::{ChainEnd, NewRecord, publish};
 use crate::{Access, EngineError};
 
@@ -99,8 +100,8 @@ impl Assembler<'_> {
 
     fn piece(&mut self, piece: Piece) -> Result<(), EngineError> {
         match piece {
-            Piece::Chunk(chunk) => self.want(Wanted::Chunk(chunk)),
-            Piece::Node(node) => self.want(Wanted::Node(node)),
+            Piece::Chunk(chunk) => self.want(Wanted::Object(Wish::Chunk(chunk))),
+            Piece::Node(node) => self.want(Wanted::Object(Wish::Node(node))),
             Piece::Entry { path, entry, change } => {
                 self.count(&entry, change.settle(&entry));
                 if self.dry_run {
@@ -194,7 +195,7 @@ fn node_sink<'a>(
         if shared.is_parents(&node.id) {
             return Ok(());
         }
-        want(to_store, meters, Wanted::Node(node))
+        want(to_store, meters, Wanted::Object(Wish::Node(node)))
     }
 }
 

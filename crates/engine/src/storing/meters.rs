@@ -1,5 +1,6 @@
 //! The meters of the stages from results to the repository, in their order.
 
+use super::ask::ASKERS;
 use holdall_lab::{Layer, StageCounters, StageMeter};
 
 /// One meter for each stage, or for each layer that a stage leans on.
@@ -20,7 +21,7 @@ impl StoringMeters {
         let send = |layer| StageMeter::new("send", layer, count(senders));
         Self {
             assemble: StageMeter::new("assemble", Layer::ClientCpu, 1),
-            ask: StageMeter::new("ask", Layer::Network, 1),
+            ask: StageMeter::new("ask", Layer::Network, count(ASKERS)),
             fill: StageMeter::new("fill", Layer::ClientCpu, 1),
             seal: StageMeter::new("seal", Layer::ClientCpu, count(sealers)),
             network: send(Layer::Network),

@@ -2,7 +2,7 @@
 //! repository lacks is sealed and sent, and the record is committed.
 //!
 //! ```text
-//! results, in order ─► assemble ─► store (ask, fill blocks) ─► seal ─► send
+//! results, in order ─► assemble ─► gather, ask ─► store (fill blocks) ─► seal ─► send
 //!                         │ new tree's nodes ──┘
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! the length of their queues; plain bytes by the budget that whoever makes the results has them
 //! granted from. The record is committed when everything before it is durable.
 
+mod ask;
 mod assemble;
 mod level;
 mod meters;

@@ -11,20 +11,21 @@ use holdall_format::SeriesId;
 use holdall_protocol::SessionGrant;
 use holdall_tree::TreeBuilder;
 
+use super::ask::{ASKERS, Asked, Askers, Gather, Wanted};
 use super::assemble::{Assembled, Assembler, Counts, Records, Results};
 use super::level::Level;
 use super::meters::StoringMeters;
 use super::seal::{Sealing, SelfCheck};
 use super::send::Senders;
 use super::shared::Shared;
-use super::store::{OpenBlocks, PlainBlock, RECENT_IDS, Store, Wanted};
+use super::store::{OpenBlocks, PlainBlock, RECENT_IDS, Store};
 use crate::Access;
 use crate::blocks::SharedNodeCache;
 use crate::recent::Recent;
 use crate::record::ChainEnd;
 use crate::run::lock;
 
-/// Objects between the assembler and the store.
+/// Objects between the assembler and the gathering.
 const OBJECTS_QUEUED: usize = 1024;
 /// Plain and sealed blocks of about 1 MiB that wait.
 const PLAIN_BLOCKS_QUEUED: usize = 2;
@@ -137,10 +138,32 @@ impl<'a> Storing<'a> {
                 sealing.run(plain, to_senders)
             });
         }
-        let (to_store, wanted) = bounded(OBJECTS_QUEUED);
+        let (to_store, asked) = bounded(ASKERS);
         let store = self.store(to_sealers);
-        self.shared.spawn(scope, (store, wanted), |(store, wanted)| store.run(wanted));
-        to_store
+        self.shared.spawn(scope, (store, asked), |(store, asked)| store.run(asked));
+        self.start_asking(scope, to_store)
+    }
+
+    /// Starts what is between the assembling and the storing.
+    fn start_asking<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        to_store: Sender<Asked>,
+    ) -> Sender<Wanted> {
+        let (to_askers, questions) = bounded(1);
+        for _ in 0..ASKERS {
+            let (askers, questions) = (self.askers(), questions.clone());
+            self.shared.spawn(scope, questions, move |questions| askers.run(questions));
+        }
+        let (to_gather, wanted) = bounded(OBJECTS_QUEUED);
+        let gather = Gather::new(to_askers, to_store);
+        self.shared.spawn(scope, (gather, wanted), |(gather, wanted)| gather.run(wanted));
+        to_gather
+    }
+
+    fn askers(&self) -> Askers<'_> {
+        let (repository, session) = (&*self.access.repository, self.grant.session);
+        Askers { repository, session, meters: self.meters }
     }
 
     fn senders(&self) -> Senders<'_> {
@@ -173,8 +196,6 @@ impl<'a> Storing<'a> {
 
     fn store(&self, to_sealers: Sender<PlainBlock>) -> Store<'_> {
         Store {
-            repository: &*self.access.repository,
-            session: self.grant.session,
             shared: self.shared,
             meters: self.meters,
             to_sealers,

@@ -1,4 +1,4 @@
-//! Storing: asks which objects are missing, thousands at a time, and fills blocks with those.
+//! Storing: fills blocks with the objects that are missing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,30 +8,17 @@ use holdall_crypto::{PlainObject, worth_compressing};
 use holdall_format::limits::{
     BLOCK_MAX_OBJECTS, BLOCK_MAX_PLAIN_BYTES, BLOCK_TARGET_PLAIN_BYTES, TABLE_TARGET_BYTES,
 };
-use holdall_format::{BlockKind, ObjectId, SessionId};
-use holdall_protocol::Repository;
-use holdall_tree::BuiltNode;
+use holdall_format::{BlockKind, ObjectId};
 
+use super::ask::{Asked, Wish};
 use super::meters::StoringMeters;
 use super::piece::NewChunk;
 use super::shared::Shared;
 use crate::EngineError;
 use crate::recent::Recent;
 
-/// Objects asked for at once.
-const ASK_MAX_IDS: usize = 4096;
-/// Plain bytes that wait for an answer at most: a quarter of the budget, so that reading goes on.
-const ASK_MAX_BYTES: usize = 4 << 20;
 /// Ids of objects on their way that are remembered, so that a second copy is not sent behind them.
 pub(super) const RECENT_IDS: usize = 64 << 10;
-
-/// What the assembler wants stored.
-pub(super) enum Wanted {
-    Chunk(NewChunk),
-    Node(BuiltNode),
-    /// Send everything that was wanted before, then note it.
-    Flush,
-}
 
 /// Plain objects that will be sealed together.
 pub(super) struct PlainBlock {
@@ -42,8 +29,6 @@ pub(super) struct PlainBlock {
 
 /// The storing thread.
 pub(super) struct Store<'a> {
-    pub(super) repository: &'a dyn Repository,
-    pub(super) session: SessionId,
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a StoringMeters,
     pub(super) to_sealers: Sender<PlainBlock>,
@@ -54,76 +39,38 @@ pub(super) struct Store<'a> {
     pub(super) added_bytes: &'a AtomicU64,
 }
 
-enum Pending {
-    Chunk(NewChunk),
-    Node(BuiltNode),
-}
-
-impl Pending {
-    fn id(&self) -> ObjectId {
-        match self {
-            Self::Chunk(chunk) => chunk.id,
-            Self::Node(node) => node.id,
-        }
-    }
-
-    fn len_bytes(&self) -> usize {
-        match self {
-            Self::Chunk(chunk) => chunk.bytes.len(),
-            Self::Node(node) => node.body.len(),
-        }
-    }
-}
-
 impl Store<'_> {
-    /// Stores what is wanted until nobody wants anything more: the body of the storing thread.
+    /// Stores what is missing until nothing more comes: the body of the storing thread.
     ///
     /// # Errors
-    /// What the repository answers.
-    pub(super) fn run(&mut self, wanted: &Receiver<Wanted>) -> Result<(), EngineError> {
-        let mut pending = Vec::with_capacity(ASK_MAX_IDS);
-        let mut pending_bytes = 0;
-        while let Ok(next) = self.meters.fill.waiting_in(|| wanted.recv()) {
-            let object = match next {
-                Wanted::Chunk(chunk) => Pending::Chunk(chunk),
-                Wanted::Node(node) => Pending::Node(node),
-                Wanted::Flush => {
-                    self.ask(std::mem::take(&mut pending))?;
-                    pending_bytes = 0;
+    /// [`EngineError::Interrupted`] if another stage failed.
+    pub(super) fn run(&mut self, asked: &Receiver<Asked>) -> Result<(), EngineError> {
+        while let Ok(next) = self.meters.fill.waiting_in(|| asked.recv()) {
+            match next {
+                Asked::Objects(answered) => {
+                    // Whoever asks is gone without an answer only when the run has failed.
+                    let answer = self.meters.fill.waiting_in(|| answered.recv());
+                    let (wishes, missing) = answer.map_err(|_| EngineError::Interrupted)?;
+                    for (wish, missing) in wishes.into_iter().zip(missing) {
+                        if missing && self.recent.insert(wish.id(), ()) {
+                            self.add(wish)?;
+                        }
+                    }
+                }
+                Asked::Flush => {
                     Lane::ALL.into_iter().try_for_each(|lane| self.close(lane))?;
                     self.shared.flushed();
-                    continue;
                 }
-            };
-            pending_bytes += object.len_bytes();
-            pending.push(object);
-            if pending.len() >= ASK_MAX_IDS || pending_bytes >= ASK_MAX_BYTES {
-                self.ask(std::mem::take(&mut pending))?;
-                pending_bytes = 0;
             }
         }
         Ok(())
     }
 
-    fn ask(&mut self, pending: Vec<Pending>) -> Result<(), EngineError> {
-        if pending.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<ObjectId> = pending.iter().map(Pending::id).collect();
-        let missing = self.meters.ask.working(|| self.repository.missing(&self.session, &ids))?;
-        for (object, missing) in pending.into_iter().zip(missing) {
-            if missing && self.recent.insert(object.id(), ()) {
-                self.add(object)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, object: Pending) -> Result<(), EngineError> {
-        self.added_bytes.fetch_add(object.len_bytes() as u64, Ordering::Relaxed);
-        let (lane, id, refs, bytes) = match object {
-            Pending::Chunk(NewChunk { id, bytes, .. }) => (Lane::of(&bytes), id, Vec::new(), bytes),
-            Pending::Node(node) => (Lane::Nodes, node.id, node.refs, Bytes::from(node.body)),
+    fn add(&mut self, wish: Wish) -> Result<(), EngineError> {
+        self.added_bytes.fetch_add(wish.len_bytes() as u64, Ordering::Relaxed);
+        let (lane, id, refs, bytes) = match wish {
+            Wish::Chunk(NewChunk { id, bytes, .. }) => (Lane::of(&bytes), id, Vec::new(), bytes),
+            Wish::Node(node) => (Lane::Nodes, node.id, node.refs, Bytes::from(node.body)),
         };
         if self.open.at(lane).would_overflow(bytes.len(), refs.len()) {
             self.close(lane)?;
