@@ -10,7 +10,7 @@ use holdall_format::limits::{
 };
 use holdall_format::{BlockKind, ObjectId, SessionId};
 use holdall_protocol::Repository;
-use holdall_tree::BuiltNode;
+use holdall_tree::{BuiltNode, NodeKind};
 
 use super::meters::StoringMeters;
 use super::piece::NewChunk;
@@ -123,7 +123,9 @@ impl Store<'_> {
         self.added_bytes.fetch_add(object.len_bytes() as u64, Ordering::Relaxed);
         let (lane, id, refs, bytes) = match object {
             Pending::Chunk(NewChunk { id, bytes, .. }) => (Lane::of(&bytes), id, Vec::new(), bytes),
-            Pending::Node(node) => (Lane::Nodes, node.id, node.refs, Bytes::from(node.body)),
+            Pending::Node(node) => {
+                (Lane::of_node(&node), node.id, node.refs, Bytes::from(node.body))
+            }
         };
         if self.open.at(lane).would_overflow(bytes.len(), refs.len()) {
             self.close(lane)?;
@@ -149,6 +151,9 @@ impl Store<'_> {
 #[derive(Clone, Copy)]
 enum Lane {
     Nodes,
+    /// Interior nodes of trees: whoever compares trees or looks for a path needs most of them, and
+    /// few of the leaves, which are many times as long.
+    Interiors,
     Chunks,
     /// Chunks that do not compress: among others they would spoil the statistics that zstd goes by,
     /// and by themselves they need no zstd.
@@ -156,16 +161,23 @@ enum Lane {
 }
 
 impl Lane {
-    const ALL: [Self; 3] = [Self::Chunks, Self::Incompressible, Self::Nodes];
+    const ALL: [Self; 4] = [Self::Chunks, Self::Incompressible, Self::Nodes, Self::Interiors];
 
     /// The lane of a chunk.
     fn of(bytes: &[u8]) -> Self {
         if worth_compressing(bytes) { Self::Chunks } else { Self::Incompressible }
     }
 
+    fn of_node(node: &BuiltNode) -> Self {
+        match node.kind {
+            NodeKind::Interior => Self::Interiors,
+            NodeKind::Leaf | NodeKind::List => Self::Nodes,
+        }
+    }
+
     fn kind(self) -> BlockKind {
         match self {
-            Self::Nodes => BlockKind::Nodes,
+            Self::Nodes | Self::Interiors => BlockKind::Nodes,
             Self::Chunks | Self::Incompressible => BlockKind::Chunks,
         }
     }
@@ -175,6 +187,7 @@ impl Lane {
 #[derive(Default)]
 pub(super) struct OpenBlocks {
     nodes: OpenBlock,
+    interiors: OpenBlock,
     chunks: OpenBlock,
     incompressible: OpenBlock,
 }
@@ -183,6 +196,7 @@ impl OpenBlocks {
     fn at(&mut self, lane: Lane) -> &mut OpenBlock {
         match lane {
             Lane::Nodes => &mut self.nodes,
+            Lane::Interiors => &mut self.interiors,
             Lane::Chunks => &mut self.chunks,
             Lane::Incompressible => &mut self.incompressible,
         }
