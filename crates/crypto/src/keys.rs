@@ -33,6 +33,7 @@ pub struct RepositoryKeys {
     series: Key,
     tags: Key,
     hardlinks: Key,
+    leaves: Key,
     sealing: Arc<SealingKeys>,
 }
 
@@ -53,6 +54,7 @@ impl RepositoryKeys {
             series: master.derive("holdall v1 series key"),
             tags: master.derive("holdall v1 tag token key"),
             hardlinks: master.derive("holdall v1 hard link group key"),
+            leaves: master.derive("holdall v1 leaf fingerprint key"),
             sealing: Arc::new(SealingKeys::new(
                 repository,
                 master.derive("holdall v1 sealing key"),
@@ -90,6 +92,14 @@ impl RepositoryKeys {
     /// Secret: with it, chunk sizes say something of content.
     pub fn chunker_key(&self) -> &[u8; 32] {
         &self.chunker
+    }
+
+    /// The key of the fingerprints by which a tree's leaf is known again. They stay on the computer
+    /// that made them.
+    ///
+    /// Secret: with it, a leaf can be passed off as one of other files.
+    pub fn leaf_key(&self) -> &[u8; 32] {
+        &self.leaves
     }
 
     /// The series of what is backed up; `what` is its canonical description.
@@ -217,6 +227,7 @@ mod tests {
         assert_ne!(one.ids().node_id(&[], b"x"), two.ids().node_id(&[], b"x"));
         assert_ne!(one.boundary_key(), two.boundary_key());
         assert_ne!(one.chunker_key(), two.chunker_key());
+        assert_ne!(one.leaf_key(), two.leaf_key());
         assert_ne!(one.series(b"x"), two.series(b"x"));
         assert_ne!(one.tag_token("x"), two.tag_token("x"));
         assert_ne!(one.hardlink_group(b"/", 1), two.hardlink_group(b"/", 1));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use holdall_crypto::{MasterSecret, RepositoryKeys, SigningKey};
 use holdall_format::{MachineId, PublicKey, RepositoryConfig, SessionId, WrappingSet};
 use holdall_protocol::{Repository, RepositoryError, SessionPurpose};
+use holdall_tree::Fingerprints;
 
 use crate::EngineError;
 
@@ -80,6 +81,12 @@ impl Access {
         // What was read is read: a session that is not closed lapses.
         let _ = self.repository.close_session(&session);
         done
+    }
+
+    /// What knows this repository's leaves again.
+    pub(crate) fn fingerprints(&self) -> Fingerprints {
+        let (leaf_key, boundary_key) = (*self.keys.leaf_key(), *self.keys.boundary_key());
+        Fingerprints::new(leaf_key, boundary_key, self.config.leaf_bits)
     }
 
     /// The repository itself.

@@ -24,6 +24,7 @@ mod exclude;
 mod find;
 mod history;
 mod keepers;
+mod leaf_cache;
 mod listing;
 mod node_cache;
 mod patterns;

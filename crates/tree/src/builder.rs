@@ -13,6 +13,7 @@ use crate::boundary::Boundary;
 use crate::codec::{Before, put_entry};
 use crate::entry::Entry;
 use crate::error::BuildError;
+use crate::fingerprint::{Fingerprints, LeafRecord};
 use crate::node::{
     BuiltNode, NODE_MAX_PATH_BYTES, NODE_TARGET_MAX_BYTES, NODE_TARGET_MAX_REFS, NodeKind,
     NodeSink, TREE_MAX_LEVEL, build_node,
@@ -44,6 +45,25 @@ pub struct TreeBuilder {
     before: Before,
     /// Open interior nodes, from level 1 upwards; each has at least one child.
     interiors: Vec<OpenNode>,
+    fingerprints: Option<Fingerprints>,
+    record: LeafRecord,
+    /// The last thing that was added is a whole leaf, behind which another must begin.
+    after_whole: bool,
+}
+
+/// A leaf of a tree built with the same keys, which holds what is to be added next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WholeLeaf {
+    /// Its id.
+    pub id: ObjectId,
+    /// Its first path.
+    pub first: PathKey,
+    /// Its last path.
+    pub last: PathKey,
+    /// Its entries.
+    pub items: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
 }
 
 impl TreeBuilder {
@@ -55,25 +75,37 @@ impl TreeBuilder {
             leaf: OpenNode::default(),
             before: Before::default(),
             interiors: Vec::new(),
+            fingerprints: None,
+            record: LeafRecord::default(),
+            after_whole: false,
         }
+    }
+
+    /// Gives leaves their fingerprints, where they allow it. They must have been made for the same
+    /// boundaries.
+    pub fn with_fingerprints(mut self, fingerprints: Fingerprints) -> Self {
+        self.fingerprints = Some(fingerprints);
+        self
     }
 
     /// Adds an entry.
     ///
     /// # Errors
-    /// [`BuildError::OutOfOrder`] or [`BuildError::InvalidEntry`], after which others can be added;
-    /// [`BuildError::Sink`] or [`BuildError::TooDeep`], after which the tree is lost.
+    /// [`BuildError::OutOfOrder`], [`BuildError::InvalidEntry`] or [`BuildError::NoBoundary`], after
+    /// which others can be added; [`BuildError::Sink`] or [`BuildError::TooDeep`], after which the tree is lost.
     pub fn push<S: NodeSink + ?Sized>(
         &mut self,
         path: &PathKey,
         entry: &Entry,
         sink: &mut S,
     ) -> Result<(), BuildError<S::Error>> {
-        if self.leaf.children > 0 && *path <= self.leaf.last {
-            return Err(BuildError::OutOfOrder);
-        }
+        self.check_order(path)?;
         entry.check().map_err(|reason| BuildError::InvalidEntry { reason })?;
         let levels = self.boundary.levels_of_path(path.as_bytes());
+        if self.after_whole && levels == 0 {
+            return Err(BuildError::NoBoundary);
+        }
+        self.after_whole = false;
         if self.leaf.children > 0 && (levels > 0 || !self.try_append(path, entry)) {
             let leaf = self.close_leaf();
             self.add_child(1, leaf, sink)?;
@@ -82,7 +114,44 @@ impl TreeBuilder {
             self.leaf.levels = levels;
             self.append(path, entry);
         }
+        if self.fingerprints.is_some() {
+            self.record.add_entry(path, entry);
+        }
         Ok(())
+    }
+
+    /// Adds all entries of a leaf that another tree of the same keys has, without looking at them:
+    /// the tree is the same as if each had been added. The leaf itself is not handed over.
+    ///
+    /// Whoever calls this vouches for the leaf's content. It must have ended where it did for what
+    /// comes next, and not because it was full.
+    ///
+    /// # Errors
+    /// As [`TreeBuilder::push`].
+    pub fn push_leaf<S: NodeSink + ?Sized>(
+        &mut self,
+        leaf: WholeLeaf,
+        sink: &mut S,
+    ) -> Result<(), BuildError<S::Error>> {
+        self.check_order(&leaf.first)?;
+        let levels = self.boundary.levels_of_path(leaf.first.as_bytes());
+        let is_first = self.leaf.children == 0 && self.interiors.is_empty();
+        if levels == 0 && !is_first {
+            return Err(BuildError::NoBoundary);
+        }
+        if self.leaf.children > 0 {
+            let open = self.close_leaf();
+            self.add_child(1, open, sink)?;
+        }
+        self.leaf.last = leaf.last;
+        self.after_whole = true;
+        let WholeLeaf { id, first, items, bytes, .. } = leaf;
+        self.add_child(1, Closed { id, node: None, first, levels, items, bytes }, sink)
+    }
+
+    fn check_order<E>(&self, path: &PathKey) -> Result<(), BuildError<E>> {
+        let has_last = self.leaf.children > 0 || self.after_whole;
+        if has_last && *path <= self.leaf.last { Err(BuildError::OutOfOrder) } else { Ok(()) }
     }
 
     /// Ends the tree and hands over what is still open, the root last.
@@ -93,8 +162,22 @@ impl TreeBuilder {
         mut self,
         sink: &mut S,
     ) -> Result<Root, BuildError<S::Error>> {
-        let mut top = self.close_leaf();
-        let mut level = 0u8;
+        if let [only] = &self.interiors[..]
+            && let (true, 1, [id]) = (self.after_whole, only.children, &only.uses[..])
+        {
+            return Ok(Root {
+                id: *id,
+                level: 0,
+                items: only.total_items,
+                bytes: only.total_bytes,
+            });
+        }
+        // Behind a whole leaf no other is open.
+        let mut level = u8::from(self.after_whole);
+        let mut top = match self.interiors.first_mut().filter(|_| self.after_whole) {
+            Some(open) => open.close(&self.ids, NodeKind::Interior, level),
+            None => self.close_leaf(),
+        };
         while self.interiors.len() > usize::from(level) {
             level = level.saturating_add(1);
             self.add_child(level, top, sink)?;
@@ -103,8 +186,8 @@ impl TreeBuilder {
                 None => return Err(BuildError::TooDeep),
             };
         }
-        let (id, items, bytes) = (top.node.id, top.items, top.bytes);
-        sink.put(top.node).map_err(BuildError::Sink)?;
+        let Closed { id, node, items, bytes, .. } = top;
+        node.map_or(Ok(()), |node| sink.put(node)).map_err(BuildError::Sink)?;
         Ok(Root { id, level, items, bytes })
     }
 
@@ -135,7 +218,11 @@ impl TreeBuilder {
 
     fn close_leaf(&mut self) -> Closed {
         self.before = Before::default();
-        self.leaf.close(&self.ids, NodeKind::Leaf, 0)
+        let mut closed = self.leaf.close(&self.ids, NodeKind::Leaf, 0);
+        let fingerprint = self.fingerprints.as_ref();
+        let fingerprint = fingerprint.and_then(|key| self.record.take(key, &closed.id));
+        closed.node.iter_mut().for_each(|node| node.fingerprint = fingerprint);
+        closed
     }
 
     /// Hands over a closed node and names it in its parent; goes on upwards while parents close.
@@ -160,7 +247,7 @@ impl TreeBuilder {
             if cut {
                 open.append_child(&child);
             }
-            sink.put(child.node).map_err(BuildError::Sink)?;
+            child.node.map_or(Ok(()), |node| sink.put(node)).map_err(BuildError::Sink)?;
             match full {
                 Some(full) => child = full,
                 None => return Ok(()),
@@ -187,7 +274,9 @@ struct OpenNode {
 
 /// A node that was closed, and what its parent says of it.
 struct Closed {
-    node: BuiltNode,
+    id: ObjectId,
+    /// Nothing for a leaf that another tree has.
+    node: Option<BuiltNode>,
     first: PathKey,
     levels: u32,
     items: u64,
@@ -244,7 +333,7 @@ impl OpenNode {
         self.put_path(&child.first);
         put_varint(&mut self.items, child.items);
         put_varint(&mut self.items, child.bytes);
-        self.uses.push(child.node.id);
+        self.uses.push(child.id);
         if self.children >= 2 && !self.fits(&child.first) {
             self.roll_back(mark);
             return false;
@@ -260,7 +349,8 @@ impl OpenNode {
     fn close(&mut self, ids: &IdKeys, kind: NodeKind, level: u8) -> Closed {
         let node = build_node(ids, kind, level, &self.uses, &self.items);
         let closed = Closed {
-            node,
+            id: node.id,
+            node: Some(node),
             first: std::mem::take(&mut self.first),
             levels: self.levels,
             items: self.total_items,

@@ -52,6 +52,17 @@ struct OpenLeaf {
     positions_left: usize,
 }
 
+/// A leaf that a cursor stands before and has not fetched, and what its parent says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeafAhead {
+    /// Its id.
+    pub id: ObjectId,
+    /// Its entries.
+    pub items: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+}
+
 /// Where a cursor stands.
 pub(crate) enum Place<'a> {
     /// At an entry.
@@ -134,6 +145,42 @@ impl<S: NodeSource> Cursor<S> {
     /// As [`Cursor::peek`].
     pub fn seek(&mut self, path: &PathKey) -> Result<(), TreeError<S::Error>> {
         self.seek_bytes(path.as_bytes())
+    }
+
+    /// Steps past all entries below `path`, and gives the leaf that begins with `path` if the cursor
+    /// then stands before one that it has not fetched. Fetches interior nodes alone, and none that
+    /// can be passed; whatever the answer, [`Cursor::peek`] goes on from there.
+    ///
+    /// # Errors
+    /// As [`Cursor::peek`].
+    pub fn leaf_at(&mut self, path: &PathKey) -> Result<Option<LeafAhead>, TreeError<S::Error>> {
+        loop {
+            self.entry.take_if(|_| self.path < *path);
+            let level = match self.settle()? {
+                Place::Entry(at) if at < path => continue,
+                Place::Entry(_) | Place::End => return Ok(None),
+                Place::Node { first, .. } if first > path => return Ok(None),
+                Place::Node { level, .. } => level,
+            };
+            let Some((frame, above)) = self.frames.split_last() else { return Ok(None) };
+            let Some(child) = frame.next_child() else { return Ok(None) };
+            let after = frame.children.get(frame.next.saturating_add(1)).map(|next| &next.first);
+            if after.or_else(|| upper_of(above)).is_some_and(|after| after <= path) {
+                self.skip_node();
+            } else if level > 0 {
+                self.enter()?;
+            } else {
+                let Child { id, items, bytes, .. } = *child;
+                return Ok((child.first == *path).then_some(LeafAhead { id, items, bytes }));
+            }
+        }
+    }
+
+    /// Steps past the leaf that [`Cursor::leaf_at`] gave, without fetching it.
+    pub fn skip_leaf(&mut self) {
+        if self.leaf.is_none() && self.entry.is_none() {
+            self.skip_node();
+        }
     }
 
     /// Steps past `path` and all that lies below it. Never goes back.

@@ -72,6 +72,7 @@ mod diff;
 mod entry;
 mod error;
 mod extents;
+mod fingerprint;
 mod interior;
 mod list;
 mod node;
@@ -80,11 +81,11 @@ mod path;
 pub use attributes::{
     ATTRIBUTE_NAME_MAX_BYTES, ATTRIBUTE_VALUE_MAX_BYTES, ATTRIBUTES_MAX, Attributes,
 };
-pub use builder::{Root, TreeBuilder};
+pub use builder::{Root, TreeBuilder, WholeLeaf};
 pub use chunker::{CHUNK_AVERAGE_BYTES, CHUNK_MAX_BYTES, CHUNK_MIN_BYTES, Chunker};
 pub use content::{CONTENT_MAX_CHUNKS, ChunkRef, Content};
 pub use content_reader::ContentReader;
-pub use cursor::{Cursor, lookup};
+pub use cursor::{Cursor, LeafAhead, lookup};
 pub use diff::{Change, diff, diff_below};
 pub use entry::{
     ATTRIBUTES_INLINE_MAX_BYTES, CONTENT_INLINE_MAX_BYTES, EXTENTS_INLINE_MAX_BYTES, Entry,
@@ -92,6 +93,7 @@ pub use entry::{
 };
 pub use error::{BuildError, TreeError};
 pub use extents::Extents;
+pub use fingerprint::{Facts, Fingerprint, Fingerprints, LeafRecord};
 pub use list::ContentBuilder;
 pub use node::{BuiltNode, LIST_MAX_LEVEL, Node, NodeKind, NodeSink, NodeSource, TREE_MAX_LEVEL};
 pub use path::{COMPONENT_MAX_BYTES, PATH_MAX_BYTES, PathError, PathKey};

@@ -3,10 +3,18 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use holdall_sys::{Dir, Stat};
+use holdall_sys::{Dir, FileKind, Stat};
 use holdall_tree::{Entry, PathKey};
 
-use crate::storing::{Change, Piece};
+use super::meters::Meters;
+use super::read::SMALL_FILE_BYTES;
+use crate::EngineError;
+use crate::storing::{AdoptedLeaf, Change, Piece, Results};
+
+/// A job is handed on when it has this many items.
+const JOB_MAX_ITEMS: usize = 128;
+/// A job is handed on when its small files have this many bytes.
+const JOB_MAX_BYTES: u64 = 1 << 20;
 
 /// One path, as planned.
 pub(super) struct Planned {
@@ -19,8 +27,10 @@ pub(super) struct Planned {
 pub(super) enum Work {
     /// Nothing: the parent's entry is taken over.
     Keep(Box<Entry>),
-    /// Read what is called `name` in `dir`.
-    Read { dir: Arc<Dir>, name: Box<[u8]>, stat: Stat },
+    /// Nothing for it and what comes after it: the parent's leaf is taken over.
+    Adopt(Box<AdoptedLeaf>),
+    /// Read what is called `name` in `dir`; without one, it is called as its path ends.
+    Read { dir: Arc<Dir>, name: Option<Box<[u8]>>, stat: Stat },
     /// Read the metadata of an open directory.
     Directory { dir: Arc<Dir>, stat: Stat },
     /// Record what `stat` says: nothing more can be read.
@@ -33,4 +43,63 @@ pub(super) struct Job {
     pub(super) number: u64,
     pub(super) items: Vec<Planned>,
     pub(super) results: Sender<Vec<Piece>>,
+}
+
+/// Hands jobs to the readers, and the places where their results will come to the assembler.
+pub(super) struct JobSender {
+    to_readers: Sender<Job>,
+    to_assembler: Sender<Results>,
+    number: u64,
+    items: Vec<Planned>,
+    bytes: u64,
+    needs_reading: bool,
+}
+
+impl JobSender {
+    pub(super) fn new(to_readers: Sender<Job>, to_assembler: Sender<Results>) -> Self {
+        Self { to_readers, to_assembler, number: 0, items: vec![], bytes: 0, needs_reading: false }
+    }
+
+    pub(super) fn push(&mut self, item: Planned, meters: &Meters) -> Result<(), EngineError> {
+        if let Work::Read { stat, .. } = &item.work
+            && stat.kind == FileKind::File
+        {
+            self.bytes += stat.size.min(SMALL_FILE_BYTES);
+        }
+        self.needs_reading |= !matches!(item.work, Work::Keep(_) | Work::Adopt(_));
+        self.items.push(item);
+        if self.items.len() >= JOB_MAX_ITEMS || self.bytes >= JOB_MAX_BYTES {
+            self.flush(meters)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn flush(&mut self, meters: &Meters) -> Result<(), EngineError> {
+        let items = std::mem::replace(&mut self.items, Vec::with_capacity(JOB_MAX_ITEMS));
+        let (results, pieces) = crossbeam_channel::unbounded();
+        let number = self.number;
+        self.number += 1;
+        self.bytes = 0;
+        // Whoever takes jobs or results is gone only when the run has failed.
+        let gone = |_| EngineError::Interrupted;
+        if std::mem::take(&mut self.needs_reading) {
+            let job = Job { number, items, results };
+            meters
+                .plan
+                .waiting_out(|| self.to_readers.send(job).map_err(|_| EngineError::Interrupted))?;
+        } else {
+            results
+                .send(items.into_iter().filter_map(kept).collect())
+                .map_err(|_| EngineError::Interrupted)?;
+        }
+        meters.plan.waiting_out(|| self.to_assembler.send((number, pieces)).map_err(gone))
+    }
+}
+
+fn kept(item: Planned) -> Option<Piece> {
+    match item.work {
+        Work::Keep(entry) => Some(Piece::Entry { path: item.path, entry, change: item.change }),
+        Work::Adopt(leaf) => Some(Piece::Leaf(leaf)),
+        Work::Read { .. } | Work::Directory { .. } | Work::StatOnly { .. } => None,
+    }
 }

@@ -12,6 +12,7 @@
 mod content;
 mod describe;
 mod file_data;
+mod items;
 mod job;
 mod meters;
 mod options;

@@ -42,6 +42,9 @@ pub struct BackupOptions {
     pub checkpoint_every: Duration,
     /// Threads for reading, and for sealing: the computer's cores.
     pub cores: usize,
+    /// A change this close to the moment of reading may be followed by one that shows the same time:
+    /// what changed then is read again next time. Below zero, which only tests may want, nothing is.
+    pub settling_seconds: i64,
     /// The time now by the client's clock, in nanoseconds since 1970 UTC, for display.
     pub client_time_ns: i64,
 }
@@ -63,6 +66,7 @@ impl BackupOptions {
             self_check: true,
             checkpoint_every: Duration::from_secs(300),
             cores: 2,
+            settling_seconds: 2,
             client_time_ns: 0,
         }
     }

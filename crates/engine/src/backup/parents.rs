@@ -9,10 +9,12 @@
 use std::cmp::Ordering;
 
 use holdall_format::{RecordHash, SeriesId, SessionId};
-use holdall_tree::{Cursor, Entry, PathKey};
+use holdall_tree::{Cursor, Entry, Fingerprint, LeafAhead, PathKey};
 
 use super::options::Source;
 use crate::blocks::{Nodes, SharedNodeCache};
+use crate::leaf_cache::KnownLeaves;
+use crate::run::lock;
 use crate::snapshots::{Snapshot, records};
 use crate::storing::Shared;
 use crate::{Access, EngineError};
@@ -60,7 +62,16 @@ pub(super) fn names(parents: &[Snapshot]) -> Vec<RecordHash> {
 /// The parents' entries, in step with the source.
 pub(super) struct Parents<'a> {
     cursors: Vec<Cursor<Nodes>>,
+    /// The fingerprints of the only parent's leaves; nothing if there are several.
+    known: Option<KnownLeaves>,
     shared: &'a Shared<'a>,
+}
+
+/// A leaf of the parent that was not fetched, and how it is known again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KnownLeaf {
+    pub(super) ahead: LeafAhead,
+    pub(super) fingerprint: Fingerprint,
 }
 
 impl<'a> Parents<'a> {
@@ -68,7 +79,7 @@ impl<'a> Parents<'a> {
         access: &Access,
         session: SessionId,
         cache: &SharedNodeCache,
-        parents: &[Snapshot],
+        (series, parents): (&SeriesId, &[Snapshot]),
         shared: &'a Shared<'a>,
     ) -> Self {
         let cursors = parents
@@ -78,7 +89,33 @@ impl<'a> Parents<'a> {
                 Cursor::new(nodes, parent.root).noting_visited()
             })
             .collect();
-        Self { cursors, shared }
+        // Whoever holds the node cache has this folder for itself.
+        let known = match parents {
+            [only] if lock(cache).is_some() => KnownLeaves::open(&access.cache, series, &only.root),
+            _ => None,
+        };
+        Self { cursors, known, shared }
+    }
+
+    /// Whether the fingerprints of any leaves are known.
+    pub(super) fn knows_leaves(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// The parent's leaf that begins with `path`, if it was not fetched and can be known again.
+    /// Paths must be asked for in ascending order, as with [`Parents::find`].
+    pub(super) fn leaf_at(&mut self, path: &PathKey) -> Result<Option<KnownLeaf>, EngineError> {
+        let (Some(known), [cursor]) = (&mut self.known, &mut self.cursors[..]) else {
+            return Ok(None);
+        };
+        let Some(ahead) = cursor.leaf_at(path)? else { return Ok(None) };
+        Ok(known.find(&ahead.id).map(|fingerprint| KnownLeaf { ahead, fingerprint }))
+    }
+
+    /// Steps past the leaf that was given last. The nodes above it are the parent's.
+    pub(super) fn skip_leaf(&mut self) {
+        self.cursors.iter_mut().for_each(Cursor::skip_leaf);
+        self.note_nodes();
     }
 
     /// The newest parent's entry at `path`. Paths must be asked for in ascending order.

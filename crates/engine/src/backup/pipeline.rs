@@ -12,10 +12,12 @@ use holdall_protocol::{SessionGrant, SessionPurpose};
 use holdall_tree::Chunker;
 
 use super::describe::{Mounts, Owners};
+use super::items::Items;
+use super::job::JobSender;
 use super::meters::Meters;
 use super::options::{BackupOptions, Source};
 use super::parents::{self, Parents};
-use super::plan::{JobSender, Plan};
+use super::plan::Plan;
 use super::read::{Reader, Reading};
 use super::scan::{Step, named, steps};
 use super::summary::BackupSummary;
@@ -194,6 +196,7 @@ impl<'a> Stages<'a> {
             inline_limit_bytes: usize::from(self.access.config.inline_limit_bytes),
             owners: Owners::load(),
             mounts: Mounts::read(),
+            settling_seconds: self.options.settling_seconds,
         }
     }
 
@@ -209,17 +212,17 @@ impl<'a> Stages<'a> {
     }
 
     fn plan<'b>(&'b self, out: JobSender, parents: &[Snapshot], mounts: &'b Mounts) -> Plan<'b> {
-        let (session, cache) = (self.grant.session, &self.cache);
+        let (access, options, meters) = (self.access, self.options, &*self.meters);
+        let (cache, parents) = (&self.cache, (&self.series, parents));
+        let parents = Parents::open(access, self.grant.session, cache, parents, &self.shared);
+        let parents = (parents, access.fingerprints());
         Plan {
-            options: self.options,
+            options,
             shared: &self.shared,
-            meters: &self.meters,
+            meters,
             walk: &self.walk,
-            mounts,
-            keys: &self.access.keys,
-            parents: Parents::open(self.access, session, cache, parents, &self.shared),
-            out,
-            named: named(&self.options.sources),
+            items: Items::new(options, (&access.keys, mounts), meters, parents, out),
+            named: named(&options.sources),
         }
     }
 
@@ -235,6 +238,7 @@ impl<'a> Stages<'a> {
             client_time_ns: options.client_time_ns,
             ..RecordSecret::default()
         };
-        NewSnapshot { series: self.series, secret, pinned: false, dry_run: options.dry_run }
+        let (series, dry_run) = (self.series, options.dry_run);
+        NewSnapshot { series, secret, pinned: false, dry_run, keeps_leaves: true }
     }
 }

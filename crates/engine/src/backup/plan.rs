@@ -4,27 +4,20 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
-use holdall_crypto::RepositoryKeys;
 use holdall_sys::{Dir, FileKind, Name, Stat};
-use holdall_tree::{Entry, EntryKind, PathKey};
+use holdall_tree::PathKey;
 
-use super::describe::{Mounts, kind_of, time};
-use super::job::{Job, Planned, Work};
+use super::items::Items;
+use super::job::Work;
 use super::meters::Meters;
 use super::options::BackupOptions;
-use super::parents::Parents;
-use super::read::{SMALL_FILE_BYTES, not_read};
+use super::read::not_read;
 use super::scan::Step;
 use super::walk::{Listed, Task, Walk};
 use crate::EngineError;
 use crate::exclude::LocalRules;
-use crate::storing::{Change, Piece, Results, Shared};
+use crate::storing::Shared;
 
-/// A job is handed on when it has this many items.
-const JOB_MAX_ITEMS: usize = 128;
-/// A job is handed on when its small files have this many bytes.
-const JOB_MAX_BYTES: u64 = 1 << 20;
 /// Subdirectories handed to the walkers at a time.
 const AHEAD: usize = 32;
 
@@ -34,22 +27,9 @@ pub(super) struct Plan<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a Meters,
     pub(super) walk: &'a Walk,
-    pub(super) mounts: &'a Mounts,
-    pub(super) keys: &'a RepositoryKeys,
-    pub(super) parents: Parents<'a>,
-    pub(super) out: JobSender,
+    pub(super) items: Items<'a>,
     /// Where the sources are recorded, those within others too.
     pub(super) named: BTreeSet<PathKey>,
-}
-
-/// Hands jobs to the readers, and the places where their results will come to the assembler.
-pub(super) struct JobSender {
-    to_readers: Sender<Job>,
-    to_assembler: Sender<Results>,
-    number: u64,
-    items: Vec<Planned>,
-    bytes: u64,
-    needs_reading: bool,
 }
 
 /// A directory that the plan is in.
@@ -79,51 +59,10 @@ enum Wanted {
     Nothing,
 }
 
-impl JobSender {
-    pub(super) fn new(to_readers: Sender<Job>, to_assembler: Sender<Results>) -> Self {
-        Self { to_readers, to_assembler, number: 0, items: vec![], bytes: 0, needs_reading: false }
-    }
-
-    fn push(&mut self, item: Planned, meters: &Meters) -> Result<(), EngineError> {
-        if let Work::Read { stat, .. } = &item.work
-            && stat.kind == FileKind::File
-        {
-            self.bytes += stat.size.min(SMALL_FILE_BYTES);
-        }
-        self.needs_reading |= !matches!(item.work, Work::Keep(_));
-        self.items.push(item);
-        if self.items.len() >= JOB_MAX_ITEMS || self.bytes >= JOB_MAX_BYTES {
-            self.flush(meters)?;
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self, meters: &Meters) -> Result<(), EngineError> {
-        let items = std::mem::replace(&mut self.items, Vec::with_capacity(JOB_MAX_ITEMS));
-        let (results, pieces) = crossbeam_channel::unbounded();
-        let number = self.number;
-        self.number += 1;
-        self.bytes = 0;
-        // Whoever takes jobs or results is gone only when the run has failed.
-        let gone = |_| EngineError::Interrupted;
-        if std::mem::take(&mut self.needs_reading) {
-            let job = Job { number, items, results };
-            meters
-                .plan
-                .waiting_out(|| self.to_readers.send(job).map_err(|_| EngineError::Interrupted))?;
-        } else {
-            results
-                .send(items.into_iter().filter_map(kept).collect())
-                .map_err(|_| EngineError::Interrupted)?;
-        }
-        meters.plan.waiting_out(|| self.to_assembler.send((number, pieces)).map_err(gone))
-    }
-}
-
-fn kept(item: Planned) -> Option<Piece> {
-    match item.work {
-        Work::Keep(entry) => Some(Piece::Entry { path: item.path, entry, change: item.change }),
-        Work::Read { .. } | Work::Directory { .. } | Work::StatOnly { .. } => None,
+impl Frame {
+    /// What is to be done for a child that is no directory to be entered.
+    fn read(&self, stat: Stat) -> Work {
+        Work::Read { dir: Arc::clone(&self.listed.dir), name: None, stat }
     }
 }
 
@@ -140,29 +79,22 @@ impl Plan<'_> {
                 Step::Source { path, read_at } => self.source(path, &read_at)?,
             }
         }
-        self.out.flush(self.meters)
+        self.items.finish()
     }
 
     fn ancestor(&mut self, path: PathKey, read_at: Option<Vec<u8>>) -> Result<(), EngineError> {
-        let Some(read_at) = read_at else { return self.made_up(path) };
+        let Some(read_at) = read_at else { return self.items.made_up(path) };
         let opened =
             Dir::open_absolute(&read_at).and_then(|dir| dir.stat_self().map(|stat| (dir, stat)));
         match opened {
-            Ok((dir, stat)) => self.item(path, &stat, Work::Directory { dir: Arc::new(dir), stat }),
+            Ok((dir, stat)) => {
+                self.items.add(path, stat, Work::Directory { dir: Arc::new(dir), stat })
+            }
             Err(error) => {
                 self.problem(&path, &error);
                 Ok(())
             }
         }
-    }
-
-    /// Records a directory that is nowhere: one above a source that is recorded elsewhere.
-    fn made_up(&mut self, path: PathKey) -> Result<(), EngineError> {
-        let mut entry = Entry::empty(EntryKind::Directory);
-        entry.mode = 0o755;
-        let before = self.parents.find(&path)?;
-        let change = before.map_or(Change::New, |before| Change::Maybe(Box::new(before.clone())));
-        self.out.push(Planned { path, change, work: Work::Keep(Box::new(entry)) }, self.meters)
     }
 
     fn source(&mut self, path: PathKey, read_at: &[u8]) -> Result<(), EngineError> {
@@ -175,7 +107,8 @@ impl Plan<'_> {
             }
         };
         if stat.kind != FileKind::Dir {
-            return self.item(path, &stat, Work::Read { dir, name: name.into(), stat });
+            let work = Work::Read { dir, name: Some(name.into()), stat };
+            return self.items.add(path, stat, work);
         }
         let listed = self.meters.walk.working(|| {
             let dir = if name.is_empty() {
@@ -194,7 +127,7 @@ impl Plan<'_> {
     /// Tells of a source that has nothing in it and had something, as where a disk is not mounted.
     /// The snapshots before have what is missing, so this one is made all the same.
     fn emptied(&mut self, path: &PathKey) -> Result<(), EngineError> {
-        let before = self.parents.count_below(path)?;
+        let before = self.items.count_below(path)?;
         if before > 0 {
             let reason = format!(
                 "it is empty, and the snapshot before has {before} items below it: is what belongs \
@@ -210,16 +143,12 @@ impl Plan<'_> {
         let mut frames = vec![root];
         while let Some(frame) = frames.last_mut() {
             self.shared.check()?;
-            let Some((name, stat)) = next_child(frame) else {
+            let Some((index, stat)) = next_child(frame) else {
                 frame.ahead.iter().for_each(|(_, task)| self.walk.forget(task));
                 frames.pop();
                 continue;
             };
-            let index = frame.next - 1;
-            let Ok(path) = frame.path.child(&name) else {
-                self.shared.run.problem(&name, "its path is longer than 64 KiB");
-                continue;
-            };
+            let Some(path) = self.child_path(frame, index) else { continue };
             let stat = match stat {
                 Ok(stat) => stat,
                 Err(error) => {
@@ -234,22 +163,29 @@ impl Plan<'_> {
             let stays_on = match self.wanted(frame.stays_on, &path, &stat) {
                 Wanted::Whole(stays_on) if stat.kind == FileKind::Dir => stays_on,
                 Wanted::Whole(_) | Wanted::Itself => {
-                    let dir = Arc::clone(&frame.listed.dir);
-                    self.item(path, &stat, Work::Read { dir, name: name.into(), stat })?;
+                    self.items.add(path, stat, frame.read(stat))?;
                     continue;
                 }
                 Wanted::Nothing => continue,
             };
-            let listed = self.list(frame, index, &name);
+            let listed = self.list(frame, index, path.name());
             let listed = listed.and_then(|listed| still_mounted(listed, &stat, frame.device));
-            if let Some(other) = became_other(&listed, &frame.listed.dir, &name) {
-                let dir = Arc::clone(&frame.listed.dir);
-                self.item(path, &other, Work::Read { dir, name: name.into(), stat: other })?;
+            if let Some(other) = became_other(&listed, &frame.listed.dir, path.name()) {
+                self.items.add(path, other, frame.read(other))?;
             } else if let Some(below) = self.enter(path, &stat, listed, stays_on)? {
                 frames.push(below);
             }
         }
         Ok(())
+    }
+
+    fn child_path(&self, frame: &Frame, index: usize) -> Option<PathKey> {
+        let name = frame.listed.names.get(index)?.name().as_bytes();
+        let path = frame.path.child(name);
+        if path.is_err() {
+            self.shared.run.problem(name, "its path is longer than 64 KiB");
+        }
+        path.ok()
     }
 
     /// How much of a path is wanted that lies in a directory with that `stays_on`.
@@ -297,12 +233,12 @@ impl Plan<'_> {
             }
             Err(error) => {
                 self.problem(&path, &error);
-                self.item(path, stat, Work::StatOnly { stat: *stat })?;
+                self.items.add(path, *stat, Work::StatOnly { stat: *stat })?;
                 return Ok(None);
             }
         };
         let work = Work::Directory { dir: Arc::clone(&listed.dir), stat: *stat };
-        self.item(path.clone(), stat, work)?;
+        self.items.add(path.clone(), *stat, work)?;
         if listed.names.is_empty() && self.named.contains(&path) {
             self.emptied(&path)?;
         }
@@ -340,33 +276,6 @@ impl Plan<'_> {
         patterns.says(&absolute, is_dir).or_else(local).unwrap_or(false)
     }
 
-    /// Compares one path with the parents and adds it to the job.
-    fn item(&mut self, path: PathKey, stat: &Stat, work: Work) -> Result<(), EngineError> {
-        let stable_inodes = self.mounts.has_stable_inodes(stat);
-        let meters = self.meters;
-        let planned = meters.plan.working(|| {
-            let before = self.parents.find(&path)?;
-            let kept = before.filter(|before| {
-                !self.options.read_all && is_unchanged(before, stat, stable_inodes)
-            });
-            if let Some(before) = kept {
-                let hardlink = self.mounts.hardlink_group(self.keys, stat);
-                let work = Work::Keep(Box::new(kept_entry(before, hardlink)));
-                return Ok(Planned { path, change: Change::Unmodified, work });
-            }
-            let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
-            Ok::<_, EngineError>(match work {
-                _ if self.options.dry_run => {
-                    let mut counted = Entry::empty(kind_of(stat));
-                    counted.size = stat.size;
-                    Planned { path, change, work: Work::Keep(Box::new(counted)) }
-                }
-                work => Planned { path, change, work },
-            })
-        })?;
-        self.out.push(planned, meters)
-    }
-
     fn problem(&self, path: &PathKey, error: &io::Error) {
         self.shared.run.problem(&path.to_absolute(), format!("not read: {error}"));
     }
@@ -385,12 +294,11 @@ fn open_source(read_at: &[u8]) -> io::Result<(Arc<Dir>, Vec<u8>, Stat)> {
     Ok((Arc::new(dir), key.name().to_vec(), stat))
 }
 
-fn next_child(frame: &mut Frame) -> Option<(Vec<u8>, io::Result<Stat>)> {
+fn next_child(frame: &mut Frame) -> Option<(usize, io::Result<Stat>)> {
     let index = frame.next;
-    let name = frame.listed.names.get(index)?.name().as_bytes().to_vec();
+    let stat = frame.listed.stat(index)?;
     frame.next += 1;
-    let stat = Name::new(&name).map_err(Into::into).and_then(|name| frame.listed.stat(index, name));
-    Some((name, stat))
+    Some((index, stat))
 }
 
 /// The listing of what was mounted on a directory when that was seen; an error if it is not mounted
@@ -423,34 +331,4 @@ fn look_ahead(frame: &mut Frame, walk: &Walk) {
     let tasks = walk.ahead(&frame.listed.dir, &names);
     let indices: Vec<usize> = found.iter().map(|(index, _)| *index).collect();
     frame.ahead.extend(indices.into_iter().zip(tasks));
-}
-
-/// Whether nothing shows that a path changed since `before` was recorded. Change times can not be
-/// put back, so an edit shows even if its author hides it; an unsettled entry is always read again.
-fn is_unchanged(before: &Entry, stat: &Stat, stable_inodes: bool) -> bool {
-    !before.unsettled
-        && before.kind == kind_of(stat)
-        && (before.mtime, before.ctime) == (time(stat.mtime), time(stat.ctime))
-        && (stat.kind != FileKind::File || before.size == stat.size)
-        && (before.mode, before.uid, before.gid) == (stat.mode, stat.uid, stat.gid)
-        && before.hardlink.is_some() == (stat.nlink > 1 && stat.kind != FileKind::Dir)
-        && (!stable_inodes || before.inode == stat.inode)
-}
-
-/// An entry as it is kept from a parent. Its hard-link group is that of now: the parent may have been
-/// read elsewhere, or come from another repository, and other names of the file are read anew.
-fn kept_entry(before: &Entry, hardlink: Option<[u8; 16]>) -> Entry {
-    Entry { hardlink, ..before.clone() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_joins_the_hard_links_that_are_read_now() {
-        let before = Entry { hardlink: Some([1; 16]), size: 5, ..Entry::empty(EntryKind::File) };
-        let kept = kept_entry(&before, Some([2; 16]));
-        assert_eq!(kept, Entry { hardlink: Some([2; 16]), ..before });
-    }
 }

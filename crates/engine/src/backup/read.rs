@@ -32,8 +32,6 @@ pub(super) const SMALL_FILE_BYTES: u64 = 128 << 10;
 const BUFFER_MIN_BYTES: usize = 64 << 10;
 /// Why a file is not stored that is a directory by now.
 const BECAME_DIRECTORY: &str = "it became a directory while the backup ran";
-/// A change this close to the moment of reading may be followed by one that shows the same time.
-const SETTLING_SECONDS: i64 = 2;
 
 /// What all reading threads share.
 pub(super) struct Reading<'a> {
@@ -44,6 +42,7 @@ pub(super) struct Reading<'a> {
     pub(super) inline_limit_bytes: usize,
     pub(super) owners: Owners,
     pub(super) mounts: Mounts,
+    pub(super) settling_seconds: i64,
 }
 
 /// A reading thread.
@@ -128,12 +127,18 @@ impl<'a> JobReader<'a> {
         let Planned { path, change, work } = item;
         let entry = match work {
             Work::Keep(entry) => Ok(*entry),
+            Work::Adopt(leaf) => {
+                self.pieces.push(Piece::Leaf(leaf));
+                return Ok(());
+            }
             Work::StatOnly { stat } => Ok(self.described_only(&stat)),
             Work::Directory { dir, stat } => self.directory(&path, (&dir, &stat), grant)?,
-            Work::Read { dir, name, stat } => match Name::new(&name) {
-                Ok(name) => self.named(&path, (&dir, name), &stat, grant)?,
-                Err(error) => Err(error.into()),
-            },
+            Work::Read { dir, name, stat } => {
+                match Name::new(name.as_deref().unwrap_or(path.name())) {
+                    Ok(name) => self.named(&path, (&dir, name), &stat, grant)?,
+                    Err(error) => Err(error.into()),
+                }
+            }
         };
         match entry {
             Ok(entry) => self.pieces.push(Piece::Entry { path, entry: Box::new(entry), change }),
@@ -208,7 +213,7 @@ impl<'a> JobReader<'a> {
         if changed {
             self.reading.shared.run.changed(&path.to_absolute());
         }
-        entry.unsettled = changed || after.is_ok_and(|after| unsettled(after.ctime, now));
+        entry.unsettled = changed || after.is_ok_and(|after| self.unsettled(after.ctime, now));
         Ok(Ok(entry))
     }
 
@@ -325,7 +330,7 @@ impl<'a> JobReader<'a> {
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {
         let mut entry = self.describe(stat);
-        entry.unsettled = unsettled(stat.ctime, host::now());
+        entry.unsettled = self.unsettled(stat.ctime, host::now());
         let attributes = self.reading.meters.read.working(|| xattr::read_fd(dir));
         match attributes {
             Ok(attributes) => {
@@ -358,7 +363,7 @@ impl<'a> JobReader<'a> {
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {
         let mut entry = self.describe(stat);
-        entry.unsettled = unsettled(stat.ctime, host::now());
+        entry.unsettled = self.unsettled(stat.ctime, host::now());
         let read = self.reading.meters.read.working(|| {
             if stat.kind == FileKind::Symlink {
                 entry.content = Content::Inline(dir.read_link(name)?);
@@ -372,6 +377,10 @@ impl<'a> JobReader<'a> {
             }
             Err(error) => Ok(Err(error)),
         }
+    }
+
+    fn unsettled(&self, ctime: Timestamp, now: Timestamp) -> bool {
+        ctime.secs >= now.secs.saturating_sub(self.reading.settling_seconds)
     }
 
     fn describe(&self, stat: &Stat) -> Entry {
@@ -453,8 +462,4 @@ fn read_up_to(file: &File, out: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(at)
-}
-
-fn unsettled(ctime: Timestamp, now: Timestamp) -> bool {
-    ctime.secs >= now.secs.saturating_sub(SETTLING_SECONDS)
 }

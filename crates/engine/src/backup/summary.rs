@@ -31,6 +31,8 @@ pub struct BackupSummary {
     pub items: u64,
     /// Bytes of all files, with holes.
     pub bytes: u64,
+    /// Leaves of the parent that were taken over whole, neither fetched nor built again.
+    pub leaves_adopted: u64,
     /// Plain bytes of objects that the repository did not have; for a dry run, of files to be read.
     pub data_added: u64,
     /// The same, sealed.
@@ -64,6 +66,7 @@ impl From<Counts> for BackupSummary {
             dirs_unmodified: counts.dirs_unmodified,
             items: counts.items,
             bytes: counts.bytes,
+            leaves_adopted: counts.leaves_adopted,
             ..Self::default()
         }
     }

@@ -42,12 +42,13 @@ impl Listed {
         Ok(Self { dir: Arc::new(dir), names, stats })
     }
 
-    /// The metadata of the name at `index`.
-    pub(super) fn stat(&mut self, index: usize, name: Name<'_>) -> io::Result<Stat> {
-        match self.stats.get_mut(index) {
+    /// The metadata of the name at `index`, to be asked for once; nothing behind the last.
+    pub(super) fn stat(&mut self, index: usize) -> Option<io::Result<Stat>> {
+        let name = self.names.get(index)?;
+        Some(match self.stats.get_mut(index) {
             Some(stat) => std::mem::replace(stat, Err(io::ErrorKind::NotFound.into())),
-            None => self.dir.stat(name),
-        }
+            None => self.dir.stat(name.name()),
+        })
     }
 }
 

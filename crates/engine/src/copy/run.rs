@@ -114,7 +114,8 @@ impl Copier<'_> {
         let series = series_of(self.destination, &of.host, &of.paths)?;
         let copied_from = Some(Self::copied_from(snapshot));
         let secret = RecordSecret { program: PROGRAM.to_owned(), copied_from, ..of.clone() };
-        Ok(NewSnapshot { series, secret, pinned: snapshot.pinned, dry_run: false })
+        let (pinned, dry_run) = (snapshot.pinned, false);
+        Ok(NewSnapshot { series, secret, pinned, dry_run, keeps_leaves: false })
     }
 
     fn storing<'s>(

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use holdall_crypto::{RecordSecret, Sealer};
 use holdall_format::{RecordHash, RecordKind, SeriesId, SessionId};
-use holdall_tree::{BuiltNode, Entry, EntryKind, Root, TreeBuilder};
+use holdall_tree::{BuiltNode, Entry, EntryKind, NodeKind, Root, TreeBuilder};
 
 use super::ask::{Wanted, Wish};
 use super::meters::StoringMeters;
-use super::piece::{Piece, Settled};
+use super::piece::{AdoptedLeaf, Piece, Settled};
 use super::shared::Shared;
-
+use crate::leaf_cache::NewLeaves;
 use crate::record::{ChainEnd, NewRecord, publish};
 use crate::{Access, EngineError};
 
@@ -44,6 +44,8 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
     /// The same of those that are new or changed.
     pub(crate) bytes_not_kept: u64,
+    /// Leaves of the parent that were taken over whole.
+    pub(crate) leaves_adopted: u64,
 }
 
 /// The assembling thread.
@@ -53,6 +55,7 @@ pub(super) struct Assembler<'a> {
     pub(super) meters: &'a StoringMeters,
     pub(super) to_store: Sender<Wanted>,
     pub(super) builder: TreeBuilder,
+    pub(super) leaves: NewLeaves,
     pub(super) counts: Counts,
     pub(super) records: Records,
     /// Whether to only count.
@@ -107,11 +110,32 @@ impl Assembler<'_> {
                 if self.dry_run {
                     return Ok(());
                 }
-                let mut sink = node_sink(self.shared, self.meters, &self.to_store);
-                let builder = &mut self.builder;
+                let (builder, leaves) = (&mut self.builder, Some(&mut self.leaves));
+                let mut sink = node_sink(self.shared, self.meters, &self.to_store, leaves);
                 builder.push(&path, &entry, &mut sink).map_err(Into::into)
             }
+            Piece::Leaf(leaf) => self.adopt(*leaf),
         }
+    }
+
+    fn adopt(&mut self, adopted: AdoptedLeaf) -> Result<(), EngineError> {
+        let AdoptedLeaf { leaf, fingerprint, dirs } = adopted;
+        let (id, items, bytes) = (leaf.id, leaf.items, leaf.bytes);
+        let counts = &mut self.counts;
+        counts.dirs_unmodified += dirs;
+        counts.files_unmodified += items.saturating_sub(dirs);
+        counts.items += items;
+        counts.leaves_adopted += 1;
+        counts.bytes += bytes;
+        self.shared.run.advance(items, bytes);
+        if self.dry_run {
+            return Ok(());
+        }
+        let (builder, leaves) = (&mut self.builder, Some(&mut self.leaves));
+        builder
+            .push_leaf(leaf, &mut node_sink(self.shared, self.meters, &self.to_store, leaves))?;
+        self.leaves.add(&id, Some(fingerprint));
+        Ok(())
     }
 
     fn want(&self, wanted: Wanted) -> Result<(), EngineError> {
@@ -140,7 +164,8 @@ impl Assembler<'_> {
     /// Publishes what there is so far, so that a run that is cut goes on from here.
     fn checkpoint(&mut self) -> Result<(), EngineError> {
         let so_far = self.builder.clone();
-        let root = self.finish(so_far)?;
+        let root = so_far.finish(&mut node_sink(self.shared, self.meters, &self.to_store, None))?;
+        self.flush()?;
         self.publish(RecordKind::Checkpoint, &root)?;
         self.records.last_checkpoint = Instant::now();
         Ok(())
@@ -150,23 +175,27 @@ impl Assembler<'_> {
         let (keys, config) = (&self.access.keys, &self.access.config);
         let empty = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), config.leaf_bits);
         let builder = std::mem::replace(&mut self.builder, empty);
-        let root = self.finish(builder)?;
+        let leaves = Some(&mut self.leaves);
+        let mut sink = node_sink(self.shared, self.meters, &self.to_store, leaves);
+        let root = builder.finish(&mut sink)?;
+        drop(sink);
+        self.flush()?;
         let stored_record = self.publish(RecordKind::Snapshot, &root)?;
         let snapshot_id = self.records.chain.head;
-        Ok(Assembled { snapshot_id, ..self.assembled(stored_record) })
+        let assembled = self.assembled(stored_record);
+        self.leaves.commit(&root.id);
+        Ok(Assembled { snapshot_id, ..assembled })
     }
 
     fn assembled(&self, stored_record: Bytes) -> Assembled {
         Assembled { snapshot_id: None, stored_record, counts: self.counts }
     }
 
-    /// Ends a tree and waits until all of it is durable.
-    fn finish(&mut self, builder: TreeBuilder) -> Result<Root, EngineError> {
-        let root = builder.finish(&mut node_sink(self.shared, self.meters, &self.to_store))?;
+    /// Waits until everything that was wanted is durable.
+    fn flush(&mut self) -> Result<(), EngineError> {
         self.want(Wanted::Flush)?;
         self.flushes += 1;
-        self.meters.assemble.waiting_out(|| self.shared.wait_landed(self.flushes))?;
-        Ok(root)
+        self.meters.assemble.waiting_out(|| self.shared.wait_landed(self.flushes))
     }
 
     fn publish(&mut self, kind: RecordKind, root: &Root) -> Result<Bytes, EngineError> {
@@ -185,13 +214,17 @@ impl Assembler<'_> {
     }
 }
 
-/// Takes new nodes, and leaves out those that the parents have.
+/// Takes new nodes, notes the leaves in `leaves`, and leaves out what the parents have.
 fn node_sink<'a>(
     shared: &'a Shared<'_>,
     meters: &'a StoringMeters,
     to_store: &'a Sender<Wanted>,
+    mut leaves: Option<&'a mut NewLeaves>,
 ) -> impl FnMut(BuiltNode) -> Result<(), EngineError> + 'a {
     move |node| {
+        if let (NodeKind::Leaf, Some(leaves)) = (node.kind, &mut leaves) {
+            leaves.add(&node.id, node.fingerprint);
+        }
         if shared.is_parents(&node.id) {
             return Ok(());
         }

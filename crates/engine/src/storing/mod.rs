@@ -23,6 +23,6 @@ mod store;
 
 pub(crate) use assemble::{Assembled, Counts, Results};
 pub(crate) use meters::StoringMeters;
-pub(crate) use piece::{Change, NewChunk, Piece};
+pub(crate) use piece::{AdoptedLeaf, Change, NewChunk, Piece};
 pub(crate) use shared::Shared;
 pub(crate) use stages::{NewSnapshot, Stages, Storing};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use holdall_format::ObjectId;
-use holdall_tree::{BuiltNode, Entry, PathKey};
+use holdall_tree::{BuiltNode, Entry, Fingerprint, PathKey, WholeLeaf};
 
 use crate::budget::Grant;
 
@@ -48,9 +48,18 @@ pub(crate) struct NewChunk {
     pub(crate) _grant: Arc<Grant>,
 }
 
+/// A leaf of the parent snapshot that is taken over whole.
+pub(crate) struct AdoptedLeaf {
+    pub(crate) leaf: WholeLeaf,
+    pub(crate) fingerprint: Fingerprint,
+    /// How many of its items are directories.
+    pub(crate) dirs: u64,
+}
+
 /// A piece of a result. An entry comes after everything that it refers to.
 pub(crate) enum Piece {
     Chunk(NewChunk),
     Node(BuiltNode),
     Entry { path: PathKey, entry: Box<Entry>, change: Change },
+    Leaf(Box<AdoptedLeaf>),
 }

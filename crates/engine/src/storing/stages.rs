@@ -21,6 +21,7 @@ use super::shared::Shared;
 use super::store::{OpenBlocks, PlainBlock, RECENT_IDS, Store};
 use crate::Access;
 use crate::blocks::SharedNodeCache;
+use crate::leaf_cache::NewLeaves;
 use crate::recent::Recent;
 use crate::record::ChainEnd;
 use crate::run::lock;
@@ -52,6 +53,8 @@ pub(crate) struct NewSnapshot {
     pub(crate) pinned: bool,
     /// Whether to only count.
     pub(crate) dry_run: bool,
+    /// Whether the next snapshot of the series is compared with this one on this machine.
+    pub(crate) keeps_leaves: bool,
 }
 
 /// The stages of one run that store.
@@ -205,14 +208,25 @@ impl<'a> Storing<'a> {
         }
     }
 
-    fn assembler(&self, new: NewSnapshot, to_store: Sender<Wanted>) -> Assembler<'_> {
+    fn builder(&self, with_fingerprints: bool) -> TreeBuilder {
         let (keys, config) = (&self.access.keys, &self.access.config);
+        let builder = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), config.leaf_bits);
+        match with_fingerprints {
+            true => builder.with_fingerprints(self.access.fingerprints()),
+            false => builder,
+        }
+    }
+
+    fn assembler(&self, new: NewSnapshot, to_store: Sender<Wanted>) -> Assembler<'_> {
+        // Whoever holds the node cache has its folder for itself.
+        let keeps_leaves = new.keeps_leaves && !new.dry_run && lock(self.cache).is_some();
         Assembler {
             access: self.access,
             shared: self.shared,
             meters: self.meters,
             to_store,
-            builder: TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), config.leaf_bits),
+            builder: self.builder(keeps_leaves),
+            leaves: NewLeaves::begin(&self.access.cache, &new.series, keeps_leaves),
             counts: Counts::default(),
             records: Records {
                 session: self.grant.session,

@@ -9,6 +9,7 @@ use holdall_format::limits::{
     BLOCK_MAX_OBJECTS, BLOCK_MAX_PLAIN_BYTES, BLOCK_TARGET_PLAIN_BYTES, TABLE_TARGET_BYTES,
 };
 use holdall_format::{BlockKind, ObjectId};
+use holdall_tree::{BuiltNode, NodeKind};
 
 use super::ask::{Asked, Wish};
 use super::meters::StoringMeters;
@@ -70,7 +71,7 @@ impl Store<'_> {
         self.added_bytes.fetch_add(wish.len_bytes() as u64, Ordering::Relaxed);
         let (lane, id, refs, bytes) = match wish {
             Wish::Chunk(NewChunk { id, bytes, .. }) => (Lane::of(&bytes), id, Vec::new(), bytes),
-            Wish::Node(node) => (Lane::Nodes, node.id, node.refs, Bytes::from(node.body)),
+            Wish::Node(node) => (Lane::of_node(&node), node.id, node.refs, Bytes::from(node.body)),
         };
         if self.open.at(lane).would_overflow(bytes.len(), refs.len()) {
             self.close(lane)?;
@@ -96,6 +97,9 @@ impl Store<'_> {
 #[derive(Clone, Copy)]
 enum Lane {
     Nodes,
+    /// Interior nodes of trees: whoever compares trees or looks for a path needs most of them, and
+    /// few of the leaves, which are many times as long.
+    Interiors,
     Chunks,
     /// Chunks that do not compress: among others they would spoil the statistics that zstd goes by,
     /// and by themselves they need no zstd.
@@ -103,16 +107,23 @@ enum Lane {
 }
 
 impl Lane {
-    const ALL: [Self; 3] = [Self::Chunks, Self::Incompressible, Self::Nodes];
+    const ALL: [Self; 4] = [Self::Chunks, Self::Incompressible, Self::Nodes, Self::Interiors];
 
     /// The lane of a chunk.
     fn of(bytes: &[u8]) -> Self {
         if worth_compressing(bytes) { Self::Chunks } else { Self::Incompressible }
     }
 
+    fn of_node(node: &BuiltNode) -> Self {
+        match node.kind {
+            NodeKind::Interior => Self::Interiors,
+            NodeKind::Leaf | NodeKind::List => Self::Nodes,
+        }
+    }
+
     fn kind(self) -> BlockKind {
         match self {
-            Self::Nodes => BlockKind::Nodes,
+            Self::Nodes | Self::Interiors => BlockKind::Nodes,
             Self::Chunks | Self::Incompressible => BlockKind::Chunks,
         }
     }
@@ -122,6 +133,7 @@ impl Lane {
 #[derive(Default)]
 pub(super) struct OpenBlocks {
     nodes: OpenBlock,
+    interiors: OpenBlock,
     chunks: OpenBlock,
     incompressible: OpenBlock,
 }
@@ -130,6 +142,7 @@ impl OpenBlocks {
     fn at(&mut self, lane: Lane) -> &mut OpenBlock {
         match lane {
             Lane::Nodes => &mut self.nodes,
+            Lane::Interiors => &mut self.interiors,
             Lane::Chunks => &mut self.chunks,
             Lane::Incompressible => &mut self.incompressible,
         }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+mod adopted;
 mod backup;
 mod live;
 mod meddling;

@@ -7,4 +7,5 @@ mod common;
 mod content;
 mod golden;
 mod hostile;
+mod leaves;
 mod tree;

@@ -1,0 +1,307 @@
+//! Items: each path of the source, in order, compared with the parent: one by one, or a leaf at a
+//! time.
+//!
+//! Where the parent's cursor stands before a leaf that begins with the path at hand, and the leaf's
+//! fingerprint is known, as many paths as it has entries are held back. If theirs is the same
+//! fingerprint, and the path behind them begins a leaf too, the leaf is adopted: it is neither
+//! fetched nor built again. Else they are compared one by one, as they would have been.
+//!
+//! The new tree is the same either way. A leaf begins where a path's hash says or where the one
+//! before was full; only leaves that begin and end by the hash are adopted, as those do so whatever
+//! lies beside them.
+
+use std::collections::VecDeque;
+
+use holdall_crypto::RepositoryKeys;
+use holdall_sys::{FileKind, Stat};
+use holdall_tree::{Entry, EntryKind, Facts, Fingerprints, LeafRecord, PathKey, WholeLeaf};
+
+use super::describe::{Mounts, kind_of, time};
+use super::job::{JobSender, Planned, Work};
+use super::meters::Meters;
+use super::options::BackupOptions;
+use super::parents::{KnownLeaf, Parents};
+use crate::EngineError;
+use crate::storing::{AdoptedLeaf, Change};
+
+/// Leaves with more entries are not adopted: their paths would be held in memory.
+const ADOPTED_MAX_ITEMS: u64 = 4096;
+
+/// Compares items with the parents and hands them on as jobs.
+pub(super) struct Items<'a> {
+    options: &'a BackupOptions,
+    keys: &'a RepositoryKeys,
+    mounts: &'a Mounts,
+    meters: &'a Meters,
+    parents: Parents<'a>,
+    out: JobSender,
+    /// Nothing if no leaf is known.
+    fingerprints: Option<Fingerprints>,
+    candidate: Option<Candidate>,
+    /// Items to be dealt with before any other.
+    next: VecDeque<Item>,
+    is_first: bool,
+}
+
+/// A path, what it is now, and what is to be done if it changed.
+struct Item {
+    path: PathKey,
+    stat: Stat,
+    work: Work,
+}
+
+/// A leaf of the parent that may be adopted.
+struct Candidate {
+    leaf: KnownLeaf,
+    held: VecDeque<Item>,
+    record: LeafRecord,
+    dirs: u64,
+    /// All of its items are there, and their fingerprint is the leaf's.
+    is_same: bool,
+}
+
+impl<'a> Items<'a> {
+    pub(super) fn new(
+        options: &'a BackupOptions,
+        (keys, mounts): (&'a RepositoryKeys, &'a Mounts),
+        meters: &'a Meters,
+        (parents, fingerprints): (Parents<'a>, Fingerprints),
+        out: JobSender,
+    ) -> Self {
+        let adopts = parents.knows_leaves() && !options.read_all;
+        Self {
+            options,
+            keys,
+            mounts,
+            meters,
+            parents,
+            out,
+            fingerprints: adopts.then_some(fingerprints),
+            candidate: None,
+            next: VecDeque::new(),
+            is_first: true,
+        }
+    }
+
+    /// Adds the next path. What can not be read of the source never comes here.
+    ///
+    /// # Errors
+    /// A parent that can not be read, or the wish to stop.
+    pub(super) fn add(&mut self, path: PathKey, stat: Stat, work: Work) -> Result<(), EngineError> {
+        self.take(Item { path, stat, work })?;
+        self.go_on()
+    }
+
+    /// Adds a directory that is nowhere: one above a source that is recorded elsewhere.
+    ///
+    /// # Errors
+    /// As [`Items::add`].
+    pub(super) fn made_up(&mut self, path: PathKey) -> Result<(), EngineError> {
+        self.decide(Some(&path))?;
+        self.is_first = false;
+        let mut entry = Entry::empty(EntryKind::Directory);
+        entry.mode = 0o755;
+        let before = self.parents.find(&path)?;
+        let change = before.map_or(Change::New, |before| Change::Maybe(Box::new(before.clone())));
+        self.out.push(Planned { path, change, work: Work::Keep(Box::new(entry)) }, self.meters)
+    }
+
+    /// How many entries the parents have below the path that was added last. Steps past them.
+    ///
+    /// # Errors
+    /// As [`Items::add`].
+    pub(super) fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError> {
+        while self.candidate.is_some() {
+            self.refuse()?;
+            self.go_on()?;
+        }
+        self.parents.count_below(path)
+    }
+
+    /// Hands on what is left, when there are no more items.
+    ///
+    /// # Errors
+    /// As [`Items::add`].
+    pub(super) fn finish(&mut self) -> Result<(), EngineError> {
+        self.decide(None)?;
+        self.out.flush(self.meters)
+    }
+
+    fn go_on(&mut self) -> Result<(), EngineError> {
+        while let Some(item) = self.next.pop_front() {
+            self.take(item)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, item: Item) -> Result<(), EngineError> {
+        let Some(candidate) = &mut self.candidate else { return self.begin(item) };
+        if candidate.is_same {
+            if !self.starts_leaf(&item.path) {
+                self.next.push_front(item);
+                return self.refuse();
+            }
+            self.adopt()?;
+            return self.begin(item);
+        }
+        if !may_be_adopted(self.mounts, &item) {
+            self.next.push_front(item);
+            return self.refuse();
+        }
+        self.hold(item)
+    }
+
+    /// Ends what is held back: `next` follows, or nothing.
+    fn decide(&mut self, next: Option<&PathKey>) -> Result<(), EngineError> {
+        while let Some(candidate) = &self.candidate {
+            if candidate.is_same && next.is_none_or(|next| self.starts_leaf(next)) {
+                return self.adopt();
+            }
+            self.refuse()?;
+            self.go_on()?;
+        }
+        Ok(())
+    }
+
+    /// Takes an item while none is held back.
+    fn begin(&mut self, item: Item) -> Result<(), EngineError> {
+        let is_first = std::mem::take(&mut self.is_first);
+        if self.fingerprints.is_none()
+            || !(is_first || self.starts_leaf(&item.path))
+            || !may_be_adopted(self.mounts, &item)
+        {
+            return self.compare(item);
+        }
+        match self.parents.leaf_at(&item.path)? {
+            Some(leaf) if leaf.ahead.items <= ADOPTED_MAX_ITEMS => {
+                let (held, record) = (VecDeque::new(), LeafRecord::default());
+                self.candidate = Some(Candidate { leaf, held, record, dirs: 0, is_same: false });
+                self.hold(item)
+            }
+            _ => self.compare(item),
+        }
+    }
+
+    fn starts_leaf(&self, path: &PathKey) -> bool {
+        self.fingerprints.as_ref().is_some_and(|known| known.starts_leaf(path))
+    }
+
+    fn hold(&mut self, item: Item) -> Result<(), EngineError> {
+        let (Some(candidate), Some(fingerprints)) = (&mut self.candidate, &self.fingerprints)
+        else {
+            return self.compare(item);
+        };
+        candidate.record.add(&item.path, &facts(&item.stat));
+        candidate.dirs += u64::from(item.stat.kind == FileKind::Dir);
+        candidate.held.push_back(item);
+        let KnownLeaf { ahead, fingerprint } = candidate.leaf;
+        if (candidate.held.len() as u64) < ahead.items {
+            return Ok(());
+        }
+        candidate.is_same = candidate.record.take(fingerprints, &ahead.id) == Some(fingerprint);
+        if candidate.is_same { Ok(()) } else { self.refuse() }
+    }
+
+    /// Takes the parent's leaf over for the items that are held back.
+    fn adopt(&mut self) -> Result<(), EngineError> {
+        let Some(Candidate { leaf, mut held, dirs, .. }) = self.candidate.take() else {
+            return Ok(());
+        };
+        let KnownLeaf { ahead, fingerprint } = leaf;
+        let last = held.pop_back().map(|item| item.path).unwrap_or_default();
+        let first = held.pop_front().map_or_else(|| last.clone(), |item| item.path);
+        self.parents.skip_leaf();
+        let path = first.clone();
+        let leaf = WholeLeaf { id: ahead.id, first, last, items: ahead.items, bytes: ahead.bytes };
+        let work = Work::Adopt(Box::new(AdoptedLeaf { leaf, fingerprint, dirs }));
+        self.out.push(Planned { path, change: Change::Unmodified, work }, self.meters)
+    }
+
+    /// Compares the first of the items that are held back, which enters the leaf, so that it is no
+    /// candidate any more, and puts the others before whatever comes next.
+    fn refuse(&mut self) -> Result<(), EngineError> {
+        let Some(Candidate { mut held, .. }) = self.candidate.take() else { return Ok(()) };
+        let first = held.pop_front();
+        held.append(&mut self.next);
+        self.next = held;
+        first.map_or(Ok(()), |first| self.compare(first))
+    }
+
+    /// Compares one path with the parents and adds it to the job.
+    fn compare(&mut self, item: Item) -> Result<(), EngineError> {
+        let Item { path, stat, work } = item;
+        let stable_inodes = self.mounts.has_stable_inodes(&stat);
+        let meters = self.meters;
+        let planned = meters.plan.working(|| {
+            let before = self.parents.find(&path)?;
+            let kept = before.filter(|before| {
+                !self.options.read_all && is_unchanged(before, &stat, stable_inodes)
+            });
+            if let Some(before) = kept {
+                let hardlink = self.mounts.hardlink_group(self.keys, &stat);
+                let work = Work::Keep(Box::new(kept_entry(before, hardlink)));
+                return Ok(Planned { path, change: Change::Unmodified, work });
+            }
+            let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
+            Ok::<_, EngineError>(match work {
+                _ if self.options.dry_run => {
+                    let mut counted = Entry::empty(kind_of(&stat));
+                    counted.size = stat.size;
+                    Planned { path, change, work: Work::Keep(Box::new(counted)) }
+                }
+                work => Planned { path, change, work },
+            })
+        })?;
+        self.out.push(planned, meters)
+    }
+}
+
+/// Whether a path can be known again by its metadata: hard links belong to groups that are computed
+/// anew, and some file systems give other inodes after every mount.
+fn may_be_adopted(mounts: &Mounts, item: &Item) -> bool {
+    (item.stat.nlink == 1 || item.stat.kind == FileKind::Dir)
+        && mounts.has_stable_inodes(&item.stat)
+}
+
+fn facts(stat: &Stat) -> Facts {
+    Facts {
+        kind: kind_of(stat),
+        mode: stat.mode,
+        uid: stat.uid,
+        gid: stat.gid,
+        mtime: time(stat.mtime),
+        ctime: time(stat.ctime),
+        size: stat.size,
+        inode: stat.inode,
+    }
+}
+
+/// Whether nothing shows that a path changed since `before` was recorded. Change times can not be
+/// put back, so an edit shows even if its author hides it; an unsettled entry is always read again.
+fn is_unchanged(before: &Entry, stat: &Stat, stable_inodes: bool) -> bool {
+    !before.unsettled
+        && before.kind == kind_of(stat)
+        && (before.mtime, before.ctime) == (time(stat.mtime), time(stat.ctime))
+        && (stat.kind != FileKind::File || before.size == stat.size)
+        && (before.mode, before.uid, before.gid) == (stat.mode, stat.uid, stat.gid)
+        && before.hardlink.is_some() == (stat.nlink > 1 && stat.kind != FileKind::Dir)
+        && (!stable_inodes || before.inode == stat.inode)
+}
+
+/// An entry as it is kept from a parent. Its hard-link group is that of now: the parent may have been
+/// read elsewhere, or come from another repository, and other names of the file are read anew.
+fn kept_entry(before: &Entry, hardlink: Option<[u8; 16]>) -> Entry {
+    Entry { hardlink, ..before.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_joins_the_hard_links_that_are_read_now() {
+        let before = Entry { hardlink: Some([1; 16]), size: 5, ..Entry::empty(EntryKind::File) };
+        let kept = kept_entry(&before, Some([2; 16]));
+        assert_eq!(kept, Entry { hardlink: Some([2; 16]), ..before });
+    }
+}

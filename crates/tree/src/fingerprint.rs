@@ -1,0 +1,165 @@
+//! Fingerprints: how a leaf is known again by what a directory listing tells of its paths, without
+//! fetching it.
+//!
+//! A backup whose source did not change would fetch, open and compare every leaf of the last
+//! snapshot only to build the same ones again. A fingerprint is a keyed hash over a leaf's id and
+//! the facts of its entries that an edit can not leave as they were. Where it is that of the paths
+//! which are there now, the leaf can be taken over whole.
+//!
+//! ```text
+//! | leaf id 32 | per entry: path length u32 | path | kind u8 | device: major u32, minor u32
+//! |            | mode u32 | uid u32 | gid u32 | nanoseconds of mtime u32, of ctime u32
+//! |            | seconds of mtime i64, of ctime i64 | size u64 | inode u64 |
+//! ```
+//!
+//! All numbers are little-endian; the device is zero for what is none, the size for what is no
+//! file. The id is in it, so that nobody without the key can bind a leaf to other files. An entry
+//! that is not settled must be read again, and one of several hard links belongs to a group that is
+//! computed anew: their leaves have no fingerprint. It never leaves the computer: it is no format
+//! that others read.
+
+use crate::boundary::Boundary;
+use crate::entry::{Entry, EntryKind, Time};
+use crate::path::PathKey;
+use holdall_format::ObjectId;
+
+/// Where the records begin: behind the leaf's id.
+const RECORDS_START: usize = ObjectId::LEN;
+/// Bytes of a record without its path.
+const RECORD_FIXED_BYTES: usize = 65;
+
+/// How a leaf is known again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 16]);
+
+impl Fingerprint {
+    /// Takes the bytes of one.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// What is needed to know leaves again.
+///
+/// Secret: with the key, a leaf can be passed off as one of other files.
+#[derive(Clone)]
+pub struct Fingerprints {
+    key: [u8; 32],
+    boundary: Boundary,
+}
+
+impl Fingerprints {
+    /// Fingerprints of trees whose leaves have 2^`leaf_bits` entries on average.
+    pub fn new(key: [u8; 32], boundary_key: [u8; 32], leaf_bits: u8) -> Self {
+        Self { key, boundary: Boundary::new(boundary_key, leaf_bits.clamp(1, 8)) }
+    }
+
+    /// Whether a leaf begins at this path in every tree that has it.
+    pub fn starts_leaf(&self, path: &PathKey) -> bool {
+        self.boundary.levels_of_path(path.as_bytes()) > 0
+    }
+}
+
+/// What is known of a path from its metadata alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// What the path is.
+    pub kind: EntryKind,
+    /// Permissions with setuid, setgid and sticky: 12 bits.
+    pub mode: u32,
+    /// The owner's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// When the content was last modified.
+    pub mtime: Time,
+    /// When anything of the inode last changed.
+    pub ctime: Time,
+    /// Bytes; only a file's count.
+    pub size: u64,
+    /// The inode's number.
+    pub inode: u64,
+}
+
+impl From<&Entry> for Facts {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            kind: entry.kind,
+            mode: entry.mode,
+            uid: entry.uid,
+            gid: entry.gid,
+            mtime: entry.mtime,
+            ctime: entry.ctime,
+            size: entry.size,
+            inode: entry.inode,
+        }
+    }
+}
+
+/// What goes into the fingerprint of a leaf, entry by entry.
+#[derive(Debug, Clone)]
+pub struct LeafRecord {
+    bytes: Vec<u8>,
+    has_none: bool,
+}
+
+impl Default for LeafRecord {
+    fn default() -> Self {
+        Self { bytes: vec![0; RECORDS_START], has_none: false }
+    }
+}
+
+impl LeafRecord {
+    /// Adds what is known of the next path.
+    pub fn add(&mut self, path: &PathKey, facts: &Facts) {
+        let path = path.as_bytes();
+        let (kind, major, minor) = match facts.kind {
+            EntryKind::File => (0, 0, 0),
+            EntryKind::Directory => (1, 0, 0),
+            EntryKind::Symlink => (2, 0, 0),
+            EntryKind::Fifo => (3, 0, 0),
+            EntryKind::Socket => (4, 0, 0),
+            EntryKind::CharDevice { major, minor } => (5, major, minor),
+            EntryKind::BlockDevice { major, minor } => (6, major, minor),
+        };
+        let size = if facts.kind == EntryKind::File { facts.size } else { 0 };
+        // A path has 64 KiB at most.
+        let path_len = u32::try_from(path.len()).unwrap_or(u32::MAX);
+        let (mtime, ctime) = (facts.mtime, facts.ctime);
+        self.bytes.reserve(path.len().saturating_add(RECORD_FIXED_BYTES));
+        self.bytes.extend_from_slice(&path_len.to_le_bytes());
+        self.bytes.extend_from_slice(path);
+        self.bytes.push(kind);
+        for number in [major, minor, facts.mode, facts.uid, facts.gid, mtime.nanos, ctime.nanos] {
+            self.bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        let (mtime, ctime) = (mtime.secs.cast_unsigned(), ctime.secs.cast_unsigned());
+        for number in [mtime, ctime, size, facts.inode] {
+            self.bytes.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// Adds the next entry of a leaf that is built.
+    pub(crate) fn add_entry(&mut self, path: &PathKey, entry: &Entry) {
+        self.has_none |= entry.unsettled || entry.hardlink.is_some();
+        if !self.has_none {
+            self.add(path, &Facts::from(entry));
+        }
+    }
+
+    /// The fingerprint of the leaf with that id and what was added, unless it has none. The record
+    /// is empty then.
+    pub fn take(&mut self, fingerprints: &Fingerprints, leaf: &ObjectId) -> Option<Fingerprint> {
+        self.bytes.iter_mut().zip(leaf.as_bytes()).for_each(|(to, from)| *to = *from);
+        let has_none = std::mem::take(&mut self.has_none);
+        let hash = (!has_none).then(|| blake3::keyed_hash(&fingerprints.key, &self.bytes));
+        self.bytes.truncate(RECORDS_START);
+        let (halves, _) = hash.as_ref()?.as_bytes().as_chunks::<16>();
+        halves.first().copied().map(Fingerprint)
+    }
+}
