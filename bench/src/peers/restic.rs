@@ -16,12 +16,15 @@ pub(crate) struct Restic {
     server: PathBuf,
     is_rustic: bool,
     over_tls: bool,
+    /// What the client trusts, where it needs to be told.
+    certificate: Option<PathBuf>,
     client: Vec<(&'static str, OsString)>,
 }
 
 impl Restic {
     pub(crate) fn plain(binary: PathBuf, server: PathBuf) -> Self {
-        Self { binary, server, is_rustic: false, over_tls: false, client: Vec::new() }
+        let (is_rustic, over_tls, certificate) = (false, false, None);
+        Self { binary, server, is_rustic, over_tls, certificate, client: Vec::new() }
     }
 
     pub(crate) fn over_tls(binary: PathBuf, server: PathBuf) -> Self {
@@ -35,6 +38,9 @@ impl Restic {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(words).envs(self.client.iter().cloned());
+        if let Some(certificate) = &self.certificate {
+            command.arg("--cacert").arg(certificate);
+        }
         command
     }
 
@@ -89,7 +95,7 @@ impl Contender for Restic {
         stage.serve(&serve)?;
         let scheme = if self.over_tls { "https" } else { "http" };
         self.client = self.environment(stage, scheme)?;
-        self.client.extend(certificate.map(|made| ("RESTIC_CACERT", made.path.into())));
+        self.certificate = certificate.map(|made| made.path);
         stage.text_at(Side::Client, &mut self.command(&["init"]))?;
         Ok(())
     }
