@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::dataset::Set;
+use crate::growth::Size;
 use crate::link::LinkKind;
 use crate::measure::Measure;
 use crate::peers::Tool;
@@ -56,9 +57,9 @@ pub(crate) struct CompareArgs {
 
 #[derive(Args)]
 pub(crate) struct GrowthArgs {
-    /// The largest number of files; 5000000 needs about 25 GB
-    #[arg(long, default_value_t = 1_000_000, value_name = "FILES")]
-    pub(crate) up_to: u64,
+    /// The largest number of files
+    #[arg(long, value_enum, default_value = "1M", value_name = "FILES")]
+    pub(crate) up_to: Size,
     /// Runs of each size, each with an empty repository
     #[arg(long, default_value_t = 1)]
     pub(crate) runs: u32,
@@ -127,7 +128,7 @@ impl CompareArgs {
 impl GrowthArgs {
     /// The command that repeats this session, without what is particular to this computer.
     pub(crate) fn command(&self) -> String {
-        let sizes = format!("--up-to {} --runs {}", self.up_to, self.runs);
+        let sizes = format!("--up-to {} --runs {}", self.up_to.name(), self.runs);
         let words = ["cargo xtask bench growth".to_owned(), sizes];
         words.into_iter().chain(self.place.saving()).collect::<Vec<_>>().join(" ")
     }

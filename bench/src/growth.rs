@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use clap::ValueEnum;
 
 use crate::dataset::tiny_files;
 use crate::measure::Measure;
@@ -11,21 +12,53 @@ use crate::report::GROWTH_PREFIX;
 use crate::session::Bench;
 use crate::workdir::Room;
 
-const SIZES: [u64; 4] = [10_000, 100_000, 1_000_000, 5_000_000];
+/// A number of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Size {
+    /// 10,000
+    #[value(name = "10k")]
+    TenThousand,
+    /// 100,000
+    #[value(name = "100k")]
+    HundredThousand,
+    /// 1,000,000: needs about 6 GB
+    #[value(name = "1M")]
+    Million,
+    /// 5,000,000: needs about 28 GB
+    #[value(name = "5M")]
+    FiveMillion,
+}
+
 /// What is measured at every size.
 pub(crate) const MEASURES: [Measure; 2] = [Measure::First, Measure::Unchanged];
 /// A tiny file takes a block and an inode, a folder of 50 as much, and the repository its content.
 const BYTES_PER_FILE: u64 = 5_000;
 
-/// The sizes that are measured.
-pub(crate) fn sizes(up_to: u64) -> Vec<u64> {
-    SIZES.into_iter().filter(|files| *files <= up_to).collect()
-}
+impl Size {
+    /// As it is typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::TenThousand => "10k",
+            Self::HundredThousand => "100k",
+            Self::Million => "1M",
+            Self::FiveMillion => "5M",
+        }
+    }
 
-/// What the largest size takes.
-pub(crate) fn room(up_to: u64) -> Room {
-    let files = sizes(up_to).into_iter().max().unwrap_or(0).max(1_000_000);
-    Room { bytes: files * BYTES_PER_FILE, files: files / 10 * 12 }
+    fn files(self) -> u64 {
+        match self {
+            Self::TenThousand => 10_000,
+            Self::HundredThousand => 100_000,
+            Self::Million => 1_000_000,
+            Self::FiveMillion => 5_000_000,
+        }
+    }
+
+    /// What this size takes.
+    pub(crate) fn room(self) -> Room {
+        let files = self.files().max(100_000);
+        Room { bytes: files * BYTES_PER_FILE, files: files / 10 * 12 }
+    }
 }
 
 /// Whether `folder` has as much room, before anything is written.
@@ -44,6 +77,11 @@ pub(crate) fn ensure_room(folder: &Path, room: Room) -> Result<()> {
         free_bytes as f64 / 1e9,
         room.bytes as f64 / 9e8,
     );
+    println!(
+        "takes up to {:.1} of {:.1} GB that are free in {folder:?}",
+        room.bytes as f64 / 1e9,
+        free_bytes as f64 / 1e9,
+    );
     Ok(())
 }
 
@@ -51,12 +89,11 @@ pub(crate) fn ensure_room(folder: &Path, room: Room) -> Result<()> {
 ///
 /// # Errors
 ///
-/// If no size is that small, or one cannot be measured.
-pub(crate) fn measure(bench: &Bench<'_>, up_to: u64, rows: &mut Vec<Row>) -> Result<()> {
-    ensure!(!sizes(up_to).is_empty(), "the smallest size is {} files", SIZES[0]);
-    for files in sizes(up_to) {
-        let name = format!("{GROWTH_PREFIX}{files}");
-        bench.measure(&name, &tiny_files(files as usize), rows)?;
+/// If one cannot be measured; those before it are added.
+pub(crate) fn measure(bench: &Bench<'_>, up_to: Size, rows: &mut Vec<Row>) -> Result<()> {
+    for size in Size::value_variants().iter().filter(|size| **size <= up_to) {
+        let name = format!("{GROWTH_PREFIX}{}", size.name());
+        bench.measure(&name, &tiny_files(size.files() as usize), rows)?;
     }
     Ok(())
 }
@@ -66,11 +103,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_end_where_they_are_told_to() {
-        assert_eq!(sizes(1_000_000), [10_000, 100_000, 1_000_000]);
-        assert_eq!(sizes(4_999_999).len(), 3);
-        assert_eq!(sizes(5_000_000).len(), 4);
-        assert!(room(5_000_000).files >= 5_100_000 && room(5_000_000).bytes > 20_000_000_000);
+    fn sizes_are_typed_as_they_are_shown_and_have_room() {
+        for size in Size::value_variants() {
+            assert_eq!(Size::from_str(size.name(), false), Ok(*size));
+            // A block each at least, and an inode for each folder of 50 too.
+            assert!(size.room().bytes > size.files() * 4096);
+            assert!(size.room().files >= size.files() / 50 * 51);
+        }
+        assert!(Size::from_str("50M", false).is_err());
     }
 
     #[test]

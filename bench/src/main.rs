@@ -17,6 +17,7 @@ use args::{Cli, CompareArgs, GrowthArgs, Place, ReportArgs, Verb};
 use dataset::Set;
 use link::{Link, LinkKind, Site};
 use machine::Machine;
+use measure::Measure;
 use peers::{Binaries, Tool};
 use record::{Record, Row, Session, Sink};
 use session::Bench;
@@ -75,10 +76,10 @@ fn compare_tools(args: &CompareArgs) -> Result<()> {
     let ceiling = site.link.ceiling()?;
     if let Some(ceiling) = &ceiling {
         let (up, down) = (ceiling.up_bytes_per_second, ceiling.down_bytes_per_second);
-        println!("iperf3: {:.3} MB/s up, {:.3} MB/s down\n", up / 1e6, down / 1e6);
+        println!("iperf3: {:.4} MB/s up, {:.4} MB/s down\n", up / 1e6, down / 1e6);
         sink.add(&Record::Link(ceiling.clone()))?;
     }
-    let (measures, runs) = (args.measures(), args.runs);
+    let (measures, runs) = (possible(args.measures(), &site), args.runs);
     let bench =
         Bench { work: work.path(), site: &site, ceiling, binaries, tools, measures, runs, sink };
     let mut rows = Vec::new();
@@ -91,7 +92,7 @@ fn measure_growth(args: &GrowthArgs) -> Result<()> {
     let binaries = Binaries { holdall: binary(&args.place)?, folders: Vec::new() };
     let site = open_site(LinkKind::Loopback, None)?;
     let folder = work_folder(&args.place)?;
-    let room = growth::room(args.up_to);
+    let room = args.up_to.room();
     growth::ensure_room(&folder, room)?;
     let work = WorkDir::open(&folder, room)?;
     let sink = begin(&args.place, args.command(), &work, &site)?;
@@ -133,6 +134,15 @@ fn usable(tools: Vec<Tool>, binaries: &Binaries, site: &Site) -> Result<Vec<Tool
         is_there
     };
     Ok(tools.into_iter().filter(is_there).collect())
+}
+
+/// Those of `measures` that use all of the link: a restore takes the first of several.
+fn possible(mut measures: Vec<Measure>, site: &Site) -> Vec<Measure> {
+    if site.link.is_for_holdall_only() && measures.contains(&Measure::Restore) {
+        println!("a restore uses one link only, and is skipped");
+        measures.retain(|measure| *measure != Measure::Restore);
+    }
+    measures
 }
 
 /// Says and records where and how this session measures.

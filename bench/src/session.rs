@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -18,6 +19,10 @@ use crate::peers::{Binaries, Contender, Tool, stored_bytes};
 use crate::record::{Ceiling, Record, Row, Sink};
 use crate::report::console;
 use crate::stage::{Figures, Stage};
+
+/// Tools read a file again whose times are so young that a later change might not show in them;
+/// no set is as young as that when a run begins.
+const SETTLING: Duration = Duration::from_secs(3);
 
 /// What all sets are measured with.
 pub(crate) struct Bench<'a> {
@@ -65,6 +70,7 @@ impl Bench<'_> {
     }
 
     fn measure_in(&self, set: &Laid<'_>, rows: &mut Vec<Row>) -> Result<()> {
+        std::thread::sleep(SETTLING);
         let mut failed = Vec::new();
         for run in 1..=self.runs {
             for tool in self.tools.iter().copied() {
@@ -138,6 +144,7 @@ impl Bench<'_> {
         }
         let figures = self.backup(set, run, stage);
         mutation.undo()?;
+        std::thread::sleep(SETTLING);
         figures
     }
 

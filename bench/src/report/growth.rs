@@ -13,9 +13,9 @@ const HEAD: &str = "\
 ";
 const PLOT: (f64, f64) = (320.0, 220.0);
 const LEFT: f64 = 56.0;
-const TOP: f64 = 48.0;
+const TOP: f64 = 64.0;
 const PANEL_WIDTH: f64 = 430.0;
-const HEIGHT: u32 = 330;
+const HEIGHT: u32 = 320;
 
 /// The points of one measure, the fewest files first.
 fn points(rows: &[Row], measure: Measure) -> Vec<Runs<'_>> {

@@ -107,7 +107,7 @@ impl Page<'_> {
         };
         match self.records.iter().rev().find(is_meant)? {
             Record::Link(found) => Some(format!(
-                "iperf3 gets {:.2} MB/s to the server and {:.2} MB/s from it.",
+                "iperf3 gets {:.4} MB/s to the server and {:.4} MB/s from it.",
                 found.up_bytes_per_second / 1e6,
                 found.down_bytes_per_second / 1e6
             )),
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(text.matches("- restic: restic 1.0\n").count(), 1);
         assert!(text.contains("\n### D1, loopback: first full\n\n| tool |"));
         assert!(text.contains("\n### D1, loopback: restore\n\n| tool |"));
-        assert!(text.contains("iperf3 gets 100.00 MB/s to the server and 90.00 MB/s from it."));
+        assert!(text.contains("iperf3 gets 100.0000 MB/s to the server and 90.0000 MB/s from it."));
         assert!(text.contains("](chart.svg)") && !text.contains("growth.svg"));
     }
 }
