@@ -18,6 +18,9 @@ use crate::machine::Busy;
 use crate::processes::Watch;
 use crate::server::Server;
 
+/// So that a server does not outlive a benchmark that is killed, and keep its work folder busy.
+const DIES_WITH_ITS_PARENT: [&str; 3] = ["setpriv", "--pdeathsig", "TERM"];
+
 /// What a measured client command took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
@@ -109,7 +112,9 @@ impl<'a> Stage<'a> {
     ///
     /// If it ends or does not listen in time, with what it said.
     pub(crate) fn serve(&mut self, command: &Command) -> Result<()> {
-        let command = prefixed(&self.site.prefix(Side::Server), command);
+        let mut prefix = self.site.prefix(Side::Server);
+        prefix.extend(DIES_WITH_ITS_PARENT.map(Into::into));
+        let command = prefixed(&prefix, command);
         let log = self.folder.join("server.log");
         self.server = Some(Server::start(command, self.port, &log)?);
         Ok(())

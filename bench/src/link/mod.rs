@@ -37,10 +37,10 @@ pub(crate) struct Site {
 impl Site {
     /// What comes before a command that is to run at `side`.
     pub(crate) fn prefix(&self, side: Side) -> Vec<OsString> {
-        let namespace = self.link.namespaces.as_ref();
-        let mut prefix = namespace.map_or_else(Vec::new, |namespaces| namespaces.prefix(side));
-        prefix.extend(self.share.iter().flat_map(|share| share.prefix(side)));
-        prefix
+        // The group first: within a network namespace /sys shows no groups.
+        let share = self.share.as_ref().map(|share| share.prefix(side));
+        let namespace = self.link.namespaces.as_ref().map(|namespaces| namespaces.prefix(side));
+        share.into_iter().chain(namespace).flatten().collect()
     }
 
     /// For tables: the link, and the share of a core if there is one.
