@@ -1,7 +1,7 @@
 //! Whether a restored data set is the one that was backed up, byte for byte.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, sink};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -26,6 +26,22 @@ pub(crate) fn compare(source: &Path, restored: &Path, plan: &Plan) -> Result<()>
     let planned = plan.files.len() as u64;
     ensure!(found == planned, "{found} files were restored, {planned} are in the source");
     Ok(())
+}
+
+/// Reads every file of `plan` below `root`, so that whoever comes next finds warm caches.
+///
+/// # Errors
+///
+/// The first file that cannot be read.
+pub(crate) fn warm(root: &Path, plan: &Plan) -> Result<()> {
+    let batches: Vec<_> = plan.files.chunks(BATCH_FILES).collect();
+    in_parallel(batches.len(), |at| {
+        batches[at].iter().try_for_each(|file| {
+            let path = root.join(&file.path);
+            let read = || std::io::copy(&mut fs::File::open(&path)?.take(u64::MAX), &mut sink());
+            read().map(drop).with_context(|| format!("cannot read {path:?}"))
+        })
+    })
 }
 
 fn compare_file(source: &Path, restored: &Path) -> Result<()> {

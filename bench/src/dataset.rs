@@ -4,7 +4,11 @@
 //! | --- | --- |
 //! | D1 | 150,000 files of median 2 KB (log-normal, mean 8 KB) in 6,000 directories |
 //! | D2 | 4 files of 1 GiB, two incompressible, two text-like |
+//! | D2B | 2 files of 1 GiB, incompressible: what a link carries |
+//! | D2T | 2 files of 1 GiB, text-like: what compression adds to that |
 //! | D4 | 1,000,000 files of 50 to 600 bytes in 20,000 directories |
+//! | S1 | 2,000 files of mean 8 KB, for links of 1 to 10 Mbit/s |
+//! | S0 | 40 incompressible files of 10 KB, for links of some kbit/s |
 //! | T0 | 300 files, to prove that the benchmark itself runs |
 
 use clap::ValueEnum;
@@ -25,8 +29,16 @@ pub(crate) enum Set {
     D1,
     /// 4 GiB in four files
     D2,
+    /// 2 GiB that do not compress
+    D2B,
+    /// 2 GiB of text
+    D2T,
     /// 1,000,000 tiny files
     D4,
+    /// 16 MB in 2,000 small files, for slow links
+    S1,
+    /// 400 KB that do not compress, for very slow links
+    S0,
     /// 300 files, a smoke test
     T0,
 }
@@ -70,7 +82,11 @@ impl Set {
         match self {
             Self::D1 => "D1",
             Self::D2 => "D2",
+            Self::D2B => "D2B",
+            Self::D2T => "D2T",
             Self::D4 => "D4",
+            Self::S1 => "S1",
+            Self::S0 => "S0",
             Self::T0 => "T0",
         }
     }
@@ -81,10 +97,14 @@ impl Set {
             Self::D1 => small_files(SEED + 1, 150_000, 6_000, 0.25, |random| {
                 random.log_normal(2048.0, D1_SIGMA).min(8e6) as u64
             }),
-            Self::D2 => large_files(SEED + 50, 1 << 30),
-            Self::D4 => {
-                small_files(SEED + 4, 1_000_000, 20_000, 0.2, |random| 50 + random.below(551))
-            }
+            Self::D2 => large_files(SEED + 50, &LARGE_FILES),
+            Self::D2B => large_files(SEED + 60, &[LARGE_FILES[0], LARGE_FILES[2]]),
+            Self::D2T => large_files(SEED + 70, &[LARGE_FILES[1], LARGE_FILES[3]]),
+            Self::D4 => tiny_files(1_000_000),
+            Self::S1 => small_files(SEED + 2, 2_000, 100, 0.25, |random| {
+                random.log_normal(2048.0, D1_SIGMA).min(8e6) as u64
+            }),
+            Self::S0 => small_files(SEED + 3, 40, 8, 1.0, |_| 10_000),
             Self::T0 => small_files(SEED + 9, 300, 20, 0.3, |random| {
                 random.log_normal(2981.0, 1.5).min(1e6) as u64
             }),
@@ -92,15 +112,26 @@ impl Set {
     }
 }
 
-fn large_files(seed: u64, size_bytes: u64) -> Plan {
-    let file = |(path, content): (&str, Content)| File { path: path.into(), size_bytes, content };
-    let files = [
-        ("video.bin", Content::Binary),
-        ("export.sql", Content::Text),
-        ("disk.img", Content::Binary),
-        ("server.log", Content::Text),
-    ];
-    Plan { dirs: Vec::new(), files: files.into_iter().map(file).collect(), seed }
+/// `count` files of 50 to 600 bytes, 50 for each directory.
+pub(crate) fn tiny_files(count: usize) -> Plan {
+    small_files(SEED + 4, count, (count / 50).max(1), 0.2, |random| 50 + random.below(551))
+}
+
+const LARGE_BYTES: u64 = 1 << 30;
+const LARGE_FILES: [(&str, Content); 4] = [
+    ("video.bin", Content::Binary),
+    ("export.sql", Content::Text),
+    ("disk.img", Content::Binary),
+    ("server.log", Content::Text),
+];
+
+fn large_files(seed: u64, files: &[(&str, Content)]) -> Plan {
+    let file = |(path, content): &(&str, Content)| File {
+        path: (*path).into(),
+        size_bytes: LARGE_BYTES,
+        content: *content,
+    };
+    Plan { dirs: Vec::new(), files: files.iter().map(file).collect(), seed }
 }
 
 fn small_files(
@@ -158,6 +189,15 @@ mod tests {
     #[test]
     fn a_plan_is_the_same_every_time() {
         assert_eq!(Set::T0.plan(), Set::T0.plan());
+    }
+
+    #[test]
+    fn sets_for_slow_links_are_small() {
+        let bytes = |set: Set| set.plan().total_bytes();
+        assert!((10_000_000..25_000_000).contains(&bytes(Set::S1)), "{}", bytes(Set::S1));
+        assert_eq!(bytes(Set::S0), 400_000);
+        assert!(Set::S0.plan().files.iter().all(|file| file.content == Content::Binary));
+        assert_eq!(bytes(Set::D2B) + bytes(Set::D2T), bytes(Set::D2));
     }
 
     #[test]

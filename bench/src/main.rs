@@ -1,51 +1,60 @@
-//! Measures holdall on data sets of its own making and prints one table.
+//! Measures holdall, alone or against its peers, on data sets of its own making.
 //!
-//! For each set a real server is started on loopback with an empty repository and a machine is
-//! paired with it; then the set is backed up (first full), backed up again (unchanged), restored
-//! and compared byte for byte, and backed up after 1 % of the files changed and 0.5 % were added.
-//! Caches are warm throughout. Client, server and kernel share the computer's cores.
+//! For each set, run and tool a real server is started with an empty repository; then the set is
+//! backed up (first full), backed up again (unchanged), restored and compared byte for byte, and
+//! backed up after 1 % of the files changed and 0.5 % were added. Caches are warm throughout.
+//! Client, server and kernel share the computer's cores.
 
 #![allow(clippy::print_stdout, reason = "a tool for a terminal")]
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
+use args::{Cli, CompareArgs, GrowthArgs, Place, ReportArgs, Verb};
 use dataset::Set;
-use product::{Product, Run};
-use report::{Measure, Row};
-use workdir::WorkDir;
+use link::{Link, LinkKind, Site};
+use machine::Machine;
+use measure::Measure;
+use peers::{Binaries, Tool};
+use record::{Record, Row, Session, Sink};
+use session::Bench;
+use share::CpuShare;
+use workdir::{Room, WorkDir};
 
+mod args;
+mod command;
 mod compare;
 mod dataset;
 mod generate;
+mod growth;
+mod link;
+mod machine;
+mod measure;
 mod mutate;
-mod product;
+mod peers;
+mod processes;
 mod random;
+mod record;
 mod report;
+mod server;
+mod session;
+mod share;
+mod stage;
 mod text;
+mod tls;
 mod workdir;
 
-/// Measures holdall: first full, unchanged, restore, changed.
-#[derive(Parser)]
-#[command(name = "cargo xtask bench", version)]
-struct Args {
-    /// Data sets to measure
-    #[arg(value_enum, ignore_case = true, default_values = ["D1", "D2", "D4"])]
-    sets: Vec<Set>,
-    /// The binary to measure [default: the one built beside this program]
-    #[arg(long)]
-    binary: Option<PathBuf>,
-    /// Where data sets, repositories and restores go [default: a folder beside the build outputs]
-    #[arg(long)]
-    work: Option<PathBuf>,
-}
-
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    let cli = Cli::parse();
+    let done = match &cli.verb {
+        None => compare_tools(&cli.compare),
+        Some(Verb::Report(args)) => write_report(args),
+        Some(Verb::Growth(args)) => measure_growth(args),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("bench: {error:#}");
@@ -54,60 +63,120 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> Result<()> {
-    let here = std::env::current_exe()?;
-    let beside = here.parent().context("this program lies nowhere")?;
-    let binary = args.binary.clone().unwrap_or_else(|| beside.join("holdall"));
-    let binary = binary.canonicalize().with_context(|| format!("no binary at {binary:?}"))?;
-    let work = args.work.clone().unwrap_or_else(|| beside.join("bench-work"));
+fn compare_tools(args: &CompareArgs) -> Result<()> {
+    let binaries = Binaries { holdall: binary(&args.place)?, folders: args.peers_bin.clone() };
+    let site = open_site(args.link, args.cpu)?;
+    let tools = usable(args.tools(), &binaries, &site)?;
     // The smoke test judges no figure, so it needs no file system of its own.
     let only_smoke = args.sets.iter().all(|set| *set == Set::T0);
-    let work = if only_smoke { WorkDir::plain(&work)? } else { WorkDir::open(&work)? };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("{cores} cores, {}, loopback, warm caches\n", work.file_system);
+    let folder = work_folder(&args.place)?;
+    let work =
+        if only_smoke { WorkDir::plain(&folder)? } else { WorkDir::open(&folder, Room::USUAL)? };
+    let sink = begin(&args.place, args.command(), &work, &site)?;
+    let ceiling = site.link.ceiling()?;
+    if let Some(ceiling) = &ceiling {
+        let (up, down) = (ceiling.up_bytes_per_second, ceiling.down_bytes_per_second);
+        println!("iperf3: {:.4} MB/s up, {:.4} MB/s down\n", up / 1e6, down / 1e6);
+        sink.add(&Record::Link(ceiling.clone()))?;
+    }
+    let (measures, runs) = (possible(args.measures(), &site), args.runs);
+    let bench =
+        Bench { work: work.path(), site: &site, ceiling, binaries, tools, measures, runs, sink };
     let mut rows = Vec::new();
-    let measured =
-        args.sets.iter().try_for_each(|set| measure(*set, &binary, work.path(), &mut rows));
-    println!("\n{}", report::table(&rows));
+    let measure = |set: &Set| bench.measure(set.name(), &set.plan(), &mut rows);
+    let measured = args.sets.iter().try_for_each(measure);
+    finish(&rows, measured, work)
+}
+
+fn measure_growth(args: &GrowthArgs) -> Result<()> {
+    let binaries = Binaries { holdall: binary(&args.place)?, folders: Vec::new() };
+    let site = open_site(LinkKind::Loopback, None)?;
+    let folder = work_folder(&args.place)?;
+    let room = args.up_to.room();
+    growth::ensure_room(&folder, room)?;
+    let work = WorkDir::open(&folder, room)?;
+    let sink = begin(&args.place, args.command(), &work, &site)?;
+    let bench = Bench {
+        work: work.path(),
+        site: &site,
+        ceiling: None,
+        binaries,
+        tools: vec![Tool::Holdall],
+        measures: growth::MEASURES.to_vec(),
+        runs: args.runs,
+        sink,
+    };
+    let mut rows = Vec::new();
+    let measured = growth::measure(&bench, args.up_to, &mut rows);
+    finish(&rows, measured, work)
+}
+
+fn write_report(args: &ReportArgs) -> Result<()> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    report::write(&args.file, args.out.as_deref().unwrap_or(own))
+}
+
+fn open_site(link: LinkKind, cpu: Option<f64>) -> Result<Site> {
+    Ok(Site { link: Link::open(link)?, share: cpu.map(CpuShare::make).transpose()? })
+}
+
+/// Those of `tools` that are installed and can use the link.
+fn usable(tools: Vec<Tool>, binaries: &Binaries, site: &Site) -> Result<Vec<Tool>> {
+    ensure!(
+        tools.len() == 1 || !site.link.is_for_holdall_only(),
+        "only holdall can use several links: leave --against out"
+    );
+    let is_there = |tool: &Tool| {
+        let is_there = tool.contender(binaries).is_some();
+        if !is_there {
+            println!("{} is not installed (or what it needs), and skipped", tool.name());
+        }
+        is_there
+    };
+    Ok(tools.into_iter().filter(is_there).collect())
+}
+
+/// Those of `measures` that use all of the link: a restore takes the first of several.
+fn possible(mut measures: Vec<Measure>, site: &Site) -> Vec<Measure> {
+    if site.link.is_for_holdall_only() && measures.contains(&Measure::Restore) {
+        println!("a restore uses one link only, and is skipped");
+        measures.retain(|measure| *measure != Measure::Restore);
+    }
+    measures
+}
+
+/// Says and records where and how this session measures.
+fn begin(place: &Place, command: String, work: &WorkDir, site: &Site) -> Result<Sink> {
+    let machine = Machine::here(&work.file_system);
+    println!("{}, {}, warm caches\n", machine.words(), site.name());
+    let sink = Sink::new(place.save.clone());
+    let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+    sink.add(&Record::Session(Session { date, command, machine }))?;
+    Ok(sink)
+}
+
+fn finish(rows: &[Row], measured: Result<()>, work: WorkDir) -> Result<()> {
+    println!("\n{}", report::console::table(rows));
     work.close()?;
     measured
 }
 
-/// Measures one set and adds its rows; its folder is gone afterwards.
-fn measure(set: Set, binary: &Path, work: &Path, rows: &mut Vec<Row>) -> Result<()> {
-    let folder = work.join(set.name());
-    if fs::exists(&folder)? {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {folder:?}"))?;
-    }
-    let measured = measure_in(set, binary, &folder, rows);
-    let removed = fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {folder:?}"));
-    measured.with_context(|| format!("{} was not measured to its end", set.name()))?;
-    removed
+fn beside() -> Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    Ok(here.parent().context("this program lies nowhere")?.to_path_buf())
 }
 
-fn measure_in(set: Set, binary: &Path, folder: &Path, rows: &mut Vec<Row>) -> Result<()> {
-    let (source, restored) = (folder.join("source"), folder.join("restored"));
-    let plan = set.plan();
-    generate::generate(&source, &plan)?;
-    let product = Product::start(binary, &folder.join("holdall"))?;
-    // Reads everything once, so that the first measure is as warm as the others.
-    compare::compare(&source, &source, &plan)?;
-
-    let mut add = |measure: Measure, run: Run| -> Result<()> {
-        let is_backup = measure != Measure::Restore;
-        let stored_bytes = is_backup.then(|| product.stored_bytes()).transpose()?;
-        let (files, bytes) = (plan.files.len() as u64, plan.total_bytes());
-        let row = Row { set: set.name(), measure, files, bytes, run, stored_bytes };
-        println!("{}", report::line(&row));
-        rows.push(row);
-        Ok(())
+fn binary(place: &Place) -> Result<PathBuf> {
+    let binary = match &place.binary {
+        Some(binary) => binary.clone(),
+        None => beside()?.join("holdall"),
     };
-    add(Measure::FirstFull, product.backup(&source)?)?;
-    add(Measure::Unchanged, product.backup(&source)?)?;
-    add(Measure::Restore, product.restore(&source, &restored)?)?;
-    compare::compare(&source, &restored, &plan).context("the restore is not identical")?;
-    fs::remove_dir_all(&restored)?;
-    let changed_bytes = mutate::mutate(&source, &plan, plan.seed + 1000)?;
-    ensure!(changed_bytes > 0, "nothing was changed");
-    add(Measure::Changed, product.backup(&source)?)
+    binary.canonicalize().with_context(|| format!("no binary at {binary:?}"))
+}
+
+fn work_folder(place: &Place) -> Result<PathBuf> {
+    Ok(match &place.work {
+        Some(work) => work.clone(),
+        None => beside()?.join("bench-work"),
+    })
 }

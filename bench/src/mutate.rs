@@ -1,8 +1,11 @@
-//! Changes 1 % of a data set's files and adds 0.5 % new ones.
+//! Changes 1 % of a data set's files and adds 0.5 % new ones, and can undo it.
+//!
+//! Every tool of a run then sees the same two trees, and the next tool the first of them again.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 
@@ -19,19 +22,67 @@ const APPENDED_BYTES: u64 = 1 << 20;
 const SMALL_EDIT_MAX_BYTES: u64 = 4096;
 const NEW_MAX_BYTES: u64 = 64 << 10;
 
+/// What was changed, with what it takes to undo it.
+#[derive(Debug, Default)]
+#[must_use = "the next tool is to see the old tree"]
+pub(crate) struct Mutation {
+    /// Overwritten, appended or new.
+    pub(crate) changed_bytes: u64,
+    edited: Vec<Edited>,
+    new: Vec<PathBuf>,
+}
+
+/// A file as it was.
+#[derive(Debug)]
+struct Edited {
+    path: PathBuf,
+    size_bytes: u64,
+    modified: SystemTime,
+    /// Where bytes were overwritten, and with them what was there; later ones may overlap.
+    old: Vec<(u64, Vec<u8>)>,
+}
+
+impl Mutation {
+    /// Makes the set what it was, times of files included; those of folders are new.
+    ///
+    /// # Errors
+    ///
+    /// The first file that cannot be changed back; the set is then neither old nor new.
+    pub(crate) fn undo(self) -> Result<()> {
+        for path in self.new {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {path:?}"))?;
+        }
+        let undo = |edited: &Edited| {
+            edited.undo().with_context(|| format!("cannot change {:?} back", edited.path))
+        };
+        self.edited.iter().rev().try_for_each(undo)
+    }
+}
+
+impl Edited {
+    fn undo(&self) -> std::io::Result<()> {
+        let file = OpenOptions::new().write(true).open(&self.path)?;
+        for (at, bytes) in self.old.iter().rev() {
+            file.write_all_at(bytes, *at)?;
+        }
+        file.set_len(self.size_bytes)?;
+        file.set_modified(self.modified)
+    }
+}
+
 /// Changes the set of `plan` below `root`: at least one file is changed and one is new.
-///
-/// Returns how many bytes were overwritten, appended or new.
 ///
 /// # Errors
 ///
 /// The first file that cannot be changed; the set is then neither old nor new.
-pub(crate) fn mutate(root: &Path, plan: &Plan, seed: u64) -> Result<u64> {
+pub(crate) fn mutate(root: &Path, plan: &Plan, seed: u64) -> Result<Mutation> {
     let mut random = Random::new(seed);
     let share = |share: f64| ((plan.files.len() as f64 * share) as usize).max(1);
-    let mut changed_bytes = 0;
+    let mut mutation = Mutation::default();
     for at in pick(&mut random, plan.files.len(), share(CHANGED_SHARE)) {
-        changed_bytes += edit(&root.join(&plan.files[at].path), &mut random)?;
+        let (edited, changed_bytes) = edit(root.join(&plan.files[at].path), &mut random)?;
+        mutation.changed_bytes += changed_bytes;
+        mutation.edited.push(edited);
     }
     for at in 0..share(NEW_SHARE) {
         let beside = &plan.files[random.index(plan.files.len())];
@@ -39,15 +90,18 @@ pub(crate) fn mutate(root: &Path, plan: &Plan, seed: u64) -> Result<u64> {
         let mut bytes = vec![0; beside.size_bytes.clamp(200, NEW_MAX_BYTES) as usize];
         random.fill(&mut bytes);
         fs::write(&path, &bytes).with_context(|| format!("cannot write {path:?}"))?;
-        changed_bytes += bytes.len() as u64;
+        mutation.changed_bytes += bytes.len() as u64;
+        mutation.new.push(path);
     }
-    Ok(changed_bytes)
+    Ok(mutation)
 }
 
-fn edit(path: &Path, random: &mut Random) -> Result<u64> {
+/// Changes one file; what it was, and how many bytes are not.
+fn edit(path: PathBuf, random: &mut Random) -> Result<(Edited, u64)> {
     let context = || format!("cannot change {path:?}");
-    let file = OpenOptions::new().write(true).open(path).with_context(context)?;
-    let size_bytes = file.metadata().with_context(context)?.len();
+    let file = OpenOptions::new().read(true).write(true).open(&path).with_context(context)?;
+    let metadata = file.metadata().with_context(context)?;
+    let size_bytes = metadata.len();
     let mut edits = Vec::new();
     if size_bytes > LARGE_BYTES {
         let room_bytes = size_bytes - LARGE_EDIT_BYTES;
@@ -57,14 +111,18 @@ fn edit(path: &Path, random: &mut Random) -> Result<u64> {
         let at = size_bytes / 3;
         edits.push((at, (size_bytes - at).clamp(1, SMALL_EDIT_MAX_BYTES)));
     }
-    let mut changed_bytes = 0;
+    let (mut changed_bytes, mut old) = (0, Vec::new());
     for (at, len_bytes) in edits {
+        let mut bytes = vec![0; len_bytes.min(size_bytes - at) as usize];
+        file.read_exact_at(&mut bytes, at).with_context(context)?;
+        old.push((at, bytes));
         let mut bytes = vec![0; len_bytes as usize];
         random.fill(&mut bytes);
         file.write_all_at(&bytes, at).with_context(context)?;
         changed_bytes += len_bytes;
     }
-    Ok(changed_bytes)
+    let modified = metadata.modified().with_context(context)?;
+    Ok((Edited { path, size_bytes, modified, old }, changed_bytes))
 }
 
 /// `count` different numbers in `[0, len)`, sorted.
@@ -100,16 +158,22 @@ mod tests {
     }
 
     #[test]
-    fn the_asked_shares_are_changed_and_new() {
+    fn the_asked_shares_are_changed_and_new_and_go_again() {
         let plan = Set::T0.plan();
         let dir = tempfile::tempdir().unwrap();
         generate(dir.path(), &plan).unwrap();
         let before = contents(dir.path());
-        assert!(mutate(dir.path(), &plan, 1).unwrap() > 0);
+        let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+        let times: Vec<_> = before.keys().map(|path| modified(path)).collect();
+        let mutation = mutate(dir.path(), &plan, 1).unwrap();
+        assert!(mutation.changed_bytes > 0);
         let after = contents(dir.path());
         assert_eq!(after.len(), before.len() + 1);
         let changed = before.iter().filter(|(path, bytes)| after[*path] != **bytes).count();
         assert_eq!(changed, 3);
+        mutation.undo().unwrap();
+        assert!(contents(dir.path()) == before);
+        assert_eq!(before.keys().map(|path| modified(path)).collect::<Vec<_>>(), times);
     }
 
     #[test]
@@ -119,11 +183,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         generate(dir.path(), &plan).unwrap();
         let before = fs::read(dir.path().join("big")).unwrap();
-        mutate(dir.path(), &plan, 2).unwrap();
+        let mutation = mutate(dir.path(), &plan, 2).unwrap();
         let after = fs::read(dir.path().join("big")).unwrap();
         assert_eq!(after.len(), 66 << 20);
         let differs = |at: &usize| before[*at..*at + (1 << 20)] != after[*at..*at + (1 << 20)];
         let places = (0..65usize).map(|at| at << 20).filter(differs).count();
         assert!((8..=32).contains(&places), "{places} of 65 MiB differ");
+        mutation.undo().unwrap();
+        assert!(fs::read(dir.path().join("big")).unwrap() == before);
     }
 }

@@ -9,10 +9,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-/// Sparse; D2 needs about 12 GB at its largest, D4 12 GB.
-const IMAGE_MAX_BYTES: u64 = 24 << 30;
+use crate::command::text;
+
+/// What the sets take at their largest, with repository and restore: bytes and inodes. Images are
+/// sparse.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) bytes: u64,
+    pub(crate) files: u64,
+}
+
+impl Room {
+    /// For the usual sets: D2 needs about 12 GB, D4 12 GB and 3,000,000 inodes.
+    pub(crate) const USUAL: Self = Self { bytes: 24 << 30, files: 4_000_000 };
+}
 
 /// The folder for data sets, repositories and restores; a loop mount ends with it.
 pub(crate) struct WorkDir {
@@ -23,12 +35,12 @@ pub(crate) struct WorkDir {
 }
 
 impl WorkDir {
-    /// Makes `folder` ready, with a loop mount inside where it is needed and allowed.
+    /// Makes `folder` ready, with a loop mount of `room` inside where it is needed and allowed.
     ///
     /// # Errors
     ///
     /// If the folder cannot be made or looked at; a loop mount that fails is only said.
-    pub(crate) fn open(folder: &Path) -> Result<Self> {
+    pub(crate) fn open(folder: &Path, room: Room) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {folder:?}"))?;
         let folder = folder.canonicalize()?;
         let kind = FileSystem::of(&folder)?;
@@ -36,7 +48,7 @@ impl WorkDir {
             return Ok(Self { path: folder, file_system: kind.words(), mounted: None });
         }
         if rustix::process::geteuid().is_root() {
-            match LoopMount::new(&folder) {
+            match LoopMount::new(&folder, room) {
                 Ok(mount) => {
                     let file_system =
                         format!("{} on a loop device", FileSystem::of(&mount.point)?.words());
@@ -95,12 +107,12 @@ struct LoopMount {
 }
 
 impl LoopMount {
-    fn new(folder: &Path) -> Result<Self> {
+    fn new(folder: &Path, room: Room) -> Result<Self> {
         let (image, point) = (folder.join("journalled.img"), folder.join("journalled"));
         fs::create_dir_all(&point)?;
         let mount = Self { image, point };
         mount.clear()?;
-        mount.make().inspect_err(|_| drop(fs::remove_file(&mount.image)))?;
+        mount.make(room).inspect_err(|_| drop(fs::remove_file(&mount.image)))?;
         Ok(mount)
     }
 
@@ -116,13 +128,13 @@ impl LoopMount {
         Ok(())
     }
 
-    fn make(&self) -> Result<()> {
+    fn make(&self, room: Room) -> Result<()> {
         let space = rustix::fs::statvfs(&self.point)?;
-        let size_bytes = IMAGE_MAX_BYTES.min(space.f_bavail * space.f_frsize / 10 * 9);
+        let size_bytes = room.bytes.min(space.f_bavail * space.f_frsize / 10 * 9);
         fs::File::create_new(&self.image)?.set_len(size_bytes)?;
-        let options = ["-q", "-F", "-O", "has_journal", "-N", "4000000"];
-        let lazy = ["-E", "lazy_itable_init=0,discard"];
-        call(Command::new("mkfs.ext4").args(options).args(lazy).arg(&self.image))?;
+        let options = ["-q", "-F", "-O", "has_journal", "-E", "lazy_itable_init=0,discard", "-N"];
+        let inodes = room.files.to_string();
+        call(Command::new("mkfs.ext4").args(options).arg(inodes).arg(&self.image))?;
         let options = ["-o", "loop,noatime,discard"];
         call(Command::new("mount").args(options).arg(&self.image).arg(&self.point))
     }
@@ -188,12 +200,7 @@ fn ext_has_journal(source: &str) -> bool {
 }
 
 fn call(command: &mut Command) -> Result<()> {
-    let shown = format!("{command:?}");
-    let output = command.output().with_context(|| format!("cannot run {shown}"))?;
-    if !output.status.success() {
-        bail!("{shown}: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
+    text(command).map(drop)
 }
 
 #[cfg(test)]

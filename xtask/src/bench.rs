@@ -6,9 +6,12 @@ use crate::{cargo, check};
 
 const RELEASE: [&str; 2] = ["--release", "--locked"];
 
-/// Measures the release build with `args` (data sets, `--binary`, `--work`, ...).
+/// Measures the release build with `args` (data sets, `--against`, `--link`, ...), or makes the
+/// report of what was measured, for which nothing has to be built.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    check(cargo(&["build", "--package", "holdall"]).args(RELEASE))?;
+    if args.first().is_none_or(|verb| verb != "report") {
+        check(cargo(&["build", "--package", "holdall"]).args(RELEASE))?;
+    }
     check(
         cargo(&["run", "--quiet", "--package", "holdall-bench"]).args(RELEASE).arg("--").args(args),
     )

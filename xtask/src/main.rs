@@ -26,7 +26,8 @@ usage: cargo xtask VERB
   layers          who may depend on whom (DESIGN: the house)
   tidy            hygiene: file sizes, headers, reasons for dependencies
   deny            licences, bans and sources of dependencies
-  bench [ARGS]    measure holdall and print a table; `cargo xtask bench --help`
+  bench [ARGS]    measure holdall, alone or against its peers, or make the report of that;
+                  `cargo xtask bench --help`
   fuzz [TARGET] [--seconds N]
                   hostile input for every decoder, or for one; needs a nightly compiler
   torture         the long variants of the tests that kill processes";

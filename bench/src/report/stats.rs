@@ -1,0 +1,124 @@
+//! Rows of the same kind together: medians, ranges and ratios.
+
+use crate::measure::Measure;
+use crate::record::Row;
+
+/// The name of the tool that all others are compared with.
+pub(super) const OURS: &str = "holdall";
+
+/// All runs of one tool in one measure.
+pub(super) struct Runs<'a> {
+    pub(super) tool: &'a str,
+    rows: Vec<&'a Row>,
+}
+
+impl Runs<'_> {
+    pub(super) fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn first(&self) -> &Row {
+        self.rows[0]
+    }
+
+    /// The median of a figure.
+    pub(super) fn median(&self, figure: impl Fn(&Row) -> f64) -> f64 {
+        median(self.rows.iter().map(|row| figure(row)).collect())
+    }
+
+    /// The median of a figure that not all rows have; none if none has it.
+    pub(super) fn median_of(&self, figure: impl Fn(&Row) -> Option<f64>) -> Option<f64> {
+        let figures: Vec<f64> = self.rows.iter().filter_map(|row| figure(row)).collect();
+        (!figures.is_empty()).then(|| median(figures))
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.median(|row| row.figures.wall_seconds)
+    }
+
+    pub(super) fn range_seconds(&self) -> (f64, f64) {
+        let all = || self.rows.iter().map(|row| row.figures.wall_seconds);
+        (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max))
+    }
+}
+
+/// The runs of every tool in one measure, the fastest first.
+pub(super) fn runs<'a>(rows: &'a [Row], link: &str, set: &str, measure: Measure) -> Vec<Runs<'a>> {
+    let mut found: Vec<Runs<'a>> = Vec::new();
+    let is_meant = |row: &&Row| row.link == link && row.set == set && row.measure == measure;
+    for row in rows.iter().filter(is_meant) {
+        match found.iter_mut().find(|runs| runs.tool == row.tool) {
+            Some(runs) => runs.rows.push(row),
+            None => found.push(Runs { tool: &row.tool, rows: vec![row] }),
+        }
+    }
+    found.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
+    found
+}
+
+/// How many times as fast as `theirs` ours is; none without ours.
+pub(super) fn times_as_fast(all: &[Runs<'_>], theirs: &Runs<'_>) -> Option<f64> {
+    let ours = all.iter().find(|runs| runs.tool == OURS)?;
+    Some(theirs.seconds() / ours.seconds())
+}
+
+/// What a figure of every row is, each once, in the order in which they came.
+pub(super) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+/// The middle of `figures`, which are not empty; of an even number the mean of the middle two.
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len() / 2;
+    match figures.len() % 2 {
+        0 => f64::midpoint(figures[middle - 1], figures[middle]),
+        _ => figures[middle],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::row;
+
+    #[test]
+    fn a_median_is_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 3.0, 2.0]), 2.5);
+    }
+
+    #[test]
+    fn runs_are_grouped_by_tool_and_compared_with_ours() {
+        let first = Measure::First;
+        let rows = [
+            row("slow", "D1", first, 9.0),
+            row("holdall", "D1", first, 2.0),
+            row("slow", "D1", first, 7.0),
+            row("slow", "D1", first, 8.0),
+            row("slow", "D2", first, 1.0),
+            row("slow", "D1", Measure::Restore, 1.0),
+        ];
+        let all = runs(&rows, "loopback", "D1", first);
+        assert_eq!(all.iter().map(|runs| runs.tool).collect::<Vec<_>>(), ["holdall", "slow"]);
+        assert_eq!((all[1].count(), all[1].range_seconds()), (3, (7.0, 9.0)));
+        assert_eq!(times_as_fast(&all, &all[1]), Some(4.0));
+        let alone = runs(&rows, "loopback", "D2", first);
+        assert_eq!(times_as_fast(&alone, &alone[0]), None);
+        assert!(runs(&rows, "1gbit", "D1", first).is_empty());
+    }
+
+    #[test]
+    fn a_figure_that_some_rows_lack_has_the_median_of_the_others() {
+        let rows = [row("a", "D1", Measure::First, 1.0), row("a", "D1", Measure::First, 1.0)];
+        let all = runs(&rows, "loopback", "D1", Measure::First);
+        assert_eq!(all[0].median_of(|row| row.ceiling_bytes_per_second), None);
+        assert_eq!(all[0].median_of(|row| row.stored_bytes.map(|at| at as f64)), Some(4e6));
+    }
+}
