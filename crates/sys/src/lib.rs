@@ -33,8 +33,8 @@ mod linux;
 pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
 #[cfg(target_os = "linux")]
 pub use linux::{
-    cpu, disk, host, limits, listing, lock, memory, metadata, mounts, process, sparse, stat, users,
-    xattr,
+    cpu, disk, host, limits, listing, lock, memory, metadata, mounts, process, reading, sparse,
+    stat, users, xattr,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{

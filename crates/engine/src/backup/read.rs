@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use holdall_crypto::RepositoryKeys;
+use holdall_sys::reading::append_content;
 use holdall_sys::sparse::Extent;
 use holdall_sys::xattr::{self, Xattr};
 use holdall_sys::{Dir, FileKind, Name, Stat, Timestamp, host};
@@ -82,6 +83,8 @@ struct JobReader<'a> {
     /// Small files' bytes since the last flush, before they are named.
     buffer: Vec<u8>,
     small: Vec<SmallFile>,
+    /// When the job was begun: what was changed since is not settled.
+    begun: Timestamp,
 }
 
 /// A small file whose bytes lie in the buffer.
@@ -107,6 +110,7 @@ impl<'a> JobReader<'a> {
             pieces: Vec::with_capacity(job.items.len() * 2),
             buffer: Vec::new(),
             small: Vec::new(),
+            begun: host::now(),
         }
     }
 
@@ -157,6 +161,11 @@ impl<'a> JobReader<'a> {
         stat: &Stat,
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {
+        if is_small(stat)
+            && let Some(entry) = self.small_file_as_seen((dir, name), stat, grant)?
+        {
+            return Ok(Ok(entry));
+        }
         let mut as_kind = |stat: &Stat| match stat.kind {
             FileKind::File => self.file(path, (dir, name), grant),
             _ => self.other(dir, name, stat, grant),
@@ -217,6 +226,54 @@ impl<'a> JobReader<'a> {
         Ok(Ok(entry))
     }
 
+    /// A small file that is, behind reading it, as `seen` says: then what was read is what was seen,
+    /// and it was asked for only once what it is. Nothing if it is not, or can not be read.
+    fn small_file_as_seen(
+        &mut self,
+        (dir, name): (&Dir, Name<'_>),
+        seen: &Stat,
+        grant: &Arc<Grant>,
+    ) -> Result<Option<Entry>, EngineError> {
+        let read_meter = &self.reading.meters.read;
+        let opened = read_meter.working(|| {
+            let file = dir.open_unseen(name)?;
+            let attributes = xattr::read_fd(&file)?;
+            Ok::<_, io::Error>((file, attributes))
+        });
+        let Ok((file, attributes)) = opened else { return Ok(None) };
+        let mut entry = self.describe(seen);
+        if self.attributes(&mut entry, attributes, grant)?.is_err() {
+            return Ok(None);
+        }
+        let (start, size) = (self.buffer.len(), usize::try_from(seen.size).unwrap_or(usize::MAX));
+        let read = read_meter.working(|| {
+            let read = append_content(&file, &mut self.buffer, size)?;
+            Ok::<_, io::Error>((read, holdall_sys::stat::of_fd(&file)?))
+        });
+        match read {
+            Ok((read, now)) if read == size && is_as_seen(seen, &now) => {
+                self.keep_small(start, &mut entry);
+                entry.unsettled = self.unsettled(now.ctime, self.begun);
+                Ok(Some(entry))
+            }
+            _ => {
+                self.buffer.truncate(start);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Keeps what the buffer has from `start` on as an entry's content.
+    fn keep_small(&mut self, start: usize, entry: &mut Entry) {
+        let read = self.buffer.len() - start;
+        entry.size = read as u64;
+        if read <= self.reading.inline_limit_bytes {
+            entry.content = Content::Inline(self.buffer.split_off(start));
+        } else {
+            self.small.push(SmallFile { at_piece: self.pieces.len(), len_bytes: read });
+        }
+    }
+
     fn small_file(&mut self, file: &File, stat: &Stat, entry: &mut Entry) -> io::Result<()> {
         let start = self.buffer.len();
         let size = usize::try_from(stat.size).map_err(io::Error::other)?;
@@ -234,12 +291,7 @@ impl<'a> JobReader<'a> {
             }
         };
         self.buffer.truncate(start + read);
-        entry.size = read as u64;
-        if read <= self.reading.inline_limit_bytes {
-            entry.content = Content::Inline(self.buffer.split_off(start));
-        } else {
-            self.small.push(SmallFile { at_piece: self.pieces.len(), len_bytes: read });
-        }
+        self.keep_small(start, entry);
         Ok(())
     }
 
@@ -451,6 +503,18 @@ fn small_file_bytes(item: &Planned) -> u64 {
     }
 }
 
+/// Whether a file is read whole.
+fn is_small(stat: &Stat) -> bool {
+    stat.kind == FileKind::File && stat.size <= SMALL_FILE_BYTES && !stat.may_have_holes()
+}
+
+/// Whether a file is the one that was seen, and nothing of it changed since.
+fn is_as_seen(seen: &Stat, now: &Stat) -> bool {
+    let state =
+        |stat: &Stat| (stat.kind, stat.device, stat.inode, stat.size, stat.mtime, stat.ctime);
+    state(seen) == state(now)
+}
+
 fn read_up_to(file: &File, out: &mut [u8]) -> io::Result<usize> {
     let mut at = 0;
     while at < out.len() {
@@ -462,4 +526,84 @@ fn read_up_to(file: &File, out: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::Run;
+    use crate::budget::Budget;
+    use crate::storing::Change;
+    use crate::test_world::World;
+
+    /// What becomes of a file that is changed between being seen and being read.
+    fn read_after(change: impl FnOnce(&Path)) -> Entry {
+        let (world, run, folder) = (World::new(), Run::new(), tempfile::tempdir().unwrap());
+        let path = folder.path().join("file");
+        fs::write(&path, "what was seen").unwrap();
+        let dir =
+            Arc::new(Dir::open_absolute(folder.path().as_os_str().as_encoded_bytes()).unwrap());
+        let stat = dir.stat(Name::new(b"file").unwrap()).unwrap();
+        change(&path);
+        let shared = Shared::new(&run, Budget::new(1 << 20, 1 << 20));
+        let (meters, keys) = (Meters::new(1, 1, 1, 1), &*world.access.keys);
+        let reading = Reading {
+            shared: &shared,
+            meters: &meters,
+            keys,
+            chunker: Chunker::new(keys.chunker_key()),
+            inline_limit_bytes: 512,
+            owners: Owners::load(),
+            mounts: Mounts::read(),
+            settling_seconds: 2,
+        };
+        let (results, pieces) = crossbeam_channel::unbounded();
+        let item = Planned {
+            path: PathKey::from_absolute(b"/file").unwrap(),
+            change: Change::New,
+            work: Work::Read { dir, name: None, stat },
+        };
+        let job = Job { number: 0, items: vec![item], results };
+        let (to_reader, jobs) = crossbeam_channel::unbounded();
+        to_reader.send(job).unwrap();
+        drop(to_reader);
+        Reader::new(&reading, jobs).run().unwrap();
+        let entries = pieces.iter().flatten().filter_map(|piece| match piece {
+            Piece::Entry { entry, .. } => Some(*entry),
+            _ => None,
+        });
+        let entries: Vec<Entry> = entries.collect();
+        assert_eq!((entries.len(), run.problem_count()), (1, 0));
+        entries.into_iter().next().unwrap()
+    }
+
+    fn content(entry: &Entry) -> &[u8] {
+        let Content::Inline(bytes) = &entry.content else { panic!("not inline") };
+        assert_eq!(entry.size, bytes.len() as u64);
+        bytes
+    }
+
+    #[test]
+    fn a_file_is_recorded_as_it_is_when_it_is_read_and_not_as_it_was_seen() {
+        assert_eq!(content(&read_after(|_| {})), b"what was seen");
+        let longer = read_after(|path| fs::write(path, "what was written since").unwrap());
+        assert_eq!(content(&longer), b"what was written since");
+        let shorter = read_after(|path| fs::write(path, "short").unwrap());
+        assert_eq!(content(&shorter), b"short");
+        let mode = |path: &Path| {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(path, fs::Permissions::from_mode(0o640)).unwrap();
+        };
+        let entry = read_after(mode);
+        assert_eq!((entry.mode, content(&entry)), (0o640, &b"what was seen"[..]));
+        let replaced = read_after(|path| {
+            let other = path.with_extension("other");
+            fs::write(&other, "another file!").unwrap();
+            fs::rename(&other, path).unwrap();
+        });
+        assert_eq!(content(&replaced), b"another file!");
+    }
 }

@@ -85,6 +85,16 @@ impl Dir {
         Ok((file, stat))
     }
 
+    /// Opens `name` for reading as [`Dir::open_file`] does, and does not look what it is: the caller
+    /// asks its descriptor before anything that was read counts.
+    ///
+    /// # Errors
+    ///
+    /// `ELOOP` if it is a link; else what the system says.
+    pub fn open_unseen(&self, name: Name<'_>) -> io::Result<File> {
+        Ok(open_without_atime(Some(&self.fd), name.as_bytes(), OPEN_FILE)?.into())
+    }
+
     /// Reads the metadata of `name`, of the link itself if it is one.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ pub mod metadata;
 pub mod mounts;
 pub(crate) mod proc_path;
 pub mod process;
+pub mod reading;
 pub mod sparse;
 pub mod stat;
 pub(crate) mod target;
