@@ -27,7 +27,7 @@ const SHARED_FRONT_BYTES: u64 = 1 << 20;
 pub(crate) type Chunk = Result<Bytes, String>;
 
 /// Threads that fetch and open side by side: one request is on its way while another block opens.
-pub(crate) const FETCHERS: u32 = 3;
+pub(crate) const FETCHERS: u32 = 4;
 
 /// Where chunks come from. Shared by threads; each brings its own [`Opener`].
 pub(crate) struct Chunks {

@@ -63,7 +63,7 @@ pub(crate) use target::{key_of, no_path};
 pub(crate) use window::{ClosedWindow, Ended, Order, Outlets, Output};
 
 /// Windows that are planned and not written yet.
-pub(crate) const WINDOWS_AHEAD: usize = 4;
+pub(crate) const WINDOWS_AHEAD: usize = 6;
 /// Writers; creating files seldom gains from more.
 const WRITERS_MAX: usize = 4;
 
