@@ -27,7 +27,7 @@ pub(super) struct Planned {
 pub(super) enum Work {
     /// Nothing: the parent's entry is taken over.
     Keep(Box<Entry>),
-    /// Nothing for it and what comes after it: the parent's leaf is taken over.
+    /// Nothing: the parent's leaf that begins here is taken over.
     Adopt(Box<AdoptedLeaf>),
     /// Read what is called `name` in `dir`; without one, it is called as its path ends.
     Read { dir: Arc<Dir>, name: Option<Box<[u8]>>, stat: Stat },
@@ -72,6 +72,13 @@ impl JobSender {
             self.flush(meters)?;
         }
         Ok(())
+    }
+
+    /// Takes a leaf over for some paths.
+    pub(super) fn adopt(&mut self, leaf: AdoptedLeaf, meters: &Meters) -> Result<(), EngineError> {
+        // Its paths are in the leaf.
+        let (path, change) = (PathKey::root(), Change::Unmodified);
+        self.push(Planned { path, change, work: Work::Adopt(Box::new(leaf)) }, meters)
     }
 
     pub(super) fn flush(&mut self, meters: &Meters) -> Result<(), EngineError> {

@@ -20,6 +20,9 @@ use crate::storing::Shared;
 
 /// Subdirectories handed to the walkers at a time.
 const AHEAD: usize = 32;
+/// The next ones are handed over when no more than this many are left, so that the walkers always
+/// have something to do.
+const AHEAD_LEFT: usize = 8;
 
 /// Goes through the sources and makes jobs.
 pub(super) struct Plan<'a> {
@@ -204,12 +207,14 @@ impl Plan<'_> {
 
     /// Takes a subdirectory's listing from the walkers, and keeps them supplied.
     fn list(&self, frame: &mut Frame, index: usize, name: &[u8]) -> io::Result<Listed> {
-        if frame.ahead.front().is_none_or(|(first, _)| *first > index) {
+        if frame.ahead.len() <= AHEAD_LEFT {
             frame.looked = frame.looked.max(index);
             look_ahead(frame, self.walk);
         }
-        while let Some((first, task)) = frame.ahead.pop_front() {
-            if first == index {
+        while frame.ahead.front().is_some_and(|(at, _)| *at <= index)
+            && let Some((at, task)) = frame.ahead.pop_front()
+        {
+            if at == index {
                 return self.meters.plan.waiting_in(|| self.walk.take(&task, self.meters));
             }
             self.walk.forget(&task);
@@ -327,8 +332,12 @@ fn look_ahead(frame: &mut Frame, walk: &Walk) {
         }
         frame.looked += 1;
     }
+    if found.is_empty() {
+        return;
+    }
     let names: Vec<&[u8]> = found.iter().map(|(_, name)| *name).collect();
-    let tasks = walk.ahead(&frame.listed.dir, &names);
+    let behind = frame.ahead.back().map(|(_, task)| task);
+    let tasks = walk.ahead(&frame.listed.dir, &names, behind);
     let indices: Vec<usize> = found.iter().map(|(index, _)| *index).collect();
     frame.ahead.extend(indices.into_iter().zip(tasks));
 }

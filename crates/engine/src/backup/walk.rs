@@ -2,8 +2,10 @@
 //!
 //! The plan goes through the tree in order and needs one directory after the other. When it enters
 //! a directory it hands the next subdirectories to the walkers, nearest first; what no walker has
-//! begun when the plan gets there, the plan lists itself, so the two never wait in a circle. How
-//! much may be listed ahead is bounded in entries. Neither waits for the other if that panics.
+//! begun when the plan gets there, the plan lists itself, so the two never wait in a circle. While a
+//! walker is at the one that the plan needs, the plan lists others. How much may be listed ahead is
+//! bounded in entries. Neither waits for the other if that panics, and nobody is woken who does not
+//! wait: a directory takes less time to list than a thread to wake.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
@@ -72,7 +74,10 @@ enum State {
         parent: Arc<Dir>,
         name: Box<[u8]>,
     },
-    Running,
+    Running {
+        /// Whether the plan waits for it.
+        awaited: bool,
+    },
     Done(io::Result<Listed>),
     /// Taken by the plan, or not wanted any more.
     Gone,
@@ -107,7 +112,19 @@ struct Queue {
     /// The next one is last.
     tasks: Vec<Arc<Task>>,
     entries_ahead: usize,
+    /// Walkers that wait.
+    idle: usize,
     closed: bool,
+}
+
+impl Queue {
+    fn has_work(&self) -> bool {
+        self.entries_ahead < MAX_ENTRIES_AHEAD && !self.tasks.is_empty()
+    }
+
+    fn pop(&mut self) -> Option<Arc<Task>> {
+        if self.has_work() { self.tasks.pop() } else { None }
+    }
 }
 
 impl Walk {
@@ -115,8 +132,13 @@ impl Walk {
         Self { queue: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Hands over directories to be listed, nearest first.
-    pub(super) fn ahead(&self, parent: &Arc<Dir>, names: &[&[u8]]) -> Vec<Arc<Task>> {
+    /// Hands over directories to be listed, nearest first; all of them come `behind` that one.
+    pub(super) fn ahead(
+        &self,
+        parent: &Arc<Dir>,
+        names: &[&[u8]],
+        behind: Option<&Arc<Task>>,
+    ) -> Vec<Arc<Task>> {
         let tasks: Vec<_> = names
             .iter()
             .map(|name| {
@@ -124,39 +146,60 @@ impl Walk {
                 Arc::new(Task { state: Mutex::new(state), done: Condvar::new() })
             })
             .collect();
-        lock(&self.queue).tasks.extend(tasks.iter().rev().map(Arc::clone));
-        self.changed.notify_all();
+        let mut queue = lock(&self.queue);
+        let is_it = |task: &Arc<Task>| behind.is_some_and(|behind| Arc::ptr_eq(task, behind));
+        let at = queue.tasks.iter().rposition(is_it).unwrap_or(queue.tasks.len());
+        queue.tasks.splice(at..at, tasks.iter().rev().map(Arc::clone));
+        self.wake(&queue);
         tasks
     }
 
-    /// The listing of a directory that was handed over; lists it here if no walker began.
-    pub(super) fn take(&self, task: &Task, meters: &Meters) -> io::Result<Listed> {
-        let mut state = lock(&task.state);
-        if let State::Waiting { .. } = *state {
-            let begun = std::mem::replace(&mut *state, State::Gone);
-            drop(state);
-            return meters.walk.working(|| list(begun));
-        }
-        while let State::Running = *state {
-            state = task.done.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
-        let State::Done(listed) = std::mem::replace(&mut *state, State::Gone) else {
-            return Err(io::Error::other("a directory was listed twice"));
-        };
-        drop(state);
-        if let Ok(listed) = &listed {
-            lock(&self.queue).entries_ahead -= listed.names.len();
+    /// Wakes walkers for what is in the queue.
+    fn wake(&self, queue: &Queue) {
+        if queue.idle > 0 && queue.has_work() {
             self.changed.notify_all();
         }
-        listed
+    }
+
+    /// The listing of a directory that was handed over; lists it here if no walker began, and others
+    /// while one is at it.
+    pub(super) fn take(&self, task: &Task, meters: &Meters) -> io::Result<Listed> {
+        let mut state = lock(&task.state);
+        while let State::Running { awaited } = &mut *state {
+            let other = lock(&self.queue).pop();
+            if let Some(other) = other {
+                drop(state);
+                self.begin(&other, &list, meters);
+                state = lock(&task.state);
+                continue;
+            }
+            *awaited = true;
+            state = task.done.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        let taken = std::mem::replace(&mut *state, State::Gone);
+        drop(state);
+        match taken {
+            State::Done(listed) => {
+                self.give_back(&listed);
+                listed
+            }
+            waiting => meters.walk.working(|| list(waiting)),
+        }
     }
 
     /// Says that a directory that was handed over is not wanted any more.
     pub(super) fn forget(&self, task: &Task) {
         let state = std::mem::replace(&mut *lock(&task.state), State::Gone);
-        if let State::Done(Ok(listed)) = state {
-            lock(&self.queue).entries_ahead -= listed.names.len();
-            self.changed.notify_all();
+        if let State::Done(listed) = state {
+            self.give_back(&listed);
+        }
+    }
+
+    fn give_back(&self, listed: &io::Result<Listed>) {
+        if let Ok(listed) = listed {
+            let mut queue = lock(&self.queue);
+            queue.entries_ahead -= listed.names.len();
+            self.wake(&queue);
         }
     }
 
@@ -172,23 +215,28 @@ impl Walk {
         shared: &Shared<'_>,
     ) {
         while let Some(task) = meters.walk.waiting_in(|| self.next()) {
-            let mut state = lock(&task.state);
-            if !matches!(*state, State::Waiting { .. }) {
-                continue;
-            }
-            let begun = std::mem::replace(&mut *state, State::Running);
-            drop(state);
             let _guard = Begun { task: &task, shared };
-            let listed = meters.walk.working(|| list(begun));
-            let mut state = lock(&task.state);
-            if !matches!(*state, State::Running) {
-                continue;
-            }
-            if let Ok(listed) = &listed {
-                lock(&self.queue).entries_ahead += listed.names.len();
-            }
-            *state = State::Done(listed);
-            drop(state);
+            self.begin(&task, &list, meters);
+        }
+    }
+
+    /// Lists a directory, unless somebody else began or it is not wanted any more.
+    fn begin(&self, task: &Task, list: &impl Fn(State) -> io::Result<Listed>, meters: &Meters) {
+        let mut state = lock(&task.state);
+        if !matches!(*state, State::Waiting { .. }) {
+            return;
+        }
+        let begun = std::mem::replace(&mut *state, State::Running { awaited: false });
+        drop(state);
+        let listed = meters.walk.working(|| list(begun));
+        let mut state = lock(&task.state);
+        let State::Running { awaited } = *state else { return };
+        if let Ok(listed) = &listed {
+            lock(&self.queue).entries_ahead += listed.names.len();
+        }
+        *state = State::Done(listed);
+        drop(state);
+        if awaited {
             task.done.notify_all();
         }
     }
@@ -199,12 +247,12 @@ impl Walk {
             if queue.closed {
                 return None;
             }
-            if queue.entries_ahead < MAX_ENTRIES_AHEAD
-                && let Some(task) = queue.tasks.pop()
-            {
+            if let Some(task) = queue.pop() {
                 return Some(task);
             }
+            queue.idle += 1;
             queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+            queue.idle -= 1;
         }
     }
 
@@ -245,7 +293,7 @@ mod tests {
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters, run) = (Walk::new(), Meters::new(1, 1, 1, 1), Run::new());
         let shared = Shared::new(&run, Budget::new(1, 1));
-        let tasks = walk.ahead(&Arc::new(dir), &[b"below"]);
+        let tasks = walk.ahead(&Arc::new(dir), &[b"below"], None);
         let (begins, begun) = channel();
         let panics = |_| {
             begins.send(()).unwrap();
@@ -286,14 +334,12 @@ mod tests {
         }
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters) = (Walk::new(), Meters::new(1, 1, 1, 1));
-        let tasks = walk.ahead(&Arc::new(dir), &[b"below"]);
+        let tasks = walk.ahead(&Arc::new(dir), &[b"below"], None);
         let ahead = std::thread::scope(|scope| {
             scope.spawn(|| walk.run(&meters, &shared));
-            let mut state = lock(&tasks[0].state);
-            while !matches!(*state, State::Done(_)) {
-                state = tasks[0].done.wait(state).unwrap();
+            while !matches!(*lock(&tasks[0].state), State::Done(_)) {
+                std::thread::yield_now();
             }
-            drop(state);
             let ahead = lock(&walk.queue).entries_ahead;
             walk.forget(&tasks[0]);
             drop(walk.closing());
