@@ -254,28 +254,24 @@ impl<'a> Items<'a> {
     fn compare(&mut self, item: Item) -> Result<(), EngineError> {
         let Item { path, stat, work } = item;
         let stable_inodes = self.mounts.has_stable_inodes(&stat);
-        let meters = self.meters;
-        let planned = meters.plan.working(|| {
-            let before = self.parents.find(&path)?;
-            let kept = before.filter(|before| {
-                !self.options.read_all && is_unchanged(before, &stat, stable_inodes)
-            });
-            if let Some(before) = kept {
-                let hardlink = self.mounts.hardlink_group(self.keys, &stat);
-                let work = Work::Keep(Box::new(kept_entry(before, hardlink)));
-                return Ok(Planned { path, change: Change::Unmodified, work });
+        let before = self.parents.find(&path)?;
+        let kept = before
+            .filter(|before| !self.options.read_all && is_unchanged(before, &stat, stable_inodes));
+        if let Some(before) = kept {
+            let hardlink = self.mounts.hardlink_group(self.keys, &stat);
+            let work = Work::Keep(Box::new(kept_entry(before, hardlink)));
+            return self.out.push(Planned { path, change: Change::Unmodified, work }, self.meters);
+        }
+        let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
+        let work = match work {
+            _ if self.options.dry_run => {
+                let mut counted = Entry::empty(kind_of(&stat));
+                counted.size = stat.size;
+                Work::Keep(Box::new(counted))
             }
-            let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
-            Ok::<_, EngineError>(match work {
-                _ if self.options.dry_run => {
-                    let mut counted = Entry::empty(kind_of(&stat));
-                    counted.size = stat.size;
-                    Planned { path, change, work: Work::Keep(Box::new(counted)) }
-                }
-                work => Planned { path, change, work },
-            })
-        })?;
-        self.out.push(planned, meters)
+            work => work,
+        };
+        self.out.push(Planned { path, change, work }, self.meters)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The walk: directories are listed ahead of the plan by a few threads.
 //!
 //! The plan goes through the tree in order and needs one directory after the other. When it enters
-//! a directory it hands the next subdirectories to the walkers, nearest first; what no walker has
+//! a directory it hands the next subdirectories to the walkers, nearest first, and these go on below
+//! them in the plan's order, where nothing says that it will leave them out; what no walker has
 //! begun when the plan gets there, the plan lists itself, so the two never wait in a circle. While a
 //! walker is at the one that the plan needs, the plan lists others. How much may be listed ahead is
 //! bounded in entries. Neither waits for the other if that panics, and nobody is woken who does not
@@ -11,8 +12,9 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use holdall_sys::{Dir, Listing, Name, Stat};
+use holdall_sys::{Dir, Name};
 
+use super::listed::{Deeper, Listed};
 use super::meters::Meters;
 use crate::EngineError;
 use crate::run::lock;
@@ -20,40 +22,8 @@ use crate::storing::Shared;
 
 /// Entries listed ahead at which walkers pause.
 const MAX_ENTRIES_AHEAD: usize = 32 * 1024;
-/// Directories larger than this are listed without metadata, which the plan then reads itself, so
-/// that memory does not grow with them.
-const MAX_STATS_AHEAD: usize = 8 * 1024;
-
-/// A directory, open and listed.
-pub(super) struct Listed {
-    pub(super) dir: Arc<Dir>,
-    pub(super) names: Listing,
-    /// For each name, in order; empty for a huge directory.
-    pub(super) stats: Vec<io::Result<Stat>>,
-}
-
-impl Listed {
-    /// Lists an open directory.
-    pub(super) fn read(dir: Dir) -> io::Result<Self> {
-        let names = dir.entries()?;
-        let stats = if names.len() > MAX_STATS_AHEAD {
-            Vec::new()
-        } else {
-            names.iter().map(|entry| dir.stat(entry.name())).collect()
-        };
-        Ok(Self { dir: Arc::new(dir), names, stats })
-    }
-
-    /// The metadata of the name at `index`, to be asked for once; nothing behind the last.
-    pub(super) fn stat(&mut self, index: usize) -> Option<io::Result<Stat>> {
-        let name = self.names.get(index)?;
-        Some(match self.stats.get_mut(index) {
-            Some(stat) => std::mem::replace(stat, Err(io::ErrorKind::NotFound.into())),
-            None => self.dir.stat(name.name()),
-        })
-    }
-}
-
+/// How many entries a directory counts for itself: each is held open, so there must not be too many.
+const DIRECTORY_WEIGHT: usize = 128;
 /// Closes the walk when it is dropped.
 pub(super) struct Closing<'a>(&'a Walk);
 
@@ -69,11 +39,15 @@ pub(super) struct Task {
     done: Condvar,
 }
 
+/// Where a directory is, and what is needed to go on from it.
+pub(super) struct Begin {
+    pub(super) parent: Arc<Dir>,
+    pub(super) name: Box<[u8]>,
+    pub(super) deeper: Option<Deeper>,
+}
+
 enum State {
-    Waiting {
-        parent: Arc<Dir>,
-        name: Box<[u8]>,
-    },
+    Waiting(Begin),
     Running {
         /// Whether the plan waits for it.
         awaited: bool,
@@ -81,6 +55,12 @@ enum State {
     Done(io::Result<Listed>),
     /// Taken by the plan, or not wanted any more.
     Gone,
+}
+
+impl Task {
+    fn new(begin: Begin) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::Waiting(begin)), done: Condvar::new() })
+    }
 }
 
 /// A task that a walker began. If the walker panics, the run has failed, and who waits for the
@@ -135,17 +115,10 @@ impl Walk {
     /// Hands over directories to be listed, nearest first; all of them come `behind` that one.
     pub(super) fn ahead(
         &self,
-        parent: &Arc<Dir>,
-        names: &[&[u8]],
+        begins: impl IntoIterator<Item = Begin>,
         behind: Option<&Arc<Task>>,
     ) -> Vec<Arc<Task>> {
-        let tasks: Vec<_> = names
-            .iter()
-            .map(|name| {
-                let state = State::Waiting { parent: Arc::clone(parent), name: (*name).into() };
-                Arc::new(Task { state: Mutex::new(state), done: Condvar::new() })
-            })
-            .collect();
+        let tasks: Vec<_> = begins.into_iter().map(Task::new).collect();
         let mut queue = lock(&self.queue);
         let is_it = |task: &Arc<Task>| behind.is_some_and(|behind| Arc::ptr_eq(task, behind));
         let at = queue.tasks.iter().rposition(is_it).unwrap_or(queue.tasks.len());
@@ -183,7 +156,10 @@ impl Walk {
                 self.give_back(&listed);
                 listed
             }
-            waiting => meters.walk.working(|| list(waiting)),
+            State::Waiting(begin) => meters.walk.working(|| list(&begin)),
+            State::Running { .. } | State::Gone => {
+                Err(io::Error::other("a directory was listed twice"))
+            }
         }
     }
 
@@ -192,13 +168,19 @@ impl Walk {
         let state = std::mem::replace(&mut *lock(&task.state), State::Gone);
         if let State::Done(listed) = state {
             self.give_back(&listed);
+            listed.iter().for_each(|listed| self.discard(listed));
         }
+    }
+
+    /// Says the same of what lies below a directory that was taken.
+    pub(super) fn discard(&self, listed: &Listed) {
+        listed.below.iter().for_each(|(_, task)| self.forget(task));
     }
 
     fn give_back(&self, listed: &io::Result<Listed>) {
         if let Ok(listed) = listed {
             let mut queue = lock(&self.queue);
-            queue.entries_ahead -= listed.names.len();
+            queue.entries_ahead -= weight(listed);
             self.wake(&queue);
         }
     }
@@ -210,7 +192,7 @@ impl Walk {
 
     fn run_by(
         &self,
-        list: impl Fn(State) -> io::Result<Listed>,
+        list: impl Fn(&Begin) -> io::Result<Listed>,
         meters: &Meters,
         shared: &Shared<'_>,
     ) {
@@ -221,24 +203,38 @@ impl Walk {
     }
 
     /// Lists a directory, unless somebody else began or it is not wanted any more.
-    fn begin(&self, task: &Task, list: &impl Fn(State) -> io::Result<Listed>, meters: &Meters) {
+    fn begin(&self, task: &Task, list: &impl Fn(&Begin) -> io::Result<Listed>, meters: &Meters) {
         let mut state = lock(&task.state);
-        if !matches!(*state, State::Waiting { .. }) {
+        if !matches!(*state, State::Waiting(_)) {
             return;
         }
-        let begun = std::mem::replace(&mut *state, State::Running { awaited: false });
+        let running = State::Running { awaited: false };
+        let State::Waiting(begin) = std::mem::replace(&mut *state, running) else { return };
         drop(state);
-        let listed = meters.walk.working(|| list(begun));
+        let mut listed = meters.walk.working(|| list(&begin));
         let mut state = lock(&task.state);
         let State::Running { awaited } = *state else { return };
-        if let Ok(listed) = &listed {
-            lock(&self.queue).entries_ahead += listed.names.len();
+        if let Ok(listed) = &mut listed {
+            self.go_deeper(listed, &begin);
         }
         *state = State::Done(listed);
         drop(state);
         if awaited {
             task.done.notify_all();
         }
+    }
+
+    /// Counts a listing, and puts the directories in it next in the queue: the plan will want them
+    /// right behind it.
+    fn go_deeper(&self, listed: &mut Listed, begin: &Begin) {
+        let deeper = begin.deeper.as_ref();
+        let found = deeper.map(|deeper| deeper.find(listed, &begin.name)).unwrap_or_default();
+        let below = found.into_iter().map(|(at, begin)| (at, Task::new(begin))).collect();
+        listed.below = below;
+        let mut queue = lock(&self.queue);
+        queue.entries_ahead += weight(listed);
+        queue.tasks.extend(listed.below.iter().rev().map(|(_, task)| Arc::clone(task)));
+        self.wake(&queue);
     }
 
     fn next(&self) -> Option<Arc<Task>> {
@@ -271,11 +267,13 @@ impl Walk {
     }
 }
 
-fn list(task: State) -> io::Result<Listed> {
-    let State::Waiting { parent, name } = task else {
-        return Err(io::Error::other("a directory was listed twice"));
-    };
-    Listed::read(parent.open_child(Name::new(&name)?)?)
+/// What a directory that is listed ahead takes of the bound.
+fn weight(listed: &Listed) -> usize {
+    listed.names.len() + DIRECTORY_WEIGHT
+}
+
+fn list(task: &Begin) -> io::Result<Listed> {
+    Listed::read(task.parent.open_child(Name::new(&task.name)?)?)
 }
 
 #[cfg(test)]
@@ -287,15 +285,19 @@ mod tests {
     use crate::Run;
     use crate::budget::Budget;
 
+    fn begin(dir: Dir) -> Begin {
+        Begin { parent: Arc::new(dir), name: b"below".as_slice().into(), deeper: None }
+    }
+
     #[test]
     fn a_walker_that_panics_fails_the_run_and_lets_the_plan_go() {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters, run) = (Walk::new(), Meters::new(1, 1, 1, 1), Run::new());
         let shared = Shared::new(&run, Budget::new(1, 1));
-        let tasks = walk.ahead(&Arc::new(dir), &[b"below"], None);
+        let tasks = walk.ahead([begin(dir)], None);
         let (begins, begun) = channel();
-        let panics = |_| {
+        let panics = |_: &Begin| {
             begins.send(()).unwrap();
             panic!("as a mistake in the code would");
         };
@@ -334,7 +336,7 @@ mod tests {
         }
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters) = (Walk::new(), Meters::new(1, 1, 1, 1));
-        let tasks = walk.ahead(&Arc::new(dir), &[b"below"], None);
+        let tasks = walk.ahead([begin(dir)], None);
         let ahead = std::thread::scope(|scope| {
             scope.spawn(|| walk.run(&meters, &shared));
             while !matches!(*lock(&tasks[0].state), State::Done(_)) {
@@ -345,6 +347,6 @@ mod tests {
             drop(walk.closing());
             ahead
         });
-        assert_eq!((ahead, lock(&walk.queue).entries_ahead), (3, 0));
+        assert_eq!((ahead, lock(&walk.queue).entries_ahead), (3 + DIRECTORY_WEIGHT, 0));
     }
 }
