@@ -34,6 +34,27 @@ impl ExcludeRules {
                 .iter()
                 .any(|name| Name::new(name).is_ok_and(|name| dir.stat(name).is_ok()))
     }
+
+    /// Whether a directory with these names may have rules or a mark of its own.
+    pub(crate) fn may_be_ruled_within(&self, names: &Listing) -> bool {
+        LocalRules::is_in(names)
+            || (self.caches && has_name(names, CACHE_TAG_FILE))
+            || self.if_present.iter().any(|name| has_name(names, name))
+    }
+}
+
+fn has_name(names: &Listing, wanted: &[u8]) -> bool {
+    let (mut low, mut high) = (0, names.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let Some(entry) = names.get(middle) else { return false };
+        match entry.name().as_bytes().cmp(wanted) {
+            Ordering::Equal => return true,
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+        }
+    }
+    false
 }
 
 fn is_cache(dir: &Dir) -> bool {
@@ -50,17 +71,7 @@ pub(crate) struct LocalRules(Patterns);
 impl LocalRules {
     /// Whether a directory with these names has a `.holdallignore`.
     pub(crate) fn is_in(names: &Listing) -> bool {
-        let (mut low, mut high) = (0, names.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let Some(entry) = names.get(middle) else { return false };
-            match entry.name().as_bytes().cmp(IGNORE_FILE) {
-                Ordering::Equal => return true,
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-            }
-        }
-        false
+        has_name(names, IGNORE_FILE)
     }
 
     /// Reads the `.holdallignore` in the directory at absolute `path`, if there is a file of that

@@ -7,26 +7,27 @@
 //! which are there now, the leaf can be taken over whole.
 //!
 //! ```text
-//! | leaf id 32 | per entry: path length u32 | path | kind u8 | device: major u32, minor u32
-//! |            | mode u32 | uid u32 | gid u32 | nanoseconds of mtime u32, of ctime u32
-//! |            | seconds of mtime i64, of ctime i64 | size u64 | inode u64 |
+//! | leaf id 32 | per entry: path bytes shared with the path before u32 | suffix length u32 | suffix
+//! |            | kind u8 | device: major u32, minor u32 | mode u32 | uid u32 | gid u32
+//! |            | nanoseconds of mtime u32, of ctime u32 | seconds of mtime i64, of ctime i64
+//! |            | size u64 | inode u64 |
 //! ```
 //!
-//! All numbers are little-endian; the device is zero for what is none, the size for what is no
-//! file. The id is in it, so that nobody without the key can bind a leaf to other files. An entry
+//! All numbers are little-endian. What is no device has no device numbers, and the size of what is
+//! no file is zero. The id is in it, so that nobody without the key can bind a leaf to other files. An entry
 //! that is not settled must be read again, and one of several hard links belongs to a group that is
 //! computed anew: their leaves have no fingerprint. It never leaves the computer: it is no format
 //! that others read.
 
 use crate::boundary::Boundary;
 use crate::entry::{Entry, EntryKind, Time};
-use crate::path::PathKey;
+use crate::path::{PathKey, shared_prefix};
 use holdall_format::ObjectId;
 
 /// Where the records begin: behind the leaf's id.
 const RECORDS_START: usize = ObjectId::LEN;
 /// Bytes of a record without its path.
-const RECORD_FIXED_BYTES: usize = 65;
+const RECORD_FIXED_BYTES: usize = 69;
 
 /// How a leaf is known again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -105,43 +106,60 @@ impl From<&Entry> for Facts {
 #[derive(Debug, Clone)]
 pub struct LeafRecord {
     bytes: Vec<u8>,
+    last: PathKey,
     has_none: bool,
 }
 
 impl Default for LeafRecord {
     fn default() -> Self {
-        Self { bytes: vec![0; RECORDS_START], has_none: false }
+        Self { bytes: vec![0; RECORDS_START], last: PathKey::root(), has_none: false }
     }
 }
 
 impl LeafRecord {
     /// Adds what is known of the next path.
     pub fn add(&mut self, path: &PathKey, facts: &Facts) {
-        let path = path.as_bytes();
-        let (kind, major, minor) = match facts.kind {
-            EntryKind::File => (0, 0, 0),
-            EntryKind::Directory => (1, 0, 0),
-            EntryKind::Symlink => (2, 0, 0),
-            EntryKind::Fifo => (3, 0, 0),
-            EntryKind::Socket => (4, 0, 0),
-            EntryKind::CharDevice { major, minor } => (5, major, minor),
-            EntryKind::BlockDevice { major, minor } => (6, major, minor),
+        let (kind, device) = match facts.kind {
+            EntryKind::File => (0, None),
+            EntryKind::Directory => (1, None),
+            EntryKind::Symlink => (2, None),
+            EntryKind::Fifo => (3, None),
+            EntryKind::Socket => (4, None),
+            EntryKind::CharDevice { major, minor } => (5, Some([major, minor])),
+            EntryKind::BlockDevice { major, minor } => (6, Some([major, minor])),
         };
         let size = if facts.kind == EntryKind::File { facts.size } else { 0 };
-        // A path has 64 KiB at most.
-        let path_len = u32::try_from(path.len()).unwrap_or(u32::MAX);
         let (mtime, ctime) = (facts.mtime, facts.ctime);
-        self.bytes.reserve(path.len().saturating_add(RECORD_FIXED_BYTES));
-        self.bytes.extend_from_slice(&path_len.to_le_bytes());
-        self.bytes.extend_from_slice(path);
+        self.add_path(path);
         self.bytes.push(kind);
-        for number in [major, minor, facts.mode, facts.uid, facts.gid, mtime.nanos, ctime.nanos] {
+        self.bytes.extend(device.iter().flatten().flat_map(|number| number.to_le_bytes()));
+        for number in [facts.mode, facts.uid, facts.gid, mtime.nanos, ctime.nanos] {
             self.bytes.extend_from_slice(&number.to_le_bytes());
         }
         let (mtime, ctime) = (mtime.secs.cast_unsigned(), ctime.secs.cast_unsigned());
         for number in [mtime, ctime, size, facts.inode] {
             self.bytes.extend_from_slice(&number.to_le_bytes());
         }
+    }
+
+    fn add_path(&mut self, path: &PathKey) {
+        let shared = shared_prefix(self.last.as_bytes(), path.as_bytes());
+        let suffix = path.as_bytes().get(shared..).unwrap_or_default();
+        self.bytes.reserve(suffix.len().saturating_add(RECORD_FIXED_BYTES));
+        for len in [shared, suffix.len()] {
+            // A path has 64 KiB at most.
+            let len = u32::try_from(len).unwrap_or(u32::MAX);
+            self.bytes.extend_from_slice(&len.to_le_bytes());
+        }
+        self.bytes.extend_from_slice(suffix);
+        self.last.copy_from(path);
+    }
+
+    /// Forgets what was added.
+    pub fn clear(&mut self) {
+        self.bytes.truncate(RECORDS_START);
+        self.last.copy_from(&PathKey::root());
+        self.has_none = false;
     }
 
     /// Adds the next entry of a leaf that is built.
@@ -156,9 +174,8 @@ impl LeafRecord {
     /// is empty then.
     pub fn take(&mut self, fingerprints: &Fingerprints, leaf: &ObjectId) -> Option<Fingerprint> {
         self.bytes.iter_mut().zip(leaf.as_bytes()).for_each(|(to, from)| *to = *from);
-        let has_none = std::mem::take(&mut self.has_none);
-        let hash = (!has_none).then(|| blake3::keyed_hash(&fingerprints.key, &self.bytes));
-        self.bytes.truncate(RECORDS_START);
+        let hash = (!self.has_none).then(|| blake3::keyed_hash(&fingerprints.key, &self.bytes));
+        self.clear();
         let (halves, _) = hash.as_ref()?.as_bytes().as_chunks::<16>();
         halves.first().copied().map(Fingerprint)
     }

@@ -38,9 +38,14 @@ pub(super) struct Items<'a> {
     /// Nothing if no leaf is known.
     fingerprints: Option<Fingerprints>,
     candidate: Option<Candidate>,
+    /// The candidate's items that were seen so far, in a memory that is used again and again.
+    held: VecDeque<Item>,
+    record: LeafRecord,
     /// Items to be dealt with before any other.
     next: VecDeque<Item>,
     is_first: bool,
+    /// The mount that was looked up last.
+    last_mount: Option<(Option<u64>, bool)>,
 }
 
 /// A path, what it is now, and what is to be done if it changed.
@@ -53,8 +58,6 @@ struct Item {
 /// A leaf of the parent that may be adopted.
 struct Candidate {
     leaf: KnownLeaf,
-    held: VecDeque<Item>,
-    record: LeafRecord,
     dirs: u64,
     /// All of its items are there, and their fingerprint is the leaf's.
     is_same: bool,
@@ -78,8 +81,11 @@ impl<'a> Items<'a> {
             out,
             fingerprints: adopts.then_some(fingerprints),
             candidate: None,
+            held: VecDeque::new(),
+            record: LeafRecord::default(),
             next: VecDeque::new(),
             is_first: true,
+            last_mount: None,
         }
     }
 
@@ -103,7 +109,8 @@ impl<'a> Items<'a> {
         entry.mode = 0o755;
         let before = self.parents.find(&path)?;
         let change = before.map_or(Change::New, |before| Change::Maybe(Box::new(before.clone())));
-        self.out.push(Planned { path, change, work: Work::Keep(Box::new(entry)) }, self.meters)
+        let work = Work::Keep(Box::new(entry));
+        self.out.push(Planned { path, change, work }, self.meters)
     }
 
     /// How many entries the parents have below the path that was added last. Steps past them.
@@ -135,20 +142,22 @@ impl<'a> Items<'a> {
     }
 
     fn take(&mut self, item: Item) -> Result<(), EngineError> {
-        let Some(candidate) = &mut self.candidate else { return self.begin(item) };
-        if candidate.is_same {
-            if !self.starts_leaf(&item.path) {
-                self.next.push_front(item);
-                return self.refuse();
+        let fits = match &self.candidate {
+            None => return self.begin(item),
+            Some(Candidate { is_same: true, .. }) => {
+                if self.starts_leaf(&item.path) {
+                    self.adopt()?;
+                    return self.begin_leaf(item);
+                }
+                false
             }
-            self.adopt()?;
-            return self.begin(item);
+            Some(_) => self.may_be_adopted(&item.stat),
+        };
+        if fits {
+            return self.hold(item);
         }
-        if !may_be_adopted(self.mounts, &item) {
-            self.next.push_front(item);
-            return self.refuse();
-        }
-        self.hold(item)
+        self.next.push_front(item);
+        self.refuse()
     }
 
     /// Ends what is held back: `next` follows, or nothing.
@@ -166,20 +175,35 @@ impl<'a> Items<'a> {
     /// Takes an item while none is held back.
     fn begin(&mut self, item: Item) -> Result<(), EngineError> {
         let is_first = std::mem::take(&mut self.is_first);
-        if self.fingerprints.is_none()
-            || !(is_first || self.starts_leaf(&item.path))
-            || !may_be_adopted(self.mounts, &item)
-        {
+        if self.fingerprints.is_some() && (is_first || self.starts_leaf(&item.path)) {
+            return self.begin_leaf(item);
+        }
+        self.compare(item)
+    }
+
+    /// Takes an item that begins a leaf.
+    fn begin_leaf(&mut self, item: Item) -> Result<(), EngineError> {
+        if !self.may_be_adopted(&item.stat) {
             return self.compare(item);
         }
         match self.parents.leaf_at(&item.path)? {
             Some(leaf) if leaf.ahead.items <= ADOPTED_MAX_ITEMS => {
-                let (held, record) = (VecDeque::new(), LeafRecord::default());
-                self.candidate = Some(Candidate { leaf, held, record, dirs: 0, is_same: false });
+                self.candidate = Some(Candidate { leaf, dirs: 0, is_same: false });
                 self.hold(item)
             }
             _ => self.compare(item),
         }
+    }
+
+    /// Whether a path can be known again by its metadata: hard links belong to groups that are
+    /// computed anew, and some file systems give other inodes after every mount.
+    fn may_be_adopted(&mut self, stat: &Stat) -> bool {
+        let stable = match self.last_mount {
+            Some((mount, stable)) if mount == stat.mount_id => stable,
+            _ => self.mounts.has_stable_inodes(stat),
+        };
+        self.last_mount = Some((stat.mount_id, stable));
+        stable && (stat.nlink == 1 || stat.kind == FileKind::Dir)
     }
 
     fn starts_leaf(&self, path: &PathKey) -> bool {
@@ -191,39 +215,38 @@ impl<'a> Items<'a> {
         else {
             return self.compare(item);
         };
-        candidate.record.add(&item.path, &facts(&item.stat));
+        self.record.add(&item.path, &facts(&item.stat));
         candidate.dirs += u64::from(item.stat.kind == FileKind::Dir);
-        candidate.held.push_back(item);
+        self.held.push_back(item);
         let KnownLeaf { ahead, fingerprint } = candidate.leaf;
-        if (candidate.held.len() as u64) < ahead.items {
+        if (self.held.len() as u64) < ahead.items {
             return Ok(());
         }
-        candidate.is_same = candidate.record.take(fingerprints, &ahead.id) == Some(fingerprint);
+        candidate.is_same = self.record.take(fingerprints, &ahead.id) == Some(fingerprint);
         if candidate.is_same { Ok(()) } else { self.refuse() }
     }
 
     /// Takes the parent's leaf over for the items that are held back.
     fn adopt(&mut self) -> Result<(), EngineError> {
-        let Some(Candidate { leaf, mut held, dirs, .. }) = self.candidate.take() else {
-            return Ok(());
-        };
+        let Some(Candidate { leaf, dirs, .. }) = self.candidate.take() else { return Ok(()) };
         let KnownLeaf { ahead, fingerprint } = leaf;
-        let last = held.pop_back().map(|item| item.path).unwrap_or_default();
-        let first = held.pop_front().map_or_else(|| last.clone(), |item| item.path);
+        let last = self.held.pop_back().map(|item| item.path).unwrap_or_default();
+        let first = self.held.pop_front().map_or_else(|| last.clone(), |item| item.path);
+        self.held.clear();
         self.parents.skip_leaf();
-        let path = first.clone();
         let leaf = WholeLeaf { id: ahead.id, first, last, items: ahead.items, bytes: ahead.bytes };
-        let work = Work::Adopt(Box::new(AdoptedLeaf { leaf, fingerprint, dirs }));
-        self.out.push(Planned { path, change: Change::Unmodified, work }, self.meters)
+        self.out.adopt(AdoptedLeaf { leaf, fingerprint, dirs }, self.meters)
     }
 
     /// Compares the first of the items that are held back, which enters the leaf, so that it is no
     /// candidate any more, and puts the others before whatever comes next.
     fn refuse(&mut self) -> Result<(), EngineError> {
-        let Some(Candidate { mut held, .. }) = self.candidate.take() else { return Ok(()) };
-        let first = held.pop_front();
-        held.append(&mut self.next);
-        self.next = held;
+        self.candidate = None;
+        self.record.clear();
+        let first = self.held.pop_front();
+        while let Some(item) = self.held.pop_back() {
+            self.next.push_front(item);
+        }
         first.map_or(Ok(()), |first| self.compare(first))
     }
 
@@ -231,36 +254,25 @@ impl<'a> Items<'a> {
     fn compare(&mut self, item: Item) -> Result<(), EngineError> {
         let Item { path, stat, work } = item;
         let stable_inodes = self.mounts.has_stable_inodes(&stat);
-        let meters = self.meters;
-        let planned = meters.plan.working(|| {
-            let before = self.parents.find(&path)?;
-            let kept = before.filter(|before| {
-                !self.options.read_all && is_unchanged(before, &stat, stable_inodes)
-            });
-            if let Some(before) = kept {
-                let hardlink = self.mounts.hardlink_group(self.keys, &stat);
-                let work = Work::Keep(Box::new(kept_entry(before, hardlink)));
-                return Ok(Planned { path, change: Change::Unmodified, work });
+        let before = self.parents.find(&path)?;
+        let kept = before
+            .filter(|before| !self.options.read_all && is_unchanged(before, &stat, stable_inodes));
+        if let Some(before) = kept {
+            let hardlink = self.mounts.hardlink_group(self.keys, &stat);
+            let work = Work::Keep(Box::new(kept_entry(before, hardlink)));
+            return self.out.push(Planned { path, change: Change::Unmodified, work }, self.meters);
+        }
+        let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
+        let work = match work {
+            _ if self.options.dry_run => {
+                let mut counted = Entry::empty(kind_of(&stat));
+                counted.size = stat.size;
+                Work::Keep(Box::new(counted))
             }
-            let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
-            Ok::<_, EngineError>(match work {
-                _ if self.options.dry_run => {
-                    let mut counted = Entry::empty(kind_of(&stat));
-                    counted.size = stat.size;
-                    Planned { path, change, work: Work::Keep(Box::new(counted)) }
-                }
-                work => Planned { path, change, work },
-            })
-        })?;
-        self.out.push(planned, meters)
+            work => work,
+        };
+        self.out.push(Planned { path, change, work }, self.meters)
     }
-}
-
-/// Whether a path can be known again by its metadata: hard links belong to groups that are computed
-/// anew, and some file systems give other inodes after every mount.
-fn may_be_adopted(mounts: &Mounts, item: &Item) -> bool {
-    (item.stat.nlink == 1 || item.stat.kind == FileKind::Dir)
-        && mounts.has_stable_inodes(&item.stat)
 }
 
 fn facts(stat: &Stat) -> Facts {

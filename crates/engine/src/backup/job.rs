@@ -1,6 +1,7 @@
 //! What goes from stage to stage.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use holdall_sys::{Dir, FileKind, Stat};
@@ -27,7 +28,7 @@ pub(super) struct Planned {
 pub(super) enum Work {
     /// Nothing: the parent's entry is taken over.
     Keep(Box<Entry>),
-    /// Nothing for it and what comes after it: the parent's leaf is taken over.
+    /// Nothing: the parent's leaf that begins here is taken over.
     Adopt(Box<AdoptedLeaf>),
     /// Read what is called `name` in `dir`; without one, it is called as its path ends.
     Read { dir: Arc<Dir>, name: Option<Box<[u8]>>, stat: Stat },
@@ -53,11 +54,20 @@ pub(super) struct JobSender {
     items: Vec<Planned>,
     bytes: u64,
     needs_reading: bool,
+    begun: Instant,
 }
 
 impl JobSender {
     pub(super) fn new(to_readers: Sender<Job>, to_assembler: Sender<Results>) -> Self {
-        Self { to_readers, to_assembler, number: 0, items: vec![], bytes: 0, needs_reading: false }
+        Self {
+            to_readers,
+            to_assembler,
+            number: 0,
+            items: vec![],
+            bytes: 0,
+            needs_reading: false,
+            begun: Instant::now(),
+        }
     }
 
     pub(super) fn push(&mut self, item: Planned, meters: &Meters) -> Result<(), EngineError> {
@@ -74,7 +84,15 @@ impl JobSender {
         Ok(())
     }
 
+    /// Takes a leaf over for some paths.
+    pub(super) fn adopt(&mut self, leaf: AdoptedLeaf, meters: &Meters) -> Result<(), EngineError> {
+        // Its paths are in the leaf.
+        let (path, change) = (PathKey::root(), Change::Unmodified);
+        self.push(Planned { path, change, work: Work::Adopt(Box::new(leaf)) }, meters)
+    }
+
     pub(super) fn flush(&mut self, meters: &Meters) -> Result<(), EngineError> {
+        self.meter(meters);
         let items = std::mem::replace(&mut self.items, Vec::with_capacity(JOB_MAX_ITEMS));
         let (results, pieces) = crossbeam_channel::unbounded();
         let number = self.number;
@@ -93,6 +111,16 @@ impl JobSender {
                 .map_err(|_| EngineError::Interrupted)?;
         }
         meters.plan.waiting_out(|| self.to_assembler.send((number, pieces)).map_err(gone))
+    }
+}
+
+impl JobSender {
+    /// What the plan does not wait, it works; to time each path would take longer than its plan.
+    fn meter(&self, meters: &Meters) {
+        let known = meters.plan.snapshot();
+        let known = known.working_seconds + known.waiting_in_seconds + known.waiting_out_seconds;
+        let known = Duration::try_from_secs_f64(known).unwrap_or_default();
+        meters.plan.add_working(self.begun.elapsed().saturating_sub(known));
     }
 }
 

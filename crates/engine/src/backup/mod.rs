@@ -14,6 +14,7 @@ mod describe;
 mod file_data;
 mod items;
 mod job;
+mod listed;
 mod meters;
 mod options;
 mod parents;

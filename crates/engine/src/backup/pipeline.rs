@@ -221,6 +221,7 @@ impl<'a> Stages<'a> {
             shared: &self.shared,
             meters,
             walk: &self.walk,
+            exclude: Arc::new(options.exclude.clone()),
             items: Items::new(options, (&access.keys, mounts), meters, parents, out),
             named: named(&options.sources),
         }

@@ -1,6 +1,6 @@
 //! The plan: the source and its parents, gone through in the same order, become jobs.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -9,17 +9,19 @@ use holdall_tree::PathKey;
 
 use super::items::Items;
 use super::job::Work;
+use super::listed::{Deeper, Listed};
 use super::meters::Meters;
 use super::options::BackupOptions;
 use super::read::not_read;
 use super::scan::Step;
-use super::walk::{Listed, Task, Walk};
+use super::walk::Walk;
 use crate::EngineError;
-use crate::exclude::LocalRules;
+use crate::exclude::{ExcludeRules, LocalRules};
 use crate::storing::Shared;
 
-/// Subdirectories handed to the walkers at a time.
-const AHEAD: usize = 32;
+/// The next subdirectories are handed to the walkers when no more than this many are left, so that the walkers always
+/// have something to do.
+const AHEAD_LEFT: usize = 8;
 
 /// Goes through the sources and makes jobs.
 pub(super) struct Plan<'a> {
@@ -27,6 +29,7 @@ pub(super) struct Plan<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a Meters,
     pub(super) walk: &'a Walk,
+    pub(super) exclude: Arc<ExcludeRules>,
     pub(super) items: Items<'a>,
     /// Where the sources are recorded, those within others too.
     pub(super) named: BTreeSet<PathKey>,
@@ -37,11 +40,9 @@ struct Frame {
     path: PathKey,
     listed: Listed,
     next: usize,
-    /// Subdirectories handed to the walkers, by index, nearest first.
-    ahead: VecDeque<(usize, Arc<Task>)>,
-    /// Up to where subdirectories were looked for.
-    looked: usize,
     rules: Option<LocalRules>,
+    /// Whether there are such rules here or above.
+    is_ruled: bool,
     device: u64,
     stays_on: StaysOn,
 }
@@ -144,7 +145,7 @@ impl Plan<'_> {
         while let Some(frame) = frames.last_mut() {
             self.shared.check()?;
             let Some((index, stat)) = next_child(frame) else {
-                frame.ahead.iter().for_each(|(_, task)| self.walk.forget(task));
+                self.walk.discard(&frame.listed);
                 frames.pop();
                 continue;
             };
@@ -172,7 +173,8 @@ impl Plan<'_> {
             let listed = listed.and_then(|listed| still_mounted(listed, &stat, frame.device));
             if let Some(other) = became_other(&listed, &frame.listed.dir, path.name()) {
                 self.items.add(path, other, frame.read(other))?;
-            } else if let Some(below) = self.enter(path, &stat, listed, stays_on)? {
+            } else if let Some(mut below) = self.enter(path, &stat, listed, stays_on)? {
+                below.is_ruled |= frames.last().is_some_and(|above| above.is_ruled);
                 frames.push(below);
             }
         }
@@ -204,17 +206,40 @@ impl Plan<'_> {
 
     /// Takes a subdirectory's listing from the walkers, and keeps them supplied.
     fn list(&self, frame: &mut Frame, index: usize, name: &[u8]) -> io::Result<Listed> {
-        if frame.ahead.front().is_none_or(|(first, _)| *first > index) {
-            frame.looked = frame.looked.max(index);
-            look_ahead(frame, self.walk);
+        if frame.listed.below.len() <= AHEAD_LEFT {
+            self.look_ahead(frame, index);
         }
-        while let Some((first, task)) = frame.ahead.pop_front() {
-            if first == index {
+        let below = &mut frame.listed.below;
+        while below.front().is_some_and(|(at, _)| *at <= index)
+            && let Some((at, task)) = below.pop_front()
+        {
+            if at == index {
                 return self.meters.plan.waiting_in(|| self.walk.take(&task, self.meters));
             }
             self.walk.forget(&task);
         }
         Listed::read(frame.listed.dir.open_child(Name::new(name)?)?)
+    }
+
+    /// Hands the next subdirectories of a directory to the walkers.
+    fn look_ahead(&self, frame: &mut Frame, index: usize) {
+        let listed = &mut frame.listed;
+        listed.looked = listed.looked.max(index);
+        let exclude = Arc::clone(&self.exclude);
+        let above = match exclude.patterns.is_empty() || frame.path.is_root() {
+            true => Arc::default(),
+            false => frame.path.to_absolute().into(),
+        };
+        // What a `.holdallignore` on the way says, only the plan knows.
+        let deeper = Deeper { exclude, above, device: frame.device };
+        let stays = !self.options.one_file_system || frame.stays_on == Some(frame.device);
+        let deeper = (stays && !frame.is_ruled).then_some(deeper);
+        let (indices, begins): (Vec<_>, Vec<_>) =
+            listed.look_ahead(deeper.as_ref()).into_iter().unzip();
+        if !indices.is_empty() {
+            let tasks = self.walk.ahead(begins, listed.below.back().map(|(_, task)| task));
+            listed.below.extend(indices.into_iter().zip(tasks));
+        }
     }
 
     /// Records a directory and, if its content is wanted, steps into it.
@@ -243,11 +268,12 @@ impl Plan<'_> {
             self.emptied(&path)?;
         }
         if self.options.exclude.excludes_content(&listed.dir) {
+            self.walk.discard(&listed);
             return Ok(None);
         }
         let rules = self.local_rules(&path, &listed);
-        let (next, ahead, looked, device) = (0, VecDeque::new(), 0, stat.device);
-        Ok(Some(Frame { path, listed, next, ahead, looked, rules, device, stays_on }))
+        let (is_ruled, device) = (rules.is_some(), stat.device);
+        Ok(Some(Frame { path, listed, next: 0, rules, is_ruled, device, stays_on }))
     }
 
     fn local_rules(&self, path: &PathKey, listed: &Listed) -> Option<LocalRules> {
@@ -264,7 +290,7 @@ impl Plan<'_> {
 
     fn is_excluded(&self, frames: &[Frame], path: &PathKey, is_dir: bool) -> bool {
         let patterns = &self.options.exclude.patterns;
-        let has_local_rules = frames.iter().any(|frame| frame.rules.is_some());
+        let has_local_rules = frames.last().is_some_and(|frame| frame.is_ruled);
         if patterns.is_empty() && !has_local_rules {
             return false;
         }
@@ -314,21 +340,4 @@ fn still_mounted(listed: Listed, seen: &Stat, device_above: u64) -> io::Result<L
 fn became_other(listed: &io::Result<Listed>, dir: &Dir, name: &[u8]) -> Option<Stat> {
     let name = Name::new(name).ok().filter(|_| listed.is_err())?;
     dir.stat(name).ok().filter(|stat| stat.kind != FileKind::Dir)
-}
-
-/// Hands the next subdirectories of a directory to the walkers.
-fn look_ahead(frame: &mut Frame, walk: &Walk) {
-    let mut found = Vec::new();
-    while found.len() < AHEAD
-        && let Some(entry) = frame.listed.names.get(frame.looked)
-    {
-        if entry.kind() == Some(FileKind::Dir) {
-            found.push((frame.looked, entry.name().as_bytes()));
-        }
-        frame.looked += 1;
-    }
-    let names: Vec<&[u8]> = found.iter().map(|(_, name)| *name).collect();
-    let tasks = walk.ahead(&frame.listed.dir, &names);
-    let indices: Vec<usize> = found.iter().map(|(index, _)| *index).collect();
-    frame.ahead.extend(indices.into_iter().zip(tasks));
 }

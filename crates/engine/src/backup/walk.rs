@@ -1,16 +1,20 @@
 //! The walk: directories are listed ahead of the plan by a few threads.
 //!
 //! The plan goes through the tree in order and needs one directory after the other. When it enters
-//! a directory it hands the next subdirectories to the walkers, nearest first; what no walker has
-//! begun when the plan gets there, the plan lists itself, so the two never wait in a circle. How
-//! much may be listed ahead is bounded in entries. Neither waits for the other if that panics.
+//! a directory it hands the next subdirectories to the walkers, nearest first, and these go on below
+//! them in the plan's order, where nothing says that it will leave them out; what no walker has
+//! begun when the plan gets there, the plan lists itself, so the two never wait in a circle. While a
+//! walker is at the one that the plan needs, the plan lists others. How much may be listed ahead is
+//! bounded in entries. Neither waits for the other if that panics, and nobody is woken who does not
+//! wait: a directory takes less time to list than a thread to wake.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use holdall_sys::{Dir, Listing, Name, Stat};
+use holdall_sys::{Dir, Name};
 
+use super::listed::{Deeper, Listed};
 use super::meters::Meters;
 use crate::EngineError;
 use crate::run::lock;
@@ -18,40 +22,8 @@ use crate::storing::Shared;
 
 /// Entries listed ahead at which walkers pause.
 const MAX_ENTRIES_AHEAD: usize = 32 * 1024;
-/// Directories larger than this are listed without metadata, which the plan then reads itself, so
-/// that memory does not grow with them.
-const MAX_STATS_AHEAD: usize = 8 * 1024;
-
-/// A directory, open and listed.
-pub(super) struct Listed {
-    pub(super) dir: Arc<Dir>,
-    pub(super) names: Listing,
-    /// For each name, in order; empty for a huge directory.
-    pub(super) stats: Vec<io::Result<Stat>>,
-}
-
-impl Listed {
-    /// Lists an open directory.
-    pub(super) fn read(dir: Dir) -> io::Result<Self> {
-        let names = dir.entries()?;
-        let stats = if names.len() > MAX_STATS_AHEAD {
-            Vec::new()
-        } else {
-            names.iter().map(|entry| dir.stat(entry.name())).collect()
-        };
-        Ok(Self { dir: Arc::new(dir), names, stats })
-    }
-
-    /// The metadata of the name at `index`, to be asked for once; nothing behind the last.
-    pub(super) fn stat(&mut self, index: usize) -> Option<io::Result<Stat>> {
-        let name = self.names.get(index)?;
-        Some(match self.stats.get_mut(index) {
-            Some(stat) => std::mem::replace(stat, Err(io::ErrorKind::NotFound.into())),
-            None => self.dir.stat(name.name()),
-        })
-    }
-}
-
+/// How many entries a directory counts for itself: each is held open, so there must not be too many.
+const DIRECTORY_WEIGHT: usize = 128;
 /// Closes the walk when it is dropped.
 pub(super) struct Closing<'a>(&'a Walk);
 
@@ -67,15 +39,28 @@ pub(super) struct Task {
     done: Condvar,
 }
 
+/// Where a directory is, and what is needed to go on from it.
+pub(super) struct Begin {
+    pub(super) parent: Arc<Dir>,
+    pub(super) name: Box<[u8]>,
+    pub(super) deeper: Option<Deeper>,
+}
+
 enum State {
-    Waiting {
-        parent: Arc<Dir>,
-        name: Box<[u8]>,
+    Waiting(Begin),
+    Running {
+        /// Whether the plan waits for it.
+        awaited: bool,
     },
-    Running,
     Done(io::Result<Listed>),
     /// Taken by the plan, or not wanted any more.
     Gone,
+}
+
+impl Task {
+    fn new(begin: Begin) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::Waiting(begin)), done: Condvar::new() })
+    }
 }
 
 /// A task that a walker began. If the walker panics, the run has failed, and who waits for the
@@ -107,7 +92,19 @@ struct Queue {
     /// The next one is last.
     tasks: Vec<Arc<Task>>,
     entries_ahead: usize,
+    /// Walkers that wait.
+    idle: usize,
     closed: bool,
+}
+
+impl Queue {
+    fn has_work(&self) -> bool {
+        self.entries_ahead < MAX_ENTRIES_AHEAD && !self.tasks.is_empty()
+    }
+
+    fn pop(&mut self) -> Option<Arc<Task>> {
+        if self.has_work() { self.tasks.pop() } else { None }
+    }
 }
 
 impl Walk {
@@ -115,48 +112,76 @@ impl Walk {
         Self { queue: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Hands over directories to be listed, nearest first.
-    pub(super) fn ahead(&self, parent: &Arc<Dir>, names: &[&[u8]]) -> Vec<Arc<Task>> {
-        let tasks: Vec<_> = names
-            .iter()
-            .map(|name| {
-                let state = State::Waiting { parent: Arc::clone(parent), name: (*name).into() };
-                Arc::new(Task { state: Mutex::new(state), done: Condvar::new() })
-            })
-            .collect();
-        lock(&self.queue).tasks.extend(tasks.iter().rev().map(Arc::clone));
-        self.changed.notify_all();
+    /// Hands over directories to be listed, nearest first; all of them come `behind` that one.
+    pub(super) fn ahead(
+        &self,
+        begins: impl IntoIterator<Item = Begin>,
+        behind: Option<&Arc<Task>>,
+    ) -> Vec<Arc<Task>> {
+        let tasks: Vec<_> = begins.into_iter().map(Task::new).collect();
+        let mut queue = lock(&self.queue);
+        let is_it = |task: &Arc<Task>| behind.is_some_and(|behind| Arc::ptr_eq(task, behind));
+        let at = queue.tasks.iter().rposition(is_it).unwrap_or(queue.tasks.len());
+        queue.tasks.splice(at..at, tasks.iter().rev().map(Arc::clone));
+        self.wake(&queue);
         tasks
     }
 
-    /// The listing of a directory that was handed over; lists it here if no walker began.
-    pub(super) fn take(&self, task: &Task, meters: &Meters) -> io::Result<Listed> {
-        let mut state = lock(&task.state);
-        if let State::Waiting { .. } = *state {
-            let begun = std::mem::replace(&mut *state, State::Gone);
-            drop(state);
-            return meters.walk.working(|| list(begun));
-        }
-        while let State::Running = *state {
-            state = task.done.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
-        let State::Done(listed) = std::mem::replace(&mut *state, State::Gone) else {
-            return Err(io::Error::other("a directory was listed twice"));
-        };
-        drop(state);
-        if let Ok(listed) = &listed {
-            lock(&self.queue).entries_ahead -= listed.names.len();
+    /// Wakes walkers for what is in the queue.
+    fn wake(&self, queue: &Queue) {
+        if queue.idle > 0 && queue.has_work() {
             self.changed.notify_all();
         }
-        listed
+    }
+
+    /// The listing of a directory that was handed over; lists it here if no walker began, and others
+    /// while one is at it.
+    pub(super) fn take(&self, task: &Task, meters: &Meters) -> io::Result<Listed> {
+        let mut state = lock(&task.state);
+        while let State::Running { awaited } = &mut *state {
+            let other = lock(&self.queue).pop();
+            if let Some(other) = other {
+                drop(state);
+                self.begin(&other, &list, meters);
+                state = lock(&task.state);
+                continue;
+            }
+            *awaited = true;
+            state = task.done.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        let taken = std::mem::replace(&mut *state, State::Gone);
+        drop(state);
+        match taken {
+            State::Done(listed) => {
+                self.give_back(&listed);
+                listed
+            }
+            State::Waiting(begin) => meters.walk.working(|| list(&begin)),
+            State::Running { .. } | State::Gone => {
+                Err(io::Error::other("a directory was listed twice"))
+            }
+        }
     }
 
     /// Says that a directory that was handed over is not wanted any more.
     pub(super) fn forget(&self, task: &Task) {
         let state = std::mem::replace(&mut *lock(&task.state), State::Gone);
-        if let State::Done(Ok(listed)) = state {
-            lock(&self.queue).entries_ahead -= listed.names.len();
-            self.changed.notify_all();
+        if let State::Done(listed) = state {
+            self.give_back(&listed);
+            listed.iter().for_each(|listed| self.discard(listed));
+        }
+    }
+
+    /// Says the same of what lies below a directory that was taken.
+    pub(super) fn discard(&self, listed: &Listed) {
+        listed.below.iter().for_each(|(_, task)| self.forget(task));
+    }
+
+    fn give_back(&self, listed: &io::Result<Listed>) {
+        if let Ok(listed) = listed {
+            let mut queue = lock(&self.queue);
+            queue.entries_ahead -= weight(listed);
+            self.wake(&queue);
         }
     }
 
@@ -167,30 +192,49 @@ impl Walk {
 
     fn run_by(
         &self,
-        list: impl Fn(State) -> io::Result<Listed>,
+        list: impl Fn(&Begin) -> io::Result<Listed>,
         meters: &Meters,
         shared: &Shared<'_>,
     ) {
         while let Some(task) = meters.walk.waiting_in(|| self.next()) {
-            let mut state = lock(&task.state);
-            if !matches!(*state, State::Waiting { .. }) {
-                continue;
-            }
-            let begun = std::mem::replace(&mut *state, State::Running);
-            drop(state);
             let _guard = Begun { task: &task, shared };
-            let listed = meters.walk.working(|| list(begun));
-            let mut state = lock(&task.state);
-            if !matches!(*state, State::Running) {
-                continue;
-            }
-            if let Ok(listed) = &listed {
-                lock(&self.queue).entries_ahead += listed.names.len();
-            }
-            *state = State::Done(listed);
-            drop(state);
+            self.begin(&task, &list, meters);
+        }
+    }
+
+    /// Lists a directory, unless somebody else began or it is not wanted any more.
+    fn begin(&self, task: &Task, list: &impl Fn(&Begin) -> io::Result<Listed>, meters: &Meters) {
+        let mut state = lock(&task.state);
+        if !matches!(*state, State::Waiting(_)) {
+            return;
+        }
+        let running = State::Running { awaited: false };
+        let State::Waiting(begin) = std::mem::replace(&mut *state, running) else { return };
+        drop(state);
+        let mut listed = meters.walk.working(|| list(&begin));
+        let mut state = lock(&task.state);
+        let State::Running { awaited } = *state else { return };
+        if let Ok(listed) = &mut listed {
+            self.go_deeper(listed, &begin);
+        }
+        *state = State::Done(listed);
+        drop(state);
+        if awaited {
             task.done.notify_all();
         }
+    }
+
+    /// Counts a listing, and puts the directories in it next in the queue: the plan will want them
+    /// right behind it.
+    fn go_deeper(&self, listed: &mut Listed, begin: &Begin) {
+        let deeper = begin.deeper.as_ref();
+        let found = deeper.map(|deeper| deeper.find(listed, &begin.name)).unwrap_or_default();
+        let below = found.into_iter().map(|(at, begin)| (at, Task::new(begin))).collect();
+        listed.below = below;
+        let mut queue = lock(&self.queue);
+        queue.entries_ahead += weight(listed);
+        queue.tasks.extend(listed.below.iter().rev().map(|(_, task)| Arc::clone(task)));
+        self.wake(&queue);
     }
 
     fn next(&self) -> Option<Arc<Task>> {
@@ -199,12 +243,12 @@ impl Walk {
             if queue.closed {
                 return None;
             }
-            if queue.entries_ahead < MAX_ENTRIES_AHEAD
-                && let Some(task) = queue.tasks.pop()
-            {
+            if let Some(task) = queue.pop() {
                 return Some(task);
             }
+            queue.idle += 1;
             queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+            queue.idle -= 1;
         }
     }
 
@@ -223,11 +267,13 @@ impl Walk {
     }
 }
 
-fn list(task: State) -> io::Result<Listed> {
-    let State::Waiting { parent, name } = task else {
-        return Err(io::Error::other("a directory was listed twice"));
-    };
-    Listed::read(parent.open_child(Name::new(&name)?)?)
+/// What a directory that is listed ahead takes of the bound.
+fn weight(listed: &Listed) -> usize {
+    listed.names.len() + DIRECTORY_WEIGHT
+}
+
+fn list(task: &Begin) -> io::Result<Listed> {
+    Listed::read(task.parent.open_child(Name::new(&task.name)?)?)
 }
 
 #[cfg(test)]
@@ -239,15 +285,19 @@ mod tests {
     use crate::Run;
     use crate::budget::Budget;
 
+    fn begin(dir: Dir) -> Begin {
+        Begin { parent: Arc::new(dir), name: b"below".as_slice().into(), deeper: None }
+    }
+
     #[test]
     fn a_walker_that_panics_fails_the_run_and_lets_the_plan_go() {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters, run) = (Walk::new(), Meters::new(1, 1, 1, 1), Run::new());
         let shared = Shared::new(&run, Budget::new(1, 1));
-        let tasks = walk.ahead(&Arc::new(dir), &[b"below"]);
+        let tasks = walk.ahead([begin(dir)], None);
         let (begins, begun) = channel();
-        let panics = |_| {
+        let panics = |_: &Begin| {
             begins.send(()).unwrap();
             panic!("as a mistake in the code would");
         };
@@ -286,19 +336,17 @@ mod tests {
         }
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters) = (Walk::new(), Meters::new(1, 1, 1, 1));
-        let tasks = walk.ahead(&Arc::new(dir), &[b"below"]);
+        let tasks = walk.ahead([begin(dir)], None);
         let ahead = std::thread::scope(|scope| {
             scope.spawn(|| walk.run(&meters, &shared));
-            let mut state = lock(&tasks[0].state);
-            while !matches!(*state, State::Done(_)) {
-                state = tasks[0].done.wait(state).unwrap();
+            while !matches!(*lock(&tasks[0].state), State::Done(_)) {
+                std::thread::yield_now();
             }
-            drop(state);
             let ahead = lock(&walk.queue).entries_ahead;
             walk.forget(&tasks[0]);
             drop(walk.closing());
             ahead
         });
-        assert_eq!((ahead, lock(&walk.queue).entries_ahead), (3, 0));
+        assert_eq!((ahead, lock(&walk.queue).entries_ahead), (3 + DIRECTORY_WEIGHT, 0));
     }
 }

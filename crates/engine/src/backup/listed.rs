@@ -1,0 +1,102 @@
+//! A directory that was listed, and which of the directories in it are worth listing ahead.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use holdall_sys::{Dir, FileKind, Listing, Stat};
+
+use super::walk::{Begin, Task};
+use crate::ExcludeRules;
+
+/// Directories larger than this are listed without metadata, which the plan then reads itself, so
+/// that memory does not grow with them.
+const MAX_STATS_AHEAD: usize = 8 * 1024;
+/// Subdirectories of one directory that are handed to the walkers at a time.
+pub(super) const AHEAD: usize = 32;
+
+/// A directory, open and listed.
+pub(super) struct Listed {
+    pub(super) dir: Arc<Dir>,
+    pub(super) names: Listing,
+    /// For each name, in order; empty for a huge directory.
+    pub(super) stats: Vec<io::Result<Stat>>,
+    /// Subdirectories that are being listed ahead, by index, nearest first.
+    pub(super) below: VecDeque<(usize, Arc<Task>)>,
+    /// Up to where subdirectories were looked for.
+    pub(super) looked: usize,
+}
+
+/// What tells whether the plan will go on below a directory.
+#[derive(Clone)]
+pub(super) struct Deeper {
+    pub(super) exclude: Arc<ExcludeRules>,
+    /// The absolute path of what it lies in; left empty if there are no patterns.
+    pub(super) above: Arc<[u8]>,
+    /// The file system that it lies on.
+    pub(super) device: u64,
+}
+
+impl Listed {
+    /// Lists an open directory.
+    pub(super) fn read(dir: Dir) -> io::Result<Self> {
+        let names = dir.entries()?;
+        let stats = if names.len() > MAX_STATS_AHEAD {
+            Vec::new()
+        } else {
+            names.iter().map(|entry| dir.stat(entry.name())).collect()
+        };
+        Ok(Self { dir: Arc::new(dir), names, stats, below: VecDeque::new(), looked: 0 })
+    }
+
+    /// The metadata of the name at `index`, to be asked for once; nothing behind the last.
+    pub(super) fn stat(&mut self, index: usize) -> Option<io::Result<Stat>> {
+        let name = self.names.get(index)?;
+        Some(match self.stats.get_mut(index) {
+            Some(stat) => std::mem::replace(stat, Err(io::ErrorKind::NotFound.into())),
+            None => self.dir.stat(name.name()),
+        })
+    }
+
+    /// The next subdirectories that were not looked for yet, by index. `deeper` says how to go on
+    /// below those that lie on the same file system.
+    pub(super) fn look_ahead(&mut self, deeper: Option<&Deeper>) -> Vec<(usize, Begin)> {
+        let mut found = Vec::new();
+        while found.len() < AHEAD
+            && let Some(entry) = self.names.get(self.looked)
+        {
+            if entry.kind() == Some(FileKind::Dir) {
+                let (parent, name) = (Arc::clone(&self.dir), entry.name().as_bytes().into());
+                let stat = self.stats.get(self.looked).and_then(|stat| stat.as_ref().ok());
+                let stays = |deeper: &&Deeper| stat.is_some_and(|s| s.device == deeper.device);
+                let deeper = deeper.filter(stays).cloned();
+                found.push((self.looked, Begin { parent, name, deeper }));
+            }
+            self.looked += 1;
+        }
+        found
+    }
+}
+
+impl Deeper {
+    /// The first subdirectories of a directory of that name that the plan will go on to. Where rules
+    /// lie in the directory itself, the plan reads them first.
+    pub(super) fn find(&self, listed: &mut Listed, name: &[u8]) -> Vec<(usize, Begin)> {
+        if self.exclude.may_be_ruled_within(&listed.names) {
+            return Vec::new();
+        }
+        let patterns = &self.exclude.patterns;
+        let mut below = self.clone();
+        if !patterns.is_empty() {
+            below.above = [&self.above[..], b"/", name].concat().into();
+        }
+        let mut found = listed.look_ahead(Some(&below));
+        found.retain(|(_, begin)| {
+            begin.deeper.is_some()
+                && (patterns.is_empty()
+                    || patterns.says(&[&below.above[..], b"/", &begin.name[..]].concat(), true)
+                        != Some(true))
+        });
+        found
+    }
+}
