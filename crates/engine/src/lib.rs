@@ -40,7 +40,7 @@ mod verify;
 
 pub use access::{Access, Place};
 pub use amend::{Amendment, amend};
-pub use backup::{BackupOptions, BackupSummary, Source, backup};
+pub use backup::{BackupOptions, BackupSummary, Source, backup, backup_upon};
 pub use changes::{Aspect, ChangeKind, EntryChange};
 pub use compare::{CompareOptions, CompareReport, Difference, compare};
 pub use copy::{Copied, Copier, CopyOptions, CopySummary};

@@ -81,6 +81,17 @@ pub struct Listed {
     pub snapshots: Vec<Snapshot>,
     /// The records that are damaged: snapshots that are lost, or tags that are.
     pub damaged: Vec<DamagedRecord>,
+    /// Checkpoints of runs that did not end, oldest first.
+    pub(crate) checkpoints: Vec<Snapshot>,
+}
+
+impl Listed {
+    /// Snapshots and checkpoints, oldest first.
+    pub(crate) fn all(&self) -> Vec<&Snapshot> {
+        let mut all: Vec<_> = self.snapshots.iter().chain(&self.checkpoints).collect();
+        all.sort_by_key(|record| record.log_position);
+        all
+    }
 }
 
 /// Lists the snapshots of the repository.
@@ -93,13 +104,6 @@ pub struct Listed {
 /// [`RepositoryError::OtherFormat`](holdall_protocol::RepositoryError::OtherFormat) for a record of
 /// a version that is to come; if the repository can not be asked.
 pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
-    let mut listed = records(access)?;
-    listed.snapshots.retain(|snapshot| !snapshot.checkpoint);
-    Ok(listed)
-}
-
-/// All snapshots and checkpoints, oldest first.
-pub(crate) fn records(access: &Access) -> Result<Listed, EngineError> {
     let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
     let mut keepers = Keepers::of(access);
     let mut found = Listed::default();
@@ -116,6 +120,7 @@ pub(crate) fn records(access: &Access) -> Result<Listed, EngineError> {
             after_position = listed.position;
             match open_record(access, &mut opener, &mut keepers, listed) {
                 Ok((snapshot, Some(amended))) => amendments.push((amended, snapshot)),
+                Ok((record, None)) if record.checkpoint => found.checkpoints.push(record),
                 Ok((snapshot, None)) => found.snapshots.push(snapshot),
                 Err(error) => found.damaged.push(damaged_record(listed.position, error)?),
             }
@@ -147,8 +152,8 @@ fn amend(found: &mut Listed, amendments: Vec<(RecordHash, Snapshot)>) {
     if amendments.is_empty() {
         return;
     }
-    let mut by_id: HashMap<_, _> =
-        found.snapshots.iter_mut().map(|snapshot| (snapshot.id, snapshot)).collect();
+    let records = found.snapshots.iter_mut().chain(&mut found.checkpoints);
+    let mut by_id: HashMap<_, _> = records.map(|snapshot| (snapshot.id, snapshot)).collect();
     for (amended, amendment) in amendments {
         let Some(snapshot) = by_id.get_mut(&amended) else { continue };
         if snapshot.checkpoint || snapshot.root != amendment.root {

@@ -257,6 +257,7 @@ impl World {
             receipts_from: signing.public(),
             signing,
             cache: cache.path().to_owned(),
+            traffic_told: Mutex::default(),
         };
         Self { access, repository, _cache: cache }
     }

@@ -140,9 +140,8 @@ impl Repository for HttpRepository {
     }
 
     fn commit(&self, session: &SessionId, record: &Bytes) -> Result<CommitAnswer, RepositoryError> {
-        let limits =
-            (Weight::Light, wire::MAX_STORED_RECORD_BYTES.max(wire::MAX_IDS_BODY_BYTES) + 1);
-        let decode = |body: Bytes| wire::decode_commit_answer(&body);
+        let limits = (Weight::Light, wire::MAX_IDS_BODY_BYTES + 1);
+        let decode = |body: Bytes| wire::decode_commit_answer(&body, record);
         self.ask(RepositoryVerb::Commit(*session), Frames::plain(record.clone()), limits, decode)
     }
 
