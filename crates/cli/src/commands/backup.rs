@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 /// so that it is not asked for again.
 pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
     let is_passing = |error: &_| matches!(exit_of(error), Exit::Unreachable | Exit::Interrupted);
-    let (listed, error) = match holdall_engine::snapshots(access) {
+    let (listed, error) = match holdall_engine::snapshots_by_cache(access) {
         Ok(listed) => {
             let error = open::tell_damage(app, access, &listed).err();
             (Some(listed), error)

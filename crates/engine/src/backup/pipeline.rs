@@ -25,7 +25,7 @@ use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::budget::Budget;
 use crate::record::PROGRAM;
-use crate::snapshots::{Listed, Snapshot, snapshots};
+use crate::snapshots::{Listed, Snapshot, snapshots_by_cache};
 use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing};
 use crate::{Access, EngineError, Run};
 
@@ -48,7 +48,7 @@ pub fn backup(
     options: &BackupOptions,
     run: &Arc<Run>,
 ) -> Result<BackupSummary, EngineError> {
-    backup_upon(access, &snapshots(access)?, options, run)
+    backup_upon(access, &snapshots_by_cache(access)?, options, run)
 }
 
 /// The same where the snapshots were just listed.
