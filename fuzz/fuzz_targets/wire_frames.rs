@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(description) = decode_description(&body) {
         assert_eq!(encode_description(&description).concat(), body);
     }
-    if let Ok(answer) = decode_commit_answer(&body) {
+    if let Ok(answer) = decode_commit_answer(&body, b"record") {
         assert_eq!(encode_commit_answer(&answer).concat(), body);
     }
     if let Ok((records, next)) = decode_records(&body) {

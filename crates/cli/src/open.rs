@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_crypto::{MasterSecret, Opening, SigningKey, unwrap};
-use holdall_engine::{Access, DamagedRecord, EngineError, Place, Snapshot};
+use holdall_engine::{Access, DamagedRecord, EngineError, Listed, Place, Snapshot};
 use holdall_format::{
     MachineId, PublicKey, RepositoryId, Signature, SignedContext, WrappingSet, record_file,
 };
@@ -221,11 +221,7 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     let clock = Arc::new(SystemClock);
     let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock)
         .stopped_by(app.interrupt.flag());
-    let place = Place {
-        repository: Arc::new(repository),
-        signing: identity.signing,
-        cache: app.folders.cache.clone(),
-    };
+    let place = Place::new(Arc::new(repository), identity.signing, app.folders.cache.clone());
     let name = folder.display().to_string();
     let (repository_name, directory) = (name.clone(), Some(directory));
     Ok(Opened { place, repository_name, name, server: None, known, directory })
@@ -336,7 +332,7 @@ fn connect(
 }
 
 fn place_of(app: &App, repository: HttpRepository, signing: Arc<SigningKey>) -> Place {
-    Place { repository: Arc::new(repository), signing, cache: app.folders.cache.clone() }
+    Place::new(Arc::new(repository), signing, app.folders.cache.clone())
 }
 
 /// Opens the repository with the kept key, the key that was named, or the password.
@@ -396,14 +392,22 @@ pub(crate) fn kept_key(app: &App, repository: RepositoryId) -> Result<Option<Mas
 /// If they can not be listed; damage if one is missing.
 pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
     let listed = holdall_engine::snapshots(access)?;
+    tell_damage(app, access, &listed)?;
+    Ok(listed.snapshots)
+}
+
+/// Tells which of the records that were listed are damaged, and checks that none is missing.
+///
+/// # Errors
+/// Damage if one is missing; if the receipt can not be read.
+pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result<()> {
     for damaged in listed.damaged.iter().take(DAMAGED_TOLD) {
         app.damage(&lost_record(damaged));
     }
     if let Some(more @ 1..) = listed.damaged.len().checked_sub(DAMAGED_TOLD) {
         app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
     }
-    Receipts::in_state(&app.folders.state).check(access, &listed)?;
-    Ok(listed.snapshots)
+    Receipts::in_state(&app.folders.state).check(access, listed)
 }
 
 fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {

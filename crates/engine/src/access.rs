@@ -1,14 +1,15 @@
 //! A repository together with the keys that open it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use holdall_crypto::{MasterSecret, RepositoryKeys, SigningKey};
 use holdall_format::{MachineId, PublicKey, RepositoryConfig, SessionId, WrappingSet};
-use holdall_protocol::{Repository, RepositoryError, SessionPurpose};
+use holdall_protocol::{Description, Repository, RepositoryError, SessionPurpose, Traffic};
 use holdall_tree::Fingerprints;
 
 use crate::EngineError;
+use crate::run::lock;
 
 /// Where a repository is and who asks: what is there before any key.
 pub struct Place {
@@ -18,15 +19,31 @@ pub struct Place {
     pub signing: Arc<SigningKey>,
     /// A folder for what may be deleted at any time; made when needed.
     pub cache: PathBuf,
+    /// What the repository said of itself when it was first asked.
+    described: OnceLock<Description>,
 }
 
 impl Place {
+    /// A place that was not asked yet.
+    pub fn new(repository: Arc<dyn Repository>, signing: Arc<SigningKey>, cache: PathBuf) -> Self {
+        Self { repository, signing, cache, described: OnceLock::new() }
+    }
+
+    /// Asks what the repository is, once.
+    fn describe(&self) -> Result<&Description, RepositoryError> {
+        if let Some(described) = self.described.get() {
+            return Ok(described);
+        }
+        let described = self.repository.describe()?;
+        Ok(self.described.get_or_init(|| described))
+    }
+
     /// Fetches the repository's wrapped master secret.
     ///
     /// # Errors
     /// [`EngineError::Repository`] if there is none or it can not be reached; [`EngineError::Damaged`].
     pub fn wrappings(&self) -> Result<WrappingSet, EngineError> {
-        let description = self.repository.describe()?;
+        let description = self.describe()?;
         WrappingSet::decode_signed(&description.wrappings)
             .map_err(|error| EngineError::unreadable("the repository's wrappings", &error))
     }
@@ -36,17 +53,19 @@ impl Place {
     /// # Errors
     /// [`EngineError::Crypto`] if the secret is not this repository's.
     pub fn open(self, secret: &MasterSecret) -> Result<Access, EngineError> {
-        let description = self.repository.describe()?;
+        let description = self.describe()?;
         let keys = RepositoryKeys::derive(secret);
         let config = keys.check_config(&description.config)?;
+        let (machine, receipts_from) = (description.machine, description.signer);
         Ok(Access {
             cache: self.cache.join(config.repository.to_string()),
             repository: self.repository,
             keys: Arc::new(keys),
             config,
-            machine: description.machine,
+            machine,
             signing: self.signing,
-            receipts_from: description.signer,
+            receipts_from,
+            traffic_told: Mutex::default(),
         })
     }
 
@@ -68,9 +87,21 @@ pub struct Access {
     pub(crate) signing: Arc<SigningKey>,
     pub(crate) receipts_from: PublicKey,
     pub(crate) cache: PathBuf,
+    /// The traffic that a summary has told already.
+    pub(crate) traffic_told: Mutex<Traffic>,
 }
 
 impl Access {
+    /// Bytes on the wire since the repository was reached, or since this was asked last.
+    pub(crate) fn take_traffic(&self) -> Traffic {
+        let (now, mut told) = (self.repository.traffic(), lock(&self.traffic_told));
+        let before = std::mem::replace(&mut *told, now);
+        Traffic {
+            sent_bytes: now.sent_bytes.saturating_sub(before.sent_bytes),
+            received_bytes: now.received_bytes.saturating_sub(before.received_bytes),
+        }
+    }
+
     /// Works in a read session.
     pub(crate) fn reading<T>(
         &self,

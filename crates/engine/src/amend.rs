@@ -54,7 +54,7 @@ pub fn amend(access: &Access, amendments: &[Amendment<'_>]) -> Result<(), Engine
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshots::{records, snapshots};
+    use crate::snapshots::snapshots;
     use crate::test_world::World;
 
     fn backed_up() -> (World, tempfile::TempDir) {
@@ -111,7 +111,7 @@ mod tests {
         let (secret, kind) = (&RecordSecret::default(), RecordKind::Checkpoint);
         let new = NewRecord { kind, series, root, secret, pinned: false, amends: None };
         publish(access, &mut sealer, &grant.session, &mut chain, &new).unwrap();
-        let checkpoint = records(access).unwrap().snapshots.pop().unwrap();
+        let checkpoint = snapshots(access).unwrap().checkpoints.pop().unwrap();
         assert!(checkpoint.checkpoint);
         amend(access, &[Amendment { snapshot: &checkpoint, tags: Vec::new(), pinned: true }])
             .unwrap();

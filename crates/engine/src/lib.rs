@@ -30,6 +30,8 @@ mod node_cache;
 mod patterns;
 mod recent;
 mod record;
+mod record_cache;
+mod record_list;
 mod restore;
 mod run;
 mod snapshots;
@@ -40,7 +42,7 @@ mod verify;
 
 pub use access::{Access, Place};
 pub use amend::{Amendment, amend};
-pub use backup::{BackupOptions, BackupSummary, Source, backup};
+pub use backup::{BackupOptions, BackupSummary, Source, backup, backup_upon};
 pub use changes::{Aspect, ChangeKind, EntryChange};
 pub use compare::{CompareOptions, CompareReport, Difference, compare};
 pub use copy::{Copied, Copier, CopyOptions, CopySummary};
@@ -54,5 +56,7 @@ pub use listing::{ListedEntry, list};
 pub use patterns::{PatternError, Patterns};
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
-pub use snapshots::{DamagedRecord, Listed, Snapshot, find_snapshot, snapshots};
+pub use snapshots::{
+    DamagedRecord, Listed, Snapshot, find_snapshot, snapshots, snapshots_by_cache,
+};
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

@@ -6,8 +6,9 @@ use holdall_format::{
     ObjectId, Record, RecordHash, RecordHead, RecordKind, SeriesId, SessionId, SignedContext,
     StoredRecord,
 };
-use holdall_protocol::{CommitAnswer, RepositoryError, SessionPurpose};
+use holdall_protocol::{CommitAnswer, ListedRecord, RepositoryError, SessionPurpose};
 
+use crate::record_cache::RecordCache;
 use crate::{Access, EngineError};
 
 /// What makes records, as they say themselves.
@@ -109,6 +110,8 @@ fn publish_behind(
             "it is for another record or not signed by the repository",
         ));
     }
+    let listed = ListedRecord { position: answer.receipt.log_position, stored: stored.clone() };
+    RecordCache::within(&access.cache).add(&listed);
     *chain = ChainEnd { head: Some(record.hash()), sequence: chain.sequence + 1 };
     Ok(stored)
 }

@@ -9,9 +9,10 @@ use holdall_crypto::{CryptoError, Opener, RecordSecret};
 use holdall_format::{
     MachineId, ObjectId, RecordHash, RecordKind, SeriesId, StoredRecord, record_file,
 };
-use holdall_protocol::{ListedRecord, MAX_RECORDS, RecordQuery, RepositoryError};
+use holdall_protocol::{ListedRecord, RepositoryError};
 
 use crate::keepers::Keepers;
+use crate::record_list::{each_behind, list_by_cache};
 use crate::{Access, EngineError};
 
 /// Digits of an id as people see it.
@@ -81,6 +82,17 @@ pub struct Listed {
     pub snapshots: Vec<Snapshot>,
     /// The records that are damaged: snapshots that are lost, or tags that are.
     pub damaged: Vec<DamagedRecord>,
+    /// Checkpoints of runs that did not end, oldest first.
+    pub(crate) checkpoints: Vec<Snapshot>,
+}
+
+impl Listed {
+    /// Snapshots and checkpoints, oldest first.
+    pub(crate) fn all(&self) -> Vec<&Snapshot> {
+        let mut all: Vec<_> = self.snapshots.iter().chain(&self.checkpoints).collect();
+        all.sort_by_key(|record| record.log_position);
+        all
+    }
 }
 
 /// Lists the snapshots of the repository.
@@ -93,37 +105,54 @@ pub struct Listed {
 /// [`RepositoryError::OtherFormat`](holdall_protocol::RepositoryError::OtherFormat) for a record of
 /// a version that is to come; if the repository can not be asked.
 pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
-    let mut listed = records(access)?;
-    listed.snapshots.retain(|snapshot| !snapshot.checkpoint);
-    Ok(listed)
+    let mut opening = Opening::of(access);
+    each_behind(access, 0, None, |listed| opening.add(&listed))?;
+    Ok(opening.finish())
 }
 
-/// All snapshots and checkpoints, oldest first.
-pub(crate) fn records(access: &Access) -> Result<Listed, EngineError> {
-    let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
-    let mut keepers = Keepers::of(access);
-    let mut found = Listed::default();
-    let mut amendments = Vec::new();
-    let mut after_position = 0;
-    loop {
-        let query = RecordQuery { after_position, limit: MAX_RECORDS };
-        let page = access.repository.records(&query)?;
-        for listed in &page {
-            if listed.position <= after_position {
-                let what = format!("record {}", record_file(listed.position));
-                return Err(EngineError::damaged(what, "it is not in the order of the log"));
-            }
-            after_position = listed.position;
-            match open_record(access, &mut opener, &mut keepers, listed) {
-                Ok((snapshot, Some(amended))) => amendments.push((amended, snapshot)),
-                Ok((snapshot, None)) => found.snapshots.push(snapshot),
-                Err(error) => found.damaged.push(damaged_record(listed.position, error)?),
-            }
+/// The same, asking only for the records that this machine has not seen, if the repository says that
+/// it still has all others. A repository that hides a loss from those who know what was there is found
+/// out by [`snapshots`] and by reading.
+///
+/// # Errors
+/// As for [`snapshots`].
+pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
+    let records = list_by_cache(access)?;
+    let mut opening = Opening::of(access);
+    records.iter().try_for_each(|listed| opening.add(listed))?;
+    Ok(opening.finish())
+}
+
+/// Records that are opened one after another, in the order of the log.
+struct Opening<'a> {
+    access: &'a Access,
+    opener: Opener,
+    keepers: Keepers,
+    found: Listed,
+    amendments: Vec<(RecordHash, Snapshot)>,
+}
+
+impl<'a> Opening<'a> {
+    fn of(access: &'a Access) -> Self {
+        let opener = Opener::new(access.keys.sealing(), access.config.repository);
+        let keepers = Keepers::of(access);
+        Self { access, opener, keepers, found: Listed::default(), amendments: Vec::new() }
+    }
+
+    fn add(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
+        let found = &mut self.found;
+        match open_record(self.access, &mut self.opener, &mut self.keepers, listed) {
+            Ok((snapshot, Some(amended))) => self.amendments.push((amended, snapshot)),
+            Ok((record, None)) if record.checkpoint => found.checkpoints.push(record),
+            Ok((snapshot, None)) => found.snapshots.push(snapshot),
+            Err(error) => found.damaged.push(damaged_record(listed.position, error)?),
         }
-        if page.is_empty() {
-            amend(&mut found, amendments);
-            return Ok(found);
-        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Listed {
+        amend(&mut self.found, self.amendments);
+        self.found
     }
 }
 
@@ -147,8 +176,8 @@ fn amend(found: &mut Listed, amendments: Vec<(RecordHash, Snapshot)>) {
     if amendments.is_empty() {
         return;
     }
-    let mut by_id: HashMap<_, _> =
-        found.snapshots.iter_mut().map(|snapshot| (snapshot.id, snapshot)).collect();
+    let records = found.snapshots.iter_mut().chain(&mut found.checkpoints);
+    let mut by_id: HashMap<_, _> = records.map(|snapshot| (snapshot.id, snapshot)).collect();
     for (amended, amendment) in amendments {
         let Some(snapshot) = by_id.get_mut(&amended) else { continue };
         if snapshot.checkpoint || snapshot.root != amendment.root {

@@ -14,8 +14,8 @@ use holdall_format::{
 };
 use holdall_protocol::{
     BlockPage, CommitAnswer, Description, FETCH_TARGET_BYTES, ListedRecord, NewRepository,
-    PutTimes, RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, Traffic, Usage,
+    PutTimes, RecordQuery, RecordsDigest, Repository, RepositoryError, ScrubProgress, ScrubReport,
+    SessionGrant, SessionPurpose, Traffic, Usage,
 };
 use holdall_tree::{BuiltNode, ChunkRef, Content, Entry, EntryKind, PathKey, TreeBuilder};
 
@@ -37,6 +37,7 @@ struct Stored {
     records: Vec<Bytes>,
     head: Option<(RecordHash, u64)>,
     fetches: usize,
+    records_given: usize,
     head_moves: bool,
 }
 
@@ -99,6 +100,24 @@ impl MemoryRepository {
     /// Refuses the next record as one that does not go on from the head.
     pub(crate) fn move_head_once(&self) {
         lock(&self.stored).head_moves = true;
+    }
+
+    /// Loses a record, counted from 0.
+    pub(crate) fn lose_record(&self, at: usize) {
+        lock(&self.stored).records.remove(at);
+    }
+
+    /// Flips a bit at the end of a record, counted from 0.
+    pub(crate) fn damage_record(&self, at: usize) {
+        let mut stored = lock(&self.stored);
+        let mut bytes = stored.records[at].to_vec();
+        *bytes.last_mut().expect("not empty") ^= 1;
+        stored.records[at] = bytes.into();
+    }
+
+    /// How many records were listed.
+    pub(crate) fn records_given(&self) -> usize {
+        lock(&self.stored).records_given
     }
 
     /// How often blocks were asked for.
@@ -175,11 +194,18 @@ impl Repository for MemoryRepository {
 
     fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
         let after = usize::try_from(query.after_position).unwrap_or(usize::MAX);
-        let records = &lock(&self.stored).records;
-        let listed = (1..).zip(records).skip(after).take(query.limit);
-        Ok(listed
-            .map(|(position, stored)| ListedRecord { position, stored: stored.clone() })
-            .collect())
+        let mut stored = lock(&self.stored);
+        let records = (1..).zip(stored.records.iter());
+        let listed =
+            |(position, stored): (_, &Bytes)| ListedRecord { position, stored: stored.clone() };
+        let records: Vec<_> = records.map(listed).collect();
+        let (before, behind) = records.split_at(after.min(records.len()));
+        if query.known.is_some_and(|known| known != RecordsDigest::of(before)) {
+            return Err(RepositoryError::OtherRecords);
+        }
+        let given: Vec<_> = behind.iter().take(query.limit).cloned().collect();
+        stored.records_given += given.len();
+        Ok(given)
     }
 
     fn fetch_objects(
@@ -257,6 +283,7 @@ impl World {
             receipts_from: signing.public(),
             signing,
             cache: cache.path().to_owned(),
+            traffic_told: Mutex::default(),
         };
         Self { access, repository, _cache: cache }
     }
@@ -268,11 +295,16 @@ impl World {
 
     /// Backs up a folder as a new snapshot.
     pub(crate) fn back_up(&self, folder: &std::path::Path) -> Snapshot {
+        self.back_up_known(folder);
+        self.snapshots().pop().expect("the new one")
+    }
+
+    /// The same, listing nothing but what is not known.
+    pub(crate) fn back_up_known(&self, folder: &std::path::Path) {
         let path = folder.to_str().expect("an ordinary path").as_bytes().to_vec();
         let source = Source { path: path.clone(), read_at: path };
         let options = BackupOptions::new(vec![source], "host".to_owned());
         backup(&self.access, &options, &Arc::new(Run::new())).expect("nothing fails");
-        self.snapshots().pop().expect("the new one")
     }
 
     fn seal(&self, kind: BlockKind, objects: &[PlainObject], plain: &[u8]) {

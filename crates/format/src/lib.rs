@@ -43,7 +43,7 @@ pub use id::{
 };
 pub use pack::{Footer, FooterBlock, PACK_TRAILER_BYTES, Trailer};
 pub use padding::padded_len;
-pub use receipt::{Receipt, StoredRecord};
+pub use receipt::{RECEIPT_BYTES, Receipt, StoredRecord};
 pub use record::{Record, RecordHead, RecordKind, record_file};
 pub use signature::{PublicKey, SIGNATURE_BYTES, Signature, SignedContext};
 pub use table::{Table, TableEntry};

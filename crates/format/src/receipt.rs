@@ -17,6 +17,8 @@ use crate::{FormatError, PublicKey, Record, RecordHash, RepositoryId, Signature,
 const WHAT: &str = "receipt";
 const MAGIC: &[u8; 4] = b"HRct";
 const VERSION: u8 = 1;
+/// Length of a receipt with its signature.
+pub const RECEIPT_BYTES: usize = 168;
 
 /// What a repository states of a record that it published.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,12 +99,21 @@ impl StoredRecord {
 
     /// The stored bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let record = self.record.encode();
-        let mut out = Vec::with_capacity(4 + record.len() + self.receipt_bytes.len());
+        Self::join(&self.record.encode(), &self.receipt_bytes)
+    }
+
+    /// The stored bytes of a record and its receipt; nobody has looked whether they fit.
+    pub fn join(record: &[u8], receipt: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(4 + record.len() + receipt.len());
         put_length(&mut out, record.len());
-        out.extend_from_slice(&record);
-        out.extend_from_slice(&self.receipt_bytes);
+        out.extend_from_slice(record);
+        out.extend_from_slice(receipt);
         out
+    }
+
+    /// The receipt in stored bytes, unless they are too short to have one.
+    pub fn receipt_in(stored: &[u8]) -> Option<&[u8]> {
+        stored.last_chunk::<RECEIPT_BYTES>().map(|receipt| &receipt[..])
     }
 
     /// Reads both and checks both signatures, and that the receipt is for this record.
@@ -146,7 +157,10 @@ mod tests {
     #[test]
     fn a_stored_record_reads_back() {
         let stored = sample();
-        assert_eq!(StoredRecord::decode(&stored.encode()), Ok(stored));
+        let bytes = stored.encode();
+        assert_eq!(StoredRecord::receipt_in(&bytes), Some(&stored.receipt_bytes[..]));
+        assert_eq!(StoredRecord::receipt_in(&bytes[..RECEIPT_BYTES - 1]), None);
+        assert_eq!(StoredRecord::decode(&bytes), Ok(stored));
     }
 
     #[test]

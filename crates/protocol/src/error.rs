@@ -64,6 +64,9 @@ pub enum RepositoryError {
         /// The machine's head now.
         head: Option<RecordHash>,
     },
+    /// The records that the caller knows are not those that are stored; listing them anew helps.
+    #[error("the records are not those that were known")]
+    OtherRecords,
     /// Objects that should be stored are not, or no copy of them can be read.
     #[error("{} objects are missing, among them {}", ids.len(), ids.first().map(ToString::to_string).unwrap_or_default())]
     MissingObjects {

@@ -30,6 +30,7 @@ pub mod contract;
 mod error;
 mod identity;
 mod invite;
+mod known_records;
 mod pairing;
 mod repository;
 pub mod tls;
@@ -40,6 +41,7 @@ pub use client::{ClientOptions, HttpRepository, ServerAddress, shown_identity};
 pub use error::RepositoryError;
 pub use identity::{MachineIdentity, fingerprint};
 pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
+pub use known_records::{RecordsDigest, RecordsDigesting};
 pub use pairing::{FormerAccount, Paired, pair, pair_again};
 pub use repository::Repository;
 pub use types::{

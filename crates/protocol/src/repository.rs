@@ -83,7 +83,8 @@ pub trait Repository: Send + Sync {
     /// asked for, since answers are bounded in bytes too; only an empty answer is the end.
     ///
     /// # Errors
-    /// [`RepositoryError::NoRepository`]; [`RepositoryError::Io`] if it can not be seen which there
+    /// [`RepositoryError::NoRepository`]; [`RepositoryError::OtherRecords`] if those up to the
+    /// position are not the known ones; [`RepositoryError::Io`] if it can not be seen which there
     /// are.
     fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError>;
 

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use holdall_format::{BlockName, MachineId, ObjectId, PackName, PublicKey, RecordHash, SessionId};
 
+use crate::RecordsDigest;
+
 /// What is needed to make a repository. The keeper stores it and understands the configuration's
 /// clear part only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +80,8 @@ pub struct RecordQuery {
     pub after_position: u64,
     /// At most this many; never more than [`crate::MAX_RECORDS`].
     pub limit: usize,
+    /// What the records up to there must be, for those who have them; `None` for any.
+    pub known: Option<RecordsDigest>,
 }
 
 /// A stored record and its receipt as they lie in the repository. Nobody has looked whether they are

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, RecordHash, RecordKind, StoredRecord};
 use holdall_protocol::wire::MAX_STORED_RECORD_BYTES;
 use holdall_protocol::{
-    FETCH_TARGET_BYTES, ListedRecord, MAX_RECORDS, RecordQuery, RepositoryError,
+    FETCH_TARGET_BYTES, ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigesting, RepositoryError,
 };
 
 use crate::layout::{Layout, number_of};
@@ -226,23 +226,35 @@ pub(crate) fn list(
     layout: &Layout,
     query: &RecordQuery,
 ) -> Result<Vec<ListedRecord>, RepositoryError> {
-    let positions = positions(layout)?.into_iter();
+    let positions = positions(layout)?;
+    let split = positions.partition_point(|position| *position <= query.after_position);
+    let (before, behind) = positions.split_at(split);
+    if let Some(known) = query.known {
+        let mut digesting = RecordsDigesting::new();
+        let listed = before.iter().filter_map(|position| listed(layout, *position));
+        listed.for_each(|record| digesting.add(&record));
+        if digesting.finish() != known {
+            return Err(RepositoryError::OtherRecords);
+        }
+    }
     let mut records = Vec::new();
     let mut bytes = 0;
-    for position in positions.filter(|position| *position > query.after_position) {
+    for position in behind {
         if records.len() >= query.limit.min(MAX_RECORDS) || bytes >= FETCH_TARGET_BYTES {
             break;
         }
-        // One that can not be read is listed with nothing in it, and one that just went, not at all.
-        let Some(stored) = read_limited(&layout.record(position), STORED_MAX_BYTES)
-            .unwrap_or_else(|_| Some(Vec::new()))
-        else {
-            continue;
-        };
-        bytes += stored.len();
-        records.push(ListedRecord { position, stored: stored.into() });
+        let Some(record) = listed(layout, *position) else { continue };
+        bytes += record.stored.len();
+        records.push(record);
     }
     Ok(records)
+}
+
+/// A record as it lies there: with nothing in it if it can not be read. One that just went is none.
+fn listed(layout: &Layout, position: u64) -> Option<ListedRecord> {
+    let stored = read_limited(&layout.record(position), STORED_MAX_BYTES)
+        .unwrap_or_else(|_| Some(Vec::new()))?;
+    Some(ListedRecord { position, stored: stored.into() })
 }
 
 #[cfg(test)]

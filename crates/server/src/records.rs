@@ -11,10 +11,11 @@ pub(crate) fn read_records(
 ) -> Result<Frames, RepositoryError> {
     let wanted = query.limit.min(MAX_RECORDS);
     let (mut found, mut bytes) = (Vec::new(), 0usize);
-    let mut after_position = query.after_position;
+    let (mut after_position, mut known) = (query.after_position, query.known);
     while found.len() < wanted && bytes < RECORDS_TARGET_BYTES {
         let limit = RECORDS_STEP.min(wanted - found.len());
-        let step = repository.records(&RecordQuery { after_position, limit })?;
+        let step = RecordQuery { after_position, limit, known: known.take() };
+        let step = repository.records(&step)?;
         let Some(last) = step.last() else {
             return Ok(wire::encode_records(&found, None));
         };

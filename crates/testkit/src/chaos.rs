@@ -29,6 +29,8 @@ struct State {
     accepted: u64,
     cuts: u64,
     forwarded_bytes: u64,
+    /// Of those, towards the server.
+    sent_bytes: u64,
     cut_at_bytes: Option<u64>,
     later_cuts: Vec<u64>,
 }
@@ -57,6 +59,7 @@ impl ChaosProxy {
             accepted: 0,
             cuts: 0,
             forwarded_bytes: 0,
+            sent_bytes: 0,
             cut_at_bytes: None,
             later_cuts: Vec::new(),
         }));
@@ -102,6 +105,13 @@ impl ChaosProxy {
     #[must_use]
     pub fn forwarded_bytes(&self) -> u64 {
         lock(&self.state).forwarded_bytes
+    }
+
+    /// How many bytes were forwarded to the server, and how many from it.
+    #[must_use]
+    pub fn forwarded_each_way(&self) -> (u64, u64) {
+        let state = lock(&self.state);
+        (state.sent_bytes, state.forwarded_bytes.saturating_sub(state.sent_bytes))
     }
 
     /// How many connections were let through.
@@ -155,10 +165,11 @@ impl State {
     }
 
     /// Counts up to `len` bytes as forwarded, fewer if a cut is due before, and says how many.
-    fn allow(&mut self, len: usize) -> usize {
+    fn allow(&mut self, len: usize, is_upload: bool) -> usize {
         let room = self.cut_at_bytes.map_or(u64::MAX, |at| at.saturating_sub(self.forwarded_bytes));
         let allowed = usize::try_from(room).unwrap_or(usize::MAX).min(len);
         self.forwarded_bytes += allowed as u64;
+        self.sent_bytes += if is_upload { allowed as u64 } else { 0 };
         allowed
     }
 
@@ -245,7 +256,7 @@ fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
                 return forget(link, state);
             }
         };
-        let allowed = lock(state).allow(len);
+        let allowed = lock(state).allow(len, is_upload);
         let written = to.write_all(&buffer[..allowed]);
         lock(state).cut_if_due();
         if written.is_err() || allowed < len {

@@ -64,14 +64,14 @@ fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> 
     let options = options(app, dir, work)?;
 
     let read_before = Conditions::bytes_read_from_disk();
-    let (first, memory) = watching(&server, || backup::measured(app, &access, &options))?;
+    let (first, memory) = watching(&server, || backup::measured(app, &access, None, &options))?;
     let read_from_disk = Conditions::bytes_read_since(read_before);
     report.backup("first backup", &first, &memory)?;
     let mut most = memory;
 
     let since = holdall_sys::host::now();
     let options = backup::with_environment(options);
-    let (again, memory) = watching(&server, || backup::measured(app, &access, &options))?;
+    let (again, memory) = watching(&server, || backup::measured(app, &access, None, &options))?;
     report.backup("unchanged backup", &again, &memory)?;
     most = most.max(memory);
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, ExcludeRules, PatternError, Patterns, Source,
+    Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PatternError, Patterns, Source,
 };
 use holdall_lab::Verdict;
 use holdall_repository::Clock;
@@ -91,20 +91,29 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let some_missing = check_sources(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
     // Told before the new snapshot's receipt takes the place of that of what was lost.
-    tell_lost(app, &access);
-    let done = measured(app, &access, &options)?;
+    let listed = tell_lost(app, &access);
+    let done = measured(app, &access, listed.as_ref(), &options)?;
     still_committed(&done.summary, report(app, &done))?;
     let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
 }
 
 /// A repository that lost a snapshot gets a new one all the same, and the loss is told; so is a
-/// receipt that can not be read. A server that is away is the backup's to meet.
-pub(super) fn tell_lost(app: &App, access: &Access) {
+/// receipt that can not be read. A server that is away is the backup's to meet. Gives what there is,
+/// so that it is not asked for again.
+pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
     let is_passing = |error: &_| matches!(exit_of(error), Exit::Unreachable | Exit::Interrupted);
-    if let Some(error) = open::snapshots(app, access).err().filter(|error| !is_passing(error)) {
+    let (listed, error) = match holdall_engine::snapshots_by_cache(access) {
+        Ok(listed) => {
+            let error = open::tell_damage(app, access, &listed).err();
+            (Some(listed), error)
+        }
+        Err(error) => (None, Some(error.into())),
+    };
+    if let Some(error) = error.filter(|error| !is_passing(error)) {
         app.damage(&error);
     }
+    listed
 }
 
 /// What was committed is done, even if nobody listens any more.
@@ -209,11 +218,20 @@ pub(crate) struct Done {
     pub(crate) verdict: Verdict,
 }
 
-/// Backs up, shows progress and problems, and remembers the receipt.
-pub(crate) fn measured(app: &App, access: &Access, options: &BackupOptions) -> Result<Done> {
+/// Backs up, shows progress and problems, and remembers the receipt. What is there is asked for
+/// unless it was `listed`.
+pub(crate) fn measured(
+    app: &App,
+    access: &Access,
+    listed: Option<&Listed>,
+    options: &BackupOptions,
+) -> Result<Done> {
     let run = app.run();
     let before = Usage::now();
-    let result = watched(&app.output, &run, || holdall_engine::backup(access, options, &run));
+    let result = watched(&app.output, &run, || match listed {
+        Some(listed) => holdall_engine::backup_upon(access, listed, options, &run),
+        None => holdall_engine::backup(access, options, &run),
+    });
     let usage = Usage::now().since(&before);
     // What was committed is remembered before anything is said: saying it may fail.
     let remembered = match &result {

@@ -36,3 +36,4 @@ mod share;
 mod sources;
 mod tags;
 mod try_it;
+mod unchanged;

@@ -28,5 +28,5 @@ mod walk;
 pub use options::{BackupOptions, Source};
 pub(crate) use pipeline::series_of;
 
-pub use pipeline::backup;
+pub use pipeline::{backup, backup_upon};
 pub use summary::BackupSummary;

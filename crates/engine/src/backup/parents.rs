@@ -15,7 +15,7 @@ use super::options::Source;
 use crate::blocks::{Nodes, SharedNodeCache};
 use crate::leaf_cache::KnownLeaves;
 use crate::run::lock;
-use crate::snapshots::{Snapshot, records};
+use crate::snapshots::{Listed, Snapshot};
 use crate::storing::Shared;
 use crate::{Access, EngineError};
 
@@ -24,22 +24,23 @@ use crate::{Access, EngineError};
 /// state that came behind it.
 pub(super) fn choose(
     access: &Access,
+    listed: &Listed,
     series: &SeriesId,
     sources: &[Source],
-) -> Result<Vec<Snapshot>, EngineError> {
-    let mut own = records(access)?.snapshots;
+) -> Vec<Snapshot> {
+    let mut own = listed.all();
     own.retain(|record| record.machine == access.machine);
     let of_series = among(&own, |record| record.series == *series);
     if !of_series.is_empty() {
-        return Ok(of_series);
+        return of_series;
     }
     let paths = || sources.iter().map(|source| &source.path);
-    Ok(among(&own, |record| record.secret.paths.iter().eq(paths())))
+    among(&own, |record| record.secret.paths.iter().eq(paths()))
 }
 
 /// The newest snapshot of those that fit, behind the last checkpoint if that is newer.
-fn among(records: &[Snapshot], fits: impl Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
-    let fitting = || records.iter().filter(|record| fits(record));
+fn among(records: &[&Snapshot], fits: impl Fn(&Snapshot) -> bool) -> Vec<Snapshot> {
+    let fitting = || records.iter().copied().filter(|record| fits(record));
     let last_made = fitting().rfind(|record| !record.is_copy());
     let checkpoint = last_made.filter(|record| record.checkpoint);
     let snapshots: Vec<_> = fitting().filter(|record| !record.checkpoint).collect();
@@ -177,10 +178,7 @@ mod tests {
             (of(1, 10, false), Snapshot { checkpoint: true, ..of(4, 11, false) });
         // The other repository's clock is wrong.
         let (future, old) = (of(2, i64::MAX, true), of(3, 1, true));
-        let chosen = |records: &[&Snapshot]| {
-            let records: Vec<_> = records.iter().map(|&record| record.clone()).collect();
-            names(&among(&records, |_| true))
-        };
+        let chosen = |records: &[&Snapshot]| names(&among(records, |_| true));
         assert_eq!(chosen(&[&future, &made]), [made.id]);
         assert_eq!(chosen(&[&made, &future, &old]), [future.id]);
         assert_eq!(chosen(&[&made, &old]), [made.id]);

@@ -25,7 +25,7 @@ use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::budget::Budget;
 use crate::record::PROGRAM;
-use crate::snapshots::Snapshot;
+use crate::snapshots::{Listed, Snapshot, snapshots_by_cache};
 use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing};
 use crate::{Access, EngineError, Run};
 
@@ -48,19 +48,31 @@ pub fn backup(
     options: &BackupOptions,
     run: &Arc<Run>,
 ) -> Result<BackupSummary, EngineError> {
+    backup_upon(access, &snapshots_by_cache(access)?, options, run)
+}
+
+/// The same where the snapshots were just listed.
+///
+/// # Errors
+/// As for [`backup`].
+pub fn backup_upon(
+    access: &Access,
+    listed: &Listed,
+    options: &BackupOptions,
+    run: &Arc<Run>,
+) -> Result<BackupSummary, EngineError> {
     let begun = Instant::now();
     // Directories stay open until what is in them is read. Where the limit can not be raised, what
     // passes it is told.
     let _ = holdall_sys::limits::raise_open_files();
     let steps = steps(&options.sources)?;
     let series = series(access, &options.host, &steps);
-    let parents = parents::choose(access, &series, &options.sources)?;
+    let parents = parents::choose(access, listed, &series, &options.sources);
     let purpose = match options.dry_run {
         true => SessionPurpose::Read,
         false => SessionPurpose::Backup { parents: parents::names(&parents) },
     };
     let grant = access.repository.open_session(&purpose)?;
-    let traffic_before = access.repository.traffic();
     if let Some(parent) = parents.last() {
         run.items_expected.store(parent.secret.items, Ordering::Relaxed);
         run.bytes_expected.store(parent.secret.bytes, Ordering::Relaxed);
@@ -72,9 +84,9 @@ pub fn backup(
         let _ = access.repository.close_session(&stages.grant.session);
     }
     let mut summary = result?;
-    let traffic = access.repository.traffic();
-    summary.bytes_sent = traffic.sent_bytes.saturating_sub(traffic_before.sent_bytes);
-    summary.bytes_received = traffic.received_bytes.saturating_sub(traffic_before.received_bytes);
+    let traffic = access.take_traffic();
+    summary.bytes_sent = traffic.sent_bytes;
+    summary.bytes_received = traffic.received_bytes;
     summary.has_parent = !parents.is_empty();
     summary.problems = run.problem_count();
     summary.files_unsettled = run.changed_count();

@@ -41,9 +41,10 @@ pub struct BackupSummary {
     pub stored_ids: u64,
     /// What of that is padding, which hides lengths.
     pub stored_padding: u64,
-    /// Bytes sent over the wire, with everything around them.
+    /// Bytes sent over the wire since the repository was reached, or since the backup before this
+    /// one over the same access: handshakes and everything else around them too.
     pub bytes_sent: u64,
-    /// Bytes received.
+    /// Bytes received, counted in the same way.
     pub bytes_received: u64,
     /// How long it took.
     pub seconds: f64,

@@ -34,7 +34,7 @@ use holdall_protocol::SessionPurpose;
 
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::restore::is_damaged;
-use crate::snapshots::records;
+use crate::snapshots::snapshots;
 use crate::{Access, EngineError, Run, Snapshot};
 use known::Known;
 use plan::Before;
@@ -134,7 +134,7 @@ impl<'a> Copier<'a> {
         destination: &'a Access,
         options: CopyOptions,
     ) -> Result<Self, EngineError> {
-        let there = |record: Snapshot| There {
+        let there = |record: &Snapshot| There {
             origin: record.origin(),
             direct: record.secret.copied_from.map_or(record.id, |from| from.direct()),
             id: record.id,
@@ -147,7 +147,7 @@ impl<'a> Copier<'a> {
             destination,
             options,
             listed,
-            there: records(destination)?.snapshots.into_iter().map(there).collect(),
+            there: snapshots(destination)?.all().into_iter().map(there).collect(),
             source_session: source.repository.open_session(&SessionPurpose::Read)?.session,
             source_cache: open_node_cache(source),
             cache: open_node_cache(destination),

@@ -141,7 +141,7 @@ fn what_is_damaged_is_not_copied_and_what_was_until_then_is_not_fetched_again() 
     let names_it = matches!(&error, EngineError::Damaged { what, .. } if what.starts_with(below));
     assert!(names_it, "{error}");
     assert!(pair.destination.snapshots().is_empty());
-    let checkpoints = records(&pair.destination.access).unwrap().snapshots;
+    let checkpoints = snapshots(&pair.destination.access).unwrap().checkpoints;
     assert!(!checkpoints.is_empty(), "there is no checkpoint");
     assert!(!checkpoints.iter().any(|checkpoint| checkpoint.pinned), "a checkpoint would stay");
 

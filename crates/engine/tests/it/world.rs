@@ -79,7 +79,7 @@ impl World {
             Arc::new(Signer(Arc::clone(&signing))),
             Arc::new(SystemClock),
         ));
-        Place { repository, signing, cache: self.path("cache") }
+        Place::new(repository, signing, self.path("cache"))
     }
 
     /// The repository, opened anew as a new process would.
@@ -94,7 +94,7 @@ impl World {
     ) -> Access {
         let place = self.place();
         let repository = around(Arc::clone(&place.repository));
-        Place { repository, ..place }.open(&self.secret).unwrap()
+        Place::new(repository, place.signing, place.cache).open(&self.secret).unwrap()
     }
 
     pub(crate) fn options(&self) -> BackupOptions {

@@ -140,9 +140,8 @@ impl Repository for HttpRepository {
     }
 
     fn commit(&self, session: &SessionId, record: &Bytes) -> Result<CommitAnswer, RepositoryError> {
-        let limits =
-            (Weight::Light, wire::MAX_STORED_RECORD_BYTES.max(wire::MAX_IDS_BODY_BYTES) + 1);
-        let decode = |body: Bytes| wire::decode_commit_answer(&body);
+        let limits = (Weight::Light, wire::MAX_IDS_BODY_BYTES + 1);
+        let decode = |body: Bytes| wire::decode_commit_answer(&body, record);
         self.ask(RepositoryVerb::Commit(*session), Frames::plain(record.clone()), limits, decode)
     }
 
@@ -153,9 +152,10 @@ impl Repository for HttpRepository {
     fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
         let limits = (Weight::Light, wire::MAX_RECORDS_ANSWER_BYTES);
         let (mut found, mut after) = (Vec::new(), Some(query.after_position));
-        let wanted = query.limit.min(MAX_RECORDS);
+        let (wanted, mut known) = (query.limit.min(MAX_RECORDS), query.known);
         while let (Some(after_position), true) = (after, found.len() < wanted) {
-            let part = RecordQuery { after_position, limit: wanted - found.len() };
+            let limit = wanted - found.len();
+            let part = RecordQuery { after_position, limit, known: known.take() };
             let decode = |body: Bytes| wire::decode_records(&body);
             let (records, next) =
                 self.ask(RepositoryVerb::Records(part), Frames::new(), limits, decode)?;

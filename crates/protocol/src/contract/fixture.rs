@@ -81,7 +81,7 @@ impl<'a> Fixture<'a> {
     }
 
     pub(super) fn all_records(&self) -> Vec<StoredRecord> {
-        let query = RecordQuery { after_position: 0, limit: 100 };
+        let query = RecordQuery { limit: 100, ..RecordQuery::default() };
         let records = self.repository.records(&query).expect("records are listed");
         records.iter().map(stored).collect()
     }

@@ -8,10 +8,11 @@ use super::ContractWorld;
 use super::cases;
 use super::fixture::{Fixture, stored};
 use super::forge::{id, ids};
-use crate::{FETCH_TARGET_BYTES, RecordQuery, RepositoryError};
+use crate::{FETCH_TARGET_BYTES, ListedRecord, RecordQuery, RecordsDigest, RepositoryError};
 
 cases![
     records_are_listed_in_order_and_in_pages,
+    records_that_are_known_are_not_listed_again,
     every_block_is_read_with_every_copy,
     what_is_put_while_blocks_are_read_repeats_nothing,
     a_scrub_of_a_sound_repository_finds_nothing_wrong,
@@ -31,7 +32,7 @@ fn records_are_listed_in_order_and_in_pages(world: &mut dyn ContractWorld) {
     assert!(all.is_sorted_by_key(|stored| stored.receipt.log_position));
 
     let mut paged = Vec::new();
-    let mut query = RecordQuery { after_position: 0, limit: 2 };
+    let mut query = RecordQuery { limit: 2, ..RecordQuery::default() };
     loop {
         let page = fixture.repository.records(&query).unwrap();
         assert!(page.len() <= 2);
@@ -40,6 +41,29 @@ fn records_are_listed_in_order_and_in_pages(world: &mut dyn ContractWorld) {
         paged.extend(page.iter().map(stored));
     }
     assert_eq!(paged, all);
+}
+
+fn records_that_are_known_are_not_listed_again(world: &mut dyn ContractWorld) {
+    let fixture = Fixture::new(world);
+    let mut head = None;
+    for number in 0..5 {
+        head = fixture.snapshot(&format!("root {number}"), &[id("chunk")], head);
+    }
+    let all = RecordQuery { limit: 100, ..RecordQuery::default() };
+    let all = fixture.repository.records(&all).unwrap();
+    let after = |known: &[ListedRecord], position: u64| {
+        let known = Some(RecordsDigest::of(known));
+        fixture.repository.records(&RecordQuery { after_position: position, limit: 100, known })
+    };
+    for (at, record) in all.iter().enumerate() {
+        let (known, behind) = all.split_at(at + 1);
+        assert_eq!(after(known, record.position).unwrap(), behind);
+        let others = [after(&known[1..], record.position), after(known, record.position - 1)];
+        for other in others {
+            assert!(matches!(other, Err(RepositoryError::OtherRecords)), "{other:?}");
+        }
+    }
+    assert_eq!(after(&[], 0).unwrap(), all);
 }
 
 /// Reads all blocks, as a verifying client does.

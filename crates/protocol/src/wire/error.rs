@@ -55,6 +55,7 @@ enum Kind {
     Refused { reason: String },
     NoSession { session: Text<SessionId> },
     HeadMoved { head: Option<Text<RecordHash>> },
+    OtherRecords,
     MissingObjects { ids: Vec<Text<ObjectId>> },
     Damaged { what: String, reason: String },
     OtherFormat { what: String, reason: String },
@@ -130,7 +131,8 @@ fn status_of(error: &WireError) -> u16 {
             | RepositoryError::MissingObjects { .. } => 404,
             RepositoryError::AlreadyExists { .. }
             | RepositoryError::InUse { .. }
-            | RepositoryError::HeadMoved { .. } => 409,
+            | RepositoryError::HeadMoved { .. }
+            | RepositoryError::OtherRecords => 409,
             RepositoryError::NotAllowed { .. } => 403,
             RepositoryError::Refused { .. } => 400,
             RepositoryError::NoRoom { .. } => 507,
@@ -178,6 +180,7 @@ impl From<RepositoryError> for Kind {
             RepositoryError::Refused { reason } => Self::Refused { reason },
             RepositoryError::NoSession { session } => Self::NoSession { session: Text(session) },
             RepositoryError::HeadMoved { head } => Self::HeadMoved { head: head.map(Text) },
+            RepositoryError::OtherRecords => Self::OtherRecords,
             RepositoryError::MissingObjects { ids } => {
                 let ids = ids.into_iter().take(MAX_NAMED_IDS).map(Text).collect();
                 Self::MissingObjects { ids }
@@ -210,6 +213,7 @@ impl From<Kind> for WireError {
             Kind::HeadMoved { head } => {
                 RepositoryError::HeadMoved { head: head.map(|Text(head)| head) }
             }
+            Kind::OtherRecords => RepositoryError::OtherRecords,
             Kind::MissingObjects { ids } => RepositoryError::MissingObjects {
                 ids: ids.into_iter().map(|Text(id)| id).collect(),
             },

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use holdall_format::limits::BLOCK_MAX_BYTES;
 use holdall_format::wire::Reader;
-use holdall_format::{FormatError, MachineId, PublicKey};
+use holdall_format::{FormatError, MachineId, PublicKey, RECEIPT_BYTES, StoredRecord};
 
 use super::scrub::{decode_damage, encode_damage};
 use super::{
-    Frames, MAX_FRAMES, MAX_LISTED_RECORD_BYTES, MAX_REPOSITORY_BODY_BYTES,
-    MAX_STORED_RECORD_BYTES, decode_frames, decode_ids, encode_ids,
+    Frames, MAX_FRAMES, MAX_LISTED_RECORD_BYTES, MAX_REPOSITORY_BODY_BYTES, decode_frames,
+    decode_ids, encode_ids,
 };
 use crate::{BlockPage, CommitAnswer, Description, ListedRecord, NewRepository};
 
@@ -67,10 +67,14 @@ pub fn decode_description(body: &Bytes) -> Result<Description, FormatError> {
     Ok(Description { config, wrappings, machine, signer })
 }
 
-/// The answer to a commit: 0 and the stored record, or 1 and the missing ids.
+/// The answer to a commit: 0 and the receipt, or 1 and the missing ids. Whoever committed has the
+/// rest of the stored record.
 pub fn encode_commit_answer(answer: &CommitAnswer) -> Frames {
     let (code, rest) = match answer {
-        CommitAnswer::Committed(stored) => (COMMITTED, stored.clone()),
+        CommitAnswer::Committed(stored) => {
+            let receipt = StoredRecord::receipt_in(stored).unwrap_or_default();
+            (COMMITTED, stored.slice_ref(receipt))
+        }
         CommitAnswer::Missing(ids) => {
             (MISSING, encode_ids(ids.get(..crate::MAX_IDS).unwrap_or(ids)))
         }
@@ -80,18 +84,19 @@ pub fn encode_commit_answer(answer: &CommitAnswer) -> Frames {
     body
 }
 
-/// Reads the answer to a commit.
+/// Reads the answer to the commit of `record`.
 ///
 /// # Errors
-/// [`FormatError`] for another first byte, too many ids or too long a record.
-pub fn decode_commit_answer(body: &Bytes) -> Result<CommitAnswer, FormatError> {
+/// [`FormatError`] for another first byte, too many ids, or what is not as long as a receipt.
+pub fn decode_commit_answer(body: &Bytes, record: &[u8]) -> Result<CommitAnswer, FormatError> {
     let mut reader = Reader::new("commit answer", body);
     match reader.u8("code")? {
-        COMMITTED if reader.remaining().len() <= MAX_STORED_RECORD_BYTES => {
-            Ok(CommitAnswer::Committed(body.slice_ref(reader.remaining())))
+        COMMITTED if reader.remaining().len() == RECEIPT_BYTES => {
+            let stored = StoredRecord::join(record, reader.remaining());
+            Ok(CommitAnswer::Committed(stored.into()))
         }
         MISSING => decode_ids(reader.remaining()).map(CommitAnswer::Missing),
-        _ => Err(reader.invalid("code", "unknown, or its record is too long")),
+        _ => Err(reader.invalid("code", "unknown, or not followed by a receipt")),
     }
 }
 
@@ -193,10 +198,11 @@ mod tests {
             assert_eq!(decode_block_page(&encode_block_page(&page).concat()), Ok(page));
         }
         for answer in [
-            CommitAnswer::Committed(Bytes::from_static(b"stored")),
+            CommitAnswer::Committed(StoredRecord::join(b"record", &[7; RECEIPT_BYTES]).into()),
             CommitAnswer::Missing(vec![ObjectId::from_bytes([6; 32])]),
         ] {
-            assert_eq!(decode_commit_answer(&encode_commit_answer(&answer).concat()), Ok(answer));
+            let body = encode_commit_answer(&answer).concat();
+            assert_eq!(decode_commit_answer(&body, b"record"), Ok(answer));
         }
         let records = [(1, &b"a"[..]), (u64::MAX, b"")]
             .map(|(position, stored)| ListedRecord { position, stored: stored.into() })
@@ -205,6 +211,14 @@ mod tests {
             let body = encode_records(&records, next).concat();
             assert_eq!(decode_records(&body), Ok((records.clone(), next)));
         }
+    }
+
+    #[test]
+    fn what_was_committed_is_not_sent_back() {
+        let stored = StoredRecord::join(&[1; 5000], &[7; RECEIPT_BYTES]).into();
+        let body = encode_commit_answer(&CommitAnswer::Committed(stored)).concat();
+        assert_eq!(body[1..], [7; RECEIPT_BYTES]);
+        assert!(decode_commit_answer(&body.slice(..RECEIPT_BYTES), b"record").is_err());
     }
 
     #[test]
@@ -223,7 +237,7 @@ mod tests {
             for body in [Bytes::from(bytes), Bytes::from(mutated)] {
                 let _ = decode_new_repository(&body);
                 let _ = decode_description(&body);
-                let _ = decode_commit_answer(&body);
+                let _ = decode_commit_answer(&body, b"record");
                 let _ = decode_records(&body);
                 let _ = decode_block_page(&body);
             }

@@ -67,7 +67,7 @@ pub enum RepositoryVerb {
     Commit(SessionId),
     /// `POST repositories/NAME/sessions/ID/close`.
     CloseSession(SessionId),
-    /// `GET repositories/NAME/records?after=POSITION&limit=COUNT`.
+    /// `GET repositories/NAME/records?after=POSITION&limit=COUNT`, and `&known=DIGEST` behind it.
     Records(RecordQuery),
     /// `POST repositories/NAME/sessions/ID/fetch?copy=COPY`.
     Fetch(SessionId, u32),
@@ -117,7 +117,9 @@ impl RepositoryVerb {
             Self::Commit(session) => format!("/sessions/{session}/records"),
             Self::CloseSession(session) => format!("/sessions/{session}/close"),
             Self::Records(query) => {
-                format!("/records?after={}&limit={}", query.after_position, query.limit)
+                let RecordQuery { after_position, limit, known } = query;
+                let known = known.map(|known| format!("&known={known}")).unwrap_or_default();
+                format!("/records?after={after_position}&limit={limit}{known}")
             }
             Self::Fetch(session, copy) => format!("/sessions/{session}/fetch?copy={copy}"),
             Self::ReadBlocks(session, cursor) => {
@@ -136,11 +138,7 @@ impl RepositoryVerb {
             ("POST", ["sessions"]) => Self::OpenSession,
             ("POST", ["scrub"]) => Self::Scrub,
             ("GET", ["usage"]) => Self::Usage,
-            ("GET", ["records"]) => {
-                let (after, limit) = query.split_once('&')?;
-                let after_position = number(after, "after=")?;
-                Self::Records(RecordQuery { after_position, limit: number(limit, "limit=")? })
-            }
+            ("GET", ["records"]) => Self::Records(record_query(query)?),
             ("POST", ["sessions", session, verb]) => {
                 Self::parse_in_session(session.parse().ok()?, verb, query)?
             }
@@ -202,6 +200,16 @@ impl Route {
     }
 }
 
+fn record_query(query: &str) -> Option<RecordQuery> {
+    let (after, rest) = query.split_once('&')?;
+    let (limit, known) = match rest.split_once('&') {
+        Some((limit, known)) => (limit, Some(known.strip_prefix("known=")?.parse().ok()?)),
+        None => (rest, None),
+    };
+    let (after_position, limit) = (number(after, "after=")?, number(limit, "limit=")?);
+    Some(RecordQuery { after_position, limit, known })
+}
+
 fn number<T: std::str::FromStr>(text: &str, key: &str) -> Option<T> {
     let digits = text.strip_prefix(key)?;
     digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
@@ -219,6 +227,7 @@ pub fn is_repository_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RecordsDigest;
     use proptest::prelude::*;
 
     fn verbs() -> Vec<RepositoryVerb> {
@@ -232,7 +241,16 @@ mod tests {
             RepositoryVerb::PutBlocks(session),
             RepositoryVerb::Commit(session),
             RepositoryVerb::CloseSession(session),
-            RepositoryVerb::Records(RecordQuery { after_position: u64::MAX, limit: 5 }),
+            RepositoryVerb::Records(RecordQuery {
+                after_position: u64::MAX,
+                limit: 5,
+                known: None,
+            }),
+            RepositoryVerb::Records(RecordQuery {
+                after_position: 7,
+                limit: 5,
+                known: Some(RecordsDigest::of(&[])),
+            }),
             RepositoryVerb::Fetch(session, 3),
             RepositoryVerb::ReadBlocks(session, 77),
             RepositoryVerb::Scrub,

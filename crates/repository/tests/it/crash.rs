@@ -128,7 +128,7 @@ fn assert_whole(world: &World, moment: &Moment) {
         let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap();
         assert_eq!(fetched, std::slice::from_ref(block));
     }
-    let query = RecordQuery { after_position: 0, limit: 100 };
+    let query = RecordQuery { limit: 100, ..RecordQuery::default() };
     let listed = repository.records(&query).unwrap();
     assert!(listed.iter().map(|record| &record.stored).eq(&moment.records));
     let report = repository.scrub(&mut |_| {}).unwrap();

@@ -340,7 +340,8 @@ fn a_damaged_record_is_told_and_the_others_are_not_lost() {
     assert_eq!(world.handle().fetch_objects(&session, &[id("root")], 0).unwrap().len(), 1);
     let report = world.handle().scrub(&mut |_| {}).unwrap();
     assert!(matches!(report.damaged[..], [ScrubDamage::Record { .. }]), "{:?}", report.damaged);
-    let query = holdall_protocol::RecordQuery { after_position: 0, limit: 10 };
+    let query =
+        holdall_protocol::RecordQuery { limit: 10, ..holdall_protocol::RecordQuery::default() };
     let listed = world.handle().records(&query).unwrap();
     assert!(StoredRecord::decode(&listed[0].stored).is_err(), "it is listed as it is");
 }

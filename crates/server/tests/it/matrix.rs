@@ -96,7 +96,7 @@ fn requests(machine: &Machine, session: SessionId) -> Vec<Request> {
     let new = framed(&[&forge.config(), &forge.wrappings(1)]);
     let blocks = framed(&[&forge.chunks(&[chunk])]);
     let record = forge.record(RecordKind::Checkpoint, node, None);
-    let query = RecordQuery { after_position: 0, limit: 10 };
+    let query = RecordQuery { limit: 10, ..RecordQuery::default() };
     // Nobody's, since closing one that is unknown does no harm and is no error.
     let nobody_s = SessionId::from_bytes([0xee; 16]);
     let to_back_up = br#"{"purpose":"backup","parents":[]}"#;
@@ -225,7 +225,8 @@ impl Stage {
 /// What a repository holds, and what opens it.
 fn holds(machine: &Machine) -> (Usage, Vec<ListedRecord>, Bytes) {
     let repository = machine.connect();
-    let records = repository.records(&RecordQuery { after_position: 0, limit: 100 }).unwrap();
+    let records =
+        repository.records(&RecordQuery { limit: 100, ..RecordQuery::default() }).unwrap();
     (repository.usage().unwrap(), records, repository.describe().unwrap().wrappings)
 }
 
