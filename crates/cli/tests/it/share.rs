@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use holdall_testkit::{CompareOptions, Process, Random, compare_trees};
 use rustix::process::{Pid, Signal, kill_process};
@@ -65,7 +65,14 @@ fn whole_cycle(repo: &Path) -> Vec<String> {
     let again = machine.summary(["backup", "-r", repo, text(&source)]);
     assert_eq!((&again["files_new"], &again["files_changed"]), (&0.into(), &0.into()));
     write_new(&source, 1);
-    begun(&machine, repo, text(&source)).kill().expect("it lived");
+    let mut writer = begun(&machine, repo, text(&source));
+    // One that is killed before it says in the lease who it is may as well live elsewhere.
+    let begun_at = Instant::now();
+    while !stopped_holding(&writer, &Path::new(repo).join("lease")) {
+        assert!(begun_at.elapsed() < Duration::from_secs(60), "it never held the lease");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    writer.kill().expect("it lived");
     // The process that held the lease is known to have ended: nobody waits for it.
     machine.ok(["backup", "-r", repo, text(&source)]);
     check_restores(&machine, repo, &source, &target);
