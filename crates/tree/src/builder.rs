@@ -92,7 +92,8 @@ impl TreeBuilder {
     ///
     /// # Errors
     /// [`BuildError::OutOfOrder`], [`BuildError::InvalidEntry`] or [`BuildError::NoBoundary`], after
-    /// which others can be added; [`BuildError::Sink`] or [`BuildError::TooDeep`], after which the tree is lost.
+    /// which others can be added; [`BuildError::Sink`] or [`BuildError::TooDeep`], after which the
+    /// tree is lost.
     pub fn push<S: NodeSink + ?Sized>(
         &mut self,
         path: &PathKey,

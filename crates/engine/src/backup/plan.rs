@@ -19,8 +19,8 @@ use crate::EngineError;
 use crate::exclude::{ExcludeRules, LocalRules};
 use crate::storing::Shared;
 
-/// The next subdirectories are handed to the walkers when no more than this many are left, so that the walkers always
-/// have something to do.
+/// The next subdirectories are handed to the walkers when no more than this many are left, so that
+/// the walkers always have something to do.
 const AHEAD_LEFT: usize = 8;
 
 /// Goes through the sources and makes jobs.

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -277,20 +276,12 @@ impl<'a> JobReader<'a> {
     fn small_file(&mut self, file: &File, stat: &Stat, entry: &mut Entry) -> io::Result<()> {
         let start = self.buffer.len();
         let size = usize::try_from(stat.size).map_err(io::Error::other)?;
-        self.buffer.resize(start + size, 0);
-        let read = self
-            .reading
-            .meters
-            .read
-            .working(|| read_up_to(file, self.buffer.split_at_mut(start).1));
-        let read = match read {
-            Ok(read) => read,
-            Err(error) => {
-                self.buffer.truncate(start);
-                return Err(error);
-            }
-        };
-        self.buffer.truncate(start + read);
+        let read_meter = &self.reading.meters.read;
+        let read = read_meter.working(|| append_content(file, &mut self.buffer, size));
+        // What a file has grown by is not what was looked at; nothing of one that can not be read stays.
+        let kept = read.as_ref().map_or(0, |read| size.min(*read));
+        self.buffer.truncate(start + kept);
+        read?;
         self.keep_small(start, entry);
         Ok(())
     }
@@ -513,19 +504,6 @@ fn is_as_seen(seen: &Stat, now: &Stat) -> bool {
     let state =
         |stat: &Stat| (stat.kind, stat.device, stat.inode, stat.size, stat.mtime, stat.ctime);
     state(seen) == state(now)
-}
-
-fn read_up_to(file: &File, out: &mut [u8]) -> io::Result<usize> {
-    let mut at = 0;
-    while at < out.len() {
-        match file.read_at(out.split_at_mut(at).1, at as u64) {
-            Ok(0) => break,
-            Ok(read) => at += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(at)
 }
 
 #[cfg(test)]
