@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use holdall_engine::{Access, EngineError, Listed};
-use holdall_format::{MachineId, StoredRecord};
+use holdall_format::{MachineId, StoredRecord, TombstoneReason};
 
 use crate::exit::{Exit, Refusal};
 use crate::private_file;
@@ -35,7 +35,8 @@ impl Receipts {
     }
 
     /// Checks that the newest remembered snapshot is among those that the repository lists, or
-    /// where one of them is damaged.
+    /// where one of them is damaged, or that somebody asked for it to be forgotten. Rules let the
+    /// newest one go only once there is a newer one.
     ///
     /// # Errors
     /// [`EngineError::Damaged`] if it is not.
@@ -48,8 +49,22 @@ impl Receipts {
         {
             return Ok(());
         }
-        let reason = "this machine has its receipt, and the repository does not have it: it was \
-                      rolled back to an older state, or hides it";
+        let head = &stored.record.head;
+        let followed = listed.snapshots.iter().any(|snapshot| {
+            (snapshot.machine, snapshot.series) == (head.machine, head.series)
+                && snapshot.sequence > head.sequence
+        });
+        let reason = match listed.forgotten.iter().find(|gone| gone.id == id) {
+            Some(gone) if followed || gone.reason == TombstoneReason::Request => return Ok(()),
+            Some(_) => {
+                "the repository says that its rules for keeping let it go, and none lets the newest \
+                 snapshot of a series go"
+            }
+            None => {
+                "this machine has its receipt, and the repository does not have it: it was rolled \
+                 back to an older state, or hides it"
+            }
+        };
         Err(EngineError::damaged(format!("snapshot {id}"), reason).into())
     }
 

@@ -17,7 +17,7 @@
 //! the present keeper to hand it out. A strange receipt behind one of the present keeper's fits none
 //! of this and is refused.
 
-use holdall_format::{PublicKey, StoredRecord};
+use holdall_format::{PublicKey, StoredRecord, Tombstone};
 
 use crate::Access;
 
@@ -40,10 +40,17 @@ impl Keepers {
     pub(crate) fn accept(&mut self, stored: &StoredRecord) -> bool {
         let signer = stored.receipt.signer;
         self.present_began |= signer == self.present;
-        signer == self.present
-            || !self.present_began
-            || self.in_directory
-            || signer == stored.record.head.key
+        self.may_have_signed(signer, stored.record.head.key)
+    }
+
+    /// Whether a tombstone in the place of the next record is good. Whoever buried it may have come
+    /// later than whoever received it, so it tells nothing of those that follow.
+    pub(crate) fn accept_tombstone(&self, tombstone: &Tombstone, key: PublicKey) -> bool {
+        self.may_have_signed(tombstone.signer, key)
+    }
+
+    fn may_have_signed(&self, signer: PublicKey, of_record: PublicKey) -> bool {
+        signer == self.present || !self.present_began || self.in_directory || signer == of_record
     }
 }
 

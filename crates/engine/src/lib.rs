@@ -57,6 +57,6 @@ pub use patterns::{PatternError, Patterns};
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
 pub use snapshots::{
-    DamagedRecord, Listed, Snapshot, find_snapshot, snapshots, snapshots_by_cache,
+    DamagedRecord, Forgotten, Listed, Snapshot, find_snapshot, snapshots, snapshots_by_cache,
 };
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 use holdall_crypto::{CryptoError, Opener, RecordSecret};
 use holdall_format::{
-    MachineId, ObjectId, RecordHash, RecordKind, SeriesId, StoredRecord, record_file,
+    MachineId, ObjectId, RecordHash, RecordKind, SeriesId, StoredRecord, Tombstone,
+    TombstoneReason, record_file,
 };
 use holdall_protocol::{ListedRecord, RepositoryError};
 
@@ -75,6 +76,17 @@ pub struct DamagedRecord {
     pub reason: String,
 }
 
+/// A snapshot that was let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Its id.
+    pub id: RecordHash,
+    /// Why.
+    pub reason: TombstoneReason,
+    /// When, in nanoseconds since 1970 UTC.
+    pub forgotten_ns: i64,
+}
+
 /// What a repository's records tell.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
@@ -82,6 +94,8 @@ pub struct Listed {
     pub snapshots: Vec<Snapshot>,
     /// The records that are damaged: snapshots that are lost, or tags that are.
     pub damaged: Vec<DamagedRecord>,
+    /// Records that were let go, in order of the log.
+    pub forgotten: Vec<Forgotten>,
     /// Checkpoints of runs that did not end, oldest first.
     pub(crate) checkpoints: Vec<Snapshot>,
 }
@@ -141,6 +155,13 @@ impl<'a> Opening<'a> {
 
     fn add(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
         let found = &mut self.found;
+        if Tombstone::is_begun_by(&listed.stored) {
+            match open_tombstone(self.access, &self.keepers, listed) {
+                Ok(forgotten) => found.forgotten.push(forgotten),
+                Err(error) => found.damaged.push(damaged_record(listed.position, error)?),
+            }
+            return Ok(());
+        }
         match open_record(self.access, &mut self.opener, &mut self.keepers, listed) {
             Ok((snapshot, Some(amended))) => self.amendments.push((amended, snapshot)),
             Ok((record, None)) if record.checkpoint => found.checkpoints.push(record),
@@ -188,6 +209,28 @@ fn amend(found: &mut Listed, amendments: Vec<(RecordHash, Snapshot)>) {
         snapshot.pinned = amendment.pinned;
         snapshot.secret.tags = amendment.secret.tags;
     }
+}
+
+/// Reads what stays of a record that was let go.
+fn open_tombstone(
+    access: &Access,
+    keepers: &Keepers,
+    listed: &ListedRecord,
+) -> Result<Forgotten, EngineError> {
+    let damaged = |reason: &str| EngineError::damaged("a tombstone", reason);
+    let (tombstone, head) = Tombstone::decode_signed(&listed.stored)
+        .map_err(|error| EngineError::unreadable("a tombstone", &error))?;
+    if tombstone.log_position != listed.position {
+        return Err(damaged("it is that of another record"));
+    }
+    if head.repository != access.config.repository {
+        return Err(damaged("it belongs to another repository"));
+    }
+    if !keepers.accept_tombstone(&tombstone, head.key) {
+        return Err(damaged("it was signed by somebody else"));
+    }
+    let Tombstone { record: id, reason, forgotten_ns, .. } = tombstone;
+    Ok(Forgotten { id, reason, forgotten_ns })
 }
 
 /// Opens a record, which amends another if it names one.

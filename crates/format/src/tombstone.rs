@@ -69,6 +69,12 @@ impl Tombstone {
         [&self.signed_bytes()[..], signature.as_bytes()].concat()
     }
 
+    /// Whether `bytes` begin as a tombstone does, and as no stored record can: where records are
+    /// listed, a tombstone lies in the place of the record that it stands for.
+    pub fn is_begun_by(bytes: &[u8]) -> bool {
+        bytes.starts_with(MAGIC)
+    }
+
     /// Reads a tombstone; checks its signature and that of the head inside.
     ///
     /// # Errors

@@ -45,8 +45,9 @@ pub use known_records::{RecordsDigest, RecordsDigesting};
 pub use pairing::{FormerAccount, Paired, pair, pair_again};
 pub use repository::Repository;
 pub use types::{
-    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes, RecordQuery,
-    ScrubDamage, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
+    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
+    RecordQuery, ScrubDamage, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    Usage,
 };
 
 /// Most ids in one question or one fetch.

@@ -1,14 +1,20 @@
 //! The one trait.
 
 use bytes::Bytes;
-use holdall_format::{ObjectId, SessionId};
+use holdall_format::{ObjectId, RecordHash, SessionId};
 
 use crate::{
-    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes, RecordQuery,
-    RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
+    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
+    RecordQuery, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose,
+    Traffic, Usage,
 };
 
-/// Everything that one machine may ask of one repository. No verb deletes or overwrites.
+/// Why a machine may not delete.
+const DELETING: &str = "a server lets no machine delete; its rules for keeping, and its \
+                        administrator, do (`holdall admin retention`, `forget` and `prune`)";
+
+/// Everything that one machine may ask of one repository. No verb overwrites, and none that a server
+/// answers deletes.
 ///
 /// Every method may be called from many threads at once. A method that failed with
 /// [`RepositoryError::Unreachable`] may be called again with the same arguments: all are idempotent.
@@ -125,6 +131,25 @@ pub trait Repository: Send + Sync {
     /// # Errors
     /// [`RepositoryError::NoRepository`]; [`RepositoryError::InUse`] while another process writes.
     fn usage(&self) -> Result<Usage, RepositoryError>;
+
+    /// Forgets snapshots: their records leave tombstones, and what only they reached may be pruned.
+    /// Whoever owns a directory may; on a server this is its administrator's.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] on a server; [`RepositoryError::Refused`] for what is no
+    /// snapshot of this repository, and nothing is forgotten then.
+    fn forget(&self, _snapshots: &[RecordHash]) -> Result<(), RepositoryError> {
+        Err(RepositoryError::NotAllowed { reason: DELETING.into() })
+    }
+
+    /// Deletes what nothing needs; with `dry_run`, says only what that is.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] on a server; [`RepositoryError::Damaged`] if something is
+    /// missing or can not be read, and nothing is deleted then.
+    fn prune(&self, _dry_run: bool) -> Result<PruneReport, RepositoryError> {
+        Err(RepositoryError::NotAllowed { reason: DELETING.into() })
+    }
 
     /// Bytes on the wire so far.
     fn traffic(&self) -> Traffic;

@@ -181,6 +181,33 @@ pub struct Usage {
     pub quota_bytes: Option<u64>,
 }
 
+/// What a prune did, or would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PruneReport {
+    /// Bytes of packs, tails and records before.
+    pub stored_before_bytes: u64,
+    /// The same afterwards. Packs that wait to be deleted are still counted.
+    pub stored_after_bytes: u64,
+    /// Packs deleted.
+    pub deleted_packs: u64,
+    /// Length of their files.
+    pub deleted_bytes: u64,
+    /// Packs condemned: they are deleted once their grace is over.
+    pub condemned_packs: u64,
+    /// Length of their files.
+    pub condemned_bytes: u64,
+    /// Bytes of blocks in those that are needed, and were copied to other packs first.
+    pub moved_bytes: u64,
+    /// Packs that are condemned and not deleted yet.
+    pub waiting_packs: u64,
+    /// Length of their files.
+    pub waiting_bytes: u64,
+    /// When the first of those may be deleted, in nanoseconds since 1970 UTC.
+    pub next_due_ns: Option<i64>,
+    /// Checkpoints that were no longer needed.
+    pub checkpoints_forgotten: u64,
+}
+
 /// Some of a repository's blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlockPage {

@@ -312,6 +312,39 @@ impl Appender {
         lock(&self.damaged).clone()
     }
 
+    /// Stores blocks of one kind again under the arrival positions that they have, so that their
+    /// copies elsewhere can go. They are durable, and found, when it returns.
+    pub(crate) fn append_moved(
+        &self,
+        nodes: bool,
+        blocks: &[(Checked, u64)],
+    ) -> Result<(), RepositoryError> {
+        let mut places = Vec::with_capacity(blocks.len());
+        for (checked, arrival) in blocks {
+            let mut slot = self.slot(nodes);
+            let tail = self.open_tail(&mut slot, nodes)?;
+            places.push((tail.clone(), tail.block_count()));
+            tail.append(std::slice::from_ref(checked), || *arrival)?;
+        }
+        for ((tail, number), (checked, arrival)) in places.iter().zip(blocks) {
+            if let Err(error) = tail.wait_durable(number + 1) {
+                self.abandon(tail)?;
+                return Err(error);
+            }
+            tail.list_objects(*number as u32, *arrival, checked.block.table());
+        }
+        self.close_full();
+        Ok(())
+    }
+
+    /// Closes the open tail of a kind into a pack, however short it is.
+    pub(crate) fn close_open_tail(&self, nodes: bool) {
+        if let Some(tail) = self.slot(nodes).take() {
+            lock(&self.closing).push(Closing::of(tail));
+        }
+        self.close_full();
+    }
+
     /// Appends what was saved of a tail whose files are not written to any more, under its old
     /// arrival positions.
     pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
@@ -323,13 +356,7 @@ impl Appender {
                 is_whole = false;
                 continue;
             };
-            let mut slot = self.slot(salvaged.name.nodes);
-            let tail = self.open_tail(&mut slot, salvaged.name.nodes)?;
-            let number = tail.block_count();
-            tail.append(std::slice::from_ref(&checked), || block.arrival)?;
-            drop(slot);
-            tail.wait_durable(number + 1)?;
-            tail.list_objects(number as u32, block.arrival, checked.block.table());
+            self.append_moved(salvaged.name.nodes, &[(checked, block.arrival)])?;
         }
         if !is_whole {
             return put_aside(&self.layout, salvaged.name);

@@ -3,19 +3,27 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use holdall_format::{MachineId, ObjectId, PublicKey, SessionId};
+use holdall_format::{MachineId, ObjectId, PublicKey, RecordHash, SessionId, TombstoneReason};
 use holdall_protocol::{
-    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes, RecordQuery,
-    Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
-    Usage,
+    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
+    RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
+    SessionPurpose, Traffic, Usage,
 };
 
 use crate::creating::ClearParts;
 use crate::layout::Layout;
+use crate::prune::PruneOptions;
 use crate::records;
 use crate::store::{Access, Clock, ReceiptSigner, Store};
+
+/// How long condemned packs stay where others may write whom no lock keeps out.
+const SHARE_GRACE: Duration = Duration::from_secs(24 * 3600);
+
+/// Who prunes by hand wants back nearly all that is not needed.
+const SPARSE_PART: u64 = 20;
 
 /// What is needed to open a directory when it is first used.
 struct Place {
@@ -77,6 +85,17 @@ impl EmbeddedRepository {
         match &self.source {
             Source::Shared(store) => Ok(store.clone()),
             Source::Place(place) => place.store(access),
+        }
+    }
+
+    /// The store of a directory that this process alone writes to: whoever owns it may delete.
+    fn owned(&self) -> Result<Arc<Store>, RepositoryError> {
+        match &self.source {
+            Source::Shared(_) => {
+                let reason = "whoever keeps the repository for others deletes".into();
+                Err(RepositoryError::NotAllowed { reason })
+            }
+            Source::Place(place) => place.store(Access::Write),
         }
     }
 
@@ -198,6 +217,18 @@ impl Repository for EmbeddedRepository {
 
     fn usage(&self) -> Result<Usage, RepositoryError> {
         Ok(self.store(Access::Read)?.usage())
+    }
+
+    fn forget(&self, snapshots: &[RecordHash]) -> Result<(), RepositoryError> {
+        self.owned()?.forget(snapshots, TombstoneReason::Request)
+    }
+
+    fn prune(&self, dry_run: bool) -> Result<PruneReport, RepositoryError> {
+        let store = self.owned()?;
+        // Under a lock that all who write respect, nobody relies on what is condemned.
+        let grace = if store.lease().is_local() { Duration::ZERO } else { SHARE_GRACE };
+        let options = PruneOptions { grace, sparse_part: SPARSE_PART, dry_run };
+        store.prune(&options, &self.should_stop)
     }
 
     fn traffic(&self) -> Traffic {

@@ -23,7 +23,7 @@ impl Store {
     ) -> Result<Vec<Bytes>, RepositoryError> {
         self.sessions().check(session, machine, self.now_ns())?;
         limit_ids(ids)?;
-        let lookup = self.lookup(ids.to_vec())?;
+        let lookup = self.lookup_stored(ids.to_vec())?;
         let mut blocks: Vec<Bytes> = Vec::new();
         let mut sent = BTreeSet::new();
         let mut bytes = 0;
@@ -165,6 +165,7 @@ impl<'a> Walk<'a> {
     fn new(store: &'a Store, state: &'a State, cursor: u64) -> Self {
         let packs = state.packs.iter().zip(0..);
         let mut waiting: Vec<(u64, u32)> = packs
+            .filter(|(_, number)| !state.is_condemned(Holder::Pack(*number)))
             .filter(|(pack, _)| pack.last_arrival >= cursor)
             .map(|(pack, number)| (pack.first_arrival, number))
             .collect();

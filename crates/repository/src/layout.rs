@@ -11,6 +11,8 @@
 //!     tails/<kind>.<n>.payload  payloads of blocks whose pack is not closed
 //!     tails/<kind>.<n>.journal  what the footer will say of them
 //!     records/<log position>    records with their receipts
+//!     tombstones/<log position> what stays of records that were forgotten
+//!     condemned/<pack name>     packs that are to go, and since when
 //!     sessions/<session>        sessions that have not lapsed
 //!     tmp/                      files that are not published yet
 //! ```
@@ -84,6 +86,14 @@ impl Layout {
         self.root.join("records")
     }
 
+    pub(crate) fn tombstones(&self) -> PathBuf {
+        self.root.join("tombstones")
+    }
+
+    pub(crate) fn condemned(&self) -> PathBuf {
+        self.root.join("condemned")
+    }
+
     pub(crate) fn sessions(&self) -> PathBuf {
         self.root.join("sessions")
     }
@@ -93,8 +103,17 @@ impl Layout {
     }
 
     /// All folders that a repository has, besides those of single packs.
-    pub(crate) fn folders(&self) -> [PathBuf; 6] {
-        [self.wrappings(), self.packs(), self.tails(), self.records(), self.sessions(), self.tmp()]
+    pub(crate) fn folders(&self) -> [PathBuf; 8] {
+        [
+            self.wrappings(),
+            self.packs(),
+            self.tails(),
+            self.records(),
+            self.tombstones(),
+            self.condemned(),
+            self.sessions(),
+            self.tmp(),
+        ]
     }
 
     pub(crate) fn pack(&self, name: &PackName) -> PathBuf {
@@ -113,6 +132,14 @@ impl Layout {
 
     pub(crate) fn record(&self, position: u64) -> PathBuf {
         self.records().join(record_file(position))
+    }
+
+    pub(crate) fn tombstone(&self, position: u64) -> PathBuf {
+        self.tombstones().join(record_file(position))
+    }
+
+    pub(crate) fn condemned_pack(&self, pack: &PackName) -> PathBuf {
+        self.condemned().join(pack.to_string())
     }
 
     pub(crate) fn session(&self, session: &SessionId) -> PathBuf {

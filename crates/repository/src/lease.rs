@@ -63,6 +63,11 @@ impl Lease {
         self.has_taken_over
     }
 
+    /// Whether it is a lock that keeps out all who might write or read.
+    pub(crate) fn is_local(&self) -> bool {
+        self.numbered.is_none()
+    }
+
     /// Refuses once it is known that somebody else took the lease.
     pub(crate) fn check(&self) -> Result<(), RepositoryError> {
         self.numbered.as_ref().map_or(Ok(()), |numbered| numbered.shared.check())

@@ -4,7 +4,8 @@
 //! Whoever keeps a repository is not trusted with its content. This crate sees names, reference
 //! lists, sealed bytes and signatures, never a key, and with those alone promises the following:
 //! what was acknowledged is durable and is found again; a snapshot is published only when everything
-//! that it reaches is there; nothing is overwritten or deleted; what was damaged is told, not hidden.
+//! that it reaches is there; nothing is overwritten, and nothing deleted that a snapshot reaches which
+//! was not forgotten; what was damaged is told, not hidden.
 //!
 //! ```text
 //! put ──> tail (payload + journal, one fsync for all who wait) ──> pack ──> index run
@@ -17,10 +18,10 @@
 //!
 //! Operations beside each other, on one store:
 //!
-//! | | put | commit | fetch, missing | scrub |
-//! | --- | --- | --- | --- | --- |
-//! | put | bytes in turn, fsync shared | free | free | free |
-//! | commit | free | in turn | free | waits for its closure walk |
+//! | | put | commit | fetch, missing | scrub | forget | prune |
+//! | --- | --- | --- | --- | --- | --- | --- |
+//! | put | bytes in turn, fsync shared | free | free | free | free | waits while packs leave the index |
+//! | commit | free | in turn | free | waits for its closure walk | waits | waits for the mark, and for each pack that is condemned |
 //!
 //! ```
 //! use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
@@ -50,9 +51,11 @@ mod background;
 mod checked;
 mod closure;
 mod committing;
+mod condemned;
 mod creating;
 mod embedded;
 mod fetching;
+mod forgetting;
 mod group_commit;
 mod index;
 mod journal;
@@ -61,10 +64,13 @@ mod lease;
 mod log;
 mod pack_file;
 mod probing;
+mod prune;
 mod publish;
 mod putting;
 mod records;
 mod recovery;
+mod retaining;
+pub mod retention;
 mod room;
 mod scrub;
 mod session;
@@ -77,6 +83,8 @@ mod wrappings;
 
 pub use embedded::EmbeddedRepository;
 pub use probing::lacking;
+pub use prune::PruneOptions;
+pub use retaining::Judged;
 pub use store::{Clock, ReceiptSigner, Store};
 pub use unopened::{newest_key_in, recovery_identities_in};
 pub use usage::Census;

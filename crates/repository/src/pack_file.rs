@@ -93,6 +93,14 @@ pub(crate) struct BlockPlace {
     payload_bytes: u32,
 }
 
+impl BlockPlace {
+    /// Length of the block, and of what the footer says of it.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        let clear_bytes = (FOOTER_BLOCK_FRONT_BYTES + BLOCK_HEADER_BYTES) as u64;
+        clear_bytes + u64::from(self.table_bytes) + u64::from(self.payload_bytes)
+    }
+}
+
 /// An open pack.
 #[derive(Debug)]
 pub(crate) struct PackFile {
@@ -219,6 +227,12 @@ impl OpenPacks {
             blocks -= open.remove(0).1.blocks.len();
         }
         Ok(pack)
+    }
+
+    /// Lets go of packs whose files are to be removed.
+    pub(crate) fn forget(&self, is_gone: impl Fn(&PackName) -> bool) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|(name, _)| !is_gone(name));
     }
 
     fn use_again(&self, name: &PackName) -> Option<Arc<PackFile>> {

@@ -1,6 +1,6 @@
 //! Which objects are there, and storing blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -8,7 +8,8 @@ use holdall_format::{BlockKind, MachineId, ObjectId, SessionId};
 use holdall_protocol::{MAX_IDS, MAX_PUT_BYTES, PutTimes, RepositoryError};
 
 use crate::checked::Checked;
-use crate::index::Lookup;
+use crate::index::{Holder, Lookup};
+use crate::session::ReliedOn;
 use crate::store::Store;
 
 /// Refuses a request with more ids than one may have.
@@ -33,14 +34,25 @@ impl Store {
         limit_ids(ids)?;
         let watermark = self.sessions().watermark(machine, now_ns);
         let lookup = self.lookup(ids.to_vec())?;
-        let is_there = |id: &ObjectId| {
+        let (mut packs, mut arrivals) = (BTreeSet::new(), BTreeSet::new());
+        let mut is_there = |id: &ObjectId| {
             let copies = lookup.copies_of_id(id);
             let came_lately = copies
                 .last()
                 .is_some_and(|last| watermark.is_some_and(|start| last.arrival >= start));
-            came_lately || copies.first().is_some_and(|first| lookup.is_closed(first))
+            let closed = copies.first().filter(|first| lookup.is_closed(first));
+            match closed.map(|first| (first.holder, first.arrival)) {
+                Some((holder @ Holder::Pack(_), _)) => drop(packs.insert(holder)),
+                Some((Holder::Tail(_), arrival)) => drop(arrivals.insert(arrival)),
+                None => {}
+            }
+            came_lately || closed.is_some()
         };
-        Ok(ids.iter().map(|id| !is_there(id)).collect())
+        let missing = ids.iter().map(|id| !is_there(id)).collect();
+        let packs = packs.into_iter().filter_map(|holder| lookup.state.pack_of(holder));
+        let packs = packs.map(|pack| pack.name).collect();
+        self.sessions().rely_on(session, ReliedOn { packs, arrivals });
+        Ok(missing)
     }
 
     /// Answers [`holdall_protocol::Repository::put_blocks`] for a machine.

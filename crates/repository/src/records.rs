@@ -1,11 +1,20 @@
 //! Stored records: one file each, named by its log position.
+//!
+//! A record that was forgotten leaves a tombstone under the same name in a folder of its own, and is
+//! listed as that: its machine's chain goes on from it, and whoever knew the record sees that it was
+//! let go and not lost. The tombstone is published before the record's file goes, so where both are
+//! there, the record is forgotten.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use holdall_format::{MachineId, ObjectId, RecordHash, RecordKind, StoredRecord};
+use holdall_format::{
+    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, TagToken,
+    Tombstone,
+};
 use holdall_protocol::wire::MAX_STORED_RECORD_BYTES;
 use holdall_protocol::{
     FETCH_TARGET_BYTES, ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigesting, RepositoryError,
@@ -29,28 +38,63 @@ pub(crate) struct RecordEntry {
     pub(crate) machine: MachineId,
     /// Its place in the machine's chain.
     pub(crate) sequence: u64,
+    /// What it belongs to in retention.
+    pub(crate) series: SeriesId,
     /// The root of its tree.
     pub(crate) root: ObjectId,
     /// Snapshot, checkpoint or amendment.
     pub(crate) kind: RecordKind,
-    /// When it came, in nanoseconds since 1970 UTC.
+    /// Whether retention must keep it, if nothing amended it.
+    pub(crate) pinned: bool,
+    /// Its keyed tags, if nothing amended it.
+    pub(crate) tags: Vec<TagToken>,
+    /// The record that it amends.
+    pub(crate) amends: Option<RecordHash>,
+    /// When it came, in nanoseconds since 1970 UTC; when it was forgotten, for one that was.
     pub(crate) received_ns: i64,
+    /// Whether the clock that said so had been set.
+    pub(crate) clock_sure: bool,
     /// Length of its file.
     pub(crate) stored_bytes: u64,
+    /// Whether only its tombstone is left.
+    pub(crate) forgotten: bool,
 }
 
 impl RecordEntry {
     fn of(stored: &StoredRecord, bytes: &[u8]) -> Self {
-        let head = &stored.record.head;
+        let receipt = &stored.receipt;
+        let place = (receipt.log_position, receipt.record);
+        let received = (receipt.received_ns, receipt.clock_sure);
+        Self::new(&stored.record.head, place, received, bytes.len())
+    }
+
+    fn of_tombstone(tombstone: &Tombstone, head: &RecordHead, bytes: &[u8]) -> Self {
+        let place = (tombstone.log_position, tombstone.record);
+        let entry = Self::new(head, place, (tombstone.forgotten_ns, false), bytes.len());
+        Self { forgotten: true, ..entry }
+    }
+
+    fn new(
+        head: &RecordHead,
+        (position, hash): (u64, RecordHash),
+        (received_ns, clock_sure): (i64, bool),
+        stored_bytes: usize,
+    ) -> Self {
         Self {
-            position: stored.receipt.log_position,
-            hash: stored.receipt.record,
+            position,
+            hash,
             machine: head.machine,
             sequence: head.sequence,
+            series: head.series,
             root: head.root,
             kind: head.kind,
-            received_ns: stored.receipt.received_ns,
-            stored_bytes: bytes.len() as u64,
+            pinned: head.pinned,
+            tags: head.tags.clone(),
+            amends: head.amends,
+            received_ns,
+            clock_sure,
+            stored_bytes: stored_bytes as u64,
+            forgotten: false,
         }
     }
 }
@@ -82,22 +126,30 @@ impl Records {
         let mut entries = Vec::new();
         let mut damaged = Vec::new();
         let mut next_position = 1;
-        for name in names_in(&layout.records())? {
-            let path = layout.records().join(&name);
-            let Some(position) = name.to_str().and_then(number_of) else {
-                damaged.push((path, "not the name of a record".to_owned()));
-                continue;
-            };
-            next_position = next_position.max(position.saturating_add(1));
-            match read(layout, position) {
-                Ok((bytes, stored)) => entries.push(RecordEntry::of(&stored, &bytes)),
-                Err(
-                    RepositoryError::Damaged { reason, .. }
-                    | RepositoryError::OtherFormat { reason, .. },
-                ) => damaged.push((path, reason)),
-                Err(error) => return Err(error),
+        let mut forgotten = BTreeSet::new();
+        for (folder, is_tombstone) in [(layout.tombstones(), true), (layout.records(), false)] {
+            for name in names_in(&folder)? {
+                let path = folder.join(&name);
+                let Some(position) = name.to_str().and_then(number_of) else {
+                    damaged.push((path, "not the name of a record".to_owned()));
+                    continue;
+                };
+                next_position = next_position.max(position.saturating_add(1));
+                if forgotten.contains(&position) {
+                    continue;
+                }
+                match read_entry(layout, position, is_tombstone) {
+                    Ok(entry) => entries.push(entry),
+                    Err(
+                        RepositoryError::Damaged { reason, .. }
+                        | RepositoryError::OtherFormat { reason, .. },
+                    ) => damaged.push((path, reason)),
+                    Err(error) => return Err(error),
+                }
             }
+            forgotten = entries.iter().map(|entry| entry.position).collect();
         }
+        entries.sort_unstable_by_key(|entry| entry.position);
         let records = Self {
             layout: layout.clone(),
             entries: Mutex::new(entries),
@@ -108,33 +160,62 @@ impl Records {
         Ok(Loaded { records, damaged, next_position })
     }
 
-    /// The newest record of a machine.
+    /// The newest record of a machine, forgotten or not.
     pub(crate) fn head(&self, machine: &MachineId) -> Option<RecordEntry> {
         self.lock().iter().rev().find(|entry| entry.machine == *machine).cloned()
     }
 
-    /// The stored bytes of a record, if it was published.
+    /// The stored bytes of a record, if it was published and not forgotten.
     pub(crate) fn find(&self, hash: &RecordHash) -> Result<Option<Bytes>, RepositoryError> {
         self.entry(hash)
             .map(|entry| read(&self.layout, entry.position).map(|(bytes, _)| bytes))
             .transpose()
     }
 
-    /// What is known of a record, if it was published.
+    /// What is known of a record, if it was published and not forgotten.
     pub(crate) fn entry(&self, hash: &RecordHash) -> Option<RecordEntry> {
+        self.known(hash).filter(|entry| !entry.forgotten)
+    }
+
+    /// What is known of a record, forgotten or not.
+    pub(crate) fn known(&self, hash: &RecordHash) -> Option<RecordEntry> {
         self.lock().iter().rev().find(|entry| entry.hash == *hash).cloned()
     }
 
-    /// The records behind a position.
+    /// The records behind a position that were not forgotten.
     pub(crate) fn after(&self, position: u64) -> Vec<RecordEntry> {
         let entries = self.lock();
-        entries.iter().filter(|entry| entry.position > position).cloned().collect()
+        let behind = entries.iter().filter(|entry| entry.position > position && !entry.forgotten);
+        behind.cloned().collect()
     }
 
-    /// How many there are, and how many bytes they take.
+    /// Puts a tombstone in the place of a record; it is durable when this returns.
+    pub(crate) fn bury(&self, tombstone: &[u8]) -> Result<(), RepositoryError> {
+        let (buried, head) = Tombstone::decode_signed(tombstone)?;
+        let path = self.layout.tombstone(buried.log_position);
+        // One that is there already says the same of the same record.
+        publish(&self.layout.tmp(), &path, tombstone)?;
+        let entry = RecordEntry::of_tombstone(&buried, &head, tombstone);
+        let mut entries = self.lock();
+        if let Some(known) = entries.iter_mut().find(|known| known.position == entry.position) {
+            *known = entry;
+        }
+        drop(entries);
+        remove(&self.layout.record(buried.log_position))
+    }
+
+    /// Removes the files of records that have tombstones, which a crash may have left.
+    pub(crate) fn remove_buried(&self) -> Result<(), RepositoryError> {
+        let entries = self.lock();
+        let buried = entries.iter().filter(|entry| entry.forgotten);
+        buried.into_iter().try_for_each(|entry| remove(&self.layout.record(entry.position)))
+    }
+
+    /// How many there are that were not forgotten, and how many bytes they and tombstones take.
     pub(crate) fn size(&self) -> (u64, u64) {
         let entries = self.lock();
-        (entries.len() as u64, entries.iter().map(|entry| entry.stored_bytes).sum())
+        let there = entries.iter().filter(|entry| !entry.forgotten).count();
+        (there as u64, entries.iter().map(|entry| entry.stored_bytes).sum())
     }
 
     /// Publishes a record; it is durable when this returns. After an error it is not there, or
@@ -215,10 +296,59 @@ pub(crate) fn read(
     Ok((bytes.into(), stored))
 }
 
+/// Reads a tombstone and checks it and its position.
+pub(crate) fn read_tombstone(
+    layout: &Layout,
+    position: u64,
+) -> Result<(Vec<u8>, Tombstone, RecordHead), RepositoryError> {
+    let path = layout.tombstone(position);
+    let damaged =
+        |reason: String| RepositoryError::Damaged { what: path.display().to_string(), reason };
+    let bytes =
+        read_limited(&path, STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
+    let (tombstone, head) =
+        Tombstone::decode_signed(&bytes).map_err(|error| unreadable(&path, &error))?;
+    if tombstone.log_position != position {
+        return Err(damaged(format!("it is the record {}", tombstone.log_position)));
+    }
+    Ok((bytes, tombstone, head))
+}
+
+fn read_entry(
+    layout: &Layout,
+    position: u64,
+    is_tombstone: bool,
+) -> Result<RecordEntry, RepositoryError> {
+    if is_tombstone {
+        let (bytes, tombstone, head) = read_tombstone(layout, position)?;
+        return Ok(RecordEntry::of_tombstone(&tombstone, &head, &bytes));
+    }
+    let (bytes, stored) = read(layout, position)?;
+    Ok(RecordEntry::of(&stored, &bytes))
+}
+
+/// The head of the record at a position, which may have been forgotten.
+pub(crate) fn read_head(layout: &Layout, position: u64) -> Result<RecordHead, RepositoryError> {
+    if layout.tombstone(position).exists() {
+        return Ok(read_tombstone(layout, position)?.2);
+    }
+    Ok(read(layout, position)?.1.record.head)
+}
+
 /// The log positions of all records, ascending, straight from the directory.
 pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
-    let names = names_in(&layout.records())?;
-    Ok(names.iter().filter_map(|name| name.to_str().and_then(number_of)).collect())
+    Ok(places(layout)?.into_keys().collect())
+}
+
+/// The log positions of all records, and whether each has a tombstone.
+fn places(layout: &Layout) -> Result<BTreeMap<u64, bool>, RepositoryError> {
+    let mut places = BTreeMap::new();
+    for (folder, is_tombstone) in [(layout.records(), false), (layout.tombstones(), true)] {
+        let names = names_in(&folder)?;
+        let numbers = names.iter().filter_map(|name| name.to_str().and_then(number_of));
+        places.extend(numbers.map(|number| (number, is_tombstone)));
+    }
+    Ok(places)
 }
 
 /// Lists records in order of position, straight from the directory and as they lie there.
@@ -226,12 +356,11 @@ pub(crate) fn list(
     layout: &Layout,
     query: &RecordQuery,
 ) -> Result<Vec<ListedRecord>, RepositoryError> {
-    let positions = positions(layout)?;
-    let split = positions.partition_point(|position| *position <= query.after_position);
-    let (before, behind) = positions.split_at(split);
+    let mut before = places(layout)?;
+    let behind = before.split_off(&query.after_position.saturating_add(1));
     if let Some(known) = query.known {
         let mut digesting = RecordsDigesting::new();
-        let listed = before.iter().filter_map(|position| listed(layout, *position));
+        let listed = before.into_iter().filter_map(|(position, has)| listed(layout, position, has));
         listed.for_each(|record| digesting.add(&record));
         if digesting.finish() != known {
             return Err(RepositoryError::OtherRecords);
@@ -239,21 +368,25 @@ pub(crate) fn list(
     }
     let mut records = Vec::new();
     let mut bytes = 0;
-    for position in behind {
+    for (position, has_tombstone) in behind {
         if records.len() >= query.limit.min(MAX_RECORDS) || bytes >= FETCH_TARGET_BYTES {
             break;
         }
-        let Some(record) = listed(layout, *position) else { continue };
+        let Some(record) = listed(layout, position, has_tombstone) else { continue };
         bytes += record.stored.len();
         records.push(record);
     }
     Ok(records)
 }
 
-/// A record as it lies there: with nothing in it if it can not be read. One that just went is none.
-fn listed(layout: &Layout, position: u64) -> Option<ListedRecord> {
-    let stored = read_limited(&layout.record(position), STORED_MAX_BYTES)
-        .unwrap_or_else(|_| Some(Vec::new()))?;
+/// A record, or its tombstone, as it lies there: with nothing in it if it can not be read. One that
+/// just went is none.
+fn listed(layout: &Layout, position: u64, has_tombstone: bool) -> Option<ListedRecord> {
+    let read =
+        |path: &Path| read_limited(path, STORED_MAX_BYTES).unwrap_or_else(|_| Some(Vec::new()));
+    let record = if has_tombstone { None } else { read(&layout.record(position)) };
+    // It may have been forgotten just now.
+    let stored = record.or_else(|| read(&layout.tombstone(position)))?;
     Some(ListedRecord { position, stored: stored.into() })
 }
 

@@ -4,6 +4,7 @@
 //! so what the index hides is found; closure is walked by way of the index, with the marks of a
 //! commit, so a commit waits for that part.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +47,8 @@ impl Store {
         let mut scrub = Scrub { store: self, should_stop, report, bytes_total, progress };
         scrub.check_files(&listing);
         scrub.check_gone(&state, &listing);
-        for (name, &file_bytes) in &listing.packs {
+        let there = listing.packs.iter().filter(|(name, _)| !state.condemned.contains(name));
+        for (name, &file_bytes) in there {
             let before = scrub.report.bytes;
             scrub.check_pack(name);
             scrub.go_on()?;
@@ -98,7 +100,14 @@ impl Scrub<'_> {
 
     /// Packs that the index knows and the directory lacks.
     fn check_gone(&mut self, state: &State, listing: &Listing) {
-        for pack in state.packs.iter().filter(|pack| !listing.packs.contains_key(&pack.name)) {
+        // What was condemned, and perhaps deleted meanwhile, nobody misses.
+        let now = self.store.index().state();
+        let known: BTreeSet<PackName> = now.packs.iter().map(|pack| pack.name).collect();
+        let is_gone = |pack: &PackName| {
+            let is_there = listing.packs.contains_key(pack);
+            !is_there && known.contains(pack) && !now.condemned.contains(pack)
+        };
+        for pack in state.packs.iter().filter(|pack| is_gone(&pack.name)) {
             self.pack_damage(pack.name.to_string(), "its file is gone");
         }
     }
@@ -108,6 +117,8 @@ impl Scrub<'_> {
         let path = self.store.layout().pack(name);
         match self.open_pack(&path, name) {
             Ok((file, footer)) => self.check_blocks(&file, &footer, name),
+            // Deleted since it was listed.
+            Err(_) if self.store.index().state().condemned.contains(name) || !path.exists() => {}
             Err(error) => self.pack_damage(name.to_string(), error),
         }
     }

@@ -13,13 +13,14 @@
 //! 7 days after its last use; the commit of a snapshot ends it at once. A session to read keeps
 //! nothing, so it lapses after a day.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdall_format::wire::Reader;
-use holdall_format::{FormatError, MachineId, RecordHash, SessionId};
+use holdall_format::{FormatError, MachineId, PackName, RecordHash, SessionId};
 use holdall_protocol::{RepositoryError, SessionPurpose};
 
+use crate::index::PackInfo;
 use crate::layout::Layout;
 use crate::publish::{names_in, random, read_limited, remove, replace};
 
@@ -98,6 +99,37 @@ struct Known {
     session: Session,
     /// The last use that is in the file.
     noted_ns: i64,
+    /// Not kept in the file: after a restart a commit finds what is gone, and what it lacks is sent.
+    relied_on: ReliedOn,
+}
+
+/// What holds objects that somebody was told are there.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReliedOn {
+    /// Closed packs.
+    pub(crate) packs: BTreeSet<PackName>,
+    /// Arrival positions of blocks that lay in tails.
+    pub(crate) arrivals: BTreeSet<u64>,
+}
+
+impl ReliedOn {
+    fn add(&mut self, other: Self) {
+        self.packs.extend(other.packs);
+        self.arrivals.extend(other.arrivals);
+    }
+
+    /// Whether that pack is relied on, or the tail that it was.
+    pub(crate) fn has(&self, pack: &PackInfo) -> bool {
+        self.packs.contains(&pack.name)
+            || self.arrivals.range(pack.first_arrival..=pack.last_arrival).next().is_some()
+    }
+}
+
+impl Known {
+    fn of(session: Session) -> Self {
+        let noted_ns = session.last_use_ns;
+        Self { session, noted_ns, relied_on: ReliedOn::default() }
+    }
 }
 
 /// All sessions of a repository that have not lapsed.
@@ -121,8 +153,7 @@ impl Sessions {
             let bytes = bytes.unwrap_or_default();
             match Session::decode(&bytes) {
                 Ok(session) => {
-                    let noted_ns = session.last_use_ns;
-                    known.insert(session.id, Known { session, noted_ns });
+                    known.insert(session.id, Known::of(session));
                 }
                 Err(_) if can_write => remove(&path)?,
                 Err(_) => {}
@@ -157,7 +188,7 @@ impl Sessions {
             Err(RepositoryError::NoRoom { .. }) if !is_backup => {}
             written => written?,
         }
-        self.lock().insert(id, Known { session, noted_ns: now_ns });
+        self.lock().insert(id, Known::of(session));
         Ok(id)
     }
 
@@ -226,8 +257,8 @@ impl Sessions {
     /// Takes over the sessions of a store that was open in this process before.
     pub(crate) fn adopt(&self, earlier: &Self) {
         let mut known = self.lock();
-        for (id, Known { session, noted_ns }) in earlier.lock().drain() {
-            known.entry(id).or_insert(Known { session, noted_ns });
+        for (id, session) in earlier.lock().drain() {
+            known.entry(id).or_insert(session);
         }
     }
 
@@ -238,6 +269,47 @@ impl Sessions {
             session.is_backup && session.machine == *machine && !session.has_lapsed(now_ns)
         });
         live.map(|session| session.start_arrival).min()
+    }
+
+    /// From which arrival position on objects are there for any machine; `None` for none.
+    pub(crate) fn lowest_watermark(&self, now_ns: i64) -> Option<u64> {
+        let known = self.lock();
+        let live = known.values().map(|known| &known.session);
+        let live = live.filter(|session| session.is_backup && !session.has_lapsed(now_ns));
+        live.map(|session| session.start_arrival).min()
+    }
+
+    /// The records that sessions build on which have not lapsed.
+    pub(crate) fn live_parents(&self, now_ns: i64) -> Vec<RecordHash> {
+        let known = self.lock();
+        let live = known.values().map(|known| &known.session);
+        let live = live.filter(|session| session.is_open && !session.has_lapsed(now_ns));
+        live.flat_map(|session| session.parents.iter().copied()).collect()
+    }
+
+    /// Whether somebody reads who began when the log was at that position, or before.
+    pub(crate) fn reads_since(&self, log_position: u64, now_ns: i64) -> bool {
+        self.lock().values().map(|known| &known.session).any(|session| {
+            let began_before = session.start_arrival <= log_position;
+            !session.is_backup && session.is_open && began_before && !session.has_lapsed(now_ns)
+        })
+    }
+
+    /// Notes what holds that which a session was told is there.
+    pub(crate) fn rely_on(&self, id: &SessionId, relied_on: ReliedOn) {
+        if let Some(known) = self.lock().get_mut(id) {
+            known.relied_on.add(relied_on);
+        }
+    }
+
+    /// What open sessions of this process were told is there.
+    pub(crate) fn relied_on(&self, now_ns: i64) -> ReliedOn {
+        let known = self.lock();
+        let live = known.values().filter(|known| !known.session.has_lapsed(now_ns));
+        let live = live.filter(|known| known.session.is_open);
+        let mut relied_on = ReliedOn::default();
+        live.for_each(|known| relied_on.add(known.relied_on.clone()));
+        relied_on
     }
 
     /// The latest start of any session: positions before it are taken.

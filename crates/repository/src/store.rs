@@ -13,6 +13,7 @@ use holdall_protocol::RepositoryError;
 use crate::appending::Appender;
 use crate::background::Background;
 use crate::closure::{Closed, descend};
+use crate::condemned;
 use crate::creating::{self, ClearParts};
 use crate::embedded::EmbeddedRepository;
 use crate::index::{ClosedByArrival, Holder, Index, IndexError, Listing, Lookup, State};
@@ -161,6 +162,7 @@ impl Store {
         for tail in &tails {
             index.add_old_tail(tail.clone(), &closed);
         }
+        index.learn_condemned(condemned::read_all(&layout)?.into_keys().collect());
         if listing.left_out || !recovered.damaged.is_empty() || !recovered.salvaged.is_empty() {
             // What is lost, or moves, may have been reached by what was closed: it is found again
             // from records.
@@ -213,6 +215,7 @@ impl Store {
             }
             writer.appender.close_full();
             writer.background.wake();
+            self.records.remove_buried()?;
         }
         self.mark_records(&self.lock_commit())
     }
@@ -357,6 +360,15 @@ impl Store {
 
     pub(crate) fn lock_commit(&self) -> CommitGuard<'_> {
         self.commit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Store::lookup`], with the copies in condemned packs behind the others: until they are
+    /// gone, they can be read.
+    pub(crate) fn lookup_stored(&self, ids: Vec<ObjectId>) -> Result<Lookup, RepositoryError> {
+        match self.index.lookup_stored(ids.clone()) {
+            Err(IndexError::Damaged { .. }) => self.lookup_holding(&self.lock_commit(), ids),
+            answer => Ok(answer?),
+        }
     }
 
     /// Finds all copies of `ids`; an index that is damaged is rebuilt. Whoever holds the commit

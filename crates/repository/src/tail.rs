@@ -9,6 +9,7 @@
 //! durable is shared by all who wait ([`GroupCommit`]). An object is found through the tail only
 //! once it is durable.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -165,6 +166,20 @@ impl Tail {
     /// The objects that are durable here.
     pub(crate) fn objects(&self) -> MutexGuard<'_, TailObjects> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Length of the payloads of blocks that hold nothing closed and are not kept, by arrival position.
+    pub(crate) fn unneeded_bytes(&self, is_kept: impl Fn(u64) -> bool) -> u64 {
+        let objects = self.objects();
+        let needed: BTreeSet<u32> =
+            objects.iter().filter(|(_, one)| one.closed).map(|(_, one)| one.block).collect();
+        drop(objects);
+        let blocks = self.all_clear();
+        let unneeded = blocks
+            .iter()
+            .zip(0..)
+            .filter(|(block, number)| !needed.contains(number) && !is_kept(block.arrival));
+        unneeded.map(|(block, _)| u64::from(block.header.payload_bytes)).sum()
     }
 
     /// Appends blocks until the tail is full; the caller alone appends. Returns how many were

@@ -35,8 +35,7 @@ pub fn newest_key_in(
     let layout = Layout::new(dir);
     creating::check_marker(&layout)?;
     for position in records::positions(&layout)?.into_iter().rev() {
-        let (_, stored) = records::read(&layout, position)?;
-        let head = stored.record.head;
+        let head = records::read_head(&layout, position)?;
         if head.machine == *machine {
             return Ok(Some(head.key));
         }

@@ -8,6 +8,7 @@ mod copy;
 mod diff;
 mod dump;
 mod find;
+mod forget;
 mod history;
 mod init;
 pub(crate) mod invite;
@@ -15,6 +16,7 @@ mod key;
 mod ls;
 mod man;
 pub(crate) mod pair;
+mod prune;
 pub(crate) mod restore;
 mod serve;
 mod snapshots;
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     Key(key::Args),
     Check(check::Args),
     Copy(copy::Args),
+    Forget(Box<forget::Args>),
+    Prune(prune::Args),
     Completions(completions::Args),
     Man(man::Args),
     Version(version::Args),
@@ -82,6 +86,8 @@ impl Command {
             Self::Key(args) => key::run(&args, app),
             Self::Check(args) => check::run(&args, app),
             Self::Copy(args) => copy::run(&args, app),
+            Self::Forget(args) => forget::run(&args, app),
+            Self::Prune(args) => prune::run(&args, app),
             Self::Completions(args) => completions::run(&args),
             Self::Man(args) => man::run(&args, app),
             Self::Version(args) => version::run(&args, app),

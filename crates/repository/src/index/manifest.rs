@@ -6,20 +6,23 @@
 //!                    blocks u64 | ...
 //! | run count u32  | run: number u64, entries u64, closed bits u64 ...                  | ...
 //! | tail block count u32 | arrival u64, length u32, closed bits                         | ...
+//! | condemned count u32 | pack's name 32 | ...
 //! | checksum 32 |
 //! ```
 //!
 //! What is closed in tails is kept by arrival position, one bit for each distinct id of the block
 //! in ascending order: by the time it is read, the block may lie in a pack. All of it is derived.
+//! The condemned packs are those that were known when the bits were written: where there are others
+//! by now, what is closed has to be found again from records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdall_format::wire::{Reader, put_length};
 use holdall_format::{BlockKind, FormatError, PackName, RepositoryId};
 
 const WHAT: &str = "index manifest";
 const MAGIC: &[u8; 4] = b"HIdx";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// What is kept in memory of a closed pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub(crate) struct Manifest {
     pub(crate) runs: Vec<KnownRun>,
     /// What is closed in tails.
     pub(crate) closed_in_tails: ClosedByArrival,
+    /// Packs of which nothing counted as there.
+    pub(crate) condemned: BTreeSet<PackName>,
 }
 
 impl Manifest {
@@ -93,6 +98,8 @@ impl Manifest {
             put_length(&mut out, bits.len());
             out.extend_from_slice(bits);
         }
+        put_length(&mut out, self.condemned.len());
+        self.condemned.iter().for_each(|name| out.extend_from_slice(name.as_bytes()));
         let checksum = blake3::hash(&out);
         out.extend_from_slice(checksum.as_bytes());
         out
@@ -118,8 +125,10 @@ impl Manifest {
         let packs = list(&mut reader, decode_pack)?;
         let runs = list(&mut reader, decode_run)?;
         let closed_in_tails = list(&mut reader, decode_tail_block)?.into_iter().collect();
+        let name = |reader: &mut Reader<'_>| reader.array("condemned").map(PackName::from_bytes);
+        let condemned = list(&mut reader, name)?.into_iter().collect();
         reader.finish()?;
-        Ok(Self { closed_position, packs, runs, closed_in_tails })
+        Ok(Self { closed_position, packs, runs, closed_in_tails, condemned })
     }
 }
 
@@ -180,6 +189,7 @@ mod tests {
             packs: vec![pack.clone(), pack],
             runs: vec![KnownRun { number: 5, entries: 65, closed: vec![u64::MAX, 1] }],
             closed_in_tails: BTreeMap::from([(12, vec![3]), (13, vec![])]),
+            condemned: BTreeSet::from([PackName::from_bytes([1; 32])]),
         }
     }
 

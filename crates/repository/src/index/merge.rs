@@ -175,7 +175,7 @@ impl<'a> RunReader<'a> {
     }
 
     /// The next entry, which stays.
-    fn peek(&mut self) -> Result<Option<Entry>, IndexError> {
+    pub(crate) fn peek(&mut self) -> Result<Option<Entry>, IndexError> {
         if self.next.is_none() && self.at < self.run.shape().entries {
             self.next = Some(self.read()?);
             self.at += 1;

@@ -13,11 +13,12 @@
 //! Locks, in the order in which they are taken: `changing` (packs and runs are added), `marks` (bits
 //! are set or carried into a new run), `state` (held for a moment).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdall_format::{BlockKind, Footer, FooterBlock, ObjectId, RepositoryId};
+use holdall_format::{BlockKind, Footer, FooterBlock, ObjectId, PackName, RepositoryId};
 use holdall_protocol::RepositoryError;
 
 use crate::tail::Tail;
@@ -29,14 +30,17 @@ mod error;
 mod filter;
 mod manifest;
 mod merge;
+mod needed;
 mod page_cache;
 mod persist;
+mod removal;
 mod run;
 mod state;
 
 use entry::Entry;
 pub(crate) use error::IndexError;
 pub(crate) use manifest::{ClosedByArrival, PackInfo};
+pub(crate) use needed::NeededBlocks;
 use page_cache::PageCache;
 pub(crate) use persist::Listing;
 use run::Run;
@@ -72,11 +76,24 @@ impl Index {
         lock(&self.state).clone()
     }
 
-    /// Finds all copies of `ids`, which need not be sorted.
+    /// Finds all copies of `ids` that count as there; the ids need not be sorted.
     ///
     /// # Errors
     /// [`IndexError::Damaged`] if a page is not what was written.
-    pub(crate) fn lookup(&self, mut ids: Vec<ObjectId>) -> Result<Lookup, IndexError> {
+    pub(crate) fn lookup(&self, ids: Vec<ObjectId>) -> Result<Lookup, IndexError> {
+        let mut lookup = self.lookup_stored(ids)?;
+        let state = lookup.state.clone();
+        if !state.condemned.is_empty() {
+            lookup.copies.retain(|copy| !state.is_condemned(copy.holder));
+        }
+        Ok(lookup)
+    }
+
+    /// Finds all copies of `ids`, those in condemned packs behind the others.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] if a page is not what was written.
+    pub(crate) fn lookup_stored(&self, mut ids: Vec<ObjectId>) -> Result<Lookup, IndexError> {
         ids.sort_unstable();
         ids.dedup();
         let state = self.state();
@@ -94,7 +111,11 @@ impl Index {
                 }
             }
         }
-        copies.sort_unstable_by_key(|copy| (copy.question, copy.arrival));
+        // A block that is being moved lies in two places for a moment, with one arrival.
+        copies.sort_unstable_by_key(|copy| {
+            let is_condemned = state.is_condemned(copy.holder);
+            (copy.question, is_condemned, copy.arrival, copy.holder, copy.block)
+        });
         Ok(Lookup { state, ids, copies })
     }
 
@@ -184,6 +205,56 @@ impl Index {
         }
         self.closed_position.store(0, Ordering::Release);
         self.unsaved_closed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Makes exactly that closed which was marked, up to a record at `position`.
+    pub(crate) fn close_only_tentative(&self, position: u64) {
+        {
+            let _marks = self.marks();
+            let state = self.state();
+            state.runs.iter().for_each(|run| run.closed.reset());
+            for tail in &state.tails {
+                tail.objects().values_mut().for_each(|object| object.closed = false);
+            }
+        }
+        self.close_tentative(position);
+    }
+
+    /// Closes each copy of these ids of which another one that came at the same time, so of the same
+    /// block, is closed.
+    ///
+    /// # Errors
+    /// As [`Index::lookup`].
+    pub(crate) fn close_moved(&self, ids: Vec<ObjectId>) -> Result<(), IndexError> {
+        let _marks = self.marks();
+        let lookup = self.lookup(ids)?;
+        let of_block = |copy: &ObjectCopy| (copy.question, copy.arrival);
+        for copies in lookup.copies.chunk_by(|a, b| of_block(a) == of_block(b)) {
+            if copies.iter().any(|copy| lookup.is_closed(copy)) {
+                copies.iter().for_each(|copy| lookup.close(copy));
+            }
+        }
+        Ok(())
+    }
+
+    /// Has nothing in this pack count as there from now on.
+    pub(crate) fn condemn(&self, name: PackName) {
+        self.change_state(|state| {
+            let mut names = BTreeSet::clone(&state.condemned);
+            names.insert(name);
+            state.set_condemned(names);
+        });
+        self.unsaved_packs.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Learns which packs are condemned. If others are than were known when it was stored what is
+    /// closed, that is forgotten: it may have been reached by way of those.
+    pub(crate) fn learn_condemned(&self, names: BTreeSet<PackName>) {
+        let knew_all = names.is_subset(&self.state().condemned);
+        self.change_state(|state| state.set_condemned(names));
+        if !knew_all {
+            self.forget_closed();
+        }
     }
 
     /// Makes a tail known.
@@ -285,10 +356,7 @@ impl Index {
 }
 
 fn push_pack(state: &mut State, pack: PackInfo, run: Run) {
-    state.in_packs.add(&pack);
-    let mut packs = Vec::clone(&state.packs);
-    packs.push(Arc::new(pack));
-    state.packs = Arc::new(packs);
+    state.add_pack(pack);
     state.runs.push(Arc::new(run));
 }
 
@@ -337,11 +405,7 @@ fn bit(bits: &[u8], at: usize) -> bool {
 }
 
 /// The pack's file and what its footer says of it.
-pub(crate) fn pack_info(
-    name: holdall_format::PackName,
-    footer: &Footer,
-    file_bytes: u64,
-) -> PackInfo {
+pub(crate) fn pack_info(name: PackName, footer: &Footer, file_bytes: u64) -> PackInfo {
     let arrivals = || footer.blocks.iter().map(|block| block.arrival);
     PackInfo {
         name,

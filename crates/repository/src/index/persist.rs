@@ -14,7 +14,7 @@ use super::error::IndexError;
 use super::manifest::{ClosedByArrival, KnownRun, Manifest, PackInfo};
 use super::page_cache::PageCache;
 use super::run::{Run, run_number};
-use super::state::{InPacks, State};
+use super::state::State;
 use super::{Index, bit, lock, manifest_path, pack_info};
 use crate::layout::Layout;
 use crate::pack_file::{damaged, read_footer};
@@ -119,7 +119,8 @@ impl Index {
                 lock(&self.obsolete).extend(gone);
                 let generation = state.generation + 1;
                 let tails = std::mem::take(&mut state.tails);
-                *state = State { generation, tails, ..State::default() };
+                let condemned = std::mem::take(&mut state.condemned);
+                *state = State { generation, tails, condemned, ..State::default() };
             });
             for tail in &self.state().tails {
                 for object in tail.objects().values_mut() {
@@ -210,7 +211,8 @@ impl Index {
         }
     }
 
-    fn save(&self) -> Result<(), RepositoryError> {
+    /// Writes the manifest.
+    pub(crate) fn save(&self) -> Result<(), RepositoryError> {
         let _changing = lock(&self.changing);
         let packs = self.unsaved_packs.load(Ordering::Acquire);
         let closed = self.unsaved_closed.load(Ordering::Acquire);
@@ -264,13 +266,8 @@ fn load(
     if !manifest.packs.iter().all(is_there) {
         return Ok(None);
     }
-    let mut in_packs = InPacks::default();
-    manifest.packs.iter().for_each(|pack| in_packs.add(pack));
-    let mut state = State {
-        in_packs,
-        packs: Arc::new(manifest.packs.into_iter().map(Arc::new).collect()),
-        ..State::default()
-    };
+    let mut state = State { condemned: Arc::new(manifest.condemned), ..State::default() };
+    manifest.packs.into_iter().for_each(|pack| state.add_pack(pack));
     for known in manifest.runs {
         let run = Run::open(dir, known.number, repository)?;
         if run.shape().entries != known.entries {
@@ -294,6 +291,7 @@ fn manifest_of(state: &State, closed_position: u64) -> Manifest {
         packs: state.packs.iter().map(|pack| PackInfo::clone(pack)).collect(),
         runs: state.runs.iter().map(run).collect(),
         closed_in_tails: state.tails.iter().flat_map(|tail| closed_in(tail)).collect(),
+        condemned: BTreeSet::clone(&state.condemned),
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the index is at one moment, and the answers that hold for that moment.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use holdall_format::{BlockKind, ObjectId};
+use holdall_format::{BlockKind, ObjectId, PackName};
 
 use super::manifest::PackInfo;
 use super::run::Run;
@@ -20,6 +21,10 @@ pub(crate) struct State {
     pub(crate) runs: Vec<Arc<Run>>,
     /// Every tail whose pack is not in the runs.
     pub(crate) tails: Vec<Arc<Tail>>,
+    /// Packs of which nothing counts as there, known here or not.
+    pub(crate) condemned: Arc<BTreeSet<PackName>>,
+    /// The places of those in `packs`.
+    pub(super) condemned_places: Arc<BTreeSet<u32>>,
     /// Rises when all marks were thrown away.
     pub(crate) generation: u64,
 }
@@ -69,6 +74,11 @@ impl ObjectCopy {
     pub(crate) fn in_pack(question: u32, entry: &super::entry::Entry, run: u32, at: u64) -> Self {
         let holder = Holder::Pack(entry.pack);
         Self { question, arrival: entry.arrival, holder, block: entry.block, run, entry: at }
+    }
+
+    /// Whether it lies in that block.
+    pub(crate) fn is_at(&self, holder: Holder, block: u32) -> bool {
+        (self.holder, self.block) == (holder, block)
     }
 
     pub(crate) fn in_tail(question: u32, object: &TailObject, tail: u32) -> Self {
@@ -126,6 +136,20 @@ impl Lookup {
         }
     }
 
+    /// Makes a copy closed.
+    pub(crate) fn close(&self, copy: &ObjectCopy) {
+        match copy.holder {
+            Holder::Pack(_) => {
+                if let Some(run) = self.state.runs.get(copy.run as usize) {
+                    run.closed.put(copy.entry, true);
+                }
+            }
+            Holder::Tail(tail) => {
+                self.in_tail(copy, tail, |object| object.closed = true);
+            }
+        }
+    }
+
     /// What the block of a copy holds.
     pub(crate) fn kind(&self, copy: &ObjectCopy) -> BlockKind {
         self.state.kind(copy.holder)
@@ -156,6 +180,33 @@ impl Lookup {
 }
 
 impl State {
+    /// Whether nothing in that pack counts as there.
+    pub(crate) fn is_condemned(&self, holder: Holder) -> bool {
+        match holder {
+            Holder::Pack(place) => self.condemned_places.contains(&place),
+            Holder::Tail(_) => false,
+        }
+    }
+
+    /// Has nothing in these packs count as there, and everything in all others, now and when they
+    /// are added later.
+    pub(super) fn set_condemned(&mut self, names: BTreeSet<PackName>) {
+        self.condemned = Arc::new(names);
+        let packs = self.packs.iter().zip(0..);
+        let condemned = packs.filter(|(pack, _)| self.condemned.contains(&pack.name));
+        self.condemned_places = Arc::new(condemned.map(|(_, place)| place).collect());
+    }
+
+    /// Adds a pack to the catalogue.
+    pub(super) fn add_pack(&mut self, pack: PackInfo) {
+        self.in_packs.add(&pack);
+        if self.condemned.contains(&pack.name) {
+            let place = u32::try_from(self.packs.len()).unwrap_or(u32::MAX);
+            Arc::make_mut(&mut self.condemned_places).insert(place);
+        }
+        Arc::make_mut(&mut self.packs).push(Arc::new(pack));
+    }
+
     /// What the blocks of a holder hold.
     pub(crate) fn kind(&self, holder: Holder) -> BlockKind {
         let kind = match holder {
@@ -163,6 +214,14 @@ impl State {
             Holder::Tail(tail) => self.tails.get(tail as usize).map(|tail| tail.name().kind()),
         };
         kind.unwrap_or(BlockKind::Chunks)
+    }
+
+    /// The closed pack that a holder is, if it is one.
+    pub(crate) fn pack_of(&self, holder: Holder) -> Option<&PackInfo> {
+        match holder {
+            Holder::Pack(place) => self.packs.get(place as usize).map(|pack| &**pack),
+            Holder::Tail(_) => None,
+        }
     }
 
     /// Entries of all runs together.

@@ -5,6 +5,7 @@ mod contract;
 mod crash;
 mod derived;
 mod keeping;
+mod pruning;
 mod quota;
 mod world;
 mod wrappings;

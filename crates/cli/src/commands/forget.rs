@@ -1,0 +1,237 @@
+//! `holdall forget`.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use holdall_engine::Snapshot;
+use holdall_format::{MachineId, RecordHash, SeriesId};
+use holdall_repository::retention::{ALL, Aged, Policy, Reason, keep};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span};
+use serde::Serialize;
+
+use super::prune;
+use super::snapshots::JsonSnapshot;
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::filter::Filter;
+use crate::open;
+use crate::output::{Shown, local_time};
+
+/// Forgets snapshots: those that are named, or those that rules do not keep
+///
+/// What only they held stays until `holdall prune` deletes it. Rules count for each series (what was
+/// backed up together) by itself: `--keep-daily 7` keeps the last snapshot of each of the 7 newest days
+/// that have one. The newest of a series, and pinned snapshots, are kept whatever the rules say.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples: holdall forget --keep-daily 7 --keep-weekly 5 --keep-monthly all --dry-run
+          holdall forget --keep-last 3 --path /home/ada --prune
+          holdall forget 1f2e3d
+
+On a server, no machine may forget anything: its rules and its administrator do (`holdall admin \
+retention`).
+
+Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such repository, 11 in use, \
+12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+pub(crate) struct Args {
+    /// Snapshots: `latest`, or the beginning of an id
+    #[arg(value_name = "SNAP", conflicts_with = "rules")]
+    snapshots: Vec<String>,
+    #[command(flatten)]
+    rules: Rules,
+    #[command(flatten)]
+    filter: Filter,
+    /// Says what would be forgotten, and changes nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Deletes afterwards what nothing needs any more, as `holdall prune` does
+    #[arg(long, conflicts_with = "dry_run")]
+    prune: bool,
+}
+
+/// What to keep.
+#[derive(Debug, clap::Args)]
+#[group(id = "rules", multiple = true)]
+struct Rules {
+    /// The newest so many
+    #[arg(short = 'l', long, value_name = "N|all", value_parser = parse_count)]
+    keep_last: Option<u32>,
+    /// The last of each of the newest so many hours that have one
+    #[arg(short = 'H', long, value_name = "N|all", value_parser = parse_count)]
+    keep_hourly: Option<u32>,
+    /// The same for days
+    #[arg(short = 'd', long, value_name = "N|all", value_parser = parse_count)]
+    keep_daily: Option<u32>,
+    /// The same for weeks
+    #[arg(short = 'w', long, value_name = "N|all", value_parser = parse_count)]
+    keep_weekly: Option<u32>,
+    /// The same for months
+    #[arg(short = 'm', long, value_name = "N|all", value_parser = parse_count)]
+    keep_monthly: Option<u32>,
+    /// The same for years
+    #[arg(short = 'y', long, value_name = "N|all", value_parser = parse_count)]
+    keep_yearly: Option<u32>,
+    /// All that are at most so much older than the newest of their series (such as 14d, 2w, 6mo, 1y)
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    keep_within: Option<Duration>,
+    /// All with this tag; given several times: with any of them
+    #[arg(long, value_name = "TAG")]
+    keep_tag: Vec<String>,
+}
+
+/// How many to keep.
+fn parse_count(text: &str) -> Result<u32, String> {
+    if text == "all" {
+        return Ok(ALL);
+    }
+    text.parse().map_err(|_| "it is a number, or `all`".to_owned())
+}
+
+/// A span of time; days have 24 hours, months and years are those that lie behind.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let now = jiff::Zoned::now();
+    let span: Span = text.parse().map_err(|_| "it is a duration such as 14d, 2w, 6mo or 1y")?;
+    let before = now.checked_sub(span.abs()).map_err(|_| "too long")?;
+    let length: SignedDuration = before.duration_until(&now);
+    length.try_into().map_err(|_| "too long".to_owned())
+}
+
+impl Rules {
+    fn policy(&self) -> Policy {
+        let within = self.keep_within.map(|within| i64::try_from(within.as_nanos()));
+        Policy {
+            last: self.keep_last.unwrap_or_default(),
+            hourly: self.keep_hourly.unwrap_or_default(),
+            daily: self.keep_daily.unwrap_or_default(),
+            weekly: self.keep_weekly.unwrap_or_default(),
+            monthly: self.keep_monthly.unwrap_or_default(),
+            yearly: self.keep_yearly.unwrap_or_default(),
+            within_ns: within.map(|within| within.unwrap_or(i64::MAX)),
+            lock_ns: 0,
+        }
+    }
+
+    fn say_nothing(&self) -> bool {
+        self.policy().is_empty() && self.keep_tag.is_empty()
+    }
+}
+
+/// What is to become of a snapshot.
+struct Judged<'a> {
+    snapshot: &'a Snapshot,
+    /// Why it is kept; nothing if it goes.
+    reasons: Vec<Reason>,
+}
+
+impl Judged<'_> {
+    fn goes(&self) -> bool {
+        self.reasons.is_empty()
+    }
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    if args.snapshots.is_empty() && args.rules.say_nothing() {
+        let message = "nothing says which snapshots to forget";
+        let hint = "name them, or say with --keep-daily 7 and the like which to keep";
+        return Err(Refusal::new(Exit::Usage, message).hint(hint).into());
+    }
+    let filter = args.filter.resolve()?;
+    let access = open::access(app)?;
+    let listed = open::snapshots(app, &access)?;
+    let judged = if args.snapshots.is_empty() {
+        let chosen: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
+        by_rules(&args.rules, &chosen)
+    } else {
+        let named = args.snapshots.iter().map(|name| open::named(&access, &listed, name, None));
+        let mut named: Vec<&Snapshot> = named.collect::<Result<_, _>>()?;
+        named.sort_by_key(|snapshot| snapshot.log_position);
+        named.dedup_by_key(|snapshot| snapshot.id);
+        named.into_iter().map(|snapshot| Judged { snapshot, reasons: Vec::new() }).collect()
+    };
+    let goes: Vec<RecordHash> =
+        judged.iter().filter(|one| one.goes()).map(|one| one.snapshot.id).collect();
+    if !args.dry_run && !goes.is_empty() {
+        access.repository().forget(&goes)?;
+    }
+    tell(args, app, &judged)?;
+    if args.prune {
+        let report = access.repository().prune(false)?;
+        prune::tell(app, &report, false)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn by_rules<'a>(rules: &Rules, snapshots: &[&'a Snapshot]) -> Vec<Judged<'a>> {
+    let aged: Vec<Aged<(MachineId, SeriesId)>> = snapshots
+        .iter()
+        .map(|snapshot| Aged {
+            id: snapshot.id,
+            series: (snapshot.machine, snapshot.series),
+            received_ns: snapshot.taken_ns(),
+            pinned: snapshot.pinned,
+            tagged: rules.keep_tag.iter().any(|tag| snapshot.secret.tags.contains(tag)),
+        })
+        .collect();
+    let kept = keep(&rules.policy(), &aged, i64::MAX, &TimeZone::system());
+    let judged = snapshots.iter().zip(kept);
+    judged.map(|(snapshot, reasons)| Judged { snapshot, reasons }).collect()
+}
+
+fn tell(args: &Args, app: &App, judged: &[Judged<'_>]) -> Result<()> {
+    #[derive(Serialize)]
+    struct JsonJudged<'a> {
+        #[serde(flatten)]
+        snapshot: JsonSnapshot<'a>,
+        forgotten: bool,
+        reasons: Vec<String>,
+    }
+    #[derive(Serialize)]
+    struct Summary {
+        dry_run: bool,
+        snapshots_forgotten: usize,
+        snapshots_kept: usize,
+    }
+    for one in judged {
+        let reasons: Vec<String> = one.reasons.iter().map(ToString::to_string).collect();
+        let (snapshot, forgotten) = (JsonSnapshot::new(one.snapshot), one.goes());
+        let said =
+            if one.goes() { "forget".to_owned() } else { format!("keep   {}", reasons.join(", ")) };
+        app.output.object("snapshot", &JsonJudged { snapshot, forgotten, reasons })?;
+        let paths = one.snapshot.secret.paths.iter().map(|path| Shown(path).to_string());
+        app.output.result(format_args!(
+            "{:<10} {}  {}  {said}",
+            one.snapshot.id.to_string().get(..10).unwrap_or_default(),
+            local_time(one.snapshot.taken_ns()),
+            paths.collect::<Vec<_>>().join(", "),
+        ))?;
+    }
+    let forgotten = judged.iter().filter(|one| one.goes()).count();
+    let kept = judged.len() - forgotten;
+    let summary =
+        Summary { dry_run: args.dry_run, snapshots_forgotten: forgotten, snapshots_kept: kept };
+    app.output.object("summary", &summary)?;
+    let would = if args.dry_run { "would be " } else { "" };
+    app.output.say(format_args!("{forgotten} {would}forgotten, {kept} kept"))?;
+    if forgotten > 0 && !args.prune && !args.dry_run {
+        app.output.note("what only they held stays until `holdall prune`");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_durations_are_read() {
+        assert_eq!(parse_count("7"), Ok(7));
+        assert_eq!(parse_count("all"), Ok(ALL));
+        assert!(parse_count("-1").is_err() && parse_count("many").is_err());
+        let days = |text| parse_duration(text).unwrap().as_secs_f64() / 86_400.0;
+        assert!((days("14d") - 14.0).abs() < 0.1);
+        assert!((days("2w") - 14.0).abs() < 0.1);
+        assert!((360.0..370.0).contains(&days("1y")));
+        assert!(parse_duration("soon").is_err());
+    }
+}

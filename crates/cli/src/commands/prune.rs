@@ -1,0 +1,104 @@
+//! `holdall prune`.
+
+use anyhow::Result;
+use holdall_protocol::PruneReport;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::exit::Exit;
+use crate::open::{self, Patience};
+use crate::output::{count, local_time, rfc3339, size};
+
+/// Deletes what no snapshot needs any more
+///
+/// It needs no password. Backups and restores beside it are safe. In a directory that several
+/// computers may write to, and on a server, what is not needed waits for a day before it goes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall prune --dry-run
+
+If anything is missing or can not be read, nothing is deleted: run `holdall check`.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 13 not allowed, \
+14 server unreachable, 20 damage found, and nothing deleted, 130 interrupted")]
+pub(crate) struct Args {
+    /// Says what would be deleted, and changes nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let opened = open::place(app, Patience::default())?;
+    let report = opened.place.repository.prune(args.dry_run)?;
+    tell(app, &report, args.dry_run)?;
+    Ok(Exit::Done)
+}
+
+/// Says what a prune did, or would do.
+///
+/// # Errors
+/// If standard output can not be written.
+pub(super) fn tell(app: &App, report: &PruneReport, dry_run: bool) -> Result<()> {
+    app.output.object("summary", &JsonPruned::new(report, dry_run))?;
+    let freed = report.stored_before_bytes.saturating_sub(report.stored_after_bytes);
+    let would = if dry_run { "would be " } else { "" };
+    app.output.say(format_args!(
+        "{} {would}freed, {} stored before",
+        size(freed),
+        size(report.stored_before_bytes)
+    ))?;
+    if report.moved_bytes > 0 {
+        app.output.say(format_args!(
+            "{} of {} packs {would}copied, since they are needed",
+            size(report.moved_bytes),
+            count(report.condemned_packs)
+        ))?;
+    }
+    if let Some(due_ns) = report.next_due_ns {
+        app.output.say(format_args!(
+            "{} in {} packs wait: those are deleted by a prune after {}",
+            size(report.waiting_bytes),
+            count(report.waiting_packs),
+            local_time(due_ns)
+        ))?;
+    }
+    Ok(())
+}
+
+/// A prune as programs see it.
+#[derive(Debug, Serialize)]
+pub(super) struct JsonPruned {
+    dry_run: bool,
+    stored_before_bytes: u64,
+    stored_after_bytes: u64,
+    deleted_packs: u64,
+    deleted_bytes: u64,
+    condemned_packs: u64,
+    condemned_bytes: u64,
+    moved_bytes: u64,
+    waiting_packs: u64,
+    waiting_bytes: u64,
+    next_due: Option<String>,
+    checkpoints_forgotten: u64,
+}
+
+impl JsonPruned {
+    /// Of that report.
+    pub(super) fn new(report: &PruneReport, dry_run: bool) -> Self {
+        let PruneReport { stored_before_bytes, stored_after_bytes, .. } = *report;
+        Self {
+            dry_run,
+            stored_before_bytes,
+            stored_after_bytes,
+            deleted_packs: report.deleted_packs,
+            deleted_bytes: report.deleted_bytes,
+            condemned_packs: report.condemned_packs,
+            condemned_bytes: report.condemned_bytes,
+            moved_bytes: report.moved_bytes,
+            waiting_packs: report.waiting_packs,
+            waiting_bytes: report.waiting_bytes,
+            next_due: report.next_due_ns.map(rfc3339),
+            checkpoints_forgotten: report.checkpoints_forgotten,
+        }
+    }
+}

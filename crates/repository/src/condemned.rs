@@ -1,0 +1,144 @@
+//! Condemn marks: packs that hold nothing that is needed, and since when that is so.
+//!
+//! ```text
+//! condemned/<pack name>: | magic "HCon" | version u8 | zero 3 | pack 32 | condemned i64 (ns since 1970)
+//!                        | log position u64 | checksum 32 |
+//! ```
+//!
+//! A mark is written once and never taken back: from then on nothing in its pack counts as there, and
+//! what is needed again is stored anew. So deleting the pack late, or twice, or after a crash does no
+//! harm. The log position is that of the moment: a session that reads and was opened before it may yet
+//! want something of the pack.
+
+use std::collections::BTreeMap;
+
+use holdall_format::wire::Reader;
+use holdall_format::{FormatError, PackName};
+use holdall_protocol::RepositoryError;
+
+use crate::layout::Layout;
+use crate::publish::{names_in, publish, read_limited, remove, sync_dir};
+
+const WHAT: &str = "condemn mark";
+const MAGIC: &[u8; 4] = b"HCon";
+const VERSION: u8 = 1;
+const MARK_MAX_BYTES: u64 = 4096;
+
+/// When a pack was condemned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Condemned {
+    /// Nanoseconds since 1970 UTC.
+    pub(crate) since_ns: i64,
+    /// The position that the log was at.
+    pub(crate) log_position: u64,
+}
+
+impl Condemned {
+    fn encode(&self, pack: &PackName) -> Vec<u8> {
+        let mut out = Vec::with_capacity(128);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&[VERSION, 0, 0, 0]);
+        out.extend_from_slice(pack.as_bytes());
+        out.extend_from_slice(&self.since_ns.to_le_bytes());
+        out.extend_from_slice(&self.log_position.to_le_bytes());
+        let checksum = blake3::hash(&out);
+        out.extend_from_slice(checksum.as_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8], pack: &PackName) -> Result<Self, FormatError> {
+        let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
+        let (bytes, checksum) = bytes.split_last_chunk::<32>().ok_or(mismatch.clone())?;
+        if blake3::hash(bytes).as_bytes() != checksum {
+            return Err(mismatch);
+        }
+        let mut reader = Reader::new(WHAT, bytes);
+        reader.magic(MAGIC, VERSION)?;
+        reader.bytes("zero", 3)?;
+        if PackName::from_bytes(reader.array("pack")?) != *pack {
+            return Err(reader.invalid("pack", "another one than its name says"));
+        }
+        let since_ns = i64::from_le_bytes(reader.array("condemned")?);
+        let log_position = reader.u64("log position")?;
+        reader.finish()?;
+        Ok(Self { since_ns, log_position })
+    }
+}
+
+/// Reads all marks. One that can not be read counts for nothing: its pack is there as any other, and
+/// is condemned anew if nothing needs it.
+pub(crate) fn read_all(layout: &Layout) -> Result<BTreeMap<PackName, Condemned>, RepositoryError> {
+    let mut marks = BTreeMap::new();
+    for name in names_in(&layout.condemned())? {
+        let Some(pack) = name.to_str().and_then(|name| name.parse::<PackName>().ok()) else {
+            continue;
+        };
+        let bytes = read_limited(&layout.condemned_pack(&pack), MARK_MAX_BYTES);
+        let mark = bytes.ok().flatten().and_then(|bytes| Condemned::decode(&bytes, &pack).ok());
+        marks.extend(mark.map(|mark| (pack, mark)));
+    }
+    Ok(marks)
+}
+
+/// Writes a mark; it is durable when this returns. One that is there and can be read stays.
+pub(crate) fn write(
+    layout: &Layout,
+    pack: &PackName,
+    mark: &Condemned,
+) -> Result<(), RepositoryError> {
+    let path = layout.condemned_pack(pack);
+    let there = read_limited(&path, MARK_MAX_BYTES).ok().flatten();
+    if there.is_some_and(|bytes| Condemned::decode(&bytes, pack).is_err()) {
+        remove(&path)?;
+    }
+    publish(&layout.tmp(), &path, &mark.encode(pack)).map(drop)
+}
+
+/// Removes the marks of packs that are gone for good.
+pub(crate) fn remove_marks<'a>(
+    layout: &Layout,
+    packs: impl Iterator<Item = &'a PackName>,
+) -> Result<(), RepositoryError> {
+    for pack in packs {
+        remove(&layout.condemned_pack(pack))?;
+    }
+    sync_dir(&layout.condemned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::publish::make_dir;
+    use proptest::prelude::*;
+
+    const PACK: PackName = PackName::from_bytes([3; 32]);
+    const MARK: Condemned = Condemned { since_ns: 5, log_position: 7 };
+
+    #[test]
+    fn a_mark_is_written_once_and_one_that_is_damaged_counts_for_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
+        write(&layout, &PACK, &MARK).unwrap();
+        write(&layout, &PACK, &Condemned { since_ns: 9, ..MARK }).unwrap();
+        assert_eq!(read_all(&layout).unwrap(), BTreeMap::from([(PACK, MARK)]));
+        std::fs::write(layout.condemned_pack(&PACK), b"torn").unwrap();
+        assert!(read_all(&layout).unwrap().is_empty());
+        write(&layout, &PACK, &MARK).unwrap();
+        assert_eq!(read_all(&layout).unwrap().len(), 1);
+        remove_marks(&layout, [PACK].iter()).unwrap();
+        assert!(read_all(&layout).unwrap().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_changed_bit_of_a_mark_is_noticed(at: usize, flip in 1u8..) {
+            let mut bytes = MARK.encode(&PACK);
+            prop_assert_eq!(Condemned::decode(&bytes, &PACK), Ok(MARK));
+            prop_assert!(Condemned::decode(&bytes, &PackName::from_bytes([4; 32])).is_err());
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+            prop_assert!(Condemned::decode(&bytes, &PACK).is_err());
+        }
+    }
+}

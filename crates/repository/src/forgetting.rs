@@ -1,0 +1,105 @@
+//! Forgetting: a snapshot is no longer listed, and what only it reached may be pruned.
+//!
+//! A tombstone takes the place of the record, so that forgetting and omitting can be told apart and
+//! the chain of the machine's records stays whole. What amended the snapshot goes with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdall_format::{RecordHash, RecordKind, SignedContext, Tombstone, TombstoneReason};
+use holdall_protocol::RepositoryError;
+
+use crate::records::{self, RecordEntry};
+use crate::store::{CommitGuard, Store};
+
+/// A checkpoint that nothing followed is kept this long.
+const CHECKPOINT_NS: i64 = 90 * 24 * 3600 * 1_000_000_000;
+
+impl Store {
+    /// Forgets snapshots. Those that were forgotten before stay so.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] for what is no snapshot of this repository, and nothing is
+    /// forgotten then; after any other error, some may be.
+    pub fn forget(
+        &self,
+        snapshots: &[RecordHash],
+        reason: TombstoneReason,
+    ) -> Result<(), RepositoryError> {
+        let commit = self.lock_commit();
+        for hash in snapshots {
+            if self.records().known(hash).is_none_or(|known| known.kind != RecordKind::Snapshot) {
+                let reason = format!("there is no snapshot {hash} to forget");
+                return Err(RepositoryError::Refused { reason });
+            }
+        }
+        let chosen: BTreeSet<&RecordHash> = snapshots.iter().collect();
+        let (amendments, there): (Vec<_>, Vec<_>) =
+            self.records().after(0).into_iter().partition(|entry| entry.amends.is_some());
+        // Snapshots first: an amendment of one that is gone changes nothing.
+        let there = there.iter().filter(|entry| chosen.contains(&entry.hash));
+        let of_those =
+            amendments.iter().filter(|entry| entry.amends.is_some_and(|of| chosen.contains(&of)));
+        self.bury(&commit, there.chain(of_those), reason)
+    }
+
+    /// Forgets checkpoints that another record of their series followed, or that are too old to be
+    /// gone on from, and what amends no snapshot. Says how many.
+    pub(crate) fn forget_superseded(
+        &self,
+        commit: &CommitGuard<'_>,
+    ) -> Result<u64, RepositoryError> {
+        let superseded = self.superseded();
+        self.bury(commit, superseded.iter(), TombstoneReason::Retention)?;
+        Ok(superseded.len() as u64)
+    }
+
+    /// Checkpoints and amendments that nothing needs.
+    pub(crate) fn superseded(&self) -> Vec<RecordEntry> {
+        let there = self.records().after(0);
+        let of_series = |entry: &RecordEntry| (entry.machine, *entry.series.as_bytes());
+        let followed = there.iter().filter(|entry| entry.kind != RecordKind::Amendment);
+        let newest: BTreeMap<_, u64> =
+            followed.map(|entry| (of_series(entry), entry.position)).collect();
+        let snapshots: BTreeSet<RecordHash> = there.iter().map(|entry| entry.hash).collect();
+        let now_ns = self.now_ns();
+        let is_superseded = |entry: &RecordEntry| match entry.kind {
+            RecordKind::Snapshot => false,
+            RecordKind::Amendment => entry.amends.is_none_or(|of| !snapshots.contains(&of)),
+            RecordKind::Checkpoint => {
+                let is_newest = newest.get(&of_series(entry)) == Some(&entry.position);
+                let age_ns = now_ns.saturating_sub(entry.received_ns);
+                !is_newest || (entry.clock_sure && age_ns > CHECKPOINT_NS)
+            }
+        };
+        there.into_iter().filter(is_superseded).collect()
+    }
+
+    /// Puts tombstones in the place of these records.
+    fn bury<'a>(
+        &self,
+        _commit: &CommitGuard<'_>,
+        entries: impl Iterator<Item = &'a RecordEntry>,
+        reason: TombstoneReason,
+    ) -> Result<(), RepositoryError> {
+        self.appender()?;
+        for (number, entry) in entries.enumerate() {
+            // Whoever took the lease over may be adding to what is to be forgotten.
+            if number == 0 {
+                self.lease().renew()?;
+            }
+            let (_, stored) = records::read(self.layout(), entry.position)?;
+            let tombstone = Tombstone {
+                reason,
+                record: entry.hash,
+                log_position: entry.position,
+                forgotten_ns: self.now_ns(),
+                signer: self.signer().public(),
+                head_bytes: stored.record.head_bytes,
+            };
+            let signed = tombstone.signed_bytes();
+            let signature = self.signer().sign(SignedContext::Tombstone, &signed);
+            self.records().bury(&tombstone.encode(&signature))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! Which blocks of packs hold something that is needed, from the marks in the index.
+//!
+//! All runs are gone through once, side by side, so that all copies of an object are seen together:
+//! one bit for each block is all that is kept, however many objects there are.
+
+use std::collections::BTreeMap;
+
+use super::Index;
+use super::entry::Entry;
+use super::error::IndexError;
+use super::merge::RunReader;
+use super::run::Run;
+use super::state::{Holder, State};
+
+/// A block in a pack of the catalogue.
+pub(crate) type PlaceOfBlock = (u32, u32);
+
+/// Which blocks are needed.
+#[derive(Debug, Default)]
+pub(crate) struct NeededBlocks {
+    /// For each pack of the catalogue, a flag for each block.
+    packs: Vec<Vec<bool>>,
+    /// Blocks that hold the first copy of objects of which others lie elsewhere, with those others:
+    /// they are needed if the first one can not be read.
+    pub(crate) spare: BTreeMap<PlaceOfBlock, Vec<PlaceOfBlock>>,
+}
+
+impl NeededBlocks {
+    fn of(state: &State) -> Self {
+        let flags = |blocks: u64| vec![false; usize::try_from(blocks).unwrap_or_default()];
+        let packs = state.packs.iter().map(|pack| flags(pack.blocks)).collect();
+        Self { packs, spare: BTreeMap::new() }
+    }
+
+    /// A flag for each block of a pack.
+    pub(crate) fn of_pack(&self, place: u32) -> &[bool] {
+        self.packs.get(place as usize).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Has a block be needed.
+    pub(crate) fn need(&mut self, (pack, block): PlaceOfBlock) {
+        let flags = self.packs.get_mut(pack as usize);
+        if let Some(flag) = flags.and_then(|flags| flags.get_mut(block as usize)) {
+            *flag = true;
+        }
+    }
+
+    /// Takes in all copies of one object, in order of arrival, and whether each is closed.
+    fn judge(&mut self, copies: &[(Entry, bool)], since: Option<u64>) {
+        let place = |entry: &Entry| (entry.pack, entry.block);
+        let came_lately = |entry: &Entry| since.is_some_and(|since| entry.arrival >= since);
+        let first = copies.iter().find(|(_, is_closed)| *is_closed).map(|(entry, _)| entry);
+        for (entry, is_closed) in copies {
+            if *is_closed || came_lately(entry) {
+                self.need(place(entry));
+            } else if let Some(first) = first {
+                let others = self.spare.entry(place(first)).or_default();
+                if others.last() != Some(&place(entry)) {
+                    others.push(place(entry));
+                }
+            }
+        }
+    }
+}
+
+impl Index {
+    /// Finds the blocks of packs that hold something closed, or that came at or after `since`.
+    /// Condemned packs hold nothing that is needed. Whoever asks holds the commit lock, so that what
+    /// is closed stays as it is.
+    pub(crate) fn needed_blocks(&self, since: Option<u64>) -> Result<NeededBlocks, IndexError> {
+        let state = self.state();
+        let mut needed = NeededBlocks::of(&state);
+        let mut sides: Vec<Side<'_>> = state.runs.iter().map(|run| Side::of(run)).collect();
+        let mut copies = Vec::new();
+        loop {
+            let mut first = None;
+            for side in &mut sides {
+                let id = side.reader.peek()?.map(|entry| entry.id);
+                first = [first, id].into_iter().flatten().min();
+            }
+            let Some(id) = first else { return Ok(needed) };
+            copies.clear();
+            for side in &mut sides {
+                while side.reader.peek()?.is_some_and(|entry| entry.id == id) {
+                    copies.extend(side.take()?);
+                }
+            }
+            copies.retain(|(entry, _)| !state.is_condemned(Holder::Pack(entry.pack)));
+            copies.sort_unstable_by_key(|(entry, _)| entry.arrival);
+            needed.judge(&copies, since);
+        }
+    }
+}
+
+/// One run, as far as it was read.
+struct Side<'a> {
+    run: &'a Run,
+    reader: RunReader<'a>,
+    at: u64,
+}
+
+impl<'a> Side<'a> {
+    fn of(run: &'a Run) -> Self {
+        Self { run, reader: RunReader::new(run), at: 0 }
+    }
+
+    /// The next entry and whether it is closed.
+    fn take(&mut self) -> Result<Option<(Entry, bool)>, IndexError> {
+        let taken = self.reader.next_entry()?;
+        let is_closed = self.run.closed.get(self.at);
+        self.at += 1;
+        Ok(taken.map(|entry| (entry, is_closed)))
+    }
+}

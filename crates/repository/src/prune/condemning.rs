@@ -1,0 +1,189 @@
+//! Carrying out: copying what is needed, condemning packs, deleting them when their grace is over.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use holdall_format::{BlockKind, ObjectId, PackName};
+use holdall_protocol::{PruneReport, RepositoryError};
+
+use super::PruneOptions;
+use super::plan::Candidate;
+use crate::checked::Checked;
+use crate::condemned::{self, Condemned};
+use crate::index::{Holder, PackInfo};
+use crate::pack_file::{PackFile, damaged};
+use crate::publish::{failed, remove, sync_parent};
+use crate::store::{CommitGuard, Store};
+
+/// Blocks are copied in portions of about so many bytes, which are in memory at once.
+const PORTION_BYTES: u64 = 8 << 20;
+
+/// A condemned pack whose grace is over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Due {
+    pub(super) name: PackName,
+    pub(super) file_bytes: u64,
+}
+
+impl Store {
+    /// Copies what is needed of a pack and condemns it, unless somebody came to rely on it. Commits
+    /// wait meanwhile.
+    pub(super) fn condemn(
+        &self,
+        candidate: &Candidate,
+        report: &mut PruneReport,
+    ) -> Result<(), RepositoryError> {
+        let _commit = self.lock_commit();
+        let state = self.index().state();
+        let mut packs = state.packs.iter().zip(0..);
+        let Some((pack, place)) = packs.find(|(pack, _)| pack.name == candidate.name) else {
+            return Ok(());
+        };
+        if self.sessions().relied_on(self.now_ns()).has(pack) {
+            return Ok(());
+        }
+        let Ok(file) = self.packs().get(&pack.name) else {
+            // One that can not be read is for a scrub to tell, and stays.
+            return Ok(());
+        };
+        let needed = self.needed_of(&file, Holder::Pack(place), &candidate.needed)?;
+        let Ok(moved_bytes) = self.move_blocks(pack, needed.into_iter()) else {
+            // What is damaged may be mended: it stays as it is.
+            return Ok(());
+        };
+        let mark = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
+        self.lease().renew()?;
+        condemned::write(self.layout(), &pack.name, &mark)?;
+        self.index().condemn(pack.name);
+        report.condemned_packs += 1;
+        report.condemned_bytes += pack.file_bytes;
+        report.moved_bytes += moved_bytes;
+        Ok(())
+    }
+
+    /// The blocks of a pack that were needed when the plan was made, or hold something that was closed
+    /// since, or came since the oldest live session began.
+    fn needed_of(
+        &self,
+        file: &PackFile,
+        holder: Holder,
+        planned: &[bool],
+    ) -> Result<Vec<u32>, RepositoryError> {
+        let since = self.sessions().lowest_watermark(self.now_ns());
+        let mut needed = Vec::new();
+        for (place, number) in file.blocks().iter().zip(0..) {
+            let came_lately = since.is_some_and(|since| place.arrival >= since);
+            let ids = file.read_table(place)?.entries.iter().map(|entry| entry.id).collect();
+            let lookup = self.index().lookup(ids)?;
+            let mut here = lookup.copies.iter().filter(|copy| copy.is_at(holder, number));
+            let was_needed = planned.get(number as usize).is_some_and(|needed| *needed);
+            if was_needed || came_lately || here.any(|copy| lookup.is_closed(copy)) {
+                needed.push(number);
+            }
+        }
+        Ok(needed)
+    }
+
+    /// Stores blocks of a pack again, elsewhere; says how many bytes they are.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Damaged`] if one of them is not what was stored.
+    pub(super) fn move_blocks(
+        &self,
+        pack: &PackInfo,
+        blocks: impl Iterator<Item = u32>,
+    ) -> Result<u64, RepositoryError> {
+        let file = self.packs().get(&pack.name)?;
+        let (mut moved_bytes, mut portion_bytes, mut portion) = (0, 0, Vec::new());
+        for place in blocks.filter_map(|number| file.blocks().get(number as usize)) {
+            let path = self.layout().pack(&pack.name);
+            let bytes = file.read_block(place).map_err(failed("reading", &path))?;
+            portion_bytes += bytes.len() as u64;
+            let checked = Checked::new(bytes, &self.repository())?;
+            if checked.name != place.name {
+                return Err(damaged(&path, format!("block {} is not what was stored", place.name)));
+            }
+            portion.push((checked, place.arrival));
+            if portion_bytes >= PORTION_BYTES {
+                self.store_moved(pack.kind, &std::mem::take(&mut portion))?;
+                moved_bytes += std::mem::take(&mut portion_bytes);
+            }
+        }
+        self.store_moved(pack.kind, &portion)?;
+        Ok(moved_bytes + portion_bytes)
+    }
+
+    fn store_moved(
+        &self,
+        kind: BlockKind,
+        blocks: &[(Checked, u64)],
+    ) -> Result<(), RepositoryError> {
+        self.appender()?.append_moved(kind == BlockKind::Nodes, blocks)?;
+        let tables = blocks.iter().flat_map(|(checked, _)| &checked.block.table().entries);
+        let ids: Vec<ObjectId> = tables.map(|entry| entry.id).collect();
+        Ok(self.index().close_moved(ids)?)
+    }
+
+    /// Condemned packs whose grace is over and which nobody may be reading.
+    pub(super) fn due(&self, options: &PruneOptions) -> Result<Vec<Due>, RepositoryError> {
+        let now_ns = self.now_ns();
+        let is_due = |mark: &Condemned| {
+            let is_over = now_ns.saturating_sub(mark.since_ns) >= options.grace_ns();
+            let is_read = self.sessions().reads_since(mark.log_position, now_ns);
+            is_over && (options.grace.is_zero() || !is_read)
+        };
+        let marks = condemned::read_all(self.layout())?;
+        let state = self.index().state();
+        let length = |name: &PackName| {
+            let pack = state.packs.iter().find(|pack| pack.name == *name);
+            pack.map_or(0, |pack| pack.file_bytes)
+        };
+        let due = marks.iter().filter(|(_, mark)| is_due(mark));
+        Ok(due.map(|(name, _)| Due { name: *name, file_bytes: length(name) }).collect())
+    }
+
+    /// Deletes the packs that are due. The caller marked with them left out, and nothing was missing.
+    pub(super) fn delete_due(
+        &self,
+        _commit: &CommitGuard<'_>,
+        options: &PruneOptions,
+        report: &mut PruneReport,
+    ) -> Result<(), RepositoryError> {
+        let due = self.due(options)?;
+        if due.is_empty() {
+            return Ok(());
+        }
+        let names: BTreeSet<PackName> = due.iter().map(|due| due.name).collect();
+        self.lease().renew()?;
+        self.packs().forget(|name| names.contains(name));
+        for name in &names {
+            let path = self.layout().pack(name);
+            remove(&path)?;
+            if path.parent().is_some_and(|folder| fs::metadata(folder).is_ok()) {
+                sync_parent(&path)?;
+            }
+        }
+        report.deleted_packs += due.len() as u64;
+        report.deleted_bytes += due.iter().map(|due| due.file_bytes).sum::<u64>();
+        condemned::remove_marks(self.layout(), names.iter())?;
+        self.index().remove_packs(&names)?;
+        self.index().save()
+    }
+
+    /// Counts the condemned packs that are still there, and tells when the first of them is due.
+    pub(super) fn count_waiting(
+        &self,
+        options: &PruneOptions,
+        report: &mut PruneReport,
+    ) -> Result<(), RepositoryError> {
+        let state = self.index().state();
+        for (name, mark) in condemned::read_all(self.layout())? {
+            let pack = state.packs.iter().find(|pack| pack.name == name);
+            let due_ns = mark.since_ns.saturating_add(options.grace_ns());
+            report.waiting_packs += 1;
+            report.waiting_bytes += pack.map_or(0, |pack| pack.file_bytes);
+            report.next_due_ns = [report.next_due_ns, Some(due_ns)].into_iter().flatten().min();
+        }
+        Ok(())
+    }
+}

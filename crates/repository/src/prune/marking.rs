@@ -1,0 +1,103 @@
+//! The mark: what records and live sessions reach is closed, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use holdall_format::{ObjectId, RecordHash, RecordKind};
+use holdall_protocol::RepositoryError;
+
+use super::PruneOptions;
+use crate::closure::{Closed, descend};
+use crate::index::Holder;
+use crate::layout::number_of;
+use crate::pack_file::damaged;
+use crate::store::{CommitGuard, Store};
+
+impl Store {
+    /// Has exactly that be closed which is needed. What a condemned pack should not have lost is
+    /// copied out of it first.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Damaged`] if anything that is needed is missing, or a file can not be read
+    /// of which nobody knows what it needs or holds.
+    pub(super) fn mark_needed(
+        &self,
+        commit: &CommitGuard<'_>,
+        options: &PruneOptions,
+    ) -> Result<(), RepositoryError> {
+        if let Some((path, reason)) = self.unreadable() {
+            return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
+        }
+        let position = self.log().next();
+        loop {
+            self.index().drop_tentative();
+            let missing = self.mark_roots(commit);
+            let Ok(None) = missing else {
+                self.index().drop_tentative();
+                let Some((snapshot, missing)) = missing? else { return Ok(()) };
+                if !options.dry_run && self.rescue(&missing)? {
+                    continue;
+                }
+                let reason = format!(
+                    "{} objects that it needs are missing; nothing is deleted while it is so",
+                    missing.len()
+                );
+                return Err(RepositoryError::Damaged {
+                    what: format!("snapshot {snapshot}"),
+                    reason,
+                });
+            };
+            self.index().close_only_tentative(position.saturating_sub(1));
+            return Ok(());
+        }
+    }
+
+    /// Marks what all roots reach; stops at the first record of which something is missing.
+    fn mark_roots(
+        &self,
+        commit: &CommitGuard<'_>,
+    ) -> Result<Option<(RecordHash, Vec<ObjectId>)>, RepositoryError> {
+        for entry in self.records().after(0) {
+            if entry.kind == RecordKind::Amendment {
+                continue;
+            }
+            let missing = descend(self, commit, entry.root, Closed::Passes)?;
+            if !missing.is_empty() {
+                return Ok(Some((entry.hash, missing)));
+            }
+        }
+        for parent in self.sessions().live_parents(self.now_ns()) {
+            if let Some(entry) = self.records().known(&parent) {
+                // One that was forgotten and pruned before the session began lacks what it lacks.
+                descend(self, commit, entry.root, Closed::Passes)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// A record, pack or tail that can not be read.
+    fn unreadable(&self) -> Option<(PathBuf, String)> {
+        let is_ours = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_record = number_of(name).is_some();
+            let is_pack = name.parse::<holdall_format::PackName>().is_ok();
+            is_record || is_pack || path.is_dir() || path.starts_with(self.layout().tails())
+        };
+        self.strange().into_iter().find(|(path, _)| is_ours(path))
+    }
+
+    /// Copies blocks with these objects out of condemned packs; says whether there were any.
+    fn rescue(&self, missing: &[ObjectId]) -> Result<bool, RepositoryError> {
+        let lookup = self.lookup_stored(missing.to_vec())?;
+        let mut blocks: BTreeMap<Holder, BTreeSet<u32>> = BTreeMap::new();
+        for copy in lookup.copies.iter().filter(|copy| lookup.state.is_condemned(copy.holder)) {
+            blocks.entry(copy.holder).or_default().insert(copy.block);
+        }
+        for (holder, blocks) in &blocks {
+            if let Some(pack) = lookup.state.pack_of(*holder) {
+                self.move_blocks(pack, blocks.iter().copied())?;
+            }
+        }
+        Ok(!blocks.is_empty())
+    }
+}

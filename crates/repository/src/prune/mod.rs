@@ -1,0 +1,126 @@
+//! Prune: what no snapshot reaches any more is given back.
+//!
+//! ```text
+//! mark      everything that records and live sessions reach is closed, and nothing else
+//! delete    packs that were condemned long enough ago, of which the mark needed nothing
+//! plan      which packs hold little or nothing that is closed
+//! condemn   each: blocks that are needed are copied out, then nothing in the pack counts as there
+//! ```
+//!
+//! Nobody has keys here: what is needed is known from the references in clear. The rules that make it
+//! safe beside everything else:
+//!
+//! - What is closed changes only under the commit lock, and a closed node's references are closed. So
+//!   the mark, and for each pack the last look and the condemning, exclude commits; puts, questions
+//!   and reading go on.
+//! - Objects that came since the oldest live session began are needed, whoever put them; so are the
+//!   parents that sessions name. A pack of which a live session was told that it holds something is
+//!   left alone.
+//! - A condemned pack is as good as gone from the moment that its mark is durable. Deleting it later
+//!   takes nothing from anybody.
+//! - Where anything is missing or can not be read, nothing is condemned or deleted: what looks dead may
+//!   be what a repair needs.
+
+mod condemning;
+mod marking;
+mod plan;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use holdall_protocol::{PruneReport, RepositoryError};
+
+use crate::store::Store;
+
+/// How to prune.
+#[derive(Debug, Clone, Copy)]
+pub struct PruneOptions {
+    /// How long packs are kept after they were condemned.
+    pub grace: Duration,
+    /// A pack goes once one part in so many of it is not needed: what is needed has to be copied.
+    pub sparse_part: u64,
+    /// Whether to say only what would be done.
+    pub dry_run: bool,
+}
+
+impl PruneOptions {
+    fn grace_ns(&self) -> i64 {
+        i64::try_from(self.grace.as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    /// So much of something of that length has to be unneeded for it to go.
+    fn sparse_bytes(&self, of_bytes: u64) -> u64 {
+        of_bytes.div_ceil(self.sparse_part.max(1)).max(1)
+    }
+}
+
+impl Store {
+    /// Deletes what nothing needs, or says how much that is.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Damaged`] if something is missing or can not be read, and nothing is
+    /// deleted then; [`RepositoryError::Interrupted`] once `should_stop` is set: what was done until
+    /// then is done.
+    pub fn prune(
+        &self,
+        options: &PruneOptions,
+        should_stop: &AtomicBool,
+    ) -> Result<PruneReport, RepositoryError> {
+        self.appender()?;
+        if options.dry_run {
+            return self.foresee(options);
+        }
+        let mut report =
+            PruneReport { stored_before_bytes: self.stored_bytes(), ..PruneReport::default() };
+        let plan = {
+            let commit = self.lock_commit();
+            report.checkpoints_forgotten = self.forget_superseded(&commit)?;
+            self.mark_needed(&commit, options)?;
+            // Whatever happens from now on, nothing that was let go is taken for closed again.
+            self.index().save()?;
+            self.delete_due(&commit, options, &mut report)?;
+            self.close_sparse_tails(options);
+            self.plan(&commit, options)?
+        };
+        for candidate in &plan {
+            if should_stop.load(Ordering::Acquire) {
+                return Err(RepositoryError::Interrupted);
+            }
+            self.condemn(candidate, &mut report)?;
+        }
+        if options.grace.is_zero() {
+            self.delete_due(&self.lock_commit(), options, &mut report)?;
+        }
+        self.count_waiting(options, &mut report)?;
+        report.stored_after_bytes = self.stored_bytes();
+        self.tend_index();
+        Ok(report)
+    }
+
+    /// Says what pruning now would do. Nothing is written, and the marks are as a prune leaves them.
+    fn foresee(&self, options: &PruneOptions) -> Result<PruneReport, RepositoryError> {
+        let commit = self.lock_commit();
+        self.mark_needed(&commit, options)?;
+        let due = self.due(options)?;
+        let (plan, tails) = (self.plan(&commit, options)?, self.sparse_tails(options));
+        let sum = |candidates: &dyn Fn(&plan::Candidate) -> u64| plan.iter().map(candidates).sum();
+        let stored_before_bytes = self.stored_bytes();
+        let in_packs: u64 = sum(&|candidate| candidate.unneeded_bytes);
+        let in_tails: u64 = tails.iter().map(|(_, unneeded_bytes)| unneeded_bytes).sum();
+        let condemned_bytes: u64 = sum(&|candidate| candidate.file_bytes);
+        let mut report = PruneReport {
+            stored_before_bytes,
+            deleted_packs: due.len() as u64,
+            deleted_bytes: due.iter().map(|due| due.file_bytes).sum(),
+            condemned_packs: plan.len() as u64,
+            condemned_bytes,
+            moved_bytes: condemned_bytes - in_packs,
+            checkpoints_forgotten: self.superseded().len() as u64,
+            ..PruneReport::default()
+        };
+        self.count_waiting(options, &mut report)?;
+        let freed_bytes = report.deleted_bytes + in_packs + in_tails;
+        report.stored_after_bytes = stored_before_bytes.saturating_sub(freed_bytes);
+        Ok(report)
+    }
+}

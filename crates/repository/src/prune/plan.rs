@@ -1,0 +1,112 @@
+//! Which packs are to go: plain data, made under the commit lock and carried out pack by pack.
+
+use holdall_format::limits::PACK_TARGET_BYTES;
+use holdall_format::{BlockKind, PackName};
+use holdall_protocol::RepositoryError;
+
+use super::PruneOptions;
+use crate::index::{Holder, NeededBlocks, PackInfo, State};
+use crate::store::{CommitGuard, Store};
+
+/// Packs below this are merged, if there are several of a kind.
+const SMALL_BYTES: u64 = PACK_TARGET_BYTES / 4;
+
+/// A pack that is to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// Which.
+    pub(super) name: PackName,
+    /// Length of its file.
+    pub(super) file_bytes: u64,
+    /// What of that nothing needs.
+    pub(super) unneeded_bytes: u64,
+    /// Whether each of its blocks is needed.
+    pub(super) needed: Vec<bool>,
+}
+
+impl Store {
+    /// Packs that are to go, and what of them is needed is to be copied.
+    pub(super) fn plan(
+        &self,
+        _commit: &CommitGuard<'_>,
+        options: &PruneOptions,
+    ) -> Result<Vec<Candidate>, RepositoryError> {
+        let now_ns = self.now_ns();
+        let since = self.sessions().lowest_watermark(now_ns);
+        let relied_on = self.sessions().relied_on(now_ns);
+        let state = self.index().state();
+        let mut needed = self.index().needed_blocks(since)?;
+        self.keep_spares(&state, &mut needed);
+        let (mut candidates, mut small) = (Vec::new(), Vec::new());
+        for (pack, place) in state.packs.iter().zip(0..) {
+            if state.is_condemned(Holder::Pack(place)) || relied_on.has(pack) {
+                continue;
+            }
+            let candidate = self.candidate(pack, needed.of_pack(place));
+            if candidate.unneeded_bytes >= options.sparse_bytes(candidate.file_bytes) {
+                candidates.push(candidate);
+            } else if candidate.file_bytes < SMALL_BYTES {
+                small.push((pack.kind, candidate));
+            }
+        }
+        for kind in [BlockKind::Nodes, BlockKind::Chunks] {
+            let of_kind: Vec<_> = small.iter().filter(|(of, _)| *of == kind).collect();
+            if of_kind.len() > 1 {
+                candidates.extend(of_kind.into_iter().map(|(_, candidate)| candidate.clone()));
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// Where the first copy of an object can not be read, the others are needed.
+    fn keep_spares(&self, state: &State, needed: &mut NeededBlocks) {
+        for ((pack, block), others) in std::mem::take(&mut needed.spare) {
+            if self.read_block(state, Holder::Pack(pack), block).is_err() {
+                others.into_iter().for_each(|other| needed.need(other));
+            }
+        }
+    }
+
+    fn candidate(&self, pack: &PackInfo, needed: &[bool]) -> Candidate {
+        let (name, file_bytes) = (pack.name, pack.file_bytes);
+        let unneeded_bytes = match needed.iter().filter(|needed| **needed).count() {
+            0 => file_bytes,
+            all if all == needed.len() => 0,
+            // One that can not be read is for a scrub to tell, and stays.
+            _ => self.unneeded_bytes(&name, needed).unwrap_or_default(),
+        };
+        Candidate { name, file_bytes, unneeded_bytes, needed: needed.to_vec() }
+    }
+
+    fn unneeded_bytes(&self, name: &PackName, needed: &[bool]) -> Result<u64, RepositoryError> {
+        let pack = self.packs().get(name)?;
+        let unneeded = pack.blocks().iter().zip(needed).filter(|(_, needed)| !**needed);
+        Ok(unneeded.map(|(place, _)| place.stored_bytes()).sum())
+    }
+
+    /// Closes open tails that hold much that nothing needs, so that they can be treated as packs.
+    pub(super) fn close_sparse_tails(&self, options: &PruneOptions) {
+        for (is_nodes, _) in self.sparse_tails(options) {
+            if let Ok(appender) = self.appender() {
+                appender.close_open_tail(is_nodes);
+            }
+        }
+    }
+
+    /// Tails that hold much that nothing needs: whether of nodes, and how many bytes.
+    pub(super) fn sparse_tails(&self, options: &PruneOptions) -> Vec<(bool, u64)> {
+        let now_ns = self.now_ns();
+        let since = self.sessions().lowest_watermark(now_ns);
+        let relied_on = self.sessions().relied_on(now_ns).arrivals;
+        let is_kept = |arrival: u64| {
+            since.is_some_and(|since| arrival >= since) || relied_on.contains(&arrival)
+        };
+        let state = self.index().state();
+        let unneeded = state.tails.iter().map(|tail| {
+            let unneeded_bytes = tail.unneeded_bytes(is_kept);
+            let is_sparse = unneeded_bytes >= options.sparse_bytes(tail.payload_bytes());
+            is_sparse.then_some((tail.name().nodes, unneeded_bytes))
+        });
+        unneeded.flatten().collect()
+    }
+}

@@ -1,0 +1,61 @@
+//! What rules for keeping say of the snapshots of a repository, without any key.
+
+use std::collections::BTreeMap;
+
+use holdall_format::{MachineId, RecordHash, RecordKind, SeriesId};
+use jiff::tz::TimeZone;
+
+use crate::retention::{Aged, Policy, Reason, keep};
+use crate::store::Store;
+
+/// A snapshot, and why it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// Which.
+    pub id: RecordHash,
+    /// Whose.
+    pub machine: MachineId,
+    /// What it belongs to.
+    pub series: SeriesId,
+    /// When it was received, in nanoseconds since 1970 UTC.
+    pub received_ns: i64,
+    /// Nothing if the rules let it go.
+    pub reasons: Vec<Reason>,
+}
+
+impl Store {
+    /// Says of each snapshot, oldest first, why it is kept. One that came when the clock was not set
+    /// is kept: nobody knows how old it is.
+    pub fn judge(&self, policy: &Policy) -> Vec<Judged> {
+        let records = self.records().after(0);
+        let amended = |kind: RecordKind| records.iter().filter(move |entry| entry.kind == kind);
+        let pins: BTreeMap<RecordHash, bool> = amended(RecordKind::Amendment)
+            .filter_map(|entry| Some((entry.amends?, entry.pinned)))
+            .collect();
+        let snapshots: Vec<_> = amended(RecordKind::Snapshot).collect();
+        let aged: Vec<_> = snapshots
+            .iter()
+            .map(|entry| Aged {
+                id: entry.hash,
+                series: (entry.machine, entry.series),
+                received_ns: entry.received_ns,
+                pinned: pins.get(&entry.hash).copied().unwrap_or(entry.pinned),
+                tagged: false,
+            })
+            .collect();
+        let kept = keep(policy, &aged, self.now_ns(), &TimeZone::UTC);
+        let judged = snapshots.into_iter().zip(kept).map(|(entry, mut reasons)| {
+            if !entry.clock_sure {
+                reasons.push(Reason::Unsure);
+            }
+            Judged {
+                id: entry.hash,
+                machine: entry.machine,
+                series: entry.series,
+                received_ns: entry.received_ns,
+                reasons,
+            }
+        });
+        judged.collect()
+    }
+}

@@ -1,0 +1,336 @@
+//! Retention: which snapshots rules keep, as a plan that is plain data.
+//!
+//! Rules count what there is: "7 daily" keeps the newest snapshot of each of the 7 newest days that
+//! have one. So a clock that jumps, or a computer that was off for a year, lets nothing go by itself,
+//! and a flood of snapshots displaces at most others of the same hour. The times are those of receipts,
+//! never the client's. Of each series the newest snapshot stays whatever the rules say, and so does
+//! what is pinned.
+//!
+//! ```
+//! use holdall_format::RecordHash;
+//! use holdall_repository::retention::{Aged, Policy, keep};
+//! use jiff::tz::TimeZone;
+//!
+//! let hour = |number: i64| Aged {
+//!     id: RecordHash::from_bytes([number as u8; 32]),
+//!     series: 0,
+//!     received_ns: number * 3_600_000_000_000,
+//!     pinned: false,
+//!     tagged: false,
+//! };
+//! let policy = Policy { hourly: 2, ..Policy::default() };
+//! let kept = keep(&policy, &[hour(1), hour(2), hour(9)], 0, &TimeZone::UTC);
+//! assert_eq!(kept.iter().map(|reasons| reasons.len()).collect::<Vec<_>>(), [0, 1, 2]);
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use holdall_format::RecordHash;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+/// As many as there are.
+pub const ALL: u32 = u32::MAX;
+
+/// What is kept of each series: so many of the newest, and of the newest that are the last of their
+/// hour, day and so on. What no rule keeps is let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// So many of all.
+    pub last: u32,
+    /// So many hours.
+    pub hourly: u32,
+    /// So many days.
+    pub daily: u32,
+    /// So many weeks, which begin on Mondays.
+    pub weekly: u32,
+    /// So many months.
+    pub monthly: u32,
+    /// So many years.
+    pub yearly: u32,
+    /// All that came at most so many nanoseconds before the series' newest.
+    pub within_ns: Option<i64>,
+    /// All that came within so many nanoseconds before now, whatever else is said.
+    pub lock_ns: i64,
+}
+
+const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+
+impl Policy {
+    /// As Time Machine: hourly for a day, daily for a month, weekly for ever; and nothing goes that
+    /// is younger than 30 days.
+    pub const USUAL: Self = Self {
+        last: 0,
+        hourly: 24,
+        daily: 30,
+        weekly: ALL,
+        monthly: 0,
+        yearly: 0,
+        within_ns: None,
+        lock_ns: 30 * DAY_NS,
+    };
+
+    /// Whether it says anything.
+    pub fn is_empty(&self) -> bool {
+        let counts = [self.last, self.hourly, self.daily, self.weekly, self.monthly, self.yearly];
+        counts.iter().all(|count| *count == 0) && self.within_ns.is_none()
+    }
+}
+
+/// A snapshot as retention sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Aged<K> {
+    /// Which.
+    pub id: RecordHash,
+    /// What it belongs to: rules count within that.
+    pub series: K,
+    /// When it was received, in nanoseconds since 1970 UTC.
+    pub received_ns: i64,
+    /// Whether it is to be kept whatever the rules say.
+    pub pinned: bool,
+    /// Whether it has a tag that is to be kept.
+    pub tagged: bool,
+}
+
+/// Why a snapshot is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// It is pinned.
+    Pinned,
+    /// It has a tag that is kept.
+    Tag,
+    /// It is the newest of its series.
+    Newest,
+    /// It is younger than anything may be that goes.
+    Locked,
+    /// It is among the newest.
+    Last,
+    /// It is the last of its hour.
+    Hourly,
+    /// It is the last of its day.
+    Daily,
+    /// It is the last of its week.
+    Weekly,
+    /// It is the last of its month.
+    Monthly,
+    /// It is the last of its year.
+    Yearly,
+    /// It came shortly before the newest.
+    Within,
+    /// It came when the clock was not set: how old it is nobody knows.
+    Unsure,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pinned => "pinned",
+            Self::Tag => "tag",
+            Self::Newest => "newest",
+            Self::Locked => "locked",
+            Self::Last => "last",
+            Self::Hourly => "hourly",
+            Self::Daily => "daily",
+            Self::Weekly => "weekly",
+            Self::Monthly => "monthly",
+            Self::Yearly => "yearly",
+            Self::Within => "within",
+            Self::Unsure => "unsure",
+        })
+    }
+}
+
+/// Says for each snapshot why it is kept: nothing for those that the rules let go. `snapshots` are in
+/// the order of the log; `now_ns` is in nanoseconds since 1970 UTC; hours and days are those of `zone`.
+pub fn keep<K: Ord + Copy>(
+    policy: &Policy,
+    snapshots: &[Aged<K>],
+    now_ns: i64,
+    zone: &TimeZone,
+) -> Vec<Vec<Reason>> {
+    let mut series: BTreeMap<K, Series> = BTreeMap::new();
+    let newest_first = snapshots.iter().rev();
+    let mut kept: Vec<_> = newest_first
+        .map(|snapshot| {
+            let of = series.entry(snapshot.series).or_insert_with(|| Series::new(policy, snapshot));
+            let mut reasons = of.reasons(policy, snapshot, zone);
+            let age_ns = now_ns.saturating_sub(snapshot.received_ns);
+            let is_locked = policy.lock_ns > 0 && age_ns < policy.lock_ns;
+            let others = [
+                (snapshot.pinned, Reason::Pinned),
+                (snapshot.tagged, Reason::Tag),
+                (is_locked, Reason::Locked),
+            ];
+            reasons.extend(others.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why));
+            reasons.sort_unstable();
+            reasons
+        })
+        .collect();
+    kept.reverse();
+    kept
+}
+
+/// A moment on the calendar.
+type Moment = (i16, i64);
+/// Which hour, day and so on a moment is in.
+type Bucket = fn(&Zoned) -> Moment;
+
+/// A rule of the calendar, and how much of it is used up.
+struct Rule {
+    reason: Reason,
+    left: u32,
+    bucket: Bucket,
+    last: Option<Moment>,
+}
+
+/// One series, from its newest snapshot backwards.
+struct Series {
+    newest_ns: i64,
+    is_newest: bool,
+    left: u32,
+    rules: [Rule; 5],
+}
+
+impl Series {
+    fn new<K>(policy: &Policy, newest: &Aged<K>) -> Self {
+        let rule = |reason, left, bucket| Rule { reason, left, bucket, last: None };
+        let rules = [
+            rule(Reason::Hourly, policy.hourly, hour_of),
+            rule(Reason::Daily, policy.daily, day_of),
+            rule(Reason::Weekly, policy.weekly, week_of),
+            rule(Reason::Monthly, policy.monthly, month_of),
+            rule(Reason::Yearly, policy.yearly, |at| (at.year(), 0)),
+        ];
+        Self { newest_ns: newest.received_ns, is_newest: true, left: policy.last, rules }
+    }
+
+    fn reasons<K>(&mut self, policy: &Policy, snapshot: &Aged<K>, zone: &TimeZone) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        if std::mem::take(&mut self.is_newest) {
+            reasons.push(Reason::Newest);
+        }
+        if self.left > 0 {
+            self.left -= 1;
+            reasons.push(Reason::Last);
+        }
+        let at = Timestamp::from_nanosecond(snapshot.received_ns.into()).unwrap_or_default();
+        let at = at.to_zoned(zone.clone());
+        for rule in self.rules.iter_mut().filter(|rule| rule.left > 0) {
+            let bucket = Some((rule.bucket)(&at));
+            if rule.last != bucket {
+                rule.last = bucket;
+                rule.left -= u32::from(rule.left != ALL);
+                reasons.push(rule.reason);
+            }
+        }
+        let age_ns = self.newest_ns.saturating_sub(snapshot.received_ns);
+        if policy.within_ns.is_some_and(|within_ns| age_ns <= within_ns) {
+            reasons.push(Reason::Within);
+        }
+        reasons
+    }
+}
+
+fn hour_of(at: &Zoned) -> Moment {
+    // By the hour that passed, so that the one that a change of clocks repeats counts twice.
+    (0, at.timestamp().as_second().div_euclid(3600))
+}
+
+fn day_of(at: &Zoned) -> Moment {
+    (at.year(), at.day_of_year().into())
+}
+
+fn week_of(at: &Zoned) -> Moment {
+    let week = at.date().iso_week_date();
+    (week.year(), week.week().into())
+}
+
+fn month_of(at: &Zoned) -> Moment {
+    (at.year(), at.month().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_NS: i64 = 3600 * 1_000_000_000;
+
+    fn at(text: &str) -> i64 {
+        i64::try_from(text.parse::<Timestamp>().unwrap().as_nanosecond()).unwrap()
+    }
+
+    fn aged(received_ns: i64) -> Aged<u8> {
+        let id = RecordHash::from_bytes([0; 32]);
+        Aged { id, series: 0, received_ns, pinned: false, tagged: false }
+    }
+
+    fn kept(policy: &Policy, snapshots: &[Aged<u8>], now_ns: i64) -> Vec<usize> {
+        let kept = keep(policy, snapshots, now_ns, &TimeZone::UTC);
+        (0..kept.len()).filter(|number| !kept[*number].is_empty()).collect()
+    }
+
+    #[test]
+    fn each_rule_keeps_the_last_of_the_newest_so_many_that_have_one() {
+        let times = [
+            "2024-12-30T10:00:00Z", // a Monday, of the first week of 2025
+            "2025-01-05T10:00:00Z", // the Sunday of that week
+            "2025-01-06T10:00:00Z",
+            "2025-03-01T09:10:00Z",
+            "2025-03-01T09:50:00Z",
+            "2025-03-01T11:00:00Z",
+        ];
+        let snapshots: Vec<_> = times.iter().map(|time| aged(at(time))).collect();
+        let none = Policy::default();
+        for (policy, expected) in [
+            (none, vec![5]),
+            (Policy { last: 2, ..none }, vec![4, 5]),
+            (Policy { hourly: 2, ..none }, vec![4, 5]),
+            (Policy { hourly: 3, ..none }, vec![2, 4, 5]),
+            (Policy { daily: 2, ..none }, vec![2, 5]),
+            (Policy { weekly: 3, ..none }, vec![1, 2, 5]),
+            (Policy { weekly: ALL, ..none }, vec![1, 2, 5]),
+            (Policy { monthly: ALL, ..none }, vec![0, 2, 5]),
+            (Policy { yearly: 2, ..none }, vec![0, 5]),
+            (Policy { within_ns: Some(2 * HOUR_NS), ..none }, vec![3, 4, 5]),
+        ] {
+            assert_eq!(kept(&policy, &snapshots, 0), expected, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn series_are_counted_apart_and_pins_and_tags_hold() {
+        let policy = Policy { last: 1, ..Policy::default() };
+        let mut snapshots: Vec<_> = (0..6).map(|number| aged(number * HOUR_NS)).collect();
+        snapshots[1].series = 1;
+        snapshots[2].pinned = true;
+        snapshots[3].tagged = true;
+        assert_eq!(kept(&policy, &snapshots, 0), [1, 2, 3, 5]);
+        let reasons = keep(&policy, &snapshots, 0, &TimeZone::UTC);
+        assert_eq!(reasons[2], [Reason::Pinned]);
+        assert_eq!(reasons[3], [Reason::Tag]);
+        assert_eq!(reasons[5], [Reason::Newest, Reason::Last]);
+    }
+
+    #[test]
+    fn what_is_locked_stays_and_a_clock_that_goes_back_locks_all() {
+        let policy = Policy { lock_ns: 10 * HOUR_NS, ..Policy::default() };
+        let snapshots: Vec<_> = (0..20).map(|number| aged(number * HOUR_NS)).collect();
+        assert_eq!(kept(&policy, &snapshots, 20 * HOUR_NS), (11..20).collect::<Vec<_>>());
+        assert_eq!(kept(&policy, &snapshots, -HOUR_NS).len(), 20);
+        // A clock that jumps ahead unlocks, and rules that count go on keeping what they kept.
+        let daily = Policy { daily: ALL, ..policy };
+        assert_eq!(kept(&daily, &snapshots, i64::MAX), [19]);
+    }
+
+    #[test]
+    fn a_flood_displaces_only_what_came_in_its_hour() {
+        let policy = Policy { lock_ns: 0, ..Policy::USUAL };
+        let before: Vec<_> = (0..24).map(|number| aged(number * HOUR_NS)).collect();
+        let flood = (0..1000).map(|number| aged(23 * HOUR_NS + number + 1));
+        let all: Vec<_> = before.iter().copied().chain(flood).collect();
+        let kept = kept(&policy, &all, 0);
+        assert_eq!(kept[..23], (0..23).collect::<Vec<_>>());
+        assert_eq!(kept[23..], [1023]);
+    }
+}

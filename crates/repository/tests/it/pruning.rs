@@ -1,0 +1,494 @@
+//! Forgetting and pruning: what goes, what stays, and what nobody may lose by it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use holdall_format::{
+    ObjectId, Record, RecordHash, RecordKind, SessionId, Tombstone, TombstoneReason,
+};
+use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
+use holdall_protocol::{
+    CommitAnswer, PruneReport, RecordQuery, Repository, RepositoryError, SessionPurpose,
+};
+use holdall_repository::{EmbeddedRepository, PruneOptions, Store};
+use proptest::prelude::*;
+
+use crate::world::{MACHINE, MACHINE_SEED, World, signer};
+
+const HOUR_NS: i64 = 3600 * 1_000_000_000;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn id(name: &str) -> ObjectId {
+    ObjectId::from_bytes(*blake3::hash(name.as_bytes()).as_bytes())
+}
+
+/// A repository and what its client remembers.
+struct House {
+    world: World,
+    forge: Forge,
+    head: Option<(RecordHash, u64)>,
+}
+
+impl House {
+    fn new() -> Self {
+        let world = World::new();
+        let forge = Forge::new(1, MACHINE, &MACHINE_SEED);
+        world.handle().create(&forge.new_repository()).unwrap();
+        Self { world, forge, head: None }
+    }
+
+    fn repository(&self) -> Arc<EmbeddedRepository> {
+        self.world.handle()
+    }
+
+    fn session(&self, parents: &[RecordHash]) -> SessionId {
+        let purpose = SessionPurpose::Backup { parents: parents.to_vec() };
+        self.repository().open_session(&purpose).unwrap().session
+    }
+
+    /// Puts what is missing of these chunks, a block of so many bytes each, and a root over them.
+    fn put(&self, session: &SessionId, root: &str, chunks: &[String], bytes: usize) {
+        let ids: Vec<ObjectId> = chunks.iter().map(|chunk| id(chunk)).collect();
+        let missing = self.repository().missing(session, &ids).unwrap();
+        for (chunk, _) in ids.iter().zip(missing).filter(|(_, is_missing)| *is_missing) {
+            let block = self.forge.chunks_of_bytes(&[*chunk], bytes);
+            self.repository().put_blocks(session, &[block]).unwrap();
+        }
+        if self.repository().missing(session, &[id(root)]).unwrap()[0] {
+            let node = self.forge.nodes(&[(id(root), &ids)]);
+            self.repository().put_blocks(session, &[node]).unwrap();
+        }
+    }
+
+    fn try_commit(&mut self, session: &SessionId, root: &str) -> Result<RecordHash, Vec<ObjectId>> {
+        let bytes = self.forge.record(RecordKind::Snapshot, id(root), self.head);
+        match self.repository().commit(session, &bytes).unwrap() {
+            CommitAnswer::Missing(missing) => Err(missing),
+            CommitAnswer::Committed(_) => {
+                let record = Record::decode(&bytes).unwrap();
+                self.head = Some((record.hash(), record.head.sequence));
+                Ok(record.hash())
+            }
+        }
+    }
+
+    /// A snapshot of a root over these chunks.
+    fn snapshot(&mut self, root: &str, chunks: &[String], bytes: usize) -> RecordHash {
+        let session = self.session(&[]);
+        self.put(&session, root, chunks, bytes);
+        self.try_commit(&session, root).unwrap()
+    }
+
+    fn prune(&self) -> PruneReport {
+        self.repository().prune(false).unwrap()
+    }
+
+    /// Whether an object can be fetched.
+    fn has(&self, object: ObjectId) -> bool {
+        let session = self.repository().open_session(&SessionPurpose::Read).unwrap().session;
+        let fetched = self.repository().fetch_objects(&session, &[object], 0);
+        self.repository().close_session(&session).unwrap();
+        fetched.is_ok_and(|blocks| blocks.len() == 1)
+    }
+
+    fn assert_whole(&self) {
+        assert_eq!(self.repository().scrub(&mut |_| {}).unwrap().damaged, []);
+    }
+
+    /// The directory opened as a server does, which prunes with a grace.
+    fn store(&mut self) -> Arc<Store> {
+        self.world.close();
+        let (dir, cache) = (self.world.dir(), self.world.cache_dir());
+        Store::open(&dir, &cache, signer(), self.world.clock.clone()).unwrap()
+    }
+}
+
+fn names(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|number| format!("chunk {number}")).collect()
+}
+
+fn with_grace(store: &Store) -> PruneReport {
+    let options = PruneOptions { grace: DAY, sparse_part: 4, dry_run: false };
+    store.prune(&options, &AtomicBool::new(false)).unwrap()
+}
+
+fn files_in(dir: &Path) -> usize {
+    let folders = fs::read_dir(dir).unwrap();
+    folders.map(|folder| fs::read_dir(folder.unwrap().path()).unwrap().count()).sum()
+}
+
+#[test]
+fn a_forgotten_snapshot_leaves_a_tombstone_and_the_chain_goes_on() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..2), 100);
+    let second = house.snapshot("two", &names(1..3), 100);
+    house.repository().forget(&[second]).unwrap();
+    for _ in 0..2 {
+        let query = RecordQuery { limit: 10, ..RecordQuery::default() };
+        let listed = house.repository().records(&query).unwrap();
+        assert_eq!(listed.len(), 2);
+        assert!(!Tombstone::is_begun_by(&listed[0].stored));
+        let (tombstone, head) = Tombstone::decode_signed(&listed[1].stored).unwrap();
+        assert_eq!((tombstone.record, tombstone.log_position), (second, listed[1].position));
+        assert_eq!((tombstone.reason, head.sequence), (TombstoneReason::Request, 2));
+        house.repository().forget(&[second]).unwrap();
+        house.world.restart();
+    }
+    let unknown = house.repository().forget(&[first, RecordHash::from_bytes([9; 32])]);
+    assert!(matches!(unknown, Err(RepositoryError::Refused { .. })));
+    assert_eq!(house.repository().usage().unwrap().records, 1);
+    house.snapshot("three", &names(0..1), 100);
+    house.assert_whole();
+}
+
+#[test]
+fn a_record_that_a_crash_left_beside_its_tombstone_is_forgotten() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..2), 100);
+    let records = house.world.dir().join("records");
+    let file = fs::read_dir(&records).unwrap().next().unwrap().unwrap().path();
+    let bytes = fs::read(&file).unwrap();
+    house.repository().forget(&[first]).unwrap();
+    assert!(!file.exists());
+    fs::write(&file, bytes).unwrap();
+    house.world.restart();
+    let query = RecordQuery { limit: 10, ..RecordQuery::default() };
+    let listed = house.repository().records(&query).unwrap();
+    assert_eq!(listed.len(), 1);
+    assert!(Tombstone::is_begun_by(&listed[0].stored));
+    house.session(&[]);
+    assert!(!file.exists(), "whoever writes puts it in order");
+}
+
+#[test]
+fn what_only_a_forgotten_snapshot_held_is_given_back() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..20), 5 << 20);
+    house.snapshot("two", &names(9..12), 5 << 20);
+    let before = house.repository().usage().unwrap().stored_bytes;
+    assert_eq!(house.prune().deleted_packs, 0, "everything is needed");
+    house.repository().forget(&[first]).unwrap();
+    let forgotten = house.repository().usage().unwrap();
+    let foreseen = house.repository().prune(true).unwrap();
+    assert_eq!(house.repository().usage().unwrap(), forgotten, "nothing was changed");
+
+    let report = house.prune();
+    assert!(report.deleted_packs >= 2 && report.waiting_packs == 0, "{report:?}");
+    let after = house.repository().usage().unwrap().stored_bytes;
+    assert_eq!(report.stored_after_bytes, after);
+    assert!((15 << 20..17 << 20).contains(&after), "{after} of {before}");
+    assert!(foreseen.stored_after_bytes.abs_diff(after) < 1 << 20, "{foreseen:?} {report:?}");
+    for cache_is_lost in [false, false, true] {
+        let session = house.session(&[]);
+        let ids = [id("chunk 8"), id("chunk 9"), id("one"), id("two")];
+        let missing = house.repository().missing(&session, &ids).unwrap();
+        assert_eq!(missing, [true, false, true, false]);
+        assert!(!house.has(id("chunk 8")) && house.has(id("chunk 9")) && house.has(id("two")));
+        house.assert_whole();
+        house.world.close();
+        if cache_is_lost {
+            fs::remove_dir_all(house.world.cache_dir()).unwrap();
+        }
+        house.world.restart();
+    }
+    assert_eq!(house.prune().deleted_packs, 0, "nothing is left to do");
+    house.snapshot("three", &names(7..10), 5 << 20);
+    house.assert_whole();
+}
+
+#[test]
+fn what_a_session_put_or_relies_on_stays() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..10), 5 << 20);
+    let session = house.session(&[]);
+    let late = vec!["late".to_owned()];
+    house.put(&session, "of session", &[names(0..10), late].concat(), 5 << 20);
+    house.repository().forget(&[first]).unwrap();
+    let report = house.prune();
+    assert!(report.condemned_bytes < 1 << 20, "the session was told that its chunks are there");
+    house.try_commit(&session, "of session").unwrap();
+    house.assert_whole();
+    assert!(house.has(id("chunk 0")) && house.has(id("late")));
+    house.assert_whole();
+}
+
+#[test]
+fn a_parent_that_is_forgotten_stays_until_its_session_ends() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..10), 5 << 20);
+    let session = house.session(&[first]);
+    house.repository().forget(&[first]).unwrap();
+    assert_eq!(house.prune().condemned_packs, 0);
+    // Nothing was asked for: the client knows that its parent is there.
+    let node = house.forge.nodes(&[(id("new"), &[id("one")])]);
+    house.repository().put_blocks(&session, &[node]).unwrap();
+    house.try_commit(&session, "new").unwrap();
+    house.prune();
+    house.assert_whole();
+    assert!(house.has(id("chunk 3")));
+}
+
+#[test]
+fn a_condemned_pack_goes_when_its_grace_is_over_and_nobody_reads_any_more() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..10), 5 << 20);
+    house.repository().forget(&[first]).unwrap();
+    let store = house.store();
+    let machine = store.for_machine(MACHINE, TestKey::from_seed(&MACHINE_SEED).public());
+    let reading = machine.open_session(&SessionPurpose::Read).unwrap().session;
+    let report = with_grace(&store);
+    assert!(report.condemned_packs > 0 && report.deleted_packs == 0, "{report:?}");
+    assert_eq!(report.waiting_packs, report.condemned_packs);
+    assert_eq!(report.next_due_ns, Some(1_000_000_000 + 24 * HOUR_NS));
+    assert_eq!(machine.fetch_objects(&reading, &[id("chunk 0")], 0).unwrap().len(), 1);
+    let writing = machine.open_session(&SessionPurpose::Backup { parents: vec![] }).unwrap();
+    assert_eq!(machine.missing(&writing.session, &[id("chunk 0")]).unwrap(), [true]);
+    machine
+        .commit(&writing.session, &house.forge.record(RecordKind::Snapshot, id("one"), house.head))
+        .map(|answer| assert!(matches!(answer, CommitAnswer::Missing(_)), "{answer:?}"))
+        .unwrap();
+
+    house.world.clock.advance_ns(23 * HOUR_NS);
+    machine.fetch_objects(&reading, &[id("chunk 0")], 0).unwrap();
+    house.world.clock.advance_ns(2 * HOUR_NS);
+    assert_eq!(with_grace(&store).deleted_packs, 0, "somebody reads");
+    machine.close_session(&reading).unwrap();
+    let report = with_grace(&store);
+    assert!(report.deleted_packs > 0 && report.waiting_packs == 0, "{report:?}");
+    assert_eq!(files_in(&house.world.dir().join("packs")), 0);
+    assert_eq!(fs::read_dir(house.world.dir().join("condemned")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_needed_again_is_stored_anew_and_a_late_delete_takes_nothing() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..10), 5 << 20);
+    house.repository().forget(&[first]).unwrap();
+    with_grace(&house.store());
+    house.world.restart();
+    house.snapshot("again", &names(0..10), 5 << 20);
+    house.world.clock.advance_ns(25 * HOUR_NS);
+    assert!(with_grace(&house.store()).deleted_packs > 0);
+    house.world.restart();
+    house.assert_whole();
+    assert!(house.has(id("chunk 0")));
+}
+
+/// As on a share that two computers use, each with a cache of its own.
+#[test]
+fn a_cache_from_before_a_pack_was_condemned_is_not_believed() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..10), 5 << 20);
+    // So many nodes that are needed that the one that is not stays beside them.
+    let session = house.session(&[]);
+    let leaves: Vec<ObjectId> = (0..10).map(|number| id(&format!("leaf {number}"))).collect();
+    for leaf in &leaves {
+        house.repository().put_blocks(&session, &[house.forge.nodes(&[(*leaf, &[])])]).unwrap();
+    }
+    house.repository().put_blocks(&session, &[house.forge.nodes(&[(id("two"), &leaves)])]).unwrap();
+    house.try_commit(&session, "two").unwrap();
+    house.world.close();
+    let (cache, kept) = (house.world.cache_dir(), house.world.dir().join("../kept"));
+    let copy = |from: &Path, to: &Path| {
+        fs::create_dir_all(to).unwrap();
+        for file in fs::read_dir(from).unwrap().map(|file| file.unwrap()) {
+            fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        }
+    };
+    copy(&cache, &kept);
+    house.world.restart();
+    house.repository().forget(&[first]).unwrap();
+    assert!(with_grace(&house.store()).condemned_packs > 0);
+    fs::remove_dir_all(&cache).unwrap();
+    copy(&kept, &cache);
+    house.world.restart();
+    let session = house.session(&[]);
+    let node = house.forge.nodes(&[(id("new"), &[id("one")])]);
+    house.repository().put_blocks(&session, &[node]).unwrap();
+    let lacking = house.try_commit(&session, "new").expect_err("its chunks are as good as gone");
+    assert!(lacking.contains(&id("chunk 0")) && !lacking.contains(&id("one")), "{lacking:?}");
+}
+
+#[test]
+fn where_something_is_missing_or_unreadable_nothing_is_deleted() {
+    let packs = |house: &House| files_in(&house.world.dir().join("packs"));
+    let broken = |breaking: &dyn Fn(&House)| {
+        let mut house = House::new();
+        let first = house.snapshot("one", &names(0..10), 5 << 20);
+        house.snapshot("two", &names(10..30), 5 << 20);
+        house.repository().forget(&[first]).unwrap();
+        house.world.close();
+        breaking(&house);
+        house.world.restart();
+        let before = packs(&house);
+        let refused = house.repository().prune(false);
+        assert!(matches!(refused, Err(RepositoryError::Damaged { .. })), "{refused:?}");
+        assert_eq!(packs(&house), before);
+    };
+    let first_file = |dir: &Path| {
+        let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|one| one.unwrap().path()).collect();
+        files.sort();
+        files.pop().unwrap()
+    };
+    // A record: what it needs is not known.
+    broken(&|house| fs::write(first_file(&house.world.dir().join("records")), b"rot").unwrap());
+    // A pack that is not there.
+    broken(&|house| {
+        let folders = fs::read_dir(house.world.dir().join("packs")).unwrap();
+        for folder in folders.map(|folder| folder.unwrap().path()) {
+            fs::remove_file(first_file(&folder)).unwrap();
+        }
+        // One stays, that something could be deleted.
+        fs::create_dir_all(house.world.dir().join("packs/00")).unwrap();
+        fs::write(house.world.dir().join("packs/00/").join("0".repeat(64)), b"rot").unwrap();
+    });
+}
+
+#[test]
+fn a_second_copy_stays_where_the_first_can_not_be_read() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..10), 5 << 20);
+    house.snapshot("two", &names(0..10), 5 << 20);
+    // Another copy of the first chunk, in a pack of which nothing else is needed.
+    let session = house.session(&[]);
+    house.repository().put_blocks(&session, &[house.forge.chunks(&[id("chunk 0")])]).unwrap();
+    house.put(&session, "three", &names(100..110), 5 << 20);
+    let third = house.try_commit(&session, "three").unwrap();
+    house.repository().forget(&[first, third]).unwrap();
+    let pack = {
+        let folders = fs::read_dir(house.world.dir().join("packs")).unwrap();
+        let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
+        files
+            .map(|file| file.unwrap().path())
+            .min_by_key(|path| fs::metadata(path).unwrap().modified().unwrap())
+    };
+    let file = fs::OpenOptions::new().write(true).open(pack.unwrap()).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"rot", 1000).unwrap();
+    house.prune();
+    assert!(house.has(id("chunk 0")), "its second copy stands in");
+    house.world.restart();
+    assert!(house.has(id("chunk 0")));
+}
+
+/// What is done in a random history.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Backs up a root over these chunks, of so many KiB.
+    Snapshot {
+        root: u8,
+        chunks: Vec<u8>,
+        kib: u16,
+    },
+    /// Puts and does not commit.
+    Abandon {
+        chunks: Vec<u8>,
+    },
+    Forget(u8),
+    Prune,
+    PruneWithGrace,
+    Pass {
+        hours: u8,
+    },
+    Restart {
+        cache_is_lost: bool,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let chunks = || proptest::collection::vec(0u8..40, 1..12);
+    prop_oneof![
+        4 => (any::<u8>(), chunks(), 1u16..5000)
+            .prop_map(|(root, chunks, kib)| Step::Snapshot { root, chunks, kib }),
+        1 => chunks().prop_map(|chunks| Step::Abandon { chunks }),
+        3 => any::<u8>().prop_map(Step::Forget),
+        2 => Just(Step::Prune),
+        2 => Just(Step::PruneWithGrace),
+        1 => (0u8..200).prop_map(|hours| Step::Pass { hours }),
+        2 => any::<bool>().prop_map(|cache_is_lost| Step::Restart { cache_is_lost }),
+    ]
+}
+
+fn history(steps: &[Step]) {
+    let mut house = House::new();
+    let mut kept: BTreeMap<RecordHash, Vec<ObjectId>> = BTreeMap::new();
+    let mut roots = BTreeSet::new();
+    for (number, step) in steps.iter().enumerate() {
+        match step {
+            Step::Snapshot { root, chunks, kib } => {
+                let chunks: Vec<_> = chunks.iter().map(|chunk| format!("chunk {chunk}")).collect();
+                // A root has the same chunks whenever it comes.
+                let root = format!("{root} over {chunks:?}");
+                roots.insert(root.clone());
+                let snapshot = house.snapshot(&root, &chunks, usize::from(*kib) << 10);
+                let objects = chunks.iter().chain([&root]).map(|name| id(name)).collect();
+                kept.insert(snapshot, objects);
+            }
+            Step::Abandon { chunks } => {
+                let chunks: Vec<_> = chunks.iter().map(|chunk| format!("chunk {chunk}")).collect();
+                let session = house.session(&[]);
+                house.put(&session, &format!("abandoned {number}"), &chunks, 1000);
+                house.repository().close_session(&session).unwrap();
+            }
+            Step::Forget(which) => {
+                let chosen = kept.keys().nth(usize::from(*which) % kept.len().max(1)).copied();
+                if let Some(chosen) = chosen {
+                    house.repository().forget(&[chosen]).unwrap();
+                    kept.remove(&chosen);
+                }
+            }
+            Step::Prune => drop(house.prune()),
+            Step::PruneWithGrace => {
+                with_grace(&house.store());
+                house.world.restart();
+            }
+            Step::Pass { hours } => house.world.clock.advance_ns(i64::from(*hours) * HOUR_NS),
+            Step::Restart { cache_is_lost } => {
+                house.world.close();
+                if *cache_is_lost && house.world.cache_dir().exists() {
+                    fs::remove_dir_all(house.world.cache_dir()).unwrap();
+                }
+                house.world.restart();
+            }
+        }
+        house.assert_whole();
+    }
+    for objects in kept.values() {
+        objects.iter().for_each(|object| assert!(house.has(*object)));
+    }
+    // All that is left is what is needed, once everything has lapsed.
+    house.world.clock.advance_ns(30 * 24 * HOUR_NS);
+    house.prune();
+    house.prune();
+    house.assert_whole();
+    for objects in kept.values() {
+        objects.iter().for_each(|object| assert!(house.has(*object)));
+    }
+    if kept.is_empty() {
+        assert_eq!(house.repository().usage().unwrap().objects, 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #[test]
+    fn whatever_is_forgotten_and_pruned_every_other_snapshot_stays_whole(
+        steps in proptest::collection::vec(step(), 1..25)
+    ) {
+        history(&steps);
+    }
+}
+
+#[test]
+fn a_machine_may_not_delete_what_a_server_keeps() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..2), 100);
+    let store = house.store();
+    let machine = store.for_machine(MACHINE, TestKey::from_seed(&MACHINE_SEED).public());
+    for refused in [machine.forget(&[first]).err(), machine.prune(false).err()] {
+        assert!(matches!(refused, Some(RepositoryError::NotAllowed { .. })), "{refused:?}");
+    }
+}
