@@ -15,6 +15,7 @@ mod directory;
 mod edits;
 mod failures;
 mod fidelity;
+mod forgetting;
 mod full;
 mod help;
 mod house;

@@ -1,0 +1,176 @@
+//! Forgetting snapshots and pruning what only they held, in a directory; a server lets no machine.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::house::{Machine, Outcome, Server};
+
+/// A machine with a repository in a directory, and snapshots of a folder that changes.
+struct Kept {
+    machine: Machine,
+    repo: String,
+}
+
+impl Kept {
+    /// So many snapshots, each of a file of its own and of one that all have.
+    fn with_snapshots(count: usize) -> Self {
+        let machine = Machine::new();
+        let repo = machine.path("repo").to_str().unwrap().to_owned();
+        machine.ok(["init", "-r", &repo, "--recovery-kit", machine.path("kit").to_str().unwrap()]);
+        let kept = Self { machine, repo };
+        let source = kept.machine.path("source");
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("common"), noise(0)).unwrap();
+        for number in 1..=count {
+            fs::write(source.join("own"), noise(number as u8)).unwrap();
+            let tag = format!("number-{number}");
+            kept.ok(&["backup", source.to_str().unwrap(), "--tag", &tag]);
+        }
+        kept
+    }
+
+    fn ok(&self, args: &[&str]) -> Outcome {
+        self.machine.ok([args, &["-r", &self.repo]].concat())
+    }
+
+    fn snapshots(&self) -> Vec<Value> {
+        self.ok(&["snapshots", "--json"]).of_type("snapshot")
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.ok(&["stats", "--json"]).summary()["stored_bytes"].as_u64().unwrap()
+    }
+}
+
+/// A megabyte that does not compress.
+fn noise(seed: u8) -> Vec<u8> {
+    let mut bytes = vec![0; 1 << 20];
+    blake3::Hasher::new_keyed(&[seed; 32]).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+#[test]
+fn rules_forget_and_prune_gives_back_what_nothing_needs() {
+    let kept = Kept::with_snapshots(5);
+    let before = kept.snapshots();
+    let args = ["forget", "--keep-last", "1", "--keep-tag", "number-2", "--json"];
+    let would = kept.ok(&[&args[..], &["--dry-run"]].concat());
+    assert_eq!(kept.snapshots(), before, "nothing was changed");
+    let done = kept.ok(&args);
+    for told in [would, done] {
+        let gone: Vec<_> =
+            told.of_type("snapshot").iter().map(|one| one["forgotten"] == true).collect();
+        assert_eq!(gone, [true, false, true, true, false]);
+        assert_eq!(told.of_type("snapshot")[1]["reasons"], serde_json::json!(["tag"]));
+        assert_eq!(told.summary()["snapshots_forgotten"], 3);
+        assert_eq!(told.summary()["snapshots_kept"], 2);
+    }
+    assert_eq!(kept.snapshots(), [before[1].clone(), before[4].clone()]);
+
+    let stored = kept.stored_bytes();
+    let would = kept.ok(&["prune", "--dry-run", "--json"]).summary();
+    assert_eq!(kept.stored_bytes(), stored);
+    let done = kept.ok(&["prune", "--json"]).summary();
+    let after = kept.stored_bytes();
+    assert_eq!(done["stored_after_bytes"], after);
+    assert!(stored - after > 3 << 20, "{stored} {after}");
+    let foreseen = would["stored_after_bytes"].as_u64().unwrap();
+    assert!(foreseen.abs_diff(after) < 100_000, "{foreseen} {after}");
+    kept.ok(&["check", "--verify", "all"]);
+    let out = kept.machine.path("out");
+    let second = before[1]["id"].as_str().unwrap();
+    let path = format!("{second}:{}", kept.machine.path("source").display());
+    kept.ok(&["restore", &path, "--target", out.to_str().unwrap()]);
+    assert_eq!(fs::read(out.join("own")).unwrap(), noise(2));
+    assert_eq!(fs::read(out.join("common")).unwrap(), noise(0));
+}
+
+#[test]
+fn the_newest_may_be_forgotten_by_name_and_is_not_taken_for_a_loss() {
+    let kept = Kept::with_snapshots(2);
+    kept.ok(&["tag", "latest", "--add", "named"]);
+    kept.ok(&["forget", "latest", "--prune"]);
+    assert_eq!(kept.snapshots().len(), 1);
+    kept.ok(&["check"]);
+    // The chain of records goes on from what was forgotten.
+    kept.ok(&["backup", kept.machine.path("source").to_str().unwrap()]);
+    let sequences: Vec<_> = kept.snapshots().iter().map(|one| one["sequence"].clone()).collect();
+    assert_eq!(sequences, [1, 4]);
+    // Hidden without a tombstone, it is a loss.
+    let tombstones = kept.machine.path("repo/tombstones");
+    kept.ok(&["forget", "latest"]);
+    for file in fs::read_dir(tombstones).unwrap() {
+        fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    let hidden = kept.machine.run(["snapshots", "-r", &kept.repo]);
+    assert_eq!(hidden.code, Some(20), "{}", hidden.stderr);
+}
+
+#[test]
+fn a_pinned_snapshot_is_kept_whatever_the_rules_say() {
+    let kept = Kept::with_snapshots(3);
+    let first = kept.snapshots()[0]["id"].as_str().unwrap().to_owned();
+    kept.ok(&["tag", &first, "--pin"]);
+    kept.ok(&["forget", "--keep-last", "1", "--prune"]);
+    let left = kept.snapshots();
+    assert_eq!(left.len(), 2);
+    assert_eq!(
+        (left[0]["id"].as_str(), &left[0]["pinned"]),
+        (Some(&first[..]), &Value::Bool(true))
+    );
+}
+
+#[test]
+fn what_says_nothing_or_too_much_is_wrong_usage() {
+    let kept = Kept::with_snapshots(1);
+    for args in [
+        &["forget"][..],
+        &["forget", "latest", "--keep-last", "1"],
+        &["forget", "--keep-last", "x"],
+    ] {
+        let refused = kept.machine.run([args, &["-r", &kept.repo]].concat());
+        assert_eq!(refused.code, Some(2), "{args:?}: {}", refused.stderr);
+    }
+    let unknown = kept.machine.run(["forget", "ffffff", "-r", &kept.repo]);
+    assert_eq!(unknown.code, Some(1), "{}", unknown.stderr);
+    assert_eq!(kept.snapshots().len(), 1);
+}
+
+#[test]
+fn nothing_is_deleted_while_something_is_damaged() {
+    let kept = Kept::with_snapshots(3);
+    let first = kept.snapshots()[0]["id"].as_str().unwrap().to_owned();
+    kept.ok(&["forget", &first]);
+    let records = fs::read_dir(kept.machine.path("repo/records")).unwrap();
+    let record = records.map(|file| file.unwrap().path()).max().unwrap();
+    fs::write(&record, b"rot").unwrap();
+    let before = kept.stored_bytes_of_packs();
+    let refused = kept.machine.run(["prune", "-r", &kept.repo]);
+    assert_eq!(refused.code, Some(20), "{}", refused.stderr);
+    assert!(refused.stderr.contains("nothing is deleted"), "{}", refused.stderr);
+    assert_eq!(kept.stored_bytes_of_packs(), before);
+}
+
+impl Kept {
+    fn stored_bytes_of_packs(&self) -> u64 {
+        let tails = fs::read_dir(self.machine.path("repo/tails")).unwrap();
+        tails.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+    }
+}
+
+#[test]
+fn a_server_lets_no_machine_delete() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    machine.pair_with(&server);
+    let source = machine.path("source");
+    fs::create_dir(&source).unwrap();
+    machine.ok(["backup", source.to_str().unwrap()]);
+    for args in [&["forget", "latest"][..], &["prune"]] {
+        let refused = machine.run(args.iter().copied());
+        assert_eq!(refused.code, Some(13), "{}", refused.stderr);
+        assert!(refused.stderr.contains("holdall admin"), "{}", refused.stderr);
+    }
+    assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 1);
+}
