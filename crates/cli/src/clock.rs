@@ -11,4 +11,9 @@ impl Clock for SystemClock {
         let now = holdall_sys::host::now();
         now.secs.saturating_mul(1_000_000_000).saturating_add(i64::from(now.nanos))
     }
+
+    fn running_ns(&self) -> i64 {
+        let running = holdall_sys::host::running();
+        i64::try_from(running.as_nanos()).unwrap_or(i64::MAX)
+    }
 }

@@ -20,6 +20,7 @@ mod filter;
 mod hex;
 mod identity;
 mod interrupt;
+mod keep_rules;
 mod key_set;
 mod known;
 mod moment;

@@ -29,13 +29,14 @@ use std::fmt;
 use holdall_format::RecordHash;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use serde::{Deserialize, Serialize};
 
 /// As many as there are.
 pub const ALL: u32 = u32::MAX;
 
 /// What is kept of each series: so many of the newest, and of the newest that are the last of their
 /// hour, day and so on. What no rule keeps is let go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Policy {
     /// So many of all.
     pub last: u32,

@@ -32,8 +32,11 @@ struct Scrub<'a> {
 }
 
 impl Store {
-    /// Answers [`holdall_protocol::Repository::scrub`].
-    pub(crate) fn scrub(
+    /// Reads everything again and checks hashes and closure, without keys.
+    ///
+    /// # Errors
+    /// Only what keeps it from running at all; damage is in the report.
+    pub fn scrub(
         &self,
         should_stop: &AtomicBool,
         progress: &mut dyn FnMut(ScrubProgress),

@@ -34,6 +34,13 @@ use crate::wrappings::{SignedSet, Wrappings};
 pub trait Clock: Send + Sync {
     /// Nanoseconds since 1970 UTC.
     fn now_ns(&self) -> i64;
+
+    /// Nanoseconds since some moment that stays the same while this process runs, whoever sets the
+    /// clock. What differs from the time of day by more and more, or at once, tells a clock that was
+    /// set.
+    fn running_ns(&self) -> i64 {
+        self.now_ns()
+    }
 }
 
 /// Signs receipts: a server's identity, or the machine itself for an embedded repository.

@@ -45,6 +45,9 @@ pub enum ServerError {
     /// The database of machines and invites failed.
     #[error("the server's database server.redb: {0}")]
     Database(#[from] redb::Error),
+    /// A repository did not do what it was asked.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
     /// A key could not be made ready for TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -87,6 +90,7 @@ impl From<ServerError> for RepositoryError {
         match error {
             ServerError::Refused { reason } => Self::NotAllowed { reason },
             ServerError::Io { what, source, .. } => Self::io(what, source),
+            ServerError::Repository(error) => error,
             other => Self::Io {
                 what: "the server's own state".into(),
                 source: std::io::Error::other(other.to_string()),

@@ -30,6 +30,7 @@ mod scrub;
 mod server;
 mod state;
 mod stores;
+mod watch;
 mod watched;
 mod work;
 

@@ -25,6 +25,8 @@ pub struct Limits {
     pub stalled: Duration,
     /// How long requests under way may take when the server ends.
     pub shutdown: Duration,
+    /// How often rules for keeping are applied, and what nothing needs is deleted.
+    pub keep_house: Duration,
 }
 
 impl Default for Limits {
@@ -39,6 +41,7 @@ impl Default for Limits {
             idle: Duration::from_secs(60),
             stalled: Duration::from_secs(60),
             shutdown: Duration::from_secs(4),
+            keep_house: Duration::from_secs(3600),
         }
     }
 }

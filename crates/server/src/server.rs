@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use holdall_format::PublicKey;
@@ -156,13 +157,29 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
             tokio::select! {
                 () = accept_connections(&serving, &listener, &mut connections) => {}
                 () = admin.serve(&state) => {}
+                () = keep_house(&state) => {}
                 _ = ending.wait_for(|ending| *ending) => {}
             }
         }
         Err(error) => serving.state.log(&format!("can not listen: {error}")),
     }
+    serving.state.should_stop.store(true, Ordering::Release);
     serving.state.log("ending");
     while connections.join_next().await.is_some() {}
+}
+
+/// Applies rules for keeping and prunes, once an hour. Never ends by itself.
+async fn keep_house(state: &Arc<ServerState>) {
+    loop {
+        sleep(state.limits.keep_house).await;
+        let inner = Arc::clone(state);
+        let kept = state.work.run(move || {
+            inner.administration().keep_house();
+            Ok(())
+        });
+        // What hinders it is in the log, and is tried again in an hour.
+        let _ = kept.await;
+    }
 }
 
 /// Accepts connections, as many at a time as the limit says. Never ends by itself.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdall_format::PublicKey;
@@ -38,6 +39,8 @@ pub(crate) struct ServerState {
     log: LogSink,
     turns: Mutex<HashMap<PublicKey, Arc<Semaphore>>>,
     scrubs: Arc<Semaphore>,
+    /// Set when what takes long is to end.
+    pub(crate) should_stop: AtomicBool,
     /// One turn: a proof reads the records of a repository, for whoever has an invite.
     proofs: Semaphore,
 }
@@ -63,6 +66,7 @@ impl ServerState {
             log,
             turns: Mutex::default(),
             scrubs: Arc::new(Semaphore::new(SCRUBS)),
+            should_stop: AtomicBool::new(false),
             proofs: Semaphore::new(1),
         }
     }
@@ -90,8 +94,8 @@ impl ServerState {
 
     /// What an administrator may work on.
     pub(crate) fn administration(&self) -> Administration<'_> {
-        let Self { accounts, stores, identity, listen, log, .. } = self;
-        Administration { accounts, stores, identity: *identity, listen: *listen, log }
+        let Self { accounts, stores, identity, listen, log, should_stop, .. } = self;
+        Administration { accounts, stores, identity: *identity, listen: *listen, log, should_stop }
     }
 
     /// Writes one line. It never has content, names of files or secrets.

@@ -16,6 +16,7 @@ use holdall_repository::{
 use crate::accounts::Accounts;
 use crate::data_folder::DataFolder;
 use crate::rights::Permit;
+use crate::watch::{Looked, Noted};
 use crate::{LogSink, ServerError};
 
 /// A repository, once it was opened; the lock is held while it is opened or made.
@@ -30,6 +31,8 @@ pub(crate) struct Stores {
     log: LogSink,
     /// A lock for each name, so that opening one holds up nobody else's.
     open: Mutex<HashMap<String, Slot>>,
+    /// What the clocks showed when this process looked last.
+    looked: Mutex<Option<Looked>>,
 }
 
 impl Stores {
@@ -40,7 +43,8 @@ impl Stores {
         accounts: Arc<Accounts>,
         log: LogSink,
     ) -> Self {
-        Self { folder, signer, clock, accounts, log, open: Mutex::default() }
+        let (open, looked) = (Mutex::default(), Mutex::default());
+        Self { folder, signer, clock, accounts, log, open, looked }
     }
 
     /// Lets in exactly those recovery kits that the wrappings of all repositories name: the accounts
@@ -171,6 +175,34 @@ impl Stores {
             }
         };
         Ok((store.repository(), store.census()))
+    }
+
+    /// A stored repository itself, for whoever keeps it.
+    ///
+    /// # Errors
+    /// As [`Stores::repository`].
+    pub(crate) fn store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
+        let slot = self.slot(name);
+        let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        self.opened(&mut open, name)
+    }
+
+    /// What time it is, in nanoseconds since 1970 UTC.
+    pub(crate) fn now_ns(&self) -> i64 {
+        self.clock.now_ns()
+    }
+
+    /// Looks at the clock and notes what it shows; tells whether it can be believed.
+    ///
+    /// # Errors
+    /// If it can not be noted.
+    pub(crate) fn watch_clock(&self) -> Result<Noted, ServerError> {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = (self.clock.now_ns(), self.clock.running_ns());
+        let (noted, look) = Noted::after(self.accounts.noted_clock()?, *looked, now);
+        self.accounts.note_clock(&noted)?;
+        *looked = Some(look);
+        Ok(noted)
     }
 
     /// Notes that a machine was here. That it can not be noted is no reason to send it away.

@@ -1,13 +1,10 @@
 //! `holdall forget`.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use holdall_engine::Snapshot;
 use holdall_format::{MachineId, RecordHash, SeriesId};
-use holdall_repository::retention::{ALL, Aged, Policy, Reason, keep};
+use holdall_repository::retention::{Aged, Reason, keep};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Span};
 use serde::Serialize;
 
 use super::prune;
@@ -15,6 +12,7 @@ use super::snapshots::JsonSnapshot;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::filter::Filter;
+use crate::keep_rules::KeepRules;
 use crate::open;
 use crate::output::{Shown, local_time};
 
@@ -36,7 +34,7 @@ Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such rep
 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
 pub(crate) struct Args {
     /// Snapshots: `latest`, or the beginning of an id
-    #[arg(value_name = "SNAP", conflicts_with = "rules")]
+    #[arg(value_name = "SNAP", conflicts_with_all = ["rules", "keep"])]
     snapshots: Vec<String>,
     #[command(flatten)]
     rules: Rules,
@@ -54,66 +52,16 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[group(id = "rules", multiple = true)]
 struct Rules {
-    /// The newest so many
-    #[arg(short = 'l', long, value_name = "N|all", value_parser = parse_count)]
-    keep_last: Option<u32>,
-    /// The last of each of the newest so many hours that have one
-    #[arg(short = 'H', long, value_name = "N|all", value_parser = parse_count)]
-    keep_hourly: Option<u32>,
-    /// The same for days
-    #[arg(short = 'd', long, value_name = "N|all", value_parser = parse_count)]
-    keep_daily: Option<u32>,
-    /// The same for weeks
-    #[arg(short = 'w', long, value_name = "N|all", value_parser = parse_count)]
-    keep_weekly: Option<u32>,
-    /// The same for months
-    #[arg(short = 'm', long, value_name = "N|all", value_parser = parse_count)]
-    keep_monthly: Option<u32>,
-    /// The same for years
-    #[arg(short = 'y', long, value_name = "N|all", value_parser = parse_count)]
-    keep_yearly: Option<u32>,
-    /// All that are at most so much older than the newest of their series (such as 14d, 2w, 6mo, 1y)
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    keep_within: Option<Duration>,
+    #[command(flatten)]
+    keep: KeepRules,
     /// All with this tag; given several times: with any of them
     #[arg(long, value_name = "TAG")]
     keep_tag: Vec<String>,
 }
 
-/// How many to keep.
-fn parse_count(text: &str) -> Result<u32, String> {
-    if text == "all" {
-        return Ok(ALL);
-    }
-    text.parse().map_err(|_| "it is a number, or `all`".to_owned())
-}
-
-/// A span of time; days have 24 hours, months and years are those that lie behind.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let now = jiff::Zoned::now();
-    let span: Span = text.parse().map_err(|_| "it is a duration such as 14d, 2w, 6mo or 1y")?;
-    let before = now.checked_sub(span.abs()).map_err(|_| "too long")?;
-    let length: SignedDuration = before.duration_until(&now);
-    length.try_into().map_err(|_| "too long".to_owned())
-}
-
 impl Rules {
-    fn policy(&self) -> Policy {
-        let within = self.keep_within.map(|within| i64::try_from(within.as_nanos()));
-        Policy {
-            last: self.keep_last.unwrap_or_default(),
-            hourly: self.keep_hourly.unwrap_or_default(),
-            daily: self.keep_daily.unwrap_or_default(),
-            weekly: self.keep_weekly.unwrap_or_default(),
-            monthly: self.keep_monthly.unwrap_or_default(),
-            yearly: self.keep_yearly.unwrap_or_default(),
-            within_ns: within.map(|within| within.unwrap_or(i64::MAX)),
-            lock_ns: 0,
-        }
-    }
-
     fn say_nothing(&self) -> bool {
-        self.policy().is_empty() && self.keep_tag.is_empty()
+        self.keep.policy().is_empty() && self.keep_tag.is_empty()
     }
 }
 
@@ -173,7 +121,7 @@ fn by_rules<'a>(rules: &Rules, snapshots: &[&'a Snapshot]) -> Vec<Judged<'a>> {
             tagged: rules.keep_tag.iter().any(|tag| snapshot.secret.tags.contains(tag)),
         })
         .collect();
-    let kept = keep(&rules.policy(), &aged, i64::MAX, &TimeZone::system());
+    let kept = keep(&rules.keep.policy(), &aged, i64::MAX, &TimeZone::system());
     let judged = snapshots.iter().zip(kept);
     judged.map(|(snapshot, reasons)| Judged { snapshot, reasons }).collect()
 }
@@ -217,21 +165,4 @@ fn tell(args: &Args, app: &App, judged: &[Judged<'_>]) -> Result<()> {
         app.output.note("what only they held stays until `holdall prune`");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_and_durations_are_read() {
-        assert_eq!(parse_count("7"), Ok(7));
-        assert_eq!(parse_count("all"), Ok(ALL));
-        assert!(parse_count("-1").is_err() && parse_count("many").is_err());
-        let days = |text| parse_duration(text).unwrap().as_secs_f64() / 86_400.0;
-        assert!((days("14d") - 14.0).abs() < 0.1);
-        assert!((days("2w") - 14.0).abs() < 0.1);
-        assert!((360.0..370.0).contains(&days("1y")));
-        assert!(parse_duration("soon").is_err());
-    }
 }

@@ -217,14 +217,23 @@ fn what_is_not_there_is_a_failure_that_names_it_and_the_list() {
 #[test]
 fn every_verb_has_help_with_an_example_and_its_exit_codes() {
     let machine = Machine::new();
-    for verb in ["machines", "rights", "revoke", "quota", "repositories"] {
+    let verbs = [
+        "machines",
+        "rights",
+        "revoke",
+        "quota",
+        "repositories",
+        "retention",
+        "forget",
+        "pending",
+        "cancel",
+        "prune",
+        "scrub",
+    ];
+    for verb in verbs {
         let help = machine.ok(["admin", verb, "--help"]).stdout;
         assert!(help.contains(&format!("Example: holdall admin {verb}")), "{help}");
-        assert!(help.contains("Exit codes: 0 done"), "{help}");
-    }
-    let help = machine.ok(["admin", "--help"]).stdout;
-    for later in ["retention", "pending", "cancel", "prune", "scrub"] {
-        assert!(!help.contains(later), "{later} is in the help:\n{help}");
+        assert!(help.contains("Exit codes: 0 "), "{help}");
     }
     machine.run(["admin"]).expect(2);
 }

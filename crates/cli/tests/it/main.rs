@@ -20,6 +20,7 @@ mod full;
 mod help;
 mod house;
 mod interrupt;
+mod keeping;
 mod keys;
 mod kill;
 mod known;

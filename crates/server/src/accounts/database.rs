@@ -8,13 +8,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::State;
+use super::keeping::KeepingRow;
 use super::machine::{InviteRow, Machine};
 use crate::ServerError;
+use crate::admin::Deletion;
 
 const MACHINES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("machines");
 const READERS: TableDefinition<'_, &[u8; 32], &str> = TableDefinition::new("readers");
 const INVITES: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("invites");
 const QUOTAS: TableDefinition<'_, &str, u64> = TableDefinition::new("quotas");
+const KEEPING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("keeping");
+const DELETIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("deletions");
 /// When a machine was here last, in nanoseconds since 1970 UTC.
 const SEEN: TableDefinition<'_, &[u8; 16], i64> = TableDefinition::new("seen");
 const SETTINGS: TableDefinition<'_, &str, &str> = TableDefinition::new("settings");
@@ -78,6 +82,14 @@ impl Database {
             let (name, bytes) = row?;
             state.quotas.insert(name.value().to_owned(), bytes.value());
         }
+        for row in reading.open_table(KEEPING)?.iter()? {
+            let (name, row) = row?;
+            state.keeping.insert(name.value().to_owned(), from_row::<KeepingRow>(row.value())?);
+        }
+        for row in reading.open_table(DELETIONS)?.iter()? {
+            let (number, row) = row?;
+            state.deletions.insert(number.value(), from_row::<Deletion>(row.value())?);
+        }
         Ok(state)
     }
 
@@ -131,6 +143,8 @@ impl Database {
             transaction.open_table(READERS)?;
             transaction.open_table(INVITES)?;
             transaction.open_table(QUOTAS)?;
+            transaction.open_table(KEEPING)?;
+            transaction.open_table(DELETIONS)?;
             transaction.open_table(SEEN)?;
             let mut settings = transaction.open_table(SETTINGS)?;
             let present = settings.get(name)?.map(|value| value.value().to_owned());
@@ -163,6 +177,21 @@ impl Changes {
             Some(bytes) => drop(table.insert(name, bytes)?),
             None => drop(table.remove(name)?),
         }
+        Ok(())
+    }
+
+    pub(super) fn put_keeping(&self, name: &str, row: &KeepingRow) -> Result<(), redb::Error> {
+        self.transaction.open_table(KEEPING)?.insert(name, &to_row(row)?[..])?;
+        Ok(())
+    }
+
+    pub(super) fn put_deletion(&self, number: u64, row: &Deletion) -> Result<(), redb::Error> {
+        self.transaction.open_table(DELETIONS)?.insert(number, &to_row(row)?[..])?;
+        Ok(())
+    }
+
+    pub(super) fn drop_deletion(&self, number: u64) -> Result<(), redb::Error> {
+        self.transaction.open_table(DELETIONS)?.remove(number)?;
         Ok(())
     }
 

@@ -7,13 +7,14 @@
 mod administration;
 mod database;
 mod invite;
+mod keeping;
 mod machine;
 mod names;
 mod pairing;
 mod restored;
 mod seen;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,8 +22,11 @@ use holdall_format::{MachineId, PublicKey};
 use holdall_repository::Clock;
 
 use crate::ServerError;
+use crate::admin::Deletion;
 use crate::rights::Role;
+use crate::watch::Noted;
 use database::Database;
+use keeping::KeepingRow;
 use machine::{InviteRow, Machine};
 use seen::Seen;
 
@@ -48,6 +52,10 @@ struct State {
     invites: HashMap<[u8; 32], InviteRow>,
     /// Most bytes of those repositories for which there is a most.
     quotas: HashMap<String, u64>,
+    /// What is kept of those repositories for which somebody said it.
+    keeping: HashMap<String, KeepingRow>,
+    /// Deletions that wait, by number.
+    deletions: BTreeMap<u64, Deletion>,
     /// Every key and what it is now; follows from the above.
     roles: HashMap<PublicKey, Role>,
 }
@@ -121,6 +129,18 @@ impl Accounts {
     /// Where the server listened last.
     pub(crate) fn listen(&self) -> Result<Option<String>, ServerError> {
         self.database.setting("listen")
+    }
+
+    /// What was noted of the clock.
+    pub(crate) fn noted_clock(&self) -> Result<Option<Noted>, ServerError> {
+        let noted = self.database.setting("clock")?;
+        Ok(noted.and_then(|noted| serde_json::from_str(&noted).ok()))
+    }
+
+    /// Notes what the clock shows.
+    pub(crate) fn note_clock(&self, noted: &Noted) -> Result<(), ServerError> {
+        let text = serde_json::to_string(noted).unwrap_or_default();
+        self.database.put_setting("clock", &text)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 
 use holdall_format::PublicKey;
 use holdall_protocol::{INVITE_MAX_ADDRESSES, RepositoryError};
@@ -22,6 +23,8 @@ pub(crate) struct Administration<'a> {
     /// Where the server listens, or did last.
     pub(crate) listen: SocketAddr,
     pub(crate) log: &'a LogSink,
+    /// Set when what takes long is to end.
+    pub(crate) should_stop: &'a AtomicBool,
 }
 
 impl Administration<'_> {
@@ -35,6 +38,12 @@ impl Administration<'_> {
             Command::Revoke { machine } => self.revoke(&machine),
             Command::Quota { repository, quota } => self.quota(&repository, quota),
             Command::Repositories => self.repositories(),
+            Command::Keeping { repository, wanted } => self.keeping(&repository, wanted),
+            Command::Forget { repository, snapshots } => self.forget(&repository, &snapshots),
+            Command::Pending => Ok(Reply::Deletions { deletions: self.accounts.deletions() }),
+            Command::Cancel { number } => self.cancel(number),
+            Command::Prune { repository, dry_run } => self.prune(repository.as_deref(), dry_run),
+            Command::Scrub { repository } => self.scrub(repository.as_deref()),
         }
     }
 
@@ -72,16 +81,22 @@ impl Administration<'_> {
     }
 
     fn quota(&self, repository: &str, quota: Option<Quota>) -> Result<Reply, ServerError> {
-        if !self.names()?.contains(repository) {
-            return Err(ServerError::refused(format!(
-                "there is no repository {repository:?}; `holdall admin repositories` lists them"
-            )));
-        }
+        self.check_name(repository)?;
         if let Some(quota) = quota {
             self.accounts.set_quota(repository, quota.bytes())?;
             self.log(&format!("changed the quota of repository {repository}"));
         }
         Ok(Reply::Repository(self.entry(repository)))
+    }
+
+    /// Checks that there is such a repository, or is to be.
+    pub(super) fn check_name(&self, repository: &str) -> Result<(), ServerError> {
+        if self.names()?.contains(repository) {
+            return Ok(());
+        }
+        Err(ServerError::refused(format!(
+            "there is no repository {repository:?}; `holdall admin repositories` lists them"
+        )))
     }
 
     fn repositories(&self) -> Result<Reply, ServerError> {
@@ -116,7 +131,7 @@ impl Administration<'_> {
         }
     }
 
-    fn log(&self, line: &str) {
+    pub(super) fn log(&self, line: &str) {
         (self.log)(line);
     }
 }

@@ -1,5 +1,8 @@
 //! What an administrator asks, and what is answered, as lines of JSON.
 
+use holdall_protocol::PruneReport;
+use holdall_repository::Judged;
+use holdall_repository::retention::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::InviteRequest;
@@ -27,15 +30,55 @@ pub(super) enum Command {
         quota: Option<Quota>,
     },
     Repositories,
+    Keeping {
+        repository: String,
+        /// What it is to be from now on; none to be told.
+        #[serde(default)]
+        wanted: Option<Keeping>,
+    },
+    Forget {
+        repository: String,
+        snapshots: Vec<String>,
+    },
+    Pending,
+    Cancel {
+        number: u64,
+    },
+    Prune {
+        /// None for all of them.
+        #[serde(default)]
+        repository: Option<String>,
+        dry_run: bool,
+    },
+    Scrub {
+        /// None for all of them.
+        #[serde(default)]
+        repository: Option<String>,
+    },
 }
 
 impl Command {
     /// Whether it is carried out without looking into any repository, so that it waits for nobody.
     pub(super) fn is_quick(&self) -> bool {
         match self {
-            Self::Invite(_) | Self::Machines | Self::Rights { .. } | Self::Revoke { .. } => true,
-            Self::Quota { .. } | Self::Repositories => false,
+            Self::Invite(_)
+            | Self::Machines
+            | Self::Rights { .. }
+            | Self::Revoke { .. }
+            | Self::Pending
+            | Self::Cancel { .. } => true,
+            Self::Quota { .. }
+            | Self::Repositories
+            | Self::Keeping { .. }
+            | Self::Forget { .. }
+            | Self::Prune { .. }
+            | Self::Scrub { .. } => false,
         }
+    }
+
+    /// Whether it may take as long as reading everything does.
+    pub(super) fn is_long(&self) -> bool {
+        matches!(self, Self::Prune { .. } | Self::Scrub { .. })
     }
 }
 
@@ -48,6 +91,151 @@ pub(super) enum Reply {
     Machine(MachineEntry),
     Repositories { repositories: Vec<RepositoryEntry> },
     Repository(RepositoryEntry),
+    Keeping(KeepingEntry),
+    Deletions { deletions: Vec<Deletion> },
+    Pruned { pruned: Vec<PrunedEntry> },
+    Scrubbed { scrubbed: Vec<ScrubbedEntry> },
+}
+
+/// What is kept of a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeping {
+    /// The rules.
+    pub policy: Policy,
+    /// How long a deletion that was asked for waits, in nanoseconds.
+    pub delay_ns: i64,
+}
+
+impl Keeping {
+    /// As long as nobody says otherwise: a deletion waits for a week.
+    pub const USUAL: Self = Self { policy: Policy::USUAL, delay_ns: 7 * 24 * 3600 * 1_000_000_000 };
+}
+
+/// What is kept of a repository now, and what is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeepingEntry {
+    /// Its name on this server.
+    pub repository: String,
+    /// What is in force.
+    pub now: Keeping,
+    /// What comes into force, and when, in nanoseconds since 1970 UTC.
+    pub then: Option<(Keeping, i64)>,
+}
+
+/// Snapshots that are to be deleted. Times are in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletion {
+    /// What it is called.
+    pub number: u64,
+    /// The repository's name on this server.
+    pub repository: String,
+    /// The ids of the snapshots, in hexadecimal.
+    pub snapshots: Vec<String>,
+    /// When it was asked for.
+    pub asked_ns: i64,
+    /// When it is carried out, if nobody cancels it.
+    pub due_ns: i64,
+}
+
+/// A snapshot, as its keeper sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotEntry {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// Whose it is, in hexadecimal.
+    pub machine: String,
+    /// When it was received, in nanoseconds since 1970 UTC.
+    pub received_ns: i64,
+}
+
+impl SnapshotEntry {
+    pub(super) fn of(judged: &Judged) -> Self {
+        let (id, machine) = (judged.id.to_string(), judged.machine.to_string());
+        Self { id, machine, received_ns: judged.received_ns }
+    }
+}
+
+/// What a prune of a repository did, or would do. Times are in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PrunedEntry {
+    /// Its name on this server.
+    pub repository: String,
+    /// Whether it was only looked at.
+    pub dry_run: bool,
+    /// The snapshots that were forgotten.
+    pub forgotten: Vec<SnapshotEntry>,
+    /// How many the rules keep.
+    pub snapshots_kept: u64,
+    /// Bytes of packs, tails and records before.
+    pub stored_before_bytes: u64,
+    /// And afterwards.
+    pub stored_after_bytes: u64,
+    /// Packs deleted.
+    pub deleted_packs: u64,
+    /// Packs condemned now.
+    pub condemned_packs: u64,
+    /// Packs that are condemned and not deleted yet.
+    pub waiting_packs: u64,
+    /// Length of their files.
+    pub waiting_bytes: u64,
+    /// When the first of those may be deleted.
+    pub next_due_ns: Option<i64>,
+    /// Nothing is deleted before that, since the clock was set, or the server was off for long.
+    pub frozen_until_ns: Option<i64>,
+    /// Why nothing more was done.
+    pub problem: Option<String>,
+}
+
+impl PrunedEntry {
+    pub(super) fn add(&mut self, report: &PruneReport) {
+        self.stored_before_bytes = report.stored_before_bytes;
+        self.stored_after_bytes = report.stored_after_bytes;
+        self.deleted_packs = report.deleted_packs;
+        self.condemned_packs = report.condemned_packs;
+        self.waiting_packs = report.waiting_packs;
+        self.waiting_bytes = report.waiting_bytes;
+        self.next_due_ns = report.next_due_ns;
+    }
+
+    /// A line for the log.
+    pub(super) fn line(&self) -> String {
+        let name = &self.repository;
+        if let Some(problem) = &self.problem {
+            return format!("prune of {name}: {problem}");
+        }
+        if self.frozen_until_ns.is_some() {
+            return format!(
+                "prune of {name}: waits, since the clock was set or this was off for long"
+            );
+        }
+        format!(
+            "prune of {name}: {} snapshots forgotten, {} packs deleted, {} wait",
+            self.forgotten.len(),
+            self.deleted_packs,
+            self.waiting_packs
+        )
+    }
+}
+
+/// What a scrub of a repository read and found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ScrubbedEntry {
+    /// Its name on this server.
+    pub repository: String,
+    /// Packs read, tails counted as one each.
+    pub packs: u64,
+    /// Blocks read.
+    pub blocks: u64,
+    /// Objects in them.
+    pub objects: u64,
+    /// Snapshots whose closure was walked.
+    pub snapshots: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Everything that is wrong, in words.
+    pub damaged: Vec<String>,
+    /// Why it could not be read at all.
+    pub problem: Option<String>,
 }
 
 /// How much a repository may hold.

@@ -11,6 +11,7 @@
 
 mod carry_out;
 mod command;
+mod keep;
 mod owner;
 mod socket;
 
@@ -19,6 +20,7 @@ use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use holdall_protocol::Invite;
 use holdall_repository::Clock;
@@ -32,7 +34,10 @@ use crate::{LogSink, ServerError};
 
 pub(crate) use carry_out::Administration;
 use command::{Command, Reply};
-pub use command::{MachineEntry, Quota, RepositoryEntry};
+pub use command::{
+    Deletion, Keeping, KeepingEntry, MachineEntry, PrunedEntry, Quota, RepositoryEntry,
+    ScrubbedEntry, SnapshotEntry,
+};
 pub(crate) use socket::AdminSocket;
 
 /// Where an invite points to when no server ever ran.
@@ -127,6 +132,98 @@ pub fn repositories(
     }
 }
 
+/// Tells what is kept of a repository, after changing that where something is wanted.
+///
+/// # Errors
+/// As [`invite`].
+pub fn keeping(
+    data_dir: &Path,
+    repository: &str,
+    wanted: Option<Keeping>,
+    clock: Arc<dyn Clock>,
+) -> Result<KeepingEntry, ServerError> {
+    let command = Command::Keeping { repository: repository.to_owned(), wanted };
+    match ask(data_dir, command, clock)? {
+        Reply::Keeping(entry) => Ok(entry),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Asks for snapshots of a repository to be deleted, named by their ids or the beginnings of those.
+/// That happens when the repository's delay is over, unless it is cancelled.
+///
+/// # Errors
+/// As [`invite`].
+pub fn forget(
+    data_dir: &Path,
+    repository: &str,
+    snapshots: &[String],
+    clock: Arc<dyn Clock>,
+) -> Result<Vec<Deletion>, ServerError> {
+    let (repository, snapshots) = (repository.to_owned(), snapshots.to_vec());
+    of_deletions(ask(data_dir, Command::Forget { repository, snapshots }, clock)?)
+}
+
+/// Lists the deletions that wait.
+///
+/// # Errors
+/// As [`invite`].
+pub fn pending(data_dir: &Path, clock: Arc<dyn Clock>) -> Result<Vec<Deletion>, ServerError> {
+    of_deletions(ask(data_dir, Command::Pending, clock)?)
+}
+
+/// Takes a deletion back, and tells which it was.
+///
+/// # Errors
+/// As [`invite`].
+pub fn cancel(
+    data_dir: &Path,
+    number: u64,
+    clock: Arc<dyn Clock>,
+) -> Result<Vec<Deletion>, ServerError> {
+    of_deletions(ask(data_dir, Command::Cancel { number }, clock)?)
+}
+
+/// Applies rules and deletions that are due, and prunes: one repository, or all of them.
+///
+/// # Errors
+/// As [`invite`]; what is wrong with a single repository is in its entry.
+pub fn prune(
+    data_dir: &Path,
+    repository: Option<&str>,
+    dry_run: bool,
+    clock: Arc<dyn Clock>,
+) -> Result<Vec<PrunedEntry>, ServerError> {
+    let repository = repository.map(str::to_owned);
+    match ask(data_dir, Command::Prune { repository, dry_run }, clock)? {
+        Reply::Pruned { pruned } => Ok(pruned),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Reads everything again and checks hashes and references: one repository, or all of them.
+///
+/// # Errors
+/// As [`invite`]; what is wrong with a single repository is in its entry.
+pub fn scrub(
+    data_dir: &Path,
+    repository: Option<&str>,
+    clock: Arc<dyn Clock>,
+) -> Result<Vec<ScrubbedEntry>, ServerError> {
+    let repository = repository.map(str::to_owned);
+    match ask(data_dir, Command::Scrub { repository }, clock)? {
+        Reply::Scrubbed { scrubbed } => Ok(scrubbed),
+        _ => Err(unexpected()),
+    }
+}
+
+fn of_deletions(reply: Reply) -> Result<Vec<Deletion>, ServerError> {
+    match reply {
+        Reply::Deletions { deletions } => Ok(deletions),
+        _ => Err(unexpected()),
+    }
+}
+
 fn of_machine(reply: Reply) -> Result<MachineEntry, ServerError> {
     match reply {
         Reply::Machine(entry) => Ok(entry),
@@ -198,6 +295,7 @@ fn without_server(
         identity: public,
         listen,
         log: &log,
+        should_stop: &AtomicBool::new(false),
     };
     administration.carry_out(command.clone())
 }

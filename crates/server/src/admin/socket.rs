@@ -47,7 +47,7 @@ pub(super) fn ask(stream: &UnixStream, command: &Command) -> Result<Reply, Serve
     line.push(b'\n');
     let mut answer = String::new();
     let asked = stream
-        .set_read_timeout(Some(ANSWER_PATIENCE))
+        .set_read_timeout((!command.is_long()).then_some(ANSWER_PATIENCE))
         .and_then(|()| (&mut &*stream).write_all(&line))
         .and_then(|()| BufReader::new(stream.take(ANSWER_MAX_BYTES)).read_line(&mut answer));
     asked.map_err(|error| failed(error.to_string()))?;

@@ -1,6 +1,6 @@
 //! What the computer says of itself: its name and its clock.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Timestamp;
 
@@ -20,4 +20,12 @@ pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let secs = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
     Timestamp { secs, nanos: since.subsec_nanos() }
+}
+
+/// How long the computer has run, the time that it slept included. Nobody sets it.
+#[must_use]
+pub fn running() -> Duration {
+    let running = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let (secs, nanos) = (running.tv_sec.unsigned_abs(), running.tv_nsec.unsigned_abs());
+    Duration::new(secs, u32::try_from(nanos).unwrap_or_default())
 }

@@ -1,10 +1,14 @@
 //! `holdall admin`: what whoever runs a server sees and changes. One file for each verb.
 
+mod deletions;
 mod machines;
+mod prune;
 mod quota;
 mod repositories;
+mod retention;
 mod revoke;
 mod rights;
+mod scrub;
 
 use std::path::PathBuf;
 
@@ -15,7 +19,7 @@ use super::serve::data_folder;
 use crate::app::App;
 use crate::exit::Exit;
 
-/// Administers a server: its machines, their rights, its repositories
+/// Administers a server: its machines, their rights, its repositories and what they keep
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin machines
@@ -41,6 +45,12 @@ enum Verb {
     Revoke(revoke::Args),
     Quota(quota::Args),
     Repositories(repositories::Args),
+    Retention(retention::Args),
+    Forget(deletions::ForgetArgs),
+    Pending(deletions::PendingArgs),
+    Cancel(deletions::CancelArgs),
+    Prune(prune::Args),
+    Scrub(scrub::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -51,5 +61,11 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Revoke(args) => revoke::run(&args, &data, app),
         Verb::Quota(args) => quota::run(&args, &data, app),
         Verb::Repositories(args) => repositories::run(&args, &data, app),
+        Verb::Retention(args) => retention::run(&args, &data, app),
+        Verb::Forget(args) => deletions::forget(&args, &data, app),
+        Verb::Pending(args) => deletions::pending(&args, &data, app),
+        Verb::Cancel(args) => deletions::cancel(&args, &data, app),
+        Verb::Prune(args) => prune::run(&args, &data, app),
+        Verb::Scrub(args) => scrub::run(&args, &data, app),
     }
 }

@@ -1,0 +1,98 @@
+//! `holdall admin forget`, `pending` and `cancel`: deletions that wait.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdall_server::admin::{self, Deletion};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::Exit;
+use crate::output::{local_time, rfc3339};
+
+/// Asks for snapshots to be deleted, once the repository's delay is over
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin forget laptop 1f2e3d 4c5b6a
+         holdall admin cancel 1             (thinks better of it)
+
+`holdall snapshots` on the machine, or `holdall admin prune --dry-run`, tell the ids. Until the delay \
+is over (a week; `holdall admin retention`), the snapshots are there as before.
+
+Exit codes: 0 done, 1 failed, such as for a snapshot that is not there, 2 wrong usage")]
+pub(crate) struct ForgetArgs {
+    /// The repository's name
+    #[arg(value_name = "REPOSITORY")]
+    repository: String,
+    /// The snapshots' ids, or the beginnings of those
+    #[arg(value_name = "SNAP", required = true)]
+    snapshots: Vec<String>,
+}
+
+/// Lists the deletions that wait
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin pending
+
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
+pub(crate) struct PendingArgs {}
+
+/// Takes a deletion back that was asked for and is not due yet
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin cancel 1
+
+Exit codes: 0 done, 1 failed, such as for a number that is none, 2 wrong usage")]
+pub(crate) struct CancelArgs {
+    /// Its number, which `holdall admin pending` tells
+    #[arg(value_name = "NUMBER")]
+    number: u64,
+}
+
+pub(crate) fn forget(args: &ForgetArgs, data: &Path, app: &App) -> Result<Exit> {
+    let clock = Arc::new(SystemClock);
+    let asked = admin::forget(data, &args.repository, &args.snapshots, clock)?;
+    asked.iter().try_for_each(|deletion| show(app, deletion))?;
+    app.output.note("`holdall admin cancel NUMBER` takes it back until then");
+    Ok(Exit::Done)
+}
+
+pub(crate) fn pending(_: &PendingArgs, data: &Path, app: &App) -> Result<Exit> {
+    let waiting = admin::pending(data, Arc::new(SystemClock))?;
+    if waiting.is_empty() {
+        app.output.say("no deletion waits")?;
+    }
+    waiting.iter().try_for_each(|deletion| show(app, deletion))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn cancel(args: &CancelArgs, data: &Path, app: &App) -> Result<Exit> {
+    let cancelled = admin::cancel(data, args.number, Arc::new(SystemClock))?;
+    cancelled.iter().try_for_each(|deletion| show(app, deletion))?;
+    app.output.note("it is cancelled: nothing of it was deleted");
+    Ok(Exit::Done)
+}
+
+fn show(app: &App, deletion: &Deletion) -> Result<()> {
+    #[derive(Serialize)]
+    struct JsonDeletion<'a> {
+        number: u64,
+        repository: &'a str,
+        snapshots: &'a [String],
+        asked: String,
+        due: String,
+    }
+    let Deletion { number, repository, snapshots, asked_ns, due_ns } = deletion;
+    let (asked, due) = (rfc3339(*asked_ns), rfc3339(*due_ns));
+    let object = JsonDeletion { number: *number, repository, snapshots, asked, due };
+    app.output.object("deletion", &object)?;
+    let short = snapshots.iter().map(|id| id.get(..10).unwrap_or(id));
+    app.output.result(format_args!(
+        "{number:>4}  {repository:<16} due {}  {}",
+        local_time(*due_ns),
+        short.collect::<Vec<_>>().join(" ")
+    ))?;
+    Ok(())
+}

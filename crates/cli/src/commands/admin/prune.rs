@@ -1,0 +1,116 @@
+//! `holdall admin prune`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdall_server::admin::{self, PrunedEntry};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::{Exit, Refusal};
+use crate::output::{count, local_time, rfc3339, size};
+
+/// Applies the rules for keeping, and deletes what nothing needs
+///
+/// A running server does this by itself once an hour. What is no longer needed waits for a day before
+/// it is deleted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin prune --dry-run
+         holdall admin prune laptop
+
+After the clock was set, or the server was off for weeks, nothing goes until the clock has gone on \
+evenly for a day.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
+pub(crate) struct Args {
+    /// One repository; all of them without
+    #[arg(value_name = "REPOSITORY")]
+    repository: Option<String>,
+    /// Says what would go, and changes nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
+    let clock = Arc::new(SystemClock);
+    let pruned = admin::prune(data, args.repository.as_deref(), args.dry_run, clock)?;
+    pruned.iter().try_for_each(|entry| show(app, entry))?;
+    if pruned.is_empty() {
+        app.output.say("no repositories")?;
+    }
+    Ok(if pruned.iter().any(|entry| entry.problem.is_some()) { Exit::Failed } else { Exit::Done })
+}
+
+fn show(app: &App, entry: &PrunedEntry) -> Result<()> {
+    app.output.object("prune", &JsonPrune::of(entry))?;
+    let name = &entry.repository;
+    if let Some(problem) = &entry.problem {
+        let error = Refusal::new(Exit::Failed, format!("{name}: {problem}")).into();
+        app.output.failure(&error, Exit::Failed.code(), None);
+        return Ok(());
+    }
+    if let Some(until_ns) = entry.frozen_until_ns {
+        return Ok(app.output.result(format_args!(
+            "{name}: the clock was set, or the server was off for long: nothing goes before {}",
+            local_time(until_ns)
+        ))?);
+    }
+    let would = if entry.dry_run { "would be " } else { "" };
+    for snapshot in &entry.forgotten {
+        app.output.result(format_args!(
+            "{name}: {} of {} {would}forgotten",
+            snapshot.id.get(..10).unwrap_or_default(),
+            local_time(snapshot.received_ns)
+        ))?;
+    }
+    app.output.result(format_args!(
+        "{name}: {} snapshots kept, {} {would}forgotten; {} stored, {} {would}freed, {} waiting",
+        count(entry.snapshots_kept),
+        count(entry.forgotten.len() as u64),
+        size(entry.stored_before_bytes),
+        size(entry.stored_before_bytes.saturating_sub(entry.stored_after_bytes)),
+        size(entry.waiting_bytes),
+    ))?;
+    Ok(())
+}
+
+/// A prune as programs see it.
+#[derive(Debug, Serialize)]
+struct JsonPrune<'a> {
+    repository: &'a str,
+    dry_run: bool,
+    snapshots_forgotten: Vec<&'a str>,
+    snapshots_kept: u64,
+    stored_before_bytes: u64,
+    stored_after_bytes: u64,
+    deleted_packs: u64,
+    condemned_packs: u64,
+    waiting_packs: u64,
+    waiting_bytes: u64,
+    next_due: Option<String>,
+    frozen_until: Option<String>,
+    problem: Option<&'a str>,
+}
+
+impl<'a> JsonPrune<'a> {
+    fn of(entry: &'a PrunedEntry) -> Self {
+        Self {
+            repository: &entry.repository,
+            dry_run: entry.dry_run,
+            snapshots_forgotten: entry.forgotten.iter().map(|one| &one.id[..]).collect(),
+            snapshots_kept: entry.snapshots_kept,
+            stored_before_bytes: entry.stored_before_bytes,
+            stored_after_bytes: entry.stored_after_bytes,
+            deleted_packs: entry.deleted_packs,
+            condemned_packs: entry.condemned_packs,
+            waiting_packs: entry.waiting_packs,
+            waiting_bytes: entry.waiting_bytes,
+            next_due: entry.next_due_ns.map(rfc3339),
+            frozen_until: entry.frozen_until_ns.map(rfc3339),
+            problem: entry.problem.as_deref(),
+        }
+    }
+}

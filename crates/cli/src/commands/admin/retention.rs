@@ -1,0 +1,162 @@
+//! `holdall admin retention`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use holdall_repository::retention::{ALL, Policy};
+use holdall_server::admin::{self, Keeping, KeepingEntry};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::Exit;
+use crate::keep_rules::{KeepRules, nanoseconds, parse_duration};
+use crate::output::{local_time, rfc3339};
+
+/// Shows or sets which snapshots a repository keeps
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin retention laptop
+         holdall admin retention laptop --keep-daily 14 --keep-monthly all
+         holdall admin retention laptop --lock 90d --delay 30d
+
+Rules count for each machine and series, by the time at which a snapshot came; rules that are not \
+named keep nothing. Without any: hourly for a day, daily for a month, weekly for ever. Nothing goes \
+that is younger than --lock (30 days), that is pinned, or the newest of its series. Want of space \
+deletes nothing. A shorter --lock or --delay comes into force when the present --delay is over.
+
+Exit codes: 0 done, 1 failed, such as for a repository that is not there, 2 wrong usage")]
+pub(crate) struct Args {
+    /// The repository's name
+    #[arg(value_name = "REPOSITORY")]
+    repository: String,
+    #[command(flatten)]
+    keep: KeepRules,
+    /// Lets nothing go that is younger, whatever the rules say
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    lock: Option<Duration>,
+    /// How long a deletion that was asked for waits
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    delay: Option<Duration>,
+    /// Goes back to what is usual
+    #[arg(long, conflicts_with_all = ["keep", "lock", "delay"])]
+    usual: bool,
+}
+
+impl Args {
+    /// What is wanted instead of `now`; nothing if nothing was named.
+    fn wanted(&self, now: Keeping) -> Option<Keeping> {
+        if self.usual {
+            return Some(Keeping::USUAL);
+        }
+        let rules = self.keep.policy();
+        if rules.is_empty() && self.lock.is_none() && self.delay.is_none() {
+            return None;
+        }
+        let policy = if rules.is_empty() { now.policy } else { rules };
+        let lock_ns = self.lock.map_or(now.policy.lock_ns, nanoseconds);
+        let delay_ns = self.delay.map_or(now.delay_ns, nanoseconds);
+        Some(Keeping { policy: Policy { lock_ns, ..policy }, delay_ns })
+    }
+}
+
+pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
+    let clock = || Arc::new(SystemClock);
+    let before = admin::keeping(data, &args.repository, None, clock())?;
+    let entry = match args.wanted(before.now) {
+        Some(wanted) => admin::keeping(data, &args.repository, Some(wanted), clock())?,
+        None => before,
+    };
+    show(app, &entry)?;
+    Ok(Exit::Done)
+}
+
+fn show(app: &App, entry: &KeepingEntry) -> Result<()> {
+    #[derive(Serialize)]
+    struct JsonRetention<'a> {
+        repository: &'a str,
+        #[serde(flatten)]
+        now: JsonKeeping,
+        then: Option<JsonKeeping>,
+        then_from: Option<String>,
+    }
+    let object = JsonRetention {
+        repository: &entry.repository,
+        now: JsonKeeping::of(&entry.now),
+        then: entry.then.map(|(then, _)| JsonKeeping::of(&then)),
+        then_from: entry.then.map(|(_, from_ns)| rfc3339(from_ns)),
+    };
+    app.output.object("retention", &object)?;
+    app.output.result(format_args!("{} keeps {}", entry.repository, words(&entry.now)))?;
+    if let Some((then, from_ns)) = &entry.then {
+        app.output.result(format_args!("from {} on {}", local_time(*from_ns), words(then)))?;
+    }
+    Ok(())
+}
+
+fn words(keeping: &Keeping) -> String {
+    let policy = &keeping.policy;
+    let counted = [
+        (policy.last, "last"),
+        (policy.hourly, "hourly"),
+        (policy.daily, "daily"),
+        (policy.weekly, "weekly"),
+        (policy.monthly, "monthly"),
+        (policy.yearly, "yearly"),
+    ];
+    let word = |(count, name): (u32, &str)| match count {
+        ALL => format!("all {name}"),
+        count => format!("{count} {name}"),
+    };
+    let mut said: Vec<String> =
+        counted.into_iter().filter(|(count, _)| *count > 0).map(word).collect();
+    said.extend(policy.within_ns.map(|within_ns| format!("all within {}", days(within_ns))));
+    if said.is_empty() {
+        said.push("the newest".to_owned());
+    }
+    let (lock, delay) = (days(policy.lock_ns), days(keeping.delay_ns));
+    format!("{}; nothing goes before {lock}; a deletion waits for {delay}", said.join(", "))
+}
+
+fn days(ns: i64) -> String {
+    const HOUR_NS: i64 = 3600 * 1_000_000_000;
+    match ns / HOUR_NS {
+        hours if hours >= 48 => format!("{} days", hours / 24),
+        hours => format!("{hours} hours"),
+    }
+}
+
+/// What is kept, as programs see it: counts, of which -1 is all there are.
+#[derive(Debug, Serialize)]
+struct JsonKeeping {
+    last: i64,
+    hourly: i64,
+    daily: i64,
+    weekly: i64,
+    monthly: i64,
+    yearly: i64,
+    within_seconds: Option<i64>,
+    lock_seconds: i64,
+    delay_seconds: i64,
+}
+
+impl JsonKeeping {
+    fn of(keeping: &Keeping) -> Self {
+        const SECOND_NS: i64 = 1_000_000_000;
+        let count = |count: u32| if count == ALL { -1 } else { i64::from(count) };
+        let policy = &keeping.policy;
+        Self {
+            last: count(policy.last),
+            hourly: count(policy.hourly),
+            daily: count(policy.daily),
+            weekly: count(policy.weekly),
+            monthly: count(policy.monthly),
+            yearly: count(policy.yearly),
+            within_seconds: policy.within_ns.map(|within_ns| within_ns / SECOND_NS),
+            lock_seconds: policy.lock_ns / SECOND_NS,
+            delay_seconds: keeping.delay_ns / SECOND_NS,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a server keeps: rules, deletions that wait, prune and scrub, by its administrator.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::house::{Machine, Outcome, Server};
+
+/// A server, and a machine with three snapshots on it.
+struct House {
+    machine: Machine,
+    data: PathBuf,
+    server: Option<Server>,
+}
+
+impl House {
+    fn new() -> Self {
+        let machine = Machine::new().with_password(None);
+        let data = machine.path("data");
+        let server = Server::start(&data);
+        machine.pair_with(&server);
+        let source = machine.path("source");
+        fs::create_dir(&source).unwrap();
+        for number in 0..3 {
+            fs::write(source.join("file"), format!("version {number}").repeat(1000)).unwrap();
+            machine.ok(["backup", source.to_str().unwrap()]);
+        }
+        Self { machine, data, server: Some(server) }
+    }
+
+    fn admin(&self, args: &[&str]) -> Outcome {
+        self.machine.administer(&self.data, args)
+    }
+
+    fn told(&self, args: &[&str], message_type: &str) -> Vec<Value> {
+        self.admin(args).expect(0).of_type(message_type)
+    }
+
+    fn repository(&self) -> String {
+        let listed = self.admin(&["repositories"]).expect(0).of_type("repository");
+        listed[0]["name"].as_str().unwrap().to_owned()
+    }
+
+    fn snapshots(&self) -> Vec<String> {
+        let listed = self.machine.ok(["snapshots", "--json"]).of_type("snapshot");
+        listed.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn rules_are_told_and_changed_and_a_shorter_lock_waits() {
+    let mut house = House::new();
+    let name = house.repository();
+    for runs in [true, false] {
+        if !runs {
+            house.server = None;
+        }
+        let usual = house.told(&["retention", &name, "--usual"], "retention");
+        let [hourly, daily, weekly, monthly] =
+            ["hourly", "daily", "weekly", "monthly"].map(|rule| usual[0][rule].as_i64().unwrap());
+        assert_eq!((hourly, daily, weekly, monthly), (24, 30, -1, 0));
+        assert_eq!(usual[0]["lock_seconds"], 30 * 86_400);
+        assert_eq!(usual[0]["delay_seconds"], 7 * 86_400);
+        let rules = ["retention", &name, "--keep-daily", "14", "--keep-monthly", "all"];
+        let changed = house.told(&rules, "retention");
+        assert_eq!((&changed[0]["daily"], &changed[0]["monthly"]), (&json!(14), &json!(-1)));
+        assert_eq!((&changed[0]["hourly"], &changed[0]["then"]), (&json!(0), &Value::Null));
+        let shorter = house.told(&["retention", &name, "--lock", "1h"], "retention");
+        assert_eq!(shorter[0]["lock_seconds"], 30 * 86_400);
+        assert_eq!(shorter[0]["then"]["lock_seconds"], 3600);
+        assert_eq!(house.told(&["retention", &name], "retention"), shorter);
+    }
+    let unknown = house.admin(&["retention", "nobody"]);
+    assert_eq!(unknown.code, Some(1), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_deletion_waits_and_can_be_cancelled() {
+    let house = House::new();
+    let (name, before) = (house.repository(), house.snapshots());
+    let asked = house.told(&["forget", &name, &before[0][..12], &before[1]], "deletion");
+    assert_eq!(asked[0]["snapshots"], json!([before[0], before[1]]));
+    assert_eq!(house.told(&["pending"], "deletion"), asked);
+    let pruned = house.told(&["prune"], "prune");
+    assert_eq!(pruned[0]["snapshots_forgotten"], json!([]));
+    assert_eq!(pruned[0]["snapshots_kept"], 3);
+    assert_eq!(house.snapshots(), before);
+    let number = asked[0]["number"].to_string();
+    assert_eq!(house.told(&["cancel", &number], "deletion"), asked);
+    assert!(house.told(&["pending"], "deletion").is_empty());
+    assert_eq!(house.admin(&["cancel", &number]).code, Some(1));
+    assert_eq!(house.admin(&["forget", &name, "ffffffff"]).code, Some(1));
+}
+
+#[test]
+fn a_scrub_finds_a_flipped_bit_without_any_key() {
+    let mut house = House::new();
+    let name = house.repository();
+    let whole = house.told(&["scrub"], "scrub");
+    assert_eq!((&whole[0]["snapshots"], &whole[0]["damaged"]), (&json!(3), &json!([])));
+    house.server = None;
+    let tails = house.data.join("repositories").join(&name).join("tails");
+    let files = fs::read_dir(tails).unwrap().map(|file| file.unwrap().path());
+    let payload = files.filter(|path| path.extension().is_some_and(|end| end == "payload"));
+    let payload = payload.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
+    let mut bytes = fs::read(&payload).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&payload, bytes).unwrap();
+    let found = house.admin(&["scrub", &name]);
+    assert_eq!(found.code, Some(20), "{}", found.stderr);
+    assert!(!found.of_type("scrub")[0]["damaged"].as_array().unwrap().is_empty());
+}

@@ -1,0 +1,134 @@
+//! What an administrator said about keeping: rules for each repository, and deletions that wait.
+//!
+//! Who breaks in as an administrator shall not be able to take backups away at once. So what was
+//! asked to be deleted waits, and a shorter wait comes into force only when the longer one is over.
+
+use serde::{Deserialize, Serialize};
+
+use super::Accounts;
+use crate::ServerError;
+use crate::admin::{Deletion, Keeping, KeepingEntry};
+
+/// The rules of a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeepingRow {
+    now: Keeping,
+    /// What is to be in force from that time on, in nanoseconds since 1970 UTC.
+    #[serde(default)]
+    then: Option<(Keeping, i64)>,
+}
+
+impl KeepingRow {
+    const USUAL: Self = Self { now: Keeping::USUAL, then: None };
+
+    /// What is in force.
+    fn at(&self, now_ns: i64) -> Self {
+        match self.then {
+            Some((keeping, from_ns)) if from_ns <= now_ns => Self { now: keeping, then: None },
+            _ => *self,
+        }
+    }
+
+    /// The same after a change was asked for.
+    fn changed_to(&self, wanted: Keeping, now_ns: i64) -> Self {
+        let Self { now, .. } = self.at(now_ns);
+        if wanted.delay_ns < now.delay_ns || wanted.policy.lock_ns < now.policy.lock_ns {
+            return Self { now, then: Some((wanted, now_ns.saturating_add(now.delay_ns))) };
+        }
+        Self { now: wanted, then: None }
+    }
+
+    fn entry(&self, repository: &str, now_ns: i64) -> KeepingEntry {
+        let Self { now, then } = self.at(now_ns);
+        KeepingEntry { repository: repository.to_owned(), now, then }
+    }
+}
+
+impl Accounts {
+    /// What is kept of a repository, and what is to be.
+    pub(crate) fn keeping(&self, repository: &str) -> KeepingEntry {
+        let now_ns = self.clock.now_ns();
+        let row = self.state().keeping.get(repository).copied();
+        row.unwrap_or(KeepingRow::USUAL).entry(repository, now_ns)
+    }
+
+    /// Changes what is kept of a repository.
+    pub(crate) fn set_keeping(
+        &self,
+        repository: &str,
+        wanted: Keeping,
+    ) -> Result<KeepingEntry, ServerError> {
+        let now_ns = self.clock.now_ns();
+        let mut state = self.state();
+        let row = state.keeping.get(repository).copied().unwrap_or(KeepingRow::USUAL);
+        let row = row.changed_to(wanted, now_ns);
+        self.database.change(|changes| changes.put_keeping(repository, &row))?;
+        state.keeping.insert(repository.to_owned(), row);
+        Ok(row.entry(repository, now_ns))
+    }
+
+    /// Notes that snapshots are to be deleted once the repository's delay is over.
+    pub(crate) fn ask_deletion(
+        &self,
+        repository: &str,
+        snapshots: Vec<String>,
+    ) -> Result<Deletion, ServerError> {
+        let delay_ns = self.keeping(repository).now.delay_ns;
+        let asked_ns = self.clock.now_ns();
+        let mut state = self.state();
+        let number = state.deletions.keys().next_back().map_or(1, |last| last + 1);
+        let due_ns = asked_ns.saturating_add(delay_ns);
+        let repository = repository.to_owned();
+        let deletion = Deletion { number, repository, snapshots, asked_ns, due_ns };
+        self.database.change(|changes| changes.put_deletion(number, &deletion))?;
+        state.deletions.insert(number, deletion.clone());
+        Ok(deletion)
+    }
+
+    /// All deletions that wait, in the order in which they were asked for.
+    pub(crate) fn deletions(&self) -> Vec<Deletion> {
+        self.state().deletions.values().cloned().collect()
+    }
+
+    /// Takes a deletion from those that wait: it was carried out, or is not to be.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if none has that number.
+    pub(crate) fn drop_deletion(&self, number: u64) -> Result<Deletion, ServerError> {
+        let mut state = self.state();
+        if !state.deletions.contains_key(&number) {
+            return Err(ServerError::refused(format!(
+                "no deletion has the number {number}; `holdall admin pending` lists them"
+            )));
+        }
+        self.database.change(|changes| changes.drop_deletion(number))?;
+        let dropped = state.deletions.remove(&number);
+        dropped.ok_or_else(|| ServerError::refused("it was dropped meanwhile"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+
+    #[test]
+    fn a_shorter_lock_or_delay_comes_into_force_when_the_delay_is_over() {
+        let usual = KeepingRow::USUAL;
+        let strict = Keeping { delay_ns: 30 * DAY_NS, ..Keeping::USUAL };
+        assert_eq!(usual.changed_to(strict, 5).at(5).now, strict, "longer at once");
+        let mut unlocked = Keeping::USUAL;
+        unlocked.policy.lock_ns = 0;
+        let hasty = Keeping { delay_ns: 0, ..Keeping::USUAL };
+        for wanted in [unlocked, hasty] {
+            let row = usual.changed_to(wanted, 5);
+            assert_eq!(row.at(5).now, Keeping::USUAL);
+            assert_eq!(row.at(5 + 7 * DAY_NS - 1).now, Keeping::USUAL);
+            assert_eq!(row.at(5 + 7 * DAY_NS).now, wanted);
+            // Asking again does not make it sooner, and thinking better of it does.
+            assert_eq!(row.changed_to(wanted, DAY_NS).at(6 * DAY_NS).now, Keeping::USUAL);
+            assert_eq!(row.changed_to(Keeping::USUAL, DAY_NS).at(9 * DAY_NS).now, Keeping::USUAL);
+        }
+    }
+}
