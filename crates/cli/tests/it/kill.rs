@@ -220,3 +220,59 @@ fn a_client_outlives_a_server_that_restarts_and_connections_that_break() {
     assert!(server.proxy.cuts() > 0);
     check_restores(&machine, &source, &["latest".to_owned()]);
 }
+
+/// Kills of a prune. Half of the snapshots are forgotten before each, so that there is work to do.
+const PRUNE_KILLS: u64 = 15;
+const PRUNE_BYTES: u64 = 12 << 20;
+
+#[test]
+fn a_prune_that_is_killed_at_any_moment_takes_nothing_that_is_needed() {
+    let kills = setting("HOLDALL_KILLS", PRUNE_KILLS);
+    let machine = Machine::new();
+    let repo = machine.path("repo").to_str().expect("UTF-8").to_owned();
+    machine.ok([
+        "init",
+        "-r",
+        &repo,
+        "--recovery-kit",
+        machine.path("kit").to_str().expect("UTF-8"),
+    ]);
+    let source = machine.path("source");
+    let mut random = Random::new(11);
+    write_files(&source.join("always"), PRUNE_BYTES, &mut random);
+    let mut longest = Duration::from_millis(100);
+    for kill in 0..kills {
+        // A tree of its own for each snapshot, beside what all have.
+        let _ = fs::remove_dir_all(source.join("own"));
+        write_files(&source.join("own"), PRUNE_BYTES, &mut random);
+        machine.ok(["backup", "-r", &repo, source.to_str().expect("UTF-8")]);
+        machine.ok(["forget", "-r", &repo, "--keep-last", "2"]);
+        let mut child = machine
+            .command(["prune", "-r", &repo])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let began = Instant::now();
+        if kill % 5 == 0 {
+            assert!(child.wait().expect("it ends").success(), "kill {kill}");
+            longest = longest.max(began.elapsed());
+        } else {
+            std::thread::sleep(longest.mul_f64(random.below(1000) as f64 / 1000.0));
+            // It may have ended a moment ago, which is a moment like any other.
+            let _ = child.kill();
+            child.wait().expect("it ends");
+        }
+        let checked = machine.summary(["check", "-r", &repo, "--scrub", "--verify", "all"]);
+        assert_eq!(checked["damaged"], serde_json::json!([]), "kill {kill}");
+        let target = machine.path("target");
+        let from = format!("latest:{}", source.to_str().expect("UTF-8"));
+        machine.ok(["restore", "-r", &repo, &from, "--target", target.to_str().expect("UTF-8")]);
+        assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), [], "kill {kill}");
+        fs::remove_dir_all(&target).expect("it can be removed");
+    }
+    machine.ok(["prune", "-r", &repo]);
+    let stored =
+        machine.summary(["stats", "-r", &repo])["stored_bytes"].as_u64().expect("a number");
+    assert!(stored < 4 * PRUNE_BYTES, "{stored} bytes for what takes {}", 3 * PRUNE_BYTES);
+}
