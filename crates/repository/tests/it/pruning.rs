@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use holdall_format::{
-    ObjectId, Record, RecordHash, RecordKind, SessionId, Tombstone, TombstoneReason,
+    MachineId, ObjectId, Record, RecordHash, RecordKind, SessionId, Tombstone, TombstoneReason,
 };
 use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
 use holdall_protocol::{
@@ -491,4 +491,115 @@ fn a_machine_may_not_delete_what_a_server_keeps() {
     for refused in [machine.forget(&[first]).err(), machine.prune(false).err()] {
         assert!(matches!(refused, Some(RepositoryError::NotAllowed { .. })), "{refused:?}");
     }
+}
+
+/// One of several machines that back up to the same store, each with its own chain.
+struct Writer {
+    machine: EmbeddedRepository,
+    forge: Forge,
+    head: Option<(RecordHash, u64)>,
+    kept: Vec<(RecordHash, Vec<ObjectId>)>,
+}
+
+impl Writer {
+    fn new(store: &Arc<Store>, number: u8) -> Self {
+        let (id, seed) = (MachineId::from_bytes([number; 16]), [number; 32]);
+        let machine = store.for_machine(id, TestKey::from_seed(&seed).public());
+        Self { machine, forge: Forge::new(1, id, &seed), head: None, kept: Vec::new() }
+    }
+
+    /// Backs up a root over shared chunks; sends again what a commit says is missing.
+    fn back_up(&mut self, chunks: &BTreeSet<u64>) {
+        let purpose = SessionPurpose::Backup { parents: vec![] };
+        let session = self.machine.open_session(&purpose).unwrap().session;
+        let objects: Vec<_> = chunks.iter().map(|chunk| id(&format!("chunk {chunk}"))).collect();
+        let root = id(&format!("root over {chunks:?}"));
+        for _ in 0..10 {
+            let missing = self.machine.missing(&session, &objects).unwrap();
+            for (chunk, _) in objects.iter().zip(missing).filter(|(_, is_missing)| *is_missing) {
+                let block = self.forge.chunks_of_bytes(&[*chunk], 1 << 20);
+                self.machine.put_blocks(&session, &[block]).unwrap();
+            }
+            if self.machine.missing(&session, &[root]).unwrap()[0] {
+                let node = self.forge.nodes(&[(root, &objects)]);
+                self.machine.put_blocks(&session, &[node]).unwrap();
+            }
+            let bytes = self.forge.record(RecordKind::Snapshot, root, self.head);
+            if let CommitAnswer::Committed(_) = self.machine.commit(&session, &bytes).unwrap() {
+                let record = Record::decode(&bytes).unwrap();
+                self.head = Some((record.hash(), record.head.sequence));
+                let all = objects.iter().copied().chain([root]).collect();
+                self.kept.push((record.hash(), all));
+                return;
+            }
+        }
+        panic!("a session's objects went again and again");
+    }
+}
+
+#[test]
+fn beside_each_other_backups_forgetting_and_pruning_lose_nothing() {
+    let mut house = House::new();
+    let store = house.store();
+    let done = AtomicBool::new(false);
+    let mut writers: Vec<Writer> = (1..=3).map(|number| Writer::new(&store, number)).collect();
+    let mut prunes = 0;
+    std::thread::scope(|scope| {
+        let working: Vec<_> = writers
+            .iter_mut()
+            .zip(1u64..)
+            .map(|(writer, seed)| {
+                let store = &store;
+                scope.spawn(move || {
+                    let mut random =
+                        blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof();
+                    let mut draw = |below: u64| {
+                        let mut bytes = [0; 8];
+                        random.fill(&mut bytes);
+                        u64::from_le_bytes(bytes) % below
+                    };
+                    for _ in 0..40 {
+                        let count = 1 + draw(6);
+                        let chunks = (0..count).map(|_| draw(60)).collect();
+                        writer.back_up(&chunks);
+                        if writer.kept.len() > 2 {
+                            let gone = draw(writer.kept.len() as u64) as usize;
+                            let (gone, _) = writer.kept.swap_remove(gone);
+                            store.forget(&[gone], TombstoneReason::Retention).unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        let pruning = scope.spawn(|| {
+            let options = PruneOptions { grace: Duration::ZERO, sparse_part: 4, dry_run: false };
+            let (mut prunes, mut deleted) = (0, 0);
+            while !done.load(std::sync::atomic::Ordering::Acquire) {
+                deleted += store.prune(&options, &AtomicBool::new(false)).unwrap().deleted_packs;
+                prunes += 1;
+            }
+            (prunes, deleted)
+        });
+        working.into_iter().for_each(|thread| thread.join().unwrap());
+        done.store(true, std::sync::atomic::Ordering::Release);
+        let (ran, deleted) = pruning.join().unwrap();
+        assert!(deleted > 0, "nothing was deleted meanwhile");
+        prunes = ran;
+    });
+    assert!(prunes > 1);
+    let whole = |writers: &[Writer]| {
+        let reader = &writers[0].machine;
+        assert_eq!(reader.scrub(&mut |_| {}).unwrap().damaged, []);
+        let session = reader.open_session(&SessionPurpose::Read).unwrap().session;
+        for (_, objects) in writers.iter().flat_map(|writer| &writer.kept) {
+            for object in objects {
+                assert_eq!(reader.fetch_objects(&session, &[*object], 0).unwrap().len(), 1);
+            }
+        }
+    };
+    whole(&writers);
+    drop(writers);
+    drop(store);
+    house.world.restart();
+    house.assert_whole();
 }
