@@ -74,9 +74,8 @@ def parse_header(data: bytes, what: str) -> Header:
     commitment = fields.take(32)
     fields.end()
     require(table_bytes <= TABLE_MAX_BYTES, f"{what}: a table of {table_bytes} bytes")
-    require(
-        TAG_BYTES <= payload_bytes <= PAYLOAD_MAX_BYTES, f"{what}: a payload of {payload_bytes} bytes"
-    )
+    fits = TAG_BYTES <= payload_bytes <= PAYLOAD_MAX_BYTES
+    require(fits, f"{what}: a payload of {payload_bytes} bytes")
     return Header(
         data, suite, kind, repository, epoch, table_bytes, payload_bytes, table_hash, commitment
     )

@@ -61,7 +61,8 @@ class Fields:
             byte = self.take(1)[0]
             value |= (byte & 0x7F) << (7 * place)
             if byte < 0x80:
-                require(byte > 0 or place == 0, f"{self.what}: a number is not in its shortest form")
+                shortest = byte > 0 or place == 0
+                require(shortest, f"{self.what}: a number is not in its shortest form")
                 require(value <= limit, f"{self.what}: {value} is over its limit of {limit}")
                 return value
         raise Damage(f"{self.what}: a number has no end")

@@ -15,6 +15,7 @@ FREE_TEXT = ("Server", "Name")
 ONCE = ("Version", "Identity", "Name", "Repository", "Fingerprint", "Secret")
 ORDER = ("Version", "Server", "Identity", "Name", "Repository", "Fingerprint", "Secret")
 REQUIRED = ("Version", "Name", "Repository", "Fingerprint", "Secret", "Check")
+LABELS = {label.lower(): label for label in (*ORDER, "Check")}
 END = "end of the kit"
 MAX_SERVERS = 16
 
@@ -66,7 +67,7 @@ def _values(text: str) -> dict[str, list[str]]:
         if line.strip().lower() == END:
             break
         label, colon, value = line.partition(":")
-        known = next((name for name in (*ORDER, "Check") if name.lower() == label.strip().lower()), None)
+        known = LABELS.get(label.strip().lower())
         if colon and known and (raw or known == "Version"):
             raw.append((known, value))
         elif raw:
@@ -99,8 +100,8 @@ def _bech32m(text: str) -> bytes:
     if not one or prefix != SECRET_PREFIX or any(letter not in LETTERS for letter in letters):
         raise BadKit("the recovery kit's secret is no secret")
     numbers = [LETTERS.index(letter) for letter in letters]
-    expanded = [ord(letter) >> 5 for letter in prefix] + [0] + [ord(letter) & 31 for letter in prefix]
-    if _polymod(expanded + numbers) != BECH32M:
+    upper, lower = [ord(letter) >> 5 for letter in prefix], [ord(letter) & 31 for letter in prefix]
+    if _polymod([*upper, 0, *lower, *numbers]) != BECH32M:
         raise BadKit("the recovery kit's secret has a typing error")
     bits = "".join(f"{number:05b}" for number in numbers[:-6])
     if len(bits) != 260 or "1" in bits[256:]:

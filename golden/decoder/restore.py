@@ -47,8 +47,8 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Restores a snapshot of a holdall repository in a directory.",
-        epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but for some metadata or special "
-        "files, 12 wrong password or recovery kit, 20 the repository is damaged.",
+        epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but for some metadata or "
+        "special files, 12 wrong password or recovery kit, 20 the repository is damaged.",
     )
     parser.add_argument("repository", type=Path, metavar="REPOSITORY")
     opener = parser.add_mutually_exclusive_group(required=True)

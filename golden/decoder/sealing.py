@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
 import blake3
-from blocks import AES_256_GCM, COMMITTED_BYTES, MAX_OBJECTS, TAG_BYTES, Block, parse_table
+from blocks import AES_256_GCM, COMMITTED_BYTES, MAX_OBJECTS, Block, parse_table
 from fields import Damage, Fields, require
 from keys import Keys
 

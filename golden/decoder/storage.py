@@ -25,7 +25,6 @@ from blocks import (
 )
 from fields import Damage, Fields, require
 
-FOOTER_START_BYTES = 60
 FOOTER_MAX_BYTES = 16 * 1024 * 1024
 TRAILER_BYTES = 48
 PACK_MAX_BLOCKS = 65_536
@@ -38,7 +37,7 @@ CHECKSUM_BYTES = 32
 
 @dataclass(frozen=True)
 class Place:
-    """Where a block lies: its payload in a file, header and table as footer or journal give them."""
+    """Where a block lies: its payload is in a file, the rest was in a footer or journal."""
 
     file: Path
     offset: int
@@ -69,7 +68,8 @@ class Storage:
     """All blocks of a directory, found by the ids of what is in them."""
 
     def __init__(self, directory: Path, repository: bytes) -> None:
-        places = [*_packs(directory / "packs", repository), *_tails(directory / "tails", repository)]
+        packs = _packs(directory / "packs", repository)
+        places = [*packs, *_tails(directory / "tails", repository)]
         self._copies: dict[tuple[int, bytes], list[Copy]] = {}
         for place in sorted(places, key=lambda place: place.arrival):
             listed = parse_table(place.header, place.table, str(place.file))
@@ -88,10 +88,8 @@ class Storage:
 def _packs(folder: Path, repository: bytes) -> Iterator[Place]:
     """The blocks of all packs."""
     for path in sorted(folder.glob("*/*")):
-        require(
-            re.fullmatch("[0-9a-f]{64}", path.name) is not None and path.parent.name == path.name[:2],
-            f"{path}: not a pack's name",
-        )
+        named = re.fullmatch("[0-9a-f]{64}", path.name) and path.parent.name == path.name[:2]
+        require(bool(named), f"{path}: not a pack's name")
         yield from _pack(path, repository)
 
 

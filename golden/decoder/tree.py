@@ -15,8 +15,7 @@ from sealing import open_block
 from storage import Copy, Place, Storage
 
 LEAF, INTERIOR, LIST = 1, 2, 3
-TREE_MAX_LEVEL = 40
-LIST_MAX_LEVEL = 8
+LEVELS = {LEAF: range(1), INTERIOR: range(1, 41), LIST: range(9)}
 NODE_MAX_BYTES = 256 * 1024
 NODE_PATHS_MAX_BYTES = 1024 * 1024
 KEY_MAX_BYTES = 65_536
@@ -125,8 +124,7 @@ class Objects:
         fields = Fields(body, what)
         fields.constant(b"\1", "version")
         kind = fields.code([LEAF, INTERIOR, LIST], "kind")
-        levels = {LEAF: [0], INTERIOR: range(1, TREE_MAX_LEVEL + 1), LIST: range(LIST_MAX_LEVEL + 1)}
-        level = fields.code(levels[kind], "level")
+        level = fields.code(LEVELS[kind], "level")
         positions = Fields(fields.string(NODE_MAX_BYTES), f"{what}: positions")
         return Node(kind, level, fields, positions, copy.listed.references)
 
@@ -140,7 +138,8 @@ class Objects:
                     found = self._keys.node_id(copy.listed.references, plain)
                 else:
                     found = self._keys.chunk_id(plain)
-                require(found == object_id, f"{copy.place.file}: object {object_id.hex()} is another")
+                where = f"{copy.place.file}: object {object_id.hex()}"
+                require(found == object_id, f"{where} is another")
                 return copy, plain
             except Damage as error:
                 damage = damage or error

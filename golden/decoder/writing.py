@@ -7,7 +7,7 @@ made here.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fields import require
 from tree import (
@@ -74,7 +74,7 @@ class Target:
         self._directories.add(key)
 
     def _make(self, entry: Entry, tree: Tree) -> bool:
-        """Makes what is no directory; false if it is there now, with its metadata, or can not be."""
+        """Makes what is no directory; whether it still needs its metadata."""
         path = self._path(entry.key)
         original = self._linked.get(entry.hard_link_group) if entry.hard_link_group else None
         if original is not None:
@@ -108,25 +108,33 @@ class Target:
 
     def _set_metadata(self, entry: Entry, tree: Tree) -> None:
         """Owner first, since a new owner takes setuid and capabilities away; times last."""
-        path, mode = self._path(entry.key), entry.mode
+        path = self._path(entry.key)
         if os.geteuid() == 0:
             os.chown(path, entry.uid, entry.gid, follow_symlinks=False)
-        else:
-            # The rights of another owner are not those of whoever restores.
-            mode &= ~(stat.S_ISUID | stat.S_ISGID)
         for name, value in tree.attributes(entry):
             try:
                 os.setxattr(path, name, value, follow_symlinks=False)
             except OSError as error:
-                self.left_out.append(
-                    f"{shown(entry.key)}: {name.decode(errors='backslashreplace')}: {error.strerror}"
-                )
+                attribute = name.decode(errors="backslashreplace")
+                self.left_out.append(f"{shown(entry.key)}: {attribute}: {error.strerror}")
         if entry.kind != SYMLINK:
-            os.chmod(path, mode)
+            os.chmod(path, _mode(entry, os.lstat(path)))
         os.utime(path, ns=(entry.mtime, entry.mtime), follow_symlinks=False)
 
 
-def _copy(write, pieces: Iterator[bytes], rest: bytes, length: int) -> bytes:
+def _mode(entry: Entry, found: os.stat_result) -> int:
+    """The rights of another owner or group are not those of whoever restores."""
+    mode = entry.mode
+    if found.st_uid != entry.uid:
+        mode &= ~stat.S_ISUID
+    if found.st_gid != entry.gid:
+        mode &= ~stat.S_ISGID
+    return mode
+
+
+def _copy(
+    write: Callable[[bytes], int], pieces: Iterator[bytes], rest: bytes, length: int
+) -> bytes:
     """Writes `length` bytes of `rest` and the pieces behind it; gives what is left of the last."""
     while length:
         rest = rest or next(pieces)

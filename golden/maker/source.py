@@ -1,4 +1,4 @@
-"""The tree that the golden repository holds: a little of everything that the format has a place for.
+"""The tree of the golden repository: a little of everything that the format has a place for.
 
 Names, contents, modes and times are always the same. Nothing is larger than it must be: long files
 repeat themselves, so that few bytes are stored.
