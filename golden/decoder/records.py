@@ -1,6 +1,6 @@
 """Records: which snapshots there are, and what is signed about them.
 
-Chapters 5, 6 and 14 of docs/format.md.
+Chapters 5, 6 and 14 of docs/format.md; what is forgotten is in `tombstones`.
 """
 
 import re
@@ -9,36 +9,18 @@ from pathlib import Path
 
 import blake3
 from blocks import RECORD, parse_block
-from fields import Fields, require
+from fields import Fields, require, stored
+from heads import AMENDMENT, MAX_TAGS, SNAPSHOT, Head, read_head
 from keys import SIGNATURE_BYTES, Keys, check_signature
 from sealing import open_record_half
+from tombstones import Tombstone, read_tombstone
 
-SNAPSHOT, CHECKPOINT, AMENDMENT = 1, 2, 3
 RECORD_MAX_BYTES = 4 * 1024 * 1024
-HEAD_MAX_BYTES = 4608
-MAX_TAGS = 256
 TAG_MAX_BYTES = 1024
 NAME_MAX_BYTES = 1024
 MAX_PATHS = 4096
 PATH_MAX_BYTES = 64 * 1024
 NO_RECORD = bytes(32)
-
-
-@dataclass(frozen=True)
-class Head:
-    """The half of a record that everybody can read."""
-
-    kind: int
-    pinned: bool
-    machine: bytes
-    key: bytes
-    series: bytes
-    sequence: int
-    root: bytes
-    previous: bytes
-    sealed_hash: bytes
-    tokens: list[bytes]
-    amended: bytes
 
 
 @dataclass(frozen=True)
@@ -77,24 +59,34 @@ class Snapshot:
     tags: list[str]
 
 
-def read_snapshots(folder: Path, keys: Keys) -> list[Snapshot]:
+def read_snapshots(directory: Path, keys: Keys) -> list[Snapshot]:
     """All snapshots, oldest first; every record is checked, and its place in its chain."""
-    records: list[Record] = []
-    for path in sorted(folder.glob("*")):
-        require(
-            re.fullmatch("[0-9a-f]{16}", path.name) is not None, f"{path}: not a log position"
-        )
-        record = _read_stored(path, keys)
-        require(record.position == int(path.name, 16), f"{path}: receipt and name differ")
-        records.append(record)
-    _check_chains(records)
-    return _amended(records)
+    forgotten = _by_position(directory / "tombstones")
+    kept = _by_position(directory / "records")
+    chained: list[Record | Tombstone] = []
+    for position in sorted({*forgotten, *kept}):
+        # A record that has a tombstone counts for nothing.
+        if position in forgotten:
+            chained.append(read_tombstone(forgotten[position], keys.repository))
+        else:
+            chained.append(_read_stored(kept[position], keys))
+    _check_chains(chained)
+    return _amended([record for record in chained if isinstance(record, Record)])
 
 
-def _check_chains(records: list[Record]) -> None:
+def _by_position(folder: Path) -> dict[int, Path]:
+    """The files of a folder, by the log position that each is called."""
+    paths = list(folder.glob("*"))
+    for path in paths:
+        named = re.fullmatch("[0-9a-f]{16}", path.name)
+        require(named is not None, f"{path}: not a log position")
+    return {int(path.name, 16): path for path in paths}
+
+
+def _check_chains(chained: list[Record | Tombstone]) -> None:
     """Each machine's records count from 1, and each names the one before."""
-    newest: dict[bytes, Record] = {}
-    for record in records:
+    newest: dict[bytes, Record | Tombstone] = {}
+    for record in chained:
         before = newest.get(record.head.machine)
         sequence = before.head.sequence + 1 if before else 1
         previous = before.hash if before else NO_RECORD
@@ -120,14 +112,19 @@ def _amended(records: list[Record]) -> list[Snapshot]:
 
 
 def _read_stored(path: Path, keys: Keys) -> Record:
-    fields = Fields(path.read_bytes(), str(path))
+    fields = Fields(stored(path), str(path))
     length = fields.unsigned(4)
     require(length <= RECORD_MAX_BYTES, f"{path}: a record of {length} bytes")
     record = fields.take(length)
     record_hash = blake3.digest(record)
     position, received = _read_receipt(fields, record_hash, keys.repository)
     fields.end()
-    head, sealed = _read_head(record, keys.repository, str(path))
+    require(position == int(path.name, 16), f"{path}: receipt and name differ")
+    halves = Fields(record, str(path))
+    head = read_head(halves, keys.repository)
+    sealed = halves.take(halves.left())
+    sealed_hash = blake3.digest(sealed)
+    require(sealed_hash == head.sealed_hash, f"{path}: the sealed half has another hash")
     block = parse_block(sealed, str(path))
     secret = _read_secret(open_record_half(keys, block, RECORD, str(path)), str(path))
     _check_halves(head, secret, keys, str(path))
@@ -147,35 +144,6 @@ def _read_receipt(fields: Fields, record_hash: bytes, repository: bytes) -> tupl
     signed = fields.data[start : fields.at]
     check_signature("receipt", signer, signed, fields.take(SIGNATURE_BYTES))
     return position, received
-
-
-def _read_head(record: bytes, repository: bytes, what: str) -> tuple[Head, bytes]:
-    """The head, and the sealed half as it is."""
-    whole = Fields(record, what)
-    length = whole.unsigned(4)
-    require(length <= HEAD_MAX_BYTES, f"{what}: a head of {length} bytes")
-    data = whole.take(length)
-    sealed = whole.take(whole.left())
-    fields = Fields(data, f"{what}: head")
-    fields.constant(b"HRec\2", "magic and version")
-    kind = fields.code([SNAPSHOT, CHECKPOINT, AMENDMENT], "kind")
-    pinned = fields.code([0, 1], "pinned") == 1
-    fields.constant(b"\0", "reserved field")
-    fields.constant(repository, "repository")
-    machine, key, series = fields.take(16), fields.take(32), fields.take(16)
-    sequence = fields.unsigned(8)
-    root, previous, sealed_hash = (fields.take(32) for _ in range(3))
-    count = fields.unsigned(2)
-    require(count <= MAX_TAGS, f"{what}: {count} tags")
-    tokens = [fields.take(16) for _ in range(count)]
-    amended = fields.take(32) if kind == AMENDMENT else b""
-    check_signature("record", key, data[: fields.at], fields.take(SIGNATURE_BYTES))
-    fields.end()
-    require(blake3.digest(sealed) == sealed_hash, f"{what}: the sealed half has another hash")
-    head = Head(
-        kind, pinned, machine, key, series, sequence, root, previous, sealed_hash, tokens, amended
-    )
-    return head, sealed
 
 
 def _read_secret(data: bytes, what: str) -> Secret:

@@ -70,7 +70,7 @@ def _run(arguments: argparse.Namespace) -> int:
         keys = lock.open_with_password(password)
     else:
         keys = lock.open_with_kit(kit.parse(arguments.recovery_kit.read_text()))
-    snapshots = read_snapshots(directory / "records", keys)
+    snapshots = read_snapshots(directory, keys)
     if arguments.list:
         for snapshot in snapshots:
             _print(snapshot)

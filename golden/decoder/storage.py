@@ -68,7 +68,7 @@ class Storage:
     """All blocks of a directory, found by the ids of what is in them."""
 
     def __init__(self, directory: Path, repository: bytes) -> None:
-        packs = _packs(directory / "packs", repository)
+        packs = _packs(directory / "packs", _condemned(directory / "condemned"), repository)
         places = [*packs, *_tails(directory / "tails", repository)]
         self._copies: dict[tuple[int, bytes], list[Copy]] = {}
         for place in sorted(places, key=lambda place: place.arrival):
@@ -85,12 +85,31 @@ class Storage:
         return found
 
 
-def _packs(folder: Path, repository: bytes) -> Iterator[Place]:
-    """The blocks of all packs."""
+def _condemned(folder: Path) -> set[str]:
+    """The names of the packs that are to be deleted; a mark that is damaged counts for nothing."""
+    names: set[str] = set()
+    for path in folder.glob("*"):
+        data = path.read_bytes()
+        fields = Fields(data, str(path))
+        try:
+            fields.constant(b"HCon\1" + bytes(3), "magic, version and reserved field")
+            fields.constant(bytes.fromhex(path.name), "pack")
+            fields.take(8 + 8)
+            fields.constant(blake3.digest(data[: fields.at]), "checksum")
+            fields.end()
+        except (Damage, ValueError):
+            continue
+        names.add(path.name)
+    return names
+
+
+def _packs(folder: Path, condemned: set[str], repository: bytes) -> Iterator[Place]:
+    """The blocks of all packs that are not condemned."""
     for path in sorted(folder.glob("*/*")):
         named = re.fullmatch("[0-9a-f]{64}", path.name) and path.parent.name == path.name[:2]
         require(bool(named), f"{path}: not a pack's name")
-        yield from _pack(path, repository)
+        if path.name not in condemned:
+            yield from _pack(path, repository)
 
 
 def _pack(path: Path, repository: bytes) -> list[Place]:

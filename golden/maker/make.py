@@ -79,13 +79,16 @@ def _make(binary: Path, scratch: Path, out: Path) -> None:
 
     source.change(tree)
     (out / "manifest-2.txt").write_text(manifest.of_tree(tree))
+    holdall(*backup, "--tag", "forgotten")
+    forgotten = read_snapshots(PLACE, lock.open_with_kit(opener))[-1]
     holdall(*backup, "--tag", "second")
+    holdall("forget", forgotten.record.hash.hex())
     holdall("tag", "latest", "--add", "amended", "--pin")
     holdall("key", "add", "--passphrase", "--label", "later")
 
 
 def _has_list(keys: Keys) -> bool:
-    snapshot = read_snapshots(PLACE / "records", keys)[-1]
+    snapshot = read_snapshots(PLACE, keys)[-1]
     tree = Tree(Objects(keys, Storage(PLACE, keys.repository)), snapshot.record.head.root)
     return any(entry.content.list_node for entry in tree.entries())
 

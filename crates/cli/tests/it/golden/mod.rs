@@ -121,6 +121,43 @@ fn the_decoder_refuses_a_pack_with_a_changed_byte() {
 }
 
 #[test]
+fn the_decoder_refuses_a_tombstone_with_a_changed_byte() {
+    if !has_python() {
+        return;
+    }
+    let golden = Golden::new();
+    let [tombstone] = &files_below(&golden.repository.join("tombstones"))[..] else {
+        panic!("one snapshot was forgotten");
+    };
+    for place in [0.0, 0.1, 0.2, 0.6, 0.999] {
+        check_refused(tombstone, place, |target| golden.decode(&["--target", text(target)]));
+    }
+}
+
+#[test]
+fn the_decoder_restores_what_forgetting_and_pruning_leave() {
+    if !has_python() {
+        return;
+    }
+    let golden = Golden::new();
+    // On a share, packs that are condemned stay for a while.
+    fs::create_dir(golden.repository.join("lease")).unwrap();
+    let repo = text(&golden.repository);
+    golden.machine.ok(["forget", "-r", repo, "--keep-tag", "second", "--prune"]);
+    let condemned = files_below(&golden.repository.join("condemned"));
+    assert!(!condemned.is_empty(), "nothing was condemned");
+    for mark in condemned {
+        let pack = mark.file_name().expect("a name").to_str().expect("digits");
+        let pack = golden.repository.join("packs").join(&pack[..2]).join(pack);
+        write(&pack, b"what nothing needs");
+    }
+    let target = golden.machine.path("target");
+    golden.decode(&["--target", text(&target)]).expect(0);
+    manifest::check(&target.join(RECORDED_AS), &expected(MANIFESTS[1]));
+    assert_eq!(golden.decoded_ids().len(), 1);
+}
+
+#[test]
 fn the_decoder_restores_what_holdall_stores_today() {
     if !has_python() {
         return;
