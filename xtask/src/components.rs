@@ -25,6 +25,17 @@ const COMPONENTS: [Component; 11] = [
     Component { program: "systemd-analyze", package: "systemd" },
 ];
 
+/// A module of the system's Python that tests import, and the Debian package that has it.
+struct Module {
+    name: &'static str,
+    package: &'static str,
+}
+
+const MODULES: [Module; 2] = [
+    Module { name: "cryptography", package: "python3-cryptography" },
+    Module { name: "zstandard", package: "python3-zstandard" },
+];
+
 /// Installs what is missing as root, or names it; in CI what is still missing is a failure.
 pub(crate) fn ensure() -> Result<()> {
     let mut missing = missing();
@@ -43,9 +54,18 @@ pub(crate) fn ensure() -> Result<()> {
     Ok(())
 }
 
-/// The packages of the programs that are not there.
+/// The packages of the programs and modules that are not there.
 fn missing() -> Vec<&'static str> {
-    COMPONENTS.iter().filter(|c| !find(c.program)).map(|c| c.package).collect()
+    let programs = COMPONENTS.iter().filter(|c| !find(c.program)).map(|c| c.package);
+    let modules = MODULES.iter().filter(|m| !can_import(m.name)).map(|m| m.package);
+    programs.chain(modules).collect()
+}
+
+/// Whether the system's Python has a module.
+fn can_import(module: &str) -> bool {
+    let imported =
+        Command::new("/usr/bin/python3").arg("-c").arg(format!("import {module}")).output();
+    imported.is_ok_and(|output| output.status.success())
 }
 
 /// Whether `program` is in a folder where programs are.
@@ -88,5 +108,10 @@ mod tests {
     fn programs_are_found_and_nonsense_is_not() {
         assert!(find("sh"));
         assert!(!find("holdall-no-such-program"));
+    }
+
+    #[test]
+    fn a_module_that_nobody_has_can_not_be_imported() {
+        assert!(!can_import("holdall_no_such_module"));
     }
 }

@@ -87,6 +87,9 @@ fn write_seeds() -> Result<PathBuf> {
     fs::create_dir_all(&seeds).with_context(|| format!("cannot make {seeds:?}"))?;
     for entry in fs::read_dir(root().join("golden")).context("cannot list golden")? {
         let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "txt") {
+            continue;
+        }
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
         for (number, vector) in vectors(&text).into_iter().enumerate() {
             fs::write(seeds.join(seed_name(&path, number)), vector)?;

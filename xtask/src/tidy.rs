@@ -57,7 +57,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 
 fn is_text(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
-    matches!(extension, Some("rs" | "toml" | "md" | "sh")) || path.ends_with(".ci/run")
+    matches!(extension, Some("rs" | "py" | "toml" | "md" | "sh")) || path.ends_with(".ci/run")
 }
 
 /// What is wrong in one file, each as `LINE: what`.
@@ -72,7 +72,11 @@ fn problems_in(name: &str, text: &str) -> Vec<String> {
         }
     }
     if name.ends_with(".rs") {
-        problems.extend(problems_in_source(text));
+        problems.extend(problems_in_source(text, "//!"));
+    }
+    if name.ends_with(".py") {
+        let behind_the_program = text.strip_prefix("#!/usr/bin/env python3\n").unwrap_or(text);
+        problems.extend(problems_in_source(behind_the_program, "\"\"\""));
     }
     if name == "Cargo.toml" {
         problems.extend(problems_in_dependencies(text));
@@ -80,14 +84,14 @@ fn problems_in(name: &str, text: &str) -> Vec<String> {
     problems
 }
 
-fn problems_in_source(text: &str) -> Vec<String> {
+fn problems_in_source(text: &str, header: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let lines = text.lines().count();
     if lines > MAX_LINES {
         problems.push(format!("1: {lines} lines, at most {MAX_LINES} (make it a folder)"));
     }
-    if !text.starts_with("//!") {
-        problems.push("1: no module header (`//!`: what this is and why)".to_owned());
+    if !text.starts_with(header) {
+        problems.push(format!("1: no module header (`{header}`: what this is and why)"));
     }
     problems
 }
@@ -138,6 +142,9 @@ mod tests {
         assert_eq!(problems_in("a.rs", &long).len(), 1);
         assert_eq!(problems_in("a.rs", &long[..long.len() - 1]), [""; 0]);
         assert_eq!(problems_in("a.rs", "fn f() {}\n").len(), 1);
+        assert_eq!(problems_in("a.py", "import os\n").len(), 1);
+        let program = "#!/usr/bin/env python3\n\"\"\"Why.\"\"\"\n";
+        assert_eq!(problems_in("a.py", program), [""; 0]);
     }
 
     #[test]

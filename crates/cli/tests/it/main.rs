@@ -17,6 +17,7 @@ mod failures;
 mod fidelity;
 mod forgetting;
 mod full;
+mod golden;
 mod help;
 mod house;
 mod interrupt;
