@@ -23,6 +23,8 @@ const VERSION: u8 = 1;
 pub(crate) const JOURNAL_HEADER_BYTES: usize = 24;
 /// Length of an entry without its table.
 pub(crate) const ENTRY_BYTES: usize = 4 + 3 * 8 + 32 + BLOCK_HEADER_BYTES + 32;
+/// Where the block's header lies in an entry.
+const HEADER_AT: usize = 4 + 3 * 8 + 32;
 /// No journal is longer: its tables fit into a footer, and an entry adds little to each.
 pub(crate) const JOURNAL_MAX_BYTES: u64 = 2 * FOOTER_MAX_BYTES as u64;
 
@@ -69,8 +71,8 @@ pub(crate) struct Scan {
 
 /// Reads a journal.
 ///
-/// Untrusted: allocates at most in proportion to `bytes`. Entries that are broken are passed over
-/// by their declared length where that stays inside the bytes.
+/// Untrusted: allocates at most in proportion to `bytes`. What is broken is passed over up to the next
+/// entry that is whole; where there is none, by the length that it declares.
 ///
 /// # Errors
 /// [`FormatError`] if the front is not that of a journal of this kind and repository.
@@ -87,33 +89,72 @@ pub(crate) fn scan(
     if kind_found != kind.code() || zero != 0 || repository_found != *repository {
         return Err(reader.invalid("front", "of another kind or repository"));
     }
+    Ok(scan_entries(reader.remaining(), repository, kind))
+}
+
+fn scan_entries(mut rest: &[u8], repository: &RepositoryId, kind: BlockKind) -> Scan {
     let mut scan = Scan::default();
     let mut end = JOURNAL_HEADER_BYTES as u64;
-    while let Some(entry) = next_entry(&mut reader) {
-        end += entry.len() as u64;
-        let block = match decode_entry(entry) {
-            Ok((block, durable)) if of(&block, repository, kind) => {
-                scan.durable = scan.durable.max(durable);
-                Some(block)
-            }
-            _ => None,
+    let mut search = Search { repository, kind, left_bytes: rest.len().saturating_mul(4) };
+    while !rest.is_empty() {
+        let found = search.sound_entry(rest);
+        let length = match &found {
+            Some((length, ..)) => Some(*length),
+            // The length of a broken entry may be what is broken.
+            None => search.next_sound(rest).or_else(|| declared_length(rest)),
         };
+        let Some(length) = length else { break };
+        rest = rest.split_at_checked(length).unwrap_or_default().1;
+        end += length as u64;
+        let block = found.map(|(_, block, durable)| {
+            scan.durable = scan.durable.max(durable);
+            block
+        });
         scan.entries.push(Found { block, end });
     }
-    Ok(scan)
+    scan
+}
+
+/// Looks for entries that are whole. Tables are what clients sent, so they may be made to look like
+/// entries: it gives up once it has hashed several times what there is.
+struct Search<'a> {
+    repository: &'a RepositoryId,
+    kind: BlockKind,
+    left_bytes: usize,
+}
+
+impl Search<'_> {
+    /// The entry that `bytes` begin with, if it is whole: its length, what it says, and up to where
+    /// the journal was durable before it.
+    fn sound_entry(&mut self, bytes: &[u8]) -> Option<(usize, FooterBlock, u64)> {
+        let length = declared_length(bytes)?;
+        self.left_bytes = self.left_bytes.checked_sub(length)?;
+        let (block, durable) = decode_entry(bytes.get(..length)?).ok()?;
+        of(&block, self.repository, self.kind).then_some((length, block, durable))
+    }
+
+    /// Where the next whole entry begins behind the one that `bytes` begin with.
+    fn next_sound(&mut self, bytes: &[u8]) -> Option<usize> {
+        let last = bytes.len().checked_sub(ENTRY_BYTES)?;
+        (1..=last).find(|&at| {
+            let candidate = bytes.get(at..).unwrap_or_default();
+            let header = candidate.get(HEADER_AT..HEADER_AT + BLOCK_HEADER_BYTES);
+            let header = header.and_then(|header| BlockHeader::decode(header).ok());
+            header.is_some_and(|header| header.repository == *self.repository)
+                && self.sound_entry(candidate).is_some()
+        })
+    }
 }
 
 fn of(block: &FooterBlock, repository: &RepositoryId, kind: BlockKind) -> bool {
     block.header.kind == kind && block.header.repository == *repository
 }
 
-/// Takes the bytes of the next entry, as far as its declared length can be true.
-fn next_entry<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
-    let length = reader.clone().length("entry length", ENTRY_BYTES + TABLE_MAX_BYTES).ok()?;
-    if length < ENTRY_BYTES {
-        return None;
-    }
-    reader.bytes("entry", length).ok()
+/// How long the entry is that `bytes` begin with, as far as what it says can be true.
+fn declared_length(bytes: &[u8]) -> Option<usize> {
+    let length =
+        Reader::new(WHAT, bytes).length("entry length", ENTRY_BYTES + TABLE_MAX_BYTES).ok()?;
+    (ENTRY_BYTES..=bytes.len()).contains(&length).then_some(length)
 }
 
 fn decode_entry(bytes: &[u8]) -> Result<(FooterBlock, u64), FormatError> {
@@ -189,10 +230,37 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_broken_entry_is_still_found() {
+    fn whichever_byte_of_an_entry_is_broken_the_others_are_still_found() {
+        let whole = sample();
+        let entry = (whole.len() - JOURNAL_HEADER_BYTES) / 3;
+        for at in JOURNAL_HEADER_BYTES..whole.len() {
+            for flip in [1, 0x80, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] ^= flip;
+                let broken = (at - JOURNAL_HEADER_BYTES) / entry;
+                let found: Vec<_> = blocks(&bytes).into_iter().flatten().collect();
+                let others = (0..3).filter(|seed| *seed != broken).map(|seed| block(seed as u8));
+                assert_eq!(found, others.collect::<Vec<_>>(), "byte {at} changed by {flip}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_journal_that_looks_like_entries_everywhere_is_given_up() {
         let mut bytes = sample();
-        bytes[JOURNAL_HEADER_BYTES + 60] ^= 1;
-        assert_eq!(blocks(&bytes), [None, Some(block(1)), Some(block(2))]);
+        let entry = bytes.split_off(JOURNAL_HEADER_BYTES);
+        let mut broken = entry.clone();
+        // Each says that it reaches nearly to the end, and has no right checksum.
+        for number in 0..2000usize {
+            let mut fake = entry.get(..ENTRY_BYTES).unwrap().to_vec();
+            let length = (2000 - number) * ENTRY_BYTES;
+            fake[..4].copy_from_slice(&u32::try_from(length).unwrap().to_le_bytes());
+            broken.extend_from_slice(&fake);
+        }
+        let mut search =
+            Search { repository: &repository(), kind: BlockKind::Chunks, left_bytes: 1 << 20 };
+        assert_eq!(search.next_sound(&broken[entry.len() + 1..]), None);
+        assert!(search.left_bytes < 1 << 20, "it looked");
     }
 
     proptest! {

@@ -327,13 +327,20 @@ fn a_hole_in_what_was_durable_is_told_and_the_rest_is_saved() {
         script.put(5000);
     }
     let moment = script.moments.last().unwrap();
+    // In the first entry's header, and in each byte of its length.
+    for at in [100, 24, 25, 26, 27] {
+        a_hole_is_told_and_the_rest_is_saved(moment, at);
+    }
+}
+
+fn a_hole_is_told_and_the_rest_is_saved(moment: &Moment, at: usize) {
     let world = world_of(moment);
     let (_, journal) = tails(&world.dir())
         .into_iter()
         .find(|(path, _)| name_of(path).starts_with("chunks"))
         .unwrap();
     let mut bytes = fs::read(&journal).unwrap();
-    bytes[100] ^= 1;
+    bytes[at] ^= 0xff;
     fs::write(&journal, bytes).unwrap();
 
     let repository = world.handle();

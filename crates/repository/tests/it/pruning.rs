@@ -580,8 +580,9 @@ fn beside_each_other_backups_forgetting_and_pruning_lose_nothing() {
             }
             (prunes, deleted)
         });
-        working.into_iter().for_each(|thread| thread.join().unwrap());
+        let worked: Vec<_> = working.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         done.store(true, std::sync::atomic::Ordering::Release);
+        assert!(worked.iter().all(Result::is_ok), "a writer failed");
         let (ran, deleted) = pruning.join().unwrap();
         assert!(deleted > 0, "nothing was deleted meanwhile");
         prunes = ran;
