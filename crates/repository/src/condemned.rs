@@ -16,7 +16,7 @@ use holdall_format::wire::Reader;
 use holdall_format::{FormatError, PackName};
 use holdall_protocol::RepositoryError;
 
-use crate::layout::Layout;
+use crate::layout::{Layout, number_of};
 use crate::publish::{names_in, publish, read_limited, remove, sync_dir};
 
 const WHAT: &str = "condemn mark";
@@ -92,6 +92,21 @@ pub(crate) fn write(
         remove(&path)?;
     }
     publish(&layout.tmp(), &path, &mark.encode(pack)).map(drop)
+}
+
+/// The number of the last prune that let something go; 0 if there was none.
+pub(crate) fn last_prune(layout: &Layout) -> Result<u64, RepositoryError> {
+    let names = names_in(&layout.pruned())?;
+    let numbers = names.iter().filter_map(|name| name.to_str().and_then(number_of));
+    Ok(numbers.max().unwrap_or_default())
+}
+
+/// Says that a prune of that number is about to let something go. From when it is durable on, nobody
+/// believes what an index from before takes for closed.
+pub(crate) fn begin_prune(layout: &Layout, number: u64) -> Result<(), RepositoryError> {
+    let before = last_prune(layout)?;
+    publish(&layout.tmp(), &layout.pruned_at(number), b"holdall prune, version 1\n")?;
+    if before == 0 { Ok(()) } else { remove(&layout.pruned_at(before)) }
 }
 
 /// Removes the marks of packs that are gone for good.

@@ -13,6 +13,7 @@
 //!     records/<log position>    records with their receipts
 //!     tombstones/<log position> what stays of records that were forgotten
 //!     condemned/<pack name>     packs that are to go, and since when
+//!     pruned/<log position>     the last prune that let something go, by the position it was at
 //!     sessions/<session>        sessions that have not lapsed
 //!     tmp/                      files that are not published yet
 //! ```
@@ -90,6 +91,10 @@ impl Layout {
         self.root.join("tombstones")
     }
 
+    pub(crate) fn pruned(&self) -> PathBuf {
+        self.root.join("pruned")
+    }
+
     pub(crate) fn condemned(&self) -> PathBuf {
         self.root.join("condemned")
     }
@@ -103,7 +108,7 @@ impl Layout {
     }
 
     /// All folders that a repository has, besides those of single packs.
-    pub(crate) fn folders(&self) -> [PathBuf; 8] {
+    pub(crate) fn folders(&self) -> [PathBuf; 9] {
         [
             self.wrappings(),
             self.packs(),
@@ -111,6 +116,7 @@ impl Layout {
             self.records(),
             self.tombstones(),
             self.condemned(),
+            self.pruned(),
             self.sessions(),
             self.tmp(),
         ]
@@ -136,6 +142,10 @@ impl Layout {
 
     pub(crate) fn tombstone(&self, position: u64) -> PathBuf {
         self.tombstones().join(record_file(position))
+    }
+
+    pub(crate) fn pruned_at(&self, position: u64) -> PathBuf {
+        self.pruned().join(record_file(position))
     }
 
     pub(crate) fn condemned_pack(&self, pack: &PackName) -> PathBuf {

@@ -169,7 +169,8 @@ impl Store {
         for tail in &tails {
             index.add_old_tail(tail.clone(), &closed);
         }
-        index.learn_condemned(condemned::read_all(&layout)?.into_keys().collect());
+        let condemned = condemned::read_all(&layout)?.into_keys().collect();
+        index.learn_pruned(condemned, condemned::last_prune(&layout)?);
         if listing.left_out || !recovered.damaged.is_empty() || !recovered.salvaged.is_empty() {
             // What is lost, or moves, may have been reached by what was closed: it is found again
             // from records.

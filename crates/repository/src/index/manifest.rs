@@ -6,16 +6,16 @@
 //!                    blocks u64 | ...
 //! | run count u32  | run: number u64, entries u64, closed bits u64 ...                  | ...
 //! | tail block count u32 | arrival u64, length u32, closed bits                         | ...
-//! | condemned count u32 | pack's name 32 | ...
+//! | pruned u64                                                                          |
 //! | checksum 32 |
 //! ```
 //!
 //! What is closed in tails is kept by arrival position, one bit for each distinct id of the block
 //! in ascending order: by the time it is read, the block may lie in a pack. All of it is derived.
-//! The condemned packs are those that were known when the bits were written: where there are others
-//! by now, what is closed has to be found again from records.
+//! `pruned` is the number of the last prune before the bits were written: where there was another
+//! since, what is closed has to be found again from records.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use holdall_format::wire::{Reader, put_length};
 use holdall_format::{BlockKind, FormatError, PackName, RepositoryId};
@@ -66,8 +66,8 @@ pub(crate) struct Manifest {
     pub(crate) runs: Vec<KnownRun>,
     /// What is closed in tails.
     pub(crate) closed_in_tails: ClosedByArrival,
-    /// Packs of which nothing counted as there.
-    pub(crate) condemned: BTreeSet<PackName>,
+    /// The number of the last prune before.
+    pub(crate) pruned: u64,
 }
 
 impl Manifest {
@@ -98,8 +98,7 @@ impl Manifest {
             put_length(&mut out, bits.len());
             out.extend_from_slice(bits);
         }
-        put_length(&mut out, self.condemned.len());
-        self.condemned.iter().for_each(|name| out.extend_from_slice(name.as_bytes()));
+        out.extend_from_slice(&self.pruned.to_le_bytes());
         let checksum = blake3::hash(&out);
         out.extend_from_slice(checksum.as_bytes());
         out
@@ -125,10 +124,9 @@ impl Manifest {
         let packs = list(&mut reader, decode_pack)?;
         let runs = list(&mut reader, decode_run)?;
         let closed_in_tails = list(&mut reader, decode_tail_block)?.into_iter().collect();
-        let name = |reader: &mut Reader<'_>| reader.array("condemned").map(PackName::from_bytes);
-        let condemned = list(&mut reader, name)?.into_iter().collect();
+        let pruned = reader.u64("pruned")?;
         reader.finish()?;
-        Ok(Self { closed_position, packs, runs, closed_in_tails, condemned })
+        Ok(Self { closed_position, packs, runs, closed_in_tails, pruned })
     }
 }
 
@@ -189,7 +187,7 @@ mod tests {
             packs: vec![pack.clone(), pack],
             runs: vec![KnownRun { number: 5, entries: 65, closed: vec![u64::MAX, 1] }],
             closed_in_tails: BTreeMap::from([(12, vec![3]), (13, vec![])]),
-            condemned: BTreeSet::from([PackName::from_bytes([1; 32])]),
+            pruned: 3,
         }
     }
 

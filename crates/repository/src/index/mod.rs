@@ -247,14 +247,22 @@ impl Index {
         self.unsaved_packs.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Learns which packs are condemned. If others are than were known when it was stored what is
-    /// closed, that is forgotten: it may have been reached by way of those.
-    pub(crate) fn learn_condemned(&self, names: BTreeSet<PackName>) {
-        let knew_all = names.is_subset(&self.state().condemned);
-        self.change_state(|state| state.set_condemned(names));
-        if !knew_all {
+    /// Learns which packs are condemned, and which prune was the last. If there was one since it was
+    /// stored what is closed, that is forgotten: a closed node may refer to what that one let go.
+    pub(crate) fn learn_pruned(&self, condemned: BTreeSet<PackName>, pruned: u64) {
+        let is_newer = self.state().pruned != pruned;
+        self.change_state(|state| {
+            state.set_condemned(condemned);
+            state.pruned = pruned;
+        });
+        if is_newer {
             self.forget_closed();
         }
+    }
+
+    /// Notes that what is closed now was found by the mark of that prune.
+    pub(crate) fn set_pruned(&self, pruned: u64) {
+        self.change_state(|state| state.pruned = pruned);
     }
 
     /// Makes a tail known.

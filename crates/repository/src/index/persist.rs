@@ -120,7 +120,8 @@ impl Index {
                 let generation = state.generation + 1;
                 let tails = std::mem::take(&mut state.tails);
                 let condemned = std::mem::take(&mut state.condemned);
-                *state = State { generation, tails, condemned, ..State::default() };
+                let pruned = state.pruned;
+                *state = State { generation, tails, condemned, pruned, ..State::default() };
             });
             for tail in &self.state().tails {
                 for object in tail.objects().values_mut() {
@@ -266,7 +267,7 @@ fn load(
     if !manifest.packs.iter().all(is_there) {
         return Ok(None);
     }
-    let mut state = State { condemned: Arc::new(manifest.condemned), ..State::default() };
+    let mut state = State { pruned: manifest.pruned, ..State::default() };
     manifest.packs.into_iter().for_each(|pack| state.add_pack(pack));
     for known in manifest.runs {
         let run = Run::open(dir, known.number, repository)?;
@@ -291,7 +292,7 @@ fn manifest_of(state: &State, closed_position: u64) -> Manifest {
         packs: state.packs.iter().map(|pack| PackInfo::clone(pack)).collect(),
         runs: state.runs.iter().map(run).collect(),
         closed_in_tails: state.tails.iter().flat_map(|tail| closed_in(tail)).collect(),
-        condemned: BTreeSet::clone(&state.condemned),
+        pruned: state.pruned,
     }
 }
 

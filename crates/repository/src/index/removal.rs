@@ -29,6 +29,7 @@ impl Index {
             let mut next = State {
                 condemned: state.condemned.clone(),
                 tails: state.tails.clone(),
+                pruned: state.pruned,
                 generation: state.generation,
                 ..State::default()
             };

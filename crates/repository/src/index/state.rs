@@ -25,6 +25,8 @@ pub(crate) struct State {
     pub(crate) condemned: Arc<BTreeSet<PackName>>,
     /// The places of those in `packs`.
     pub(super) condemned_places: Arc<BTreeSet<u32>>,
+    /// The number of the last prune: what is closed was found after its mark.
+    pub(crate) pruned: u64,
     /// Rises when all marks were thrown away.
     pub(crate) generation: u64,
 }

@@ -30,7 +30,8 @@ use std::time::Duration;
 
 use holdall_protocol::{PruneReport, RepositoryError};
 
-use crate::store::Store;
+use crate::condemned;
+use crate::store::{CommitGuard, Store};
 
 /// How to prune.
 #[derive(Debug, Clone, Copy)]
@@ -76,11 +77,13 @@ impl Store {
             let commit = self.lock_commit();
             report.checkpoints_forgotten = self.forget_superseded(&commit)?;
             self.mark_needed(&commit, options)?;
-            // Whatever happens from now on, nothing that was let go is taken for closed again.
-            self.index().save()?;
             self.delete_due(&commit, options, &mut report)?;
             self.close_sparse_tails(options);
-            self.plan(&commit, options)?
+            let plan = self.plan(&commit, options)?;
+            if !plan.is_empty() {
+                self.begin_letting_go(&commit)?;
+            }
+            plan
         };
         for candidate in &plan {
             if should_stop.load(Ordering::Acquire) {
@@ -95,6 +98,16 @@ impl Store {
         report.stored_after_bytes = self.stored_bytes();
         self.tend_index();
         Ok(report)
+    }
+
+    /// Has no index from before be believed about what is closed: one of its closed nodes may refer to
+    /// what is let go from now on.
+    fn begin_letting_go(&self, _commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
+        let number = self.log().take();
+        self.lease().renew()?;
+        condemned::begin_prune(self.layout(), number)?;
+        self.index().set_pruned(number);
+        self.index().save()
     }
 
     /// Says what pruning now would do. Nothing is written, and the marks are as a prune leaves them.

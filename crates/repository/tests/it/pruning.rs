@@ -293,24 +293,58 @@ fn a_cache_from_before_a_pack_was_condemned_is_not_believed() {
     house.try_commit(&session, "two").unwrap();
     house.world.close();
     let (cache, kept) = (house.world.cache_dir(), house.world.dir().join("../kept"));
-    let copy = |from: &Path, to: &Path| {
-        fs::create_dir_all(to).unwrap();
-        for file in fs::read_dir(from).unwrap().map(|file| file.unwrap()) {
-            fs::copy(file.path(), to.join(file.file_name())).unwrap();
-        }
-    };
-    copy(&cache, &kept);
+    copy_files(&cache, &kept);
     house.world.restart();
     house.repository().forget(&[first]).unwrap();
     assert!(with_grace(&house.store()).condemned_packs > 0);
     fs::remove_dir_all(&cache).unwrap();
-    copy(&kept, &cache);
+    copy_files(&kept, &cache);
     house.world.restart();
     let session = house.session(&[]);
     let node = house.forge.nodes(&[(id("new"), &[id("one")])]);
     house.repository().put_blocks(&session, &[node]).unwrap();
     let lacking = house.try_commit(&session, "new").expect_err("its chunks are as good as gone");
     assert!(lacking.contains(&id("chunk 0")) && !lacking.contains(&id("one")), "{lacking:?}");
+}
+
+/// The same, when all of it was over before that computer came back, and what went lay in a tail when it
+/// was there.
+#[test]
+fn a_cache_from_before_a_whole_prune_is_not_believed() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..4), 1 << 20);
+    let session = house.session(&[]);
+    let leaves: Vec<ObjectId> = (0..10).map(|number| id(&format!("leaf {number}"))).collect();
+    for leaf in &leaves {
+        house.repository().put_blocks(&session, &[house.forge.nodes(&[(*leaf, &[])])]).unwrap();
+    }
+    house.repository().put_blocks(&session, &[house.forge.nodes(&[(id("two"), &leaves)])]).unwrap();
+    house.try_commit(&session, "two").unwrap();
+    house.world.close();
+    let (cache, kept) = (house.world.cache_dir(), house.world.dir().join("../kept"));
+    copy_files(&cache, &kept);
+    house.world.restart();
+    house.repository().forget(&[first]).unwrap();
+    assert!(with_grace(&house.store()).condemned_packs > 0);
+    house.world.clock.advance_ns(25 * HOUR_NS);
+    let report = with_grace(&house.store());
+    assert!(report.deleted_packs > 0 && report.waiting_packs == 0, "{report:?}");
+    fs::remove_dir_all(&cache).unwrap();
+    copy_files(&kept, &cache);
+    house.world.restart();
+    let session = house.session(&[]);
+    assert_eq!(house.repository().missing(&session, &[id("one")]).unwrap(), [true]);
+    let node = house.forge.nodes(&[(id("new"), &[id("one")])]);
+    house.repository().put_blocks(&session, &[node]).unwrap();
+    let lacking = house.try_commit(&session, "new").expect_err("its chunks are gone");
+    assert!(lacking.contains(&id("chunk 0")), "{lacking:?}");
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap().map(|file| file.unwrap()) {
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
 }
 
 #[test]
