@@ -1,7 +1,12 @@
 //! Forgetting snapshots and pruning what only they held, in a directory; a server lets no machine.
 
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 
+use holdall_crypto::SigningKey;
+use holdall_format::{PublicKey, RecordHash, Signature, SignedContext, TombstoneReason};
+use holdall_repository::{Clock, ReceiptSigner, Store};
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, Server};
@@ -173,4 +178,62 @@ fn a_server_lets_no_machine_delete() {
         assert!(refused.stderr.contains("holdall admin"), "{}", refused.stderr);
     }
     assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 1);
+}
+
+/// A server's identity in the hands of somebody who forgets what they like.
+struct Forger(SigningKey);
+
+impl ReceiptSigner for Forger {
+    fn public(&self) -> PublicKey {
+        self.0.public()
+    }
+
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+        self.0.sign(context, message)
+    }
+}
+
+impl Clock for Forger {
+    fn now_ns(&self) -> i64 {
+        1_700_000_000_000_000_000
+    }
+}
+
+fn forge_tombstone(data: &Path, snapshot: &str, reason: TombstoneReason) {
+    let seed = fs::read(data.join("identity.key")).unwrap().try_into().unwrap();
+    let forger = || Arc::new(Forger(SigningKey::from_seed(&seed)));
+    let repository = fs::read_dir(data.join("repositories")).unwrap().next().unwrap().unwrap();
+    let cache = data.join("cache").join(repository.file_name());
+    let store = Store::open(&repository.path(), &cache, forger(), forger()).unwrap();
+    let snapshot: RecordHash = snapshot.parse().unwrap();
+    store.forget(&[snapshot], reason).unwrap();
+}
+
+/// Rules keep the newest of every series, so a server that says that they let it go hides it.
+#[test]
+fn a_server_that_says_that_rules_let_the_newest_go_is_not_believed() {
+    for (reason, code) in [(TombstoneReason::Retention, 20), (TombstoneReason::Request, 0)] {
+        let machine = Machine::new().with_password(None);
+        let data = machine.path("data");
+        let mut server = Server::start(&data);
+        machine.pair_with(&server);
+        let source = machine.path("source");
+        fs::create_dir(&source).unwrap();
+        for _ in 0..2 {
+            machine.ok(["backup", source.to_str().unwrap()]);
+        }
+        let listed = machine.ok(["snapshots", "--json"]).of_type("snapshot");
+        let [older, newest] = [0, 1].map(|at: usize| listed[at]["id"].as_str().unwrap());
+        let address = server.address().to_owned();
+        server.process().kill().unwrap();
+        forge_tombstone(&data, older, TombstoneReason::Retention);
+        let server = Server::start_by(&mut Server::command_at(&address, &data), &data);
+        assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 1);
+        drop(server);
+        forge_tombstone(&data, newest, reason);
+        let _server = Server::start_by(&mut Server::command_at(&address, &data), &data);
+        let told = machine.run(["snapshots"]);
+        assert_eq!(told.code, Some(code), "{}", told.stderr);
+        assert_eq!(told.stderr.contains("none lets the newest"), code == 20, "{}", told.stderr);
+    }
 }
