@@ -2,8 +2,8 @@
 
 use crate::rules::Rules;
 use crate::state::{
-    CLIENTS, Client, Copy, NODE, OBJECTS, Objects, PACKS, Pack, PackState, Prune, ROOTS, Session,
-    State, each, reached, references,
+    Client, Copy, NODE, OBJECTS, Objects, PACKS, Pack, PackState, Prune, ROOTS, Session, State,
+    each, reached, references,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +78,9 @@ pub(crate) enum Action {
 pub(crate) fn all() -> Vec<Action> {
     use Action::*;
     let mut all = vec![CloseTail, Save, Restart, Mark, Unlock, EndPrune, Wait, EndRead];
-    for client in 0..CLIENTS {
+    for (client, root) in ROOTS.into_iter().enumerate() {
         all.extend([None, Some(0), Some(1)].map(|parent| Open { client, parent }));
-        for object in each(reached(ROOTS[client])) {
+        for object in each(reached(root)) {
             all.extend([Ask { client, object }, Put { client, object }]);
         }
         all.extend([Forge { client }, Check { client }, Record { client }]);
@@ -317,9 +317,9 @@ impl Keeper<'_> {
             }
         }
         self.state.prune = Prune::Idle;
-        for snapshot in 0..CLIENTS {
+        for (snapshot, root) in ROOTS.into_iter().enumerate() {
             if self.state.is_committed(snapshot) {
-                let found = self.descend(ROOTS[snapshot], Closed::Stops).found;
+                let found = self.descend(root, Closed::Stops).found;
                 self.close(found);
             }
         }
@@ -330,9 +330,9 @@ impl Keeper<'_> {
         only_if(self.state.prune == Prune::Idle)?;
         only_if(!self.state.is_locked() || !self.rules.prune_locks)?;
         let mut needed = 0;
-        for snapshot in 0..CLIENTS {
+        for (snapshot, root) in ROOTS.into_iter().enumerate() {
             if self.state.is_committed(snapshot) {
-                let reached = self.descend(ROOTS[snapshot], Closed::Passes);
+                let reached = self.descend(root, Closed::Passes);
                 only_if(reached.missing == 0)?;
                 needed |= reached.found;
             }
