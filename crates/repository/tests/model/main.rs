@@ -1,0 +1,66 @@
+//! A model of sessions, commits, condemning and sweeping, of which every state is visited.
+//!
+//! The random histories of `it/pruning.rs` play the real code and see some orders of what happens.
+//! This sees all orders, of something that is small enough for it. It knows nothing of the real code:
+//! where docs/concurrency.md changes, `actions.rs` has to follow by hand.
+//!
+//! `cargo test -p holdall-repository --test model -- --nocapture` prints the number of states of each
+//! scene, and for each planted bug the fewest actions that lead to a loss.
+#![expect(clippy::unwrap_used, reason = "what can not be is a failed test")]
+
+mod actions;
+mod bugs;
+mod rules;
+mod scene;
+mod search;
+mod state;
+
+use rules::Rules;
+use scene::Scene;
+use state::State;
+
+/// Visits all states of a scene under the right rules; says how many there are.
+fn visit(scene: &Scene) -> usize {
+    let half_closed = |state: &State| {
+        let node = state.half_closed()?;
+        Some(format!("{} is closed, and what it refers to is not", state::NAMES[node]))
+    };
+    let outcome = search::search(scene, &Rules::RIGHT, |state: &State| {
+        state.violation().or_else(|| half_closed(state))
+    });
+    assert_eq!(outcome.violation, None);
+    outcome.states
+}
+
+#[test]
+fn nothing_is_lost_where_one_client_dies_sleeps_and_restores_and_the_keeper_crashes() {
+    let states = visit(&scene::ALONE);
+    println!("{states} states");
+    assert_eq!(states, 838_366);
+}
+
+#[test]
+fn nothing_is_lost_where_two_clients_share_what_they_put() {
+    let states = visit(&scene::TWO);
+    println!("{states} states");
+    assert_eq!(states, 1_230_411);
+}
+
+#[test]
+fn nothing_is_lost_where_two_clients_go_on_from_forgotten_snapshots() {
+    let states = visit(&scene::TWO_WITH_PARENTS);
+    println!("{states} states");
+    assert_eq!(states, 1_577_009);
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    for bug in bugs::BUGS {
+        let outcome = search::search(&bug.scene, &bug.rules, State::violation);
+        let Some((trace, what)) = outcome.violation else {
+            panic!("{} is not found in {} states", bug.name, outcome.states)
+        };
+        println!("{}: {what} after {} actions", bug.name, trace.len());
+        trace.iter().for_each(|action| println!("    {action:?}"));
+    }
+}
