@@ -57,6 +57,7 @@ impl Store {
         &self,
         commit: &CommitGuard<'_>,
     ) -> Result<Option<(RecordHash, Vec<ObjectId>)>, RepositoryError> {
+        let parents = self.whole_parents(commit)?;
         for entry in self.records().after(0) {
             if entry.kind == RecordKind::Amendment {
                 continue;
@@ -66,13 +67,25 @@ impl Store {
                 return Ok(Some((entry.hash, missing)));
             }
         }
-        for parent in self.sessions().live_parents(self.now_ns()) {
-            if let Some(entry) = self.records().known(&parent) {
-                // One that was forgotten and pruned before the session began lacks what it lacks.
-                descend(self, commit, entry.root, Closed::Passes)?;
-            }
+        for root in parents {
+            descend(self, commit, root, Closed::Passes)?;
         }
         Ok(None)
+    }
+
+    /// The roots of forgotten records that live sessions build on, and of which nothing is missing. One
+    /// that was pruned before its session began lacks something, and what is left of it must not be
+    /// taken for closed: a commit would stop there.
+    fn whole_parents(&self, commit: &CommitGuard<'_>) -> Result<Vec<ObjectId>, RepositoryError> {
+        let parents = self.sessions().live_parents(self.now_ns());
+        let known = parents.iter().filter_map(|parent| self.records().known(parent));
+        let mut whole = Vec::new();
+        for entry in known.filter(|entry| entry.forgotten) {
+            let missing = descend(self, commit, entry.root, Closed::Passes)?;
+            self.index().drop_tentative();
+            whole.extend(missing.is_empty().then_some(entry.root));
+        }
+        Ok(whole)
     }
 
     /// A record, pack or tail that can not be read.

@@ -638,3 +638,30 @@ fn beside_each_other_backups_forgetting_and_pruning_lose_nothing() {
     house.world.restart();
     house.assert_whole();
 }
+
+#[test]
+fn a_parent_that_was_pruned_in_part_closes_nothing() {
+    let mut house = House::new();
+    let session = house.session(&[]);
+    let (lost, kept) = (id("chunk 0"), id("chunk 1"));
+    for chunk in [lost, kept] {
+        let block = house.forge.chunks_of_bytes(&[chunk], 5 << 20);
+        house.repository().put_blocks(&session, &[block]).unwrap();
+    }
+    // Both roots lie in one block, so that the one that is needed keeps the other one there.
+    let nodes = house.forge.nodes(&[(id("one"), &[lost]), (id("two"), &[kept])]);
+    house.repository().put_blocks(&session, &[nodes]).unwrap();
+    let first = house.try_commit(&session, "one").unwrap();
+    let session = house.session(&[]);
+    house.try_commit(&session, "two").unwrap();
+    house.repository().forget(&[first]).unwrap();
+    house.prune();
+    assert!(house.has(id("one")) && !house.has(lost));
+    // The client listed snapshots before the first one was forgotten.
+    let session = house.session(&[first]);
+    house.prune();
+    let node = house.forge.nodes(&[(id("new"), &[id("one")])]);
+    house.repository().put_blocks(&session, &[node]).unwrap();
+    assert_eq!(house.try_commit(&session, "new"), Err(vec![lost]));
+    house.assert_whole();
+}
