@@ -49,9 +49,8 @@ pub(super) fn tell(app: &App, report: &PruneReport, dry_run: bool) -> Result<()>
     ))?;
     if report.moved_bytes > 0 {
         app.output.say(format_args!(
-            "{} of {} packs {would}copied, since they are needed",
-            size(report.moved_bytes),
-            count(report.condemned_packs)
+            "{} {would}copied out of packs that go, since it is needed",
+            size(report.moved_bytes)
         ))?;
     }
     if let Some(due_ns) = report.next_due_ns {

@@ -83,6 +83,18 @@ impl House {
         self.try_commit(&session, root).unwrap()
     }
 
+    /// A snapshot of so many nodes that one that is not needed stays beside them.
+    fn snapshot_of_nodes(&mut self, root: &str) {
+        let session = self.session(&[]);
+        let leaves: Vec<ObjectId> = (0..10).map(|number| id(&format!("leaf {number}"))).collect();
+        for leaf in &leaves {
+            self.repository().put_blocks(&session, &[self.forge.nodes(&[(*leaf, &[])])]).unwrap();
+        }
+        let node = self.forge.nodes(&[(id(root), &leaves)]);
+        self.repository().put_blocks(&session, &[node]).unwrap();
+        self.try_commit(&session, root).unwrap();
+    }
+
     fn prune(&self) -> PruneReport {
         self.repository().prune(false).unwrap()
     }
@@ -283,14 +295,7 @@ fn what_is_needed_again_is_stored_anew_and_a_late_delete_takes_nothing() {
 fn a_cache_from_before_a_pack_was_condemned_is_not_believed() {
     let mut house = House::new();
     let first = house.snapshot("one", &names(0..10), 5 << 20);
-    // So many nodes that are needed that the one that is not stays beside them.
-    let session = house.session(&[]);
-    let leaves: Vec<ObjectId> = (0..10).map(|number| id(&format!("leaf {number}"))).collect();
-    for leaf in &leaves {
-        house.repository().put_blocks(&session, &[house.forge.nodes(&[(*leaf, &[])])]).unwrap();
-    }
-    house.repository().put_blocks(&session, &[house.forge.nodes(&[(id("two"), &leaves)])]).unwrap();
-    house.try_commit(&session, "two").unwrap();
+    house.snapshot_of_nodes("two");
     house.world.close();
     let (cache, kept) = (house.world.cache_dir(), house.world.dir().join("../kept"));
     copy_files(&cache, &kept);
@@ -313,13 +318,7 @@ fn a_cache_from_before_a_pack_was_condemned_is_not_believed() {
 fn a_cache_from_before_a_whole_prune_is_not_believed() {
     let mut house = House::new();
     let first = house.snapshot("one", &names(0..4), 1 << 20);
-    let session = house.session(&[]);
-    let leaves: Vec<ObjectId> = (0..10).map(|number| id(&format!("leaf {number}"))).collect();
-    for leaf in &leaves {
-        house.repository().put_blocks(&session, &[house.forge.nodes(&[(*leaf, &[])])]).unwrap();
-    }
-    house.repository().put_blocks(&session, &[house.forge.nodes(&[(id("two"), &leaves)])]).unwrap();
-    house.try_commit(&session, "two").unwrap();
+    house.snapshot_of_nodes("two");
     house.world.close();
     let (cache, kept) = (house.world.cache_dir(), house.world.dir().join("../kept"));
     copy_files(&cache, &kept);
