@@ -83,8 +83,6 @@ pub struct Forgotten {
     pub id: RecordHash,
     /// Why.
     pub reason: TombstoneReason,
-    /// When, in nanoseconds since 1970 UTC.
-    pub forgotten_ns: i64,
 }
 
 /// What a repository's records tell.
@@ -229,8 +227,7 @@ fn open_tombstone(
     if !keepers.accept_tombstone(&tombstone, head.key) {
         return Err(damaged("it was signed by somebody else"));
     }
-    let Tombstone { record: id, reason, forgotten_ns, .. } = tombstone;
-    Ok(Forgotten { id, reason, forgotten_ns })
+    Ok(Forgotten { id: tombstone.record, reason: tombstone.reason })
 }
 
 /// Opens a record, which amends another if it names one.

@@ -95,7 +95,8 @@ pub(crate) fn scan(
 fn scan_entries(mut rest: &[u8], repository: &RepositoryId, kind: BlockKind) -> Scan {
     let mut scan = Scan::default();
     let mut end = JOURNAL_HEADER_BYTES as u64;
-    let mut search = Search { repository, kind, left_bytes: rest.len().saturating_mul(4) };
+    let left_bytes = rest.len().saturating_mul(4);
+    let mut search = Search { repository, kind, left_bytes, is_over: false };
     while !rest.is_empty() {
         let found = search.sound_entry(rest);
         let length = match &found {
@@ -121,6 +122,8 @@ struct Search<'a> {
     repository: &'a RepositoryId,
     kind: BlockKind,
     left_bytes: usize,
+    /// Once nothing whole was found behind a broken entry, nothing is behind the next one either.
+    is_over: bool,
 }
 
 impl Search<'_> {
@@ -135,14 +138,16 @@ impl Search<'_> {
 
     /// Where the next whole entry begins behind the one that `bytes` begin with.
     fn next_sound(&mut self, bytes: &[u8]) -> Option<usize> {
-        let last = bytes.len().checked_sub(ENTRY_BYTES)?;
-        (1..=last).find(|&at| {
+        let last = bytes.len().checked_sub(ENTRY_BYTES).filter(|_| !self.is_over)?;
+        let found = (1..=last).find(|&at| {
             let candidate = bytes.get(at..).unwrap_or_default();
             let header = candidate.get(HEADER_AT..HEADER_AT + BLOCK_HEADER_BYTES);
             let header = header.and_then(|header| BlockHeader::decode(header).ok());
             header.is_some_and(|header| header.repository == *self.repository)
                 && self.sound_entry(candidate).is_some()
-        })
+        });
+        self.is_over = found.is_none();
+        found
     }
 }
 
@@ -257,10 +262,14 @@ mod tests {
             fake[..4].copy_from_slice(&u32::try_from(length).unwrap().to_le_bytes());
             broken.extend_from_slice(&fake);
         }
-        let mut search =
-            Search { repository: &repository(), kind: BlockKind::Chunks, left_bytes: 1 << 20 };
+        let mut search = Search {
+            repository: &repository(),
+            kind: BlockKind::Chunks,
+            left_bytes: 1 << 20,
+            is_over: false,
+        };
         assert_eq!(search.next_sound(&broken[entry.len() + 1..]), None);
-        assert!(search.left_bytes < 1 << 20, "it looked");
+        assert!(search.left_bytes < 1 << 20 && search.is_over, "it looked, and does not again");
     }
 
     proptest! {

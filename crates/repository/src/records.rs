@@ -5,15 +5,14 @@
 //! let go and not lost. The tombstone is published before the record's file goes, so where both are
 //! there, the record is forgotten.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::{
-    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, TagToken,
-    Tombstone,
+    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, Tombstone,
 };
 use holdall_protocol::wire::MAX_STORED_RECORD_BYTES;
 use holdall_protocol::{
@@ -46,8 +45,6 @@ pub(crate) struct RecordEntry {
     pub(crate) kind: RecordKind,
     /// Whether retention must keep it, if nothing amended it.
     pub(crate) pinned: bool,
-    /// Its keyed tags, if nothing amended it.
-    pub(crate) tags: Vec<TagToken>,
     /// The record that it amends.
     pub(crate) amends: Option<RecordHash>,
     /// When it came, in nanoseconds since 1970 UTC; when it was forgotten, for one that was.
@@ -89,7 +86,6 @@ impl RecordEntry {
             root: head.root,
             kind: head.kind,
             pinned: head.pinned,
-            tags: head.tags.clone(),
             amends: head.amends,
             received_ns,
             clock_sure,
@@ -124,32 +120,19 @@ impl Records {
     /// Reads all records.
     pub(crate) fn load(layout: &Layout) -> Result<Loaded, RepositoryError> {
         let mut entries = Vec::new();
-        let mut damaged = Vec::new();
+        let mut damaged = strange_names(layout)?;
         let mut next_position = 1;
-        let mut forgotten = BTreeSet::new();
-        for (folder, is_tombstone) in [(layout.tombstones(), true), (layout.records(), false)] {
-            for name in names_in(&folder)? {
-                let path = folder.join(&name);
-                let Some(position) = name.to_str().and_then(number_of) else {
-                    damaged.push((path, "not the name of a record".to_owned()));
-                    continue;
-                };
-                next_position = next_position.max(position.saturating_add(1));
-                if forgotten.contains(&position) {
-                    continue;
-                }
-                match read_entry(layout, position, is_tombstone) {
-                    Ok(entry) => entries.push(entry),
-                    Err(
-                        RepositoryError::Damaged { reason, .. }
-                        | RepositoryError::OtherFormat { reason, .. },
-                    ) => damaged.push((path, reason)),
-                    Err(error) => return Err(error),
-                }
+        for (position, has_tombstone) in places(layout)? {
+            next_position = next_position.max(position.saturating_add(1));
+            match read_entry(layout, position, has_tombstone) {
+                Ok(entry) => entries.push(entry),
+                Err(
+                    RepositoryError::Damaged { reason, .. }
+                    | RepositoryError::OtherFormat { reason, .. },
+                ) => damaged.push((file_of(layout, position, has_tombstone), reason)),
+                Err(error) => return Err(error),
             }
-            forgotten = entries.iter().map(|entry| entry.position).collect();
         }
-        entries.sort_unstable_by_key(|entry| entry.position);
         let records = Self {
             layout: layout.clone(),
             entries: Mutex::new(entries),
@@ -338,6 +321,23 @@ pub(crate) fn read_head(layout: &Layout, position: u64) -> Result<RecordHead, Re
 /// The log positions of all records, ascending, straight from the directory.
 pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
     Ok(places(layout)?.into_keys().collect())
+}
+
+/// Where a record lies, or its tombstone.
+fn file_of(layout: &Layout, position: u64, is_tombstone: bool) -> PathBuf {
+    if is_tombstone { layout.tombstone(position) } else { layout.record(position) }
+}
+
+/// Files among records and tombstones that are neither, with the reason.
+fn strange_names(layout: &Layout) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
+    let mut strange = Vec::new();
+    for folder in [layout.records(), layout.tombstones()] {
+        let names = names_in(&folder)?.into_iter();
+        let others = names.filter(|name| name.to_str().and_then(number_of).is_none());
+        let reason = || "not the name of a record".to_owned();
+        strange.extend(others.map(|name| (folder.join(name), reason())));
+    }
+    Ok(strange)
 }
 
 /// The log positions of all records, and whether each has a tombstone.

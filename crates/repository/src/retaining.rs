@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdall_format::{MachineId, RecordHash, RecordKind, SeriesId};
+use holdall_format::{RecordHash, RecordKind};
 use jiff::tz::TimeZone;
 
 use crate::retention::{Aged, Policy, Reason, keep};
@@ -13,10 +13,6 @@ use crate::store::Store;
 pub struct Judged {
     /// Which.
     pub id: RecordHash,
-    /// Whose.
-    pub machine: MachineId,
-    /// What it belongs to.
-    pub series: SeriesId,
     /// When it was received, in nanoseconds since 1970 UTC.
     pub received_ns: i64,
     /// Nothing if the rules let it go.
@@ -36,7 +32,6 @@ impl Store {
         let aged: Vec<_> = snapshots
             .iter()
             .map(|entry| Aged {
-                id: entry.hash,
                 series: (entry.machine, entry.series),
                 received_ns: entry.received_ns,
                 pinned: pins.get(&entry.hash).copied().unwrap_or(entry.pinned),
@@ -48,13 +43,7 @@ impl Store {
             if !entry.clock_sure {
                 reasons.push(Reason::Unsure);
             }
-            Judged {
-                id: entry.hash,
-                machine: entry.machine,
-                series: entry.series,
-                received_ns: entry.received_ns,
-                reasons,
-            }
+            Judged { id: entry.hash, received_ns: entry.received_ns, reasons }
         });
         judged.collect()
     }

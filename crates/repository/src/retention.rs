@@ -7,12 +7,10 @@
 //! what is pinned.
 //!
 //! ```
-//! use holdall_format::RecordHash;
 //! use holdall_repository::retention::{Aged, Policy, keep};
 //! use jiff::tz::TimeZone;
 //!
 //! let hour = |number: i64| Aged {
-//!     id: RecordHash::from_bytes([number as u8; 32]),
 //!     series: 0,
 //!     received_ns: number * 3_600_000_000_000,
 //!     pinned: false,
@@ -26,7 +24,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use holdall_format::RecordHash;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
@@ -82,8 +79,6 @@ impl Policy {
 /// A snapshot as retention sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aged<K> {
-    /// Which.
-    pub id: RecordHash,
     /// What it belongs to: rules count within that.
     pub series: K,
     /// When it was received, in nanoseconds since 1970 UTC.
@@ -262,8 +257,7 @@ mod tests {
     }
 
     fn aged(received_ns: i64) -> Aged<u8> {
-        let id = RecordHash::from_bytes([0; 32]);
-        Aged { id, series: 0, received_ns, pinned: false, tagged: false }
+        Aged { series: 0, received_ns, pinned: false, tagged: false }
     }
 
     fn kept(policy: &Policy, snapshots: &[Aged<u8>], now_ns: i64) -> Vec<usize> {

@@ -264,18 +264,20 @@ impl Sessions {
 
     /// From which arrival position on objects are there for the machine; `None` for none.
     pub(crate) fn watermark(&self, machine: &MachineId, now_ns: i64) -> Option<u64> {
-        let known = self.lock();
-        let live = known.values().map(|known| &known.session).filter(|session| {
-            session.is_backup && session.machine == *machine && !session.has_lapsed(now_ns)
-        });
-        live.map(|session| session.start_arrival).min()
+        self.watermark_of(now_ns, |session| session.machine == *machine)
     }
 
     /// From which arrival position on objects are there for any machine; `None` for none.
     pub(crate) fn lowest_watermark(&self, now_ns: i64) -> Option<u64> {
+        self.watermark_of(now_ns, |_| true)
+    }
+
+    fn watermark_of(&self, now_ns: i64, counts: impl Fn(&Session) -> bool) -> Option<u64> {
         let known = self.lock();
-        let live = known.values().map(|known| &known.session);
-        let live = live.filter(|session| session.is_backup && !session.has_lapsed(now_ns));
+        let live = known
+            .values()
+            .map(|known| &known.session)
+            .filter(|session| session.is_backup && counts(session) && !session.has_lapsed(now_ns));
         live.map(|session| session.start_arrival).min()
     }
 

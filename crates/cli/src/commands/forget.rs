@@ -88,7 +88,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let listed = open::snapshots(app, &access)?;
     let judged = if args.snapshots.is_empty() {
-        let chosen: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
+        let mut chosen: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
+        // A copy is as old as what it is a copy of, wherever it lies in the log.
+        chosen.sort_by_key(|snapshot| snapshot.taken_ns());
         by_rules(&args.rules, &chosen)
     } else {
         let named = args.snapshots.iter().map(|name| open::named(&access, &listed, name, None));
@@ -114,7 +116,6 @@ fn by_rules<'a>(rules: &Rules, snapshots: &[&'a Snapshot]) -> Vec<Judged<'a>> {
     let aged: Vec<Aged<(MachineId, SeriesId)>> = snapshots
         .iter()
         .map(|snapshot| Aged {
-            id: snapshot.id,
             series: (snapshot.machine, snapshot.series),
             received_ns: snapshot.taken_ns(),
             pinned: snapshot.pinned,

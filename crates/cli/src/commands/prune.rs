@@ -66,7 +66,7 @@ pub(super) fn tell(app: &App, report: &PruneReport, dry_run: bool) -> Result<()>
 
 /// A prune as programs see it.
 #[derive(Debug, Serialize)]
-pub(super) struct JsonPruned {
+struct JsonPruned {
     dry_run: bool,
     stored_before_bytes: u64,
     stored_after_bytes: u64,
@@ -83,7 +83,7 @@ pub(super) struct JsonPruned {
 
 impl JsonPruned {
     /// Of that report.
-    pub(super) fn new(report: &PruneReport, dry_run: bool) -> Self {
+    fn new(report: &PruneReport, dry_run: bool) -> Self {
         let PruneReport { stored_before_bytes, stored_after_bytes, .. } = *report;
         Self {
             dry_run,

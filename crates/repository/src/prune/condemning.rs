@@ -1,7 +1,7 @@
 //! Carrying out: copying what is needed, condemning packs, deleting them when their grace is over.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::path::PathBuf;
 
 use holdall_format::{BlockKind, ObjectId, PackName};
 use holdall_protocol::{PruneReport, RepositoryError};
@@ -12,7 +12,7 @@ use crate::checked::Checked;
 use crate::condemned::{self, Condemned};
 use crate::index::{Holder, PackInfo};
 use crate::pack_file::{PackFile, damaged};
-use crate::publish::{failed, remove, sync_parent};
+use crate::publish::{failed, remove, sync_dir};
 use crate::store::{CommitGuard, Store};
 
 /// Blocks are copied in portions of about so many bytes, which are in memory at once.
@@ -156,13 +156,12 @@ impl Store {
         let names: BTreeSet<PackName> = due.iter().map(|due| due.name).collect();
         self.lease().renew()?;
         self.packs().forget(|name| names.contains(name));
-        for name in &names {
-            let path = self.layout().pack(name);
-            remove(&path)?;
-            if path.parent().is_some_and(|folder| fs::metadata(folder).is_ok()) {
-                sync_parent(&path)?;
-            }
-        }
+        let paths: Vec<PathBuf> = names.iter().map(|name| self.layout().pack(name)).collect();
+        paths.iter().try_for_each(|path| remove(path))?;
+        let folders: BTreeSet<_> = paths.iter().filter_map(|path| path.parent()).collect();
+        // A mark may have outlived its pack, and that its folder.
+        let mut there = folders.into_iter().filter(|folder| folder.is_dir());
+        there.try_for_each(sync_dir)?;
         report.deleted_packs += due.len() as u64;
         report.deleted_bytes += due.iter().map(|due| due.file_bytes).sum::<u64>();
         condemned::remove_marks(self.layout(), names.iter())?;

@@ -116,11 +116,10 @@ impl Store {
         self.mark_needed(&commit, options)?;
         let due = self.due(options)?;
         let (plan, tails) = (self.plan(&commit, options)?, self.sparse_tails(options));
-        let sum = |candidates: &dyn Fn(&plan::Candidate) -> u64| plan.iter().map(candidates).sum();
         let stored_before_bytes = self.stored_bytes();
-        let in_packs: u64 = sum(&|candidate| candidate.unneeded_bytes);
+        let in_packs: u64 = plan.iter().map(|candidate| candidate.unneeded_bytes).sum();
         let in_tails: u64 = tails.iter().map(|(_, unneeded_bytes)| unneeded_bytes).sum();
-        let condemned_bytes: u64 = sum(&|candidate| candidate.file_bytes);
+        let condemned_bytes: u64 = plan.iter().map(|candidate| candidate.file_bytes).sum();
         let mut report = PruneReport {
             stored_before_bytes,
             deleted_packs: due.len() as u64,

@@ -142,16 +142,13 @@ pub struct Deletion {
 pub struct SnapshotEntry {
     /// Its id, in hexadecimal.
     pub id: String,
-    /// Whose it is, in hexadecimal.
-    pub machine: String,
     /// When it was received, in nanoseconds since 1970 UTC.
     pub received_ns: i64,
 }
 
 impl SnapshotEntry {
     pub(super) fn of(judged: &Judged) -> Self {
-        let (id, machine) = (judged.id.to_string(), judged.machine.to_string());
-        Self { id, machine, received_ns: judged.received_ns }
+        Self { id: judged.id.to_string(), received_ns: judged.received_ns }
     }
 }
 

@@ -59,13 +59,16 @@ impl Administration<'_> {
         repository: Option<&str>,
         dry_run: bool,
     ) -> Result<Reply, ServerError> {
-        repository.map_or(Ok(()), |name| self.check_name(name))?;
-        let names = match repository {
-            Some(name) => vec![name.to_owned()],
-            None => self.stores.stored_names()?,
-        };
+        let names = self.chosen(repository)?;
         let pruned = names.iter().map(|name| self.prune_one(name, dry_run)).collect();
         Ok(Reply::Pruned { pruned })
+    }
+
+    /// One repository that is there, or all of them.
+    fn chosen(&self, repository: Option<&str>) -> Result<Vec<String>, ServerError> {
+        let Some(name) = repository else { return self.stores.stored_names() };
+        self.check_name(name)?;
+        Ok(vec![name.to_owned()])
     }
 
     /// Does the same for all repositories, and tells the log. Ends early once the server ends.
@@ -143,17 +146,17 @@ impl Administration<'_> {
             store.forget(&ids, TombstoneReason::Retention)?;
         }
         entry.snapshots_kept = kept.len() as u64;
-        entry.forgotten.extend(goes.iter().map(SnapshotEntry::of));
+        let goes: Vec<_> = goes.iter().map(SnapshotEntry::of).collect();
+        // A dry run left what was asked for where it was.
+        let more = goes.into_iter().filter(|one| !entry.forgotten.contains(one));
+        let more: Vec<_> = more.collect();
+        entry.forgotten.extend(more);
         Ok(())
     }
 
     /// Reads everything of a repository again, or of all of them.
     pub(super) fn scrub(&self, repository: Option<&str>) -> Result<Reply, ServerError> {
-        repository.map_or(Ok(()), |name| self.check_name(name))?;
-        let names = match repository {
-            Some(name) => vec![name.to_owned()],
-            None => self.stores.stored_names()?,
-        };
+        let names = self.chosen(repository)?;
         let scrubbed = names.iter().map(|name| self.scrub_one(name)).collect();
         Ok(Reply::Scrubbed { scrubbed })
     }
