@@ -136,7 +136,7 @@ fn a_later_version() {
         },
         Row {
             name: "a later journal",
-            set_up: |scene| later(scene, "repo/tails/chunks.0.journal", 4),
+            set_up: later_journal,
             command: "check -r {repo}",
             code: 20,
             names: "damaged",
@@ -172,6 +172,17 @@ fn later_wrappings(scene: &mut Scene) {
 fn later_record(scene: &mut Scene) {
     // Behind the lengths of record and head, and the magic.
     edit(&only_file(&scene.path("repo/records")), |bytes| bytes[12] = 99);
+}
+
+/// Of the chunks: tails are numbered as the first blocks of either kind come.
+fn later_journal(scene: &mut Scene) {
+    let files = std::fs::read_dir(scene.path("repo/tails")).unwrap();
+    let mut paths = files.map(|file| file.unwrap().path());
+    let is_journal = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with("chunks.") && name.ends_with(".journal")
+    };
+    edit(&paths.find(is_journal).unwrap(), |bytes| bytes[4] = 99);
 }
 
 fn later_receipt(scene: &mut Scene) {
