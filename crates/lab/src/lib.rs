@@ -28,12 +28,14 @@
 mod candidate;
 mod judge;
 mod layer;
+mod measurement;
 mod meter;
 mod stage;
 mod verdict;
 
 pub use judge::{RunFigures, judge};
 pub use layer::Layer;
+pub use measurement::{Latency, Measurement};
 pub use meter::StageMeter;
 pub use stage::StageCounters;
 pub use verdict::{Unit, Verdict};

@@ -1,0 +1,47 @@
+//! One measured row: what was done, how, and how fast it was.
+
+use serde::{Deserialize, Serialize};
+
+/// One row of a report, with the fields that every measurement of the lab has.
+///
+/// A setting that means nothing for an operation (the queue depth of a rename) is `None`, and
+/// `null` in JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// What was done, in words: `sequential write`, `random read`, `create`, `send`.
+    pub operation: String,
+    /// Bytes of each request.
+    pub block_bytes: Option<u64>,
+    /// Bytes of each file.
+    pub file_bytes: Option<u64>,
+    /// Requests under way at once, for each job.
+    pub queue_depth: Option<u32>,
+    /// Threads, processes or streams.
+    pub jobs: Option<u32>,
+    /// Whether the page cache was gone around.
+    pub direct: Option<bool>,
+    /// Whether the time includes a final fsync.
+    pub end_fsync: Option<bool>,
+    /// Seconds from the first request to the end of the last.
+    pub duration_seconds: f64,
+    /// Bytes moved for each second.
+    pub bytes_per_second: Option<f64>,
+    /// Requests or items done for each second.
+    pub operations_per_second: Option<f64>,
+    /// How long single requests took.
+    pub latency_ns: Option<Latency>,
+}
+
+/// How long requests took, in nanoseconds: each figure is met by that share of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Half of them.
+    pub p50: u64,
+    /// 90 of 100.
+    pub p90: u64,
+    /// 99 of 100.
+    pub p99: u64,
+    /// 999 of 1,000.
+    #[serde(rename = "p99.9")]
+    pub p99_9: u64,
+}
