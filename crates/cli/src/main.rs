@@ -33,6 +33,7 @@ mod private_file;
 mod progress;
 mod quantity;
 mod receipts;
+mod repairs;
 mod selection;
 mod sources;
 mod verdict;

@@ -46,8 +46,8 @@ pub use pairing::{FormerAccount, Paired, pair, pair_again};
 pub use repository::Repository;
 pub use types::{
     BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
-    RecordQuery, ScrubDamage, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
-    Usage,
+    RecordQuery, Repair, RepairReport, ScrubDamage, ScrubProgress, ScrubReport, SessionGrant,
+    SessionPurpose, Traffic, Usage,
 };
 
 /// Most ids in one question or one fetch.

@@ -5,13 +5,17 @@ use holdall_format::{ObjectId, RecordHash, SessionId};
 
 use crate::{
     BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
-    RecordQuery, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose,
-    Traffic, Usage,
+    RecordQuery, RepairReport, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
+    SessionPurpose, Traffic, Usage,
 };
 
 /// Why a machine may not delete.
 const DELETING: &str = "a server lets no machine delete; its rules for keeping, and its \
                         administrator, do (`holdall admin retention`, `forget` and `prune`)";
+
+/// Why a machine may not repair.
+const REPAIRING: &str = "a server lets no machine change what is stored; its administrator repairs \
+                         (`holdall admin scrub --repair`)";
 
 /// Everything that one machine may ask of one repository. No verb overwrites, and none that a server
 /// answers deletes.
@@ -149,6 +153,29 @@ pub trait Repository: Send + Sync {
     /// missing or can not be read, and nothing is deleted then.
     fn prune(&self, _dry_run: bool) -> Result<PruneReport, RepositoryError> {
         Err(RepositoryError::NotAllowed { reason: DELETING.into() })
+    }
+
+    /// Scrubs, and mends what can be mended: packs from their parity, and what is sound of others.
+    /// Nothing is made worse: damaged files are kept. With `dry_run`, says only what can be done.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] on a server; else as [`Repository::scrub`]. What was mended
+    /// until then is mended.
+    fn repair(
+        &self,
+        _dry_run: bool,
+        _progress: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<RepairReport, RepositoryError> {
+        Err(RepositoryError::NotAllowed { reason: REPAIRING.into() })
+    }
+
+    /// Keeps so many per cent of each pack as parity from now on, 0 for none, and makes what is
+    /// missing; says of how many packs.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] on a server; [`RepositoryError::Refused`] over 100.
+    fn keep_parity(&self, _percent: u8) -> Result<u64, RepositoryError> {
+        Err(RepositoryError::NotAllowed { reason: REPAIRING.into() })
     }
 
     /// Bytes on the wire so far.

@@ -164,6 +164,44 @@ pub struct ScrubReport {
     pub damaged: Vec<ScrubDamage>,
 }
 
+/// What was mended, or can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repair {
+    /// A pack that is as it was again, thanks to its parity.
+    Restored {
+        /// The pack.
+        pack: PackName,
+        /// Pieces of it, of 64 KiB, that were computed anew.
+        pieces: u64,
+    },
+    /// A pack of which what is sound was stored again elsewhere. What is lost counts as missing, so
+    /// that the next backup sends it.
+    Salvaged {
+        /// The pack.
+        pack: PackName,
+        /// Blocks stored again.
+        kept_blocks: u64,
+        /// Blocks that are lost.
+        lost_blocks: u64,
+    },
+    /// Parity that was damaged or missing, and was made anew.
+    Parity {
+        /// Of that pack.
+        pack: PackName,
+    },
+}
+
+/// What a repair did, or would do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RepairReport {
+    /// What was mended, or can be.
+    pub repairs: Vec<Repair>,
+    /// Where damaged files were put instead of being deleted.
+    pub quarantined: Vec<String>,
+    /// What a scrub found: afterwards, or, where nothing was to be changed, before.
+    pub scrub: ScrubReport,
+}
+
 /// How much a repository holds, as its keeper counts it without reading it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {

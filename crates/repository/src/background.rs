@@ -1,9 +1,15 @@
-//! The thread that merges the index's runs and writes its manifest, so that no put waits for it.
+//! The thread that merges the index's runs, writes its manifest and makes parity of packs that were
+//! closed, so that no put waits for it.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use holdall_format::PackName;
+
 use crate::index::Index;
+use crate::layout::Layout;
+use crate::parity;
 
 #[derive(Debug, Default)]
 struct Wishes {
@@ -32,11 +38,13 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    pub(crate) fn start(index: Arc<Index>) -> Self {
+    pub(crate) fn start(index: Arc<Index>, layout: &Layout) -> Self {
         let shared = Arc::new(Shared::default());
         let thread = {
             let (index, shared) = (index.clone(), shared.clone());
-            std::thread::Builder::new().name("index".into()).spawn(move || work(&index, &shared))
+            let mut new_packs = NewPacks::since_now(&index, layout);
+            let work = move || work(&index, &mut new_packs, &shared);
+            std::thread::Builder::new().name("index".into()).spawn(work)
         };
         // Without the thread, runs stay unmerged: slower, not wrong.
         Self { index, shared, thread: thread.ok() }
@@ -63,10 +71,40 @@ impl Drop for Background {
     }
 }
 
-fn work(index: &Index, shared: &Shared) {
+/// The packs that were closed since the start. Older ones without parity are for a repair.
+struct NewPacks {
+    layout: Layout,
+    seen: BTreeSet<PackName>,
+}
+
+impl NewPacks {
+    fn since_now(index: &Index, layout: &Layout) -> Self {
+        let seen = index.state().packs.iter().map(|pack| pack.name).collect();
+        Self { layout: layout.clone(), seen }
+    }
+
+    /// Makes parity of the new ones, where any is wanted. What fails is missing, and told by nobody
+    /// before a repair makes it: a pack without parity is as safe as its disk.
+    fn protect(&mut self, index: &Index) {
+        let state = index.state();
+        if state.packs.iter().all(|pack| self.seen.contains(&pack.name)) {
+            return;
+        }
+        let percent = parity::percent(&self.layout).unwrap_or_default();
+        for pack in state.packs.iter() {
+            if self.seen.insert(pack.name) && percent > 0 {
+                let _ = parity::make(&self.layout, &pack.name, percent);
+            }
+        }
+    }
+}
+
+fn work(index: &Index, new_packs: &mut NewPacks, shared: &Shared) {
     let mut wishes = shared.lock();
     loop {
         if wishes.should_stop {
+            drop(wishes);
+            new_packs.protect(index);
             return;
         }
         if !wishes.has_work {
@@ -79,6 +117,7 @@ fn work(index: &Index, shared: &Shared) {
         // then more runs are only slower.
         while matches!(index.merge_some(), Ok(true)) {}
         let _ = index.save_if_due();
+        new_packs.protect(index);
         wishes = shared.lock();
     }
 }

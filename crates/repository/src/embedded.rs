@@ -9,8 +9,8 @@ use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, PublicKey, RecordHash, SessionId, TombstoneReason};
 use holdall_protocol::{
     BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
-    RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, Traffic, Usage,
+    RecordQuery, RepairReport, Repository, RepositoryError, ScrubProgress, ScrubReport,
+    SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 use crate::creating::ClearParts;
@@ -229,6 +229,18 @@ impl Repository for EmbeddedRepository {
         let grace = if store.lease().is_local() { Duration::ZERO } else { SHARE_GRACE };
         let options = PruneOptions { grace, sparse_part: SPARSE_PART, dry_run };
         store.prune(&options, &self.should_stop)
+    }
+
+    fn repair(
+        &self,
+        dry_run: bool,
+        progress: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<RepairReport, RepositoryError> {
+        self.owned()?.repair(dry_run, &self.should_stop, progress)
+    }
+
+    fn keep_parity(&self, percent: u8) -> Result<u64, RepositoryError> {
+        self.owned()?.keep_parity(percent, &self.should_stop)
     }
 
     fn traffic(&self) -> Traffic {

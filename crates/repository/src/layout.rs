@@ -8,6 +8,9 @@
 //!     lease/<number>            who writes, where locks hold on one computer only
 //!     probes                    what the place can do, as it was found
 //!     packs/<xx>/<pack name>    closed packs
+//!     parity/percent            how much parity is kept, where any is
+//!     parity/<xx>/<pack name>   what a pack can be restored from
+//!     quarantine/               files that a repair took out of the way
 //!     tails/<kind>.<n>.payload  payloads of blocks whose pack is not closed
 //!     tails/<kind>.<n>.journal  what the footer will say of them
 //!     records/<log position>    records with their receipts
@@ -79,6 +82,18 @@ impl Layout {
         self.root.join("packs")
     }
 
+    pub(crate) fn parity(&self) -> PathBuf {
+        self.root.join("parity")
+    }
+
+    pub(crate) fn parity_share(&self) -> PathBuf {
+        self.parity().join("percent")
+    }
+
+    pub(crate) fn quarantine(&self) -> PathBuf {
+        self.root.join("quarantine")
+    }
+
     pub(crate) fn tails(&self) -> PathBuf {
         self.root.join("tails")
     }
@@ -108,10 +123,12 @@ impl Layout {
     }
 
     /// All folders that a repository has, besides those of single packs.
-    pub(crate) fn folders(&self) -> [PathBuf; 9] {
+    pub(crate) fn folders(&self) -> [PathBuf; 11] {
         [
             self.wrappings(),
             self.packs(),
+            self.parity(),
+            self.quarantine(),
             self.tails(),
             self.records(),
             self.tombstones(),
@@ -123,9 +140,11 @@ impl Layout {
     }
 
     pub(crate) fn pack(&self, name: &PackName) -> PathBuf {
-        let name = name.to_string();
-        let folder = self.packs().join(name.get(..2).unwrap_or_default());
-        folder.join(name)
+        below(self.packs(), name)
+    }
+
+    pub(crate) fn pack_parity(&self, name: &PackName) -> PathBuf {
+        below(self.parity(), name)
     }
 
     pub(crate) fn payload(&self, tail: TailName) -> PathBuf {
@@ -164,6 +183,12 @@ impl Layout {
     pub(crate) fn no_repository(&self) -> RepositoryError {
         RepositoryError::NoRepository { place: self.place() }
     }
+}
+
+/// Where something of a pack lies in a folder with one folder for each first byte.
+fn below(folder: PathBuf, name: &PackName) -> PathBuf {
+    let name = name.to_string();
+    folder.join(name.get(..2).unwrap_or_default()).join(name)
 }
 
 /// Reads the name of a file that is named by a number: 16 hexadecimal digits.

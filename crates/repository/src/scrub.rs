@@ -9,12 +9,13 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind};
+use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind, RepositoryId};
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
 
 use crate::closure::{Closed, descend};
 use crate::index::{Listing, State};
 use crate::pack_file::{damaged, read_footer};
+use crate::parity::{self, PackParity};
 use crate::publish::names_in;
 use crate::records::{self, Records};
 use crate::store::Store;
@@ -57,6 +58,7 @@ impl Store {
             scrub.go_on()?;
             scrub.advance_to(before + file_bytes);
         }
+        scrub.check_parity()?;
         for tail in &state.tails {
             scrub.check_tail(tail);
             scrub.go_on()?;
@@ -118,21 +120,12 @@ impl Scrub<'_> {
     fn check_pack(&mut self, name: &PackName) {
         self.report.packs += 1;
         let path = self.store.layout().pack(name);
-        match self.open_pack(&path, name) {
+        match open_pack(&path, name, &self.store.repository()) {
             Ok((file, footer)) => self.check_blocks(&file, &footer, name),
             // Deleted since it was listed.
             Err(_) if self.store.index().state().condemned.contains(name) || !path.exists() => {}
             Err(error) => self.pack_damage(name.to_string(), error),
         }
-    }
-
-    fn open_pack(&self, path: &Path, name: &PackName) -> Result<(File, Footer), RepositoryError> {
-        let file = File::open(path).map_err(|error| damaged(path, error))?;
-        let (trailer, footer) = read_footer(path, &file, &self.store.repository())?;
-        if trailer.name != *name {
-            return Err(damaged(path, format!("it is the pack {}", trailer.name)));
-        }
-        Ok((file, footer))
     }
 
     fn check_blocks(&mut self, file: &File, footer: &Footer, name: &PackName) {
@@ -152,6 +145,23 @@ impl Scrub<'_> {
             }
             self.advance_to(self.report.bytes + u64::from(block.header.payload_bytes));
         }
+    }
+
+    /// Reads all parity again: it is needed on the day on which its pack is damaged.
+    fn check_parity(&mut self) -> Result<(), RepositoryError> {
+        let layout = self.store.layout();
+        for pack in parity::packs(layout)? {
+            self.go_on()?;
+            let is_sound = match PackParity::open(layout, &pack) {
+                Ok(found) => found.is_none_or(|parity| parity.is_sound(&pack)),
+                Err(_) => false,
+            };
+            if !is_sound {
+                let path = layout.pack_parity(&pack).display().to_string();
+                self.pack_damage(path, "its parity is damaged; the pack itself is checked apart");
+            }
+        }
+        Ok(())
     }
 
     fn check_tail(&mut self, tail: &Tail) {
@@ -225,6 +235,26 @@ impl Scrub<'_> {
         let named = objects.iter().take(room);
         self.report.damaged.extend(named.map(|&object| ScrubDamage::Missing { object, record }));
     }
+}
+
+fn open_pack(
+    path: &Path,
+    name: &PackName,
+    repository: &RepositoryId,
+) -> Result<(File, Footer), RepositoryError> {
+    let file = File::open(path).map_err(|error| damaged(path, error))?;
+    let (trailer, footer) = read_footer(path, &file, repository)?;
+    if trailer.name != *name {
+        return Err(damaged(path, format!("it is the pack {}", trailer.name)));
+    }
+    Ok((file, footer))
+}
+
+/// Whether a file is that pack, with every block as it was stored.
+pub(crate) fn is_sound_pack(path: &Path, name: &PackName, repository: &RepositoryId) -> bool {
+    let Ok((file, footer)) = open_pack(path, name, repository) else { return false };
+    let sound = |block| read_whole(&file, block).is_ok_and(|bytes| is_named(&bytes, &block.name));
+    footer.blocks.iter().all(sound)
 }
 
 fn is_set(flag: &AtomicBool) -> bool {

@@ -85,7 +85,7 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     commit: Mutex<()>,
     /// Files that could not be read at the start, with the reason.
-    strange: Vec<(PathBuf, String)>,
+    strange: Mutex<Vec<(PathBuf, String)>>,
     /// Dropped last.
     lease: Lease,
 }
@@ -186,7 +186,7 @@ impl Store {
         let writer = can_write.then(|| {
             let next_number = recovered.next_number;
             let (index, log) = (index.clone(), log.clone());
-            let background = Background::start(index.clone());
+            let background = Background::start(index.clone(), &layout);
             let appender = Appender::new(&layout, repository, index, log, tails, next_number);
             Writer { background, appender }
         });
@@ -208,7 +208,7 @@ impl Store {
             signer,
             clock,
             commit,
-            strange,
+            strange: Mutex::new(strange),
             lease,
         };
         store.finish_opening(&recovered)?;
@@ -342,7 +342,16 @@ impl Store {
     /// Files that could not be read at the start, and what was found damaged since.
     pub(crate) fn strange(&self) -> Vec<(PathBuf, String)> {
         let since = self.writer.as_ref().map(|writer| writer.appender.damaged());
-        self.strange.iter().cloned().chain(since.into_iter().flatten()).collect()
+        self.lock_strange().iter().cloned().chain(since.into_iter().flatten()).collect()
+    }
+
+    /// Says that a file is no longer strange: it was mended, or put aside.
+    pub(crate) fn no_longer_strange(&self, mended: &Path) {
+        self.lock_strange().retain(|(path, _)| path != mended);
+    }
+
+    fn lock_strange(&self) -> MutexGuard<'_, Vec<(PathBuf, String)>> {
+        self.strange.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What appends blocks, for as long as the lease is held.

@@ -6,7 +6,7 @@ use anyhow::Result;
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_engine::{Access, DamagedRecord, Verify, VerifyReport};
 use holdall_format::record_file;
-use holdall_protocol::{ScrubDamage, ScrubProgress, ScrubReport};
+use holdall_protocol::{RepairReport, ScrubDamage, ScrubProgress, ScrubReport};
 use serde::Serialize;
 
 use crate::app::App;
@@ -15,6 +15,7 @@ use crate::open;
 use crate::output::{JsonPath, Shown, count};
 use crate::progress::Meter;
 use crate::receipts::Receipts;
+use crate::repairs;
 
 /// Checks that everything stored is whole
 #[derive(Debug, clap::Args)]
@@ -22,6 +23,11 @@ use crate::receipts::Receipts;
 Examples: holdall check                 reads everything again and checks hashes and references
           holdall check --verify all    opens everything with the key, too
           holdall check --verify 5      opens the trees, and 5 % of the content
+          holdall check --repair -n     says what of the damage could be mended
+          holdall check --parity 5      from now on keeps 5 % of parity beside each pack
+
+What can not be mended counts as missing, and the next backup that has it sends it again. Damaged \
+files are kept, in the repository's folder `quarantine`.
 
 Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 10 no such repository, 12 wrong \
 password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
@@ -38,6 +44,21 @@ pub(crate) struct Args {
         value_parser = parse_share
     )]
     verify: Option<Share>,
+    /// Mends what is damaged: packs from their parity, and whatever is sound of others
+    #[arg(long)]
+    repair: bool,
+    /// With --repair: says what would be done, and changes nothing
+    #[arg(short = 'n', long, requires = "repair")]
+    dry_run: bool,
+    /// Keeps so much parity beside each pack from now on, and makes what is missing; 0 ends that
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    parity: Option<u8>,
+}
+
+impl Args {
+    fn wants_scrub(&self) -> bool {
+        self.scrub || (self.verify.is_none() && self.parity.is_none())
+    }
 }
 
 /// How much to verify.
@@ -52,7 +73,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     // What keeps snapshots from being listed is damage like any other, and no reason to stop here.
     let (records, unlisted) = damaged_records(app, &access)?;
     let mut found = Found { lacking: open::lacking(app)?, ..Found::default() };
-    if args.scrub || args.verify.is_none() {
+    if let Some(percent) = args.parity {
+        keep_parity(app, &access, percent)?;
+    }
+    if args.repair {
+        found.add_repair(&repair(app, &access, args.dry_run)?, args.dry_run);
+    } else if args.wants_scrub() {
         found.add_scrub(&scrub(app, &access)?);
     }
     if let Some(share) = args.verify {
@@ -97,6 +123,27 @@ fn scrub(app: &App, access: &Access) -> Result<ScrubReport> {
     Ok(report?)
 }
 
+fn keep_parity(app: &App, access: &Access, percent: u8) -> Result<()> {
+    let packs = access.repository().keep_parity(percent)?;
+    Ok(app.output.say(match percent {
+        0 => "no parity is made from now on; what there is stays".to_owned(),
+        _ => format!(
+            "{percent} % of each pack is kept as parity; {} packs got theirs now",
+            count(packs)
+        ),
+    })?)
+}
+
+fn repair(app: &App, access: &Access, dry_run: bool) -> Result<RepairReport> {
+    let meter = Meter::begin(&app.output, "repair");
+    let report = access.repository().repair(dry_run, &mut |progress: ScrubProgress| {
+        meter.show(progress.bytes_done, Some(progress.bytes_total));
+    })?;
+    drop(meter);
+    repairs::tell(app, &report, dry_run)?;
+    Ok(report)
+}
+
 fn verify(app: &App, access: &Access, share: Share) -> Result<VerifyReport> {
     let how = match share {
         Share::All => Verify::All,
@@ -127,6 +174,8 @@ struct Found {
     objects: u64,
     snapshots: u64,
     damaged: BTreeSet<Damage>,
+    /// How much was mended.
+    repaired: u64,
     /// What the place can not do.
     lacking: Vec<String>,
 }
@@ -149,6 +198,11 @@ impl Found {
         self.objects = report.objects;
         self.snapshots = report.snapshots;
         self.damaged.extend(report.damaged.iter().map(Damage::stored));
+    }
+
+    fn add_repair(&mut self, report: &RepairReport, dry_run: bool) {
+        self.add_scrub(&report.scrub);
+        self.repaired = if dry_run { 0 } else { report.repairs.len() as u64 };
     }
 
     fn add_verify(&mut self, report: &VerifyReport) {
@@ -210,9 +264,10 @@ fn report(app: &App, found: &Found) -> Result<Exit> {
         repaired: u64,
         lacking: &'a [String],
     }
-    let Found { packs, blocks, objects, snapshots, damaged, lacking } = found;
+    let Found { packs, blocks, objects, snapshots, damaged, repaired, lacking } = found;
     let (packs, blocks, objects, snapshots) = (*packs, *blocks, *objects, *snapshots);
-    let summary = Summary { packs, blocks, objects, snapshots, damaged, repaired: 0, lacking };
+    let repaired = *repaired;
+    let summary = Summary { packs, blocks, objects, snapshots, damaged, repaired, lacking };
     app.output.object("summary", &summary)?;
     lacking.iter().for_each(|sentence| app.output.note(format_args!("of this place: {sentence}")));
     for damage in damaged {

@@ -12,6 +12,7 @@ use crate::checked::Checked;
 use crate::condemned::{self, Condemned};
 use crate::index::{Holder, PackInfo};
 use crate::pack_file::{PackFile, damaged};
+use crate::parity;
 use crate::publish::{failed, remove, sync_dir};
 use crate::store::{CommitGuard, Store};
 
@@ -113,7 +114,7 @@ impl Store {
         Ok(moved_bytes + portion_bytes)
     }
 
-    fn store_moved(
+    pub(crate) fn store_moved(
         &self,
         kind: BlockKind,
         blocks: &[(Checked, u64)],
@@ -158,6 +159,7 @@ impl Store {
         self.packs().forget(|name| names.contains(name));
         let paths: Vec<PathBuf> = names.iter().map(|name| self.layout().pack(name)).collect();
         paths.iter().try_for_each(|path| remove(path))?;
+        parity::remove_of(self.layout(), names.iter())?;
         let folders: BTreeSet<_> = paths.iter().filter_map(|path| path.parent()).collect();
         // A mark may have outlived its pack, and that its folder.
         let mut there = folders.into_iter().filter(|folder| folder.is_dir());

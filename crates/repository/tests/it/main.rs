@@ -4,8 +4,10 @@
 mod contract;
 mod crash;
 mod derived;
+mod house;
 mod keeping;
 mod pruning;
 mod quota;
+mod repair;
 mod world;
 mod wrappings;

@@ -1,0 +1,175 @@
+//! Repair: what a scrub found damaged is mended, as far as somebody without keys can.
+//!
+//! ```text
+//! scrub     which packs are damaged
+//! restore   a pack of whose shards few enough are lost, from its parity
+//! salvage   of any other: what is sound is stored again, what is lost counts as missing
+//! scrub     what is left
+//! ```
+//!
+//! Nothing is made worse. A restored pack replaces the damaged one only when every name in it is right,
+//! and every damaged file is kept in `quarantine/`, from where only a person deletes it. What counts
+//! as missing is sent again by the next backup that has it.
+
+mod restoring;
+mod salvaging;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use holdall_format::PackName;
+use holdall_protocol::{
+    Repair, RepairReport, RepositoryError, ScrubDamage, ScrubProgress, ScrubReport,
+};
+
+use crate::parity;
+use crate::store::Store;
+
+impl Store {
+    /// Scrubs, mends what can be mended, and scrubs again if anything was.
+    ///
+    /// # Errors
+    /// Only what keeps it from running; what was mended until then is mended.
+    pub fn repair(
+        &self,
+        dry_run: bool,
+        should_stop: &AtomicBool,
+        progress: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<RepairReport, RepositoryError> {
+        self.appender()?;
+        let found = self.scrub(should_stop, progress)?;
+        let (packs, parities) = self.damaged_packs(&found);
+        let mut report = RepairReport::default();
+        for pack in &packs {
+            stop_if(should_stop)?;
+            let repair = match self.restore_pack(pack, dry_run, &mut report.quarantined)? {
+                Some(repair) => Some(repair),
+                None => self.salvage_pack(pack, dry_run, &mut report.quarantined)?,
+            };
+            report.repairs.extend(repair);
+        }
+        for pack in parities.difference(&packs) {
+            stop_if(should_stop)?;
+            report.repairs.extend(self.remake_parity(pack, dry_run)?);
+        }
+        if dry_run || report.repairs.is_empty() {
+            report.scrub = found;
+            return Ok(report);
+        }
+        if !packs.is_empty() {
+            self.find_anew()?;
+        }
+        report.scrub = self.scrub(should_stop, progress)?;
+        Ok(report)
+    }
+
+    /// Keeps so much parity from now on, and makes what is missing; says of how many packs.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] over 100 per cent.
+    pub fn keep_parity(
+        &self,
+        percent: u8,
+        should_stop: &AtomicBool,
+    ) -> Result<u64, RepositoryError> {
+        self.appender()?;
+        if percent > 100 {
+            let reason = "parity is a share of each pack, from 0 to 100 per cent".into();
+            return Err(RepositoryError::Refused { reason });
+        }
+        parity::set_percent(self.layout(), percent)?;
+        self.make_missing_parity(should_stop)
+    }
+
+    /// Makes the parity that should be there and is not; says of how many packs.
+    ///
+    /// # Errors
+    /// As far as it came, it is made.
+    pub fn make_missing_parity(&self, should_stop: &AtomicBool) -> Result<u64, RepositoryError> {
+        let percent = parity::percent(self.layout())?;
+        if percent == 0 {
+            return Ok(0);
+        }
+        let there: BTreeSet<PackName> = parity::packs(self.layout())?.into_iter().collect();
+        let state = self.index().state();
+        let mut made = 0;
+        for pack in state.packs.iter().filter(|pack| !there.contains(&pack.name)) {
+            stop_if(should_stop)?;
+            // Of a pack that goes, or that is damaged, no parity is wanted.
+            if !state.condemned.contains(&pack.name) && self.is_sound(&pack.name) {
+                parity::make(self.layout(), &pack.name, percent)?;
+                made += 1;
+            }
+        }
+        Ok(made)
+    }
+
+    fn is_sound(&self, pack: &PackName) -> bool {
+        crate::scrub::is_sound_pack(&self.layout().pack(pack), pack, &self.repository())
+    }
+
+    /// The packs that are damaged, and those whose parity is.
+    fn damaged_packs(&self, found: &ScrubReport) -> (BTreeSet<PackName>, BTreeSet<PackName>) {
+        let (mut packs, mut parities) = (BTreeSet::new(), BTreeSet::new());
+        for damage in &found.damaged {
+            match damage {
+                ScrubDamage::Block { pack: Some(pack), .. } => drop(packs.insert(*pack)),
+                ScrubDamage::Pack { pack, .. } => {
+                    let Some(name) = pack_of(pack) else { continue };
+                    let is_parity = Path::new(pack) == self.layout().pack_parity(&name);
+                    if is_parity {
+                        parities.insert(name)
+                    } else {
+                        packs.insert(name)
+                    };
+                }
+                _ => {}
+            }
+        }
+        (packs, parities)
+    }
+
+    /// Makes the parity of a pack anew, if the pack is sound.
+    fn remake_parity(
+        &self,
+        pack: &PackName,
+        dry_run: bool,
+    ) -> Result<Option<Repair>, RepositoryError> {
+        let percent = parity::percent(self.layout())?;
+        let is_wanted = percent > 0 && self.layout().pack(pack).exists();
+        if is_wanted && !self.is_sound(pack) {
+            return Ok(None);
+        }
+        if !dry_run {
+            // It holds nothing that the pack does not.
+            parity::remove_of(self.layout(), [pack].into_iter())?;
+            if is_wanted {
+                parity::make(self.layout(), pack, percent)?;
+            }
+        }
+        Ok(Some(Repair::Parity { pack: *pack }))
+    }
+
+    /// Finds all packs, and what is closed, as they are now.
+    fn find_anew(&self) -> Result<(), RepositoryError> {
+        let commit = self.lock_commit();
+        let generation = self.index().state().generation;
+        self.rebuild_index(&commit, generation)
+    }
+
+    /// Where a damaged file is kept, under a name that nothing has.
+    fn quarantine(&self, pack: &PackName) -> Result<PathBuf, RepositoryError> {
+        let number = u32::from_le_bytes(crate::publish::random()?);
+        Ok(self.layout().quarantine().join(format!("{pack}.{number:08x}")))
+    }
+}
+
+/// The pack that a name, or the path of a file, names.
+fn pack_of(name: &str) -> Option<PackName> {
+    Path::new(name).file_name()?.to_str()?.parse().ok()
+}
+
+fn stop_if(flag: &AtomicBool) -> Result<(), RepositoryError> {
+    if flag.load(Ordering::Acquire) { Err(RepositoryError::Interrupted) } else { Ok(()) }
+}

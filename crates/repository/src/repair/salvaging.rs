@@ -1,0 +1,104 @@
+//! Taking what is sound out of a pack that can not be restored.
+//!
+//! What stays behind counts as missing from then on, which is what lets a backup send it again: an id
+//! whose only copy is damaged must not be answered with "have".
+
+use std::fs;
+
+use holdall_format::PackName;
+use holdall_protocol::{Repair, RepositoryError};
+
+use super::restoring::keep;
+use crate::checked::Checked;
+use crate::condemned::{self, Condemned};
+use crate::index::PackInfo;
+use crate::pack_file::{BlockPlace, PackFile};
+use crate::publish::{failed, sync_parent};
+use crate::store::Store;
+
+/// Blocks are stored again in portions of about so many bytes, which are in memory at once.
+const PORTION_BYTES: u64 = 8 << 20;
+
+impl Store {
+    /// Stores what is sound of a pack elsewhere and puts its file aside; `None` if there is nothing
+    /// left to be done for it.
+    pub(super) fn salvage_pack(
+        &self,
+        pack: &PackName,
+        dry_run: bool,
+        quarantined: &mut Vec<String>,
+    ) -> Result<Option<Repair>, RepositoryError> {
+        let path = self.layout().pack(pack);
+        let state = self.index().state();
+        let known = state.packs.iter().find(|known| known.name == *pack);
+        let file = known.and_then(|_| self.packs().get(pack).ok());
+        let (Some(known), Some(file)) = (known, file) else {
+            return self.put_aside(pack, dry_run, quarantined);
+        };
+        let kept = self.count_sound(&file);
+        let lost_blocks = file.blocks().len() as u64 - kept;
+        let repair = Repair::Salvaged { pack: *pack, kept_blocks: kept, lost_blocks };
+        if dry_run {
+            return Ok(Some(repair));
+        }
+        let _commit = self.lock_commit();
+        self.store_sound(known, &file)?;
+        self.lease().renew()?;
+        let aside = self.quarantine(pack)?;
+        keep(&path, &aside)?;
+        quarantined.push(aside.display().to_string());
+        let mark = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
+        condemned::write(self.layout(), pack, &mark)?;
+        self.index().condemn(*pack);
+        Ok(Some(repair))
+    }
+
+    /// A pack of which not even the footer can be read: its file is put aside, so that it is in
+    /// nobody's way.
+    fn put_aside(
+        &self,
+        pack: &PackName,
+        dry_run: bool,
+        quarantined: &mut Vec<String>,
+    ) -> Result<Option<Repair>, RepositoryError> {
+        let path = self.layout().pack(pack);
+        if !path.exists() {
+            return Ok(None);
+        }
+        if !dry_run {
+            let aside = self.quarantine(pack)?;
+            fs::rename(&path, &aside).map_err(failed("renaming to", &aside))?;
+            sync_parent(&aside)?;
+            sync_parent(&path)?;
+            self.packs().forget(|name| name == pack);
+            self.no_longer_strange(&path);
+            quarantined.push(aside.display().to_string());
+        }
+        // How many blocks there were, only the footer knew.
+        Ok(Some(Repair::Salvaged { pack: *pack, kept_blocks: 0, lost_blocks: 0 }))
+    }
+
+    fn count_sound(&self, file: &PackFile) -> u64 {
+        file.blocks().iter().filter(|place| self.read_sound(file, place).is_some()).count() as u64
+    }
+
+    fn store_sound(&self, pack: &PackInfo, file: &PackFile) -> Result<(), RepositoryError> {
+        let (mut portion, mut portion_bytes) = (Vec::new(), 0);
+        for place in file.blocks() {
+            let Some(checked) = self.read_sound(file, place) else { continue };
+            portion_bytes += place.stored_bytes();
+            portion.push((checked, place.arrival));
+            if portion_bytes >= PORTION_BYTES {
+                self.store_moved(pack.kind, &std::mem::take(&mut portion))?;
+                portion_bytes = 0;
+            }
+        }
+        self.store_moved(pack.kind, &portion)
+    }
+
+    /// Reads a block, if it is what was stored.
+    fn read_sound(&self, file: &PackFile, place: &BlockPlace) -> Option<Checked> {
+        let checked = Checked::new(file.read_block(place).ok()?, &self.repository()).ok()?;
+        (checked.name == place.name).then_some(checked)
+    }
+}

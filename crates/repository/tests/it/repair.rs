@@ -1,0 +1,234 @@
+//! Repair: what is damaged is mended from parity, or counts as missing; nothing is made worse.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use holdall_format::PackName;
+use holdall_protocol::contract::ContractWorld;
+use holdall_protocol::{Repair, RepairReport, Repository, RepositoryError, ScrubDamage};
+
+use crate::house::{House, id, names};
+use crate::world::SharedWorld;
+
+const CHUNK_BYTES: usize = 5 << 20;
+
+/// The files two folders below.
+fn files_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let folders = entries(dir).filter(|path| path.is_dir());
+    let mut files: Vec<PathBuf> =
+        folders.flat_map(|folder| entries(&folder).collect::<Vec<_>>()).collect();
+    files.sort();
+    files
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+fn name_of(pack: &Path) -> PackName {
+    pack.file_name().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+/// A repository with a snapshot in some packs, and parity if any is wanted.
+fn backed_up(percent: u8) -> House {
+    let mut house = House::new();
+    if percent > 0 {
+        assert_eq!(house.repository().keep_parity(percent).unwrap(), 0, "there is no pack yet");
+    }
+    house.snapshot("one", &names(0..20), CHUNK_BYTES);
+    house.world.restart();
+    house
+}
+
+impl House {
+    fn packs(&self) -> Vec<PathBuf> {
+        files_in(&self.world.dir().join("packs"))
+    }
+
+    fn parity(&self) -> Vec<PathBuf> {
+        files_in(&self.world.dir().join("parity"))
+    }
+
+    fn quarantine(&self) -> Vec<PathBuf> {
+        let dir = self.world.dir().join("quarantine");
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
+    fn repair(&self, dry_run: bool) -> RepairReport {
+        self.repository().repair(dry_run, &mut |_| {}).unwrap()
+    }
+
+    fn assert_all_there(&self, chunks: std::ops::Range<usize>) {
+        for chunk in names(chunks) {
+            assert!(self.has(id(&chunk)), "{chunk}");
+        }
+    }
+}
+
+#[test]
+fn a_pack_with_parity_is_as_it_was_again_wherever_it_was_damaged() {
+    let mut house = backed_up(5);
+    assert_eq!(house.packs().len(), house.parity().len(), "each pack has parity once it is closed");
+    let pack = house.packs()[0].clone();
+    let whole = fs::read(&pack).unwrap();
+    let end = whole.len();
+    // Content, several places, the footer, the trailer, a cut, and garbage behind the end.
+    let damages: [(&str, fn(&mut Vec<u8>)); 6] = [
+        ("a byte", |bytes| bytes[1_000_000] ^= 1),
+        ("sectors", |bytes| (0..20).for_each(|at| bytes[at << 20] ^= 0xff)),
+        ("footer", |bytes| {
+            let at = bytes.len() - 100;
+            bytes[at] ^= 1;
+        }),
+        ("trailer", |bytes| *bytes.last_mut().unwrap() ^= 1),
+        ("cut short", |bytes| bytes.truncate(bytes.len() - 300_000)),
+        ("longer", |bytes| bytes.extend_from_slice(&[7; 5000])),
+    ];
+    for (number, (name, damage)) in damages.into_iter().enumerate() {
+        house.world.close();
+        change(&pack, damage);
+        let damaged = fs::read(&pack).unwrap();
+        house.world.restart();
+        let foreseen = house.repair(true);
+        assert!(fs::read(&pack).unwrap() == damaged, "{name}: a dry run changes nothing");
+        assert_ne!(foreseen.scrub.damaged, [], "{name}");
+        let repaired = house.repair(false);
+        assert_eq!(repaired.repairs, foreseen.repairs, "{name}");
+        let [Repair::Restored { pack: restored, .. }] = repaired.repairs[..] else {
+            panic!("{name}: {:?}", repaired.repairs)
+        };
+        assert_eq!(restored, name_of(&pack));
+        assert_eq!(repaired.scrub.damaged, [], "{name}");
+        let mended = fs::read(&pack).unwrap();
+        assert_eq!((mended.len(), mended == whole), (end, true), "{name}");
+        let kept = house.quarantine();
+        assert_eq!(kept.len(), number + 1, "{name}");
+        assert!(kept.iter().any(|file| fs::read(file).unwrap() == damaged), "{name}");
+        assert_eq!(house.repair(false).repairs, [], "{name}: once is enough");
+    }
+    house.assert_all_there(0..20);
+    house.snapshot("two", &names(5..25), CHUNK_BYTES);
+    house.prune();
+    house.assert_whole();
+}
+
+#[test]
+fn without_parity_what_is_lost_counts_as_missing_and_can_be_sent_again() {
+    let mut house = backed_up(0);
+    assert_eq!(house.parity().len(), 0);
+    let pack = house.packs()[0].clone();
+    change(&pack, |bytes| bytes[1000] ^= 1);
+    let damaged = fs::read(&pack).unwrap();
+    let repaired = house.repair(false);
+    let [Repair::Salvaged { pack: salvaged, kept_blocks, lost_blocks }] = repaired.repairs[..]
+    else {
+        panic!("{:?}", repaired.repairs)
+    };
+    assert_eq!((salvaged, lost_blocks), (name_of(&pack), 1));
+    assert!(kept_blocks > 3, "{kept_blocks}");
+    let kept = house.quarantine();
+    assert!(kept.len() == 1 && fs::read(&kept[0]).unwrap() == damaged);
+    let [ScrubDamage::Missing { object: lost, .. }] = repaired.scrub.damaged[..] else {
+        panic!("{:?}", repaired.scrub.damaged)
+    };
+    for restart in [false, true] {
+        if restart {
+            house.world.restart();
+        }
+        let session = house.session(&[]);
+        let ids: Vec<_> = names(0..20).iter().map(|chunk| id(chunk)).collect();
+        let missing = house.repository().missing(&session, &ids).unwrap();
+        let told: Vec<_> = ids.iter().zip(missing).filter(|(_, missing)| *missing).collect();
+        assert_eq!(told.len(), 1, "only what is lost is asked for");
+        assert_eq!(*told[0].0, lost);
+        assert!(house.try_commit(&session, "one").is_err(), "nobody says that it is whole");
+        assert!(house.repository().prune(false).is_err(), "nothing is deleted meanwhile");
+    }
+    house.snapshot("two", &names(0..20), CHUNK_BYTES);
+    house.assert_whole();
+    house.prune();
+    house.assert_whole();
+    assert_eq!(house.quarantine().len(), 1, "only a person deletes what was put aside");
+    assert!(!pack.exists(), "the damaged pack itself went with the prune");
+    house.assert_all_there(0..20);
+}
+
+#[test]
+fn a_pack_that_can_not_be_read_at_all_is_put_aside_and_in_nobodys_way() {
+    let mut house = backed_up(0);
+    let pack = house.packs()[0].clone();
+    house.world.close();
+    change(&pack, |bytes| bytes.truncate(1000));
+    house.world.restart();
+    let repaired = house.repair(false);
+    assert_eq!(repaired.repairs.len(), 1, "{repaired:?}");
+    assert!(!pack.exists() && house.quarantine().len() == 1);
+    assert_ne!(repaired.scrub.damaged, [], "what it held is missed");
+    house.snapshot("two", &names(0..20), CHUNK_BYTES);
+    house.assert_whole();
+    // And one that is gone is missed, and nothing can be mended.
+    fs::remove_file(&house.packs()[0]).unwrap();
+    house.world.restart();
+    let repaired = house.repair(false);
+    assert_eq!(repaired.repairs, []);
+    assert_ne!(repaired.scrub.damaged, []);
+}
+
+#[test]
+fn more_damage_than_parity_is_salvaged_like_any_other() {
+    let mut house = backed_up(1);
+    let pack = house.packs()[0].clone();
+    change(&pack, |bytes| (0..30).for_each(|at| bytes[(1 << 20) + at * 65_536] ^= 1));
+    let repaired = house.repair(false);
+    let [Repair::Salvaged { lost_blocks, .. }] = repaired.repairs[..] else {
+        panic!("{:?}", repaired.repairs)
+    };
+    assert!((1..=2).contains(&lost_blocks), "{lost_blocks}");
+    house.snapshot("two", &names(0..20), CHUNK_BYTES);
+    house.assert_whole();
+}
+
+#[test]
+fn parity_is_made_later_checked_made_anew_and_goes_with_its_pack() {
+    let mut house = backed_up(0);
+    let packs = house.packs().len() as u64;
+    assert_eq!(house.repository().keep_parity(10).unwrap(), packs);
+    assert_eq!(house.repository().keep_parity(10).unwrap(), 0, "all have it");
+    let parity = house.parity()[0].clone();
+    for damage in [10, 5000, 700_000] {
+        change(&parity, |bytes| {
+            let at = damage % bytes.len();
+            bytes[at] ^= 1;
+        });
+        let foreseen = house.repair(true);
+        assert!(matches!(foreseen.scrub.damaged[..], [ScrubDamage::Pack { .. }]), "{foreseen:?}");
+        let repaired = house.repair(false);
+        assert_eq!(repaired.repairs, [Repair::Parity { pack: name_of(&parity) }]);
+        assert_eq!(repaired.scrub.damaged, []);
+        assert_eq!(house.quarantine().len(), 0, "parity holds nothing that the pack lacks");
+    }
+    let first = house.head.unwrap().0;
+    house.snapshot("two", &names(30..31), 100);
+    house.repository().forget(&[first]).unwrap();
+    house.prune();
+    house.world.restart();
+    assert_eq!(house.parity().len(), house.packs().len());
+    house.assert_whole();
+}
+
+#[test]
+fn who_may_not_delete_may_not_repair_and_parity_has_a_limit() {
+    let house = House::new();
+    assert!(matches!(house.repository().keep_parity(101), Err(RepositoryError::Refused { .. })));
+    let shared = SharedWorld::new();
+    shared.repository().create(&house.forge.new_repository()).unwrap();
+    for refused in [
+        shared.repository().repair(true, &mut |_| {}).map(drop),
+        shared.repository().keep_parity(5).map(drop),
+    ] {
+        assert!(matches!(refused, Err(RepositoryError::NotAllowed { .. })), "{refused:?}");
+    }
+}
