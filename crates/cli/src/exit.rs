@@ -109,7 +109,9 @@ fn of_engine(error: &EngineError) -> Exit {
     match error {
         EngineError::Repository(error) => of_repository(error),
         EngineError::Crypto(error) => of_crypto(error),
-        EngineError::Damaged { .. } => Exit::Damage,
+        EngineError::Damaged { .. } | EngineError::Lost { .. } | EngineError::Parent(_) => {
+            Exit::Damage
+        }
         EngineError::Interrupted => Exit::Interrupted,
         _ => Exit::Failed,
     }

@@ -1,7 +1,7 @@
 //! Why a run of the engine ended without its result.
 
 use holdall_crypto::CryptoError;
-use holdall_format::FormatError;
+use holdall_format::{FormatError, ObjectId};
 use holdall_protocol::RepositoryError;
 use holdall_tree::{BuildError, TreeError};
 
@@ -24,6 +24,15 @@ pub enum EngineError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A commit was refused since something that an earlier snapshot has is missing.
+    #[error("the repository is damaged: it acknowledged {} objects that it does not have", ids.len())]
+    Lost {
+        /// What is missing.
+        ids: Vec<ObjectId>,
+    },
+    /// The snapshot that a run builds on is damaged.
+    #[error("the snapshot before can not be read: {0}")]
+    Parent(Box<EngineError>),
     /// What was sealed on this computer does not open to what was to be sealed. It was not sent.
     #[error("a block failed its self-check and was not sent: {reason}")]
     SelfCheck {

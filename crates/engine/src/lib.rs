@@ -26,6 +26,7 @@ mod history;
 mod keepers;
 mod leaf_cache;
 mod listing;
+mod lost;
 mod node_cache;
 mod patterns;
 mod recent;

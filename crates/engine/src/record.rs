@@ -98,10 +98,7 @@ fn publish_behind(
     let record = Record::new(head, &signature, sealed);
     let stored = match access.repository.commit(session, &Bytes::from(record.encode()))? {
         CommitAnswer::Committed(stored) => stored,
-        CommitAnswer::Missing(ids) => {
-            let reason = format!("it acknowledged {} objects that it does not have", ids.len());
-            return Err(EngineError::damaged("the repository", reason));
-        }
+        CommitAnswer::Missing(ids) => return Err(EngineError::Lost { ids }),
     };
     let answer = StoredRecord::decode(&stored)?;
     if answer.record != record || answer.receipt.signer != access.receipts_from {

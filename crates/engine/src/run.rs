@@ -18,7 +18,7 @@ pub struct Problem {
 
 /// A run in progress. Shared between the threads of the run and one that shows it.
 ///
-/// Counters only rise, so a reader may look at any moment.
+/// Counters only rise, unless the run begins anew, so a reader may look at any moment.
 #[derive(Default)]
 pub struct Run {
     /// Items (files, directories, links, ...) dealt with.
@@ -72,6 +72,20 @@ impl Run {
     pub fn advance(&self, items: u64, bytes: u64) {
         self.items.fetch_add(items, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Forgets what was counted and noted: the run begins anew.
+    pub(crate) fn begin_again(&self) {
+        let counters = [
+            &self.items,
+            &self.bytes,
+            &self.problem_count,
+            &self.damage_count,
+            &self.changed_count,
+        ];
+        counters.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
+        lock(&self.problems).clear();
+        lock(&self.changed).clear();
     }
 
     /// Notes something that failed while the run goes on. The first thousand are kept.

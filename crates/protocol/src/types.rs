@@ -184,11 +184,42 @@ pub enum Repair {
         /// Blocks that are lost.
         lost_blocks: u64,
     },
+    /// Blocks that are in no pack yet, of which those that are sound were stored again.
+    Tail {
+        /// Blocks stored again.
+        kept_blocks: u64,
+        /// Blocks that are lost.
+        lost_blocks: u64,
+    },
     /// Parity that was damaged or missing, and was made anew.
     Parity {
         /// Of that pack.
         pack: PackName,
     },
+}
+
+impl Repair {
+    /// What was done, in a sentence, or would be done.
+    pub fn sentence(&self, dry_run: bool) -> String {
+        let would = if dry_run { "would be " } else { "" };
+        match self {
+            Self::Restored { pack, pieces } => {
+                format!("pack {pack} {would}restored from its parity: {pieces} pieces were damaged")
+            }
+            Self::Salvaged { pack, kept_blocks: 0, lost_blocks: 0 } => {
+                format!("pack {pack} {would}put aside: nothing of it can be read")
+            }
+            Self::Salvaged { pack, kept_blocks, lost_blocks } => format!(
+                "pack {pack} {would}put aside: {kept_blocks} sound blocks of it {would}stored \
+                 again, {lost_blocks} are lost"
+            ),
+            Self::Tail { kept_blocks, lost_blocks } => format!(
+                "of blocks that are in no pack yet, {kept_blocks} {would}stored again, \
+                 {lost_blocks} are lost"
+            ),
+            Self::Parity { pack } => format!("the parity of pack {pack} {would}made anew"),
+        }
+    }
 }
 
 /// What a repair did, or would do.

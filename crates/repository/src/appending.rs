@@ -257,20 +257,31 @@ impl Appender {
     /// After a failed fsync: what was durable is written anew into another file, and the failed
     /// one is never synced again.
     fn abandon(&self, tail: &Arc<Tail>) -> Result<(), RepositoryError> {
+        let lost = self.renew(tail)?;
+        if lost > 0 {
+            let reason = format!("{lost} of its blocks are not what was stored");
+            lock(&self.damaged).push((self.layout.payload(tail.name()), reason));
+        }
+        Ok(())
+    }
+
+    /// Writes what is sound of a tail anew, and says how many blocks are not. Then its files are put
+    /// aside, else they go.
+    pub(crate) fn renew(&self, tail: &Arc<Tail>) -> Result<u64, RepositoryError> {
         let mut slot = self.slot(tail.name().nodes);
         if slot.as_ref().is_some_and(|open| Arc::ptr_eq(open, tail)) {
             *slot = None;
         }
         if !self.index.state().tails.iter().any(|known| Arc::ptr_eq(known, tail)) {
-            return Ok(());
+            return Ok(0);
         }
         let durable = tail.all_clear().into_iter().take(tail.durable_blocks());
         let copy = self.create_tail(tail.name().nodes)?;
         let path = self.layout.payload(tail.name());
-        let mut lost = 0usize;
+        let mut lost = 0;
         for block in durable {
-            let bytes = tail.read_block(&block).map_err(failed("reading", &path))?;
-            let Some(checked) = self.as_named(bytes, &block) else {
+            let bytes = tail.read_block(&block).ok();
+            let Some(checked) = bytes.and_then(|bytes| self.as_named(bytes, &block)) else {
                 lost += 1;
                 continue;
             };
@@ -293,12 +304,12 @@ impl Appender {
             lock(&self.closing).push(Closing::of(copy));
         }
         if lost > 0 {
-            let reason = format!("{lost} of its blocks are not what was stored");
-            lock(&self.damaged).push((path, reason));
-            return put_aside(&self.layout, tail.name());
+            put_aside(&self.layout, tail.name())?;
+        } else {
+            remove(&path)?;
+            remove(&self.layout.journal(tail.name()))?;
         }
-        remove(&path)?;
-        remove(&self.layout.journal(tail.name()))
+        Ok(lost)
     }
 
     /// A block that was read again, if it is what was stored.

@@ -294,6 +294,13 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
         let files = count(summary.files_unsettled);
         lines.push(format!("{files} changed while they were read: they are read again next time"));
     }
+    if summary.parent_damaged {
+        lines.push("the snapshot before is damaged, so everything was read anew".into());
+    }
+    if summary.objects_sent_again > 0 {
+        let objects = count(summary.objects_sent_again);
+        lines.push(format!("{objects} objects that the repository had lost were sent again"));
+    }
     if summary.problems > 0 {
         lines.push(format!("{} could not be read, or need a look", count(summary.problems)));
     }
@@ -308,6 +315,7 @@ pub(crate) struct JsonSummary<'a> {
     files_changed: u64,
     files_unmodified: u64,
     files_unsettled: u64,
+    objects_sent_again: u64,
     dirs_new: u64,
     dirs_changed: u64,
     dirs_unmodified: u64,
@@ -337,6 +345,7 @@ impl<'a> JsonSummary<'a> {
             files_changed: summary.files_changed,
             files_unmodified: summary.files_unmodified,
             files_unsettled: summary.files_unsettled,
+            objects_sent_again: summary.objects_sent_again,
             dirs_new: summary.dirs_new,
             dirs_changed: summary.dirs_changed,
             dirs_unmodified: summary.dirs_unmodified,

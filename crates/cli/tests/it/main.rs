@@ -33,6 +33,7 @@ mod packaging;
 mod pairing;
 mod patterns;
 mod reading;
+mod repair;
 mod schema;
 mod sessions;
 mod share;

@@ -14,6 +14,7 @@ use holdall_tree::{Cursor, Entry, Fingerprint, LeafAhead, PathKey};
 use super::options::Source;
 use crate::blocks::{Nodes, SharedNodeCache};
 use crate::leaf_cache::KnownLeaves;
+use crate::restore::is_damaged;
 use crate::run::lock;
 use crate::snapshots::{Listed, Snapshot};
 use crate::storing::Shared;
@@ -92,7 +93,10 @@ impl<'a> Parents<'a> {
             .collect();
         // Whoever holds the node cache has this folder for itself.
         let known = match parents {
-            [only] if lock(cache).is_some() => KnownLeaves::open(&access.cache, series, &only.root),
+            // What was lost is found by looking at each entry.
+            [only] if shared.lost.is_empty() && lock(cache).is_some() => {
+                KnownLeaves::open(&access.cache, series, &only.root)
+            }
             _ => None,
         };
         Self { cursors, known, shared }
@@ -109,7 +113,7 @@ impl<'a> Parents<'a> {
         let (Some(known), [cursor]) = (&mut self.known, &mut self.cursors[..]) else {
             return Ok(None);
         };
-        let Some(ahead) = cursor.leaf_at(path)? else { return Ok(None) };
+        let Some(ahead) = cursor.leaf_at(path).map_err(of_parent)? else { return Ok(None) };
         Ok(known.find(&ahead.id).map(|fingerprint| KnownLeaf { ahead, fingerprint }))
     }
 
@@ -122,7 +126,7 @@ impl<'a> Parents<'a> {
     /// The newest parent's entry at `path`. Paths must be asked for in ascending order.
     pub(super) fn find(&mut self, path: &PathKey) -> Result<Option<&Entry>, EngineError> {
         for cursor in &mut self.cursors {
-            while cursor.peek()?.is_some_and(|(at, _)| at < path) {
+            while cursor.peek().map_err(of_parent)?.is_some_and(|(at, _)| at < path) {
                 cursor.advance();
             }
         }
@@ -130,7 +134,8 @@ impl<'a> Parents<'a> {
         let found = self.cursors.iter().find_map(|cursor| {
             cursor.current().filter(|(at, _)| (*at).cmp(path) == Ordering::Equal)
         });
-        Ok(found.map(|(_, entry)| entry))
+        let lost = &self.shared.lost;
+        Ok(found.map(|(_, entry)| entry).filter(|entry| !lost.is_needed_by(entry)))
     }
 
     /// How many entries the parents have below `path`, whichever has more. Steps past them.
@@ -138,8 +143,10 @@ impl<'a> Parents<'a> {
         let mut most = 0;
         for cursor in &mut self.cursors {
             let mut count = 0;
-            while let Some((at, _)) =
-                cursor.peek()?.filter(|(at, _)| *at <= path || path.is_ancestor_of(at))
+            while let Some((at, _)) = cursor
+                .peek()
+                .map_err(of_parent)?
+                .filter(|(at, _)| *at <= path || path.is_ancestor_of(at))
             {
                 count += u64::from(path.is_ancestor_of(at));
                 cursor.advance();
@@ -155,6 +162,12 @@ impl<'a> Parents<'a> {
             self.shared.note_parents(&cursor.take_visited());
         }
     }
+}
+
+/// Says that it is the parent which is damaged, if anything is.
+fn of_parent(error: impl Into<EngineError>) -> EngineError {
+    let error = error.into();
+    if is_damaged(&error) { EngineError::Parent(Box::new(error)) } else { error }
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use super::summary::BackupSummary;
 use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::budget::Budget;
+use crate::lost::Lost;
 use crate::record::PROGRAM;
 use crate::snapshots::{Listed, Snapshot, snapshots_by_cache};
 use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing};
@@ -65,9 +66,41 @@ pub fn backup_upon(
     // Directories stay open until what is in them is read. Where the limit can not be raised, what
     // passes it is told.
     let _ = holdall_sys::limits::raise_open_files();
+    let mut lost = Lost::default();
+    let mut summary = loop {
+        match attempt(access, listed, options, run, &lost) {
+            // A list of what is missing ends at what nobody can look behind, so there may be several.
+            Err(EngineError::Lost { ids }) if lost.add(&ids) => {}
+            Err(EngineError::Parent(_)) if !lost.parents => lost.parents = true,
+            ended => break ended?,
+        }
+        run.begin_again();
+    };
+    let traffic = access.take_traffic();
+    summary.bytes_sent = traffic.sent_bytes;
+    summary.bytes_received = traffic.received_bytes;
+    summary.objects_sent_again = lost.count();
+    summary.parent_damaged = lost.parents;
+    summary.problems = run.problem_count();
+    summary.files_unsettled = run.changed_count();
+    summary.seconds = begun.elapsed().as_secs_f64();
+    Ok(summary)
+}
+
+/// Backs up once, with what the repository is known to have lost until now.
+fn attempt(
+    access: &Access,
+    listed: &Listed,
+    options: &BackupOptions,
+    run: &Arc<Run>,
+    lost: &Lost,
+) -> Result<BackupSummary, EngineError> {
     let steps = steps(&options.sources)?;
     let series = series(access, &options.host, &steps);
-    let parents = parents::choose(access, listed, &series, &options.sources);
+    let parents = match lost.parents {
+        true => Vec::new(),
+        false => parents::choose(access, listed, &series, &options.sources),
+    };
     let purpose = match options.dry_run {
         true => SessionPurpose::Read,
         false => SessionPurpose::Backup { parents: parents::names(&parents) },
@@ -77,21 +110,15 @@ pub fn backup_upon(
         run.items_expected.store(parent.secret.items, Ordering::Relaxed);
         run.bytes_expected.store(parent.secret.bytes, Ordering::Relaxed);
     }
-    let stages = Stages::new(access, options, run, grant, series);
+    let stages = Stages::new(access, options, run, (grant, series), lost);
     let result = stages.run(steps, &parents);
     if result.is_err() || options.dry_run {
         // What was put stays for the next run; a session that can not be closed lapses.
         let _ = access.repository.close_session(&stages.grant.session);
     }
     let mut summary = result?;
-    let traffic = access.take_traffic();
-    summary.bytes_sent = traffic.sent_bytes;
-    summary.bytes_received = traffic.received_bytes;
     summary.has_parent = !parents.is_empty();
-    summary.problems = run.problem_count();
-    summary.files_unsettled = run.changed_count();
     summary.stages = stages.meters.snapshot();
-    summary.seconds = begun.elapsed().as_secs_f64();
     Ok(summary)
 }
 
@@ -140,8 +167,8 @@ impl<'a> Stages<'a> {
         access: &'a Access,
         options: &'a BackupOptions,
         run: &'a Arc<Run>,
-        grant: SessionGrant,
-        series: SeriesId,
+        (grant, series): (SessionGrant, SeriesId),
+        lost: &Lost,
     ) -> Self {
         let readers = options.cores.clamp(1, 16);
         let meters = Arc::new(Meters::new(WALKERS, readers, readers, options.streams));
@@ -152,7 +179,8 @@ impl<'a> Stages<'a> {
             options,
             grant,
             series,
-            shared: Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES)),
+            shared: Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES))
+                .without(lost.clone()),
             meters,
             walk: Walk::new(),
             cache: open_node_cache(access),

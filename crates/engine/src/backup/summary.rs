@@ -50,6 +50,10 @@ pub struct BackupSummary {
     pub seconds: f64,
     /// What could not be read.
     pub problems: u64,
+    /// Objects that the repository had lost, and that were sent again.
+    pub objects_sent_again: u64,
+    /// Whether the snapshot before could not be read, so that everything was read anew.
+    pub parent_damaged: bool,
     /// Files that changed while they were read: stored as read, and read again next time.
     pub files_unsettled: u64,
     /// The stages' counters, in the order of the pipeline.

@@ -8,6 +8,7 @@ use std::thread::{self, Scope};
 use holdall_format::ObjectId;
 
 use crate::budget::Budget;
+use crate::lost::Lost;
 use crate::run::lock;
 use crate::{EngineError, Run};
 
@@ -17,6 +18,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) budget: Arc<Budget>,
     /// Nodes of the parents, which the repository has for certain.
     parent_nodes: Mutex<HashSet<[u8; 16]>>,
+    /// What the parents have and the repository has lost.
+    pub(crate) lost: Lost,
     flight: Mutex<Flight>,
     landed: Condvar,
     failed: AtomicBool,
@@ -47,10 +50,16 @@ impl<'a> Shared<'a> {
             run,
             budget,
             parent_nodes: Mutex::default(),
+            lost: Lost::default(),
             flight: Mutex::default(),
             landed: Condvar::new(),
             failed: AtomicBool::new(false),
         }
+    }
+
+    /// The same for a run that sends again what was lost.
+    pub(crate) fn without(self, lost: Lost) -> Self {
+        Self { lost, ..self }
     }
 
     /// Runs a stage on a thread of its own; its failure ends the run.
@@ -157,7 +166,8 @@ impl<'a> Shared<'a> {
     /// Notes nodes of the parents.
     pub(crate) fn note_parents(&self, nodes: &[ObjectId]) {
         if !nodes.is_empty() {
-            lock(&self.parent_nodes).extend(nodes.iter().map(half));
+            let there = nodes.iter().filter(|node| !self.lost.has(node));
+            lock(&self.parent_nodes).extend(there.map(half));
         }
     }
 

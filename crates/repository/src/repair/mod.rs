@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdall_format::PackName;
+use holdall_format::{BlockName, PackName};
 use holdall_protocol::{
     Repair, RepairReport, RepositoryError, ScrubDamage, ScrubProgress, ScrubReport,
 };
@@ -40,6 +40,7 @@ impl Store {
         self.appender()?;
         let found = self.scrub(should_stop, progress)?;
         let (packs, parities) = self.damaged_packs(&found);
+        let in_tails: BTreeSet<BlockName> = found.damaged.iter().filter_map(in_tail).collect();
         let mut report = RepairReport::default();
         for pack in &packs {
             stop_if(should_stop)?;
@@ -53,13 +54,12 @@ impl Store {
             stop_if(should_stop)?;
             report.repairs.extend(self.remake_parity(pack, dry_run)?);
         }
+        report.repairs.extend(self.salvage_tail(&in_tails, dry_run, &mut report.quarantined)?);
         if dry_run || report.repairs.is_empty() {
             report.scrub = found;
             return Ok(report);
         }
-        if !packs.is_empty() {
-            self.find_anew()?;
-        }
+        self.find_anew()?;
         report.scrub = self.scrub(should_stop, progress)?;
         Ok(report)
     }
@@ -162,6 +162,14 @@ impl Store {
     fn quarantine(&self, pack: &PackName) -> Result<PathBuf, RepositoryError> {
         let number = u32::from_le_bytes(crate::publish::random()?);
         Ok(self.layout().quarantine().join(format!("{pack}.{number:08x}")))
+    }
+}
+
+/// The block of a tail that is damaged.
+fn in_tail(damage: &ScrubDamage) -> Option<BlockName> {
+    match damage {
+        ScrubDamage::Block { block, pack: None, .. } => Some(*block),
+        _ => None,
     }
 }
 

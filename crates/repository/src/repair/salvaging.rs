@@ -3,9 +3,10 @@
 //! What stays behind counts as missing from then on, which is what lets a backup send it again: an id
 //! whose only copy is damaged must not be answered with "have".
 
+use std::collections::BTreeSet;
 use std::fs;
 
-use holdall_format::PackName;
+use holdall_format::{BlockName, PackName};
 use holdall_protocol::{Repair, RepositoryError};
 
 use super::restoring::keep;
@@ -76,6 +77,36 @@ impl Store {
         }
         // How many blocks there were, only the footer knew.
         Ok(Some(Repair::Salvaged { pack: *pack, kept_blocks: 0, lost_blocks: 0 }))
+    }
+
+    /// Stores what is sound of the blocks anew that are in no pack yet; `None` if `lost` are in none
+    /// of the tails.
+    pub(super) fn salvage_tail(
+        &self,
+        lost: &BTreeSet<BlockName>,
+        dry_run: bool,
+        quarantined: &mut Vec<String>,
+    ) -> Result<Option<Repair>, RepositoryError> {
+        let appender = self.appender()?;
+        // A tail that is full becomes a pack, whatever is in it.
+        appender.close_full();
+        let (mut kept_blocks, mut lost_blocks) = (0, 0);
+        for tail in &self.index().state().tails {
+            let blocks = tail.all_clear();
+            let damaged = blocks.iter().filter(|block| lost.contains(&block.name)).count() as u64;
+            if damaged == 0 {
+                continue;
+            }
+            kept_blocks += blocks.len() as u64 - damaged;
+            lost_blocks += damaged;
+            if !dry_run {
+                self.lease().renew()?;
+                appender.renew(tail)?;
+                let payload = self.layout().payload(tail.name()).display().to_string();
+                quarantined.push(format!("{payload}.damaged"));
+            }
+        }
+        Ok((lost_blocks > 0).then_some(Repair::Tail { kept_blocks, lost_blocks }))
     }
 
     fn count_sound(&self, file: &PackFile) -> u64 {

@@ -178,6 +178,32 @@ fn a_pack_that_can_not_be_read_at_all_is_put_aside_and_in_nobodys_way() {
 }
 
 #[test]
+fn what_is_in_no_pack_yet_is_salvaged_too() {
+    let mut house = House::new();
+    house.snapshot("one", &names(0..6), 100_000);
+    let tails = house.world.dir().join("tails");
+    let files = || fs::read_dir(&tails).unwrap().map(|entry| entry.unwrap().path());
+    let is_payload = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        name.starts_with("chunks.") && name.ends_with(".payload")
+    };
+    let payload = files().find(is_payload).unwrap();
+    change(&payload, |bytes| bytes[250_000] ^= 1);
+    house.world.restart();
+    let foreseen = house.repair(true);
+    assert_eq!(foreseen.repairs, [Repair::Tail { kept_blocks: 5, lost_blocks: 1 }]);
+    let repaired = house.repair(false);
+    assert_eq!(repaired.repairs, foreseen.repairs);
+    assert!(matches!(repaired.scrub.damaged[..], [ScrubDamage::Missing { .. }]), "{repaired:?}");
+    assert!(files().any(|path| path.extension().is_some_and(|end| end == "damaged")));
+    house.world.restart();
+    house.snapshot("two", &names(0..6), 100_000);
+    house.assert_whole();
+    house.assert_all_there(0..6);
+    house.prune();
+}
+
+#[test]
 fn more_damage_than_parity_is_salvaged_like_any_other() {
     let mut house = backed_up(1);
     let pack = house.packs()[0].clone();

@@ -54,7 +54,20 @@ pub(super) enum Command {
         /// None for all of them.
         #[serde(default)]
         repository: Option<String>,
+        #[serde(default)]
+        also: AlsoMend,
     },
+}
+
+/// What is to be done beside reading everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AlsoMend {
+    /// Mend what is damaged.
+    pub repair: bool,
+    /// Say only what could be mended.
+    pub dry_run: bool,
+    /// Keep so many per cent of each pack as parity from now on.
+    pub parity: Option<u8>,
 }
 
 impl Command {
@@ -229,8 +242,17 @@ pub struct ScrubbedEntry {
     pub snapshots: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Everything that is wrong, in words.
+    /// Everything that is wrong, in words; what was mended is not any more.
     pub damaged: Vec<String>,
+    /// What was mended, or could be, in words.
+    #[serde(default)]
+    pub repaired: Vec<String>,
+    /// Where damaged files were put instead of being deleted.
+    #[serde(default)]
+    pub quarantined: Vec<String>,
+    /// Packs whose parity was made now.
+    #[serde(default)]
+    pub parity_made: u64,
     /// Why it could not be read at all.
     pub problem: Option<String>,
 }

@@ -11,7 +11,9 @@ use holdall_protocol::ScrubDamage;
 use holdall_repository::{Judged, PruneOptions, Store};
 
 use super::carry_out::Administration;
-use super::command::{Deletion, Keeping, PrunedEntry, Reply, ScrubbedEntry, SnapshotEntry};
+use super::command::{
+    AlsoMend, Deletion, Keeping, PrunedEntry, Reply, ScrubbedEntry, SnapshotEntry,
+};
 use crate::ServerError;
 
 /// How long condemned packs stay: whoever reads when a snapshot is forgotten reads to the end.
@@ -154,31 +156,54 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Reads everything of a repository again, or of all of them.
-    pub(super) fn scrub(&self, repository: Option<&str>) -> Result<Reply, ServerError> {
+    /// Reads everything of a repository again, or of all of them, and mends what is to be mended.
+    pub(super) fn scrub(
+        &self,
+        repository: Option<&str>,
+        also: AlsoMend,
+    ) -> Result<Reply, ServerError> {
         let names = self.chosen(repository)?;
-        let scrubbed = names.iter().map(|name| self.scrub_one(name)).collect();
+        let scrubbed = names.iter().map(|name| self.scrub_one(name, also)).collect();
         Ok(Reply::Scrubbed { scrubbed })
     }
 
-    fn scrub_one(&self, name: &str) -> ScrubbedEntry {
+    fn scrub_one(&self, name: &str, also: AlsoMend) -> ScrubbedEntry {
         let mut entry = ScrubbedEntry { repository: name.to_owned(), ..Default::default() };
-        let scrub = || {
-            let store = self.stores.store(name)?;
-            store.scrub(self.should_stop, &mut |_| {})
-        };
-        match scrub() {
-            Ok(report) => {
-                entry.packs = report.packs;
-                entry.blocks = report.blocks;
-                entry.objects = report.objects;
-                entry.snapshots = report.snapshots;
-                entry.bytes = report.bytes;
-                entry.damaged = report.damaged.iter().map(damage).collect();
-            }
-            Err(error) => entry.problem = Some(error.to_string()),
+        if let Err(error) = self.try_scrub(name, also, &mut entry) {
+            entry.problem = Some(error.to_string());
         }
         entry
+    }
+
+    fn try_scrub(
+        &self,
+        name: &str,
+        also: AlsoMend,
+        entry: &mut ScrubbedEntry,
+    ) -> Result<(), ServerError> {
+        let store = self.stores.store(name)?;
+        if let Some(percent) = also.parity {
+            entry.parity_made = store.keep_parity(percent, self.should_stop)?;
+            self.log(&format!("{percent} % of each pack of {name} is kept as parity"));
+        }
+        let report = match also.repair {
+            false => store.scrub(self.should_stop, &mut |_| {})?,
+            true => {
+                let repaired = store.repair(also.dry_run, self.should_stop, &mut |_| {})?;
+                let sentences = repaired.repairs.iter().map(|one| one.sentence(also.dry_run));
+                entry.repaired = sentences.collect();
+                entry.repaired.iter().for_each(|one| self.log(&format!("{name}: {one}")));
+                entry.quarantined = repaired.quarantined;
+                repaired.scrub
+            }
+        };
+        entry.packs = report.packs;
+        entry.blocks = report.blocks;
+        entry.objects = report.objects;
+        entry.snapshots = report.snapshots;
+        entry.bytes = report.bytes;
+        entry.damaged = report.damaged.iter().map(damage).collect();
+        Ok(())
     }
 }
 

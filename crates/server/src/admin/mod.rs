@@ -33,11 +33,11 @@ use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
 pub(crate) use carry_out::Administration;
-use command::{Command, Reply};
 pub use command::{
-    Deletion, Keeping, KeepingEntry, MachineEntry, PrunedEntry, Quota, RepositoryEntry,
+    AlsoMend, Deletion, Keeping, KeepingEntry, MachineEntry, PrunedEntry, Quota, RepositoryEntry,
     ScrubbedEntry, SnapshotEntry,
 };
+use command::{Command, Reply};
 pub(crate) use socket::AdminSocket;
 
 /// Where an invite points to when no server ever ran.
@@ -201,17 +201,19 @@ pub fn prune(
     }
 }
 
-/// Reads everything again and checks hashes and references: one repository, or all of them.
+/// Reads everything again and checks hashes and references: one repository, or all of them. Mends
+/// what is to be mended.
 ///
 /// # Errors
 /// As [`invite`]; what is wrong with a single repository is in its entry.
 pub fn scrub(
     data_dir: &Path,
     repository: Option<&str>,
+    also: AlsoMend,
     clock: Arc<dyn Clock>,
 ) -> Result<Vec<ScrubbedEntry>, ServerError> {
     let repository = repository.map(str::to_owned);
-    match ask(data_dir, Command::Scrub { repository }, clock)? {
+    match ask(data_dir, Command::Scrub { repository, also }, clock)? {
         Reply::Scrubbed { scrubbed } => Ok(scrubbed),
         _ => Err(unexpected()),
     }

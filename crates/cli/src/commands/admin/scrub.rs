@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin::{self, ScrubbedEntry};
+use holdall_server::admin::{self, AlsoMend, ScrubbedEntry};
 use serde::Serialize;
 
 use crate::app::App;
@@ -17,17 +17,32 @@ use crate::output::{count, size};
 #[command(after_help = "\
 Example: holdall admin scrub laptop
 
-No key is needed: what is sealed has a hash, and what refers to what is in clear.
+With --repair -n it says what of the damage could be mended, with --repair it mends that, and with \
+--parity 5 it keeps 5 % of parity for each pack from then on.
+
+No key is needed: what is sealed has a hash, and what refers to what is in clear. What can not be \
+mended counts as missing, and the next backup that has it sends it again; damaged files are kept in \
+the repository's folder `quarantine`.
 
 Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 20 damage found")]
 pub(crate) struct Args {
     /// One repository; all of them without
     #[arg(value_name = "REPOSITORY")]
     repository: Option<String>,
+    /// Mends what is damaged: packs from their parity, and whatever is sound of others
+    #[arg(long)]
+    repair: bool,
+    /// With --repair: says what would be done, and changes nothing
+    #[arg(short = 'n', long, requires = "repair")]
+    dry_run: bool,
+    /// Keeps so much parity beside each pack from now on, and makes what is missing; 0 ends that
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    parity: Option<u8>,
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
-    let scrubbed = admin::scrub(data, args.repository.as_deref(), Arc::new(SystemClock))?;
+    let also = AlsoMend { repair: args.repair, dry_run: args.dry_run, parity: args.parity };
+    let scrubbed = admin::scrub(data, args.repository.as_deref(), also, Arc::new(SystemClock))?;
     scrubbed.iter().try_for_each(|entry| show(app, entry))?;
     let has_damage = scrubbed.iter().any(|entry| !entry.damaged.is_empty());
     let has_failed = scrubbed.iter().any(|entry| entry.problem.is_some());
@@ -48,10 +63,22 @@ fn show(app: &App, entry: &ScrubbedEntry) -> Result<()> {
         snapshots: u64,
         bytes: u64,
         damaged: &'a [String],
+        repaired: &'a [String],
+        quarantined: &'a [String],
+        parity_made: u64,
         problem: Option<&'a str>,
     }
-    let ScrubbedEntry { repository, packs, blocks, objects, snapshots, bytes, damaged, problem } =
-        entry;
+    let ScrubbedEntry {
+        repository,
+        packs,
+        blocks,
+        objects,
+        snapshots,
+        bytes,
+        damaged,
+        problem,
+        ..
+    } = entry;
     let object = JsonScrub {
         repository,
         packs: *packs,
@@ -60,9 +87,19 @@ fn show(app: &App, entry: &ScrubbedEntry) -> Result<()> {
         snapshots: *snapshots,
         bytes: *bytes,
         damaged,
+        repaired: &entry.repaired,
+        quarantined: &entry.quarantined,
+        parity_made: entry.parity_made,
         problem: problem.as_deref(),
     };
     app.output.object("scrub", &object)?;
+    let repaired = entry.repaired.iter();
+    repaired
+        .into_iter()
+        .try_for_each(|one| app.output.result(format_args!("{repository}: {one}")))?;
+    for file in &entry.quarantined {
+        app.output.note(format_args!("the damaged file is kept as {file}"));
+    }
     let wrong = |wrong: &String, exit| Refusal::new(exit, format!("{repository}: {wrong}")).into();
     for damage in damaged {
         app.damage(&wrong(damage, Exit::Damage));
