@@ -17,6 +17,7 @@
 //!     tombstones/<log position> what stays of records that were forgotten
 //!     condemned/<pack name>     packs that are to go, and since when
 //!     pruned/<log position>     the last prune that let something go, by the position it was at
+//!     scrubbed                  how far the keeper has read everything again
 //!     sessions/<session>        sessions that have not lapsed
 //!     tmp/                      files that are not published yet
 //! ```
@@ -108,6 +109,10 @@ impl Layout {
 
     pub(crate) fn pruned(&self) -> PathBuf {
         self.root.join("pruned")
+    }
+
+    pub(crate) fn scrubbed(&self) -> PathBuf {
+        self.root.join("scrubbed")
     }
 
     pub(crate) fn condemned(&self) -> PathBuf {

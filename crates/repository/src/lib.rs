@@ -87,6 +87,7 @@ pub use embedded::EmbeddedRepository;
 pub use probing::lacking;
 pub use prune::PruneOptions;
 pub use retaining::Judged;
+pub use scrub::ScrubRound;
 pub use store::{Clock, ReceiptSigner, Store};
 pub use unopened::{newest_key_in, recovery_identities_in};
 pub use usage::Census;

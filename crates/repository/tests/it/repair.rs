@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use holdall_format::PackName;
 use holdall_protocol::contract::ContractWorld;
@@ -76,7 +77,8 @@ fn a_pack_with_parity_is_as_it_was_again_wherever_it_was_damaged() {
     let whole = fs::read(&pack).unwrap();
     let end = whole.len();
     // Content, several places, the footer, the trailer, a cut, and garbage behind the end.
-    let damages: [(&str, fn(&mut Vec<u8>)); 6] = [
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 6] = [
         ("a byte", |bytes| bytes[1_000_000] ^= 1),
         ("sectors", |bytes| (0..20).for_each(|at| bytes[at << 20] ^= 0xff)),
         ("footer", |bytes| {
@@ -257,4 +259,50 @@ fn who_may_not_delete_may_not_repair_and_parity_has_a_limit() {
     ] {
         assert!(matches!(refused, Err(RepositoryError::NotAllowed { .. })), "{refused:?}");
     }
+}
+
+#[test]
+fn rounds_read_everything_by_their_end_and_remember_what_is_damaged() {
+    const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+    let mut house = backed_up(0);
+    let packs = house.packs();
+    assert!(packs.len() >= 2);
+    change(packs.last().unwrap(), |bytes| bytes[1000] ^= 1);
+    let on = |house: &mut House, days: i64| {
+        house.world.clock.advance_ns(days * DAY_NS);
+        let store = house.store();
+        let round = store.scrub_on(30 * DAY_NS, &AtomicBool::new(false)).unwrap();
+        assert_eq!(store.scrub_round().unwrap().as_ref(), Some(&round));
+        round
+    };
+    let first = on(&mut house, 0);
+    assert_eq!((first.before_ns, first.damaged.len()), (None, 0));
+    assert_eq!(on(&mut house, 1).damaged.len(), 0, "the last one has time until the end");
+    let late = on(&mut house, 28);
+    assert_eq!(
+        late.damaged.keys().collect::<Vec<_>>(),
+        [&name_of(&packs[packs.len() - 1]).to_string()]
+    );
+    let over = on(&mut house, 1);
+    assert_eq!((over.before_ns, over.damaged.len()), (Some(first.begun_ns), 1));
+    house.world.restart();
+    house.repair(false);
+    house.snapshot("two", &names(0..20), CHUNK_BYTES);
+    let mended = on(&mut house, 30);
+    assert_eq!((mended.before_ns, mended.damaged.len()), (Some(over.begun_ns), 0));
+
+    // What is in no pack yet is read at the end of a round.
+    let tails = house.world.dir().join("tails");
+    house.world.close();
+    let files = fs::read_dir(&tails).unwrap().map(|entry| entry.unwrap().path());
+    let payload = files.filter(|path| path.extension().is_some_and(|end| end == "payload"));
+    let payload = payload.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
+    change(&payload, |bytes| bytes[50] ^= 1);
+    assert_eq!(on(&mut house, 15).damaged.len(), 0);
+    assert_eq!(on(&mut house, 15).damaged.keys().collect::<Vec<_>>(), ["tails"]);
+    // Without the file a round begins anew, and a clock that was set back is no reason to wait.
+    fs::remove_file(house.world.dir().join("scrubbed")).unwrap();
+    let anew = on(&mut house, 0);
+    assert_eq!(anew.before_ns, None);
+    assert!(on(&mut house, -40).begun_ns < anew.begun_ns);
 }

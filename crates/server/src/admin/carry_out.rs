@@ -8,6 +8,7 @@ use holdall_format::PublicKey;
 use holdall_protocol::{INVITE_MAX_ADDRESSES, RepositoryError};
 
 use super::command::{Command, Quota, Reply, RepositoryEntry};
+use super::keep::SCRUB_ROUND_NS;
 use crate::accounts::{Accounts, InviteRequest};
 use crate::addresses::{is_host_and_port, reachable_at};
 use crate::rights::Right;
@@ -118,16 +119,29 @@ impl Administration<'_> {
         let known =
             RepositoryEntry { name, machine, machine_name, quota_bytes, ..Default::default() };
         match self.stores.census(&known.name) {
-            Ok((id, census)) => RepositoryEntry {
+            Ok((id, census)) => self.with_scrub(RepositoryEntry {
                 id: Some(id.to_string()),
                 stored_bytes: census.usage.stored_bytes,
                 packs: census.usage.packs,
                 snapshots: census.snapshots,
                 newest_ns: census.newest_ns,
                 ..known
-            },
+            }),
             Err(RepositoryError::NoRepository { .. }) => known,
             Err(error) => RepositoryEntry { problem: Some(error.to_string()), ..known },
+        }
+    }
+
+    /// The same with what is known from reading it again.
+    fn with_scrub(&self, entry: RepositoryEntry) -> RepositoryEntry {
+        let round = self.stores.store(&entry.name).and_then(|store| store.scrub_round());
+        let Ok(Some(round)) = round else { return entry };
+        let words = |(what, reason): (&String, &String)| format!("{what}: {reason}");
+        RepositoryEntry {
+            read_by_ns: Some(round.begun_ns.saturating_add(SCRUB_ROUND_NS)),
+            read_since_ns: round.before_ns,
+            damaged: round.damaged.iter().map(words).collect(),
+            ..entry
         }
     }
 

@@ -319,6 +319,15 @@ pub struct RepositoryEntry {
     pub quota_bytes: Option<u64>,
     /// When its newest record came, in nanoseconds since 1970 UTC.
     pub newest_ns: Option<i64>,
+    /// By when everything will have been read again, in the same unit.
+    #[serde(default)]
+    pub read_by_ns: Option<i64>,
+    /// Everything that was stored then was read since, in the same unit.
+    #[serde(default)]
+    pub read_since_ns: Option<i64>,
+    /// What was found damaged by that, in words.
+    #[serde(default)]
+    pub damaged: Vec<String>,
     /// Why it can not be opened.
     pub problem: Option<String>,
 }

@@ -18,6 +18,8 @@ use crate::ServerError;
 
 /// How long condemned packs stay: whoever reads when a snapshot is forgotten reads to the end.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
+/// Everything is read again within a month.
+pub(super) const SCRUB_ROUND_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
 /// Once a quarter of a pack is not needed, the rest is copied and the pack goes.
 const SPARSE_PART: u64 = 4;
 
@@ -81,6 +83,27 @@ impl Administration<'_> {
                 return;
             }
             self.log(&self.prune_one(&name, false).line());
+            self.scrub_on(&name);
+        }
+    }
+
+    /// Reads as much again as is due, and tells the log of damage for as long as there is any.
+    fn scrub_on(&self, name: &str) {
+        let scrub = || {
+            let store = self.stores.store(name)?;
+            // What a crash kept from being made.
+            store.make_missing_parity(self.should_stop)?;
+            store.scrub_on(SCRUB_ROUND_NS, self.should_stop)
+        };
+        match scrub() {
+            Ok(round) => {
+                for (what, reason) in &round.damaged {
+                    self.log(&format!(
+                        "{name}: damaged: {what}: {reason}; `holdall admin scrub {name} --repair`"
+                    ));
+                }
+            }
+            Err(error) => self.log(&format!("{name} could not be scrubbed: {error}")),
         }
     }
 
@@ -197,6 +220,9 @@ impl Administration<'_> {
                 repaired.scrub
             }
         };
+        if !also.dry_run {
+            store.note_scrubbed(&report)?;
+        }
         entry.packs = report.packs;
         entry.blocks = report.blocks;
         entry.objects = report.objects;
@@ -236,6 +262,7 @@ mod tests {
     use super::*;
     use crate::LogSink;
     use crate::accounts::Accounts;
+    use crate::admin::Command;
     use crate::data_folder::DataFolder;
     use crate::identity::ServerIdentity;
     use crate::stores::Stores;
@@ -288,7 +315,7 @@ mod tests {
         forge: Forge,
         head: Option<(RecordHash, u64)>,
         should_stop: AtomicBool,
-        _temp: tempfile::TempDir,
+        temp: tempfile::TempDir,
     }
 
     impl World {
@@ -305,7 +332,7 @@ mod tests {
             Store::create(&folder.repository("laptop"), &forge.new_repository()).unwrap();
             let stores = Stores::new(folder, signer, clock, accounts.clone(), log.clone());
             let should_stop = AtomicBool::new(false);
-            Self { clocks, accounts, stores, log, forge, head: None, should_stop, _temp: temp }
+            Self { clocks, accounts, stores, log, forge, head: None, should_stop, temp }
         }
 
         fn administration(&self) -> Administration<'_> {
@@ -317,6 +344,19 @@ mod tests {
                 log: &self.log,
                 should_stop: &self.should_stop,
             }
+        }
+
+        /// Damages what is in no pack yet.
+        fn flip_a_byte(&self) {
+            let tails = self.temp.path().join("repositories/laptop/tails");
+            let files = std::fs::read_dir(tails).unwrap().map(|entry| entry.unwrap().path());
+            let payloads =
+                files.filter(|path| path.extension().is_some_and(|end| end == "payload"));
+            let length = |path: &std::path::PathBuf| std::fs::metadata(path).unwrap().len();
+            let largest = payloads.max_by_key(length).unwrap();
+            let mut bytes = std::fs::read(&largest).unwrap();
+            bytes[1000] ^= 1;
+            std::fs::write(largest, bytes).unwrap();
         }
 
         /// A snapshot of so much that nobody else has.
@@ -431,5 +471,32 @@ mod tests {
         world.clocks.pass(DAY_NS);
         assert!(world.prune().frozen_until_ns.is_none());
         assert!(world.snapshots() >= 24);
+    }
+
+    #[test]
+    fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_mended() {
+        let mut world = World::new();
+        world.back_up("one", 100_000);
+        let told = |world: &World| {
+            world.administration().keep_house();
+            match world.administration().carry_out(Command::Repositories).unwrap() {
+                Reply::Repositories { mut repositories } => repositories.remove(0),
+                other => panic!("{other:?}"),
+            }
+        };
+        let begun_ns = world.clocks.now_ns();
+        let fresh = told(&world);
+        assert_eq!(fresh.read_by_ns, Some(begun_ns + SCRUB_ROUND_NS));
+        assert_eq!((fresh.read_since_ns, fresh.damaged.len()), (None, 0));
+        world.flip_a_byte();
+        for day in 1..=30 {
+            world.clocks.pass(DAY_NS);
+            assert_eq!(told(&world).damaged.is_empty(), day < 30, "{day}");
+        }
+        assert_eq!(told(&world).read_since_ns, Some(begun_ns));
+        let also = AlsoMend { repair: true, dry_run: false, parity: None };
+        world.administration().scrub(Some("laptop"), also).unwrap();
+        let mended = told(&world);
+        assert_eq!((mended.damaged.len(), mended.read_since_ns), (0, Some(world.clocks.now_ns())));
     }
 }

@@ -18,7 +18,8 @@ use crate::output::{Shown, count, local_time, rfc3339, size};
 Example: holdall admin repositories
 
 A machine's repository is listed before it is made, so that it can be given a quota. One that can \
-not be opened is listed with the reason.
+not be opened is listed with the reason, and what was found damaged below its repository; -v says by \
+when everything is read again.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {}
@@ -56,6 +57,16 @@ pub(super) fn show(app: &App, repository: &RepositoryEntry) -> Result<()> {
         count(repository.packs),
         count(repository.snapshots),
     ))?;
+    for damage in &repository.damaged {
+        app.output.result(format_args!("{:<16} damaged: {damage}", ""))?;
+    }
+    if let Some(read_by_ns) = repository.read_by_ns {
+        app.output.detail(format_args!(
+            "{}: everything is read again by {}",
+            repository.name,
+            local_time(read_by_ns)
+        ));
+    }
     Ok(())
 }
 
@@ -71,6 +82,9 @@ struct JsonRepository<'a> {
     snapshots: u64,
     quota_bytes: Option<u64>,
     newest: Option<String>,
+    read_by: Option<String>,
+    read_since: Option<String>,
+    damaged: &'a [String],
     problem: Option<&'a str>,
 }
 
@@ -86,6 +100,9 @@ impl<'a> JsonRepository<'a> {
             snapshots: repository.snapshots,
             quota_bytes: repository.quota_bytes,
             newest: repository.newest_ns.map(rfc3339),
+            read_by: repository.read_by_ns.map(rfc3339),
+            read_since: repository.read_since_ns.map(rfc3339),
+            damaged: &repository.damaged,
             problem: repository.problem.as_deref(),
         }
     }

@@ -4,6 +4,8 @@
 //! so what the index hides is found; closure is walked by way of the index, with the marks of a
 //! commit, so a commit waits for that part.
 
+mod rounds;
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
@@ -20,6 +22,8 @@ use crate::publish::names_in;
 use crate::records::{self, Records};
 use crate::store::Store;
 use crate::tail::{Tail, read_whole};
+
+pub use rounds::ScrubRound;
 
 /// Most missing objects that a report names; there is no use in more.
 const MAX_DAMAGES: usize = 100_000;

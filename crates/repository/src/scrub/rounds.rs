@@ -1,0 +1,241 @@
+//! Scrubbing in rounds: a little every hour, so that everything is read again by a date that is known.
+//!
+//! ```text
+//! scrubbed: | holdall scrub, version 1 | begun NS | before NS, if any | read PACK, if any
+//!           | damaged PACK REASON ... |, a line each
+//! ```
+//!
+//! A disk does not tell that it rots, it has to be asked. A round goes through the packs by name, as
+//! many as the time that has passed asks for, and ends with what is in no pack yet. Losing the file
+//! costs the round, nothing else. Closure is not walked here: every prune does.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use holdall_format::PackName;
+use holdall_protocol::{RepositoryError, ScrubDamage, ScrubReport};
+
+use super::{is_named, open_pack};
+use crate::publish::{read_limited, replace};
+use crate::store::Store;
+use crate::tail::read_whole;
+
+const FRONT: &str = "holdall scrub, version 1";
+/// Each damaged pack has a line.
+const FILE_MAX_BYTES: u64 = 64 << 20;
+/// What the name of a line stands for that is about blocks in no pack.
+const IN_NO_PACK: &str = "tails";
+
+/// How far a round has come. Times are in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScrubRound {
+    /// When it began.
+    pub begun_ns: i64,
+    /// When the round before it began: everything that was stored then was read since. `None` while
+    /// the first one lasts.
+    pub before_ns: Option<i64>,
+    /// What is damaged, and why, by the pack.
+    pub damaged: BTreeMap<String, String>,
+    /// The pack that was read last.
+    read: Option<PackName>,
+}
+
+impl ScrubRound {
+    fn begin(begun_ns: i64) -> Self {
+        Self { begun_ns, ..Self::default() }
+    }
+
+    /// The next round, which begins now.
+    fn next(self, begun_ns: i64) -> Self {
+        Self { begun_ns, before_ns: Some(self.begun_ns), damaged: self.damaged, read: None }
+    }
+
+    fn encode(&self) -> String {
+        let mut text = format!("{FRONT}\nbegun {}\n", self.begun_ns);
+        self.before_ns.iter().for_each(|before_ns| text += &format!("before {before_ns}\n"));
+        self.read.iter().for_each(|pack| text += &format!("read {pack}\n"));
+        for (what, reason) in &self.damaged {
+            text += &format!("damaged {what} {}\n", reason.replace('\n', " "));
+        }
+        text
+    }
+
+    /// Reads the file; nothing if it is not one.
+    fn decode(text: &str) -> Option<Self> {
+        let mut lines = text.strip_prefix(FRONT)?.lines().skip(1);
+        let mut round = Self::begin(lines.next()?.strip_prefix("begun ")?.parse().ok()?);
+        for line in lines {
+            match line.split_once(' ')? {
+                ("before", before_ns) => round.before_ns = Some(before_ns.parse().ok()?),
+                ("read", pack) => round.read = Some(pack.parse().ok()?),
+                ("damaged", damage) => {
+                    let (what, reason) = damage.split_once(' ')?;
+                    round.damaged.insert(what.to_owned(), reason.to_owned());
+                }
+                _ => return None,
+            }
+        }
+        Some(round)
+    }
+}
+
+impl Store {
+    /// How far the round has come; `None` if none began yet.
+    ///
+    /// # Errors
+    /// If the file can not be read.
+    pub fn scrub_round(&self) -> Result<Option<ScrubRound>, RepositoryError> {
+        let bytes = read_limited(&self.layout().scrubbed(), FILE_MAX_BYTES)?;
+        Ok(bytes.and_then(|bytes| ScrubRound::decode(&String::from_utf8_lossy(&bytes))))
+    }
+
+    /// Reads as much again as a round of that length asks for by now, and says how far it is.
+    ///
+    /// # Errors
+    /// Damage is in the round; this is what keeps it from being told.
+    pub fn scrub_on(
+        &self,
+        round_ns: i64,
+        should_stop: &AtomicBool,
+    ) -> Result<ScrubRound, RepositoryError> {
+        let now_ns = self.now_ns();
+        // A clock that was set back begins anew.
+        let known = self.scrub_round()?.filter(|round| round.begun_ns <= now_ns);
+        let mut round = known.unwrap_or_else(|| ScrubRound::begin(now_ns));
+        let passed_ns = now_ns.saturating_sub(round.begun_ns);
+        let is_over = passed_ns >= round_ns;
+        let packs = self.packs_by_name();
+        let due = match is_over {
+            true => packs.len(),
+            false => due_by(passed_ns, round_ns, packs.len()),
+        };
+        let from = round.read.map_or(0, |read| packs.partition_point(|pack| *pack <= read));
+        for pack in packs.get(from..due).unwrap_or_default() {
+            if should_stop.load(Ordering::Acquire) {
+                return self.note(round);
+            }
+            self.read_pack(pack, &mut round);
+            round.read = Some(*pack);
+        }
+        if is_over {
+            self.read_tails(&mut round);
+            let is_there = |what: &String| {
+                what == IN_NO_PACK || packs.iter().any(|pack| pack.to_string() == *what)
+            };
+            round.damaged.retain(|what, _| is_there(what));
+            round = round.next(now_ns);
+        }
+        self.note(round)
+    }
+
+    /// Notes that everything was just read, which is as good as a round.
+    ///
+    /// # Errors
+    /// If the file can not be written.
+    pub fn note_scrubbed(&self, report: &ScrubReport) -> Result<(), RepositoryError> {
+        let now_ns = self.now_ns();
+        let mut round = ScrubRound::begin(now_ns).next(now_ns);
+        for damage in &report.damaged {
+            match damage {
+                ScrubDamage::Pack { pack, reason } => {
+                    round.damaged.insert(pack.replace(' ', "_"), reason.clone())
+                }
+                ScrubDamage::Block { pack, reason, .. } => {
+                    let pack = pack.map_or_else(|| IN_NO_PACK.to_owned(), |pack| pack.to_string());
+                    round.damaged.insert(pack, reason.clone())
+                }
+                // Records are read at every start, and a prune tells what is missing.
+                ScrubDamage::Record { .. } | ScrubDamage::Missing { .. } => None,
+            };
+        }
+        self.note(round).map(drop)
+    }
+
+    fn note(&self, round: ScrubRound) -> Result<ScrubRound, RepositoryError> {
+        replace(&self.layout().tmp(), &self.layout().scrubbed(), round.encode().as_bytes())?;
+        Ok(round)
+    }
+
+    fn packs_by_name(&self) -> Vec<PackName> {
+        let state = self.index().state();
+        let there = state.packs.iter().filter(|pack| !state.condemned.contains(&pack.name));
+        let mut names: Vec<PackName> = there.map(|pack| pack.name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn read_pack(&self, name: &PackName, round: &mut ScrubRound) {
+        let path = self.layout().pack(name);
+        let wrong = open_pack(&path, name, &self.repository()).map(|(file, footer)| {
+            let sound =
+                |block| read_whole(&file, block).is_ok_and(|bytes| is_named(&bytes, &block.name));
+            footer.blocks.iter().filter(|block| !sound(block)).count()
+        });
+        let reason = match wrong {
+            Ok(0) => None,
+            Ok(blocks) => Some(format!("{blocks} of its blocks are not what was stored")),
+            // Deleted since the list was made.
+            Err(_) if self.index().state().condemned.contains(name) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        tell(round, name.to_string(), reason);
+    }
+
+    fn read_tails(&self, round: &mut ScrubRound) {
+        let mut wrong = 0;
+        for tail in &self.index().state().tails {
+            let blocks = tail.all_clear();
+            let durable = blocks.iter().take(tail.durable_blocks());
+            let sound =
+                |block| tail.read_block(block).is_ok_and(|bytes| is_named(&bytes, &block.name));
+            wrong += durable.filter(|block| !sound(block)).count();
+        }
+        let reason = (wrong > 0).then(|| format!("{wrong} blocks are not what was stored"));
+        tell(round, IN_NO_PACK.to_owned(), reason);
+    }
+}
+
+fn tell(round: &mut ScrubRound, what: String, reason: Option<String>) {
+    match reason {
+        Some(reason) => drop(round.damaged.insert(what, reason)),
+        None => drop(round.damaged.remove(&what)),
+    }
+}
+
+/// How many of so many packs are to be read when that much of a round has passed. One is ahead of its
+/// time rather than late.
+fn due_by(passed_ns: i64, round_ns: i64, packs: usize) -> usize {
+    let share = passed_ns.max(0) as f64 / round_ns.max(1) as f64;
+    ((share * packs as f64).ceil() as usize).min(packs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_round_reads_all_it_should_by_its_end_and_not_all_at_once() {
+        assert_eq!(
+            [0, 1, 50, 99, 100, 200].map(|passed| due_by(passed, 100, 10)),
+            [0, 1, 5, 10, 10, 10]
+        );
+        assert_eq!((due_by(-5, 100, 10), due_by(5, 0, 10), due_by(5, 100, 0)), (0, 10, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(begun_ns: i64, before_ns: Option<i64>, pack: Option<[u8; 32]>, reason in "[ -~]{1,40}") {
+            let read = pack.map(PackName::from_bytes);
+            let damaged = BTreeMap::from([("tails".to_owned(), reason)]);
+            let round = ScrubRound { begun_ns, before_ns, damaged, read };
+            prop_assert_eq!(ScrubRound::decode(&round.encode()), Some(round));
+        }
+
+        #[test]
+        fn anything_else_begins_anew(text in ".{0,100}") {
+            let _ = ScrubRound::decode(&format!("{FRONT}\n{text}"));
+            prop_assert_eq!(ScrubRound::decode(&text), None);
+        }
+    }
+}
