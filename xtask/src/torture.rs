@@ -13,5 +13,9 @@ const KILL_BYTES: &str = "1000000000";
 pub(crate) fn run() -> Result<()> {
     components::ensure()?;
     let args = ["test", "--release", "--locked", "--package", "holdall", "--test", "it", "kill"];
-    check(cargo(&args).env("HOLDALL_KILLS", KILLS).env("HOLDALL_KILL_BYTES", KILL_BYTES))
+    check(cargo(&args).env("HOLDALL_KILLS", KILLS).env("HOLDALL_KILL_BYTES", KILL_BYTES))?;
+    let args =
+        ["test", "--release", "--locked", "--package", "holdall-engine", "--test", "it", "year"];
+    let args = [&args[..], &["--", "--nocapture"]].concat();
+    check(cargo(&args).env("HOLDALL_YEAR_DAYS", "365").env("HOLDALL_YEAR_HOURS", "1"))
 }

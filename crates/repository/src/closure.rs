@@ -39,9 +39,23 @@ enum Step {
     MarksAreGone,
 }
 
+/// How much a root reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tally {
+    /// Nodes and chunks.
+    pub(crate) objects: u64,
+    /// Chunks.
+    pub(crate) chunks: u64,
+    /// Chunks that came before some log position.
+    pub(crate) old_chunks: u64,
+}
+
 struct Descent<'a> {
     store: &'a Store,
     closed: Closed,
+    /// Chunks below this log position are old.
+    old_before: u64,
+    tally: Tally,
     generation: u64,
     pending: Vec<ObjectId>,
     missing: BTreeSet<ObjectId>,
@@ -56,13 +70,44 @@ pub(crate) fn descend(
     root: ObjectId,
     closed: Closed,
 ) -> Result<Vec<ObjectId>, RepositoryError> {
+    run(store, commit, root, closed, 0).map(|descent| descent.missing.into_iter().collect())
+}
+
+/// Counts what `root` reaches, and leaves no marks; `None` if any of it is missing.
+pub(crate) fn tally(
+    store: &Store,
+    commit: &CommitGuard<'_>,
+    root: ObjectId,
+    old_before: u64,
+) -> Result<Option<Tally>, RepositoryError> {
+    store.index().drop_tentative();
+    let counted = run(store, commit, root, Closed::Passes, old_before)
+        .map(|descent| descent.missing.is_empty().then_some(descent.tally));
+    store.index().drop_tentative();
+    counted
+}
+
+fn run<'a>(
+    store: &'a Store,
+    commit: &CommitGuard<'_>,
+    root: ObjectId,
+    closed: Closed,
+    old_before: u64,
+) -> Result<Descent<'a>, RepositoryError> {
     let mut rebuilds = 0;
     loop {
         let generation = store.index().state().generation;
-        let mut descent =
-            Descent { store, closed, generation, pending: vec![root], missing: BTreeSet::new() };
+        let mut descent = Descent {
+            store,
+            closed,
+            old_before,
+            tally: Tally::default(),
+            generation,
+            pending: vec![root],
+            missing: BTreeSet::new(),
+        };
         match descent.run() {
-            Ok(Step::Done) => return Ok(descent.missing.into_iter().collect()),
+            Ok(Step::Done) => return Ok(descent),
             Ok(Step::MarksAreGone) => {}
             Err(IndexError::Damaged { .. }) if rebuilds < REBUILDS => {
                 rebuilds += 1;
@@ -103,8 +148,12 @@ impl Descent<'_> {
                 continue;
             }
             lookup.put_tentative(first, true);
+            self.tally.objects += 1;
             if lookup.kind(first) == BlockKind::Nodes {
                 nodes.push(*first);
+            } else {
+                self.tally.chunks += 1;
+                self.tally.old_chunks += u64::from(first.arrival < self.old_before);
             }
         }
         nodes.sort_unstable_by_key(|copy| (copy.holder, copy.block));
@@ -119,6 +168,7 @@ impl Descent<'_> {
             if children.len() > STEP_REFS {
                 for copy in of_block {
                     lookup.put_tentative(copy, false);
+                    self.tally.objects -= 1;
                     self.pending.extend(lookup.ids.get(copy.question as usize));
                 }
                 continue;

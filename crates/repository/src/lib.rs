@@ -81,6 +81,7 @@ mod tail;
 mod tail_objects;
 mod unopened;
 mod usage;
+mod weighing;
 mod wrappings;
 
 pub use embedded::EmbeddedRepository;
@@ -91,3 +92,4 @@ pub use scrub::ScrubRound;
 pub use store::{Clock, ReceiptSigner, Store};
 pub use unopened::{newest_key_in, recovery_identities_in};
 pub use usage::Census;
+pub use weighing::{Weighed, Weight};

@@ -228,6 +228,7 @@ fn every_verb_has_help_with_an_example_and_its_exit_codes() {
         "pending",
         "cancel",
         "prune",
+        "resume",
         "scrub",
     ];
     for verb in verbs {

@@ -1,6 +1,12 @@
 //! The engine against the real embedded repository and real file systems.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "tests fail by panicking, are told how long by variables, and print figures"
+)]
 
 mod adopted;
 mod backup;
@@ -9,3 +15,4 @@ mod meddling;
 mod patterns;
 mod storm;
 mod world;
+mod year;

@@ -69,14 +69,34 @@ impl World {
         self.folder.path().join(name)
     }
 
+    /// The machine that backs up.
+    pub(crate) fn machine(&self) -> MachineId {
+        MachineId::from_bytes([1; 16])
+    }
+
+    /// Its key.
+    pub(crate) fn signing(&self) -> Arc<SigningKey> {
+        Arc::new(SigningKey::from_seed(&[5; 32]))
+    }
+
+    /// What signs receipts: the machine itself.
+    pub(crate) fn signer(&self) -> Arc<dyn ReceiptSigner> {
+        Arc::new(Signer(self.signing()))
+    }
+
+    /// What opens the repository.
+    pub(crate) fn secret(&self) -> &MasterSecret {
+        &self.secret
+    }
+
     fn place(&self) -> Place {
-        let signing = Arc::new(SigningKey::from_seed(&[5; 32]));
+        let signing = self.signing();
         let repository: Arc<dyn Repository> = Arc::new(EmbeddedRepository::at(
             &self.path("repository"),
             &self.path("index"),
-            MachineId::from_bytes([1; 16]),
+            self.machine(),
             signing.public(),
-            Arc::new(Signer(Arc::clone(&signing))),
+            self.signer(),
             Arc::new(SystemClock),
         ));
         Place::new(repository, signing, self.path("cache"))

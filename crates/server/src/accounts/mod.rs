@@ -13,6 +13,7 @@ mod names;
 mod pairing;
 mod restored;
 mod seen;
+mod watched;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;

@@ -44,6 +44,9 @@ pub(super) enum Command {
     Cancel {
         number: u64,
     },
+    Resume {
+        repository: String,
+    },
     Prune {
         /// None for all of them.
         #[serde(default)]
@@ -79,7 +82,8 @@ impl Command {
             | Self::Rights { .. }
             | Self::Revoke { .. }
             | Self::Pending
-            | Self::Cancel { .. } => true,
+            | Self::Cancel { .. }
+            | Self::Resume { .. } => true,
             Self::Quota { .. }
             | Self::Repositories
             | Self::Keeping { .. }
@@ -107,6 +111,7 @@ pub(super) enum Reply {
     Keeping(KeepingEntry),
     Deletions { deletions: Vec<Deletion> },
     Pruned { pruned: Vec<PrunedEntry> },
+    Resumed { alarm: Option<String> },
     Scrubbed { scrubbed: Vec<ScrubbedEntry> },
 }
 
@@ -192,6 +197,9 @@ pub struct PrunedEntry {
     pub next_due_ns: Option<i64>,
     /// Nothing is deleted before that, since the clock was set, or the server was off for long.
     pub frozen_until_ns: Option<i64>,
+    /// Why rules let nothing go, until an administrator says that it is all right.
+    #[serde(default)]
+    pub alarm: Option<String>,
     /// Why nothing more was done.
     pub problem: Option<String>,
 }

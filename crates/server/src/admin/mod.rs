@@ -9,6 +9,7 @@
 //! {"ok":{"reply":"machine","id":"...","name":"laptop",...}}  or  {"error":"..."}
 //! ```
 
+mod alarm;
 mod carry_out;
 mod command;
 mod keep;
@@ -197,6 +198,22 @@ pub fn prune(
     let repository = repository.map(str::to_owned);
     match ask(data_dir, Command::Prune { repository, dry_run }, clock)? {
         Reply::Pruned { pruned } => Ok(pruned),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Has the rules of a repository go on after an alarm, and tells that.
+///
+/// # Errors
+/// As [`invite`].
+pub fn resume(
+    data_dir: &Path,
+    repository: &str,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<String>, ServerError> {
+    let repository = repository.to_owned();
+    match ask(data_dir, Command::Resume { repository }, clock)? {
+        Reply::Resumed { alarm } => Ok(alarm),
         _ => Err(unexpected()),
     }
 }

@@ -31,7 +31,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Answer {
-    Ok(Reply),
+    Ok(Box<Reply>),
     Error(String),
 }
 
@@ -52,7 +52,7 @@ pub(super) fn ask(stream: &UnixStream, command: &Command) -> Result<Reply, Serve
         .and_then(|()| BufReader::new(stream.take(ANSWER_MAX_BYTES)).read_line(&mut answer));
     asked.map_err(|error| failed(error.to_string()))?;
     match serde_json::from_str(&answer).map_err(|error| failed(error.to_string()))? {
-        Answer::Ok(reply) => Ok(reply),
+        Answer::Ok(reply) => Ok(*reply),
         Answer::Error(reason) => Err(ServerError::Refused { reason }),
     }
 }
@@ -116,7 +116,7 @@ async fn answer(stream: tokio::net::UnixStream, state: &Arc<ServerState>) -> io:
                 false => &state.work,
             };
             match work.run(move || Ok(inner.administration().carry_out(command))).await {
-                Ok((Ok(reply), _)) => Answer::Ok(reply),
+                Ok((Ok(reply), _)) => Answer::Ok(Box::new(reply)),
                 Ok((Err(error), _)) => Answer::Error(error.to_string()),
                 Err(_) => Answer::Error("the server is ending".into()),
             }

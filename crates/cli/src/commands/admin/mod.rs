@@ -5,6 +5,7 @@ mod machines;
 mod prune;
 mod quota;
 mod repositories;
+mod resume;
 mod retention;
 mod revoke;
 mod rights;
@@ -50,6 +51,7 @@ enum Verb {
     Pending(deletions::PendingArgs),
     Cancel(deletions::CancelArgs),
     Prune(prune::Args),
+    Resume(resume::Args),
     Scrub(scrub::Args),
 }
 
@@ -66,6 +68,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Pending(args) => deletions::pending(&args, &data, app),
         Verb::Cancel(args) => deletions::cancel(&args, &data, app),
         Verb::Prune(args) => prune::run(&args, &data, app),
+        Verb::Resume(args) => resume::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }
 }

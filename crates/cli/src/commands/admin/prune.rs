@@ -22,7 +22,8 @@ Example: holdall admin prune --dry-run
          holdall admin prune laptop
 
 After the clock was set, or the server was off for weeks, nothing goes until the clock has gone on \
-evenly for a day.
+evenly for a day. When less than half of what a snapshot held is left in the next one, rules let \
+nothing go until `holdall admin resume`.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -58,6 +59,11 @@ fn show(app: &App, entry: &PrunedEntry) -> Result<()> {
             local_time(until_ns)
         ))?);
     }
+    if let Some(alarm) = &entry.alarm {
+        app.output.result(format_args!(
+            "{name}: rules let nothing go: {alarm}; if that is all right: `holdall admin resume {name}`"
+        ))?;
+    }
     let would = if entry.dry_run { "would be " } else { "" };
     for snapshot in &entry.forgotten {
         app.output.result(format_args!(
@@ -92,6 +98,7 @@ struct JsonPrune<'a> {
     waiting_bytes: u64,
     next_due: Option<String>,
     frozen_until: Option<String>,
+    alarm: Option<&'a str>,
     problem: Option<&'a str>,
 }
 
@@ -108,6 +115,7 @@ impl<'a> JsonPrune<'a> {
             condemned_packs: entry.condemned_packs,
             waiting_packs: entry.waiting_packs,
             waiting_bytes: entry.waiting_bytes,
+            alarm: entry.alarm.as_deref(),
             next_due: entry.next_due_ns.map(rfc3339),
             frozen_until: entry.frozen_until_ns.map(rfc3339),
             problem: entry.problem.as_deref(),

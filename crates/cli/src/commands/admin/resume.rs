@@ -1,0 +1,45 @@
+//! `holdall admin resume`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdall_server::admin;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::Exit;
+
+/// Has the rules for keeping go on after an alarm
+///
+/// When less than half of what a snapshot held is left in the next one, rules let nothing go: the
+/// older snapshots may be what brings it back. This says that it is all right.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin resume laptop
+
+`holdall admin prune --dry-run` tells the alarm.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
+pub(crate) struct Args {
+    /// The repository's name
+    #[arg(value_name = "REPOSITORY")]
+    repository: String,
+}
+
+pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct JsonAlarm<'a> {
+        repository: &'a str,
+        alarm: Option<&'a str>,
+    }
+    let alarm = admin::resume(data, &args.repository, Arc::new(SystemClock))?;
+    let object = JsonAlarm { repository: &args.repository, alarm: alarm.as_deref() };
+    app.output.object("alarm", &object)?;
+    app.output.result(match alarm {
+        Some(alarm) => format!("{}: rules go on; the alarm was: {alarm}", args.repository),
+        None => format!("{}: there was no alarm", args.repository),
+    })?;
+    Ok(Exit::Done)
+}

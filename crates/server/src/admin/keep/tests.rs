@@ -1,0 +1,298 @@
+//! A server's house, in which time passes as it is told.
+
+use super::*;
+use crate::LogSink;
+use crate::accounts::Accounts;
+use crate::admin::Command;
+use crate::data_folder::DataFolder;
+use crate::identity::ServerIdentity;
+use crate::stores::Stores;
+use holdall_format::{MachineId, ObjectId, Record, RecordKind};
+use holdall_protocol::contract::Forge;
+use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
+use holdall_repository::Clock;
+use holdall_repository::retention::Policy;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64};
+
+const HOUR_NS: i64 = 3600 * 1_000_000_000;
+const DAY_NS: i64 = 24 * HOUR_NS;
+const MACHINE: MachineId = MachineId::from_bytes([3; 16]);
+
+/// A clock that can be set beside one that can not.
+#[derive(Default)]
+struct Clocks {
+    now_ns: AtomicI64,
+    running_ns: AtomicI64,
+}
+
+impl Clocks {
+    fn pass(&self, ns: i64) {
+        self.now_ns.fetch_add(ns, Ordering::SeqCst);
+        self.running_ns.fetch_add(ns, Ordering::SeqCst);
+    }
+
+    fn jump(&self, ns: i64) {
+        self.now_ns.fetch_add(ns, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Clocks {
+    fn now_ns(&self) -> i64 {
+        self.now_ns.load(Ordering::SeqCst)
+    }
+
+    fn running_ns(&self) -> i64 {
+        self.running_ns.load(Ordering::SeqCst)
+    }
+}
+
+/// A server's folder with one repository, without a server.
+struct World {
+    clocks: Arc<Clocks>,
+    accounts: Arc<Accounts>,
+    stores: Stores,
+    log: LogSink,
+    forge: Forge,
+    head: Option<(RecordHash, u64)>,
+    should_stop: AtomicBool,
+    temp: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let clocks = Arc::new(Clocks::default());
+        clocks.jump(1_700_000_000_000_000_000);
+        let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
+        let clock: Arc<dyn Clock> = Arc::clone(&clocks) as _;
+        let accounts = Arc::new(Accounts::open(&folder.database(), clock.clone()).unwrap());
+        let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
+        let log: LogSink = Arc::new(|_| {});
+        let forge = Forge::new(1, MACHINE, &[8; 32]);
+        Store::create(&folder.repository("laptop"), &forge.new_repository()).unwrap();
+        let stores = Stores::new(folder, signer, clock, accounts.clone(), log.clone());
+        let should_stop = AtomicBool::new(false);
+        Self { clocks, accounts, stores, log, forge, head: None, should_stop, temp }
+    }
+
+    fn administration(&self) -> Administration<'_> {
+        Administration {
+            accounts: &self.accounts,
+            stores: &self.stores,
+            identity: self.forge.key.public(),
+            listen: "127.0.0.1:1".parse().unwrap(),
+            log: &self.log,
+            should_stop: &self.should_stop,
+        }
+    }
+
+    /// Damages what is in no pack yet.
+    fn flip_a_byte(&self) {
+        let tails = self.temp.path().join("repositories/laptop/tails");
+        let files = std::fs::read_dir(tails).unwrap().map(|entry| entry.unwrap().path());
+        let payloads = files.filter(|path| path.extension().is_some_and(|end| end == "payload"));
+        let length = |path: &std::path::PathBuf| std::fs::metadata(path).unwrap().len();
+        let largest = payloads.max_by_key(length).unwrap();
+        let mut bytes = std::fs::read(&largest).unwrap();
+        bytes[1000] ^= 1;
+        std::fs::write(largest, bytes).unwrap();
+    }
+
+    /// A snapshot of so much that nobody else has.
+    fn back_up(&mut self, name: &str, bytes: usize) -> RecordHash {
+        let id = |text: &str| ObjectId::from_bytes(*blake3::hash(text.as_bytes()).as_bytes());
+        let machine =
+            self.stores.store("laptop").unwrap().for_machine(MACHINE, self.forge.key.public());
+        let purpose = SessionPurpose::Backup { parents: vec![] };
+        let session = machine.open_session(&purpose).unwrap().session;
+        let (root, chunk) = (id(name), id(&format!("{name} content")));
+        let blocks =
+            [self.forge.chunks_of_bytes(&[chunk], bytes), self.forge.nodes(&[(root, &[chunk])])];
+        machine.put_blocks(&session, &blocks).unwrap();
+        let record = self.forge.record(RecordKind::Snapshot, root, self.head);
+        let answer = machine.commit(&session, &record).unwrap();
+        assert!(matches!(answer, CommitAnswer::Committed(_)));
+        let record = Record::decode(&record).unwrap();
+        self.head = Some((record.hash(), record.head.sequence));
+        record.hash()
+    }
+
+    /// A snapshot of these chunks, of which those that are there are not sent again.
+    fn back_up_chunks(&mut self, root: &str, chunks: &[String]) {
+        let id = |text: &str| ObjectId::from_bytes(*blake3::hash(text.as_bytes()).as_bytes());
+        let machine =
+            self.stores.store("laptop").unwrap().for_machine(MACHINE, self.forge.key.public());
+        let purpose = SessionPurpose::Backup { parents: vec![] };
+        let session = machine.open_session(&purpose).unwrap().session;
+        let ids: Vec<ObjectId> = chunks.iter().map(|chunk| id(chunk)).collect();
+        let missing = machine.missing(&session, &ids).unwrap();
+        let new: Vec<_> = ids.iter().zip(missing).filter(|(_, new)| *new).collect();
+        let new: Vec<ObjectId> = new.into_iter().map(|(id, _)| *id).collect();
+        let mut blocks = vec![self.forge.nodes(&[(id(root), &ids)])];
+        if !new.is_empty() {
+            blocks.push(self.forge.chunks_of_bytes(&new, 1000));
+        }
+        machine.put_blocks(&session, &blocks).unwrap();
+        let record = self.forge.record(RecordKind::Snapshot, id(root), self.head);
+        let answer = machine.commit(&session, &record).unwrap();
+        assert!(matches!(answer, CommitAnswer::Committed(_)));
+        let record = Record::decode(&record).unwrap();
+        self.head = Some((record.hash(), record.head.sequence));
+    }
+
+    fn prune(&self) -> PrunedEntry {
+        match self.administration().prune(Some("laptop"), false).unwrap() {
+            Reply::Pruned { mut pruned } => pruned.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn snapshots(&self) -> usize {
+        self.stores.store("laptop").unwrap().judge(&Policy::USUAL).len()
+    }
+}
+
+/// As a client that backs up every hour, for so many days.
+fn hourly(world: &mut World, days: i64) {
+    for hour in 0..days * 24 {
+        world.back_up(&format!("hour {hour}"), 1000);
+        world.clocks.pass(HOUR_NS);
+        if hour % 24 == 23 {
+            assert_eq!(world.prune().problem, None);
+        }
+    }
+}
+
+#[test]
+fn hourly_backups_thin_out_to_days_and_weeks_and_nothing_young_goes() {
+    let mut world = World::new();
+    hourly(&mut world, 29);
+    assert_eq!(world.snapshots(), 29 * 24, "nothing is old enough to go");
+    let mut stored = Vec::new();
+    for _ in 0..2 {
+        world.clocks.pass(31 * DAY_NS);
+        // The time that passed unseen looks like a server that was off.
+        assert!(world.prune().frozen_until_ns.is_none(), "it ran all the time");
+        world.clocks.pass(25 * HOUR_NS);
+        world.prune();
+        stored.push(world.stores.store("laptop").unwrap().usage().stored_bytes);
+    }
+    // 24 hours, 29 days of which the newest is among those hours, and 5 weeks.
+    let left = world.snapshots();
+    assert!((24 + 28..=24 + 30).contains(&left), "{left}");
+    assert!(stored[1] < 29 * 24 * 1000, "what was let go is given back: {stored:?}");
+}
+
+#[test]
+fn a_deletion_waits_can_be_cancelled_and_then_takes_only_what_was_asked() {
+    let mut world = World::new();
+    let ids: Vec<String> =
+        (0..4).map(|number| world.back_up(&number.to_string(), 1000).to_string()).collect();
+    let ask = |world: &World, id: &str| match world
+        .administration()
+        .forget("laptop", &[id.get(..12).unwrap().to_owned()])
+        .unwrap()
+    {
+        Reply::Deletions { deletions } => deletions[0].number,
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = (ask(&world, &ids[0]), ask(&world, &ids[1]));
+    assert_ne!(first, second);
+    world.administration().cancel(first).unwrap();
+    assert!(world.administration().cancel(first).is_err());
+    assert!(world.administration().forget("laptop", &["ffff".to_owned()]).is_err());
+    for _ in 0..7 {
+        world.clocks.pass(DAY_NS - 1);
+        assert!(world.prune().forgotten.is_empty());
+    }
+    world.clocks.pass(7);
+    let pruned = world.prune();
+    assert_eq!(pruned.forgotten.len(), 1);
+    assert_eq!(pruned.forgotten[0].id, ids[1]);
+    assert!(world.accounts.deletions().is_empty());
+    assert_eq!(world.snapshots(), 3);
+}
+
+#[test]
+fn a_clock_that_was_set_deletes_nothing() {
+    let mut world = World::new();
+    hourly(&mut world, 3);
+    let before = world.snapshots();
+    for jump in [10 * 365 * DAY_NS, -20 * 365 * DAY_NS, 400 * DAY_NS] {
+        world.clocks.jump(jump);
+        for _ in 0..3 {
+            world.clocks.pass(HOUR_NS);
+            let pruned = world.prune();
+            assert!(pruned.frozen_until_ns.is_some() && pruned.forgotten.is_empty());
+        }
+    }
+    assert_eq!(world.snapshots(), before);
+    // And once it is believed, rules that count still keep what they kept.
+    world.clocks.pass(DAY_NS);
+    assert!(world.prune().frozen_until_ns.is_none());
+    assert!(world.snapshots() >= 24);
+}
+
+#[test]
+fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_mended() {
+    let mut world = World::new();
+    world.back_up("one", 100_000);
+    let told = |world: &World| {
+        world.administration().keep_house();
+        match world.administration().carry_out(Command::Repositories).unwrap() {
+            Reply::Repositories { mut repositories } => repositories.remove(0),
+            other => panic!("{other:?}"),
+        }
+    };
+    let begun_ns = world.clocks.now_ns();
+    let fresh = told(&world);
+    assert_eq!(fresh.read_by_ns, Some(begun_ns + SCRUB_ROUND_NS));
+    assert_eq!((fresh.read_since_ns, fresh.damaged.len()), (None, 0));
+    world.flip_a_byte();
+    for day in 1..=30 {
+        world.clocks.pass(DAY_NS);
+        assert_eq!(told(&world).damaged.is_empty(), day < 30, "{day}");
+    }
+    assert_eq!(told(&world).read_since_ns, Some(begun_ns));
+    let also = AlsoMend { repair: true, dry_run: false, parity: None };
+    world.administration().scrub(Some("laptop"), also).unwrap();
+    let mended = told(&world);
+    assert_eq!((mended.damaged.len(), mended.read_since_ns), (0, Some(world.clocks.now_ns())));
+}
+
+#[test]
+fn rules_stand_still_when_much_was_lost_until_somebody_has_looked() {
+    let mut world = World::new();
+    let resume = |world: &World| match world.administration().resume("laptop").unwrap() {
+        Reply::Resumed { alarm } => alarm,
+        other => panic!("{other:?}"),
+    };
+    let all: Vec<String> = (0..100).map(|number| format!("file {number}")).collect();
+    world.back_up_chunks("first", &all);
+    assert_eq!(world.prune().alarm, None, "nobody knows yet what is usual");
+    for hour in 0..40 {
+        world.clocks.pass(HOUR_NS);
+        world.back_up_chunks(&format!("hour {hour}"), &all);
+    }
+    assert_eq!(world.prune().alarm, None);
+    let changed: Vec<String> = (0..100).map(|number| format!("locked {number}")).collect();
+    for (name, left) in [("half", &all[..49]), ("changed", &changed[..])] {
+        world.back_up_chunks(name, left);
+        world.clocks.pass(32 * DAY_NS);
+        let foreseen = world.administration().prune_one("laptop", true);
+        assert!(foreseen.alarm.is_some() && foreseen.forgotten.is_empty(), "{foreseen:?}");
+        world.clocks.pass(DAY_NS);
+        let pruned = world.prune();
+        let before = world.snapshots() as u64;
+        assert!(pruned.alarm.is_some() && pruned.forgotten.is_empty(), "{pruned:?}");
+        assert_eq!(pruned.snapshots_kept, before);
+        // It does not go by itself, whatever comes next.
+        world.back_up_chunks(&format!("{name} again"), &all);
+        assert_eq!(world.prune().alarm, pruned.alarm);
+        assert_eq!(resume(&world), pruned.alarm);
+        assert_eq!(resume(&world), None);
+        assert_eq!(world.prune().alarm, None);
+    }
+    assert!(world.snapshots() < 40, "and then rules let go what they do not keep");
+}
