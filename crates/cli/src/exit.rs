@@ -26,6 +26,9 @@ pub(crate) enum Exit {
     Usage,
     /// Done, but something could not be read or restored.
     Incomplete,
+    /// Measured, and slower than was asked for.
+    #[expect(dead_code, reason = "no measurement is compared yet")]
+    BelowRate,
     /// No repository is there.
     NoRepository,
     /// Somebody else is writing.
@@ -50,6 +53,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::Incomplete => 3,
+            Self::BelowRate => 4,
             Self::NoRepository => 10,
             Self::InUse => 11,
             Self::WrongKey => 12,

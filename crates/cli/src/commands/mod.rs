@@ -13,6 +13,7 @@ mod history;
 mod init;
 pub(crate) mod invite;
 mod key;
+mod lab;
 mod ls;
 mod man;
 pub(crate) mod pair;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Copy(copy::Args),
     Forget(Box<forget::Args>),
     Prune(prune::Args),
+    #[command(hide = true)]
+    Lab(lab::Args),
     Completions(completions::Args),
     Man(man::Args),
     Version(version::Args),
@@ -88,6 +91,7 @@ impl Command {
             Self::Copy(args) => copy::run(&args, app),
             Self::Forget(args) => forget::run(&args, app),
             Self::Prune(args) => prune::run(&args, app),
+            Self::Lab(args) => lab::run(args, app),
             Self::Completions(args) => completions::run(&args),
             Self::Man(args) => man::run(&args, app),
             Self::Version(args) => version::run(&args, app),

@@ -1,0 +1,31 @@
+//! `holdall lab`: measures the layers that a backup leans on. One file for each verb.
+
+mod disk;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::app::App;
+use crate::exit::Exit;
+
+/// Measures disks, files, processor and network, and says what they could do
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall lab disk /mnt/usb
+
+Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 measured, and below --fail-below, 130 interrupted")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Lab,
+}
+
+#[derive(Debug, Subcommand)]
+enum Lab {
+    Disk(disk::Args),
+}
+
+pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
+    match args.verb {
+        Lab::Disk(args) => disk::run(&args, app),
+    }
+}
