@@ -33,8 +33,8 @@ mod linux;
 pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
 #[cfg(target_os = "linux")]
 pub use linux::{
-    cpu, disk, host, limits, listing, lock, memory, metadata, mounts, process, reading, sparse,
-    stat, users, xattr,
+    aligned, cpu, disk, host, limits, listing, lock, memory, metadata, mounts, process, raw_file,
+    reading, ring, sparse, stat, users, xattr,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{

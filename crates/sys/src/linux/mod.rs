@@ -1,5 +1,6 @@
 //! Everything that is Linux: a concern a file.
 
+pub mod aligned;
 pub mod cpu;
 pub(crate) mod dir;
 pub mod disk;
@@ -12,7 +13,9 @@ pub mod metadata;
 pub mod mounts;
 pub(crate) mod proc_path;
 pub mod process;
+pub mod raw_file;
 pub mod reading;
+pub mod ring;
 pub mod sparse;
 pub mod stat;
 pub(crate) mod target;
