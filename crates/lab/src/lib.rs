@@ -26,16 +26,22 @@
 //! ```
 
 mod candidate;
+mod error;
 mod judge;
 mod layer;
 mod measurement;
 mod meter;
+mod scratch;
 mod stage;
+mod stop;
 mod verdict;
 
+pub use error::LabError;
 pub use judge::{RunFigures, judge};
 pub use layer::Layer;
 pub use measurement::{Latency, Measurement};
 pub use meter::StageMeter;
+pub use scratch::{Remains, SHARE, Scratch};
 pub use stage::StageCounters;
+pub use stop::Stop;
 pub use verdict::{Unit, Verdict};

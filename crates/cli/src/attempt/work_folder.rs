@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use holdall_sys::{FileKind, TargetDir, metadata};
+use holdall_sys::removal::remove_tree;
 
 use crate::exit::{Exit, Refusal};
 use crate::output::size;
@@ -63,7 +63,7 @@ impl WorkFolder {
     /// # Errors
     /// What the system says; what is left stays.
     pub(crate) fn remove(self) -> Result<()> {
-        let removed = remove_all(&self.path);
+        let removed = remove_tree(&self.path);
         removed.with_context(|| format!("can not remove {}", self.path.display()))
     }
 }
@@ -71,56 +71,13 @@ impl WorkFolder {
 impl Drop for WorkFolder {
     fn drop(&mut self) {
         // After `remove` there is nothing left; after a failure elsewhere, that one is told.
-        let _ = remove_all(&self.path);
+        let _ = remove_tree(&self.path);
     }
-}
-
-/// Removes a folder whatever the modes of the folders in it, and however deep they are.
-fn remove_all(path: &Path) -> io::Result<()> {
-    match TargetDir::open_root(path) {
-        Ok(root) => remove_content(&root)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    }
-    std::fs::remove_dir(path)
-}
-
-fn remove_content(dir: &TargetDir) -> io::Result<()> {
-    for entry in dir.as_dir().entries()?.iter() {
-        let name = entry.name();
-        let kind = match entry.kind() {
-            Some(kind) => kind,
-            None => dir.as_dir().stat(name)?.kind,
-        };
-        if kind == FileKind::Dir {
-            metadata::set_mode_at(dir.as_dir(), name, 0o700)?;
-            remove_content(&dir.open_dir(name)?)?;
-            dir.remove_dir(name)?;
-        } else {
-            dir.unlink(name)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn what_can_not_be_written_is_removed_too() {
-        let folder = tempfile::tempdir().unwrap();
-        let closed = folder.path().join("top/closed");
-        fs::create_dir_all(closed.join("below")).unwrap();
-        fs::write(closed.join("below/file"), "x").unwrap();
-        std::os::unix::fs::symlink("/", closed.join("link")).unwrap();
-        fs::set_permissions(closed.join("below"), fs::Permissions::from_mode(0o555)).unwrap();
-        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-        WorkFolder { path: folder.path().join("top") }.remove().unwrap();
-        assert!(!folder.path().join("top").exists());
-    }
 
     #[test]
     fn a_place_without_room_or_on_a_ram_disk_is_refused_by_name() {

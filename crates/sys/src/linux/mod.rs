@@ -15,6 +15,7 @@ pub(crate) mod proc_path;
 pub mod process;
 pub mod raw_file;
 pub mod reading;
+pub mod removal;
 pub mod ring;
 pub mod sparse;
 pub mod stat;

@@ -1,0 +1,105 @@
+//! What runs that were killed left behind.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use holdall_sys::{disk, lock, process, raw_file, removal, users};
+
+use super::{LOCK, PREFIX};
+
+/// What was found of earlier runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Remains {
+    /// Folders that were removed, since nobody uses them any more.
+    pub removed: u64,
+    /// Folders in which somebody measures now.
+    pub in_use: u64,
+    /// Folders of which it is not certain, as on a share that other computers use too. They stay.
+    pub unsure: u64,
+}
+
+enum State {
+    Left,
+    InUse,
+    Unsure,
+}
+
+/// Removes the folders in `dir` in which nobody measures any more.
+///
+/// A folder belongs to this user and has our name, or it is left alone.
+pub(super) fn sweep(dir: &Path) -> io::Result<Remains> {
+    let mut remains = Remains::default();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let is_named_so = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if !is_named_so || !is_own_folder(&entry.path()) {
+            continue;
+        }
+        match state(&entry.path())? {
+            State::Left => remains.removed += 1,
+            State::InUse => remains.in_use += 1,
+            State::Unsure => remains.unsure += 1,
+        }
+    }
+    Ok(remains)
+}
+
+fn is_own_folder(path: &Path) -> bool {
+    let found = fs::symlink_metadata(path);
+    found.is_ok_and(|found| found.is_dir() && found.uid() == users::effective_uid())
+}
+
+/// What a folder is; one that is left is removed while its lock is held.
+fn state(folder: &Path) -> io::Result<State> {
+    let lock = match raw_file::open(&folder.join(LOCK), false) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Killed before it was locked, or about to be locked: then that run takes another name.
+            return Ok(fs::remove_dir(folder).map_or(State::Unsure, |()| State::Left));
+        }
+        Err(_) => return Ok(State::Unsure),
+    };
+    let is_free = match lock::try_exclusive(&lock) {
+        Ok(is_free) => is_free,
+        Err(error) if lock::is_unsupported(&error) => true,
+        Err(error) => return Err(error),
+    };
+    if !is_free {
+        return Ok(State::InUse);
+    }
+    // A share may not pass the locks of other computers on.
+    let owner = fs::read_to_string(folder.join(LOCK)).unwrap_or_default();
+    if disk::is_share(disk::file_system(folder)?) && !process::has_ended(&owner) {
+        return Ok(State::Unsure);
+    }
+    removal::remove_tree(folder)?;
+    Ok(State::Left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_folders_with_our_name_that_nobody_holds_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["holdall-lab-killed", "holdall-lab-begun", "holdall-lab-foreign", "other"] {
+            fs::create_dir(at(name)).unwrap();
+        }
+        fs::write(at("holdall-lab-killed/lock"), "").unwrap();
+        fs::write(at("holdall-lab-killed/data"), "x").unwrap();
+        // Not made by us, since it has content and no lock.
+        fs::write(at("holdall-lab-foreign/data"), "x").unwrap();
+        fs::write(at("other/lock"), "").unwrap();
+        symlink(at("other"), at("holdall-lab-link")).unwrap();
+        let remains = sweep(dir.path()).unwrap();
+        assert_eq!(remains, Remains { removed: 2, in_use: 0, unsure: 1 });
+        assert!(at("other/lock").exists() && at("holdall-lab-link").is_symlink());
+        assert!(at("holdall-lab-foreign/data").exists());
+        assert!(!at("holdall-lab-killed").exists() && !at("holdall-lab-begun").exists());
+    }
+}
