@@ -26,8 +26,10 @@
 //! ```
 
 mod candidate;
+pub mod disk;
 mod error;
 mod judge;
+mod latency;
 mod layer;
 mod measurement;
 mod meter;
@@ -38,6 +40,7 @@ mod verdict;
 
 pub use error::LabError;
 pub use judge::{RunFigures, judge};
+pub use latency::LatencyCount;
 pub use layer::Layer;
 pub use measurement::{Latency, Measurement};
 pub use meter::StageMeter;

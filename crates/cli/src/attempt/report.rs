@@ -29,8 +29,7 @@ pub(crate) struct Conditions {
 impl Conditions {
     /// Bytes that this process had read from disks so far.
     pub(crate) fn bytes_read_from_disk() -> Option<u64> {
-        let io = std::fs::read_to_string("/proc/self/io").ok()?;
-        io.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
+        holdall_sys::process::bytes_read_from_disks()
     }
 
     /// Bytes read since `before`.

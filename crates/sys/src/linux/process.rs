@@ -35,6 +35,26 @@ pub fn has_ended(name: &str) -> bool {
     }
 }
 
+/// How many bytes this process made the system read from disks so far; `None` where that is not
+/// counted.
+#[must_use]
+pub fn bytes_read_from_disks() -> Option<u64> {
+    io_count("read_bytes: ")
+}
+
+/// How many bytes this process made the system write to disks, now or later, so far; `None` where that
+/// is not counted.
+#[must_use]
+pub fn bytes_written_to_disks() -> Option<u64> {
+    io_count("write_bytes: ")
+}
+
+/// A line of `/proc/self/io` (proc_pid_io(5)).
+fn io_count(name: &str) -> Option<u64> {
+    let counts = fs::read_to_string("/proc/self/io").ok()?;
+    counts.lines().find_map(|line| line.strip_prefix(name))?.parse().ok()
+}
+
 /// What numbers of processes mean something in: this boot and this namespace.
 fn boot() -> io::Result<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
@@ -67,6 +87,15 @@ mod tests {
         let name = format!("{boot} {} {}", child.id(), started(child.id()).unwrap());
         child.wait().unwrap();
         assert!(has_ended(&name));
+    }
+
+    #[test]
+    fn what_is_written_is_counted() {
+        let Some(before) = bytes_written_to_disks() else { return };
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        fs::write(folder.path().join("file"), [1; 100_000]).unwrap();
+        assert!(bytes_written_to_disks().unwrap() >= before + 100_000);
+        assert!(bytes_read_from_disks().is_some());
     }
 
     #[test]

@@ -1,0 +1,131 @@
+//! What a row gave.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::row::Row;
+use crate::{Latency, Measurement};
+
+/// How requests were handed to the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// One system call after the other: `pread` and `pwrite`.
+    Calls,
+    /// A ring shared with the kernel.
+    #[serde(rename = "io_uring")]
+    IoUring,
+    /// A thread for each request under way, where there is no `io_uring`.
+    Threads,
+}
+
+impl Engine {
+    /// As a table calls it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::IoUring => "io_uring",
+            Self::Threads => "threads",
+        }
+    }
+}
+
+/// Where the bytes of a read came from, by what the system counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cache {
+    /// The page cache was gone around.
+    #[serde(rename = "direct")]
+    Direct,
+    /// Most of it came from the disk.
+    #[serde(rename = "cold")]
+    Cold,
+    /// A part of it came from the disk.
+    #[serde(rename = "partly warm")]
+    PartlyWarm,
+    /// Hardly anything came from the disk.
+    #[serde(rename = "warm")]
+    Warm,
+    /// The system does not count for this file system, or for anyone.
+    #[serde(rename = "unknown")]
+    Unknown,
+}
+
+impl Cache {
+    /// As a table calls it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Cold => "cold",
+            Self::PartlyWarm => "partly warm",
+            Self::Warm => "warm",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Of a read through the cache of `asked` bytes, of which `from_disk` were counted as read from a
+    /// disk. What the system reads ahead may make that more than was asked.
+    pub(super) fn of(asked: u64, from_disk: Option<u64>) -> Self {
+        match from_disk {
+            None => Self::Unknown,
+            Some(read) if read <= asked / 20 => Self::Warm,
+            Some(read) if read >= asked / 5 * 4 => Self::Cold,
+            Some(_) => Self::PartlyWarm,
+        }
+    }
+}
+
+/// What a row gave.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// What was asked, but for `direct`, which says what was done.
+    pub row: Row,
+    /// Whether it was to go around the page cache, and the file system refuses that.
+    pub direct_refused: bool,
+    /// How requests were handed over.
+    pub engine: Engine,
+    /// Where a read's bytes came from; `None` of a write.
+    pub cache: Option<Cache>,
+    /// Requests that were answered.
+    pub operations: u64,
+    /// Bytes that were moved.
+    pub bytes: u64,
+    /// From the first request to the end of the last, and of the fsync.
+    pub duration: Duration,
+    /// How long requests took.
+    pub latency: Option<Latency>,
+}
+
+impl Measured {
+    /// The row as every measurement is told.
+    pub fn measurement(&self) -> Measurement {
+        let seconds = self.duration.as_secs_f64();
+        let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
+        Measurement {
+            operation: self.row.access.words().to_owned(),
+            block_bytes: Some(self.row.block_bytes),
+            file_bytes: Some(self.row.file_bytes),
+            queue_depth: Some(self.row.queue_depth),
+            jobs: Some(self.row.jobs),
+            direct: Some(self.row.direct),
+            end_fsync: Some(self.row.end_fsync),
+            duration_seconds: seconds,
+            bytes_per_second: rate(self.bytes),
+            operations_per_second: rate(self.operations),
+            latency_ns: self.latency,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cold_is_what_came_from_the_disk() {
+        let of = |from_disk| Cache::of(1000, from_disk);
+        assert_eq!([of(None), of(Some(50))], [Cache::Unknown, Cache::Warm]);
+        assert_eq!([of(Some(500)), of(Some(800))], [Cache::PartlyWarm, Cache::Cold]);
+        assert_eq!(of(Some(1200)), Cache::Cold);
+    }
+}

@@ -1,0 +1,99 @@
+//! The rows that are measured when nobody asks for one.
+
+use std::time::Duration;
+
+use super::row::{Access, Row, Until};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+/// The blocks that tables of disks have.
+const BLOCKS: [u64; 4] = [4 * KIB, 64 * KIB, 128 * KIB, MIB];
+/// A disk alone with one request, and one with as many as it likes.
+const DEPTHS: [u32; 2] = [1, 32];
+/// The sizes whose average QuickBench's users know, in one request each.
+const STEPS: [u64; 5] = [20 * MIB, 40 * MIB, 60 * MIB, 80 * MIB, 100 * MIB];
+
+/// A row of the standard set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandardRow {
+    /// What CrystalDiskMark calls it, if it has it.
+    pub known_as: Option<&'static str>,
+    /// What is asked.
+    pub row: Row,
+}
+
+/// The standard set on files of `file_bytes`, each row for at most `limit`: reads first. Writes
+/// through the cache end with an fsync, or they would measure memory.
+pub fn standard_set(file_bytes: u64, limit: Duration, direct: bool) -> Vec<StandardRow> {
+    let mut rows = Vec::new();
+    for access in [Access::Read, Access::RandomRead, Access::Write, Access::RandomWrite] {
+        for block_bytes in BLOCKS.into_iter().filter(|&block| block <= file_bytes) {
+            for queue_depth in depths(access, block_bytes) {
+                let row = Row {
+                    access,
+                    block_bytes,
+                    queue_depth,
+                    jobs: 1,
+                    file_bytes,
+                    until: Until::OnceWithin(limit),
+                    direct,
+                    end_fsync: access.writes() && !direct,
+                };
+                let known_as = known_as(access, block_bytes, queue_depth);
+                rows.push(StandardRow { known_as, row });
+            }
+        }
+    }
+    rows
+}
+
+/// The rows whose average is told as one: reads or writes of 20 to 100 MiB in one request each.
+pub fn large_steps(access: Access, direct: bool) -> Vec<Row> {
+    let step = |bytes| Row {
+        access,
+        block_bytes: bytes,
+        queue_depth: 1,
+        jobs: 1,
+        file_bytes: bytes,
+        until: Until::Once,
+        direct,
+        end_fsync: access.writes() && !direct,
+    };
+    STEPS.map(step).into()
+}
+
+fn depths(access: Access, block_bytes: u64) -> Vec<u32> {
+    let mut depths = DEPTHS.to_vec();
+    if block_bytes == MIB && !access.is_random() {
+        depths.insert(1, 8);
+    }
+    depths
+}
+
+fn known_as(access: Access, block_bytes: u64, queue_depth: u32) -> Option<&'static str> {
+    match (access.is_random(), block_bytes, queue_depth) {
+        (false, MIB, 8) => Some("SEQ1M Q8T1"),
+        (false, MIB, 1) => Some("SEQ1M Q1T1"),
+        (true, block, 32) if block == 4 * KIB => Some("RND4K Q32T1"),
+        (true, block, 1) if block == 4 * KIB => Some("RND4K Q1T1"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_makes_sense_and_the_known_four_are_there_both_ways() {
+        let rows = standard_set(8 * MIB, Duration::from_secs(1), true);
+        rows.iter().for_each(|row| row.row.check().unwrap());
+        for name in ["SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"] {
+            let known = rows.iter().filter(|row| row.known_as == Some(name));
+            assert_eq!(known.map(|row| row.row.access.writes()).collect::<Vec<_>>(), [false, true]);
+        }
+        assert_eq!(rows.len(), 4 * 4 * 2 + 2);
+        assert_eq!(standard_set(64 * KIB, Duration::from_secs(1), true).len(), 4 * 2 * 2);
+        large_steps(Access::Write, false).iter().for_each(|row| row.check().unwrap());
+    }
+}
