@@ -28,6 +28,7 @@
 mod candidate;
 pub mod disk;
 mod error;
+pub mod ground;
 mod judge;
 mod latency;
 mod layer;

@@ -26,6 +26,8 @@ pub struct Mount {
     pub root: Vec<u8>,
     /// Where it is mounted: an absolute path.
     pub point: Vec<u8>,
+    /// How it is mounted, such as `rw,noatime`, separated by commas.
+    pub flags: Vec<u8>,
     /// The type of file system, such as `ext4`.
     pub file_system: Vec<u8>,
     /// What is mounted, such as `/dev/sda1`; file systems without a device say anything.
@@ -45,7 +47,8 @@ impl Mounts {
     }
 
     /// Reads the text of a mount table; lines that are not understood are left out.
-    pub(crate) fn parse(text: &[u8]) -> Self {
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Self {
         let lines = text.split(|&byte| byte == b'\n');
         Self { mounts: lines.filter_map(parse_line).collect() }
     }
@@ -94,12 +97,13 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut device = fields.nth(1)?.split(|&byte| byte == b':');
     let (major, minor) = (number(device.next()?)?, number(device.next()?)?);
     let (root, point) = (unescape(fields.next()?), unescape(fields.next()?));
+    let flags = unescape(fields.next()?);
     fields.find(|field| *field == b"-")?;
     let file_system = unescape(fields.next()?);
     let source = unescape(fields.next().unwrap_or_default());
     let options = unescape(fields.next().unwrap_or_default());
     let device = stat::combine(u32::try_from(major).ok()?, u32::try_from(minor).ok()?);
-    Some(Mount { id, device, root, point, file_system, source, options })
+    Some(Mount { id, device, root, point, flags, file_system, source, options })
 }
 
 fn number(field: &[u8]) -> Option<u64> {
@@ -146,7 +150,7 @@ mod tests {
         assert_eq!(mount.point, b"/mnt/with\ttab");
         assert_eq!(mount.file_system, b"ext4");
         assert_eq!(mount.source, b"/dev/vda");
-        assert_eq!(mount.options, b"rw");
+        assert_eq!((&mount.flags[..], &mount.options[..]), (&b"rw"[..], &b"rw"[..]));
     }
 
     #[test]
@@ -158,10 +162,10 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_makes_the_reader_fail(text in proptest::collection::vec(any::<u8>(), 0..200)) {
-            Mounts::parse(&text);
+            let _ = Mounts::parse(&text);
             let mut line = b"36 35 98:1 / /mnt".to_vec();
             line.extend_from_slice(&text);
-            Mounts::parse(&line);
+            let _ = Mounts::parse(&line);
             prop_assert!(unescape(&text).len() <= text.len());
         }
     }

@@ -1,0 +1,87 @@
+//! The file system: its type, how it is mounted, and what its journal keeps.
+
+use std::path::Path;
+
+use holdall_sys::mounts::Mount;
+use serde::{Deserialize, Serialize};
+
+use super::value;
+
+/// A mounted file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSystem {
+    /// Its type, such as `ext4` or `nfs4`.
+    pub kind: String,
+    /// What is mounted, such as `/dev/sda1` or `server:/share`.
+    pub source: String,
+    /// How it is mounted, separated by commas.
+    pub options: String,
+    /// What goes through its journal: `metadata, after its data (ordered)`, `none`, ...
+    pub journal: Option<String>,
+}
+
+impl FileSystem {
+    /// Reads what the mount and `/proc` below `root` tell; `device` is the device's folder in `/sys`.
+    pub(super) fn read(root: &Path, mount: &Mount, device: Option<&Path>) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let kind = text(&mount.file_system);
+        let mut options: Vec<String> = Vec::new();
+        for option in text(&mount.flags).split(',').chain(text(&mount.options).split(',')) {
+            if !option.is_empty() && !options.iter().any(|known| known == option) {
+                options.push(option.to_owned());
+            }
+        }
+        let name = device.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        let journal = journal(root, &kind, name.as_deref(), &options);
+        Self { kind, source: text(&mount.source), options: options.join(","), journal }
+    }
+
+    /// In words.
+    pub fn words(&self) -> String {
+        let journal = self.journal.as_ref().map(|journal| format!(", journal: {journal}"));
+        let Self { kind, source, options, .. } = self;
+        format!("{kind} on {source}{}, mounted {options}", journal.unwrap_or_default())
+    }
+
+    /// What is to be known of figures from it.
+    pub(super) fn note(&self) -> Option<String> {
+        match &*self.kind {
+            "tmpfs" | "ramfs" => Some("This lies in memory: no disk is measured.".to_owned()),
+            "overlay" => {
+                Some("This is an overlay: which disk lies below it is not told.".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a journal keeps, where that is known.
+fn journal(root: &Path, kind: &str, device: Option<&str>, options: &[String]) -> Option<String> {
+    match kind {
+        "ext4" | "ext3" => ext_journal(root, kind, device?, options),
+        "ext2" | "vfat" | "exfat" => Some("none".to_owned()),
+        "xfs" | "jfs" | "ntfs3" | "reiserfs" => Some("metadata".to_owned()),
+        "btrfs" | "zfs" | "bcachefs" | "f2fs" => Some("none, copy on write".to_owned()),
+        _ => None,
+    }
+}
+
+/// ext4 tells all its options in `/proc`, and only those that are not the default in the mount table.
+fn ext_journal(root: &Path, kind: &str, device: &str, options: &[String]) -> Option<String> {
+    let told = value(&root.join(format!("proc/fs/{kind}/{device}/options"))).unwrap_or_default();
+    let mut all = options.iter().map(String::as_str).chain(told.lines());
+    let mode = all.find_map(|option| option.trim().strip_prefix("data="));
+    let journals = root.join("proc/fs/jbd2");
+    // The journal's inode is 8; one on another device has that device's name.
+    if journals.is_dir() && !journals.join(format!("{device}-8")).exists() {
+        let has_device = told.lines().chain(options.iter().map(String::as_str));
+        let elsewhere = has_device.into_iter().any(|option| option.starts_with("journal_"));
+        return Some(if elsewhere { "on another device" } else { "none" }.to_owned());
+    }
+    Some(match mode? {
+        "journal" => "data and metadata (journal)".to_owned(),
+        "ordered" => "metadata, after its data (ordered)".to_owned(),
+        "writeback" => "metadata, whenever its data comes (writeback)".to_owned(),
+        other => other.to_owned(),
+    })
+}
