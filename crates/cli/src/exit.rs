@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use holdall_crypto::CryptoError;
 use holdall_engine::EngineError;
 use holdall_format::WrappingKind;
+use holdall_lab::LabError;
 use holdall_protocol::RepositoryError;
 use holdall_server::ServerError;
 
@@ -27,7 +28,6 @@ pub(crate) enum Exit {
     /// Done, but something could not be read or restored.
     Incomplete,
     /// Measured, and slower than was asked for.
-    #[expect(dead_code, reason = "no measurement is compared yet")]
     BelowRate,
     /// No repository is there.
     NoRepository,
@@ -105,6 +105,9 @@ pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
         if let Some(error) = cause.downcast_ref::<CryptoError>() {
             return of_crypto(error);
         }
+        if let Some(error) = cause.downcast_ref::<LabError>() {
+            return of_lab(error);
+        }
     }
     Exit::Failed
 }
@@ -131,6 +134,14 @@ fn of_repository(error: &RepositoryError) -> Exit {
         RepositoryError::Unreachable { .. } => Exit::Unreachable,
         RepositoryError::MissingObjects { .. } | RepositoryError::Damaged { .. } => Exit::Damage,
         RepositoryError::Interrupted => Exit::Interrupted,
+        _ => Exit::Failed,
+    }
+}
+
+fn of_lab(error: &LabError) -> Exit {
+    match error {
+        LabError::Settings(_) => Exit::Usage,
+        LabError::Interrupted => Exit::Interrupted,
         _ => Exit::Failed,
     }
 }
@@ -193,6 +204,9 @@ pub(crate) fn is_certain(error: &anyhow::Error) -> bool {
 fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref()) {
         return of_server(error);
+    }
+    if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(LabError::NoRoom { .. }))) {
+        return Some("ask for less (--size), or make room there");
     }
     match repository_error(error) {
         Some(RepositoryError::OtherFormat { .. }) => return Some(UPDATE),

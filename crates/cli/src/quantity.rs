@@ -1,16 +1,28 @@
 //! Numbers of bytes as people write them.
+//!
+//! Limits and rooms are in powers of 1000, as disks and links are sold. Blocks are in powers of 1024,
+//! as fio, CrystalDiskMark and every file system have them.
 
 /// Reads `1000`, `500k`, `20M`, `1G` or `2T`: bytes, the units in powers of 1000.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.char_indices().next_back() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
-        Some((at, 'm' | 'M')) => (&text[..at], 1_000_000),
-        Some((at, 'g' | 'G')) => (&text[..at], 1_000_000_000),
-        Some((at, 't' | 'T')) => (&text[..at], 1_000_000_000_000),
-        _ => (text, 1),
+    read(text, 1000)
+}
+
+/// Reads `4096`, `4K`, `1M` or `2G`: bytes, the units in powers of 1024.
+pub(crate) fn block_bytes(text: &str) -> Result<u64, String> {
+    read(text, 1024)
+}
+
+fn read(text: &str, kilo: u64) -> Result<u64, String> {
+    let (number, power) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1),
+        Some((at, 'm' | 'M')) => (&text[..at], 2),
+        Some((at, 'g' | 'G')) => (&text[..at], 3),
+        Some((at, 't' | 'T')) => (&text[..at], 4),
+        _ => (text, 0),
     };
     let number: u64 = number.parse().map_err(|_| "it is a number with k, M, G or T")?;
-    number.checked_mul(unit).ok_or_else(|| "too much".into())
+    number.checked_mul(kilo.pow(power)).ok_or_else(|| "too much".into())
 }
 
 #[cfg(test)]
@@ -24,5 +36,11 @@ mod tests {
         for bad in ["", "k", "-1", "5 M", "5x", "1.5G", "99999999999999T"] {
             assert!(bytes(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn units_of_blocks_are_powers_of_1024() {
+        let read = ["512", "4K", "1m", "1G"].map(|text| block_bytes(text).unwrap());
+        assert_eq!(read, [512, 4096, 1 << 20, 1 << 30]);
     }
 }

@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 pub enum LabError {
     /// The measurement would take more than its share of the room that is left. Nothing was written.
     #[error(
-        "no room in {}: {} are wanted, and of the {} that are free no more than {} may be taken",
-        path.display(), megabytes(*wanted_bytes), megabytes(*free_bytes), megabytes(*allowed_bytes)
+        "no room in {}: {} are wanted, and of what is free ({}) no more than {} may be taken",
+        path.display(),
+        megabytes(*wanted_bytes),
+        free_bytes.map_or_else(|| "not told".to_owned(), megabytes),
+        megabytes(*allowed_bytes)
     )]
     NoRoom {
         /// Where it was to be.
@@ -19,8 +22,8 @@ pub enum LabError {
         wanted_bytes: u64,
         /// How much it may take.
         allowed_bytes: u64,
-        /// How much there is.
-        free_bytes: u64,
+        /// How much there is, if the file system tells.
+        free_bytes: Option<u64>,
     },
     /// The settings make no sense together.
     #[error("{0}")]

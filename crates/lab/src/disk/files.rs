@@ -61,15 +61,23 @@ impl<'a> DiskFiles<'a> {
         self.scratch.path().join(name)
     }
 
+    /// Lays out what `row` reads, so that laying out is not taken for a part of it.
+    ///
+    /// # Errors
+    /// As for [`measure`](super::measure).
+    pub fn prepare(&mut self, row: &Row) -> Result<(), LabError> {
+        if row.access.writes() {
+            return Ok(());
+        }
+        (0..row.jobs).try_for_each(|job| self.lay_out(job, row.file_bytes))
+    }
+
     /// Opens what `row` reads or writes.
     pub(super) fn open(&mut self, row: &Row) -> Result<Opened, LabError> {
         let mut paths = Vec::new();
-        for job in 0..row.jobs {
-            self.stop.check()?;
-            match row.access.writes() {
-                true => paths.push(self.make_writable(job, row.file_bytes)?),
-                false => self.lay_out(job, row.file_bytes)?,
-            }
+        self.prepare(row)?;
+        for job in (0..row.jobs).filter(|_| row.access.writes()) {
+            paths.push(self.make_writable(job, row.file_bytes)?);
         }
         let kind = if row.access.writes() { "write" } else { "read" };
         let all = |direct| {
@@ -123,6 +131,7 @@ impl<'a> DiskFiles<'a> {
             self.scratch.release(laid);
             self.laid_bytes.remove(&job);
         }
+        self.stop.check()?;
         self.scratch.claim(bytes)?;
         let failed = |error| LabError::io("writing", &path, error);
         let file = raw_file::create_new(&path).map_err(failed)?;

@@ -78,9 +78,10 @@ impl Cache {
 /// What a row gave.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// What was asked, but for `direct`, which says what was done.
+    /// What was asked, but for `direct` and `end_fsync`, which say what was done.
     pub row: Row,
-    /// Whether it was to go around the page cache, and the file system refuses that.
+    /// Whether it was to go around the page cache, and the file system refuses that. Then it went
+    /// through the cache, and a write ended with an fsync.
     pub direct_refused: bool,
     /// How requests were handed over.
     pub engine: Engine,

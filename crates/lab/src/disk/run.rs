@@ -26,11 +26,15 @@ use crate::{LabError, Stop};
 /// [`LabError::Interrupted`], and what the system says.
 pub fn measure(row: &Row, files: &mut DiskFiles<'_>) -> Result<Measured, LabError> {
     row.check()?;
+    files.stop().check()?;
     let opened = files.open(row)?;
-    let done = Row { direct: opened.direct, ..row.clone() };
+    let refused = row.direct && !opened.direct;
+    // A write through the cache measures memory unless it is made durable.
+    let end_fsync = row.end_fsync || (refused && row.access.writes());
+    let done = Row { direct: opened.direct, end_fsync, ..row.clone() };
     let measured = measure_opened(&done, &opened, files);
     let closed = files.close(opened, row);
-    let measured = Measured { direct_refused: row.direct && !done.direct, ..measured? };
+    let measured = Measured { direct_refused: refused, ..measured? };
     closed?;
     files.stop().check()?;
     Ok(measured)

@@ -19,6 +19,17 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// As [`free_bytes`]; `None` where the file system does not tell, as some in memory and in user space.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn free_bytes_if_told(path: &Path) -> io::Result<Option<u64>> {
+    let stat = rustix::fs::statvfs(path)?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    Ok((stat.f_blocks > 0).then_some(free))
+}
+
 /// File systems that other computers may write to as well, or that a process carries: locks may hold
 /// on this computer only. The numbers are those of `statfs(2)`.
 const SHARES: [u64; 12] = [

@@ -10,6 +10,21 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// The kernel and its version, such as `Linux 6.12.9`.
+#[must_use]
+pub fn kernel() -> String {
+    let uname = rustix::system::uname();
+    format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy())
+}
+
+/// What the maker calls the processor, where the system tells.
+#[must_use]
+pub fn processor() -> Option<String> {
+    let told = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = told.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
 /// The time by the computer's clock, which may be wrong and may jump.
 ///
 /// This is the one place that reads it: everything else is handed a clock. It is read through the C

@@ -25,6 +25,15 @@ pub fn rss_bytes() -> io::Result<u64> {
     status_bytes(Path::new("/proc/self/status"), "VmRSS:")
 }
 
+/// All memory of the computer, in bytes.
+///
+/// # Errors
+///
+/// What the system says when `/proc/meminfo` is read.
+pub fn total_bytes() -> io::Result<u64> {
+    status_bytes(Path::new("/proc/meminfo"), "MemTotal:")
+}
+
 /// The most memory that another process ever had resident, in bytes.
 ///
 /// # Errors
@@ -72,6 +81,7 @@ mod tests {
     fn this_process_never_has_more_than_its_peak() {
         let now = rss_bytes().expect("proc is mounted");
         let peak = peak_rss_bytes().expect("proc is mounted");
+        assert!(total_bytes().expect("proc is mounted") > now);
         assert!(now > 0 && peak_rss_bytes_of(std::process::id()).expect("it lives") >= peak);
     }
 

@@ -1,6 +1,10 @@
 //! `holdall lab`: measures the layers that a backup leans on. One file for each verb.
 
+mod circumstances;
 mod disk;
+mod place;
+mod rate;
+mod table;
 
 use anyhow::Result;
 use clap::Subcommand;
