@@ -29,6 +29,7 @@ mod listing;
 mod lost;
 mod node_cache;
 mod patterns;
+mod probes;
 mod recent;
 mod record;
 mod record_cache;
@@ -55,6 +56,7 @@ pub use find::{FoundEntry, find};
 pub use history::{Version, history};
 pub use listing::{ListedEntry, list};
 pub use patterns::{PatternError, Patterns};
+pub use probes::cpu_probes;
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
 pub use snapshots::{

@@ -65,7 +65,7 @@ impl Cache {
 
     /// Of a read through the cache of `asked` bytes, of which `from_disk` were counted as read from a
     /// disk. What the system reads ahead may make that more than was asked.
-    pub(super) fn of(asked: u64, from_disk: Option<u64>) -> Self {
+    pub(crate) fn of(asked: u64, from_disk: Option<u64>) -> Self {
         match from_disk {
             None => Self::Unknown,
             Some(read) if read <= asked / 20 => Self::Warm,

@@ -1,0 +1,169 @@
+//! The steps of a backup that the processor does, one by one, for the lab to measure.
+//!
+//! Each is the very code that a backup runs, on a sample in memory, with keys that are thrown away.
+
+use std::sync::Arc;
+
+use holdall_crypto::{
+    Entropy, FIRST_EPOCH, MasterSecret, Opener, PlainObject, RepositoryKeys, Sealer,
+};
+use holdall_format::{BlockKind, Suite};
+use holdall_lab::{Moved, Probe, Step, incompressible, text};
+use holdall_tree::Chunker;
+
+/// A block's worth of plain bytes.
+const BLOCK_BYTES: usize = 1 << 20;
+/// What is chunked at a time: several chunks.
+const CHUNKED_BYTES: usize = 8 << 20;
+/// Levels of zstd, from the fastest that a backup uses to the hardest.
+const LEVELS: [i32; 4] = [1, 3, 6, 9];
+const SUITES: [(Suite, &str); 2] =
+    [(Suite::Aes256Gcm, "AES-256-GCM"), (Suite::ChaCha20Poly1305, "ChaCha20-Poly1305")];
+const TEXT: &str = "text";
+const INCOMPRESSIBLE: &str = "incompressible";
+
+/// The steps, in the order in which a backup takes them. `entropy` makes a source for each thread.
+pub fn cpu_probes(
+    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + Clone + 'static,
+) -> Vec<Probe> {
+    let keys = Arc::new(RepositoryKeys::derive(&MasterSecret::generate(&mut *entropy())));
+    let mut probes = vec![chunk(&keys), id(&keys)];
+    for level in LEVELS {
+        let name = format!("compress at level {level} and seal");
+        probes.push(seal(&keys, Suite::Aes256Gcm, level, name, TEXT, entropy.clone()));
+    }
+    for (suite, name) in SUITES {
+        let name = format!("seal, {name}");
+        probes.push(seal(&keys, suite, 1, name, INCOMPRESSIBLE, entropy.clone()));
+    }
+    for (suite, name) in SUITES {
+        probes.push(open(&keys, suite, format!("open, {name}"), INCOMPRESSIBLE, entropy.clone()));
+    }
+    let name = "open and decompress".to_owned();
+    probes.push(open(&keys, Suite::Aes256Gcm, name, TEXT, entropy));
+    probes
+}
+
+fn sample(kind: &str, len_bytes: usize) -> Vec<u8> {
+    if kind == TEXT { text(len_bytes, 1) } else { incompressible(len_bytes, 1) }
+}
+
+fn probe(
+    name: impl Into<String>,
+    sample: &'static str,
+    begin: impl Fn() -> Step + Send + Sync + 'static,
+) -> Probe {
+    Probe { name: name.into(), sample, begin: Box::new(begin) }
+}
+
+fn chunk(keys: &RepositoryKeys) -> Probe {
+    let chunker = Chunker::new(keys.chunker_key());
+    probe("chunk", INCOMPRESSIBLE, move || {
+        let (chunker, content) = (chunker.clone(), sample(INCOMPRESSIBLE, CHUNKED_BYTES));
+        Box::new(move || {
+            let mut rest = &content[..];
+            while !rest.is_empty() {
+                rest = rest.get(chunker.cut(rest)..).unwrap_or_default();
+            }
+            let bytes = content.len() as u64;
+            Moved { input_bytes: bytes, output_bytes: bytes }
+        })
+    })
+}
+
+fn id(keys: &Arc<RepositoryKeys>) -> Probe {
+    let keys = Arc::clone(keys);
+    probe("id", INCOMPRESSIBLE, move || {
+        let (keys, content) = (Arc::clone(&keys), sample(INCOMPRESSIBLE, BLOCK_BYTES / 2));
+        Box::new(move || {
+            let id = std::hint::black_box(keys.ids().chunk_id(&content));
+            Moved { input_bytes: content.len() as u64, output_bytes: id.as_bytes().len() as u64 }
+        })
+    })
+}
+
+/// A block's object and bytes.
+fn block(keys: &RepositoryKeys, kind: &str) -> (Vec<PlainObject>, Vec<u8>) {
+    let plain = sample(kind, BLOCK_BYTES);
+    let id = keys.ids().chunk_id(&plain);
+    (vec![PlainObject { id, refs: Vec::new(), len: plain.len() }], plain)
+}
+
+fn seal(
+    keys: &Arc<RepositoryKeys>,
+    suite: Suite,
+    level: i32,
+    name: String,
+    kind: &'static str,
+    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
+) -> Probe {
+    let keys = Arc::clone(keys);
+    probe(name, kind, move || {
+        let (objects, plain) = block(&keys, kind);
+        let mut sealer = Sealer::new(keys.sealing(), suite, FIRST_EPOCH, level, entropy());
+        Box::new(move || {
+            let sealed = sealer.seal(BlockKind::Chunks, &objects, &plain);
+            let output_bytes = sealed.map_or(0, |block| block.bytes().len() as u64);
+            Moved { input_bytes: plain.len() as u64, output_bytes }
+        })
+    })
+}
+
+/// Its input counts as plain bytes too, so that it can be compared with sealing.
+fn open(
+    keys: &Arc<RepositoryKeys>,
+    suite: Suite,
+    name: String,
+    kind: &'static str,
+    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
+) -> Probe {
+    let keys = Arc::clone(keys);
+    probe(name, kind, move || {
+        let (objects, plain) = block(&keys, kind);
+        let mut sealer = Sealer::new(keys.sealing(), suite, FIRST_EPOCH, 3, entropy());
+        let sealed = sealer.seal(BlockKind::Chunks, &objects, &plain);
+        let mut opener = Opener::new(keys.sealing(), keys.repository());
+        let plain_bytes = plain.len() as u64;
+        Box::new(move || {
+            let sealed = sealed.as_ref().ok();
+            let opened = sealed.and_then(|sealed| opener.open(sealed, BlockKind::Chunks).ok());
+            let moved = if opened.is_some() { plain_bytes } else { 0 };
+            Moved { input_bytes: moved, output_bytes: moved }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte is different from the one before.
+    struct Counting(u8);
+
+    impl Entropy for Counting {
+        fn fill(&mut self, bytes: &mut [u8]) {
+            for byte in bytes {
+                self.0 = self.0.wrapping_add(1);
+                *byte = self.0;
+            }
+        }
+    }
+
+    #[test]
+    fn every_step_does_its_work_and_text_becomes_smaller() {
+        let probes = cpu_probes(|| Box::new(Counting(0)));
+        assert_eq!(probes.len(), 2 + LEVELS.len() + 2 * SUITES.len() + 1);
+        for probe in probes {
+            let moved = (probe.begin)()();
+            assert!(moved.input_bytes >= BLOCK_BYTES as u64 / 2, "{}: {moved:?}", probe.name);
+            let ratio = moved.output_bytes as f64 / moved.input_bytes as f64;
+            match &*probe.name {
+                "id" => assert_eq!(moved.output_bytes, 32),
+                name if name.starts_with("compress") => {
+                    assert!((0.15..0.6).contains(&ratio), "{name}: {ratio}");
+                }
+                name => assert!((0.99..1.1).contains(&ratio), "{name}: {ratio}"),
+            }
+        }
+    }
+}

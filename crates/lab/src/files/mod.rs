@@ -1,0 +1,143 @@
+//! What a file system does with files: many small ones, sizes from small to large, and a mix as people
+//! have it. Any mounted folder will do, so a share over the network and a disk are told in the same
+//! units.
+
+mod census;
+mod ladder;
+mod mix;
+mod small;
+
+pub use census::{Items, count_items};
+pub use ladder::{LADDER_BYTES, measure_size};
+pub use mix::{MIX_BYTES, measure_mix};
+pub use small::{SmallFiles, measure_small};
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::disk::Cache;
+use crate::{LatencyCount, Measurement};
+
+/// How much is read or written at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// What some work on files gave.
+#[derive(Debug, Clone, Serialize)]
+pub struct FilesMeasured {
+    /// The row as every measurement is told; its operations are items.
+    #[serde(flatten)]
+    pub measurement: Measurement,
+    /// What it was done to.
+    pub items: Items,
+    /// Bytes of content that were moved.
+    pub bytes: u64,
+    /// Where the bytes of a read came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+}
+
+/// What was done so far.
+#[derive(Debug, Clone, Default)]
+struct Work {
+    items: Items,
+    bytes: u64,
+    latency: LatencyCount,
+}
+
+impl Work {
+    fn add(&mut self, other: &Self) {
+        self.items.add(&other.items);
+        self.bytes += other.bytes;
+        self.latency.merge(&other.latency);
+    }
+
+    /// As a row; bytes are only told where any were moved.
+    fn measured(&self, operation: &str, took: Duration, jobs: u32) -> FilesMeasured {
+        let seconds = took.as_secs_f64();
+        let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
+        FilesMeasured {
+            measurement: Measurement {
+                operation: operation.to_owned(),
+                block_bytes: None,
+                file_bytes: None,
+                queue_depth: None,
+                jobs: Some(jobs),
+                direct: Some(false),
+                end_fsync: Some(false),
+                duration_seconds: seconds,
+                bytes_per_second: rate(self.bytes).filter(|_| self.bytes > 0),
+                operations_per_second: rate(self.items.all()),
+                latency_ns: self.latency.latency(),
+            },
+            items: self.items,
+            bytes: self.bytes,
+            cache: None,
+        }
+    }
+}
+
+/// Writes a new file's content, a piece at a time, each unlike any before.
+fn write_file(path: &Path, bytes: u64, piece: &mut [u8], number: u64) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    write_content(&mut file, bytes, piece, number)
+}
+
+fn write_content(file: &mut File, bytes: u64, piece: &mut [u8], number: u64) -> io::Result<()> {
+    let mut left = bytes;
+    while left > 0 {
+        let len = left.min(piece.len() as u64) as usize;
+        crate::disk::stamp(&mut piece[..len], number ^ left << 20);
+        file.write_all(&piece[..len])?;
+        left -= len as u64;
+    }
+    Ok(())
+}
+
+/// Reads a file to its end, and says how long it is.
+fn read_file(path: &Path, piece: &mut [u8]) -> io::Result<u64> {
+    let mut file = File::open(path)?;
+    let mut bytes = 0;
+    loop {
+        match file.read(piece)? {
+            0 => return Ok(bytes),
+            read => bytes += read as u64,
+        }
+    }
+}
+
+/// A piece to write from.
+fn piece(seed: u64) -> Vec<u8> {
+    crate::incompressible(PIECE_BYTES, seed)
+}
+
+/// Makes a file durable.
+fn make_durable(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Empties the system's cache of files that are durable, as far as it lets itself be asked.
+fn drop_cached<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> io::Result<()> {
+    paths.into_iter().try_for_each(|path| holdall_sys::raw_file::drop_cached(&File::open(path)?))
+}
+
+/// Where `bytes` came from that were read in `folder`, since `before` had been read from disks.
+fn cache(folder: &Path, bytes: u64, before: Option<u64>) -> Cache {
+    let read =
+        holdall_sys::process::bytes_read_from_disks().zip(before).map(|(now, then)| now - then);
+    let is_share = holdall_sys::disk::file_system(folder).is_ok_and(holdall_sys::disk::is_share);
+    Cache::of(bytes, read.filter(|&read| read > 0 || !is_share))
+}
+
+/// Removes a folder with what was measured in it.
+fn remove(folder: &Path) -> io::Result<()> {
+    holdall_sys::removal::remove_tree(folder)
+}
+
+/// A new folder.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir(folder)
+}
