@@ -11,7 +11,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 11] = [
+const COMPONENTS: [Component; 12] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -23,6 +23,7 @@ const COMPONENTS: [Component; 11] = [
     Component { program: "sshfs", package: "sshfs" },
     Component { program: "sshd", package: "openssh-server" },
     Component { program: "systemd-analyze", package: "systemd" },
+    Component { program: "strace", package: "strace" },
 ];
 
 /// A module of the system's Python that tests import, and the Debian package that has it.

@@ -17,6 +17,7 @@
 mod chaos;
 mod clock;
 mod compare;
+mod disk;
 mod fidelity;
 mod process;
 mod random;
@@ -26,6 +27,7 @@ mod small_files;
 pub use chaos::ChaosProxy;
 pub use clock::FakeClock;
 pub use compare::{CompareOptions, Difference, Field, compare_trees};
+pub use disk::{Choice, History, Image, Moment, Watch, choices};
 pub use fidelity::{FidelitySizes, LeftOut, fidelity_tree};
 pub use process::Process;
 pub use random::Random;
