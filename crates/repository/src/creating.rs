@@ -1,7 +1,6 @@
 //! Making a repository, and reading what it says of itself.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, number_of};
 use crate::lease::Lease;
 use crate::pack_file::{damaged, unreadable};
 use crate::probing::probe;
-use crate::publish::{Published, failed, make_dir, names_in, publish, read_limited, replace};
+use crate::publish::{Published, make_all, make_dirs, names_in, publish, read_limited, replace};
 use crate::store::Access;
 use crate::wrappings::SignedSet;
 
@@ -96,7 +95,7 @@ fn unknown_marker(path: &Path, text: &[u8]) -> RepositoryError {
 pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), RepositoryError> {
     let config = RepositoryConfig::decode_signed(&new.config)?;
     let wrappings = SignedSet::check(&new.wrappings, &config)?;
-    fs::create_dir_all(layout.root()).map_err(failed("making", layout.root()))?;
+    make_dirs(layout.root())?;
     if layout.marker().exists() {
         return Err(RepositoryError::AlreadyExists { place: layout.place() });
     }
@@ -106,7 +105,7 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     }
     refuse_other_content(layout)?;
     let lease = Lease::take(layout, Access::Write)?;
-    layout.folders().iter().try_for_each(|folder| make_dir(folder))?;
+    make_all(&layout.folders())?;
     probe(layout)?;
     let tmp = layout.tmp();
     lease.renew()?;

@@ -86,12 +86,37 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     unsupported.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
-/// Makes a directory if it is not there, and its name durable.
+/// Makes a directory if it is not there, and its name durable: who made it may not have come so far.
 pub(crate) fn make_dir(dir: &Path) -> Result<(), RepositoryError> {
-    match fs::create_dir(dir) {
-        Ok(()) => sync_parent(dir),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
-        Err(error) => Err(failed("making", dir)(error)),
+    make_all(std::slice::from_ref(&dir))
+}
+
+/// Makes directories that lie in one, as [`make_dir`] does each.
+pub(crate) fn make_all(dirs: &[impl AsRef<Path>]) -> Result<(), RepositoryError> {
+    for dir in dirs.iter().map(AsRef::as_ref) {
+        match fs::create_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+            made => made.map_err(failed("making", dir))?,
+        }
+    }
+    dirs.last().map_or(Ok(()), |dir| sync_parent(dir.as_ref()))
+}
+
+/// Makes a directory and those above it, as far as they are not there, and makes all their names
+/// durable. The name of one that is there was made by somebody else, who may keep others from
+/// looking into the directory above it.
+pub(crate) fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
+    if !dir.is_dir() {
+        parent_of(dir).map_or(Ok(()), make_dirs)?;
+        return make_dir(dir);
+    }
+    match sync_parent(dir) {
+        Err(RepositoryError::Io { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            Ok(())
+        }
+        synced => synced,
     }
 }
 
@@ -157,7 +182,13 @@ fn write_beside(tmp: &Path, bytes: &[u8]) -> Result<PathBuf, RepositoryError> {
 
 /// Makes a file's name durable.
 pub(crate) fn sync_parent(path: &Path) -> Result<(), RepositoryError> {
-    path.parent().map_or(Ok(()), sync_dir)
+    parent_of(path).map_or(Ok(()), sync_dir)
+}
+
+/// The directory that a path's last name is in.
+fn parent_of(path: &Path) -> Option<&Path> {
+    let is_here = |parent: &Path| parent.as_os_str().is_empty();
+    path.parent().map(|parent| if is_here(parent) { Path::new(".") } else { parent })
 }
 
 /// Renames unless `target` exists; says whether it did.

@@ -213,11 +213,7 @@ impl Stores {
     }
 
     fn make(&self, name: &str, new: &NewRepository) -> Result<(), RepositoryError> {
-        let path = self.folder.repository(name);
-        let parent = path.parent().unwrap_or(&path);
-        fs::create_dir_all(parent)
-            .map_err(|source| RepositoryError::io("making the folder of repositories", source))?;
-        Store::create(&path, new)
+        Store::create(&self.folder.repository(name), new)
     }
 
     /// Checks that the newest record of a machine in a stored repository was signed by that key.
