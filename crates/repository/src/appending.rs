@@ -21,7 +21,7 @@ use crate::log::Log;
 use crate::publish::{
     Published, failed, make_dir, publish_file, random, remove, sync_dir, sync_parent,
 };
-use crate::recovery::{Salvaged, list_all, put_aside};
+use crate::recovery::{Salvaged, discard, list_all, put_aside};
 use crate::tail::{Tail, read_whole};
 
 /// A full tail, and how far it is on its way to be a pack.
@@ -306,8 +306,7 @@ impl Appender {
         if lost > 0 {
             put_aside(&self.layout, tail.name())?;
         } else {
-            remove(&path)?;
-            remove(&self.layout.journal(tail.name()))?;
+            discard(&self.layout, tail.name())?;
         }
         Ok(lost)
     }
@@ -372,9 +371,7 @@ impl Appender {
         if !is_whole {
             return put_aside(&self.layout, salvaged.name);
         }
-        // In this order: payloads alone are swept, a journal alone would be taken for a loss.
-        remove(&self.layout.journal(salvaged.name))?;
-        remove(&self.layout.payload(salvaged.name))
+        discard(&self.layout, salvaged.name)
     }
 
     fn slot(&self, nodes: bool) -> MutexGuard<'_, Option<Arc<Tail>>> {
@@ -485,6 +482,21 @@ mod tests {
         let footer = place.open_tail().all_clear();
         let arrivals: Vec<u64> = footer.iter().map(|block| block.arrival).collect();
         assert_eq!(arrivals, [1, 2, 4], "arrival positions are kept and never repeated");
+    }
+
+    #[test]
+    fn the_journal_of_what_was_written_anew_goes_before_its_payloads() {
+        let place = place();
+        place.append(&[id(1)], 100).unwrap();
+        let failing = place.open_tail();
+        let payload = place.layout.payload(failing.name());
+        // What can not be removed, as when it stops there.
+        std::fs::remove_file(&payload).unwrap();
+        std::fs::create_dir(&payload).unwrap();
+        failing.fails.store(true, Ordering::Release);
+        assert!(place.append(&[id(2)], 100).is_err());
+        assert!(!place.layout.journal(failing.name()).exists());
+        assert_eq!(place.copies(id(1)), 1);
     }
 
     #[test]

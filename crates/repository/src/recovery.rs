@@ -220,10 +220,10 @@ fn recover_blocks(
     recovered: &mut Recovered,
 ) -> Result<(), RepositoryError> {
     let path = layout.journal(name);
-    let is_begun = journal_bytes.len() >= JOURNAL_HEADER_BYTES;
+    let has_entries = journal_bytes.len() > JOURNAL_HEADER_BYTES;
     let scan = match journal::scan(journal_bytes, repository, name.kind()) {
         Ok(scan) => scan,
-        Err(error) if is_begun => {
+        Err(error) if has_entries => {
             recovered.damaged.push((path, error.to_string()));
             return Ok(());
         }
@@ -312,9 +312,12 @@ pub(crate) fn list_all(tail: &Tail) -> Result<(), RepositoryError> {
     Ok(())
 }
 
-fn discard(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
-    remove(&layout.payload(name))?;
-    remove(&layout.journal(name))
+/// Removes both files of a tail in which nothing is that is needed, in an order that is kept: payloads
+/// alone are swept, a journal alone would be taken for a loss.
+pub(crate) fn discard(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
+    remove(&layout.journal(name))?;
+    sync_dir(&layout.tails())?;
+    remove(&layout.payload(name))
 }
 
 /// Puts those of a damaged tail's files that are there aside, under names that are no tails.

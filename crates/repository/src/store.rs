@@ -22,7 +22,7 @@ use crate::lease::Lease;
 use crate::log::Log;
 use crate::pack_file::{OpenPacks, damaged};
 use crate::probing::probe;
-use crate::publish::{failed, make_dir, names_in, remove};
+use crate::publish::{failed, make_all, names_in, remove};
 use crate::records::{Loaded, Records};
 use crate::recovery::{Recovered, recover};
 use crate::room::Room;
@@ -153,7 +153,7 @@ impl Store {
         let repository = config.repository;
         let can_write = access == Access::Write;
         if can_write {
-            layout.folders().iter().try_for_each(|folder| make_dir(folder))?;
+            make_all(&layout.folders())?;
             sweep_tmp(&layout)?;
             probe(&layout)?;
         }
@@ -488,9 +488,10 @@ fn first_free(
     sessions: &Sessions,
 ) -> u64 {
     let packs = state.packs.iter().map(|pack| pack.last_arrival.saturating_add(1)).max();
-    let candidates =
-        [packs.unwrap_or_default(), recovered.next_arrival, next_position, sessions.latest_start()];
-    candidates.into_iter().max().unwrap_or_default()
+    let behind_prune = state.pruned.saturating_add(1);
+    let behind_others =
+        [recovered.next_arrival, next_position, sessions.latest_start(), behind_prune];
+    behind_others.into_iter().chain(packs).max().unwrap_or_default()
 }
 
 /// Opens the index in the cache folder. Where that fails, a writer makes one for this time beside

@@ -13,7 +13,9 @@ use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+#[cfg(test)]
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -48,15 +50,14 @@ pub(crate) struct Tail {
     objects: Mutex<TailObjects>,
     group: GroupCommit,
     durable_journal: AtomicU64,
-    /// Whether the names of the two files are durable.
-    is_listed: AtomicBool,
     /// Has the next sync fail.
     #[cfg(test)]
     pub(crate) fails: AtomicBool,
 }
 
 impl Tail {
-    /// Makes an empty tail. Its files are durable with the first blocks in them.
+    /// Makes an empty tail. The front of its journal is durable before anything follows it: one that
+    /// has entries and no front was damaged, and did not lose it to a crash.
     pub(crate) fn create(
         layout: &Layout,
         name: TailName,
@@ -75,10 +76,10 @@ impl Tail {
         let journal = make(&journal_path)?;
         journal
             .write_all_at(&journal::encode_header(repository, name.kind()), 0)
+            .and_then(|()| journal.sync_data())
             .map_err(failed("writing", &journal_path))?;
-        let tail = Self::of_files(layout, name, payload, journal, Vec::new());
-        tail.is_listed.store(false, Ordering::Release);
-        Ok(tail)
+        sync_dir(&layout.tails())?;
+        Ok(Self::of_files(layout, name, payload, journal, Vec::new()))
     }
 
     /// A tail whose files hold exactly these blocks, durably.
@@ -105,7 +106,6 @@ impl Tail {
             objects: Mutex::new(TailObjects::default()),
             group,
             durable_journal: AtomicU64::new(journal_end),
-            is_listed: AtomicBool::new(true),
             #[cfg(test)]
             fails: AtomicBool::new(false),
         }
@@ -233,10 +233,6 @@ impl Tail {
             return Err(io::Error::other("the disk failed"));
         }
         let journal_end = self.written().journal_end;
-        if !self.is_listed.load(Ordering::Acquire) {
-            sync_dir(&self.layout.tails()).map_err(|error| io::Error::other(error.to_string()))?;
-            self.is_listed.store(true, Ordering::Release);
-        }
         self.payload.sync_data()?;
         self.journal.sync_data()?;
         self.durable_journal.fetch_max(journal_end, Ordering::AcqRel);

@@ -113,6 +113,23 @@ fn what_only_a_forgotten_snapshot_held_is_given_back() {
 }
 
 #[test]
+fn the_number_of_a_prune_is_not_given_out_again_after_a_restart() {
+    let mut house = House::new();
+    let snapshots = ["one", "two", "three"].map(|root| house.snapshot(root, &names(0..3), 3000));
+    let mut numbers = Vec::new();
+    for snapshot in &snapshots[..2] {
+        house.repository().forget(&[*snapshot]).unwrap();
+        assert!(house.prune().condemned_packs > 0);
+        let entries = fs::read_dir(house.world.dir().join("pruned")).unwrap();
+        let last = entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        numbers.push(last);
+        house.world.restart();
+    }
+    assert!(numbers.iter().all(|last| last.len() == 1) && numbers[0] < numbers[1], "{numbers:?}");
+    house.assert_whole();
+}
+
+#[test]
 fn what_a_session_put_or_relies_on_stays() {
     let mut house = House::new();
     let first = house.snapshot("one", &names(0..10), 5 << 20);
