@@ -1,0 +1,138 @@
+//! Carrying a script out, in a process that is watched or killed, and noting what was acknowledged.
+//!
+//! A line `begin N` is written before step N is asked for, and `done N` once it was acknowledged. A
+//! process that finds notes goes on behind them, as a client does after a crash.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use holdall_format::SessionId;
+use holdall_protocol::{CommitAnswer, Repository, RepositoryError, SessionPurpose};
+use holdall_repository::EmbeddedRepository;
+
+use crate::machine::{forge, open};
+use crate::oracle::Expected;
+use crate::plan::{Put, Step, plan};
+
+/// Where a script runs: the folder that the power cut hits, and the notes beside it.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) folder: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn disk(&self) -> PathBuf {
+        self.folder.join("disk")
+    }
+
+    pub(crate) fn notes(&self) -> PathBuf {
+        self.folder.join("notes")
+    }
+}
+
+/// What was begun and what was acknowledged, as the notes say.
+pub(crate) fn read_notes(said: &str) -> (Option<usize>, usize) {
+    let number = |line: &str, word: &str| line.strip_prefix(word)?.trim().parse::<usize>().ok();
+    let done = said.lines().filter_map(|line| number(line, "done ")).max();
+    let begun = said.lines().filter_map(|line| number(line, "begin ")).max();
+    let done = done.map_or(0, |last| last + 1);
+    (begun.filter(|begun| *begun >= done), done)
+}
+
+/// Carries out what is left of a script.
+pub(crate) fn run(place: &Place, seed: u64, rounds: u32) {
+    let said = fs::read_to_string(place.notes()).unwrap_or_default();
+    let (_, done) = read_notes(&said);
+    let repository = open(&place.disk());
+    let mut client = Client { disk: place.disk(), repository, session: None };
+    let mut notes = OpenOptions::new().create(true).append(true).open(place.notes()).unwrap();
+    for (number, step) in plan(seed, rounds).iter().enumerate().skip(done) {
+        notes.write_all(format!("begin {number}\n").as_bytes()).unwrap();
+        client.carry_out(step);
+        notes.write_all(format!("done {number}\n").as_bytes()).unwrap();
+    }
+}
+
+struct Client {
+    disk: PathBuf,
+    repository: EmbeddedRepository,
+    session: Option<SessionId>,
+}
+
+impl Client {
+    fn carry_out(&mut self, step: &Step) {
+        match step {
+            Step::Create => match self.repository.create(&forge().new_repository()) {
+                // A crash came between the marker and the answer.
+                Ok(()) | Err(RepositoryError::AlreadyExists { .. }) => {}
+                Err(error) => panic!("{error}"),
+            },
+            Step::Restart => {
+                self.session = None;
+                // The old one gives the lease back first.
+                self.repository = open(&self.disk.join("nowhere"));
+                self.repository = open(&self.disk);
+            }
+            Step::Put(puts) => self.put(puts),
+            Step::PutTogether(puts) => {
+                self.session();
+                std::thread::scope(|scope| {
+                    for put in puts {
+                        let (repository, session) = (&self.repository, self.session.unwrap());
+                        let block = std::slice::from_ref(&put.block);
+                        scope.spawn(move || repository.put_blocks(&session, block).unwrap());
+                    }
+                });
+            }
+            Step::Commit(commit) => {
+                let session = self.session();
+                self.commit(&session, &commit.bytes);
+                if commit.kind == holdall_format::RecordKind::Snapshot {
+                    self.session = None;
+                }
+            }
+            Step::Forget(snapshot) => self.repository.forget(&[*snapshot]).unwrap(),
+            Step::Prune => drop(self.repository.prune(false).unwrap()),
+            Step::Wrappings(bytes) => self.repository.put_wrappings(bytes).unwrap(),
+        }
+    }
+
+    fn session(&mut self) -> SessionId {
+        let repository = &self.repository;
+        *self.session.get_or_insert_with(|| {
+            let purpose = SessionPurpose::Backup { parents: vec![] };
+            repository.open_session(&purpose).unwrap().session
+        })
+    }
+
+    fn put(&mut self, puts: &[Put]) {
+        let session = self.session();
+        let blocks: Vec<Bytes> = puts.iter().map(|put| put.block.clone()).collect();
+        self.repository.put_blocks(&session, &blocks).unwrap();
+    }
+
+    fn commit(&self, session: &SessionId, record: &Bytes) {
+        let answer = self.repository.commit(session, record).unwrap();
+        assert!(matches!(answer, CommitAnswer::Committed(_)), "{answer:?}");
+    }
+}
+
+/// Also what a watched process is started to do: [`crate::watching`] names its place.
+#[test]
+fn a_script_that_nothing_interrupts_is_all_there() {
+    let (seed, rounds) = (crate::setting("HOLDALL_POWER_SEED", 1), crate::ROUNDS);
+    let _turn = crate::turn();
+    match std::env::var_os("HOLDALL_POWER_PLACE") {
+        Some(folder) => run(&Place { folder: folder.into() }, seed, rounds),
+        None => {
+            let folder = tempfile::tempdir().unwrap();
+            let place = Place { folder: folder.path().to_owned() };
+            fs::create_dir(place.disk()).unwrap();
+            run(&place, seed, rounds);
+            let said = fs::read_to_string(place.notes()).unwrap();
+            Expected::after(&plan(seed, rounds), &said).check(&place.disk()).unwrap();
+        }
+    }
+}
