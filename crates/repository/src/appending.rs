@@ -277,7 +277,6 @@ impl Appender {
         }
         let durable = tail.all_clear().into_iter().take(tail.durable_blocks());
         let copy = self.create_tail(tail.name().nodes)?;
-        let path = self.layout.payload(tail.name());
         let mut lost = 0;
         for block in durable {
             let bytes = tail.read_block(&block).ok();
