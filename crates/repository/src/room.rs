@@ -21,6 +21,8 @@ struct Taken {
     puts: usize,
     /// What was stored when the first of them came, and what they and their like took since.
     used_bytes: u64,
+    /// Whether something was refused since that was asked.
+    was_refused: bool,
 }
 
 /// Room for what is put.
@@ -44,6 +46,11 @@ impl Room {
     /// Says how much may be stored, from the next put on.
     pub(crate) fn limit(&self, quota_bytes: Option<u64>) {
         self.lock().quota_bytes = quota_bytes;
+    }
+
+    /// Whether something was refused since this was asked last.
+    pub(crate) fn take_refused(&self) -> bool {
+        std::mem::take(&mut self.lock().was_refused)
     }
 
     /// Takes room for `asked_bytes`, to be held until they are stored. `stored_bytes` counts what
@@ -94,6 +101,7 @@ impl Room {
                 "the quota of this repository is {quota_bytes} bytes; {used_bytes} are used and \
                  {asked_bytes} more were asked for"
             );
+            taken.was_refused = true;
             return Err(RepositoryError::NotAllowed { reason });
         }
         taken.used_bytes = then_bytes;

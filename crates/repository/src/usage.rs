@@ -55,6 +55,11 @@ impl Store {
         Census { usage: self.usage(), snapshots: snapshots as u64, newest_ns }
     }
 
+    /// Whether the quota kept something from being stored since this was asked last.
+    pub fn take_refused_room(&self) -> bool {
+        self.room().take_refused()
+    }
+
     /// Says how many bytes may be stored, from the next put on.
     pub fn limit_to(&self, quota_bytes: Option<u64>) {
         self.room().limit(quota_bytes);

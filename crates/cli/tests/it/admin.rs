@@ -230,6 +230,7 @@ fn every_verb_has_help_with_an_example_and_its_exit_codes() {
         "prune",
         "resume",
         "scrub",
+        "thin",
     ];
     for verb in verbs {
         let help = machine.ok(["admin", verb, "--help"]).stdout;

@@ -44,6 +44,7 @@ impl Administration<'_> {
             Command::Pending => Ok(Reply::Deletions { deletions: self.accounts.deletions() }),
             Command::Cancel { number } => self.cancel(number),
             Command::Prune { repository, dry_run } => self.prune(repository.as_deref(), dry_run),
+            Command::Thin { repository, confirmed } => self.thin(&repository, confirmed),
             Command::Resume { repository } => self.resume(&repository),
             Command::Scrub { repository, also } => self.scrub(repository.as_deref(), also),
         }

@@ -47,6 +47,10 @@ pub(super) enum Command {
     Resume {
         repository: String,
     },
+    Thin {
+        repository: String,
+        confirmed: bool,
+    },
     Prune {
         /// None for all of them.
         #[serde(default)]
@@ -88,6 +92,7 @@ impl Command {
             | Self::Repositories
             | Self::Keeping { .. }
             | Self::Forget { .. }
+            | Self::Thin { .. }
             | Self::Prune { .. }
             | Self::Scrub { .. } => false,
         }
@@ -111,6 +116,7 @@ pub(super) enum Reply {
     Keeping(KeepingEntry),
     Deletions { deletions: Vec<Deletion> },
     Pruned { pruned: Vec<PrunedEntry> },
+    Thinning(Thinning),
     Resumed { alarm: Option<String> },
     Scrubbed { scrubbed: Vec<ScrubbedEntry> },
 }
@@ -168,6 +174,17 @@ impl SnapshotEntry {
     pub(super) fn of(judged: &Judged) -> Self {
         Self { id: judged.id.to_string(), received_ns: judged.received_ns }
     }
+}
+
+/// What could go of a repository that is full.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thinning {
+    /// The snapshots that could go.
+    pub snapshots: Vec<SnapshotEntry>,
+    /// How many would stay.
+    pub kept: u64,
+    /// The deletion that was asked for.
+    pub deletion: Option<Deletion>,
 }
 
 /// What a prune of a repository did, or would do. Times are in nanoseconds since 1970 UTC.

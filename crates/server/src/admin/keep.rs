@@ -84,6 +84,7 @@ impl Administration<'_> {
             }
             self.log(&self.prune_one(&name, false).line());
             self.scrub_on(&name);
+            self.tell_if_full(&name);
         }
     }
 

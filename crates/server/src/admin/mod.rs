@@ -15,6 +15,7 @@ mod command;
 mod keep;
 mod owner;
 mod socket;
+mod thin;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -36,7 +37,7 @@ use crate::{LogSink, ServerError};
 pub(crate) use carry_out::Administration;
 pub use command::{
     AlsoMend, Deletion, Keeping, KeepingEntry, MachineEntry, PrunedEntry, Quota, RepositoryEntry,
-    ScrubbedEntry, SnapshotEntry,
+    ScrubbedEntry, SnapshotEntry, Thinning,
 };
 use command::{Command, Reply};
 pub(crate) use socket::AdminSocket;
@@ -198,6 +199,23 @@ pub fn prune(
     let repository = repository.map(str::to_owned);
     match ask(data_dir, Command::Prune { repository, dry_run }, clock)? {
         Reply::Pruned { pruned } => Ok(pruned),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Says which snapshots of a repository that is full could go, and asks for that if `confirmed`.
+///
+/// # Errors
+/// As [`invite`].
+pub fn thin(
+    data_dir: &Path,
+    repository: &str,
+    confirmed: bool,
+    clock: Arc<dyn Clock>,
+) -> Result<Thinning, ServerError> {
+    let repository = repository.to_owned();
+    match ask(data_dir, Command::Thin { repository, confirmed }, clock)? {
+        Reply::Thinning(thinning) => Ok(thinning),
         _ => Err(unexpected()),
     }
 }

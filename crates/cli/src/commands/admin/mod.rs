@@ -10,6 +10,7 @@ mod retention;
 mod revoke;
 mod rights;
 mod scrub;
+mod thin;
 
 use std::path::PathBuf;
 
@@ -53,6 +54,7 @@ enum Verb {
     Prune(prune::Args),
     Resume(resume::Args),
     Scrub(scrub::Args),
+    Thin(thin::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -69,6 +71,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Cancel(args) => deletions::cancel(&args, &data, app),
         Verb::Prune(args) => prune::run(&args, &data, app),
         Verb::Resume(args) => resume::run(&args, &data, app),
+        Verb::Thin(args) => thin::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }
 }

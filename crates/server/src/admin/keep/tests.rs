@@ -12,8 +12,8 @@ use holdall_protocol::contract::Forge;
 use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
 use holdall_repository::Clock;
 use holdall_repository::retention::Policy;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, Mutex};
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
 const DAY_NS: i64 = 24 * HOUR_NS;
@@ -53,6 +53,8 @@ struct World {
     accounts: Arc<Accounts>,
     stores: Stores,
     log: LogSink,
+    /// What the log was told.
+    told: Arc<Mutex<Vec<String>>>,
     forge: Forge,
     head: Option<(RecordHash, u64)>,
     should_stop: AtomicBool,
@@ -68,12 +70,14 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::clone(&clocks) as _;
         let accounts = Arc::new(Accounts::open(&folder.database(), clock.clone()).unwrap());
         let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
-        let log: LogSink = Arc::new(|_| {});
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&told);
+        let log: LogSink = Arc::new(move |line| lines.lock().unwrap().push(line.to_owned()));
         let forge = Forge::new(1, MACHINE, &[8; 32]);
         Store::create(&folder.repository("laptop"), &forge.new_repository()).unwrap();
         let stores = Stores::new(folder, signer, clock, accounts.clone(), log.clone());
         let should_stop = AtomicBool::new(false);
-        Self { clocks, accounts, stores, log, forge, head: None, should_stop, temp }
+        Self { clocks, accounts, stores, log, told, forge, head: None, should_stop, temp }
     }
 
     fn administration(&self) -> Administration<'_> {
@@ -295,4 +299,49 @@ fn rules_stand_still_when_much_was_lost_until_somebody_has_looked() {
         assert_eq!(world.prune().alarm, None);
     }
     assert!(world.snapshots() < 40, "and then rules let go what they do not keep");
+}
+
+#[test]
+fn a_full_repository_is_told_and_thinned_only_once_that_is_confirmed() {
+    let mut world = World::new();
+    for day in 0..100 {
+        world.back_up(&format!("day {day}"), 1000);
+        world.clocks.pass(DAY_NS);
+    }
+    world.stores.store("laptop").unwrap().limit_to(Some(1));
+    let machine =
+        world.stores.store("laptop").unwrap().for_machine(MACHINE, world.forge.key.public());
+    let session =
+        machine.open_session(&SessionPurpose::Backup { parents: vec![] }).unwrap().session;
+    let id = ObjectId::from_bytes([5; 32]);
+    assert!(machine.put_blocks(&session, &[world.forge.chunks_of_bytes(&[id], 1000)]).is_err());
+    let all = world.snapshots();
+    let told = |world: &World| {
+        let log = world.told.lock().unwrap();
+        log.iter().filter(|line| line.contains("admin thin laptop")).count()
+    };
+    for _ in 0..2 {
+        world.administration().tell_if_full("laptop");
+        assert_eq!(told(&world), 1, "once for each time that something was refused");
+    }
+    let thin = |world: &World, confirmed| match world.administration().thin("laptop", confirmed) {
+        Ok(Reply::Thinning(thinning)) => thinning,
+        other => panic!("{other:?}"),
+    };
+    let offered = thin(&world, false);
+    assert_eq!(offered.kept + offered.snapshots.len() as u64, all as u64);
+    // Those of 30 days are locked; of the 70 days before, one of each month stays.
+    assert!((65..=69).contains(&offered.snapshots.len()), "{}", offered.snapshots.len());
+    assert!(world.accounts.deletions().is_empty() && world.snapshots() == all);
+    let asked = thin(&world, true);
+    assert_eq!(asked.snapshots, offered.snapshots);
+    assert_eq!(world.accounts.deletions(), [asked.deletion.unwrap()]);
+    assert_eq!(world.snapshots(), all, "it waits as any deletion does");
+    for _ in 0..8 {
+        world.clocks.pass(DAY_NS);
+        world.prune();
+    }
+    // The rules let go what is the last of its month and not of its week.
+    let left = world.snapshots() as u64;
+    assert!((asked.kept - 1..=asked.kept).contains(&left), "{left} of {}", asked.kept);
 }

@@ -1,0 +1,75 @@
+//! `holdall admin thin`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdall_server::admin;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::Exit;
+use crate::output::{count, local_time};
+
+/// Offers to delete snapshots of a repository that is full
+///
+/// The last of each of 7 days, of 4 weeks and of every month would stay, and everything that the lock
+/// or a pin holds.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin thin laptop             (says what could go)
+         holdall admin thin laptop --confirm   (asks for it)
+
+What is asked for waits as any deletion does: `holdall admin pending` lists it, and `holdall admin \
+cancel` takes it back.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
+pub(crate) struct Args {
+    /// The repository's name
+    #[arg(value_name = "REPOSITORY")]
+    repository: String,
+    /// Asks for the deletion
+    #[arg(long)]
+    confirm: bool,
+}
+
+pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct JsonThinning<'a> {
+        repository: &'a str,
+        snapshots: Vec<&'a str>,
+        snapshots_kept: u64,
+        deletion: Option<u64>,
+    }
+    let name = &args.repository;
+    let thinning = admin::thin(data, name, args.confirm, Arc::new(SystemClock))?;
+    let object = JsonThinning {
+        repository: name,
+        snapshots: thinning.snapshots.iter().map(|one| &one.id[..]).collect(),
+        snapshots_kept: thinning.kept,
+        deletion: thinning.deletion.as_ref().map(|deletion| deletion.number),
+    };
+    app.output.object("thinning", &object)?;
+    for snapshot in &thinning.snapshots {
+        app.output.result(format_args!(
+            "{} of {}",
+            snapshot.id.get(..10).unwrap_or_default(),
+            local_time(snapshot.received_ns)
+        ))?;
+    }
+    let goes = count(thinning.snapshots.len() as u64);
+    app.output.say(match &thinning.deletion {
+        Some(deletion) => format!(
+            "{name}: these {goes} snapshots go on {}, {} stay; `holdall admin cancel {}` takes it back",
+            local_time(deletion.due_ns),
+            count(thinning.kept),
+            deletion.number
+        ),
+        None => format!(
+            "{name}: {goes} snapshots could go, {} would stay; --confirm asks for it",
+            count(thinning.kept)
+        ),
+    })?;
+    Ok(Exit::Done)
+}

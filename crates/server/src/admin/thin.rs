@@ -1,0 +1,43 @@
+//! A thinning that is offered when a repository is full: want of space deletes nothing by itself, a
+//! person does.
+
+use holdall_repository::retention::{ALL, Policy};
+
+use super::carry_out::Administration;
+use super::command::{Reply, SnapshotEntry, Thinning};
+use crate::ServerError;
+
+/// What is left of a thinned repository: the last of 7 days, of 4 weeks, and of every month.
+const THINNED: Policy = Policy { hourly: 0, daily: 7, weekly: 4, monthly: ALL, ..Policy::USUAL };
+
+impl Administration<'_> {
+    /// Says which snapshots could go beside those that the rules let go anyway, and, once that is
+    /// confirmed, asks for their deletion, which waits as any other. The lock is that of the rules.
+    pub(super) fn thin(&self, name: &str, confirmed: bool) -> Result<Reply, ServerError> {
+        self.check_name(name)?;
+        let store = self.stores.store(name)?;
+        let lock_ns = self.accounts.keeping(name).now.policy.lock_ns;
+        let judged = store.judge(&Policy { lock_ns, ..THINNED });
+        let kept = judged.iter().filter(|one| !one.reasons.is_empty()).count() as u64;
+        let goes: Vec<_> = judged.iter().filter(|one| one.reasons.is_empty()).collect();
+        let snapshots: Vec<_> = goes.into_iter().map(SnapshotEntry::of).collect();
+        if !confirmed || snapshots.is_empty() {
+            return Ok(Reply::Thinning(Thinning { snapshots, kept, deletion: None }));
+        }
+        let ids = snapshots.iter().map(|one| one.id.clone()).collect();
+        let deletion = self.accounts.ask_deletion(name, ids)?;
+        self.log(&format!("deletion {} of {name} was asked for, to thin it", deletion.number));
+        Ok(Reply::Thinning(Thinning { snapshots, kept, deletion: Some(deletion) }))
+    }
+
+    /// Tells the log of a repository that had no room for something since the last look.
+    pub(super) fn tell_if_full(&self, name: &str) {
+        let is_full = self.stores.store(name).is_ok_and(|store| store.take_refused_room());
+        if is_full {
+            self.log(&format!(
+                "{name}: its quota is reached, and nothing was deleted for it: give it more with \
+                 `holdall admin quota`, or see what could go with `holdall admin thin {name}`"
+            ));
+        }
+    }
+}
