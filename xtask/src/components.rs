@@ -11,7 +11,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 12] = [
+const COMPONENTS: [Component; 13] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -24,6 +24,7 @@ const COMPONENTS: [Component; 12] = [
     Component { program: "sshd", package: "openssh-server" },
     Component { program: "systemd-analyze", package: "systemd" },
     Component { program: "strace", package: "strace" },
+    Component { program: "fio", package: "fio" },
 ];
 
 /// A module of the system's Python that tests import, and the Debian package that has it.

@@ -14,6 +14,7 @@ mod bench;
 mod components;
 mod deny;
 mod fuzz;
+mod lab;
 mod layers;
 mod test;
 mod tidy;
@@ -30,7 +31,9 @@ usage: cargo xtask VERB
                   `cargo xtask bench --help`
   fuzz [TARGET] [--seconds N]
                   hostile input for every decoder, or for one; needs a nightly compiler
-  torture         the long variants of the tests that kill processes";
+  torture [lab [DIR]]
+                  the long variants of the tests that kill processes; or the lab's figures beside
+                  those of fio, in DIR";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -52,7 +55,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "deny" => deny::run(),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
-        "torture" => torture::run(),
+        "torture" => torture::run(rest),
         _ => bail!("no verb {verb:?}\n\n{USAGE}"),
     }
 }

@@ -56,7 +56,6 @@ pub(crate) enum Command {
     Copy(copy::Args),
     Forget(Box<forget::Args>),
     Prune(prune::Args),
-    #[command(hide = true)]
     Lab(lab::Args),
     Completions(completions::Args),
     Man(man::Args),

@@ -25,6 +25,7 @@ mod keeping;
 mod keys;
 mod kill;
 mod known;
+mod lab;
 mod lost;
 mod mistakes;
 mod mounts;

@@ -35,6 +35,15 @@ impl Mount {
         is_there("the right to mount (root)", mounted).then(|| Self { point: point.to_owned() })
     }
 
+    /// An empty one that refuses direct access, and does not tell how much room it has.
+    pub(crate) fn without_direct(point: &Path) -> Option<Self> {
+        fs::create_dir_all(point).expect("a folder");
+        let mut command = Command::new("mount");
+        command.args(["-t", "ramfs", "holdall-test"]).arg(point);
+        let mounted = command.output().expect("it starts").status.success();
+        is_there("the right to mount (root)", mounted).then(|| Self { point: point.to_owned() })
+    }
+
     /// Where it is.
     pub(crate) fn point(&self) -> &Path {
         &self.point

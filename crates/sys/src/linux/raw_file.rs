@@ -63,6 +63,15 @@ pub fn drop_cached(file: &File) -> io::Result<()> {
     Ok(rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
+/// Makes everything durable that was written to the file system of a file, by anybody.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn sync_file_system(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(file)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +86,7 @@ mod tests {
             assert_eq!(made.metadata().unwrap().len(), 5000);
         }
         drop_cached(&made).unwrap();
+        sync_file_system(&made).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         open(&link, false).unwrap_err();
         open(&file, false).unwrap();

@@ -1,8 +1,12 @@
 //! `holdall lab`: measures the layers that a backup leans on. One file for each verb.
 
+mod bench;
 mod circumstances;
+mod cpu;
 mod disk;
+mod files;
 mod place;
+mod quick;
 mod rate;
 mod table;
 
@@ -17,7 +21,7 @@ use crate::exit::Exit;
 #[command(after_help = "\
 Example: holdall lab disk /mnt/usb
 
-Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 measured, and below --fail-below, 130 interrupted")]
+Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 slower than --fail-below, 130 interrupted")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Lab,
@@ -26,10 +30,16 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Lab {
     Disk(disk::Args),
+    Files(files::Args),
+    Cpu(cpu::Args),
+    Quick(quick::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     match args.verb {
         Lab::Disk(args) => disk::run(&args, app),
+        Lab::Files(args) => files::run(&args, app),
+        Lab::Cpu(args) => cpu::run(&args, app),
+        Lab::Quick(args) => quick::run(&args, app),
     }
 }

@@ -21,7 +21,8 @@ impl Slowest {
         self.add(row.operations_per_second);
     }
 
-    fn add(&mut self, rate: Option<f64>) {
+    /// One more rate, if it is one.
+    pub(crate) fn add(&mut self, rate: Option<f64>) {
         let Some(rate) = rate else { return };
         self.rate = Some(self.rate.map_or(rate, |slowest| slowest.min(rate)));
     }
@@ -41,7 +42,7 @@ mod tests {
     fn the_slowest_row_decides() {
         let mut slowest = Slowest::default();
         assert_eq!(slowest.exit(Some(5)), Exit::Done);
-        [Some(100.0), Some(50.0), None, Some(70.0)].map(|rate| slowest.add(rate));
+        [Some(100.0), Some(50.0), None, Some(70.0)].into_iter().for_each(|rate| slowest.add(rate));
         assert_eq!(slowest.exit(Some(50)), Exit::Done);
         assert_eq!(slowest.exit(Some(51)), Exit::BelowRate);
         assert_eq!(slowest.exit(None), Exit::Done);

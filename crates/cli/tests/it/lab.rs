@@ -1,0 +1,235 @@
+//! The lab's commands: what is asked is really done, the figures say how, and nothing stays behind.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use holdall_testkit::Process;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::house::{Machine, Outcome, send_signal};
+use crate::mounts::{Mount, is_there};
+
+/// A machine and an empty folder on its disk.
+fn with_folder() -> (Machine, PathBuf) {
+    let machine = Machine::new().with_password(None);
+    let folder = machine.path("measured");
+    fs::create_dir(&folder).unwrap();
+    (machine, folder)
+}
+
+/// `holdall lab VERB DIR MORE --json`.
+fn args<'a>(verb: &'a str, dir: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    [&["lab", verb, dir.to_str().unwrap(), "--json"], more].concat()
+}
+
+fn measurements(outcome: &Outcome) -> Vec<Value> {
+    assert_eq!(outcome.objects()[0]["message_type"], "circumstances");
+    outcome.of_type("measurement")
+}
+
+#[track_caller]
+fn expect_empty(dir: &Path) {
+    assert_eq!(fs::read_dir(dir).unwrap().count(), 0, "something stayed in {}", dir.display());
+}
+
+#[test]
+fn exactly_the_row_that_was_asked_for_is_measured_and_told() {
+    let (machine, dir) = with_folder();
+    let row = ["--op", "randwrite", "--block", "64K", "--queue-depth", "4", "--jobs", "2"];
+    let more = [&row[..], &["--size", "1M", "--buffered", "--end-fsync"]].concat();
+    let outcome = machine.ok(args("disk", &dir, &more));
+    let told = &outcome.objects()[0];
+    assert_eq!(told["path"], dir.to_str().unwrap());
+    assert!(told["kernel"].as_str().unwrap().starts_with("Linux "));
+    assert!(told["command"].as_str().unwrap().contains("--queue-depth 4"), "{told}");
+    assert!(!told["file_system"]["kind"].as_str().unwrap().is_empty());
+    let rows = measurements(&outcome);
+    let [row] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((&row["operation"], &row["block_bytes"]), (&"random write".into(), &65536.into()));
+    assert_eq!((&row["queue_depth"], &row["jobs"]), (&4.into(), &2.into()));
+    assert_eq!((&row["direct"], &row["end_fsync"]), (&false.into(), &true.into()));
+    let seconds = row["duration_seconds"].as_f64().unwrap();
+    let bytes = row["bytes_per_second"].as_f64().unwrap() * seconds;
+    assert_eq!(bytes.round() as u64, 2 << 20, "each job's file once");
+    assert!(row["latency_ns"]["p99.9"].as_u64() >= row["latency_ns"]["p50"].as_u64());
+    expect_empty(&dir);
+}
+
+#[test]
+fn the_system_sees_as_many_calls_as_the_row_has_blocks_and_one_fsync() {
+    let (machine, dir) = with_folder();
+    if !is_there("strace", Path::new("/usr/bin/strace").is_file()) {
+        return;
+    }
+    let log = machine.path("calls");
+    let by =
+        ["strace", "-f", "-qq", "-e", "trace=pwrite64,pread64,fsync", "-o", log.to_str().unwrap()];
+    let row = ["--block", "4K", "--size", "256K", "--buffered"];
+    let count = |what: &str| {
+        fs::read_to_string(&log).unwrap().lines().filter(|line| line.contains(what)).count()
+    };
+    let write = [&row[..], &["--op", "write", "--end-fsync"]].concat();
+    machine.run_by(&by, args("disk", &dir, &write)).expect(0);
+    let calls = ["pwrite64(", ", 4096, ", "fsync("].map(count);
+    assert_eq!(calls, [64, 64, 1], "{}", fs::read_to_string(&log).unwrap());
+    let read = [&row[..], &["--op", "randread"]].concat();
+    machine.run_by(&by, args("disk", &dir, &read)).expect(0);
+    assert_eq!(count("pread64("), 64);
+    let offsets: std::collections::BTreeSet<_> = fs::read_to_string(&log)
+        .unwrap()
+        .lines()
+        .filter(|line| line.contains("pread64("))
+        .filter_map(|line| Some(line.split(", 4096, ").nth(1)?.split(')').next()?.to_owned()))
+        .collect();
+    assert_eq!(offsets.len(), 64, "each block once");
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_behind() {
+    let (machine, dir) = with_folder();
+    let endless = ["--op", "write", "--size", "8M", "--time", "3600"];
+    let mut lab = Process::spawn(&mut machine.command(args("disk", &dir, &endless))).unwrap();
+    lab.wait_for_line("{\"message_type\":\"circumstances\"").unwrap();
+    send_signal(&lab, Signal::INT);
+    let ended = Outcome::of_process(lab).expect(130);
+    assert!(ended.of_type("measurement").is_empty());
+    expect_empty(&dir);
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_by_the_next_and_nothing_else_is() {
+    let (machine, dir) = with_folder();
+    fs::write(dir.join("holdall-lab-notes"), "mine").unwrap();
+    let endless = ["--op", "read", "--size", "8M", "--time", "3600"];
+    let mut lab = Process::spawn(&mut machine.command(args("disk", &dir, &endless))).unwrap();
+    lab.wait_for_line("{\"message_type\":\"circumstances\"").unwrap();
+    let short = ["--op", "write", "--size", "64K"];
+    let beside = machine.ok(args("disk", &dir, &short));
+    assert!(beside.objects()[0]["notes"][0].as_str().unwrap().contains("measures here too"));
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 2, "the other's folder is in use");
+    lab.kill().unwrap();
+    let next = machine.ok(args("disk", &dir, &short));
+    assert!(next.objects()[0]["notes"][0].as_str().unwrap().contains("is removed"), "{next:?}");
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+    assert_eq!(fs::read(dir.join("holdall-lab-notes")).unwrap(), b"mine");
+}
+
+#[test]
+fn without_room_nothing_is_written_and_the_error_says_what_to_do() {
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 8 << 20) else { return };
+    let dir = disk.point();
+    let row = ["lab", "disk", dir.to_str().unwrap(), "--op", "write", "--size", "5M"];
+    let said = machine.run(row).expect(1).stderr;
+    assert!(said.contains("no room in") && said.contains("--size"), "{said}");
+    expect_empty(dir);
+    let none = machine.run(["lab", "disk", "/no/such/folder"]).expect(1).stderr;
+    assert!(none.contains("/no/such/folder"), "{none}");
+}
+
+#[test]
+fn a_file_system_without_direct_access_is_measured_through_the_cache_and_told_so() {
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::without_direct(&machine.path("disk")) else { return };
+    let row = ["--op", "randwrite", "--size", "64K"];
+    let rows = measurements(&machine.ok(args("disk", disk.point(), &row)));
+    assert_eq!((&rows[0]["direct"], &rows[0]["direct_refused"]), (&false.into(), &true.into()));
+    assert_eq!(rows[0]["end_fsync"], true, "or it would measure memory");
+    let row = ["lab", "disk", disk.point().to_str().unwrap(), "--op", "read", "--size", "64K"];
+    let said = machine.ok(row).stdout;
+    assert!(said.contains("refuses direct access") && said.contains("lies in memory"), "{said}");
+    expect_empty(disk.point());
+}
+
+#[test]
+fn a_rate_that_is_not_reached_is_exit_code_4() {
+    let (machine, dir) = with_folder();
+    let row = |rate| ["--op", "write", "--size", "1M", "--fail-below", rate];
+    machine.run(args("disk", &dir, &row("1"))).expect(0);
+    let below = machine.run(args("disk", &dir, &row("9000T"))).expect(4);
+    assert_eq!(measurements(&below).len(), 1, "it was measured");
+    machine.run(args("disk", &dir, &["--op", "read", "--end-fsync"])).expect(2);
+    machine.run(args("disk", &dir, &["--block", "1000"])).expect(2);
+    expect_empty(&dir);
+}
+
+#[test]
+fn the_standard_set_has_the_four_known_rows_both_ways_and_an_fsync() {
+    let (machine, dir) = with_folder();
+    let outcome = machine.ok(args("disk", &dir, &["--size", "1M", "--time", "0.02"]));
+    let rows = measurements(&outcome);
+    assert_eq!(rows.len(), 34 + 1);
+    for name in ["SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"] {
+        assert_eq!(rows.iter().filter(|row| row["known_as"] == name).count(), 2, "{name}");
+    }
+    let fsync = rows.last().unwrap();
+    assert!(fsync["operation"] == "fsync" && fsync["latency_ns"]["p50"].as_u64() > Some(0));
+    let words =
+        machine.ok(["lab", "disk", dir.to_str().unwrap(), "--size", "1M", "--time", "0.02"]);
+    assert!(words.stdout.contains("RND4K Q32T1") && words.stdout.contains("file system"));
+    expect_empty(&dir);
+}
+
+#[test]
+fn all_kinds_of_work_on_files_all_sizes_and_a_mix_that_fits_are_measured() {
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 48 << 20) else { return };
+    let rows = measurements(&machine.ok(args("files", disk.point(), &[])));
+    let of = |word: &'static str| rows.iter().filter(move |row| row["operation"] == word);
+    for word in ["create", "write", "fsync", "stat", "list", "rename", "delete"] {
+        let workers: Vec<_> = of(word).map(|row| row["jobs"].as_u64().unwrap()).collect();
+        assert_eq!(workers, [1, 2, 4, 8], "{word}");
+        assert!(of(word).all(|row| row["items"]["files"] == 1000), "{word}");
+    }
+    let sizes: Vec<_> =
+        of("write with fsync").map(|row| row["file_bytes"].as_u64().unwrap()).collect();
+    assert!(sizes.starts_with(&[2_000, 20_000]) && !sizes.contains(&200_000_000), "{sizes:?}");
+    let mix = of("write a mix").next().unwrap();
+    assert!(mix["items"]["links"].as_u64() > Some(0) && mix["end_fsync"] == true);
+    expect_empty(disk.point());
+    let few = ["--files", "10", "--size", "1K", "--workers", "2", "--fail-below", "9000T"];
+    let rows = measurements(&machine.run(args("files", disk.point(), &few)).expect(4));
+    assert_eq!((rows.len(), &rows[0]["items"]["files"]), (8, &10.into()));
+}
+
+#[test]
+fn items_are_counted_without_writing_anything() {
+    let (machine, dir) = with_folder();
+    crate::house::small_tree(&dir);
+    let rows = measurements(&machine.ok(args("files", &dir, &["--count"])));
+    assert_eq!(
+        rows[0]["items"],
+        serde_json::json!({ "files": 3, "directories": 3, "links": 1, "others": 0 })
+    );
+    let said = machine.ok(["lab", "files", dir.to_str().unwrap(), "--count"]).stdout;
+    assert!(said.contains("7 items: 3 files of 3.0 MB, 3 directories, 1 links"), "{said}");
+}
+
+#[test]
+fn every_step_of_the_pipeline_is_measured_with_both_ciphers() {
+    let machine = Machine::new().with_password(None);
+    let outcome = machine.ok(["lab", "cpu", "--time", "0.01", "--json"]);
+    let rows = measurements(&outcome);
+    let named = |name: &str| rows.iter().find(|row| row["operation"] == name).expect("the step");
+    for name in ["chunk", "id", "seal, AES-256-GCM", "seal, ChaCha20-Poly1305", "open, AES-256-GCM"]
+    {
+        assert!(named(name)["bytes_per_core_second"].as_f64() > Some(0.0), "{name}");
+    }
+    let ratio = |name: &str| named(name)["output_ratio"].as_f64().unwrap();
+    assert!(ratio("compress at level 9 and seal") < ratio("compress at level 1 and seal"));
+    assert!(ratio("seal, AES-256-GCM") >= 1.0);
+    machine.run(["lab", "cpu", "--time", "0.01", "--fail-below", "9000T"]).expect(4);
+}
+
+#[test]
+fn a_quick_look_is_two_rows_here() {
+    let (machine, dir) = with_folder();
+    let rows = measurements(&machine.ok(args("quick", &dir, &[])));
+    let asked: Vec<_> = rows.iter().map(|row| (&row["operation"], &row["queue_depth"])).collect();
+    assert_eq!(
+        asked,
+        [(&"sequential write".into(), &1.into()), (&"random write".into(), &500.into())]
+    );
+    expect_empty(&dir);
+}

@@ -1,0 +1,153 @@
+//! `cargo xtask torture lab`: the lab's figures beside those of fio, on the same folder and settings.
+//!
+//! Both run in turns, so that what else the computer does meets both alike, and the medians are
+//! compared. Run it on a quiet computer and a real disk: on a busy one it says nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::{cargo, check, components, root};
+
+const RUNS: usize = 5;
+/// How far the medians may be apart.
+const TOLERANCE: f64 = 0.10;
+
+/// One setting that both measure.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    operation: &'static str,
+    block: &'static str,
+    size: &'static str,
+    depth: u32,
+    direct: bool,
+}
+
+/// Runs both on every setting in `folder`, prints the medians, and fails if any are too far apart.
+pub(crate) fn run(folder: Option<&str>) -> Result<()> {
+    components::ensure()?;
+    check(&mut cargo(&["build", "--release", "--locked", "--package", "holdall"]))?;
+    let folder = folder.map_or_else(|| root().join("target"), PathBuf::from);
+    println!(
+        "{:<10} {:>5} {:>6} {:<20} {:>12} {:>12} {:>7}",
+        "", "block", "queue", "", "fio", "holdall", "ratio"
+    );
+    let mut apart = 0;
+    for case in cases() {
+        let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..RUNS {
+            theirs.push(fio(&folder, &case)?);
+            ours.push(holdall(&folder, &case)?);
+        }
+        let (theirs, ours) = (median(theirs), median(ours));
+        let ratio = ours / theirs;
+        apart += usize::from((ratio - 1.0).abs() > TOLERANCE);
+        let how = if case.direct {
+            "direct"
+        } else if case.writes() {
+            "buffered, fsync"
+        } else {
+            "buffered"
+        };
+        println!(
+            "{:<10} {:>5} {:>6} {how:<20} {:>7.1} MB/s {:>7.1} MB/s {ratio:>7.2}",
+            case.operation,
+            case.block,
+            case.depth,
+            theirs / 1e6,
+            ours / 1e6,
+        );
+    }
+    if apart > 0 {
+        bail!("{apart} medians are more than {:.0} % apart", TOLERANCE * 100.0);
+    }
+    Ok(())
+}
+
+/// Every order and way, small and large blocks; directly with one request and with many, and through
+/// the cache.
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for operation in ["read", "write", "randread", "randwrite"] {
+        for (block, size) in [("4K", "64M"), ("128K", "512M")] {
+            for (depth, direct) in [(1, true), (32, true), (1, false)] {
+                cases.push(Case { operation, block, size, depth, direct });
+            }
+        }
+    }
+    cases
+}
+
+impl Case {
+    fn writes(&self) -> bool {
+        self.operation.ends_with("write")
+    }
+}
+
+/// Bytes a second by fio.
+fn fio(folder: &Path, case: &Case) -> Result<f64> {
+    let engine = if case.depth == 1 { "psync" } else { "io_uring" };
+    let file = folder.join("holdall-torture-lab");
+    let mut command = Command::new("fio");
+    command.args(["--name=lab", "--output-format=json", "--thread"]);
+    command.arg(format!("--filename={}", file.display()));
+    command.arg(format!("--rw={}", case.operation)).arg(format!("--bs={}", case.block));
+    command.arg(format!("--size={}", case.size)).arg(format!("--iodepth={}", case.depth));
+    command.arg(format!("--ioengine={engine}")).arg(format!("--direct={}", u8::from(case.direct)));
+    if case.writes() && !case.direct {
+        command.arg("--end_fsync=1");
+    }
+    let said = said_by(&mut command);
+    // Each run lays out its own, as each of ours does.
+    std::fs::remove_file(&file).with_context(|| format!("cannot remove {file:?}"))?;
+    let said: Value = serde_json::from_str(&said?).context("fio did not print JSON")?;
+    let way = if case.writes() { "write" } else { "read" };
+    said["jobs"][0][way]["bw_bytes"].as_f64().context("fio told no rate")
+}
+
+/// Bytes a second by holdall.
+fn holdall(folder: &Path, case: &Case) -> Result<f64> {
+    let mut command = Command::new(root().join("target/release/holdall"));
+    command.args(["lab", "disk", "--json", "--op", case.operation, "--block", case.block]);
+    command.args(["--size", case.size, "--queue-depth", &case.depth.to_string()]).arg(folder);
+    command.arg(if case.direct { "--direct" } else { "--buffered" });
+    if case.writes() && !case.direct {
+        command.arg("--end-fsync");
+    }
+    let said = said_by(&mut command)?;
+    let rows = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut rates = rows.filter_map(|row| row["bytes_per_second"].as_f64());
+    rates.next().context("holdall told no rate")
+}
+
+fn said_by(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_value_counts() {
+        assert_eq!(median(vec![5.0, 1.0, 100.0]), 5.0);
+    }
+
+    #[test]
+    fn every_way_is_compared_directly_and_through_the_cache() {
+        let cases = cases();
+        assert_eq!(cases.len(), 4 * 2 * 3);
+        assert!(cases.iter().any(|case| !case.direct && case.writes() && case.block == "4K"));
+    }
+}
