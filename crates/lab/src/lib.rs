@@ -37,6 +37,7 @@ mod measurement;
 mod meter;
 mod probe;
 mod samples;
+pub mod net;
 mod scratch;
 mod stage;
 mod stop;

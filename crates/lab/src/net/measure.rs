@@ -1,0 +1,327 @@
+//! The rows of `lab net`: which jobs are carried, one after another, and what they say.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::far::{Carrier, Direction, Far, Job, Moved};
+use super::retransmits::retransmits;
+use super::samples::Samples;
+use super::{End, Link, PathShare, Paths, ScratchFile, Wait, interface_to, paths};
+use crate::Measurement;
+
+/// Bytes that are written or read at once where only memory is at both ends.
+const MEMORY_BUFFER_BYTES: u32 = 128 << 10;
+/// Round trips of an idle line.
+const IDLE_TRIPS: usize = 50;
+/// More than fit into the longest row.
+const MOST_TRIPS: usize = 10_000;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct NetPlan {
+    /// For how long each row sends.
+    pub duration: Duration,
+    /// Streams at once: each number is measured.
+    pub streams: Vec<usize>,
+    /// Addresses of this computer to connect from, in turn; empty for any.
+    pub bind: Vec<IpAddr>,
+    /// Read here and sent, too.
+    pub from_file: Option<ScratchFile>,
+    /// Received and written here, too.
+    pub to_file: Option<ScratchFile>,
+    /// Whether the other end writes what it gets to a file, too.
+    pub to_far_file: bool,
+    /// Whether the other end reads what it sends from a file, too.
+    pub from_far_file: bool,
+    /// Sizes of the pieces in which files are read and written; each is measured.
+    pub buffers_bytes: Vec<u32>,
+    /// What whoever writes waits for.
+    pub wait: Wait,
+}
+
+/// A measured row, and what else the system counted meanwhile.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NetRow {
+    /// The row.
+    #[serde(flatten)]
+    pub measurement: Measurement,
+    /// Segments that the senders' computers sent again, all of their connections; where they tell.
+    pub retransmits: Option<u64>,
+}
+
+/// All rows, and what they went over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NetReport {
+    /// The rows, in the order in which they were measured.
+    pub rows: Vec<NetRow>,
+    /// The link that leads there, as the system tells.
+    pub link: Option<Link>,
+    /// What the interfaces had of what the row with most streams sent.
+    pub paths: Vec<PathShare>,
+    /// What holds the path back, and what would help, a sentence each.
+    pub advice: Vec<String>,
+}
+
+/// Measures everything of `plan`, and tells each row when it is done.
+///
+/// # Errors
+/// What the system or the other end says; [`io::ErrorKind::Interrupted`] once `stop` is set.
+pub fn measure(
+    far: &dyn Far,
+    plan: &NetPlan,
+    stop: &AtomicBool,
+    told: &mut dyn FnMut(&NetRow) -> io::Result<()>,
+) -> io::Result<NetReport> {
+    let peer = far.connect(plan.bind.first().copied())?.addresses().map(|(_, peer)| peer.ip());
+    let interface = peer.and_then(|peer| interface_to(Path::new("/"), peer));
+    let link = interface.map(|interface| Link::read(Path::new("/"), &interface));
+    let mut measuring = Measuring {
+        far,
+        plan,
+        stop,
+        told,
+        rows: Vec::new(),
+        paths: Vec::new(),
+        advice: Vec::new(),
+    };
+    measuring.idle_trips()?;
+    measuring.memory()?;
+    measuring.files()?;
+    let Measuring { rows, paths, mut advice, .. } = measuring;
+    advice.extend(link.iter().flat_map(Link::advice));
+    advice.extend(link.as_ref().and_then(|link| use_of(link, &rows)));
+    Ok(NetReport { rows, link, paths, advice })
+}
+
+/// How much of the link's speed the fastest row used.
+fn use_of(link: &Link, rows: &[NetRow]) -> Option<String> {
+    let speed = link.speed_mbits? as f64;
+    let fastest = rows.iter().filter_map(|row| row.measurement.bytes_per_second);
+    let mbits = fastest.fold(0.0, f64::max) * 8.0 / 1e6;
+    let share = mbits / speed * 100.0;
+    Some(format!("the fastest row used {share:.0} % of the {speed:.0} Mb/s of {}", link.interface))
+}
+
+/// A measurement that goes on.
+struct Measuring<'a> {
+    far: &'a dyn Far,
+    plan: &'a NetPlan,
+    stop: &'a AtomicBool,
+    told: &'a mut dyn FnMut(&NetRow) -> io::Result<()>,
+    rows: Vec<NetRow>,
+    paths: Vec<PathShare>,
+    advice: Vec<String>,
+}
+
+/// What one row is about.
+struct Row<'a> {
+    operation: &'a str,
+    job: Job,
+    streams: usize,
+}
+
+impl Measuring<'_> {
+    fn idle_trips(&mut self) -> io::Result<()> {
+        let mut connection = self.far.connect(self.plan.bind.first().copied())?;
+        let trips = connection.round_trips(IDLE_TRIPS, self.stop)?;
+        self.tell_trips("round trip", &trips)
+    }
+
+    /// From memory to memory: each way, and both ways at once.
+    fn memory(&mut self) -> io::Result<()> {
+        let most = self.plan.streams.iter().copied().max().unwrap_or(1);
+        for direction in [Direction::Send, Direction::Receive] {
+            for &streams in &self.plan.streams {
+                let operation = word(direction);
+                let row = Row { operation, job: self.memory_job(direction), streams };
+                self.one_way(&row, streams == most)?;
+            }
+        }
+        let job = self.memory_job(Direction::Send);
+        let both = [Direction::Send, Direction::Receive];
+        let jobs = both.map(|direction| Job { direction, ..job.clone() });
+        let rows = ["send, both ways", "receive, both ways"];
+        let before = retransmits(Path::new("/"));
+        let moved = self.carry(&jobs, most, None)?.moved;
+        for ((operation, job), moved) in rows.into_iter().zip(&jobs).zip(moved) {
+            self.tell(&Row { operation, job: job.clone(), streams: most }, &moved, before)?;
+        }
+        Ok(())
+    }
+
+    fn memory_job(&self, direction: Direction) -> Job {
+        Job {
+            direction,
+            duration: self.plan.duration,
+            buffer_bytes: MEMORY_BUFFER_BYTES,
+            near: End::Memory,
+            far_file: false,
+            wait: Wait::Never,
+        }
+    }
+
+    /// From and to files at either end, with each buffer.
+    fn files(&mut self) -> io::Result<()> {
+        let plan = self.plan;
+        let near = |file: &Option<ScratchFile>| file.clone().map(|file| (End::File(file), false));
+        let far = |wanted: bool| wanted.then_some((End::Memory, true));
+        let ends = [
+            (Direction::Send, "send from file", near(&plan.from_file)),
+            (Direction::Send, "send to file", far(plan.to_far_file)),
+            (Direction::Receive, "receive from file", far(plan.from_far_file)),
+            (Direction::Receive, "receive to file", near(&plan.to_file)),
+        ];
+        for (direction, operation, end) in ends {
+            let Some((near, far_file)) = end else { continue };
+            for &buffer_bytes in &plan.buffers_bytes {
+                let memory = self.memory_job(direction);
+                let job =
+                    Job { near: near.clone(), far_file, buffer_bytes, wait: plan.wait, ..memory };
+                let streams = 1;
+                self.one_way(&Row { operation, job, streams }, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A row in one direction; with `loaded`, round trips and paths are looked at meanwhile.
+    fn one_way(&mut self, row: &Row<'_>, loaded: bool) -> io::Result<()> {
+        let (before, paths) = (retransmits(Path::new("/")), Paths::now(Path::new("/")));
+        let trips = match loaded {
+            true => Some(self.far.connect(self.plan.bind.first().copied())?),
+            false => None,
+        };
+        let Carried { moved, trips } =
+            self.carry(std::slice::from_ref(&row.job), row.streams, trips)?;
+        self.tell(row, moved.first().map_or(&[], Vec::as_slice), before)?;
+        if loaded {
+            let shares = Paths::now(Path::new("/")).shares_since(&paths, row.job.direction);
+            self.advice.extend(paths::say(&shares, row.streams));
+            if row.job.direction == Direction::Send {
+                self.paths = shares;
+            }
+            let operation = match row.job.direction {
+                Direction::Send => "round trip while sending",
+                Direction::Receive => "round trip while receiving",
+            };
+            self.tell_trips(operation, &trips)?;
+        }
+        Ok(())
+    }
+
+    /// Carries `jobs` at once, each over so many streams; what each carried, stream by stream.
+    fn carry(
+        &self,
+        jobs: &[Job],
+        streams: usize,
+        trips: Option<Box<dyn Carrier + '_>>,
+    ) -> io::Result<Carried> {
+        let mut connections = Vec::new();
+        for job in jobs {
+            for at in 0..streams {
+                let from = self.plan.bind.get(at % self.plan.bind.len().max(1)).copied();
+                let mut connection = self.far.connect(from)?;
+                connection.prepare(job)?;
+                connections.push((job, connection));
+            }
+        }
+        let (ended, stop) = (AtomicBool::new(false), self.stop);
+        let (moved, trips) = std::thread::scope(|scope| {
+            let carrying: Vec<_> = connections
+                .into_iter()
+                .map(|(job, mut connection)| scope.spawn(move || connection.carry(job, stop)))
+                .collect();
+            let trips = trips.map(|mut connection| {
+                let ended = &ended;
+                scope.spawn(move || connection.round_trips(MOST_TRIPS, ended))
+            });
+            let moved: Vec<_> = carrying.into_iter().map(joined).collect();
+            ended.store(true, Ordering::Relaxed);
+            (moved, trips.map(joined))
+        });
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let moved = moved.into_iter().collect::<io::Result<Vec<_>>>()?;
+        let moved = moved.chunks(streams).map(<[Moved]>::to_vec).collect();
+        Ok(Carried { moved, trips: trips.transpose()?.unwrap_or_default() })
+    }
+
+    fn tell(&mut self, row: &Row<'_>, moved: &[Moved], before: Option<u64>) -> io::Result<()> {
+        let Job { direction, ref near, far_file, wait, buffer_bytes, .. } = row.job;
+        let is_file = far_file || matches!(near, End::File(_));
+        let writes = is_file && (direction == Direction::Send) == far_file;
+        let bytes: u64 = moved.iter().map(|one| one.bytes).sum();
+        let seconds = moved.iter().map(|one| one.duration.as_secs_f64()).fold(0.0, f64::max);
+        let each = if writes && wait == Wait::EachWrite { ", each write durable" } else { "" };
+        let measurement = Measurement {
+            operation: format!("{}{each}", row.operation),
+            block_bytes: Some(buffer_bytes.into()),
+            file_bytes: None,
+            queue_depth: None,
+            jobs: u32::try_from(row.streams).ok(),
+            direct: is_file.then_some(false),
+            end_fsync: writes.then_some(wait == Wait::AtEnd),
+            duration_seconds: seconds,
+            bytes_per_second: (seconds > 0.0).then(|| bytes as f64 / seconds),
+            operations_per_second: None,
+            latency_ns: moved.iter().find_map(|one| one.latency),
+        };
+        let retransmits = match direction {
+            Direction::Send => {
+                before.and_then(|before| Some(retransmits(Path::new("/"))?.saturating_sub(before)))
+            }
+            // Each stream tells what its computer counted, for all of them.
+            Direction::Receive => moved.iter().filter_map(|one| one.far_retransmits).max(),
+        };
+        self.keep(NetRow { measurement, retransmits })
+    }
+
+    fn tell_trips(&mut self, operation: &str, trips: &[Duration]) -> io::Result<()> {
+        let mut samples = Samples::default();
+        trips.iter().for_each(|&trip| samples.add(trip));
+        let measurement = Measurement {
+            operation: operation.to_owned(),
+            block_bytes: Some(super::message::PING_BYTES as u64),
+            file_bytes: None,
+            queue_depth: Some(1),
+            jobs: Some(1),
+            direct: None,
+            end_fsync: None,
+            duration_seconds: trips.iter().map(Duration::as_secs_f64).sum(),
+            bytes_per_second: None,
+            operations_per_second: None,
+            latency_ns: samples.latency(),
+        };
+        self.keep(NetRow { measurement, retransmits: None })
+    }
+
+    fn keep(&mut self, row: NetRow) -> io::Result<()> {
+        (self.told)(&row)?;
+        self.rows.push(row);
+        Ok(())
+    }
+}
+
+/// What was carried, job by job and stream by stream, and the round trips meanwhile.
+struct Carried {
+    moved: Vec<Vec<Moved>>,
+    trips: Vec<Duration>,
+}
+
+fn word(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Send => "send",
+        Direction::Receive => "receive",
+    }
+}
+
+/// What a thread found; one that panicked has found nothing.
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("a stream's thread failed")))
+}

@@ -1,0 +1,131 @@
+//! Which interfaces bytes really went over: their counters before and after.
+//!
+//! What routes, rules and a bond's hash decide can be foretold only by who knows all of them, at
+//! the switch too. The counters of `/sys/class/net` say what came of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Direction;
+
+/// A path that carried less than this is not in use.
+const IN_USE: f64 = 0.1;
+
+/// What went over each interface since it was made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Paths(BTreeMap<String, Counters>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Counters {
+    sent_bytes: u64,
+    received_bytes: u64,
+}
+
+/// What one interface had of all that went over the wire.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct PathShare {
+    /// The interface.
+    pub interface: String,
+    /// Its share of all bytes, from 0 to 1.
+    pub share: f64,
+}
+
+impl Paths {
+    /// What the system counts now, of interfaces that are a wire: not of bonds, bridges and other
+    /// masters, where the same bytes are counted again. `root` is `/` but in tests.
+    pub fn now(root: &Path) -> Self {
+        let Ok(folder) = std::fs::read_dir(root.join("sys/class/net")) else {
+            return Self::default();
+        };
+        let found = folder.flatten().filter_map(|entry| {
+            let (name, path) = (entry.file_name().into_string().ok()?, entry.path());
+            let is_master = path.join("bonding").exists() || path.join("bridge").exists();
+            let count = |file: &str| {
+                let text = std::fs::read_to_string(path.join("statistics").join(file)).ok()?;
+                text.trim().parse().ok()
+            };
+            let sent_bytes = count("tx_bytes").filter(|_| !is_master)?;
+            Some((name, Counters { sent_bytes, received_bytes: count("rx_bytes")? }))
+        });
+        Self(found.collect())
+    }
+
+    /// Which shares the interfaces had of what went in `direction` after `earlier`, the largest
+    /// first.
+    pub fn shares_since(&self, earlier: &Self, direction: Direction) -> Vec<PathShare> {
+        let of = |counters: &Counters| match direction {
+            Direction::Send => counters.sent_bytes,
+            Direction::Receive => counters.received_bytes,
+        };
+        let before = |name: &String| earlier.0.get(name).map_or(0, of);
+        let moved = self.0.iter().map(|(name, now)| (name, of(now).saturating_sub(before(name))));
+        let moved: Vec<_> = moved.filter(|(_, bytes)| *bytes > 0).collect();
+        let all = moved.iter().map(|(_, bytes)| bytes).sum::<u64>().max(1) as f64;
+        let share = |(name, bytes): &(&String, u64)| PathShare {
+            interface: (*name).clone(),
+            share: *bytes as f64 / all,
+        };
+        let mut shares: Vec<_> = moved.iter().map(share).collect();
+        shares.sort_by(|a, b| b.share.total_cmp(&a.share));
+        shares
+    }
+}
+
+/// Says plainly over how many paths `streams` streams went.
+pub(super) fn say(shares: &[PathShare], streams: usize) -> Option<String> {
+    let used: Vec<_> = shares.iter().filter(|path| path.share >= IN_USE).collect();
+    let names = |paths: &[&PathShare]| {
+        let one = |path: &&PathShare| format!("{} ({:.0} %)", path.interface, path.share * 100.0);
+        paths.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    match (used.as_slice(), streams) {
+        ([], _) | (_, ..2) => None,
+        ([one], _) => Some(format!(
+            "all {streams} streams took one path: {} carried {:.0} % of the bytes",
+            one.interface,
+            one.share * 100.0
+        )),
+        (several, _) => {
+            Some(format!("the {streams} streams took {} paths: {}", several.len(), names(several)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn write(root: &Path, interface: &str, sent: u64, received: u64) {
+        let folder = root.join("sys/class/net").join(interface).join("statistics");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("tx_bytes"), format!("{sent}\n")).unwrap();
+        fs::write(folder.join("rx_bytes"), format!("{received}\n")).unwrap();
+    }
+
+    #[test]
+    fn two_streams_over_one_link_of_a_bond_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        let links = |a: u64, b: u64| {
+            write(root.path(), "eth0", a, 0);
+            write(root.path(), "eth1", b, 900);
+            write(root.path(), "bond0", a + b, 900);
+            fs::create_dir_all(root.path().join("sys/class/net/bond0/bonding")).unwrap();
+            Paths::now(root.path())
+        };
+        let before = links(1000, 5000);
+        let shares = links(1960, 5040).shares_since(&before, Direction::Send);
+        assert_eq!((shares.len(), shares[0].interface.as_str()), (2, "eth0"));
+        let said = say(&shares, 2).unwrap();
+        assert_eq!(said, "all 2 streams took one path: eth0 carried 96 % of the bytes");
+        assert_eq!(say(&shares, 1), None);
+
+        let before = links(0, 0);
+        let shares = links(400, 600).shares_since(&before, Direction::Send);
+        assert_eq!(
+            say(&shares, 4).unwrap(),
+            "the 4 streams took 2 paths: eth1 (60 %), eth0 (40 %)"
+        );
+        assert_eq!(links(400, 600).shares_since(&links(0, 0), Direction::Receive), []);
+    }
+}
