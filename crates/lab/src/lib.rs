@@ -38,6 +38,7 @@ mod meter;
 mod probe;
 mod samples;
 pub mod net;
+pub mod report;
 mod scratch;
 mod stage;
 mod stop;

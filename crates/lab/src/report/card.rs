@@ -1,0 +1,122 @@
+//! The text card: what one pastes into a forum, in lines of at most 100 letters.
+
+use std::fmt::Write;
+
+use super::{Report, escape, shown};
+use crate::Measurement;
+
+const WIDTH: usize = 100;
+
+/// A report as a card.
+pub(super) fn of(report: &Report) -> String {
+    let mut card = format!("holdall lab, {}\n{}\n\n", line(&report.made), line(&report.command));
+    for fact in report.circumstances.iter().chain(&report.facts) {
+        paragraph(&mut card, &format!("{}: {}", fact.name, fact.value));
+    }
+    rows(&mut card, &report.measurements);
+    ladder(&mut card, report);
+    for verdict in &report.verdicts {
+        let sure = verdict.confidence * 100.0;
+        let words = format!("limited by {} ({sure:.0} % sure)", verdict.limited_by);
+        paragraph(&mut card, &format!("\n{words}: {}", verdict.explanation));
+    }
+    for note in &report.notes {
+        paragraph(&mut card, &format!("- {note}"));
+    }
+    card
+}
+
+fn line(text: &str) -> String {
+    escape::line(text)
+}
+
+/// Adds text in lines of at most [`WIDTH`] letters, the later ones set in.
+fn paragraph(card: &mut String, text: &str) {
+    let (lead, text) = match text.strip_prefix('\n') {
+        Some(rest) => ("\n", rest),
+        None => ("", text),
+    };
+    card.push_str(lead);
+    let mut length = 0;
+    for word in line(text).split_whitespace() {
+        let letters = word.chars().count();
+        if length > 0 && length + 1 + letters > WIDTH {
+            card.push_str("\n  ");
+            length = 2;
+        } else if length > 0 {
+            card.push(' ');
+            length += 1;
+        }
+        card.push_str(word);
+        length += letters;
+    }
+    card.push('\n');
+}
+
+fn rows(card: &mut String, rows: &[Measurement]) {
+    if rows.is_empty() {
+        return;
+    }
+    let names: Vec<_> = rows.iter().map(|row| line(&shown::row(row))).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(48);
+    let heads = ["", "speed", "each second", "p50", "p99"];
+    // Writing to a String can not fail.
+    let mut put = |cells: [&str; 5]| {
+        let [name, speed, often, p50, p99] = cells;
+        let _ = writeln!(card, "{name:width$} {speed:>12} {often:>12} {p50:>9} {p99:>9}");
+    };
+    put([""; 5]);
+    put(heads);
+    for (name, row) in names.iter().zip(rows) {
+        let speed = row.bytes_per_second.map(shown::rate).unwrap_or_default();
+        let often = row.operations_per_second.map(shown::frequency).unwrap_or_default();
+        let time = |of: fn(&crate::Latency) -> u64| {
+            row.latency_ns.as_ref().map(|latency| shown::time(of(latency))).unwrap_or_default()
+        };
+        put([name, &speed, &often, &time(|latency| latency.p50), &time(|latency| latency.p99)]);
+    }
+}
+
+/// A step a line, with a bar of hashes.
+fn ladder(card: &mut String, report: &Report) {
+    let most = report.ladder.iter().filter_map(|rung| rung.bytes_per_second).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return;
+    }
+    card.push('\n');
+    for rung in &report.ladder {
+        let rate = rung.bytes_per_second.unwrap_or(0.0).max(0.0);
+        let bar = "#".repeat((rate / most * 40.0).round() as usize);
+        let mark = if rung.reached { " <" } else { "" };
+        let speed = rung.bytes_per_second.map(shown::rate).unwrap_or_default();
+        let _ = writeln!(card, "{:24} {speed:>12} {bar}{mark}", line(&rung.name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn the_card_has_the_figures_the_circumstances_and_no_control_characters() {
+        let mut report = fixture::report();
+        report.facts[0].value = "\x1b[2J".into();
+        report.notes.push("word ".repeat(60));
+        let card = of(&report);
+        for words in [
+            "kernel: Linux 6.12",
+            "random read 4K direct",
+            "1.2 MB/s",
+            "293/s",
+            "900 us",
+            "backup",
+            "<\n",
+            "limited by network (90 % sure)",
+        ] {
+            assert!(card.contains(words), "{words} is not in\n{card}");
+        }
+        assert!(card.lines().all(|line| line.chars().count() <= WIDTH), "{card}");
+        assert!(!card.chars().any(|letter| letter.is_control() && letter != '\n'));
+    }
+}

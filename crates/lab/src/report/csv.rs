@@ -1,0 +1,56 @@
+//! The rows for a spreadsheet (RFC 4180), one line each.
+
+use super::{Report, escape};
+
+const HEADER: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,direct,end_fsync,\
+    duration_seconds,bytes_per_second,operations_per_second,p50_ns,p90_ns,p99_ns,p99.9_ns";
+
+/// All rows of a report.
+pub(super) fn of(report: &Report) -> String {
+    let mut out = format!("{HEADER}\r\n");
+    for row in &report.measurements {
+        let latency = row.latency_ns;
+        let fields = [
+            escape::csv(&row.operation),
+            number(row.block_bytes),
+            number(row.file_bytes),
+            number(row.queue_depth),
+            number(row.jobs),
+            number(row.direct),
+            number(row.end_fsync),
+            number(Some(row.duration_seconds)),
+            number(row.bytes_per_second),
+            number(row.operations_per_second),
+            number(latency.map(|latency| latency.p50)),
+            number(latency.map(|latency| latency.p90)),
+            number(latency.map(|latency| latency.p99)),
+            number(latency.map(|latency| latency.p99_9)),
+        ];
+        out += &fields.join(",");
+        out += "\r\n";
+    }
+    out
+}
+
+fn number(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn each_row_has_as_many_fields_as_the_header() {
+        let mut report = fixture::report();
+        report.measurements[0].operation = "=cmd|x, \"quoted\"".into();
+        let text = of(&report);
+        let mut lines = text.lines();
+        let fields = lines.next().unwrap().split(',').count();
+        let first = lines.next().unwrap();
+        assert!(first.starts_with("\"'=cmd|x, \"\"quoted\"\"\",1048576,,1,1,true,,1.5,110000000,"));
+        assert_eq!(lines.clone().count(), report.measurements.len() - 1);
+        lines.for_each(|line| assert_eq!(line.split(',').count(), fields, "{line}"));
+    }
+}

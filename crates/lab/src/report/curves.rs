@@ -1,0 +1,157 @@
+//! What a report's pictures show: which rows belong into one line.
+
+use std::collections::BTreeMap;
+
+use super::svg::{Axis, Bar, Line, bars, lines};
+use super::{Report, shown};
+use crate::Measurement;
+
+/// More lines than this in one picture say nothing.
+const MOST_LINES: usize = 12;
+
+const SECONDS: Axis = Axis { logarithmic: false, show: |value| format!("{value:.0} s") };
+const BYTE_RATE: Axis = Axis { logarithmic: false, show: shown::rate };
+const ITEM_RATE: Axis = Axis { logarithmic: false, show: shown::frequency };
+const TIMES: Axis = Axis { logarithmic: true, show: |nanos| shown::time(nanos as u64) };
+/// Sizes as their logarithm says them: 1 kB, 10 kB, ...
+const SIZES: Axis = Axis { logarithmic: true, show: |bytes| shown::file(bytes as u64) };
+/// The share of requests that took longer, so that p99 and p99.9 are as far apart as p90 and p99.
+const SHARES: Axis =
+    Axis { logarithmic: true, show: |one_in| format!("p{}", 100.0 - 100.0 / one_in) };
+
+/// A picture and what it shows.
+pub(super) struct Picture {
+    pub(super) title: &'static str,
+    pub(super) svg: String,
+}
+
+/// The pictures of a report, those that have something to show.
+pub(super) fn pictures(report: &Report) -> Vec<Picture> {
+    let pictures = [
+        Picture { title: "The ladder", svg: ladder(report) },
+        Picture {
+            title: "Bytes over time",
+            svg: over_time(report, "MB/s", BYTE_RATE, |m| m.bytes_per_second),
+        },
+        Picture {
+            title: "Items over time",
+            svg: over_time(report, "items/s", ITEM_RATE, |m| m.items_per_second),
+        },
+        Picture { title: "Speed by size of file", svg: by_size(report, |row| row.file_bytes) },
+        Picture { title: "Speed by size of request", svg: by_size(report, |row| row.block_bytes) },
+        Picture { title: "Speed by how many at once", svg: by_jobs(report) },
+        Picture { title: "How long requests took", svg: percentiles(report) },
+    ];
+    pictures.into_iter().filter(|picture| !picture.svg.is_empty()).collect()
+}
+
+fn ladder(report: &Report) -> String {
+    let bar = |rung: &super::Rung| {
+        let value = rung.bytes_per_second?;
+        let words = shown::rate(value);
+        Some(Bar { name: rung.name.clone(), value, words, strong: rung.reached })
+    };
+    let drawn: Vec<_> = report.ladder.iter().filter_map(bar).collect();
+    if drawn.is_empty() { String::new() } else { bars("What each step can do", &drawn) }
+}
+
+fn over_time(report: &Report, name: &str, axis: Axis, of: fn(&super::Moment) -> f64) -> String {
+    let points: Vec<_> =
+        report.timeline.iter().map(|moment| (moment.seconds, of(moment))).collect();
+    if points.len() < 2 {
+        return String::new();
+    }
+    lines("Speed over time", &[Line { name: name.to_owned(), points }], (SECONDS, axis))
+}
+
+/// Rows that differ in one size only make a line; one that has a single point makes none.
+fn by_size(report: &Report, size: fn(&Measurement) -> Option<u64>) -> String {
+    let name = |row: &Measurement| {
+        let mut other = row.clone();
+        if size(row) == row.file_bytes {
+            other.file_bytes = None;
+        }
+        if size(row) == row.block_bytes {
+            other.block_bytes = None;
+        }
+        shown::row(&other)
+    };
+    let point = |row: &Measurement| Some((size(row)? as f64, row.bytes_per_second?));
+    lines("Speed by size", &grouped(&report.measurements, name, point), (SIZES, BYTE_RATE))
+}
+
+fn by_jobs(report: &Report) -> String {
+    let name = |row: &Measurement| shown::row(&Measurement { jobs: None, ..row.clone() });
+    let point = |row: &Measurement| Some((f64::from(row.jobs?), row.bytes_per_second?));
+    let axis = Axis { logarithmic: false, show: |jobs| format!("{jobs:.0}") };
+    lines("Speed by jobs", &grouped(&report.measurements, name, point), (axis, BYTE_RATE))
+}
+
+fn grouped(
+    rows: &[Measurement],
+    name: impl Fn(&Measurement) -> String,
+    point: impl Fn(&Measurement) -> Option<(f64, f64)>,
+) -> Vec<Line> {
+    let mut groups: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for row in rows {
+        if let Some(point) = point(row) {
+            groups.entry(name(row)).or_default().push(point);
+        }
+    }
+    let several = |points: &mut Vec<(f64, f64)>| {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points.first().map(|first| first.0) != points.last().map(|last| last.0)
+    };
+    let lines = groups
+        .into_iter()
+        .filter_map(|(name, mut points)| several(&mut points).then_some(Line { name, points }));
+    lines.take(MOST_LINES).collect()
+}
+
+fn percentiles(report: &Report) -> String {
+    let line = |row: &Measurement| {
+        let latency = row.latency_ns?;
+        let points = [
+            (2.0, latency.p50),
+            (10.0, latency.p90),
+            (100.0, latency.p99),
+            (1000.0, latency.p99_9),
+        ];
+        let points = points.map(|(one_in, nanos)| (one_in, nanos as f64)).to_vec();
+        Some(Line { name: shown::row(row), points })
+    };
+    let drawn: Vec<_> = report.measurements.iter().filter_map(line).take(MOST_LINES).collect();
+    lines("How long requests took", &drawn, (SHARES, TIMES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn a_full_report_has_every_picture_that_its_rows_allow() {
+        let pictures = pictures(&fixture::report());
+        let titles: Vec<_> = pictures.iter().map(|picture| picture.title).collect();
+        assert_eq!(
+            titles,
+            [
+                "The ladder",
+                "Bytes over time",
+                "Items over time",
+                "Speed by size of file",
+                "Speed by size of request",
+                "How long requests took",
+            ]
+        );
+        let of = |title: &str| &pictures.iter().find(|picture| picture.title == title).unwrap().svg;
+        assert_eq!(of("Speed by size of file").matches("<polyline").count(), 1);
+        assert!(of("How long requests took").contains("p99.9"));
+        assert!(of("Speed by size of request").contains("sequential write direct"));
+    }
+
+    #[test]
+    fn an_empty_report_has_no_pictures() {
+        assert_eq!(pictures(&Report::new("c".into(), "m".into())).len(), 0);
+    }
+}

@@ -1,0 +1,261 @@
+//! Reports: what was measured, on what, in a form that can be kept, compared and shown around.
+//!
+//! A figure without its circumstances is worth nothing: which computer, kernel, file system, cold or
+//! warm cache, sizes, versions, command. A [`Report`] has them beside the rows, and is written as
+//! versioned JSON (the form that is kept and compared), as a text card for a forum, as CSV, and as
+//! one HTML file with pictures, without scripts, which fetches nothing from anywhere.
+//!
+//! Whatever a report shows may have come from somebody else: a file name, a device's name, a report
+//! that was sent. Everything is escaped, and reading is bounded.
+
+mod card;
+mod circumstances;
+mod compare;
+mod csv;
+mod curves;
+mod escape;
+mod html;
+mod shown;
+mod svg;
+
+pub use circumstances::Fact;
+pub use compare::{Comparison, Difference, compare};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Measurement, Verdict};
+
+/// What [`Report::format`] says.
+const FORMAT: &str = "holdall-lab-report";
+/// The version that is written; later ones only add fields, or have another number.
+const VERSION: u32 = 1;
+/// Longest report that is read, in bytes.
+pub const MAX_REPORT_BYTES: usize = 16 << 20;
+
+/// What one command of the lab found.
+///
+/// Read from a file, it may be anything that has these fields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// `holdall-lab-report`.
+    format: String,
+    /// The version of this form: 1.
+    version: u32,
+    /// The command that was run.
+    pub command: String,
+    /// When, in RFC 3339.
+    pub made: String,
+    /// What the figures depend on: computer, kernel, file system, cache, versions.
+    #[serde(default)]
+    pub circumstances: Vec<Fact>,
+    /// What was found out beside the figures: devices, links, how they are connected.
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+    /// The rows.
+    #[serde(default)]
+    pub measurements: Vec<Measurement>,
+    /// The steps of the ladder, from the source to the server's disk and the backup itself.
+    #[serde(default)]
+    pub ladder: Vec<Rung>,
+    /// Speed over time.
+    #[serde(default)]
+    pub timeline: Vec<Moment>,
+    /// What held runs back.
+    #[serde(default)]
+    pub verdicts: Vec<Verdict>,
+    /// What the figures mean and what would help, a sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// One step of the ladder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// What it is, such as `source read`.
+    pub name: String,
+    /// What it can do, in bytes each second.
+    pub bytes_per_second: Option<f64>,
+    /// The same in items each second.
+    pub items_per_second: Option<f64>,
+    /// Whether it is the backup itself and no ceiling.
+    #[serde(default)]
+    pub reached: bool,
+}
+
+/// Speed at one moment of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Since the run began.
+    pub seconds: f64,
+    /// Bytes each second.
+    pub bytes_per_second: f64,
+    /// Items each second.
+    pub items_per_second: f64,
+}
+
+/// Why a file is no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// Longer than any report.
+    #[error("it is longer than {MAX_REPORT_BYTES} bytes")]
+    TooLong,
+    /// No JSON, or without the fields of a report.
+    #[error("it is no report of the lab: {0}")]
+    NotOne(#[from] serde_json::Error),
+    /// JSON of something else.
+    #[error("it is no report of the lab, but says that it is {0:?}")]
+    OtherFormat(String),
+    /// A later version, which an older program can not read.
+    #[error("it is of version {0}, and this holdall reads up to {VERSION}")]
+    OtherVersion(u32),
+    /// A figure that is none, such as an infinite one.
+    #[error("a figure of it is no number")]
+    NoNumber,
+}
+
+/// What a row is about, without its figures: `random read 4K QD32 x4 direct`.
+pub fn row_name(row: &Measurement) -> String {
+    shown::row(row)
+}
+
+/// In which form a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Versioned JSON.
+    Json,
+    /// The rows for a spreadsheet.
+    Csv,
+    /// A page with pictures.
+    Html,
+    /// A card for a forum.
+    Text,
+}
+
+impl Form {
+    /// The form that a file's ending stands for.
+    pub fn of_ending(ending: &str) -> Option<Self> {
+        Some(match ending {
+            "json" => Self::Json,
+            "csv" => Self::Csv,
+            "html" | "htm" => Self::Html,
+            "txt" => Self::Text,
+            _ => return None,
+        })
+    }
+}
+
+impl Report {
+    /// An empty one of a command that was run at `made`, in RFC 3339.
+    pub fn new(command: String, made: String) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            command,
+            made,
+            circumstances: Vec::new(),
+            facts: Vec::new(),
+            measurements: Vec::new(),
+            ladder: Vec::new(),
+            timeline: Vec::new(),
+            verdicts: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Reads one that was written as JSON.
+    ///
+    /// Untrusted: somebody may have sent it.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, ReportError> {
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(default)]
+            format: String,
+            #[serde(default)]
+            version: u32,
+        }
+        if bytes.len() > MAX_REPORT_BYTES {
+            return Err(ReportError::TooLong);
+        }
+        let head: Head = serde_json::from_slice(bytes)?;
+        if head.format != FORMAT {
+            return Err(ReportError::OtherFormat(head.format.chars().take(40).collect()));
+        }
+        if head.version != VERSION {
+            return Err(ReportError::OtherVersion(head.version));
+        }
+        let report: Self = serde_json::from_slice(bytes)?;
+        if report.figures().all(f64::is_finite) { Ok(report) } else { Err(ReportError::NoNumber) }
+    }
+
+    /// The report in one of its forms.
+    pub fn write(&self, form: Form) -> String {
+        match form {
+            // Only a map with keys that are no text could fail.
+            Form::Json => serde_json::to_string_pretty(self).unwrap_or_default() + "\n",
+            Form::Csv => csv::of(self),
+            Form::Html => html::of(self),
+            Form::Text => card::of(self),
+        }
+    }
+
+    /// All figures that pictures are drawn from.
+    fn figures(&self) -> impl Iterator<Item = f64> {
+        let rows = self.measurements.iter().flat_map(|row| {
+            [Some(row.duration_seconds), row.bytes_per_second, row.operations_per_second]
+        });
+        let rungs =
+            self.ladder.iter().flat_map(|rung| [rung.bytes_per_second, rung.items_per_second]);
+        let moments = self.timeline.iter().flat_map(|moment| {
+            [moment.seconds, moment.bytes_per_second, moment.items_per_second].map(Some)
+        });
+        rows.chain(rungs).chain(moments).flatten()
+    }
+}
+
+#[cfg(test)]
+mod fixture;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_reads_back_and_unknown_fields_do_no_harm() {
+        let report = fixture::report();
+        let json = report.write(Form::Json);
+        assert_eq!(Report::from_json(json.as_bytes()).unwrap(), report);
+        let more = json.replacen('{', "{\"added_later\": [1, 2],", 1);
+        assert_eq!(Report::from_json(more.as_bytes()).unwrap(), report);
+        let least = r#"{"format":"holdall-lab-report","version":1,"command":"c","made":"m"}"#;
+        assert_eq!(
+            Report::from_json(least.as_bytes()).unwrap(),
+            Report::new("c".into(), "m".into())
+        );
+    }
+
+    #[test]
+    fn what_is_no_report_is_refused_with_the_reason() {
+        let why = |text: &str| Report::from_json(text.as_bytes()).unwrap_err().to_string();
+        assert!(why("").contains("no report"), "{}", why(""));
+        assert!(why("[]").contains("no report"));
+        assert!(why(r#"{"format":"fio"}"#).contains("\"fio\""));
+        let other = r#"{"format":"holdall-lab-report","version":2}"#;
+        assert!(why(other).contains("version 2"));
+        assert!(why(&" ".repeat(MAX_REPORT_BYTES + 1)).contains("longer than"));
+        let json = fixture::report().write(Form::Json);
+        let huge = json.replacen("\"duration_seconds\": 1.5", "\"duration_seconds\": 1e999", 1);
+        assert_ne!(huge, json);
+        assert!(Report::from_json(huge.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn the_ending_of_a_file_names_the_form() {
+        assert_eq!(Form::of_ending("html"), Some(Form::Html));
+        assert_eq!(Form::of_ending("json"), Some(Form::Json));
+        assert_eq!(Form::of_ending("pdf"), None);
+    }
+}
