@@ -27,6 +27,7 @@
 
 mod candidate;
 pub mod disk;
+pub mod cost;
 mod error;
 pub mod files;
 pub mod ground;

@@ -1,0 +1,235 @@
+//! The cost model: what a run of so many items and bytes takes, from what earlier runs took.
+//!
+//! `time = items / item rate + bytes / byte rate`, with a rate of its own for items that did not
+//! change, which cost a look and no more. The rates are fitted to the history of runs by least
+//! squares of the relative error, none below zero, so that an hour-long run and a run of seconds
+//! count alike. A weak belief in typical rates stands beside the history: with no run at all it is
+//! the answer, and after a few runs it does not matter any more.
+//!
+//! How sure an estimate is comes from how well the model explains the runs that it was fitted to.
+
+mod fit;
+mod slow;
+
+pub use slow::{Past, Slowness, slower_than_usual};
+
+use serde::{Deserialize, Serialize};
+
+/// What typical rates are believed to be, before any run: items that changed, items that did not,
+/// bytes, each a second. Those of a small computer with a disk over gigabit Ethernet.
+const TYPICAL: [f64; 3] = [10_000.0, 200_000.0, 60e6];
+/// How much the belief weighs beside one run.
+const BELIEF: f64 = 0.1;
+/// An estimate is never surer than this, as share of itself.
+const SUREST: f64 = 0.1;
+/// Without runs, an estimate may be off by this share of itself.
+const UNSURE: f64 = 0.6;
+/// What of a link's rate is payload: Ethernet, IP, TCP and TLS take the rest.
+const PAYLOAD: f64 = 0.94;
+
+/// How much work a run was, or is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Work {
+    /// Items that are new or changed.
+    #[serde(default)]
+    pub items: u64,
+    /// Items that are as they were.
+    #[serde(default)]
+    pub items_unchanged: u64,
+    /// Bytes that are read and stored.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+impl Work {
+    /// The same, as the terms of the sum.
+    fn terms(&self) -> [f64; 3] {
+        [self.items as f64, self.items_unchanged as f64, self.bytes as f64]
+    }
+}
+
+/// What one term of the model costs, and how sure it is: fitted from a history.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CostModel {
+    /// Seconds for each item, each unchanged item, each byte.
+    seconds: [f64; 3],
+    /// By which share of itself an estimate is typically off.
+    spread: f64,
+    /// How many runs it comes from.
+    runs: usize,
+}
+
+/// What a run is expected to take.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Seconds.
+    pub seconds: f64,
+    /// It may well be this many seconds more or less.
+    pub plus_minus_seconds: f64,
+    /// What takes the largest part of it.
+    pub mostly: Part,
+    /// The rate of that part: items or bytes a second.
+    pub rate: f64,
+    /// How many earlier runs it comes from.
+    pub runs: usize,
+}
+
+/// A part of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Items that are new or changed.
+    Items,
+    /// Looking at items that did not change.
+    UnchangedItems,
+    /// Bytes.
+    Bytes,
+}
+
+impl CostModel {
+    /// Fits the model to runs: what each had to do, and the seconds that it took.
+    pub fn fit(runs: &[(Work, f64)]) -> Self {
+        let usable = |run: &&(Work, f64)| run.1 > 0.0 && run.1.is_finite();
+        let mut rows: Vec<_> = runs
+            .iter()
+            .filter(usable)
+            .map(|(work, seconds)| (work.terms(), *seconds, 1.0))
+            .collect();
+        let runs = rows.len();
+        for (term, rate) in TYPICAL.into_iter().enumerate() {
+            let mut terms = [0.0; 3];
+            terms[term] = rate;
+            rows.push((terms, 1.0, BELIEF));
+        }
+        let seconds = fit::non_negative(&rows);
+        Self { seconds, spread: spread(&rows[..runs], &seconds), runs }
+    }
+
+    /// The same where a link carries only so many bytes each second.
+    #[must_use]
+    pub fn over_link(mut self, link_bytes_per_second: f64) -> Self {
+        self.seconds[2] = self.seconds[2].max(1.0 / (link_bytes_per_second * PAYLOAD).max(1.0));
+        self
+    }
+
+    /// The same where so many items can be dealt with each second.
+    #[must_use]
+    pub fn at_item_rate(mut self, items_per_second: f64) -> Self {
+        self.seconds[0] = 1.0 / items_per_second.max(f64::MIN_POSITIVE);
+        self
+    }
+
+    /// What `work` is expected to take.
+    pub fn estimate(&self, work: &Work) -> Estimate {
+        let terms = work.terms();
+        let parts = [0, 1, 2].map(|term| terms[term] * self.seconds[term]);
+        let seconds: f64 = parts.iter().sum();
+        let names = [Part::Items, Part::UnchangedItems, Part::Bytes];
+        let most = (0..3).max_by(|&a, &b| parts[a].total_cmp(&parts[b])).unwrap_or(0);
+        let rate = if self.seconds[most] > 0.0 { 1.0 / self.seconds[most] } else { 0.0 };
+        Estimate {
+            seconds,
+            plus_minus_seconds: seconds * self.spread,
+            mostly: names[most],
+            rate,
+            runs: self.runs,
+        }
+    }
+}
+
+/// By which share of itself the model is typically off, wider the fewer runs there are.
+fn spread(rows: &[([f64; 3], f64, f64)], seconds: &[f64; 3]) -> f64 {
+    let error = |(terms, took, _): &([f64; 3], f64, f64)| {
+        let expected: f64 = terms.iter().zip(seconds).map(|(term, cost)| term * cost).sum();
+        (expected / took - 1.0).powi(2)
+    };
+    let count = rows.len() as f64;
+    let typical = (rows.iter().map(error).sum::<f64>() / count.max(1.0)).sqrt();
+    let few = UNSURE / (1.0 + count);
+    (typical + few).clamp(SUREST, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs of a computer with these rates.
+    fn history(rates: [f64; 3], noise: f64) -> Vec<(Work, f64)> {
+        let works = [
+            (100_000, 0, 1_000_000_000),
+            (1_000, 99_000, 10_000_000),
+            (50_000, 60_000, 90_000_000),
+            (10, 100_000, 5_000_000_000),
+            (200_000, 0, 400_000_000),
+            (0, 150_000, 0),
+        ];
+        let run = |(at, (items, items_unchanged, bytes)): (usize, (u64, u64, u64))| {
+            let work = Work { items, items_unchanged, bytes };
+            let seconds: f64 = work.terms().iter().zip(rates).map(|(term, rate)| term / rate).sum();
+            (work, seconds * if at % 2 == 0 { 1.0 + noise } else { 1.0 - noise })
+        };
+        works.into_iter().enumerate().map(run).collect()
+    }
+
+    #[test]
+    fn the_rates_that_made_a_history_are_found_again() {
+        let rates = [5_000.0, 400_000.0, 38e6];
+        let model = CostModel::fit(&history(rates, 0.0));
+        for (found, rate) in model.seconds.iter().zip(rates) {
+            let off = (1.0 / found / rate - 1.0).abs();
+            assert!(off < 0.15, "1/{found} for {rate}");
+        }
+        let work = Work { items: 1_000_000, items_unchanged: 0, bytes: 400_000_000_000 };
+        let estimate = model.estimate(&work);
+        let truth = 200.0 + 400e9 / 38e6;
+        assert!((estimate.seconds / truth - 1.0).abs() < 0.15, "{estimate:?} for {truth}");
+        assert_eq!((estimate.mostly, estimate.runs), (Part::Bytes, 6));
+        assert!(estimate.plus_minus_seconds < 0.3 * estimate.seconds);
+    }
+
+    #[test]
+    fn a_history_that_scatters_makes_an_estimate_less_sure() {
+        let work = Work { items: 1000, items_unchanged: 0, bytes: 1_000_000 };
+        let share = |noise| {
+            let estimate =
+                CostModel::fit(&history([5_000.0, 400_000.0, 38e6], noise)).estimate(&work);
+            estimate.plus_minus_seconds / estimate.seconds
+        };
+        assert!(share(0.4) > share(0.0) + 0.15, "{} and {}", share(0.4), share(0.0));
+    }
+
+    #[test]
+    fn without_a_history_typical_rates_answer_and_say_how_unsure_they_are() {
+        let model = CostModel::fit(&[]);
+        let estimate = model.estimate(&Work { items: 100_000, ..Work::default() });
+        assert!((estimate.seconds - 10.0).abs() < 1e-6, "{estimate:?}");
+        assert_eq!((estimate.runs, estimate.mostly), (0, Part::Items));
+        assert!((estimate.plus_minus_seconds - 6.0).abs() < 1e-6, "{estimate:?}");
+    }
+
+    #[test]
+    fn a_slower_link_makes_bytes_dearer_and_a_faster_one_does_not_make_them_cheaper() {
+        let model = CostModel::fit(&history([5_000.0, 400_000.0, 38e6], 0.0));
+        let work = Work { bytes: 1_000_000_000, ..Work::default() };
+        let alone = model.estimate(&work).seconds;
+        let slow = model.over_link(1e6).estimate(&work);
+        assert!((slow.seconds - 1000.0 / PAYLOAD).abs() < 1e-3, "{slow:?}");
+        assert_eq!(model.over_link(1e12).estimate(&work).seconds, alone);
+        let items = Work { items: 500, ..Work::default() };
+        assert!((model.at_item_rate(50.0).estimate(&items).seconds - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nonsense_in_a_history_gives_a_finite_estimate() {
+        let huge = Work { items: u64::MAX, items_unchanged: u64::MAX, bytes: u64::MAX };
+        for runs in [
+            vec![(huge, 1e-300)],
+            vec![(Work::default(), 5.0)],
+            vec![(huge, f64::INFINITY), (huge, f64::NAN), (huge, -1.0)],
+        ] {
+            let estimate = CostModel::fit(&runs).estimate(&huge);
+            assert!(estimate.seconds.is_finite() && estimate.seconds >= 0.0, "{estimate:?}");
+            assert!(estimate.plus_minus_seconds.is_finite());
+        }
+    }
+}
