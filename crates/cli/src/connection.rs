@@ -29,6 +29,11 @@ impl Connection {
         usize::from(self.streams)
     }
 
+    /// Whether it was asked to send slowly.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit_upload.is_some()
+    }
+
     /// How a server is asked.
     pub(crate) fn patience(&self) -> Patience {
         Patience {

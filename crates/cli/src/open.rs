@@ -321,6 +321,34 @@ pub(crate) fn place_at(
     Ok(place_of(app, repository, signing))
 }
 
+/// The server that was named, `https://HOST:PORT`, or else the paired one, and the key with which
+/// this machine signs in there.
+///
+/// # Errors
+/// [`Refusal`] if this machine is paired with none.
+pub(crate) fn paired_server(
+    app: &App,
+    named: Option<&str>,
+) -> Result<(ServerAddress, Arc<SigningKey>)> {
+    let pairings = app.pairings()?;
+    let pairing = match named.map(Where::parse).transpose()? {
+        None => pairings.default().ok_or_else(|| {
+            Refusal::new(Exit::Usage, "which server? This machine is paired with none")
+                .hint("run `holdall lab listen` there, and name it with its --token")
+        })?,
+        Some(Where::Server { host, name }) => {
+            pairings.find(&host, &name).ok_or_else(|| unknown_server(&host))?
+        }
+        Some(Where::Directory(folder)) => {
+            let what = format!("{} is no server", folder.display());
+            return Err(Refusal::new(Exit::Usage, what).into());
+        }
+    };
+    let (hosts, identity) = (pairing.addresses.clone(), pairing.identity()?);
+    let address = ServerAddress { hosts, identity, repository: None };
+    Ok((address, signing_key(app, pairing)?))
+}
+
 fn connect(
     app: &App,
     address: ServerAddress,

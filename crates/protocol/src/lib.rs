@@ -37,7 +37,7 @@ pub mod tls;
 mod types;
 pub mod wire;
 
-pub use client::{ClientOptions, HttpRepository, ServerAddress, shown_identity};
+pub use client::{ClientOptions, HttpRepository, MeasuredServer, ServerAddress, shown_identity};
 pub use error::RepositoryError;
 pub use identity::{MachineIdentity, fingerprint};
 pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use holdall_format::limits::{BLOCK_MAX_BYTES, RECORD_MAX_BYTES};
 use holdall_format::{PublicKey, SessionId};
 use holdall_protocol::wire::{
-    self, ErrorAnswer, Frames, PairAnswer, PairRequest, RepositoryVerb, Route, WireError,
+    self, ErrorAnswer, Frames, LabTaken, LabVerb, PairAnswer, PairRequest, RepositoryVerb, Route,
+    WireError,
 };
 use holdall_protocol::{MAX_PUT_BYTES, PutTimes, RecordQuery, Repository, RepositoryError};
 use holdall_repository::EmbeddedRepository;
@@ -16,6 +17,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 
 use crate::body::{self, Answer};
+use crate::measuring;
 use crate::records::read_records;
 use crate::rights::{self, Permit};
 use crate::scrub;
@@ -70,6 +72,7 @@ fn open_page(method: &str, path: &str) -> Option<&'static str> {
 fn verb_name(route: &Route) -> &'static str {
     match route {
         Route::Pair => "pair",
+        Route::Lab(verb) => verb.name(),
         Route::Repository { verb, .. } => verb.name(),
     }
 }
@@ -100,6 +103,7 @@ async fn asked(
 ) -> Result<Response<Answer>, WireError> {
     let (name, verb) = match route {
         Route::Pair => return pair(state, key, body).await,
+        Route::Lab(verb) => return measure(state, key, verb, body).await,
         Route::Repository { name, verb } => (name, verb),
     };
     let permit = rights::check(&state.accounts.role(&key), key, &name, &verb)?;
@@ -167,6 +171,30 @@ async fn pair(
     let answer =
         PairAnswer::new(account.machine, account.name, account.repository, state.name.clone());
     Ok(respond(JSON, Frames::plain(answer.encode()), None))
+}
+
+/// Takes or gives bytes that nobody needs.
+async fn measure(
+    state: &Arc<ServerState>,
+    key: PublicKey,
+    verb: LabVerb,
+    body: &mut Option<Incoming>,
+) -> Result<Response<Answer>, WireError> {
+    rights::check_measuring(&state.accounts.role(&key))?;
+    state.measuring.go_on(key, Instant::now())?;
+    let turn = state.turn_of(&key)?;
+    let mut response = match verb {
+        LabVerb::Take => {
+            let bytes = match body.take() {
+                Some(body) => measuring::forget(body).await?,
+                None => 0,
+            };
+            respond(JSON, Frames::plain(wire::encode_lab_taken(&LabTaken { bytes })), None)
+        }
+        LabVerb::Give(bytes) => respond(BYTES, measuring::bytes(bytes), None),
+    };
+    response.body_mut().hold(turn);
+    Ok(response)
 }
 
 fn refused(reason: &str) -> WireError {

@@ -24,6 +24,7 @@ mod error;
 mod handler;
 mod identity;
 mod limits;
+mod measuring;
 mod records;
 mod rights;
 mod scrub;

@@ -6,6 +6,7 @@
 //! | create, put wrappings, put blocks, commit | | | with the right to back up | | |
 //! | describe, records, fetch, read blocks, missing, usage, sessions to read, scrub | | | yes | | own |
 //! | sessions to back up | | | with the right to back up | | |
+//! | measure the path | | | yes | yes | |
 //!
 //! Pairing is not among them: what it allows is in the invite, and is checked where that is taken. No
 //! verb deletes, so none is listed. A reader is the identity of a recovery kit. Whether another's
@@ -109,6 +110,16 @@ pub(crate) fn check(
         return Err(denied("it may only read"));
     }
     Ok(Permit { repository: repository.clone(), machine, key, may_write })
+}
+
+/// Whether a key of that role may measure the path to this server, which no repository is part of.
+pub(crate) fn check_measuring(role: &Role) -> Result<(), WireError> {
+    match role {
+        Role::Machine { .. } => Ok(()),
+        Role::Unknown => Err(WireError::UnknownMachine),
+        Role::Revoked => Err(denied("this machine's key was revoked")),
+        Role::Reader { .. } => Err(denied("a recovery kit measures nothing")),
+    }
 }
 
 fn writes(verb: &RepositoryVerb) -> bool {

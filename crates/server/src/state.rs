@@ -15,6 +15,7 @@ use crate::addresses::host_name;
 use crate::admin::Administration;
 use crate::buffers::Buffers;
 use crate::limits::Limits;
+use crate::measuring::Measuring;
 use crate::stores::Stores;
 use crate::work::Work;
 
@@ -39,6 +40,8 @@ pub(crate) struct ServerState {
     log: LogSink,
     turns: Mutex<HashMap<PublicKey, Arc<Semaphore>>>,
     scrubs: Arc<Semaphore>,
+    /// Whose turn it is to measure the path here.
+    pub(crate) measuring: Measuring,
     /// Set when what takes long is to end.
     pub(crate) should_stop: AtomicBool,
     /// One turn: a proof reads the records of a repository, for whoever has an invite.
@@ -66,6 +69,7 @@ impl ServerState {
             log,
             turns: Mutex::default(),
             scrubs: Arc::new(Semaphore::new(SCRUBS)),
+            measuring: Measuring::default(),
             should_stop: AtomicBool::new(false),
             proofs: Semaphore::new(1),
         }

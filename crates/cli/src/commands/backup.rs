@@ -6,10 +6,12 @@ use anyhow::{Context, Result};
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PatternError, Patterns, Source,
 };
-use holdall_lab::Verdict;
+use holdall_lab::cost::{Estimate, Past, Slowness, Work};
+use holdall_lab::{Layer, Verdict};
 use holdall_repository::Clock;
 use serde::Serialize;
 
+use super::lab::estimate;
 use super::tag;
 use crate::app::App;
 use crate::clock::SystemClock;
@@ -21,6 +23,7 @@ use crate::progress::watched;
 use crate::receipts::Receipts;
 use crate::selection::PATTERN_HINT;
 use crate::sources::{self, ReadAs};
+use crate::speed_history::{self, Kind, Run, SpeedHistory};
 use crate::verdict::{Usage, judge, per_second};
 
 /// Backs paths up into a new snapshot
@@ -93,9 +96,70 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     // Told before the new snapshot's receipt takes the place of that of what was lost.
     let listed = tell_lost(app, &access);
     let done = measured(app, &access, listed.as_ref(), &options)?;
-    still_committed(&done.summary, report(app, &done))?;
+    let speed = match options.dry_run {
+        true => Speed::expected(app, &access, &done),
+        false => Speed::remembered(args, app, &access, &done),
+    };
+    still_committed(&done.summary, report(app, &done, &speed))?;
     let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
+}
+
+/// What the history of earlier backups says of this one.
+#[derive(Default, Serialize)]
+struct Speed {
+    /// Of a dry run: what it would take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<Estimate>,
+    /// What held most of the earlier ones back.
+    #[serde(skip)]
+    usual_limit: Option<Layer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slower_than_usual: Option<Slowness>,
+}
+
+impl Speed {
+    /// What a dry run would take.
+    fn expected(app: &App, access: &Access, done: &Done) -> Self {
+        let repository = access.config().repository.to_string();
+        let history = SpeedHistory::in_state(&app.folders.state);
+        let runs = history.comparable(Kind::Backup, &repository);
+        let estimate = speed_history::model(&runs).estimate(&work(&done.summary));
+        let usual_limit = speed_history::usual_limit(&runs);
+        Self { estimate: Some(estimate), usual_limit, ..Self::default() }
+    }
+
+    /// Adds a backup to the history, and looks whether it was slow.
+    fn remembered(args: &Args, app: &App, access: &Access, done: &Done) -> Self {
+        let Done { summary, verdict } = done;
+        let (at_ns, stages) = (SystemClock.now_ns(), summary.stages.clone());
+        let past = Past { at_ns, work: work(summary), seconds: summary.seconds, stages };
+        let repository = access.config().repository.to_string();
+        let run = Run {
+            limited: args.connection.is_limited(),
+            ..Run::new(Kind::Backup, repository, past, verdict)
+        };
+        let slower_than_usual = SpeedHistory::in_state(&app.folders.state).remember(&run);
+        Self { slower_than_usual, ..Self::default() }
+    }
+
+    fn words(&self) -> Vec<String> {
+        let limit = self.usual_limit.map(|layer| format!("; earlier ones were limited by {layer}"));
+        let estimate = self.estimate.as_ref().map(|estimate| {
+            format!("it would take {}{}", estimate::in_words(estimate), limit.unwrap_or_default())
+        });
+        let slow = self.slower_than_usual.as_ref().map(speed_history::slowness_in_words);
+        estimate.into_iter().chain(slow).collect()
+    }
+}
+
+/// What a backup had to do.
+fn work(summary: &BackupSummary) -> Work {
+    Work {
+        items: summary.files_new + summary.files_changed + summary.dirs_new + summary.dirs_changed,
+        items_unchanged: summary.files_unmodified + summary.dirs_unmodified,
+        bytes: summary.data_added,
+    }
 }
 
 /// A repository that lost a snapshot gets a new one all the same, and the loss is told; so is a
@@ -252,10 +316,17 @@ pub(crate) fn measured(
     Ok(Done { summary, verdict })
 }
 
-fn report(app: &App, done: &Done) -> Result<()> {
-    app.output.object("summary", &JsonSummary::new(done))?;
+fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
+    #[derive(Serialize)]
+    struct WithSpeed<'a> {
+        #[serde(flatten)]
+        summary: JsonSummary<'a>,
+        #[serde(flatten)]
+        speed: &'a Speed,
+    }
+    app.output.object("summary", &WithSpeed { summary: JsonSummary::new(done), speed })?;
     let summary = &done.summary;
-    for line in words(done) {
+    for line in words(done).into_iter().chain(speed.words()) {
         app.output.say(line)?;
     }
     let id = match &summary.snapshot_id {

@@ -7,15 +7,19 @@ use anyhow::Result;
 use clap::ValueEnum;
 use holdall_engine::{Access, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
 use holdall_lab::Verdict;
+use holdall_lab::cost::{Past, Slowness, Work};
+use holdall_repository::Clock;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::clock::SystemClock;
 use crate::exit::Exit;
 use crate::open;
 use crate::output::{count, duration, size};
 use crate::progress::watched;
 use crate::selection::Patterns;
 use crate::sources::split_snapshot;
+use crate::speed_history::{Kind, Run, SpeedHistory, slowness_in_words};
 use crate::verdict::{Usage, judge, per_second};
 
 /// Restores a snapshot, or a part of one, into a folder
@@ -97,12 +101,25 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         },
     };
     let done = measured(app, &access, &snapshot, path.as_deref(), &args.target, &options)?;
-    report(app, &done, args.dry_run)?;
+    let slow = if args.dry_run { None } else { remembered(app, &access, &done) };
+    report(app, &done, args.dry_run, slow.as_ref())?;
     Ok(match done.summary {
         RestoreSummary { damaged: 1.., .. } => Exit::Damage,
         RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
         _ => Exit::Done,
     })
+}
+
+/// Adds a restore to the history of runs, and looks whether it was slow.
+fn remembered(app: &App, access: &Access, done: &Done) -> Option<Slowness> {
+    let Done { summary, verdict } = done;
+    let work =
+        Work { items: summary.files + summary.dirs, items_unchanged: 0, bytes: summary.bytes };
+    let (at_ns, stages) = (SystemClock.now_ns(), summary.stages.clone());
+    let past = Past { at_ns, work, seconds: summary.duration_seconds, stages };
+    let repository = access.config().repository.to_string();
+    let run = Run::new(Kind::Restore, repository, past, verdict);
+    SpeedHistory::in_state(&app.folders.state).remember(&run)
 }
 
 /// A restore that was made, and what held it back.
@@ -138,9 +155,17 @@ pub(crate) fn measured(
     Ok(Done { summary, verdict })
 }
 
-fn report(app: &App, done: &Done, dry_run: bool) -> Result<()> {
-    app.output.object("summary", &JsonSummary::new(done))?;
-    for line in words(done) {
+fn report(app: &App, done: &Done, dry_run: bool, slow: Option<&Slowness>) -> Result<()> {
+    #[derive(Serialize)]
+    struct WithSpeed<'a> {
+        #[serde(flatten)]
+        summary: JsonSummary<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        slower_than_usual: Option<&'a Slowness>,
+    }
+    let summary = JsonSummary::new(done);
+    app.output.object("summary", &WithSpeed { summary, slower_than_usual: slow })?;
+    for line in words(done).into_iter().chain(slow.map(slowness_in_words)) {
         app.output.say(line)?;
     }
     if dry_run {

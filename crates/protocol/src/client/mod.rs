@@ -12,6 +12,7 @@ mod address;
 mod body;
 mod call;
 mod dial;
+mod lab;
 mod options;
 mod repository;
 mod shown;
@@ -20,6 +21,7 @@ mod stream;
 
 pub use address::ServerAddress;
 pub(crate) use call::{Caller, Weight};
+pub use lab::MeasuredServer;
 pub use options::ClientOptions;
 pub use repository::HttpRepository;
 pub use shown::shown_identity;

@@ -9,6 +9,7 @@ mod control;
 mod error;
 mod frames;
 mod ids;
+mod lab;
 mod page;
 mod route;
 mod scrub;
@@ -21,12 +22,13 @@ pub use control::{
 pub use error::{ErrorAnswer, WireError};
 pub use frames::{Frames, decode_frames};
 pub use ids::{decode_bitmap, decode_ids, encode_bitmap, encode_ids};
+pub use lab::{LabTaken, decode_lab_taken, encode_lab_taken};
 pub use page::{
     decode_block_page, decode_commit_answer, decode_description, decode_new_repository,
     decode_records, encode_block_page, encode_commit_answer, encode_description,
     encode_new_repository, encode_records,
 };
-pub use route::{Method, OWN_REPOSITORY, RepositoryVerb, Route, is_repository_name};
+pub use route::{LabVerb, Method, OWN_REPOSITORY, RepositoryVerb, Route, is_repository_name};
 pub use scrub::{ScrubGathering, ScrubLine};
 
 use holdall_format::limits::{
@@ -51,6 +53,8 @@ pub const RECORDS_STEP: usize = 4;
 
 /// Most bytes of the body of a put: blocks and the lengths before them.
 pub const MAX_PUT_BODY_BYTES: usize = MAX_PUT_BYTES + 4 * MAX_FRAMES;
+/// Most bytes that one request of a measurement moves.
+pub const MAX_LAB_BYTES: usize = 64 << 20;
 /// Most bytes of a body of ids.
 pub const MAX_IDS_BODY_BYTES: usize = 32 * MAX_IDS;
 /// Most bytes of the body that makes a repository, and of a description.

@@ -39,6 +39,8 @@ impl Method {
 pub enum Route {
     /// Lets a machine in by an invite.
     Pair,
+    /// Measures the path between machine and server.
+    Lab(LabVerb),
     /// Something of a repository.
     Repository {
         /// Its name on this server, or [`OWN_REPOSITORY`].
@@ -46,6 +48,37 @@ pub enum Route {
         /// What is asked of it.
         verb: RepositoryVerb,
     },
+}
+
+/// What may be asked to measure the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabVerb {
+    /// `POST lab/take`: the body is read and forgotten.
+    Take,
+    /// `POST lab/give?bytes=COUNT`: answers so many bytes, at most
+    /// [`MAX_LAB_BYTES`](super::MAX_LAB_BYTES).
+    Give(u64),
+}
+
+impl LabVerb {
+    /// Its name in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Take => "lab take",
+            Self::Give(_) => "lab give",
+        }
+    }
+
+    fn parse(verb: &str, query: &str) -> Option<Self> {
+        match (verb, query) {
+            ("take", "") => Some(Self::Take),
+            ("give", query) => {
+                let bytes = number(query, "bytes=")?;
+                (bytes <= super::MAX_LAB_BYTES as u64).then_some(Self::Give(bytes))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What may be asked of a repository: the methods of [`crate::Repository`].
@@ -165,7 +198,7 @@ impl Route {
     /// The method.
     pub fn method(&self) -> Method {
         match self {
-            Self::Pair => Method::Post,
+            Self::Pair | Self::Lab(_) => Method::Post,
             Self::Repository { verb, .. } => verb.method(),
         }
     }
@@ -174,6 +207,8 @@ impl Route {
     pub fn path(&self) -> String {
         match self {
             Self::Pair => format!("{BASE}pair"),
+            Self::Lab(LabVerb::Take) => format!("{BASE}lab/take"),
+            Self::Lab(LabVerb::Give(bytes)) => format!("{BASE}lab/give?bytes={bytes}"),
             Self::Repository { name, verb } => format!("{BASE}repositories/{name}{}", verb.path()),
         }
     }
@@ -189,6 +224,7 @@ impl Route {
         let parts: Vec<_> = path.strip_prefix(BASE)?.split('/').collect();
         match parts.as_slice() {
             ["pair"] if method == "POST" && query.is_empty() => Some(Self::Pair),
+            ["lab", verb] if method == "POST" => Some(Self::Lab(LabVerb::parse(verb, query)?)),
             ["repositories", name, path @ ..]
                 if *name == OWN_REPOSITORY || is_repository_name(name) =>
             {
@@ -262,7 +298,8 @@ mod tests {
     fn every_route_reads_back_and_none_under_another_method() {
         let of_own =
             verbs().into_iter().map(|verb| Route::Repository { name: OWN_REPOSITORY.into(), verb });
-        for route in of_own.chain([Route::Pair]) {
+        let others = [Route::Pair, Route::Lab(LabVerb::Take), Route::Lab(LabVerb::Give(5))];
+        for route in of_own.chain(others) {
             let method = route.method().name();
             assert_eq!(Route::parse(method, &route.path()), Some(route.clone()));
             for other in ["DELETE", "PATCH", "HEAD", "get"] {
@@ -288,6 +325,9 @@ mod tests {
         for (method, path) in [
             ("POST", "/api/v1/pair/".to_owned()),
             ("POST", "/api/v1/pair?x=1".to_owned()),
+            ("POST", "/api/v1/lab/take?bytes=1".to_owned()),
+            ("POST", "/api/v1/lab/give".to_owned()),
+            ("POST", format!("/api/v1/lab/give?bytes={}", super::super::MAX_LAB_BYTES + 1)),
             ("GET", "/api/v1/repositories/a/records".to_owned()),
             ("GET", "/api/v1/repositories/a/records?after=+1&limit=2".to_owned()),
             ("GET", "/api/v1/repositories/a/records?after=99999999999999999999&limit=2".to_owned()),

@@ -9,6 +9,11 @@ mod place;
 mod quick;
 mod rate;
 mod table;
+mod compare;
+pub(super) mod estimate;
+mod history;
+mod listen;
+mod net;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -33,6 +38,11 @@ enum Lab {
     Files(files::Args),
     Cpu(cpu::Args),
     Quick(quick::Args),
+    Net(Box<net::Args>),
+    Listen(listen::Args),
+    Estimate(estimate::Args),
+    Compare(compare::Args),
+    History(history::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -41,5 +51,10 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Lab::Files(args) => files::run(&args, app),
         Lab::Cpu(args) => cpu::run(&args, app),
         Lab::Quick(args) => quick::run(&args, app),
+        Lab::Net(args) => net::run(&args, app),
+        Lab::Listen(args) => listen::run(args, app),
+        Lab::Estimate(args) => estimate::run(&args, app),
+        Lab::Compare(args) => compare::run(&args, app),
+        Lab::History(args) => history::run(&args, app),
     }
 }

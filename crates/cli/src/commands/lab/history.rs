@@ -1,0 +1,75 @@
+//! `holdall lab history`.
+
+use anyhow::Result;
+use holdall_lab::report::Report;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::exit::Exit;
+use crate::lab_report::{self, Kept};
+use crate::output::{JsonPath, Shown};
+
+/// Lists what the lab measured on this computer before
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall lab history
+         holdall lab compare FILE FILE     with two of the files that it lists
+
+Each measurement is kept in the state folder, the last 200 of them.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
+pub(crate) struct Args {
+    /// Lists only the last N
+    #[arg(long, value_name = "N")]
+    last: Option<usize>,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        #[serde(flatten)]
+        file: JsonPath,
+        made: &'a str,
+        command: &'a str,
+        measurements: usize,
+        fastest_bytes_per_second: Option<f64>,
+    }
+    let files = Kept::in_state(&app.folders.state).files()?;
+    let skipped = files.len().saturating_sub(args.last.unwrap_or(usize::MAX));
+    for file in files.iter().skip(skipped) {
+        // One that is damaged costs itself alone.
+        let report = match lab_report::read(file) {
+            Ok(report) => report,
+            Err(error) => {
+                app.output.note(format_args!("{error:#}"));
+                continue;
+            }
+        };
+        let path = std::os::unix::ffi::OsStrExt::as_bytes(file.as_os_str());
+        let fastest = fastest(&report);
+        let Report { made, command, measurements, .. } = &report;
+        let words = fastest.map(|rate| holdall_lab::Unit::BytesPerSecond.show(rate));
+        app.output.result(format_args!(
+            "{}  {:>12}  {}\n    {}",
+            Shown(made.as_bytes()),
+            words.unwrap_or_default(),
+            Shown(command.as_bytes()),
+            Shown(path)
+        ))?;
+        app.output.object(
+            "lab_report",
+            &Line {
+                file: JsonPath::new(path),
+                made,
+                command,
+                measurements: measurements.len(),
+                fastest_bytes_per_second: fastest,
+            },
+        )?;
+    }
+    Ok(Exit::Done)
+}
+
+fn fastest(report: &Report) -> Option<f64> {
+    report.measurements.iter().filter_map(|row| row.bytes_per_second).reduce(f64::max)
+}

@@ -1,0 +1,308 @@
+//! `holdall lab net`.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use holdall_lab::net::{
+    Direct, Far, MAX_BUFFER_BYTES, MAX_SECONDS, MIN_BUFFER_BYTES, NetPlan, NetReport, NetRow,
+    ScratchFile, Token, Wait, measure,
+};
+use holdall_lab::report::Fact;
+use holdall_protocol::RepositoryError;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::far_server::FarServer;
+use crate::lab_report::{self, ReportArgs};
+use crate::quantity;
+
+/// The port of a listener that is named without one.
+const LISTENER_PORT: u16 = 7444;
+
+/// Measures the path to a server, or to a `holdall lab listen`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples: holdall lab net                              the paired server, over TLS
+          holdall lab net nas --token 1f3a...          `holdall lab listen` on nas
+          holdall lab net nas --token 1f3a... --to-file --buffer 4K,64K,128K
+          holdall lab net nas --token 1f3a... --streams 1,2 --bind 10.0.0.5,10.0.1.5
+
+Each row sends for --time seconds. \"both ways\" are two rows that were measured at once. Retransmits are \
+those of all connections of the sending computer meanwhile. A paired server is measured with what a \
+backup uses, TLS with the machine's key, and from memory only.
+
+Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 measured, and a row below --fail-below, 12 wrong \
+password, 13 wrong token, or not allowed, 14 not reachable, 130 interrupted")]
+pub(crate) struct Args {
+    /// HOST or HOST:PORT of a listener, or https://HOST:PORT of a server [default: the paired server]
+    #[arg(value_name = "SERVER")]
+    server: Option<String>,
+    /// What the listener printed
+    #[arg(long, value_name = "TOKEN", env = "HOLDALL_LAB_TOKEN", hide_env_values = true)]
+    token: Option<Token>,
+    /// Measures with so many streams at once; several numbers one after another
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4", value_parser = clap::value_parser!(u8).range(1..=64))]
+    streams: Vec<u8>,
+    /// Sends for so many seconds in each row
+    #[arg(long, value_name = "S", default_value = "3", value_parser = parse_seconds)]
+    time: Duration,
+    /// Connects from these addresses of this computer, in turn [default: any]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    bind: Vec<IpAddr>,
+    /// Sends what this file has, too
+    #[arg(long, value_name = "FILE")]
+    from_file: Option<PathBuf>,
+    /// Lets the listener write what it gets to a file, too
+    #[arg(long)]
+    to_file: bool,
+    /// Lets the listener read what it sends from a file, too
+    #[arg(long)]
+    from_file_there: bool,
+    /// Writes what is received to a file in this folder, too
+    #[arg(long, value_name = "DIR")]
+    to_file_here: Option<PathBuf>,
+    /// Reads and writes files in pieces of this size; several sizes one after another
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', default_value = "64K", value_parser = parse_buffer)]
+    buffer: Vec<u32>,
+    /// What whoever writes a file waits for
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "each")]
+    wait: WaitFor,
+    /// Fails (exit code 4) if a row carries less in a second (such as 500k, 20M)
+    #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
+    fail_below: Option<u64>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum WaitFor {
+    /// Every write, until it is durable
+    Each,
+    /// One fsync at the end
+    End,
+    /// Nothing
+    Never,
+}
+
+/// Most bytes of a scratch file here.
+const SCRATCH_BYTES: u64 = 256 << 20;
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    args.report.check()?;
+    let plan = args.plan()?;
+    let mut told = |row: &NetRow| {
+        app.output.object("measurement", row)?;
+        app.output.result(words(row))
+    };
+    let stop = app.interrupt.flag();
+    let far = args.far(app, &plan)?;
+    let measured =
+        measure(&*far, &plan, &stop, &mut told).map_err(|error| in_words(args, error))?;
+    let facts = measured.link.iter().map(|link| Fact::new("link", link.words()));
+    let mut report = lab_report::begin(facts.collect());
+    report.measurements = measured.rows.iter().map(|row| row.measurement.clone()).collect();
+    report.notes = measured.advice.clone();
+    summarise(app, &measured)?;
+    args.report.finish(app, &report)?;
+    let rates = measured.rows.iter().filter_map(|row| row.measurement.bytes_per_second);
+    let slowest = rates.fold(f64::INFINITY, f64::min);
+    let is_below = args.fail_below.is_some_and(|least| slowest < least as f64);
+    Ok(if is_below { Exit::BelowRate } else { Exit::Done })
+}
+
+impl Args {
+    fn plan(&self) -> Result<NetPlan> {
+        let from_file = self.from_file.as_ref().map(|file| {
+            ScratchFile::existing(file).with_context(|| format!("--from-file {}", file.display()))
+        });
+        let to_file = self.to_file_here.as_ref().map(|folder| {
+            ScratchFile::empty(folder, SCRATCH_BYTES)
+                .with_context(|| format!("--to-file-here {}", folder.display()))
+        });
+        let mut streams: Vec<_> = self.streams.iter().map(|&streams| streams.into()).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        Ok(NetPlan {
+            duration: self.time,
+            streams,
+            bind: self.bind.clone(),
+            from_file: from_file.transpose()?,
+            to_file: to_file.transpose()?,
+            to_far_file: self.to_file,
+            from_far_file: self.from_file_there,
+            buffers_bytes: self.buffer.clone(),
+            wait: match self.wait {
+                WaitFor::Each => Wait::EachWrite,
+                WaitFor::End => Wait::AtEnd,
+                WaitFor::Never => Wait::Never,
+            },
+        })
+    }
+
+    /// Whom to measure: a listener where there is a token, else a server.
+    fn far(&self, app: &App, plan: &NetPlan) -> Result<Box<dyn Far>> {
+        match (&self.token, self.server.as_deref()) {
+            (Some(token), Some(server)) if !server.starts_with("https://") => {
+                Ok(Box::new(Direct::new(resolve(server)?, token.clone())))
+            }
+            (None, server) if server.is_none_or(|server| server.starts_with("https://")) => {
+                let wants_files = plan.to_far_file || plan.from_far_file;
+                if wants_files {
+                    let refusal = Refusal::new(Exit::Usage, "a server measures from memory only");
+                    return Err(refusal.hint("run `holdall lab listen --dir DIR` there").into());
+                }
+                Ok(Box::new(FarServer::find(app, server, plan)?))
+            }
+            (None, _) => Err(Refusal::new(Exit::Usage, "which token?")
+                .hint(
+                    "give --token with what `holdall lab listen` printed there; a holdall server \
+                       is named https://HOST:PORT, and needs none",
+                )
+                .into()),
+            (Some(_), _) => Err(Refusal::new(Exit::Usage, "a token is for a listener")
+                .hint("name it: `holdall lab net HOST:PORT --token TOKEN`")
+                .into()),
+        }
+    }
+}
+
+/// The address of a listener.
+fn resolve(server: &str) -> Result<SocketAddr> {
+    let has_port = server.parse::<SocketAddr>().is_ok()
+        || server
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.contains(':') && port.parse::<u16>().is_ok());
+    let found = match (has_port, server.trim_matches(['[', ']']).parse::<IpAddr>()) {
+        (false, Ok(address)) => Some(SocketAddr::new(address, LISTENER_PORT)),
+        (false, Err(_)) => look_up((server, LISTENER_PORT))?,
+        (true, _) => look_up(server)?,
+    };
+    found.ok_or_else(|| Refusal::new(Exit::Unreachable, format!("{server} has no address")).into())
+}
+
+fn look_up(server: impl ToSocketAddrs) -> Result<Option<SocketAddr>> {
+    match server.to_socket_addrs() {
+        Ok(mut found) => Ok(found.next()),
+        Err(error) => Err(Refusal::new(Exit::Unreachable, error.to_string()).into()),
+    }
+}
+
+/// Gives an error of the other end or the system the exit code that it deserves.
+fn in_words(args: &Args, error: std::io::Error) -> anyhow::Error {
+    use std::io::ErrorKind::{
+        AddrNotAvailable, ConnectionRefused, ConnectionReset, HostUnreachable, Interrupted,
+        NetworkUnreachable, PermissionDenied, TimedOut,
+    };
+    // An error of a paired server says itself what it is.
+    let error = match error.downcast::<RepositoryError>() {
+        Ok(error) => return error.into(),
+        Err(error) => error,
+    };
+    let exit = match error.kind() {
+        Interrupted => Exit::Interrupted,
+        PermissionDenied => Exit::NotAllowed,
+        AddrNotAvailable => Exit::Usage,
+        ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable | TimedOut => {
+            Exit::Unreachable
+        }
+        _ => Exit::Failed,
+    };
+    let server = args.server.as_deref().unwrap_or("the paired server");
+    let refusal = Refusal::new(exit, format!("{server}: {error}"));
+    match exit {
+        Exit::NotAllowed => {
+            refusal.hint("give the token that the listener printed when it was started")
+        }
+        Exit::Unreachable => {
+            refusal.hint("is `holdall lab listen` running there, and no firewall between?")
+        }
+        Exit::Usage => {
+            refusal.hint("--bind takes addresses of this computer: `ip address` shows them")
+        }
+        _ => refusal,
+    }
+    .into()
+}
+
+/// A row in words.
+fn words(row: &NetRow) -> String {
+    let mut line = lab_report::row_in_words(&row.measurement);
+    if let Some(count @ 1..) = row.retransmits {
+        line += &format!("  {count} retransmits");
+    }
+    line
+}
+
+fn summarise(app: &App, measured: &NetReport) -> Result<()> {
+    #[derive(Serialize)]
+    struct Summary<'a> {
+        link: &'a Option<holdall_lab::net::Link>,
+        paths: &'a [holdall_lab::net::PathShare],
+        advice: &'a [String],
+    }
+    let NetReport { link, paths, advice, .. } = measured;
+    app.output.object("summary", &Summary { link, paths, advice })?;
+    if let Some(link) = link {
+        app.output.say(format_args!("over {}", link.words()))?;
+    }
+    for sentence in advice {
+        app.output.say(sentence)?;
+    }
+    Ok(())
+}
+
+/// Reads seconds, such as `3` or `0.5`.
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "it is a number of seconds")?;
+    if !(0.05..=MAX_SECONDS as f64).contains(&seconds) {
+        return Err(format!("from 0.05 to {MAX_SECONDS} seconds"));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Reads `4096`, `4K` or `1M`, in powers of 1024 as for disks.
+fn parse_buffer(text: &str) -> Result<u32, String> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+        _ => (text, 1),
+    };
+    let number: u32 = number.parse().map_err(|_| "it is a number with K or M")?;
+    let bytes = number
+        .checked_mul(unit)
+        .filter(|bytes| (MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES).contains(bytes));
+    bytes.ok_or_else(|| "from 1K to 4M".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_and_times_are_bounded() {
+        assert_eq!(
+            ["1024", "4K", "128k", "4M"].map(parse_buffer),
+            [1024, 4096, 131_072, 4 << 20].map(Ok)
+        );
+        for bad in ["", "K", "1", "5M", "99999999M", "-4K"] {
+            assert!(parse_buffer(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        for bad in ["", "0", "61", "-1", "NaN", "inf"] {
+            assert!(parse_seconds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_listener_is_named_with_or_without_its_port() {
+        let named = |text: &str| resolve(text).unwrap().to_string();
+        assert_eq!(named("127.0.0.1"), "127.0.0.1:7444");
+        assert_eq!(named("127.0.0.1:80"), "127.0.0.1:80");
+        assert_eq!(named("::1"), "[::1]:7444");
+        assert_eq!(named("[::1]:80"), "[::1]:80");
+    }
+}

@@ -1,0 +1,237 @@
+//! Reports of the lab's commands: the circumstances, the files that were asked for, and the history
+//! in the state folder.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use holdall_lab::Measurement;
+use holdall_lab::report::{Fact, Form, MAX_REPORT_BYTES, Report, ReportError};
+
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::output::rfc3339;
+use crate::private_file;
+
+/// So many reports are kept; the oldest go.
+const MOST_KEPT: usize = 200;
+
+/// Where a report goes.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ReportArgs {
+    /// Writes a report to this file, .html, .json, .csv or .txt; several files with --report for each
+    #[arg(long, value_name = "FILE")]
+    report: Vec<PathBuf>,
+}
+
+impl ReportArgs {
+    /// Checks what can be known before anything is measured.
+    ///
+    /// # Errors
+    /// [`Refusal`] for an ending that says nothing.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        self.report.iter().try_for_each(|file| form_of(file).map(|_| ()))
+    }
+
+    /// Writes the report where it was asked for, and keeps it in the history.
+    ///
+    /// # Errors
+    /// If a file that was asked for can not be written; that it can not be kept is a note.
+    pub(crate) fn finish(&self, app: &App, report: &Report) -> Result<()> {
+        for file in &self.report {
+            std::fs::write(file, report.write(form_of(file)?))
+                .with_context(|| format!("can not write {}", file.display()))?;
+            app.output.say(format_args!("report: {}", file.display()))?;
+        }
+        if let Err(error) = Kept::in_state(&app.folders.state).keep(report) {
+            app.output.note(format_args!("this measurement is not in the history: {error:#}"));
+        }
+        Ok(())
+    }
+}
+
+fn form_of(file: &Path) -> Result<Form, Refusal> {
+    let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    Form::of_ending(ending).ok_or_else(|| {
+        Refusal::new(Exit::Usage, format!("--report {}: which form?", file.display()))
+            .hint("let the name end in .html, .json, .csv or .txt")
+    })
+}
+
+/// A report of the running command, with what was found out of what it measures.
+pub(crate) fn begin(facts: Vec<Fact>) -> Report {
+    let mut report = Report::new(command_line(std::env::args()), now());
+    report.circumstances = circumstances();
+    report.facts = facts;
+    report
+}
+
+fn now() -> String {
+    let now = holdall_sys::host::now();
+    rfc3339(now.secs.saturating_mul(1_000_000_000))
+}
+
+/// The command as it was typed, without what is secret in it.
+fn command_line(args: impl Iterator<Item = String>) -> String {
+    let mut words = vec!["holdall".to_owned()];
+    let mut is_secret = false;
+    for word in args.skip(1) {
+        words.push(match word.split_once('=') {
+            _ if is_secret => "...".to_owned(),
+            Some(("--token", _)) => "--token=...".to_owned(),
+            _ if word.contains(char::is_whitespace) => format!("{word:?}"),
+            _ => word.clone(),
+        });
+        is_secret = word == "--token";
+    }
+    words.join(" ")
+}
+
+/// What every figure depends on.
+fn circumstances() -> Vec<Fact> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let field = |text: &str, name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_prefix(':'));
+        line.map(|value| value.trim().to_owned())
+    };
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let mut facts = vec![
+        Fact::new("holdall", env!("CARGO_PKG_VERSION")),
+        Fact::new("computer", holdall_sys::host::host_name()),
+        Fact::new("kernel", format!("{} {}", std::env::consts::OS, kernel.trim())),
+        Fact::new("cores", format!("{}", holdall_sys::cpu::available_cores())),
+    ];
+    facts.extend(
+        field(&read("/proc/cpuinfo"), "model name").map(|name| Fact::new("processor", name)),
+    );
+    facts.extend(field(&read("/proc/meminfo"), "MemTotal").map(|size| Fact::new("memory", size)));
+    facts
+}
+
+/// Reads a report from a file.
+///
+/// # Errors
+/// [`Refusal`] if it is none.
+pub(crate) fn read(path: &Path) -> Result<Report> {
+    let limit = MAX_REPORT_BYTES as u64;
+    let bytes = private_file::read(path, limit)?
+        .ok_or_else(|| Refusal::new(Exit::Failed, format!("{} is not there", path.display())))?;
+    Report::from_json(&bytes).map_err(|error| {
+        let hint = match error {
+            ReportError::OtherVersion(_) => "use the holdall that wrote it, or a newer one",
+            _ => "name a file that `--report FILE.json` wrote, or one of `holdall lab history`",
+        };
+        Refusal::new(Exit::Failed, format!("{}: {error}", path.display())).hint(hint).into()
+    })
+}
+
+/// The reports that are kept.
+pub(crate) struct Kept {
+    folder: PathBuf,
+}
+
+impl Kept {
+    /// Those in a state folder.
+    pub(crate) fn in_state(state: &Path) -> Self {
+        Self { folder: state.join("lab") }
+    }
+
+    /// Keeps one more, and lets the oldest go.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn keep(&self, report: &Report) -> Result<()> {
+        let json = report.write(Form::Json);
+        let digest = blake3::hash(json.as_bytes()).to_hex();
+        let plain = |letter: &char| letter.is_ascii_alphanumeric();
+        let made: String = report.made.chars().filter(plain).take(32).collect();
+        let name = format!("{made}-{}.json", digest.as_str().get(..8).unwrap_or_default());
+        private_file::write_new(&self.folder.join(name), json.as_bytes())?;
+        let files = self.files()?;
+        let gone = files.len().saturating_sub(MOST_KEPT);
+        for old in &files[..gone] {
+            std::fs::remove_file(old)
+                .with_context(|| format!("can not remove {}", old.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Their files, oldest first: their names begin with when they were made.
+    ///
+    /// # Errors
+    /// If the folder can not be listed; that it is not there is none.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
+        let entries = match std::fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => {
+                entries.with_context(|| format!("can not list {}", self.folder.display()))?
+            }
+        };
+        let is_json = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
+        let mut files: Vec<_> =
+            entries.flatten().map(|entry| entry.path()).filter(is_json).collect();
+        files.sort();
+        Ok(files)
+    }
+}
+
+/// A row in words, its figures in columns.
+pub(crate) fn row_in_words(row: &Measurement) -> String {
+    let speed = row.bytes_per_second.map(|rate| holdall_lab::Unit::BytesPerSecond.show(rate));
+    let micros = |nanos: u64| format!("{:.0} us", nanos as f64 / 1e3);
+    let latency = row
+        .latency_ns
+        .map(|latency| format!("p50 {}, p99 {}", micros(latency.p50), micros(latency.p99)));
+    let name = holdall_lab::report::row_name(row);
+    format!("{name:44} {:>12}  {}", speed.unwrap_or_default(), latency.unwrap_or_default())
+        .trim_end()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(made: &str) -> Report {
+        Report::new("holdall lab quick".into(), made.into())
+    }
+
+    #[test]
+    fn a_token_is_in_no_report() {
+        let line = |args: &[&str]| command_line(args.iter().map(|&arg| arg.to_owned()));
+        let typed =
+            ["/usr/bin/holdall", "lab", "net", "--token", "s3cret", "my nas", "--token=s3cret"];
+        assert_eq!(line(&typed), "holdall lab net --token ... \"my nas\" --token=...");
+    }
+
+    #[test]
+    fn the_newest_are_kept_in_their_order_and_the_oldest_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::in_state(folder.path());
+        assert_eq!(kept.files().unwrap(), [""; 0].map(PathBuf::from));
+        for at in (0..MOST_KEPT + 3).rev() {
+            let made = format!("2026-11-22T00:{:02}:{:02}Z", at / 60, at % 60);
+            kept.keep(&report(&made)).unwrap();
+        }
+        let files = kept.files().unwrap();
+        assert_eq!(files.len(), MOST_KEPT);
+        assert_eq!(read(&files[0]).unwrap().made, "2026-11-22T00:00:03Z");
+        assert_eq!(read(&files[MOST_KEPT - 1]).unwrap().made, "2026-11-22T00:03:22Z");
+    }
+
+    #[test]
+    fn a_file_that_is_no_report_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.json");
+        std::fs::write(&path, "{}").unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("no report"));
+        assert!(read(&folder.path().join("none")).unwrap_err().to_string().contains("not there"));
+    }
+
+    #[test]
+    fn the_circumstances_are_told() {
+        let names: Vec<_> = circumstances().into_iter().map(|fact| fact.name).collect();
+        for name in ["holdall", "computer", "kernel", "cores", "memory"] {
+            assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
+        }
+    }
+}

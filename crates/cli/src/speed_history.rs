@@ -1,0 +1,196 @@
+//! What earlier backups and restores took, in the state folder: for estimates, and to say that one
+//! was slower than usual.
+//!
+//! One JSON object a line, the oldest first, the newest 500 of them; replaced as a whole. A line that
+//! can not be read costs itself alone: this is for information, and nothing depends on it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use holdall_lab::cost::{CostModel, Past, Slowness, slower_than_usual};
+use holdall_lab::{Layer, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::output::{duration, local_time};
+use crate::private_file;
+
+/// So many runs are kept.
+const MOST_RUNS: usize = 500;
+/// More than so many runs with all of their stages have.
+const LIMIT_BYTES: u64 = 4 << 20;
+
+/// What kind of run it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// A backup.
+    Backup,
+    /// A restore.
+    Restore,
+}
+
+/// A run of the past.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// What kind of run it was.
+    pub(crate) kind: Kind,
+    /// The repository's id.
+    pub(crate) repository: String,
+    /// Whether it was held back on purpose, and says nothing about what could be.
+    #[serde(default)]
+    pub(crate) limited: bool,
+    /// What held it back.
+    pub(crate) limited_by: Layer,
+    /// What it had to do and what it took.
+    #[serde(flatten)]
+    pub(crate) past: Past,
+}
+
+impl Run {
+    /// A run that ended now.
+    pub(crate) fn new(kind: Kind, repository: String, past: Past, verdict: &Verdict) -> Self {
+        Self { kind, repository, limited: false, limited_by: verdict.limited_by, past }
+    }
+}
+
+/// The history of runs.
+pub(crate) struct SpeedHistory {
+    path: PathBuf,
+}
+
+impl SpeedHistory {
+    /// That of a state folder.
+    pub(crate) fn in_state(state: &Path) -> Self {
+        Self { path: state.join("speed-history.jsonl") }
+    }
+
+    /// All runs that can be read, oldest first; none if the file can not be.
+    pub(crate) fn runs(&self) -> Vec<Run> {
+        let bytes = private_file::read(&self.path, LIMIT_BYTES).ok().flatten().unwrap_or_default();
+        let lines = bytes.split(|&byte| byte == b'\n');
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+
+    /// The runs of one kind in one repository that were not held back on purpose, oldest first.
+    pub(crate) fn comparable(&self, kind: Kind, repository: &str) -> Vec<Run> {
+        let mut runs = self.runs();
+        runs.retain(|run| run.kind == kind && run.repository == repository && !run.limited);
+        runs
+    }
+
+    /// Adds a run.
+    ///
+    /// # Errors
+    /// If it can not be written; the file stays as it was.
+    pub(crate) fn add(&self, run: &Run) -> Result<()> {
+        let mut runs = self.runs();
+        runs.push(run.clone());
+        let first = runs.len().saturating_sub(MOST_RUNS);
+        let mut bytes = Vec::new();
+        for run in &runs[first..] {
+            serde_json::to_writer(&mut bytes, run)?;
+            bytes.push(b'\n');
+        }
+        private_file::replace(&self.path, &bytes)
+    }
+
+    /// Adds a run, and says whether it was slower than those before it. That the history can not be
+    /// written fails no backup.
+    pub(crate) fn remember(&self, run: &Run) -> Option<Slowness> {
+        let earlier: Vec<_> =
+            self.comparable(run.kind, &run.repository).into_iter().map(|run| run.past).collect();
+        let slowness = slower_than_usual(&earlier, &run.past).filter(|_| !run.limited);
+        let _ = self.add(run);
+        slowness
+    }
+}
+
+/// The model of what such runs take.
+pub(crate) fn model(runs: &[Run]) -> CostModel {
+    let fitted: Vec<_> = runs.iter().map(|run| (run.past.work, run.past.seconds)).collect();
+    CostModel::fit(&fitted)
+}
+
+/// The layer that held most of the last runs back, if one did.
+pub(crate) fn usual_limit(runs: &[Run]) -> Option<Layer> {
+    let named = |layer: &Layer| !matches!(layer, Layer::Nothing | Layer::Unsure);
+    let recent: Vec<_> =
+        runs.iter().rev().take(10).map(|run| run.limited_by).filter(named).collect();
+    let times = |layer: Layer| recent.iter().filter(|&&other| other == layer).count();
+    let most = recent.iter().copied().max_by_key(|&layer| times(layer))?;
+    (times(most) * 2 > recent.len()).then_some(most)
+}
+
+/// A slow run in words.
+pub(crate) fn slowness_in_words(slow: &Slowness) -> String {
+    let mut words = format!(
+        "slower than usual: {:.1} times the {} that such a run takes by the median",
+        slow.times,
+        duration(slow.usual_seconds)
+    );
+    if slow.runs > 1 {
+        words += &format!(", for {} runs now, since {}", slow.runs, local_time(slow.since_ns));
+    }
+    if let Some(stage) = &slow.stage {
+        words += &format!("; it is the stage `{stage}` that takes longer");
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdall_lab::cost::Work;
+
+    fn run(at_ns: i64, seconds: f64) -> Run {
+        let work = Work { items: 1000, items_unchanged: 0, bytes: 1_000_000_000 };
+        Run {
+            kind: Kind::Backup,
+            repository: "one".into(),
+            limited: false,
+            limited_by: Layer::Network,
+            past: Past { at_ns, work, seconds, stages: Vec::new() },
+        }
+    }
+
+    #[test]
+    fn the_newest_runs_are_kept_and_a_damaged_line_costs_itself_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = SpeedHistory::in_state(folder.path());
+        assert_eq!(history.runs(), []);
+        for at in 0..5 {
+            history.add(&run(at, 20.0)).unwrap();
+        }
+        let text = std::fs::read_to_string(&history.path).unwrap();
+        let damaged = text.replacen("\"backup\"", "\"bac\u{0}", 1) + "{\"half";
+        std::fs::write(&history.path, damaged).unwrap();
+        let times: Vec<_> = history.runs().iter().map(|run| run.past.at_ns).collect();
+        assert_eq!(times, [1, 2, 3, 4]);
+        let many: Vec<_> = (0..MOST_RUNS as i64 + 7).map(|at| run(at, 20.0)).collect();
+        let lines = many.iter().map(|run| serde_json::to_string(run).unwrap() + "\n");
+        std::fs::write(&history.path, lines.collect::<String>()).unwrap();
+        history.add(&run(9999, 20.0)).unwrap();
+        let runs = history.runs();
+        assert_eq!(
+            (runs.len(), runs[0].past.at_ns, runs[MOST_RUNS - 1].past.at_ns),
+            (MOST_RUNS, 8, 9999)
+        );
+    }
+
+    #[test]
+    fn a_slow_run_is_told_and_one_that_was_limited_on_purpose_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = SpeedHistory::in_state(folder.path());
+        for at in 0..6 {
+            assert_eq!(history.remember(&run(at, 20.0)), None);
+        }
+        let on_purpose = Run { limited: true, ..run(6, 200.0) };
+        assert_eq!(history.remember(&on_purpose), None);
+        let elsewhere = Run { repository: "two".into(), ..run(6, 200.0) };
+        assert_eq!(history.remember(&elsewhere), None);
+        let slow = history.remember(&run(7, 62.0)).unwrap();
+        let words = slowness_in_words(&slow);
+        assert!(words.contains("3.1 times the 20.0 s"), "{words}");
+        assert_eq!(usual_limit(&history.comparable(Kind::Backup, "one")), Some(Layer::Network));
+    }
+}

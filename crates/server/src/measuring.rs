@@ -1,0 +1,123 @@
+//! Who measures the path to this server, and for how long: one machine at a time, and not for ever.
+//!
+//! Bytes that are taken are forgotten piece by piece, and those that are given are the same million
+//! over and over, so that a measurement costs neither memory nor disk. What it costs is the line,
+//! which others need for their backups.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use holdall_format::PublicKey;
+use holdall_protocol::RepositoryError;
+use holdall_protocol::wire::{Frames, MAX_LAB_BYTES, WireError};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+/// A machine that asked for nothing for so long has ended its measurement.
+const ENDED_AFTER: Duration = Duration::from_secs(10);
+/// A measurement takes at most so long.
+const LONGEST: Duration = Duration::from_secs(300);
+/// One request of a measurement takes at most so long.
+const LONGEST_REQUEST: Duration = Duration::from_secs(60);
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Whose turn it is to measure.
+#[derive(Default)]
+pub(crate) struct Measuring {
+    turn: Mutex<Option<Turn>>,
+}
+
+struct Turn {
+    key: PublicKey,
+    began: Instant,
+    last: Instant,
+}
+
+impl Measuring {
+    /// Lets the key begin or go on at `now`.
+    ///
+    /// # Errors
+    /// [`WireError::TooManyRequests`] while another one measures;
+    /// [`RepositoryError::Refused`] once it has measured for 5 minutes, until it pauses.
+    pub(crate) fn go_on(&self, key: PublicKey, now: Instant) -> Result<(), WireError> {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let going = turn.as_mut().filter(|turn| now.duration_since(turn.last) < ENDED_AFTER);
+        match going {
+            Some(turn) if turn.key != key => return Err(WireError::TooManyRequests),
+            Some(turn) if now.duration_since(turn.began) > LONGEST => {
+                let reason = "a measurement takes at most 5 minutes: pause for 10 seconds".into();
+                return Err(WireError::Repository(RepositoryError::Refused { reason }));
+            }
+            Some(turn) => turn.last = now,
+            None => *turn = Some(Turn { key, began: now, last: now }),
+        }
+        Ok(())
+    }
+}
+
+/// Reads a body and forgets it; how long it was.
+///
+/// # Errors
+/// [`WireError::TooLarge`]; [`RepositoryError::Refused`] if it is cut short or takes over a minute.
+pub(crate) async fn forget(mut body: Incoming) -> Result<u64, WireError> {
+    let refused =
+        |reason: &str| WireError::Repository(RepositoryError::Refused { reason: reason.into() });
+    let reading = async {
+        let mut bytes = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| refused("the body was cut short"))?;
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            if bytes > MAX_LAB_BYTES {
+                return Err(WireError::TooLarge { limit_bytes: MAX_LAB_BYTES as u64 });
+            }
+        }
+        Ok(bytes as u64)
+    };
+    timeout(LONGEST_REQUEST, reading).await.map_err(|_| refused("the body came too slowly"))?
+}
+
+/// So many bytes, none of which is worth keeping.
+pub(crate) fn bytes(count: u64) -> Frames {
+    static PIECE: OnceLock<Bytes> = OnceLock::new();
+    let piece = PIECE.get_or_init(|| Bytes::from(vec![0x5a; PIECE_BYTES]));
+    let mut left = usize::try_from(count).unwrap_or(MAX_LAB_BYTES).min(MAX_LAB_BYTES);
+    let mut body = Frames::new();
+    while left > 0 {
+        let length = left.min(PIECE_BYTES);
+        body.push_plain(piece.slice(..length));
+        left -= length;
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_measures_at_a_time_and_not_for_ever() {
+        let (one, other) = (PublicKey::from_bytes([1; 32]), PublicKey::from_bytes([2; 32]));
+        let (measuring, begun) = (Measuring::default(), Instant::now());
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        measuring.go_on(one, at(0)).unwrap();
+        assert!(matches!(measuring.go_on(other, at(9)), Err(WireError::TooManyRequests)));
+        measuring.go_on(other, at(10)).unwrap();
+        assert!(matches!(measuring.go_on(one, at(11)), Err(WireError::TooManyRequests)));
+        for second in 11..=310 {
+            measuring.go_on(other, at(second)).unwrap();
+        }
+        let error = measuring.go_on(other, at(311)).unwrap_err();
+        assert!(format!("{error:?}").contains("at most 5 minutes"), "{error:?}");
+        measuring.go_on(other, at(321)).unwrap();
+    }
+
+    #[test]
+    fn as_many_bytes_are_given_as_were_asked_for_and_no_more_than_the_limit() {
+        for count in [0, 1, 1 << 20, (5 << 20) + 7] {
+            assert_eq!(bytes(count).total_bytes(), count);
+        }
+        assert_eq!(bytes(u64::MAX).total_bytes(), MAX_LAB_BYTES as u64);
+    }
+}
