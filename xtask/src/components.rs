@@ -11,7 +11,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 13] = [
+const COMPONENTS: [Component; 17] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -25,6 +25,10 @@ const COMPONENTS: [Component; 13] = [
     Component { program: "systemd-analyze", package: "systemd" },
     Component { program: "strace", package: "strace" },
     Component { program: "fio", package: "fio" },
+    Component { program: "chromium", package: "chromium" },
+    Component { program: "ip", package: "iproute2" },
+    Component { program: "cc", package: "gcc" },
+    Component { program: "iperf3", package: "iperf3" },
 ];
 
 /// A module of the system's Python that tests import, and the Debian package that has it.

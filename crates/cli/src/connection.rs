@@ -29,9 +29,9 @@ impl Connection {
         usize::from(self.streams)
     }
 
-    /// Whether it was asked to send slowly.
-    pub(crate) fn is_limited(&self) -> bool {
-        self.limit_upload.is_some()
+    /// Most bytes to send in a second, if that was asked for.
+    pub(crate) fn upload_limit(&self) -> Option<u64> {
+        self.limit_upload
     }
 
     /// How a server is asked.

@@ -18,6 +18,7 @@ use hyper::{Request, Response, StatusCode};
 
 use crate::body::{self, Answer};
 use crate::measuring;
+use crate::pressure::Pressure;
 use crate::records::read_records;
 use crate::rights::{self, Permit};
 use crate::scrub;
@@ -293,6 +294,7 @@ impl Asked<'_> {
     }
 
     async fn put_blocks(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let begun = self.state.pressure.begin();
         let taken = self.take(wire::MAX_PUT_BODY_BYTES).await?;
         let Taken { bytes, room, queued, received } = taken;
         let blocks = wire::decode_frames(&bytes, BLOCK_MAX_BYTES)?;
@@ -311,6 +313,7 @@ impl Asked<'_> {
             queue_seconds: times.queue_seconds + (queued + waited).as_secs_f64(),
             ..times
         };
+        let times = Pressure::honest(&begun, times);
         Ok(respond(JSON, Frames::plain(wire::encode_put_times(&times)), None))
     }
 

@@ -25,6 +25,7 @@ mod handler;
 mod identity;
 mod limits;
 mod measuring;
+mod pressure;
 mod records;
 mod rights;
 mod scrub;

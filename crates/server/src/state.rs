@@ -16,6 +16,7 @@ use crate::admin::Administration;
 use crate::buffers::Buffers;
 use crate::limits::Limits;
 use crate::measuring::Measuring;
+use crate::pressure::Pressure;
 use crate::stores::Stores;
 use crate::work::Work;
 
@@ -40,6 +41,8 @@ pub(crate) struct ServerState {
     log: LogSink,
     turns: Mutex<HashMap<PublicKey, Arc<Semaphore>>>,
     scrubs: Arc<Semaphore>,
+    /// How much the processor holds requests back.
+    pub(crate) pressure: Pressure,
     /// Whose turn it is to measure the path here.
     pub(crate) measuring: Measuring,
     /// Set when what takes long is to end.
@@ -69,6 +72,7 @@ impl ServerState {
             log,
             turns: Mutex::default(),
             scrubs: Arc::new(Semaphore::new(SCRUBS)),
+            pressure: Pressure::default(),
             measuring: Measuring::default(),
             should_stop: AtomicBool::new(false),
             proofs: Semaphore::new(1),

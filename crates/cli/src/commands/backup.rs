@@ -26,6 +26,9 @@ use crate::sources::{self, ReadAs};
 use crate::speed_history::{self, Kind, Run, SpeedHistory};
 use crate::verdict::{Usage, judge, per_second};
 
+/// Of a limit, this share is taken for all of it: a run also begins and ends.
+const LIMIT_REACHED: f64 = 0.7;
+
 /// Backs paths up into a new snapshot
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -95,7 +98,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access_with(app, args.connection.patience())?;
     // Told before the new snapshot's receipt takes the place of that of what was lost.
     let listed = tell_lost(app, &access);
-    let done = measured(app, &access, listed.as_ref(), &options)?;
+    let mut done = measured(app, &access, listed.as_ref(), &options)?;
+    name_own_limit(args, &mut done);
     let speed = match options.dry_run {
         true => Speed::expected(app, &access, &done),
         false => Speed::remembered(args, app, &access, &done),
@@ -103,6 +107,20 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     still_committed(&done.summary, report(app, &done, &speed))?;
     let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
+}
+
+/// Says that it was this computer's own limit on sending, if it was: it is at work where a network
+/// would be.
+fn name_own_limit(args: &Args, done: &mut Done) {
+    let Some(limit) = args.connection.upload_limit() else { return };
+    let sent = per_second(done.summary.bytes_sent, done.summary.seconds);
+    if done.verdict.limited_by == Layer::Network && sent >= LIMIT_REACHED * limit as f64 {
+        done.verdict.explanation += &format!(
+            " It is the limit that was set: --limit-upload allows {}/s, and {}/s were sent.",
+            size(limit),
+            size(sent as u64)
+        );
+    }
 }
 
 /// What the history of earlier backups says of this one.
@@ -136,7 +154,7 @@ impl Speed {
         let past = Past { at_ns, work: work(summary), seconds: summary.seconds, stages };
         let repository = access.config().repository.to_string();
         let run = Run {
-            limited: args.connection.is_limited(),
+            limited: args.connection.upload_limit().is_some(),
             ..Run::new(Kind::Backup, repository, past, verdict)
         };
         let slower_than_usual = SpeedHistory::in_state(&app.folders.state).remember(&run);

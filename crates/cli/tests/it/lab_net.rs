@@ -10,14 +10,14 @@ use serde_json::Value;
 use crate::house::{Machine, Outcome, Server, send_signal};
 
 /// A listener in a process of its own; dropping it kills it.
-struct Listening {
+pub(crate) struct Listening {
     process: Process,
     address: String,
     token: String,
 }
 
 impl Listening {
-    fn start(machine: &Machine, more: &[&str]) -> Self {
+    pub(crate) fn start(machine: &Machine, more: &[&str]) -> Self {
         let args = [&["lab", "listen", "127.0.0.1:0"], more].concat();
         let mut process = Process::spawn(&mut machine.command(args)).expect("it starts");
         let mut line = |prefix: &str| {
@@ -29,7 +29,7 @@ impl Listening {
     }
 
     /// `lab net` with rows of a moment.
-    fn measure(&self, machine: &Machine, more: &[&str]) -> Outcome {
+    pub(crate) fn measure(&self, machine: &Machine, more: &[&str]) -> Outcome {
         let to = ["lab", "net", &self.address, "--token", &self.token];
         machine.run([&to[..], &["--time", "0.1", "--streams", "1,2"], more].concat())
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -81,6 +82,19 @@ pub(crate) struct Share {
 impl Share {
     /// `None` where sshfs can not be used.
     pub(crate) fn new() -> Option<Self> {
+        Self::with_proxy("")
+    }
+
+    /// One whose every answer takes `delay` there and as much back.
+    pub(crate) fn far_away(delay: Duration) -> Option<Self> {
+        let delayed = Self::with_proxy("/usr/bin/python3 DELAYED ")?;
+        let script = format!("DELAY = {}\n{DELAYED}", delay.as_secs_f64());
+        fs::write(delayed.path("delayed.py"), script).expect("room");
+        Some(delayed)
+    }
+
+    /// The server is started by `proxy`, in which DELAYED stands for a script.
+    fn with_proxy(proxy: &str) -> Option<Self> {
         let programs = ["/usr/bin/sshfs", "/usr/bin/ssh-keygen", "/usr/sbin/sshd"];
         let has_all = programs.iter().all(|program| Path::new(program).is_file());
         let has_fuse = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
@@ -90,7 +104,8 @@ impl Share {
         let share = Self { folder: folder() };
         fs::create_dir(share.served()).expect("a folder");
         share.make_keys();
-        share.configure();
+        let script = share.path("delayed.py").display().to_string();
+        share.configure(&proxy.replace("DELAYED", &script));
         Some(share)
     }
 
@@ -127,7 +142,7 @@ impl Share {
     }
 
     /// The server talks over the pipe on which ssh starts it, so it needs no port and ends with it.
-    fn configure(&self) {
+    fn configure(&self, proxy: &str) {
         let at = |name: &str| self.path(name).display().to_string();
         let server = format!(
             "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
@@ -140,7 +155,7 @@ impl Share {
         let client = format!(
             "Host share\nHostName localhost\nUser {user}\nIdentityFile {}\nIdentitiesOnly yes\n\
              UserKnownHostsFile {}\nGlobalKnownHostsFile /dev/null\nHostKeyAlias share\n\
-             StrictHostKeyChecking yes\nProxyCommand /usr/sbin/sshd -i -f {}\n",
+             StrictHostKeyChecking yes\nProxyCommand {proxy}/usr/sbin/sshd -i -f {}\n",
             at("user"),
             at("known"),
             at("sshd_config")
@@ -153,6 +168,30 @@ impl Share {
         }
     }
 }
+
+/// Runs a command and hands everything on between it and whoever started this, a while later.
+const DELAYED: &str = r#"
+import os, queue, subprocess, sys, threading, time
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+def hand_on(source, target):
+    waiting = queue.Queue()
+    def take():
+        while piece := os.read(source, 65536):
+            waiting.put((time.monotonic() + DELAY, piece))
+        waiting.put((0, b""))
+    threading.Thread(target=take, daemon=True).start()
+    while True:
+        due, piece = waiting.get()
+        if not piece:
+            break
+        time.sleep(max(0, due - time.monotonic()))
+        while piece:
+            piece = piece[os.write(target, piece):]
+    os.close(target)
+up = threading.Thread(target=hand_on, args=(0, child.stdin.fileno()), daemon=True)
+up.start()
+hand_on(child.stdout.fileno(), 1)
+"#;
 
 /// Runs a command that must succeed; returns what it said.
 fn succeeds(command: &mut Command) -> String {

@@ -201,7 +201,8 @@ impl Measuring<'_> {
         self.tell(row, moved.first().map_or(&[], Vec::as_slice), before)?;
         if loaded {
             let shares = Paths::now(Path::new("/")).shares_since(&paths, row.job.direction);
-            self.advice.extend(paths::say(&shares, row.streams));
+            let said = paths::say(&shares, row.streams);
+            self.advice.extend(said.filter(|said| !self.advice.contains(said)));
             if row.job.direction == Direction::Send {
                 self.paths = shares;
             }

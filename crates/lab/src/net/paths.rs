@@ -80,6 +80,8 @@ pub(super) fn say(shares: &[PathShare], streams: usize) -> Option<String> {
     };
     match (used.as_slice(), streams) {
         ([], _) | (_, ..2) => None,
+        // Nobody has a second path to their own computer.
+        ([one], _) if one.interface == "lo" => None,
         ([one], _) => Some(format!(
             "all {streams} streams took one path: {} carried {:.0} % of the bytes",
             one.interface,
@@ -119,6 +121,8 @@ mod tests {
         let said = say(&shares, 2).unwrap();
         assert_eq!(said, "all 2 streams took one path: eth0 carried 96 % of the bytes");
         assert_eq!(say(&shares, 1), None);
+        let own = PathShare { interface: "lo".into(), share: 1.0 };
+        assert_eq!(say(&[own], 4), None);
 
         let before = links(0, 0);
         let shares = links(400, 600).shares_since(&before, Direction::Send);

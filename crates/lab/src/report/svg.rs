@@ -144,12 +144,13 @@ impl Plot {
 
     fn draw(&self, out: &mut String, line: &Line, number: usize) {
         let colour = COLOURS[number % COLOURS.len()];
+        let dashes = if number < COLOURS.len() { "" } else { " stroke-dasharray=\"7 4\"" };
         let fits = |point: &&(f64, f64)| self.x.fits(point.0) && self.y.fits(point.1);
         let points: Vec<_> = line.points.iter().filter(fits).map(|&point| self.at(point)).collect();
         let path: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = write!(
             out,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dashes}/>",
             path.join(" ")
         );
         for (x, y) in points.iter().take(64) {
@@ -158,9 +159,9 @@ impl Plot {
         let y = MARGIN.1 + PLOT.1 + 40.0 + 18.0 * number as f64;
         let _ = write!(
             out,
-            "<rect x=\"{}\" y=\"{:.1}\" width=\"14\" height=\"4\" fill=\"{colour}\"/>",
-            MARGIN.0,
-            y - 7.0
+            "<path d=\"M{} {:.1}h18\" stroke=\"{colour}\" stroke-width=\"4\"{dashes}/>",
+            MARGIN.0 - 4.0,
+            y - 5.0
         );
         text(out, MARGIN.0 + 20.0, y, "start", &line.name);
     }

@@ -1,0 +1,227 @@
+//! Bottlenecks that tests plant for real: links that are shaped, processors and disks that are
+//! rationed, calls that take longer. What this computer can not do is said, and left out.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use holdall_sys::users::effective_uid;
+use tempfile::TempDir;
+
+use crate::house::folder;
+use crate::mounts::is_there;
+
+/// `command` run by another program with arguments, such as `ip netns exec NAME`; its environment
+/// stays.
+pub(crate) fn run_by(prefix: &[OsString], command: &Command) -> Command {
+    let mut words = prefix.iter().map(OsString::as_os_str).chain([command.get_program()]);
+    let mut outer = Command::new(words.next().expect("a program"));
+    outer.args(words).args(command.get_args()).env_clear();
+    outer.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer
+}
+
+/// Two network namespaces, joined by links of given rates; they go when this goes.
+pub(crate) struct Links {
+    name: String,
+    count: usize,
+}
+
+impl Links {
+    /// One link for each rate, such as `50mbit`; `None` where that can not be done.
+    pub(crate) fn of_rates(name: &str, rates: &[&str]) -> Option<Self> {
+        let has = |program: &str| Path::new(program).exists();
+        let can = effective_uid() == 0 && has("/usr/sbin/ip") && has("/usr/sbin/tc");
+        if !is_there("root, ip and tc, for a shaped link", can) {
+            return None;
+        }
+        let name = format!("hv{}{name}", std::process::id());
+        let links = Self { name, count: rates.len() };
+        let made = links.set_up(rates);
+        is_there("network namespaces with tbf", made.is_some()).then_some(links)
+    }
+
+    fn set_up(&self, rates: &[&str]) -> Option<()> {
+        let (client, server) = (self.client(), self.server());
+        for namespace in [&client, &server] {
+            line(&format!("ip netns add {namespace}"))?;
+            line(&format!("ip -n {namespace} link set lo up"))?;
+        }
+        for (at, rate) in rates.iter().enumerate() {
+            line(&format!(
+                "ip link add l{at} netns {client} type veth peer name l{at} netns {server}"
+            ))?;
+            for (namespace, end) in [(&client, 2), (&server, 1)] {
+                line(&format!("ip -n {namespace} addr add 10.79.{at}.{end}/24 dev l{at}"))?;
+                line(&format!("ip -n {namespace} link set l{at} up"))?;
+                let shape = format!("tbf rate {rate} burst 64k latency 50ms");
+                line(&format!("tc -n {namespace} qdisc add dev l{at} root {shape}"))?;
+            }
+            line(&format!("ip -n {client} rule add from 10.79.{at}.2 table {}", 100 + at))?;
+            let route = format!("default via 10.79.{at}.1 dev l{at} table {}", 100 + at);
+            line(&format!("ip -n {client} route add {route}"))?;
+        }
+        Some(())
+    }
+
+    fn client(&self) -> String {
+        format!("{}c", self.name)
+    }
+
+    fn server(&self) -> String {
+        format!("{}s", self.name)
+    }
+
+    /// What comes before a command of the client.
+    pub(crate) fn at_client(&self) -> Vec<OsString> {
+        ["ip", "netns", "exec", &self.client()].map(OsString::from).to_vec()
+    }
+
+    /// What comes before a command of the server.
+    pub(crate) fn at_server(&self) -> Vec<OsString> {
+        ["ip", "netns", "exec", &self.server()].map(OsString::from).to_vec()
+    }
+
+    /// The client's addresses, one on each link.
+    pub(crate) fn client_addresses(&self) -> String {
+        (0..self.count).map(|at| format!("10.79.{at}.2")).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        for namespace in [self.client(), self.server()] {
+            let _ = line(&format!("ip netns del {namespace}"));
+        }
+    }
+}
+
+/// Runs a command of plain words; `None` if it fails.
+fn line(words: &str) -> Option<()> {
+    let mut words = words.split(' ');
+    let mut command = Command::new(words.next()?);
+    command.args(words).output().ok()?.status.success().then_some(())
+}
+
+/// A control group that rations something; it goes when this goes.
+pub(crate) struct Ration {
+    group: PathBuf,
+}
+
+impl Ration {
+    /// So many hundredths of a core.
+    pub(crate) fn of_processor(name: &str, percent: u32) -> Option<Self> {
+        let quota = percent * 1000;
+        let unified = ("cpu.max".to_owned(), format!("{quota} 100000"));
+        let older = ("cpu.cfs_quota_us".to_owned(), quota.to_string());
+        Self::make(name, "cpu", unified, older)
+    }
+
+    /// So many bytes a second written to the disk under `folder`.
+    pub(crate) fn of_writing(name: &str, folder: &Path, rate: u64) -> Option<Self> {
+        let disk = disk_of(folder)?;
+        let unified = ("io.max".to_owned(), format!("{disk} wbps={rate}"));
+        let older = ("blkio.throttle.write_bps_device".to_owned(), format!("{disk} {rate}"));
+        Self::make(name, "blkio", unified, older)
+    }
+
+    /// So many bytes a second read from the disk under `folder`.
+    pub(crate) fn of_reading(name: &str, folder: &Path, rate: u64) -> Option<Self> {
+        let disk = disk_of(folder)?;
+        let unified = ("io.max".to_owned(), format!("{disk} rbps={rate}"));
+        let older = ("blkio.throttle.read_bps_device".to_owned(), format!("{disk} {rate}"));
+        Self::make(name, "blkio", unified, older)
+    }
+
+    fn make(
+        name: &str,
+        controller: &str,
+        unified: (String, String),
+        older: (String, String),
+    ) -> Option<Self> {
+        let root = Path::new("/sys/fs/cgroup");
+        let is_unified = root.join("cgroup.controllers").exists();
+        let ((file, value), parent) = match is_unified {
+            true => (unified, root.to_owned()),
+            false => (older, root.join(controller)),
+        };
+        let group = parent.join(format!("holdall-test-{}-{name}", std::process::id()));
+        let made = fs::create_dir(&group).is_ok();
+        let ration = made.then_some(Self { group });
+        let set = ration.filter(|ration| fs::write(ration.group.join(file), value).is_ok());
+        is_there(&format!("a control group for {controller} (root)"), set.is_some())
+            .then_some(())?;
+        set
+    }
+
+    /// What comes before a command that gets no more than this.
+    pub(crate) fn prefix(&self) -> Vec<OsString> {
+        let mut prefix: Vec<OsString> =
+            ["sh", "-c", "echo $$ > \"$0\" && exec \"$@\""].map(OsString::from).to_vec();
+        prefix.push(self.group.join("cgroup.procs").into());
+        prefix
+    }
+}
+
+impl Drop for Ration {
+    fn drop(&mut self) {
+        let begun = Instant::now();
+        // A group may take a moment to notice that its last process is gone.
+        while fs::remove_dir(&self.group).is_err() && begun.elapsed() < Duration::from_secs(5) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The whole disk under a folder, `MAJOR:MINOR`; `None` if it lies on none.
+fn disk_of(folder: &Path) -> Option<String> {
+    let device = holdall_sys::disk::device_of(folder).ok()?;
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let known = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok();
+    let whole = known.map(|known| match known.join("partition").exists() {
+        true => known.parent().map_or(known.clone(), Path::to_owned),
+        false => known,
+    });
+    let disk = whole.and_then(|disk| fs::read_to_string(disk.join("dev")).ok());
+    is_there("a disk under the tests' folder", disk.is_some()).then_some(())?;
+    Some(disk?.trim().to_owned())
+}
+
+/// Makes the page cache forget a file that is durable.
+pub(crate) fn forget_cached(file: &Path) {
+    let file = fs::File::open(file).expect("it is there");
+    file.sync_all().expect("it can be synced");
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advice");
+}
+
+/// A library that makes every fsync of a process take longer, put before the C library's.
+pub(crate) struct SlowFsync {
+    folder: TempDir,
+}
+
+const SLOW_FSYNC: &str = "#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <unistd.h>
+int fsync(int fd) { usleep(DELAY_US); return syscall(SYS_fsync, fd); }
+int fdatasync(int fd) { usleep(DELAY_US); return syscall(SYS_fdatasync, fd); }
+";
+
+impl SlowFsync {
+    /// `None` without a C compiler.
+    pub(crate) fn by(delay: Duration) -> Option<Self> {
+        let slow = Self { folder: folder() };
+        let source = slow.folder.path().join("slow.c");
+        fs::write(&source, SLOW_FSYNC).expect("room");
+        let mut command = Command::new("cc");
+        command.args(["-shared", "-fPIC", "-O1"]).arg(format!("-DDELAY_US={}", delay.as_micros()));
+        let built = command.arg("-o").arg(slow.library()).arg(&source).status();
+        is_there("a C compiler", built.is_ok_and(|status| status.success())).then_some(slow)
+    }
+
+    /// What goes into `LD_PRELOAD`.
+    pub(crate) fn library(&self) -> PathBuf {
+        self.folder.path().join("slow.so")
+    }
+}

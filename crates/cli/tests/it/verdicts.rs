@@ -1,0 +1,254 @@
+//! Verdicts, on bottlenecks that are planted for real: each names the planted layer.
+//!
+//! One row after another, since they share the computer; each takes seconds. Plants are strong enough
+//! that what else runs on the computer does not matter. Rows of the table that are not here, and why:
+//!
+//! - A link of 1 Gb/s, and incompressible data at a high level: a build for tests is not fast enough
+//!   to fill such a link, and the level follows what is behind it; there is none to set.
+//! - Memory pressure: what the kernel does then is disk and processor, and which of them comes first
+//!   is the kernel's choice, not a layer's.
+//! - A server busy with another job: two clients share a server's disk, so that what each waits for is
+//!   that disk.
+
+use std::fs;
+use std::net::ToSocketAddrs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use holdall_testkit::{DelayProxy, Random, SmallFiles, small_files};
+use serde_json::Value;
+
+use crate::house::{Machine, Outcome, Server};
+use crate::mounts::Share;
+use crate::plants::{Links, Ration, SlowFsync, forget_cached, run_by};
+
+/// Rows share the computer.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Files of 2 MB each that do not compress.
+fn large_files(dir: &Path, count: u64) {
+    fs::create_dir_all(dir).expect("a folder");
+    for number in 0..count {
+        let content = Random::new(number + 1).bytes(2_000_000);
+        fs::write(dir.join(format!("large-{number}")), content).expect("room");
+    }
+}
+
+fn tiny_files(dir: &Path, files: usize) {
+    fs::create_dir_all(dir).expect("a folder");
+    let wanted = SmallFiles { files, dirs: 10, median_bytes: 1500, seed: 3 };
+    small_files(dir, &wanted).expect("room");
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// The verdict of a command, which must end well.
+#[track_caller]
+fn verdict_of(command: &mut Command) -> Value {
+    Outcome::of(command).expect(0).summary()["verdict"].clone()
+}
+
+/// Checks that a verdict names one of the layers that were planted, and says how it came to that.
+#[track_caller]
+fn names(verdict: &Value, layers: &[&str]) {
+    let named = verdict["limited_by"].as_str().expect("a layer");
+    assert!(layers.contains(&named), "{named} in place of {layers:?}: {verdict:#}");
+    assert!(verdict["explanation"].as_str().is_some_and(|why| why.len() > 20), "{verdict:#}");
+}
+
+/// A machine that is paired with a server, and its large files.
+struct World {
+    machine: Machine,
+    /// Runs as long as this is there.
+    _server: Server,
+}
+
+impl World {
+    /// The server runs behind what `prefix` says, and with one variable more.
+    fn new(prefix: &[std::ffi::OsString], preload: Option<&SlowFsync>) -> Self {
+        let machine = Machine::new();
+        let data = machine.path("server");
+        let mut command = run_by_or_not(prefix, Server::command(&data));
+        if let Some(slow) = preload {
+            command.env("LD_PRELOAD", slow.library());
+        }
+        let server = Server::start_by(&mut command, &data);
+        machine.pair_with(&server);
+        Self { machine, _server: server }
+    }
+
+    fn backup(&self, source: &Path) -> Command {
+        self.machine.command(["backup", text(source), "--json"])
+    }
+
+    fn large_source(&self, count: u64) -> std::path::PathBuf {
+        let source = self.machine.path("source");
+        large_files(&source, count);
+        source
+    }
+}
+
+fn run_by_or_not(prefix: &[std::ffi::OsString], command: Command) -> Command {
+    if prefix.is_empty() { command } else { run_by(prefix, &command) }
+}
+
+/// A machine and a server at the two ends of links.
+fn over_links(name: &str, rates: &[&str], more: &[&str], files: u64) -> Option<Value> {
+    let links = Links::of_rates(name, rates)?;
+    let machine = Machine::new();
+    let data = machine.path("server");
+    let command = Server::command_at("10.79.0.1:0", &data);
+    let server = Server::start_by(&mut run_by(&links.at_server(), &command), &data);
+    let invite = server.invite_with(&["--address", server.address()]);
+    let pair = machine.command(["pair", &invite, "--recovery-kit", text(&machine.path("kit.txt"))]);
+    Outcome::of(&mut run_by(&links.at_client(), &pair)).expect(0);
+    let source = machine.path("source");
+    large_files(&source, files);
+    let addresses = links.client_addresses();
+    let more: Vec<_> =
+        more.iter().map(|&arg| if arg == "ADDRESSES" { &addresses } else { arg }).collect();
+    let backup = machine.command([&["backup", text(&source), "--json"], more.as_slice()].concat());
+    Some(verdict_of(&mut run_by(&links.at_client(), &backup)))
+}
+
+#[test]
+fn a_link_of_50_megabits_is_the_network() {
+    let _alone = alone();
+    let Some(verdict) = over_links("a", &["50mbit"], &[], 8) else { return };
+    names(&verdict, &["network"]);
+    // 6.25 MB/s is all that it carries.
+    let achieved = verdict["achieved"].as_f64().expect("a rate");
+    assert!(achieved < 6.3e6, "{verdict:#}");
+}
+
+#[test]
+fn one_slow_path_of_two_is_the_network() {
+    let _alone = alone();
+    let bind = ["--bind", "ADDRESSES", "--streams", "2"];
+    let Some(verdict) = over_links("b", &["1gbit", "20mbit"], &bind, 8) else { return };
+    names(&verdict, &["network"]);
+}
+
+#[test]
+fn a_delay_of_40_ms_is_the_network() {
+    let _alone = alone();
+    let machine = Machine::new();
+    let server = Server::start(&machine.path("server"));
+    let upstream = server.address().to_socket_addrs().expect("an address").next();
+    let proxy =
+        DelayProxy::start(upstream.expect("one"), Duration::from_millis(20)).expect("a free port");
+    let invite = server.invite_with(&["--address", &proxy.address().to_string()]);
+    machine.pair(&invite);
+    let source = machine.path("source");
+    large_files(&source, 2);
+    names(&verdict_of(&mut machine.command(["backup", text(&source), "--json"])), &["network"]);
+}
+
+#[test]
+fn an_own_limit_is_the_network_and_is_named() {
+    let _alone = alone();
+    let world = World::new(&[], None);
+    let source = world.large_source(4);
+    let args = ["backup", text(&source), "--limit-upload", "4M", "--json"];
+    let verdict = verdict_of(&mut world.machine.command(args));
+    names(&verdict, &["network"]);
+    let why = verdict["explanation"].as_str().expect("text");
+    assert!(why.contains("--limit-upload"), "the limit is not named: {why}");
+}
+
+#[test]
+fn a_server_whose_disk_writes_slowly_is_its_disk() {
+    let _alone = alone();
+    let Some(ration) = Ration::of_writing("w", crate::house::folder().path(), 5_000_000) else {
+        return;
+    };
+    let world = World::new(&ration.prefix(), None);
+    names(&verdict_of(&mut world.backup(&world.large_source(10))), &["server-disk"]);
+}
+
+#[test]
+fn a_server_whose_fsync_takes_long_is_its_disk() {
+    let _alone = alone();
+    let Some(slow) = SlowFsync::by(Duration::from_millis(300)) else { return };
+    let world = World::new(&[], Some(&slow));
+    names(&verdict_of(&mut world.backup(&world.large_source(20))), &["server-disk"]);
+}
+
+#[test]
+fn a_source_that_reads_slowly_is_its_reading() {
+    let _alone = alone();
+    let world = World::new(&[], None);
+    let source = world.large_source(6);
+    let Some(ration) = Ration::of_reading("r", &source, 4_000_000) else { return };
+    for file in crate::house::files_below(&source) {
+        forget_cached(&file);
+    }
+    names(&verdict_of(&mut run_by(&ration.prefix(), &world.backup(&source))), &["source-read"]);
+}
+
+#[test]
+fn a_client_with_a_tenth_of_a_core_is_its_processor() {
+    let _alone = alone();
+    let Some(ration) = Ration::of_processor("c", 10) else { return };
+    let world = World::new(&[], None);
+    let source = world.large_source(8);
+    names(&verdict_of(&mut run_by(&ration.prefix(), &world.backup(&source))), &["client-cpu"]);
+}
+
+#[test]
+fn a_server_with_a_twentieth_of_a_core_is_its_processor() {
+    let _alone = alone();
+    let Some(ration) = Ration::of_processor("s", 5) else { return };
+    let world = World::new(&ration.prefix(), None);
+    names(&verdict_of(&mut world.backup(&world.large_source(20))), &["server-cpu"]);
+}
+
+#[test]
+fn tiny_files_on_a_share_that_is_far_away_are_the_source() {
+    let _alone = alone();
+    let Some(share) = Share::far_away(Duration::from_millis(5)) else { return };
+    tiny_files(&share.served(), 200);
+    let mount = share.mount("far", &[]);
+    let world = World::new(&[], None);
+    let verdict = verdict_of(&mut world.backup(mount.point()));
+    names(&verdict, &["source-read", "source-metadata"]);
+}
+
+#[test]
+fn names_on_a_share_that_is_far_away_are_the_sources_metadata() {
+    let _alone = alone();
+    let Some(share) = Share::far_away(Duration::from_millis(20)) else { return };
+    for number in 0..60 {
+        fs::create_dir_all(share.served().join(format!("dir-{number}/below"))).expect("room");
+    }
+    let mount = share.mount("far", &[]);
+    let world = World::new(&[], None);
+    names(&verdict_of(&mut world.backup(mount.point())), &["source-metadata"]);
+}
+
+#[test]
+fn where_nothing_is_planted_none_of_the_plants_is_named() {
+    let _alone = alone();
+    let world = World::new(&[], None);
+    let verdict = verdict_of(&mut world.backup(&world.large_source(10)));
+    let named = verdict["limited_by"].as_str().expect("a layer");
+    let planted = ["network", "server-cpu", "source-metadata", "client-memory"];
+    assert!(!planted.contains(&named), "{verdict:#}");
+}
+
+#[test]
+fn a_run_of_a_moment_is_held_back_by_nothing() {
+    let _alone = alone();
+    let world = World::new(&[], None);
+    let source = world.machine.path("source");
+    fs::create_dir(&source).expect("a folder");
+    fs::write(source.join("one"), "few bytes").expect("room");
+    names(&verdict_of(&mut world.backup(&source)), &["nothing"]);
+}
