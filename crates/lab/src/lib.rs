@@ -26,8 +26,8 @@
 //! ```
 
 mod candidate;
-pub mod disk;
 pub mod cost;
+pub mod disk;
 mod error;
 pub mod files;
 pub mod ground;
@@ -36,10 +36,10 @@ mod latency;
 mod layer;
 mod measurement;
 mod meter;
-mod probe;
-mod samples;
 pub mod net;
+mod probe;
 pub mod report;
+mod samples;
 mod scratch;
 mod stage;
 mod stop;

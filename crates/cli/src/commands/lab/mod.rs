@@ -2,18 +2,18 @@
 
 mod bench;
 mod circumstances;
+mod compare;
 mod cpu;
 mod disk;
+pub(super) mod estimate;
 mod files;
+mod history;
+mod listen;
+mod net;
 mod place;
 mod quick;
 mod rate;
 mod table;
-mod compare;
-pub(super) mod estimate;
-mod history;
-mod listen;
-mod net;
 
 use anyhow::Result;
 use clap::Subcommand;
