@@ -6,7 +6,7 @@ use holdall_crypto::RecordSecret;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    if let Ok(secret) = RecordSecret::decode(data) {
-        assert_eq!(secret.encode().unwrap(), data);
+    if let Ok((secret, binding)) = RecordSecret::decode(data) {
+        assert_eq!(secret.encode(&binding).unwrap(), data);
     }
 });

@@ -5,12 +5,14 @@ Chapter 5 of docs/format.md. A head stays when its record is forgotten.
 
 from dataclasses import dataclass
 
+import blake3
 from fields import Fields, require
 from keys import SIGNATURE_BYTES, check_signature
 
 SNAPSHOT, CHECKPOINT, AMENDMENT = 1, 2, 3
 HEAD_MAX_BYTES = 4608
 MAX_TAGS = 256
+SEALED_HASH_AT = 160
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Head:
     sealed_hash: bytes
     tokens: list[bytes]
     amended: bytes
+    binding: bytes
 
 
 def read_head(whole: Fields, repository: bytes) -> Head:
@@ -47,8 +50,16 @@ def read_head(whole: Fields, repository: bytes) -> Head:
     require(count <= MAX_TAGS, f"{fields.what}: {count} tags")
     tokens = [fields.take(16) for _ in range(count)]
     amended = fields.take(32) if kind == AMENDMENT else b""
-    check_signature("record", key, data[: fields.at], fields.take(SIGNATURE_BYTES))
+    signed = data[: fields.at]
+    check_signature("record", key, signed, fields.take(SIGNATURE_BYTES))
     fields.end()
     return Head(
-        kind, pinned, machine, series, sequence, root, previous, sealed_hash, tokens, amended
+        kind, pinned, machine, series, sequence, root, previous, sealed_hash, tokens, amended,
+        _binding(signed),
     )
+
+
+def _binding(signed: bytes) -> bytes:
+    """What the sealed half must name: the head without the sealed half's hash."""
+    unsealed = signed[:SEALED_HASH_AT] + bytes(32) + signed[SEALED_HASH_AT + 32 :]
+    return blake3.derive_key("holdall v1 record head", unsealed)

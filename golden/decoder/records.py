@@ -126,7 +126,8 @@ def _read_stored(path: Path, keys: Keys) -> Record:
     sealed_hash = blake3.digest(sealed)
     require(sealed_hash == head.sealed_hash, f"{path}: the sealed half has another hash")
     block = parse_block(sealed, str(path))
-    secret = _read_secret(open_record_half(keys, block, RECORD, str(path)), str(path))
+    opened = open_record_half(keys, block, RECORD, str(path))
+    secret = _read_secret(opened, head.binding, str(path))
     _check_halves(head, secret, keys, str(path))
     return Record(record_hash, head, secret, position, received)
 
@@ -146,9 +147,10 @@ def _read_receipt(fields: Fields, record_hash: bytes, repository: bytes) -> tupl
     return position, received
 
 
-def _read_secret(data: bytes, what: str) -> Secret:
+def _read_secret(data: bytes, binding: bytes, what: str) -> Secret:
     fields = Fields(data, f"{what}: sealed half")
-    fields.constant(b"HSec\2", "magic and version")
+    fields.constant(b"HSec\3", "magic and version")
+    fields.constant(binding, "head that it is bound to")
     items, content_bytes, unreadable = (fields.unsigned(8) for _ in range(3))
     client_time = fields.signed(8)
     paths = fields.strings(MAX_PATHS, PATH_MAX_BYTES)

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_crypto::{MasterSecret, Opening, SigningKey, unwrap};
-use holdall_engine::{Access, DamagedRecord, EngineError, Listed, Place, Snapshot};
+use holdall_engine::{
+    Access, BreakKind, ChainBreak, DamagedRecord, EngineError, Listed, Place, Snapshot,
+};
 use holdall_format::{
     MachineId, PublicKey, RepositoryId, Signature, SignedContext, WrappingSet, record_file,
 };
@@ -424,6 +426,22 @@ pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
     Ok(listed.snapshots)
 }
 
+/// Says what this computer can not know of a list: without a receipt of its own, whether it is all that
+/// there is.
+///
+/// # Errors
+/// If the receipt can not be read.
+pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
+    let repository = access.config().repository.to_string();
+    if Receipts::in_state(&app.folders.state).machine(&repository)?.is_none() {
+        app.output.note(
+            "this computer made no snapshot here, so it can not tell whether these are all: each is as \
+             its machine made it and follows the one before, but newer ones may be hidden",
+        );
+    }
+    Ok(())
+}
+
 /// Tells which of the records that were listed are damaged, and checks that none is missing.
 ///
 /// # Errors
@@ -435,17 +453,43 @@ pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result
     if let Some(more @ 1..) = listed.damaged.len().checked_sub(DAMAGED_TOLD) {
         app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
     }
+    listed.breaks.iter().take(DAMAGED_TOLD).for_each(|broken| tell_break(app, broken));
     Receipts::in_state(&app.folders.state).check(access, listed)
+}
+
+/// Tells where a machine's chain is broken: damage where something is missing, else a note.
+fn tell_break(app: &App, broken: &ChainBreak) {
+    let ChainBreak { record, position, kind } = broken;
+    let file = format!("records/{}", record_file(*position));
+    let message = match kind {
+        BreakKind::LeftOut(count) => left_out(*count),
+        BreakKind::TwoHistories => {
+            let told = format!(
+                "{file} ({record}) follows the same record as another one: the repository was set \
+                 back once and goes on from there, and has what came before and after"
+            );
+            return app.output.note(told);
+        }
+    };
+    let hint = "what is listed can be used; ask whoever keeps the repository what became of the rest, \
+                and put back copies of the files";
+    app.damage(&Refusal::new(Exit::Damage, format!("{file}: {message}")).hint(hint).into());
+}
+
+/// Says that records are missing.
+pub(crate) fn left_out(count: u64) -> String {
+    let records = if count == 1 { "the record" } else { "records" };
+    format!(
+        "{records} of its machine before it ({count}) can not be seen: the repository lost or hides \
+         them"
+    )
 }
 
 fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {
     let DamagedRecord { position, reason } = damaged;
     let file = format!("records/{}", record_file(*position));
     Refusal::new(Exit::Damage, format!("{file} in the repository is damaged: {reason}"))
-        .hint(
-            "the other snapshots are not affected; put back a copy of that file, or take it out of \
-             the repository to go on without it",
-        )
+        .hint("the other snapshots are not affected; put back a copy of that file")
         .into()
 }
 

@@ -29,6 +29,9 @@ pub enum CryptoError {
     /// A block was not sealed with this repository's key, or was changed since.
     #[error("the block was changed, or was not sealed with this repository's key")]
     NotAuthentic,
+    /// A record's sealed half was made for another record: somebody without keys put the two together.
+    #[error("its sealed half is that of another record: it was forged by somebody without keys")]
+    OtherHead,
     /// A block opened to an object that does not have the id that its table gives it.
     #[error("the block's content for {id} does not have that id")]
     WrongId {

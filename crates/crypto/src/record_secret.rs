@@ -1,10 +1,13 @@
 //! The sealed half of a record: what people want to know of a snapshot, and a keeper must not.
 //!
 //! ```text
-//! | magic "HSec" | version u8 | items u64 | bytes u64 | unreadable u64 | client time i64
+//! | magic "HSec" | version u8 | head 32 | items u64 | bytes u64 | unreadable u64 | client time i64
 //! | path count | path ... | host | user | program | tag count | tag ... | exclude count | exclude ...
 //! | copied u8 | of a copy: record hash 32 | received i64 | of a copy of a copy: through 32 |
 //! ```
+//!
+//! `head` is what the clear half is bound to, [`RecordHead::binding`]: a keeper, which has no keys, can
+//! sign a head with a key of its own, and can not make it fit any sealed half.
 //!
 //! Counts and lengths are variable-length numbers; a string is its length and its bytes. The client's
 //! time is in nanoseconds since 1970 by its clock and for display only. The sealed half of an
@@ -12,13 +15,13 @@
 
 use holdall_format::limits::RECORD_MAX_TAGS;
 use holdall_format::wire::{Reader, put_varint};
-use holdall_format::{Block, BlockKind, FormatError, RecordHash};
+use holdall_format::{Block, BlockKind, FormatError, RecordHash, RecordHead};
 
 use crate::{CryptoError, Opener, Sealer};
 
 const WHAT: &str = "sealed half of a record";
 const MAGIC: &[u8; 4] = b"HSec";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// It is no copy.
 const NO_COPY: u8 = 0;
@@ -83,14 +86,15 @@ pub struct RecordSecret {
 }
 
 impl RecordSecret {
-    /// The bytes to be sealed.
+    /// The bytes to be sealed, for the record whose head is bound to `binding`.
     ///
     /// # Errors
     /// [`CryptoError::Format`] if a limit is passed.
-    pub fn encode(&self) -> Result<Vec<u8>, CryptoError> {
+    pub fn encode(&self, binding: &[u8; 32]) -> Result<Vec<u8>, CryptoError> {
         let mut out = Vec::with_capacity(512);
         out.extend_from_slice(MAGIC);
         out.push(VERSION);
+        out.extend_from_slice(binding);
         for number in [self.items, self.bytes, self.unreadable] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -105,15 +109,16 @@ impl RecordSecret {
         Ok(out)
     }
 
-    /// Reads the bytes of an opened half.
+    /// Reads the bytes of an opened half: these, and what the head must be bound to.
     ///
     /// Untrusted: allocates at most in proportion to `bytes`.
     ///
     /// # Errors
     /// [`CryptoError::Format`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, CryptoError> {
+    pub fn decode(bytes: &[u8]) -> Result<(Self, [u8; 32]), CryptoError> {
         let mut reader = Reader::new(WHAT, bytes);
         reader.magic(MAGIC, VERSION)?;
+        let binding = reader.array("head")?;
         let secret = Self {
             items: reader.u64("items")?,
             bytes: reader.u64("bytes")?,
@@ -134,24 +139,32 @@ impl RecordSecret {
             copied_from: copied_from(&mut reader)?,
         };
         reader.finish()?;
-        Ok(secret)
+        Ok((secret, binding))
     }
 
-    /// Seals this into the bytes of a record's sealed half.
+    /// Seals this into the bytes of the sealed half of the record of that head, whose hash of the
+    /// sealed half may be anything yet.
     ///
     /// # Errors
     /// As [`RecordSecret::encode`] and [`Sealer::seal`].
-    pub fn seal(&self, sealer: &mut Sealer) -> Result<Vec<u8>, CryptoError> {
-        Ok(sealer.seal(BlockKind::Record, &[], &self.encode()?)?.into_bytes())
+    pub fn seal(&self, head: &RecordHead, sealer: &mut Sealer) -> Result<Vec<u8>, CryptoError> {
+        let plain = self.encode(&head.binding())?;
+        Ok(sealer.seal(BlockKind::Record, &[], &plain)?.into_bytes())
     }
 
-    /// Opens the sealed half of a record.
+    /// Opens the sealed half of the record of that head.
     ///
     /// # Errors
-    /// As [`Opener::open`] and [`RecordSecret::decode`].
-    pub fn open(sealed: &[u8], opener: &mut Opener) -> Result<Self, CryptoError> {
+    /// [`CryptoError::OtherHead`] if it is that of another record; as [`Opener::open`] and
+    /// [`RecordSecret::decode`].
+    pub fn open(
+        sealed: &[u8],
+        head: &RecordHead,
+        opener: &mut Opener,
+    ) -> Result<Self, CryptoError> {
         let opened = opener.open(&Block::decode(sealed)?, BlockKind::Record)?;
-        Self::decode(&opened.plain)
+        let (secret, binding) = Self::decode(&opened.plain)?;
+        if binding == head.binding() { Ok(secret) } else { Err(CryptoError::OtherHead) }
     }
 }
 
@@ -257,6 +270,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const BINDING: [u8; 32] = [7; 32];
+
     prop_compose! {
         fn any_secret()(
             paths: Vec<Vec<u8>>, host: String, user: String, program: String,
@@ -280,26 +295,27 @@ mod tests {
     proptest! {
         #[test]
         fn it_reads_back(secret in any_secret()) {
-            prop_assert_eq!(RecordSecret::decode(&secret.encode().unwrap()), Ok(secret));
+            let bytes = secret.encode(&BINDING).unwrap();
+            prop_assert_eq!(RecordSecret::decode(&bytes), Ok((secret, BINDING)));
         }
 
         #[test]
         fn mutated_bytes_are_read_as_what_they_say_or_refused(
             secret in any_secret(), at: usize, flip: u8
         ) {
-            let mut bytes = secret.encode().unwrap();
+            let mut bytes = secret.encode(&BINDING).unwrap();
             let at = at % bytes.len();
             bytes[at] ^= flip;
-            if let Ok(secret) = RecordSecret::decode(&bytes) {
-                prop_assert_eq!(secret.encode().unwrap(), bytes);
+            if let Ok((secret, binding)) = RecordSecret::decode(&bytes) {
+                prop_assert_eq!(secret.encode(&binding).unwrap(), bytes);
             }
         }
 
         #[test]
         fn random_bytes_behind_the_front_are_read_as_what_they_say_or_refused(tail: Vec<u8>) {
             let bytes = [&MAGIC[..], &[VERSION], &tail].concat();
-            if let Ok(secret) = RecordSecret::decode(&bytes) {
-                prop_assert_eq!(secret.encode().unwrap(), bytes);
+            if let Ok((secret, binding)) = RecordSecret::decode(&bytes) {
+                prop_assert_eq!(secret.encode(&binding).unwrap(), bytes);
             }
         }
     }
@@ -312,7 +328,7 @@ mod tests {
             RecordSecret { tags: vec![long], ..RecordSecret::default() },
             RecordSecret { paths: vec![vec![b'/']; PATHS_MAX + 1], ..RecordSecret::default() },
         ] {
-            assert!(secret.encode().is_err());
+            assert!(secret.encode(&BINDING).is_err());
         }
     }
 }

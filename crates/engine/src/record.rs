@@ -75,25 +75,25 @@ fn publish_behind(
     chain: &mut ChainEnd,
     new: &NewRecord<'_>,
 ) -> Result<Bytes, EngineError> {
-    let sealed = new.secret.seal(sealer)?;
-    let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
-    if RecordSecret::open(&sealed, &mut opener).map_err(EngineError::self_check)? != *new.secret {
-        return Err(EngineError::self_check("the record is not what was to be sealed"));
-    }
-    let head = RecordHead {
+    let sequence = chain.sequence.checked_add(1).ok_or_else(|| {
+        EngineError::damaged("the repository", "it names a last sequence number that has no next")
+    })?;
+    let mut head = RecordHead {
         kind: new.kind,
         pinned: new.pinned,
         repository: access.config.repository,
         machine: access.machine,
         key: access.signing.public(),
         series: new.series,
-        sequence: chain.sequence + 1,
+        sequence,
         root: new.root,
         previous: chain.head.unwrap_or(RecordHash::from_bytes([0; 32])),
-        sealed_hash: *blake3::hash(&sealed).as_bytes(),
+        sealed_hash: [0; 32],
         tags: new.secret.tags.iter().map(|tag| access.keys.tag_token(tag)).collect(),
         amends: new.amends,
     };
+    let sealed = sealed_half(access, sealer, &head, new.secret)?;
+    head.sealed_hash = *blake3::hash(&sealed).as_bytes();
     let signature = access.signing.sign(SignedContext::Record, &head.signed_bytes());
     let record = Record::new(head, &signature, sealed);
     let stored = match access.repository.commit(session, &Bytes::from(record.encode()))? {
@@ -109,6 +109,22 @@ fn publish_behind(
     }
     let listed = ListedRecord { position: answer.receipt.log_position, stored: stored.clone() };
     RecordCache::within(&access.cache).add(&listed);
-    *chain = ChainEnd { head: Some(record.hash()), sequence: chain.sequence + 1 };
+    *chain = ChainEnd { head: Some(record.hash()), sequence };
     Ok(stored)
+}
+
+/// The sealed half of the record of that head, which was opened again before anything leaves.
+fn sealed_half(
+    access: &Access,
+    sealer: &mut Sealer,
+    head: &RecordHead,
+    secret: &RecordSecret,
+) -> Result<Vec<u8>, EngineError> {
+    let sealed = secret.seal(head, sealer)?;
+    let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
+    let opened = RecordSecret::open(&sealed, head, &mut opener).map_err(EngineError::self_check)?;
+    if opened != *secret {
+        return Err(EngineError::self_check("the record is not what was to be sealed"));
+    }
+    Ok(sealed)
 }

@@ -7,11 +7,12 @@ use std::collections::HashMap;
 
 use holdall_crypto::{CryptoError, Opener, RecordSecret};
 use holdall_format::{
-    MachineId, ObjectId, RecordHash, RecordKind, SeriesId, StoredRecord, Tombstone,
+    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, Tombstone,
     TombstoneReason, record_file,
 };
 use holdall_protocol::{ListedRecord, RepositoryError};
 
+use crate::chains::{ChainBreak, Chains};
 use crate::keepers::Keepers;
 use crate::record_list::{each_behind, list_by_cache};
 use crate::{Access, EngineError};
@@ -94,6 +95,8 @@ pub struct Listed {
     pub damaged: Vec<DamagedRecord>,
     /// Records that were let go, in order of the log.
     pub forgotten: Vec<Forgotten>,
+    /// Where a machine's chain of records is broken, in order of the log.
+    pub breaks: Vec<ChainBreak>,
     /// Checkpoints of runs that did not end, oldest first.
     pub(crate) checkpoints: Vec<Snapshot>,
 }
@@ -140,6 +143,7 @@ struct Opening<'a> {
     access: &'a Access,
     opener: Opener,
     keepers: Keepers,
+    chains: Chains,
     found: Listed,
     amendments: Vec<(RecordHash, Snapshot)>,
 }
@@ -147,24 +151,38 @@ struct Opening<'a> {
 impl<'a> Opening<'a> {
     fn of(access: &'a Access) -> Self {
         let opener = Opener::new(access.keys.sealing(), access.config.repository);
-        let keepers = Keepers::of(access);
-        Self { access, opener, keepers, found: Listed::default(), amendments: Vec::new() }
+        let (keepers, chains) = (Keepers::of(access), Chains::default());
+        let (found, amendments) = (Listed::default(), Vec::new());
+        Self { access, opener, keepers, chains, found, amendments }
     }
 
     fn add(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
-        let found = &mut self.found;
-        if Tombstone::is_begun_by(&listed.stored) {
-            match open_tombstone(self.access, &self.keepers, listed) {
-                Ok(forgotten) => found.forgotten.push(forgotten),
-                Err(error) => found.damaged.push(damaged_record(listed.position, error)?),
-            }
-            return Ok(());
+        let added = match Tombstone::is_begun_by(&listed.stored) {
+            true => self.add_tombstone(listed),
+            false => self.add_record(listed),
+        };
+        if let Err(error) = added {
+            self.found.damaged.push(damaged_record(listed.position, error)?);
+            self.chains.add_damaged();
         }
-        match open_record(self.access, &mut self.opener, &mut self.keepers, listed) {
-            Ok((snapshot, Some(amended))) => self.amendments.push((amended, snapshot)),
-            Ok((record, None)) if record.checkpoint => found.checkpoints.push(record),
-            Ok((snapshot, None)) => found.snapshots.push(snapshot),
-            Err(error) => found.damaged.push(damaged_record(listed.position, error)?),
+        Ok(())
+    }
+
+    fn add_tombstone(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
+        let (forgotten, head) = open_tombstone(self.access, &self.keepers, listed)?;
+        self.found.breaks.extend(self.chains.follow(forgotten.id, listed.position, &head));
+        self.found.forgotten.push(forgotten);
+        Ok(())
+    }
+
+    fn add_record(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
+        let (snapshot, head) =
+            open_record(self.access, &mut self.opener, &mut self.keepers, listed)?;
+        self.found.breaks.extend(self.chains.follow(snapshot.id, listed.position, &head));
+        match head.amends {
+            Some(amended) => self.amendments.push((amended, snapshot)),
+            None if snapshot.checkpoint => self.found.checkpoints.push(snapshot),
+            None => self.found.snapshots.push(snapshot),
         }
         Ok(())
     }
@@ -214,7 +232,7 @@ fn open_tombstone(
     access: &Access,
     keepers: &Keepers,
     listed: &ListedRecord,
-) -> Result<Forgotten, EngineError> {
+) -> Result<(Forgotten, RecordHead), EngineError> {
     let damaged = |reason: &str| EngineError::damaged("a tombstone", reason);
     let (tombstone, head) = Tombstone::decode_signed(&listed.stored)
         .map_err(|error| EngineError::unreadable("a tombstone", &error))?;
@@ -227,16 +245,16 @@ fn open_tombstone(
     if !keepers.accept_tombstone(&tombstone, head.key) {
         return Err(damaged("it was signed by somebody else"));
     }
-    Ok(Forgotten { id: tombstone.record, reason: tombstone.reason })
+    Ok((Forgotten { id: tombstone.record, reason: tombstone.reason }, head))
 }
 
-/// Opens a record, which amends another if it names one.
+/// Opens a record, and gives its head too.
 fn open_record(
     access: &Access,
     opener: &mut Opener,
     keepers: &mut Keepers,
     listed: &ListedRecord,
-) -> Result<(Snapshot, Option<RecordHash>), EngineError> {
+) -> Result<(Snapshot, RecordHead), EngineError> {
     let damaged = |reason: String| EngineError::damaged("a record", reason);
     if listed.stored.is_empty() {
         return Err(damaged("its file can not be read".into()));
@@ -254,7 +272,7 @@ fn open_record(
     if head.repository != access.config.repository {
         return Err(damaged("it belongs to another repository".into()));
     }
-    let secret = RecordSecret::open(&stored.record.sealed, opener)?;
+    let secret = RecordSecret::open(&stored.record.sealed, &head, opener)?;
     let snapshot = Snapshot {
         id,
         machine: head.machine,
@@ -268,7 +286,7 @@ fn open_record(
         pinned: head.pinned,
         secret,
     };
-    Ok((snapshot, head.amends))
+    Ok((snapshot, head))
 }
 
 /// Finds the snapshot that `wanted` names among those that [`snapshots`] listed: `latest` (the last

@@ -8,8 +8,10 @@
 //! record: | head length u32 | head | sealed half (a block of kind record) |
 //! ```
 //!
-//! The head is in clear and is what a keeper checks; it is signed by the machine's key in use. The
-//! sealed half has paths, host, user, tags and statistics. A forgotten record's head stays behind in
+//! The head is in clear and is what a keeper checks; it is signed by the machine's key in use. Anybody
+//! can make a key and sign with it, so the sealed half repeats what the head says: without the
+//! repository's keys no head can be made that fits. The sealed half has paths, host, user, tags and
+//! statistics. A forgotten record's head stays behind in
 //! a tombstone. An amendment has the root of the snapshot that it amends, so that whatever follows
 //! roots needs not know of amendments.
 
@@ -24,6 +26,7 @@ use crate::{
 const WHAT: &str = "record";
 const MAGIC: &[u8; 4] = b"HRec";
 const VERSION: u8 = 2;
+const BINDING_CONTEXT: &str = "holdall v1 record head";
 const HEAD_MAX_BYTES: usize = 512 + RECORD_MAX_TAGS * TagToken::LEN;
 
 /// The name of the file, in a repository's folder of records, of the one at that log position.
@@ -107,6 +110,14 @@ impl RecordHead {
         self.tags.iter().for_each(|tag| out.extend_from_slice(tag.as_bytes()));
         self.amends.iter().for_each(|record| out.extend_from_slice(record.as_bytes()));
         out
+    }
+
+    /// What the sealed half repeats of the head, so that only who has the repository's keys can put
+    /// the two together: BLAKE3 in the mode of key derivation over the bytes to be signed, with zeros
+    /// for the sealed half's hash.
+    pub fn binding(&self) -> [u8; 32] {
+        let unsealed = Self { sealed_hash: [0; 32], ..self.clone() };
+        blake3::derive_key(BINDING_CONTEXT, &unsealed.signed_bytes())
     }
 
     /// Reads a signed head and checks that the key it names signed it.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use holdall_crypto::{Entropy, SystemEntropy};
-use holdall_engine::{Access, DamagedRecord, Verify, VerifyReport};
+use holdall_engine::{Access, BreakKind, DamagedRecord, Verify, VerifyReport};
 use holdall_format::record_file;
 use holdall_protocol::{RepairReport, ScrubDamage, ScrubProgress, ScrubReport};
 use serde::Serialize;
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     Ok(Exit::Damage)
 }
 
-/// The records that are damaged, and what keeps snapshots from being listed or is missing among them.
+/// The records that are damaged or do not follow, and what keeps snapshots from being listed or is missing among them.
 fn damaged_records(
     app: &App,
     access: &Access,
@@ -104,7 +104,15 @@ fn damaged_records(
     match holdall_engine::snapshots(access) {
         Ok(listed) => {
             let missing = Receipts::in_state(&app.folders.state).check(access, &listed).err();
-            Ok((listed.damaged, missing.map(only_damage).transpose()?))
+            let broken = listed.breaks.into_iter().filter_map(|broken| match broken.kind {
+                BreakKind::LeftOut(count) => {
+                    let reason = open::left_out(count);
+                    Some(DamagedRecord { position: broken.position, reason })
+                }
+                BreakKind::TwoHistories => None,
+            });
+            let damaged = listed.damaged.into_iter().chain(broken).collect();
+            Ok((damaged, missing.map(only_damage).transpose()?))
         }
         Err(error) => Ok((Vec::new(), Some(only_damage(error.into())?))),
     }

@@ -89,6 +89,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let patterns = Patterns::new(&args.include, &args.exclude)?;
     let access = open::access(app)?;
     let snapshot = open::snapshot(app, &access, &name, path.as_deref())?;
+    open::tell_unknown(app, &access)?;
     let options = RestoreOptions {
         overwrite: args.overwrite.map(Into::into),
         numeric_ids: args.numeric_ids,

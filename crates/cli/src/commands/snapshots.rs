@@ -32,6 +32,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         app.output.object("snapshot", &JsonSnapshot::new(snapshot))?;
     }
     print(app, &wanted)?;
+    if !listed.is_empty() {
+        open::tell_unknown(app, &access)?;
+    }
     Ok(Exit::Done)
 }
 

@@ -154,9 +154,8 @@ fn record(golden: &mut Golden) {
         client_time_ns: -6,
         copied_from: None,
     };
-    let sealed = secret.seal(&mut sealer(&keys, Suite::Aes256Gcm)).unwrap();
     let key = SigningKey::from_seed(&[0x33; 32]);
-    let head = RecordHead {
+    let mut head = RecordHead {
         kind: RecordKind::Snapshot,
         pinned: false,
         repository: keys.repository(),
@@ -166,17 +165,21 @@ fn record(golden: &mut Golden) {
         sequence: 1,
         root: keys.ids().node_id(&[], CONTENT),
         previous: RecordHash::from_bytes([0; 32]),
-        sealed_hash: *blake3::hash(&sealed).as_bytes(),
+        sealed_hash: [0; 32],
         tags: vec![keys.tag_token("work")],
         amends: None,
     };
+    let binding = head.binding();
+    let sealed = secret.seal(&head, &mut sealer(&keys, Suite::Aes256Gcm)).unwrap();
+    head.sealed_hash = *blake3::hash(&sealed).as_bytes();
     let signature = key.sign(SignedContext::Record, &head.signed_bytes());
     let bytes = Record::new(head, &signature, sealed).encode();
-    golden.fixed("sealed half of a record, before sealing", &secret.encode().unwrap());
+    golden.fixed("what the head of the record is bound to", &binding);
+    golden.fixed("sealed half of a record, before sealing", &secret.encode(&binding).unwrap());
     let record = RecordHash::from_bytes([0x55; 32]);
     let from = CopiedFrom { record, received_ns: 7, through: None };
     let copied = |from| RecordSecret { copied_from: Some(from), ..secret.clone() };
-    let bytes_of = |from| copied(from).encode().unwrap();
+    let bytes_of = |from| copied(from).encode(&binding).unwrap();
     golden.fixed("sealed half of a copy's record, before sealing", &bytes_of(from));
     let again = CopiedFrom { through: Some(RecordHash::from_bytes([0x66; 32])), ..from };
     golden.fixed("sealed half of the record of a copy's copy, before sealing", &bytes_of(again));
@@ -186,7 +189,8 @@ fn record(golden: &mut Golden) {
         |bytes| {
             let record = Record::decode(bytes).unwrap();
             assert_eq!(record.head.key, key.public());
-            assert_eq!(RecordSecret::open(&record.sealed, &mut opener(&keys)), Ok(secret.clone()));
+            let opened = RecordSecret::open(&record.sealed, &record.head, &mut opener(&keys));
+            assert_eq!(opened, Ok(secret.clone()));
         },
         || bytes.clone(),
     );

@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 
-use holdall_crypto::{CryptoError, PlainObject, RecordSecret, Sealer, SystemEntropy};
+use holdall_crypto::{
+    CryptoError, PlainObject, RecordSecret, RepositoryKeys, Sealer, SystemEntropy,
+};
 use holdall_format::limits::{BLOCK_MAX_OBJECTS, BLOCK_MAX_PLAIN_BYTES};
 use holdall_format::{
-    BLOCK_HEADER_BYTES, Block, BlockKind, ObjectId, Suite, TAG_BYTES, padded_len,
+    BLOCK_HEADER_BYTES, Block, BlockKind, MachineId, ObjectId, PublicKey, RecordHash, RecordHead,
+    RecordKind, RepositoryId, SeriesId, Suite, TAG_BYTES, TagToken, padded_len,
 };
 
 use crate::support::{keys, noise, objects, opener, sealer};
@@ -67,9 +70,59 @@ fn a_records_sealed_half_comes_back() {
         host: "kitchen".into(),
         ..RecordSecret::default()
     };
-    let sealed = secret.seal(&mut sealer(&keys, Suite::ChaCha20Poly1305)).unwrap();
-    assert_eq!(RecordSecret::open(&sealed, &mut opener(&keys)), Ok(secret));
+    let head = head(&keys);
+    let sealed = secret.seal(&head, &mut sealer(&keys, Suite::ChaCha20Poly1305)).unwrap();
+    assert_eq!(RecordSecret::open(&sealed, &head, &mut opener(&keys)), Ok(secret));
     assert_eq!(Block::decode(&sealed[..]).unwrap().table().entries, []);
+}
+
+#[test]
+fn a_sealed_half_opens_with_its_own_head_only() {
+    let keys = keys(1);
+    let head = head(&keys);
+    let sealed =
+        RecordSecret::default().seal(&head, &mut sealer(&keys, Suite::ChaCha20Poly1305)).unwrap();
+    let open = |head: &RecordHead| RecordSecret::open(&sealed, head, &mut opener(&keys));
+    let other = |change: fn(&mut RecordHead)| {
+        let mut other = head.clone();
+        change(&mut other);
+        other
+    };
+    // The only field that is known too late, and is checked by itself.
+    assert!(open(&other(|head| head.sealed_hash = [9; 32])).is_ok());
+    let changes: [fn(&mut RecordHead); 11] = [
+        |head| head.kind = RecordKind::Checkpoint,
+        |head| head.pinned = true,
+        |head| head.repository = RepositoryId::from_bytes([9; 16]),
+        |head| head.machine = MachineId::from_bytes([9; 16]),
+        |head| head.key = PublicKey::from_bytes([9; 32]),
+        |head| head.series = SeriesId::from_bytes([9; 16]),
+        |head| head.sequence = 9,
+        |head| head.root = ObjectId::from_bytes([9; 32]),
+        |head| head.previous = RecordHash::from_bytes([9; 32]),
+        |head| head.tags = vec![TagToken::from_bytes([9; 16])],
+        |head| head.amends = Some(RecordHash::from_bytes([9; 32])),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        assert_eq!(open(&other(change)), Err(CryptoError::OtherHead), "change {at}");
+    }
+}
+
+fn head(keys: &RepositoryKeys) -> RecordHead {
+    RecordHead {
+        kind: RecordKind::Snapshot,
+        pinned: false,
+        repository: keys.repository(),
+        machine: MachineId::from_bytes([1; 16]),
+        key: PublicKey::from_bytes([2; 32]),
+        series: SeriesId::from_bytes([3; 16]),
+        sequence: 1,
+        root: ObjectId::from_bytes([4; 32]),
+        previous: RecordHash::from_bytes([0; 32]),
+        sealed_hash: [0; 32],
+        tags: vec![],
+        amends: None,
+    }
 }
 
 #[test]

@@ -408,7 +408,7 @@ fn damage() {
 
 const MARKER: &str = "{repo}/holdall-repository";
 const RECORD: &str = "records/00000000";
-const PUT_BACK: &str = "put back a copy of that file, or take it out of the repository";
+const PUT_BACK: &str = "put back a copy of that file";
 
 #[test]
 fn a_damaged_record_keeps_no_other_from_being_used() {
