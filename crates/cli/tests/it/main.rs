@@ -13,6 +13,7 @@ mod canary;
 mod copy;
 mod directory;
 mod edits;
+mod evil_server;
 mod failures;
 mod fidelity;
 mod forgetting;

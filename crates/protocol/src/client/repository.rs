@@ -159,8 +159,13 @@ impl Repository for HttpRepository {
             let decode = |body: Bytes| wire::decode_records(&body);
             let (records, next) =
                 self.ask(RepositoryVerb::Records(part), Frames::new(), limits, decode)?;
-            found.extend(records);
             after = next.filter(|next| *next > after_position);
+            if records.is_empty() && after.is_some() {
+                let reason =
+                    "the server's answer is not valid: records without any, and more behind";
+                return Err(RepositoryError::Refused { reason: reason.into() });
+            }
+            found.extend(records);
         }
         found.truncate(wanted);
         Ok(found)
