@@ -5,6 +5,7 @@
 mod access;
 mod admin;
 mod contract;
+mod evil_client;
 mod lost;
 mod matrix;
 mod raw;

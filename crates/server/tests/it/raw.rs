@@ -44,6 +44,17 @@ pub(crate) fn exchange(raw: &mut Raw, bytes: &[u8]) -> io::Result<String> {
     Ok(read_to_end(raw))
 }
 
+/// The same for whatever the server may end before it was sent; `ends` says that nothing more comes.
+pub(crate) fn exchange_and_end(raw: &mut Raw, bytes: &[u8], ends: bool) -> String {
+    // A server that has seen enough answers or ends the connection before all of it was sent.
+    let _ = raw.write_all(bytes);
+    if ends {
+        raw.conn.send_close_notify();
+    }
+    let _ = raw.flush();
+    read_to_end(raw)
+}
+
 pub(crate) fn read_to_end(raw: &mut Raw) -> String {
     let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
     while let Ok(bytes @ 1..) = raw.read(&mut piece) {

@@ -1,0 +1,131 @@
+//! Ways in without an invite, or with one that is not good.
+
+use std::time::Duration;
+
+use holdall_protocol::pair;
+use holdall_protocol::wire::{PairRequest, is_repository_name};
+
+use super::stage::request;
+use super::{Asked, Row, Stage, Who, hold};
+use crate::world::{World, identity, quick};
+
+pub(super) const ROWS: &[Row] = &[
+    row(
+        "a guessed invite",
+        |_| paired(&PairRequest::new(&[0; 16], "guess").encode()),
+        "403",
+        "not-allowed",
+    ),
+    row(
+        "an invite that was used",
+        |stage| {
+            let invite = stage.world.invite();
+            pair(&invite, "guest", &identity(&[60; 32]), quick()).unwrap();
+            paired(&PairRequest::new(&invite.secret, "guest").encode())
+        },
+        "403",
+        "used",
+    ),
+    row(
+        "an invite that ran out",
+        |stage| {
+            let invite = stage.world.invite();
+            stage.world.clock.pass(Duration::from_secs(601));
+            paired(&PairRequest::new(&invite.secret, "late").encode())
+        },
+        "403",
+        "expired",
+    ),
+    row(
+        "another's machine, without its key",
+        |stage| {
+            let again = holdall_protocol::FormerAccount {
+                machine: stage.victim.id(),
+                repository: stage.victim.paired.repository.clone(),
+            };
+            let invite = stage.world.invite();
+            paired(&PairRequest::new(&invite.secret, "").again(&again).encode())
+        },
+        "403",
+        "not-allowed",
+    ),
+    row("an invite in garbage", |_| paired(b"{{{{"), "400", "refused"),
+    row("an invite in JSON as deep as may be", |_| paired(&vec![b'['; 60_000]), "400", "refused"),
+    row(
+        "an invite that is not UTF-8",
+        |_| paired(b"{\"secret\":\"\xff\",\"name\":\"\"}"),
+        "400",
+        "refused",
+    ),
+    row("an invite longer than any", |_| paired(&vec![b' '; 70_000]), "413", "too-large"),
+    row(
+        "an invite asked for by GET",
+        |_| request("GET", "/api/v1/pair", b""),
+        "404",
+        "no-such-route",
+    ),
+    Row {
+        name: "an invite without a key",
+        who: Who::Nobody,
+        asks: |_| paired(&PairRequest::new(&[0; 16], "x").encode()),
+        status: "404",
+        says: "no-such-route",
+    },
+    Row {
+        name: "a recovery kit that wants to be a machine",
+        who: Who::Kit,
+        asks: |stage| {
+            let invite = stage.world.invite();
+            paired(&PairRequest::new(&invite.secret, "kit").encode())
+        },
+        status: "403",
+        says: "not-allowed",
+    },
+    Row {
+        name: "a locked out machine with an invite for anybody",
+        who: Who::Revoked,
+        asks: |stage| {
+            let invite = stage.world.invite();
+            paired(&PairRequest::new(&invite.secret, "again").encode())
+        },
+        status: "403",
+        says: "not-allowed",
+    },
+];
+
+#[test]
+fn ways_in_without_a_good_invite() {
+    hold(ROWS);
+}
+
+const fn row(
+    name: &'static str,
+    asks: fn(&Stage) -> Asked,
+    status: &'static str,
+    says: &'static str,
+) -> Row {
+    Row { name, who: Who::Stranger, asks, status, says }
+}
+
+fn paired(body: &[u8]) -> Asked {
+    request("POST", "/api/v1/pair", body)
+}
+
+#[test]
+fn whatever_a_machine_calls_itself_its_repository_has_a_plain_name() {
+    let world = World::new();
+    let long = "a".repeat(10_000);
+    let names =
+        ["../../identity.key", "\u{1b}[2J\0", "..", "~", &long, "server.redb", "\u{202e}txt"];
+    for (number, name) in (10u8..).zip(names) {
+        let paired = pair(&world.invite(), name, &identity(&[number; 32]), quick());
+        let Ok(paired) = paired else { continue };
+        assert!(is_repository_name(&paired.repository), "{name:?}: {}", paired.repository);
+    }
+    let outside: Vec<_> = std::fs::read_dir(world.folder.path().parent().unwrap())
+        .unwrap()
+        .filter_map(|entry| entry.ok().map(|entry| entry.file_name()))
+        .filter(|name| name == "identity.key" || name == "identity-key")
+        .collect();
+    assert!(outside.is_empty(), "{outside:?}");
+}
