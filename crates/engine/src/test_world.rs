@@ -345,6 +345,16 @@ impl World {
 
     /// Stores a tree; each node is a block.
     pub(crate) fn snapshot(&self, entries: &[(&str, Entry)]) -> Snapshot {
+        self.snapshot_of(entries, |body| body)
+    }
+
+    /// Stores a tree of one node, which is sealed as `change` leaves it: nobody checks what somebody
+    /// seals who has the keys.
+    pub(crate) fn snapshot_of(
+        &self,
+        entries: &[(&str, Entry)],
+        change: impl Fn(Vec<u8>) -> Vec<u8>,
+    ) -> Snapshot {
         let mut entries: Vec<_> = entries
             .iter()
             .map(|(path, entry)| (PathKey::from_absolute(path.as_bytes()).expect("a path"), entry))
@@ -352,9 +362,13 @@ impl World {
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
         let keys = &self.access.keys;
         let mut builder = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), 3);
+        let mut root_id = None;
         let mut sink = |node: BuiltNode| {
-            let object = PlainObject { id: node.id, refs: node.refs, len: node.body.len() };
-            self.seal(BlockKind::Nodes, &[object], &node.body);
+            let body = change(node.body);
+            let id = keys.ids().node_id(&node.refs, &body);
+            let object = PlainObject { id, refs: node.refs, len: body.len() };
+            self.seal(BlockKind::Nodes, &[object], &body);
+            root_id = Some(id);
             Ok::<(), EngineError>(())
         };
         for (path, entry) in &entries {
@@ -369,7 +383,8 @@ impl World {
             received_ns: 0,
             received_sure: true,
             log_position: 1,
-            root: root.id,
+            // The last node that a builder gives.
+            root: root_id.unwrap_or(root.id),
             checkpoint: false,
             pinned: false,
             secret: RecordSecret { items: root.items, bytes: root.bytes, ..Default::default() },

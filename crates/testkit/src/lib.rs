@@ -24,6 +24,7 @@ mod process;
 mod random;
 mod random_tree;
 mod small_files;
+mod swapper;
 
 pub use chaos::ChaosProxy;
 pub use clock::FakeClock;
@@ -35,3 +36,4 @@ pub use process::Process;
 pub use random::Random;
 pub use random_tree::{Change, RandomTreeSizes, mutate_tree, random_tree};
 pub use small_files::{SmallFiles, small_files};
+pub use swapper::Swapper;

@@ -220,4 +220,6 @@ impl<'a> Pipeline<'a> {
 }
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;
