@@ -85,6 +85,19 @@ impl Expected {
         }
     }
 
+    /// What the snapshots reach that nobody asked to be forgotten.
+    pub(crate) fn needed(&self) -> BTreeSet<ObjectId> {
+        let is_there = |one: &&Commit| !self.may_be_forgotten.contains(&one.hash);
+        let snapshots = self.committed.iter().filter(|one| one.kind == RecordKind::Snapshot);
+        snapshots.filter(is_there).flat_map(|one| one.reaches.iter().copied()).collect()
+    }
+
+    /// What these reach, and what was put since the last snapshot.
+    fn reached<'a>(&self, listed: impl Iterator<Item = &'a Commit>) -> BTreeSet<ObjectId> {
+        let reached = listed.flat_map(|commit| commit.reaches.iter());
+        reached.chain(&self.since).copied().collect()
+    }
+
     /// Opens what is on `disk` as after a reboot and compares it with what was promised, then goes
     /// on with it.
     pub(crate) fn check(&self, disk: &Path) -> Result<(), String> {
@@ -153,13 +166,11 @@ impl Expected {
     fn check_objects(&self, repository: &dyn Repository, listed: &[Commit]) -> Result<(), String> {
         let read = SessionPurpose::Read;
         let session = repository.open_session(&read).map_err(said("reading"))?.session;
-        let reached = listed.iter().flat_map(|commit| commit.reaches.iter());
-        let needed: BTreeSet<&ObjectId> = reached.chain(&self.since).collect();
-        for id in needed {
+        for id in self.reached(listed.iter()) {
             let fetched = repository
-                .fetch_objects(&session, &[*id], 0)
+                .fetch_objects(&session, &[id], 0)
                 .map_err(|error| format!("{id} can not be fetched: {error}"))?;
-            if self.blocks.get(id).is_none_or(|block| fetched != [block.clone()]) {
+            if self.blocks.get(&id).is_none_or(|block| fetched != [block.clone()]) {
                 return Err(format!("{id} is not what was put"));
             }
         }

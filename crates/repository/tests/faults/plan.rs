@@ -121,7 +121,7 @@ impl Drawing {
 
     fn put(&mut self) -> Put {
         let ids: Vec<ObjectId> = (0..1 + self.random.below(3)).map(|_| self.id()).collect();
-        let bytes = 16 + self.random.index(3000);
+        let bytes = 16 + self.random.index(1200);
         let block = self.forge.chunks_of_bytes(&ids, bytes);
         self.since.extend(&ids);
         Put { ids, block }

@@ -15,6 +15,7 @@ use holdall_repository::EmbeddedRepository;
 use crate::machine::{forge, open};
 use crate::oracle::Expected;
 use crate::plan::{Put, Step, plan};
+use crate::power::ROUNDS;
 
 /// Where a script runs: the folder that the power cut hits, and the notes beside it.
 #[derive(Debug, Clone)]
@@ -122,7 +123,8 @@ impl Client {
 /// Also what a watched process is started to do: [`crate::watching`] names its place.
 #[test]
 fn a_script_that_nothing_interrupts_is_all_there() {
-    let (seed, rounds) = (crate::setting("HOLDALL_POWER_SEED", 1), crate::ROUNDS);
+    let seed = crate::setting("HOLDALL_POWER_SEED", 1);
+    let rounds = crate::setting("HOLDALL_POWER_ROUNDS", u64::from(ROUNDS)) as u32;
     let _turn = crate::turn();
     match std::env::var_os("HOLDALL_POWER_PLACE") {
         Some(folder) => run(&Place { folder: folder.into() }, seed, rounds),

@@ -1,0 +1,101 @@
+//! What may happen to a repository's folder: the power is cut at any moment, and any bit rots.
+//!
+//! The states are made by `holdall_testkit::disk` from what a real process did, and each is opened and
+//! held against what was acknowledged. `HOLDALL_POWER_STATES` says how many states of a power cut there
+//! are; `HOLDALL_ROT_BITS` how many bits of each byte are turned, up to 8, and `HOLDALL_ROTS` how many
+//! changes there are at least. What fails is printed with its seed, which `HOLDALL_POWER_SEED` repeats.
+#![expect(clippy::unwrap_used, reason = "an unexpected error is a failed test")]
+#![expect(clippy::disallowed_methods, reason = "a test is told by the environment how long it is")]
+#![expect(clippy::print_stdout, reason = "how many states there were is a figure to publish")]
+
+mod machine;
+mod oracle;
+mod plan;
+mod power;
+mod rot;
+mod script;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use holdall_testkit::{History, Image, Watch};
+
+use script::Place;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
+}
+
+/// One test at a time: a process that is started while another test has a repository open keeps its
+/// lock for a moment.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A folder in memory where there is one: nothing of it has to outlive the test.
+fn memory() -> tempfile::TempDir {
+    let shared = Path::new("/dev/shm");
+    tempfile::tempdir_in(if shared.is_dir() { shared } else { Path::new("/tmp") }).unwrap()
+}
+
+/// A place for a script, with what is found there.
+fn place(folder: &Path, image: &Image, said: &str) -> (Place, History) {
+    let place = Place { folder: folder.to_owned() };
+    image.lay_down(&place.disk()).unwrap();
+    std::fs::write(place.notes(), said).unwrap();
+    let history = History::new(&place.disk(), &place.notes(), image, said);
+    (place, history)
+}
+
+/// Runs the script in a process of its own, which strace watches; killed at some call or not.
+fn watching(
+    place: &Place,
+    seed: u64,
+    rounds: u32,
+    history: &mut History,
+    killed_at: Option<(&str, u32)>,
+) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "script::a_script_that_nothing_interrupts_is_all_there"]);
+    command.env("HOLDALL_POWER_PLACE", &place.folder);
+    command.env("HOLDALL_POWER_SEED", seed.to_string());
+    command.env("HOLDALL_POWER_ROUNDS", rounds.to_string());
+    let watch = Watch::new(&place.folder.join("trace"));
+    let output = watch.run(&command, history, killed_at).unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() || killed_at.is_some(), "seed {seed}: {said}");
+    let folder = Image::read(&place.disk()).unwrap();
+    assert!(history.last() == folder, "seed {seed}: the model is not the disk");
+}
+
+/// Checks all items, with a folder for each thread, on as many threads as there are cores; returns
+/// what failed.
+fn failing<T: Sync>(
+    items: &[T],
+    check: impl Fn(&T, &Path) -> Result<(), String> + Sync,
+) -> Vec<String> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let folder = memory();
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    if let Err(reason) = check(item, folder.path()) {
+                        failed.lock().unwrap().push(reason);
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner().unwrap()
+}
+
+/// Fails with some of what failed.
+fn assert_none(failed: &[String], of: usize) {
+    let some: Vec<&String> = failed.iter().step_by(failed.len().div_ceil(8).max(1)).collect();
+    assert!(failed.is_empty(), "{} of {of} states: {some:#?}", failed.len());
+}

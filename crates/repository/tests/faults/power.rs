@@ -1,0 +1,120 @@
+//! The power is cut at every moment of a script, and the disk keeps as little as it may: what was
+//! acknowledged is there all the same, nothing else is, nothing is called damaged, and it goes on.
+//!
+//! A real process is watched with strace. It may have been killed and started again before, or have
+//! started after another power cut.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+use holdall_testkit::{History, Image, Moment, Random, choices};
+
+use crate::oracle::Expected;
+use crate::plan::{Step, plan};
+use crate::{assert_none, failing, memory, place, setting, turn, watching};
+
+/// Backups in a script.
+pub(crate) const ROUNDS: u32 = 4;
+const STATES: u64 = 10_000;
+
+/// A state that is to be checked.
+struct State {
+    image: Image,
+    said: String,
+    what: String,
+}
+
+/// States of a history, no two alike.
+fn states(history: &History, seed: u64, share: usize) -> Vec<State> {
+    let mut random = Random::new(seed);
+    let mut seen = HashSet::new();
+    let mut states = Vec::new();
+    let moments: Vec<Moment<'_>> = history.moments().collect();
+    let more = share / moments.len().max(1);
+    for (number, moment) in moments.iter().enumerate() {
+        for choice in choices(history, *moment, &mut random, more) {
+            let image = history.image(*moment, &choice);
+            let mut hasher = DefaultHasher::new();
+            (&image, moment.said.len()).hash(&mut hasher);
+            if seen.insert(hasher.finish()) {
+                let what = format!("seed {seed}, moment {number}, {choice:?}");
+                states.push(State { image, said: moment.said.to_owned(), what });
+            }
+        }
+    }
+    states
+}
+
+/// Checks all states; returns those that fail.
+fn check_all(plan: &[Step], states: &[State]) -> Vec<String> {
+    failing(states, |state, folder| {
+        let disk = folder.join("disk");
+        state.image.lay_down(&disk).unwrap();
+        let checked = Expected::after(plan, &state.said).check(&disk);
+        std::fs::remove_dir_all(&disk).unwrap();
+        checked.map_err(|reason| format!("{reason}\n  {}", state.what))
+    })
+}
+
+/// A test that checks states until there are enough of them: those of one seed, then of the next.
+fn check_until(share: u64, states_of: impl Fn(&Path, u64, usize) -> Vec<State>) {
+    let _turn = turn();
+    let wanted = (setting("HOLDALL_POWER_STATES", STATES) / share) as usize;
+    let mut seed = setting("HOLDALL_POWER_SEED", 1);
+    let mut checked = 0;
+    while checked < wanted {
+        let folder = memory();
+        let mut states = states_of(folder.path(), seed, wanted - checked);
+        states.truncate(wanted - checked);
+        assert_none(&check_all(&plan(seed, ROUNDS), &states), states.len());
+        checked += states.len();
+        seed += 1;
+    }
+    println!("{checked} states");
+}
+
+#[test]
+fn whenever_the_power_is_cut_nothing_acknowledged_is_lost() {
+    check_until(2, |folder, seed, wanted| {
+        let (place, mut history) = place(folder, &Image::default(), "");
+        watching(&place, seed, ROUNDS, &mut history, None);
+        states(&history, seed, wanted)
+    });
+}
+
+#[test]
+fn what_a_killed_process_left_is_no_more_durable_than_it_made_it() {
+    const CALLS: [&str; 6] = ["fsync", "fdatasync", "renameat2", "unlink", "pwrite64", "mkdir"];
+    check_until(4, |folder, seed, wanted| {
+        let (place, mut history) = place(folder, &Image::default(), "");
+        let mut random = Random::new(seed);
+        for call in CALLS {
+            let times = 1 + random.below(12) as u32;
+            watching(&place, seed, ROUNDS, &mut history, Some((call, times)));
+        }
+        watching(&place, seed, ROUNDS, &mut history, None);
+        states(&history, seed, wanted)
+    });
+}
+
+#[test]
+fn a_power_cut_during_the_start_after_a_power_cut_takes_nothing_either() {
+    /// So many first states are gone on from.
+    const FIRST: usize = 24;
+    check_until(4, |folder, seed, wanted| {
+        let (first, mut history) = place(&folder.join("first"), &Image::default(), "");
+        watching(&first, seed, ROUNDS, &mut history, None);
+        let begun = states(&history, seed, 0);
+        let mut random = Random::new(seed);
+        let mut found = Vec::new();
+        for number in 0..FIRST {
+            let state = &begun[random.index(begun.len())];
+            let folder = folder.join(number.to_string());
+            let (place, mut history) = place(&folder, &state.image, &state.said);
+            watching(&place, seed, ROUNDS, &mut history, None);
+            found.extend(states(&history, seed, 0).into_iter().take(wanted.div_ceil(FIRST)));
+        }
+        found
+    });
+}
