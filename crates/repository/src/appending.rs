@@ -6,7 +6,7 @@
 //! others go on with the next tail.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::index::{Index, PackInfo, pack_info};
 use crate::layout::{Layout, TailName};
 use crate::log::Log;
 use crate::publish::{
-    Published, failed, make_dir, publish_file, random, remove, sync_dir, sync_parent,
+    Published, failed, is_there, make_dir, publish_file, random, remove, sync_dir, sync_parent,
 };
 use crate::recovery::{Salvaged, discard, list_all, put_aside};
 use crate::tail::{Tail, read_whole};
@@ -244,9 +244,7 @@ impl Appender {
     fn place(&self, tail: &Tail, pack: &PackName) -> Result<(), RepositoryError> {
         let (payload, target) = (self.layout.payload(tail.name()), self.layout.pack(pack));
         target.parent().map_or(Ok(()), make_dir)?;
-        let is_there = |path: &Path| path.try_exists().map_err(failed("looking at", path));
-        let is_placed = is_there(&target)?;
-        if is_placed || publish_file(&payload, &target)? == Published::Existed {
+        if is_there(&target)? || publish_file(&payload, &target)? == Published::Existed {
             // The name is the hash of a footer with a random number, so it is the same file.
             sync_parent(&target)?;
             remove(&payload)?;

@@ -12,7 +12,9 @@ use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, number_of};
 use crate::lease::Lease;
 use crate::pack_file::{damaged, unreadable};
 use crate::probing::probe;
-use crate::publish::{Published, make_all, make_dirs, names_in, publish, read_limited, replace};
+use crate::publish::{
+    Published, is_there, make_all, make_dirs, names_in, publish, read_limited, replace,
+};
 use crate::store::Access;
 use crate::wrappings::SignedSet;
 
@@ -96,7 +98,7 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     let config = RepositoryConfig::decode_signed(&new.config)?;
     let wrappings = SignedSet::check(&new.wrappings, &config)?;
     make_dirs(layout.root())?;
-    if layout.marker().exists() {
+    if is_there(&layout.marker())? {
         return Err(RepositoryError::AlreadyExists { place: layout.place() });
     }
     if holds_records(layout)? {

@@ -25,7 +25,7 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::{disk, host, lock as file_lock, process};
 
 use crate::layout::{Layout, number_of};
-use crate::publish::{failed, make_dir, names_in, random, read_limited, remove};
+use crate::publish::{failed, is_there, make_dir, names_in, random, read_limited, remove};
 use crate::store::Access;
 
 /// How often whoever writes takes the next number.
@@ -51,7 +51,7 @@ impl Lease {
     pub(crate) fn take(layout: &Layout, access: Access) -> Result<Self, RepositoryError> {
         let (lock, is_locked) = lock(layout, access)?;
         let is_sound = is_locked && !is_on_share(layout)?;
-        if access == Access::Read || (is_sound && !layout.lease().is_dir()) {
+        if access == Access::Read || (is_sound && !is_there(&layout.lease())?) {
             return Ok(Self { numbered: None, has_taken_over: false, _lock: lock });
         }
         let (numbered, has_taken_over) = Numbered::take(layout)?;

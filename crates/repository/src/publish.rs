@@ -120,6 +120,11 @@ pub(crate) fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
     }
 }
 
+/// Whether something is there. That this can not be told is an error: it is not the same as no.
+pub(crate) fn is_there(path: &Path) -> Result<bool, RepositoryError> {
+    path.try_exists().map_err(failed("looking at", path))
+}
+
 /// Removes a file; one that is not there is no error.
 pub(crate) fn remove(path: &Path) -> Result<(), RepositoryError> {
     match fs::remove_file(path) {

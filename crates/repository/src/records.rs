@@ -21,7 +21,7 @@ use holdall_protocol::{
 
 use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
-use crate::publish::{Published, names_in, publish, read_limited, remove, sync_parent};
+use crate::publish::{Published, is_there, names_in, publish, read_limited, remove, sync_parent};
 
 /// A record and its receipt are never longer.
 const STORED_MAX_BYTES: u64 = MAX_STORED_RECORD_BYTES as u64;
@@ -312,7 +312,7 @@ fn read_entry(
 
 /// The head of the record at a position, which may have been forgotten.
 pub(crate) fn read_head(layout: &Layout, position: u64) -> Result<RecordHead, RepositoryError> {
-    if layout.tombstone(position).exists() {
+    if is_there(&layout.tombstone(position))? {
         return Ok(read_tombstone(layout, position)?.2);
     }
     Ok(read(layout, position)?.1.record.head)

@@ -26,7 +26,7 @@ use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, Scan};
 use crate::layout::{Layout, TailName};
 use crate::pack_file::read_footer;
 use crate::publish::{
-    Published, failed, make_dir, names_in, publish_file, read_limited, remove, sync_dir,
+    Published, failed, is_there, make_dir, names_in, publish_file, read_limited, remove, sync_dir,
 };
 use crate::tail::{Tail, read_whole};
 
@@ -166,9 +166,11 @@ fn publish_if_whole(
     let path = layout.payload(name);
     let Ok((trailer, footer)) = read_footer(&path, payload, repository) else { return Ok(false) };
     let added = listed.and_then(|listed| footer.blocks.strip_prefix(listed));
-    let is_ours = added.is_some_and(|added| added.iter().all(|block| has_its_name(payload, block)));
-    if footer.kind != name.kind() || !is_ours {
-        return Ok(false);
+    let Some(added) = added.filter(|_| footer.kind == name.kind()) else { return Ok(false) };
+    for block in added {
+        if !has_its_name(payload, block).map_err(failed("reading", &path))? {
+            return Ok(false);
+        }
     }
     payload.sync_all().map_err(failed("syncing", &path))?;
     let target = layout.pack(&trailer.name);
@@ -194,9 +196,14 @@ fn packs_have(
     }
     for name in Listing::read(layout)?.packs.keys() {
         let path = layout.pack(name);
-        let Ok(file) = File::open(&path) else { continue };
-        let Ok((trailer, Footer { blocks, .. })) = read_footer(&path, &file, repository) else {
-            continue;
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened.map_err(failed("opening", &path))?,
+        };
+        let (trailer, blocks) = match read_footer(&path, &file, repository) {
+            Ok((trailer, Footer { blocks, .. })) => (trailer, blocks),
+            Err(error @ RepositoryError::Io { .. }) => return Err(error),
+            Err(_) => continue,
         };
         if trailer.name != *name {
             continue;
@@ -230,7 +237,8 @@ fn recover_blocks(
         // Torn while it was made: nothing was acknowledged from it.
         Err(_) => return if repair { discard(layout, name) } else { Ok(()) },
     };
-    let (sound, prefix) = sound_blocks(&payload, &scan);
+    let of_payload = layout.payload(name);
+    let (sound, prefix) = sound_blocks(&payload, &scan).map_err(failed("reading", &of_payload))?;
     let whole: Vec<FooterBlock> =
         scan.entries.iter().filter_map(|found| found.block.clone()).collect();
     recovered.next_arrival = next_after(recovered.next_arrival, &whole);
@@ -242,7 +250,8 @@ fn recover_blocks(
         let reason = "it has a hole where everything was durable".into();
         recovered.damaged.push((path, reason));
         // The journal's word does not count for much here.
-        let blocks = sound.into_iter().filter(|block| has_its_name(&payload, block)).collect();
+        let named = |block: &FooterBlock| has_its_name(&payload, block).unwrap_or(false);
+        let blocks = sound.into_iter().filter(named).collect();
         recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: false });
         return Ok(());
     }
@@ -259,7 +268,11 @@ fn recover_blocks(
 
 /// The blocks that are as they were written, and how many of them lie one behind the other from
 /// the start.
-fn sound_blocks(payload: &File, scan: &Scan) -> (Vec<FooterBlock>, usize) {
+///
+/// # Errors
+/// What the disk says when a block can not be read, which may be sound all the same: it must not be
+/// taken for torn and cut off.
+fn sound_blocks(payload: &File, scan: &Scan) -> io::Result<(Vec<FooterBlock>, usize)> {
     let mut sound = Vec::new();
     let mut prefix = 0;
     let mut end = 0u64;
@@ -267,7 +280,7 @@ fn sound_blocks(payload: &File, scan: &Scan) -> (Vec<FooterBlock>, usize) {
         let Some(block) = &found.block else { continue };
         // What is behind the last durable place is hashed, and so is everything after a hole.
         let is_promised = found.end <= scan.durable && prefix == number;
-        if is_promised || has_its_name(payload, block) {
+        if is_promised || has_its_name(payload, block)? {
             if prefix == number && block.offset == end {
                 prefix += 1;
                 end += u64::from(block.header.payload_bytes);
@@ -275,12 +288,16 @@ fn sound_blocks(payload: &File, scan: &Scan) -> (Vec<FooterBlock>, usize) {
             sound.push(block.clone());
         }
     }
-    (sound, prefix)
+    Ok((sound, prefix))
 }
 
-fn has_its_name(payload: &File, block: &FooterBlock) -> bool {
-    read_whole(payload, block)
-        .is_ok_and(|bytes| BlockName::from_bytes(*blake3::hash(&bytes).as_bytes()) == block.name)
+/// Whether the bytes of a block are there and are those of its name.
+fn has_its_name(payload: &File, block: &FooterBlock) -> io::Result<bool> {
+    match read_whole(payload, block) {
+        Ok(bytes) => Ok(BlockName::from_bytes(*blake3::hash(&bytes).as_bytes()) == block.name),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Cuts what is torn off both files and makes the rest durable.
@@ -340,7 +357,7 @@ fn remove_lone_payloads(layout: &Layout, recovered: &Recovered) -> Result<(), Re
         let journal = path.with_extension("journal");
         let is_payload = path.extension().is_some_and(|extension| extension == "payload");
         let is_kept = recovered.salvaged.iter().any(|tail| layout.payload(tail.name) == path);
-        if is_payload && !is_kept && !journal.exists() {
+        if is_payload && !is_kept && !is_there(&journal)? {
             remove(&path)?;
         }
     }

@@ -18,7 +18,7 @@ use crate::closure::{Closed, descend};
 use crate::index::{Listing, State};
 use crate::pack_file::{damaged, read_footer};
 use crate::parity::{self, PackParity};
-use crate::publish::names_in;
+use crate::publish::{is_there, names_in};
 use crate::records::{self, Records};
 use crate::store::Store;
 use crate::tail::{Tail, read_whole};
@@ -127,7 +127,8 @@ impl Scrub<'_> {
         match open_pack(&path, name, &self.store.repository()) {
             Ok((file, footer)) => self.check_blocks(&file, &footer, name),
             // Deleted since it was listed.
-            Err(_) if self.store.index().state().condemned.contains(name) || !path.exists() => {}
+            Err(_) if self.store.index().state().condemned.contains(name) => {}
+            Err(_) if is_there(&path).is_ok_and(|is_there| !is_there) => {}
             Err(error) => self.pack_damage(name.to_string(), error),
         }
     }
