@@ -50,6 +50,15 @@ pub(crate) struct AppendTimes {
     pub(crate) disk: Duration,
 }
 
+/// What a block is that can not be read while its tail is written anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// Nothing is known of it: it is tried again later.
+    Fails,
+    /// Lost, as somebody decided who asked for a repair.
+    IsLost,
+}
+
 /// Blocks of one put that lie one behind the other in a tail.
 struct Part<'a> {
     tail: Arc<Tail>,
@@ -255,7 +264,7 @@ impl Appender {
     /// After a failed fsync: what was durable is written anew into another file, and the failed
     /// one is never synced again.
     fn abandon(&self, tail: &Arc<Tail>) -> Result<(), RepositoryError> {
-        let lost = self.renew(tail)?;
+        let lost = self.renew(tail, Unreadable::Fails)?;
         if lost > 0 {
             let reason = format!("{lost} of its blocks are not what was stored");
             lock(&self.damaged).push((self.layout.payload(tail.name()), reason));
@@ -265,7 +274,11 @@ impl Appender {
 
     /// Writes what is sound of a tail anew, and says how many blocks are not. Then its files are put
     /// aside, else they go.
-    pub(crate) fn renew(&self, tail: &Arc<Tail>) -> Result<u64, RepositoryError> {
+    pub(crate) fn renew(
+        &self,
+        tail: &Arc<Tail>,
+        unreadable: Unreadable,
+    ) -> Result<u64, RepositoryError> {
         let mut slot = self.slot(tail.name().nodes);
         if slot.as_ref().is_some_and(|open| Arc::ptr_eq(open, tail)) {
             *slot = None;
@@ -277,7 +290,13 @@ impl Appender {
         let copy = self.create_tail(tail.name().nodes)?;
         let mut lost = 0;
         for block in durable {
-            let bytes = tail.read_block(&block).ok();
+            let bytes = match tail.read_block(&block) {
+                Err(error) if unreadable == Unreadable::Fails => {
+                    let path = self.layout.payload(tail.name());
+                    return Err(failed("reading", &path)(error));
+                }
+                read => read.ok(),
+            };
             let Some(checked) = bytes.and_then(|bytes| self.as_named(bytes, &block)) else {
                 lost += 1;
                 continue;

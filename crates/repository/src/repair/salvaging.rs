@@ -10,6 +10,7 @@ use holdall_format::{BlockName, PackName};
 use holdall_protocol::{Repair, RepositoryError};
 
 use super::restoring::keep;
+use crate::appending::Unreadable;
 use crate::checked::Checked;
 use crate::condemned::{self, Condemned};
 use crate::index::PackInfo;
@@ -101,7 +102,7 @@ impl Store {
             lost_blocks += damaged;
             if !dry_run {
                 self.lease().renew()?;
-                appender.renew(tail)?;
+                appender.renew(tail, Unreadable::IsLost)?;
                 let payload = self.layout().payload(tail.name()).display().to_string();
                 quarantined.push(format!("{payload}.damaged"));
             }
