@@ -1,5 +1,6 @@
 //! The lab's commands: what is asked is really done, the figures say how, and nothing stays behind.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -75,14 +76,12 @@ fn the_system_sees_as_many_calls_as_the_row_has_blocks_and_one_fsync() {
     assert_eq!(calls, [64, 64, 1], "{}", fs::read_to_string(&log).unwrap());
     let read = [&row[..], &["--op", "randread"]].concat();
     machine.run_by(&by, args("disk", &dir, &read)).expect(0);
-    assert_eq!(count("pread64("), 64);
-    let offsets: std::collections::BTreeSet<_> = fs::read_to_string(&log)
-        .unwrap()
-        .lines()
-        .filter(|line| line.contains("pread64("))
-        .filter_map(|line| Some(line.split(", 4096, ").nth(1)?.split(')').next()?.to_owned()))
-        .collect();
-    assert_eq!(offsets.len(), 64, "each block once");
+    // The loader of programs reads some headers.
+    let calls = fs::read_to_string(&log).unwrap();
+    let reads = calls.lines().filter(|line| line.contains("pread64(") && line.contains(", 4096, "));
+    let offsets = reads.filter_map(|line| Some(line.split(", 4096, ").nth(1)?.split(')').next()?));
+    let (all, offsets) = (offsets.clone().count(), offsets.collect::<BTreeSet<_>>());
+    assert_eq!((all, offsets.len()), (64, 64), "each block once");
 }
 
 #[test]

@@ -112,12 +112,14 @@ impl Args {
     /// The row that was asked for.
     fn row(&self) -> Result<Row, LabError> {
         let access = self.op.unwrap_or(Op::Read).access();
+        let file_bytes = self.size.unwrap_or(ROW_BYTES);
+        let usual = if access.is_random() { 4096 } else { MIB };
         let row = Row {
             access,
-            block_bytes: self.block.unwrap_or(if access.is_random() { 4096 } else { MIB }),
+            block_bytes: self.block.unwrap_or(usual.min(file_bytes)),
             queue_depth: self.queue_depth.unwrap_or(1),
             jobs: self.jobs.unwrap_or(1),
-            file_bytes: self.size.unwrap_or(ROW_BYTES),
+            file_bytes,
             until: match (self.time()?, self.size) {
                 (Some(time), _) => Until::Time(time),
                 (None, Some(_)) => Until::Once,
