@@ -85,6 +85,26 @@ fn the_system_sees_as_many_calls_as_the_row_has_blocks_and_one_fsync() {
 }
 
 #[test]
+fn without_io_uring_threads_do_it_and_the_row_says_so() {
+    let (machine, dir) = with_folder();
+    if !is_there("strace", Path::new("/usr/bin/strace").is_file()) {
+        return;
+    }
+    let refused = "inject=io_uring_setup:error=ENOSYS";
+    let by =
+        ["strace", "-f", "-qq", "-e", "trace=io_uring_setup", "-e", refused, "-o", "/dev/null"];
+    let row = ["--op", "randread", "--size", "1M", "--queue-depth", "8", "--jobs", "2"];
+    for (by, engine) in [(&by[..], "threads"), (&["env"], "io_uring")] {
+        let rows = measurements(&machine.run_by(by, args("disk", &dir, &row)).expect(0));
+        assert_eq!(rows[0]["engine"], engine);
+        let done = |rate: &str| {
+            rows[0][rate].as_f64().unwrap() * rows[0]["duration_seconds"].as_f64().unwrap()
+        };
+        assert_eq!(done("operations_per_second").round() as u64, 512, "{engine}");
+    }
+}
+
+#[test]
 fn ctrl_c_leaves_nothing_behind() {
     let (machine, dir) = with_folder();
     let endless = ["--op", "write", "--size", "8M", "--time", "3600"];
