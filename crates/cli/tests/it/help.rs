@@ -2,7 +2,8 @@
 //! complete it, and man pages say the same.
 
 use std::fs;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use crate::house::{HOLDALL, Machine, Outcome};
 
@@ -108,13 +109,18 @@ fn completed(script: &str, line: &str) -> Vec<String> {
     let last = words.len() - 1;
     let list = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     let ask = format!(
-        "{script}\nCOMP_WORDS=({list}); COMP_CWORD={last}; COMP_LINE='{line}'; \
+        "source /dev/stdin\nCOMP_WORDS=({list}); COMP_CWORD={last}; COMP_LINE='{line}'; \
          COMP_POINT=${{#COMP_LINE}}\n\
          _holdall holdall '{}' '{}'\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"",
         words[last],
         words[last - 1],
     );
-    let output = Command::new("bash").args(["--norc", "-c", &ask]).output().expect("there is bash");
+    // The script is longer than an argument may be.
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", &ask]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut bash = bash.stderr(Stdio::piped()).spawn().expect("there is bash");
+    bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = bash.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
