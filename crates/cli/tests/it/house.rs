@@ -27,14 +27,22 @@ pub(crate) fn folder() -> TempDir {
 /// A computer, as far as holdall is concerned: folders for configuration, state and cache, and a
 /// password.
 pub(crate) struct Machine {
-    folder: TempDir,
+    folder: PathBuf,
     password: Option<&'static str>,
+    _vanishes: Option<TempDir>,
 }
 
 impl Machine {
     /// One that never heard of holdall.
     pub(crate) fn new() -> Self {
-        Self { folder: folder(), password: Some("correct horse") }
+        let folder = folder();
+        let machine = Self::in_folder(folder.path().to_owned());
+        Self { _vanishes: Some(folder), ..machine }
+    }
+
+    /// One whose folder is another's to make and to remove.
+    pub(crate) fn in_folder(folder: PathBuf) -> Self {
+        Self { folder, password: Some("correct horse"), _vanishes: None }
     }
 
     /// The same with another password, or none.
@@ -45,7 +53,7 @@ impl Machine {
 
     /// A place for anything the test needs.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().canonicalize().expect("it is there").join(name)
+        self.folder.canonicalize().expect("it is there").join(name)
     }
 
     /// A command of this machine.

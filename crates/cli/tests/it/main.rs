@@ -5,7 +5,8 @@
     clippy::expect_used,
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "tests fail by panicking, are told how often by variables, and say what they leave out"
+    clippy::print_stdout,
+    reason = "tests fail by panicking, are told how often by variables, and say what they did and leave out"
 )]
 
 mod admin;
@@ -31,6 +32,7 @@ mod lab_net;
 mod lost;
 mod mistakes;
 mod mounts;
+mod nth_call;
 mod ordinary;
 mod packaging;
 mod page;
