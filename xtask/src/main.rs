@@ -31,9 +31,9 @@ usage: cargo xtask VERB
                   `cargo xtask bench --help`
   fuzz [TARGET] [--seconds N]
                   hostile input for every decoder, or for one; needs a nightly compiler
-  torture [lab [DIR]]
-                  the long variants of the tests that kill processes; or the lab's figures beside
-                  those of fio, in DIR";
+  torture [PART | lab [DIR]]
+                  the long variants of the tests of faults, or one of them: kill, kill-often,
+                  power, rot, calls, soak, year; or the lab's figures beside those of fio, in DIR";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,32 +1,95 @@
-//! `cargo xtask torture`: what takes far longer than `test`, and wants a computer of its own.
+//! `cargo xtask torture [PART]`: what takes far longer than `test`, and wants a computer of its own.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 
 use crate::{cargo, check, components, lab};
 
-/// How often client or server is killed.
-const KILLS: &str = "50";
-/// How much the backup has that is killed: 1 GB; `cargo xtask test` takes far less.
-const KILL_BYTES: &str = "1000000000";
+/// Tests that are told by variables how long to go on.
+struct Part {
+    name: &'static str,
+    package: &'static str,
+    target: &'static str,
+    /// What the names of its tests contain.
+    tests: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+}
 
-/// Runs the long variants of the tests that kill processes, or the comparison that `args` names.
+const PARTS: [Part; 7] = [
+    // 1 GB is killed each time; `cargo xtask test` takes far less.
+    Part {
+        name: "kill",
+        package: "holdall",
+        target: "it",
+        tests: "kill",
+        settings: &[("HOLDALL_KILLS", "50"), ("HOLDALL_KILL_BYTES", "1000000000")],
+    },
+    Part {
+        name: "kill-often",
+        package: "holdall",
+        target: "it",
+        tests: "kill",
+        settings: &[("HOLDALL_KILLS", "1000")],
+    },
+    Part {
+        name: "power",
+        package: "holdall-repository",
+        target: "faults",
+        tests: "power::",
+        settings: &[("HOLDALL_POWER_STATES", "100000")],
+    },
+    Part {
+        name: "rot",
+        package: "holdall-repository",
+        target: "faults",
+        tests: "rot::",
+        settings: &[("HOLDALL_ROT_BITS", "8"), ("HOLDALL_ROTS", "4000000")],
+    },
+    Part {
+        name: "calls",
+        package: "holdall",
+        target: "it",
+        tests: "nth_call",
+        settings: &[("HOLDALL_FAULTS", "all")],
+    },
+    Part {
+        name: "soak",
+        package: "holdall",
+        target: "it",
+        tests: "soak",
+        settings: &[("HOLDALL_SOAK_SECONDS", "3600")],
+    },
+    Part {
+        name: "year",
+        package: "holdall-engine",
+        target: "it",
+        tests: "year",
+        settings: &[("HOLDALL_YEAR_DAYS", "365"), ("HOLDALL_YEAR_HOURS", "1")],
+    },
+];
+
+/// Runs one part on a release build, or all, or the comparison of the lab in a folder.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     match args {
-        [] => kill(),
+        [] => {
+            components::ensure()?;
+            PARTS.iter().try_for_each(run_part)
+        }
         [what, rest @ ..] if what == "lab" && rest.len() < 2 => {
             lab::run(rest.first().map(String::as_str))
         }
-        _ => bail!("torture takes nothing, or: lab [DIR]"),
+        [name, ..] => {
+            components::ensure()?;
+            let names = PARTS.map(|part| part.name).join(", ");
+            let part = PARTS.iter().find(|part| part.name == name);
+            run_part(part.with_context(|| format!("no part {name:?}: there are lab, {names}"))?)
+        }
     }
 }
 
-/// Kills processes on a release build.
-fn kill() -> Result<()> {
-    components::ensure()?;
-    let args = ["test", "--release", "--locked", "--package", "holdall", "--test", "it", "kill"];
-    check(cargo(&args).env("HOLDALL_KILLS", KILLS).env("HOLDALL_KILL_BYTES", KILL_BYTES))?;
-    let args =
-        ["test", "--release", "--locked", "--package", "holdall-engine", "--test", "it", "year"];
-    let args = [&args[..], &["--", "--nocapture"]].concat();
-    check(cargo(&args).env("HOLDALL_YEAR_DAYS", "365").env("HOLDALL_YEAR_HOURS", "1"))
+fn run_part(part: &Part) -> Result<()> {
+    let Part { package, target, tests, settings, .. } = part;
+    let args = ["test", "--release", "--locked", "--package", package, "--test", target, tests];
+    let mut command = cargo(&args);
+    command.args(["--", "--nocapture"]).envs(settings.iter().copied());
+    check(&mut command)
 }

@@ -19,32 +19,55 @@ use crate::house::{Machine, Server, disk_bytes};
 const KILLS: u64 = 50;
 const BYTES: u64 = 48 << 20;
 /// The exit code of a client that never reached its server.
-const UNREACHABLE: i32 = 14;
+pub(crate) const UNREACHABLE: i32 = 14;
 /// Bytes on their way at a kill: they may arrive and not be acknowledged, or not arrive.
 const ON_THE_WAY_BYTES: u64 = 16 << 20;
 
-fn setting(name: &str, default: u64) -> u64 {
+pub(crate) fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
 /// A server that can be killed and comes back at the same address.
-struct Phoenix {
+pub(crate) struct Phoenix {
     server: Server,
     proxy: ChaosProxy,
     data: PathBuf,
 }
 
 impl Phoenix {
-    fn new(data: &Path) -> Self {
+    pub(crate) fn new(data: &Path) -> Self {
         let server = Server::start(data);
         let proxy = ChaosProxy::start(upstream(&server)).expect("a free port");
         Self { server, proxy, data: data.to_owned() }
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.server.process().kill().expect("it lived");
         self.server = Server::start(&self.data);
         self.proxy.set_upstream(upstream(&self.server));
+    }
+
+    /// Breaks all connections.
+    pub(crate) fn cut(&self) {
+        self.proxy.cut_now();
+    }
+
+    /// An invite by way of the proxy.
+    pub(crate) fn invite(&self) -> String {
+        self.server.invite_with(&["--address", &self.proxy.address().to_string()])
+    }
+
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// How much memory the server takes now.
+    pub(crate) fn rss_bytes(&mut self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.server.process().id()));
+        let status = status.expect("it lives");
+        let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+        let kib: u64 = size.trim_end_matches("kB").trim().parse().expect("a number");
+        kib << 10
     }
 }
 
@@ -53,13 +76,13 @@ fn upstream(server: &Server) -> SocketAddr {
 }
 
 /// A backup that runs in a process of its own, and tells when it ends.
-struct Running {
+pub(crate) struct Running {
     pid: Pid,
     ended: Receiver<(ExitStatus, String)>,
 }
 
 impl Running {
-    fn start(machine: &Machine, source: &Path) -> Self {
+    pub(crate) fn start(machine: &Machine, source: &Path) -> Self {
         let source = source.to_str().expect("UTF-8");
         let mut command = machine.command(["backup", source, "--json", "--retry-for", "5m"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -75,17 +98,17 @@ impl Running {
     }
 
     /// Whether it goes on after `time`.
-    fn outlives(&mut self, time: Duration) -> Option<(ExitStatus, String)> {
+    pub(crate) fn outlives(&mut self, time: Duration) -> Option<(ExitStatus, String)> {
         self.ended.recv_timeout(time).ok()
     }
 
-    fn kill(self) {
+    pub(crate) fn kill(self) {
         // It may have ended a moment ago, which is a moment like any other.
         let _ = rustix::process::kill_process(self.pid, Signal::KILL);
         self.ended.recv().expect("it ends");
     }
 
-    fn finish(self) -> (ExitStatus, String) {
+    pub(crate) fn finish(self) -> (ExitStatus, String) {
         self.ended.recv().expect("it ends")
     }
 }
@@ -180,13 +203,18 @@ fn measured_backup(machine: &Machine, source: &Path) -> Duration {
 /// Checks a backup that ended by itself, and returns its snapshot.
 fn summary_of(kill: u64, status: ExitStatus, said: &str, stored: u64, bytes: u64) -> String {
     assert!(status.success(), "kill {kill}: {status}\n{said}");
-    let mut objects = said.lines().filter_map(|line| serde_json::from_str(line).ok());
-    let is_summary = |object: &serde_json::Value| object["message_type"] == "summary";
-    let summary = objects.rfind(is_summary).expect("a summary");
+    let summary = summary_in(said);
     let sent = summary["bytes_sent"].as_u64().expect("a number");
     let to_send = bytes.saturating_sub(stored) + bytes / 20 + ON_THE_WAY_BYTES;
     assert!(sent <= to_send, "kill {kill}: sent {sent} of {bytes} bytes, and {stored} were stored");
     summary["snapshot_id"].as_str().expect("an id").to_owned()
+}
+
+/// The summary in what a command with `--json` said.
+pub(crate) fn summary_in(said: &str) -> serde_json::Value {
+    let mut objects = said.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let is_summary = |object: &serde_json::Value| object["message_type"] == "summary";
+    objects.rfind(is_summary).expect("a summary")
 }
 
 /// The newest snapshot is as the source is; now and then an older one is read, too.

@@ -44,6 +44,7 @@ mod repair;
 mod schema;
 mod sessions;
 mod share;
+mod soak;
 mod sources;
 mod speed;
 mod tags;

@@ -1,0 +1,203 @@
+//! Eight clients and a server for a long time, with everything that goes wrong in one: clients and the
+//! server are killed, connections break, and the administrator prunes and scrubs beside all of it.
+//!
+//! `HOLDALL_SOAK_SECONDS` says for how long; the full measure is an hour. In the second half the server
+//! is not killed any more, and its memory has to stay as it is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use holdall_testkit::Random;
+
+use crate::house::Machine;
+use crate::kill::{Phoenix, Running, UNREACHABLE, setting, summary_in};
+
+const SECONDS: u64 = 45;
+const CLIENTS: u64 = 8;
+/// Acknowledged snapshots of each client whose content is kept beside, to be compared in the end.
+const KEPT: usize = 4;
+/// How a restore may end whose server went away.
+const CUT_SHORT: [i32; 3] = [1, 3, UNREACHABLE];
+/// What no server may take, however many clients it has.
+const SERVER_BYTES: u64 = 256 << 20;
+/// So much more than before may a server take in the last quarter.
+const GROWTH_BYTES: u64 = 24 << 20;
+
+/// One computer that backs up.
+struct Client {
+    machine: Machine,
+    random: Random,
+    /// Snapshots that were acknowledged.
+    acknowledged: Vec<String>,
+    /// The last of them, and a copy of what they hold.
+    kept: Vec<(String, PathBuf)>,
+}
+
+impl Client {
+    fn new(number: u64, server: &Phoenix) -> Self {
+        let machine = Machine::new().with_password(None);
+        machine.pair(&server.invite());
+        fs::create_dir_all(machine.path("source")).expect("a folder");
+        let (acknowledged, kept) = (Vec::new(), Vec::new());
+        Self { machine, random: Random::new(100 + number), acknowledged, kept }
+    }
+
+    fn source(&self) -> PathBuf {
+        self.machine.path("source")
+    }
+
+    /// Backs up again and again until the end.
+    fn work(&mut self, end: Instant) {
+        while Instant::now() < end {
+            self.change();
+            let mut running = Running::start(&self.machine, &self.source());
+            let dies_after = Duration::from_millis(self.random.below(2500));
+            let is_to_die = self.random.one_in(4);
+            let ended = match is_to_die.then(|| running.outlives(dies_after)) {
+                Some(None) => {
+                    running.kill();
+                    continue;
+                }
+                Some(Some(ended)) => ended,
+                None => running.finish(),
+            };
+            let (status, said) = ended;
+            if status.code() == Some(UNREACHABLE) {
+                continue;
+            }
+            assert!(status.success(), "{status}\n{said}");
+            let id = summary_in(&said)["snapshot_id"].as_str().expect("an id").to_owned();
+            self.keep(id);
+        }
+    }
+
+    /// Some files are new, some others, and some go.
+    fn change(&mut self) {
+        for _ in 0..1 + self.random.below(8) {
+            let file = self.source().join(format!("file {}", self.random.below(40)));
+            let bytes = match self.random.below(6) {
+                0 => 1 << 20,
+                1 => 0,
+                _ => 20_000,
+            };
+            let bytes = self.random.index(bytes + 1);
+            fs::write(file, self.random.bytes(bytes)).expect("room");
+        }
+        let _ = fs::remove_file(self.source().join(format!("file {}", self.random.below(40))));
+    }
+
+    fn keep(&mut self, id: String) {
+        let copy = self.machine.path(&format!("copy of {id}"));
+        fs::create_dir_all(&copy).expect("a folder");
+        for file in fs::read_dir(self.source()).expect("a folder") {
+            let file = file.expect("a file");
+            fs::copy(file.path(), copy.join(file.file_name())).expect("room");
+        }
+        self.acknowledged.push(id.clone());
+        self.kept.push((id, copy));
+        if self.kept.len() > KEPT {
+            // Not always the oldest, so that old ones are compared in the end, too.
+            let (_, gone) = self.kept.remove(self.random.index(2));
+            fs::remove_dir_all(gone).expect("it can be removed");
+        }
+        if self.random.one_in(3) {
+            let (id, copy) = &self.kept[self.random.index(self.kept.len())];
+            let _ = self.compare(id, copy);
+        }
+    }
+
+    /// Restores a snapshot and compares it with what it holds. While things go wrong that may fail, and
+    /// says so.
+    fn compare(&self, id: &str, copy: &Path) -> Option<i32> {
+        let target = self.machine.path("target");
+        let from = format!("{id}:{}", self.source().to_str().expect("UTF-8"));
+        let to = target.to_str().expect("UTF-8");
+        let outcome = self.machine.run(["restore", &from, "--target", to]);
+        if outcome.code != Some(0) {
+            let is_told = outcome.code.is_some_and(|code| CUT_SHORT.contains(&code));
+            assert!(is_told, "{id}: {:?}\n{}{}", outcome.code, outcome.stdout, outcome.stderr);
+            let _ = fs::remove_dir_all(&target);
+            return outcome.code;
+        }
+        // The copy has times of its own.
+        let names = |dir: &Path| -> Vec<_> {
+            let entries = fs::read_dir(dir).expect("a folder");
+            let mut names: Vec<_> = entries.map(|one| one.expect("a file").file_name()).collect();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(names(&target), names(copy), "{id}");
+        for name in names(copy) {
+            let (is, was) = (fs::read(target.join(&name)), fs::read(copy.join(&name)));
+            assert!(is.expect("a file") == was.expect("a file"), "{id}: {}", name.display());
+        }
+        fs::remove_dir_all(&target).expect("it can be removed");
+        Some(0)
+    }
+
+    /// Everything that was acknowledged is there.
+    fn assert_whole(&self) {
+        let checked = self.machine.summary(["check", "--scrub", "--verify", "all"]);
+        assert_eq!(checked["damaged"], serde_json::json!([]));
+        let listed = self.machine.ok(["snapshots", "--json"]).of_type("snapshot");
+        for id in &self.acknowledged {
+            assert!(listed.iter().any(|one| one["id"] == *id.as_str()), "{id} is gone");
+        }
+        for (id, copy) in &self.kept {
+            assert_eq!(self.compare(id, copy), Some(0), "{id}");
+        }
+    }
+}
+
+/// What goes wrong at the server's end, until the end; gives what the server took of memory, by time.
+fn trouble(server: &mut Phoenix, machine: &Machine, took: Duration) -> Vec<(Duration, u64)> {
+    let began = Instant::now();
+    let mut random = Random::new(9);
+    let mut sizes = Vec::new();
+    while began.elapsed() < took {
+        std::thread::sleep(Duration::from_millis(200 + random.below(800)));
+        sizes.push((began.elapsed(), server.rss_bytes()));
+        match random.below(12) {
+            0 if began.elapsed() < took / 2 => server.kill(),
+            1 | 2 => server.cut(),
+            3 => drop(machine.administer(server.data(), &["prune"]).expect(0)),
+            4 => drop(machine.administer(server.data(), &["scrub"]).expect(0)),
+            _ => {}
+        }
+    }
+    sizes
+}
+
+fn assert_flat(sizes: &[(Duration, u64)], took: Duration) {
+    let most = |from: Duration, to: Duration| {
+        let of = sizes.iter().filter(|(at, _)| (from..to).contains(at)).map(|(_, bytes)| *bytes);
+        of.max().expect("it was looked at")
+    };
+    let (third, last) = (most(took / 2, took * 3 / 4), most(took * 3 / 4, took * 2));
+    println!("server: at most {third} bytes in the third quarter, {last} in the last");
+    assert!(last < SERVER_BYTES.min(third + GROWTH_BYTES), "{third} bytes, and then {last}");
+}
+
+#[test]
+fn eight_clients_lose_nothing_whatever_goes_wrong_for_how_long() {
+    let took = Duration::from_secs(setting("HOLDALL_SOAK_SECONDS", SECONDS));
+    let administrator = Machine::new();
+    let mut server = Phoenix::new(&administrator.path("data"));
+    let mut clients: Vec<Client> =
+        (0..CLIENTS).map(|number| Client::new(number, &server)).collect();
+    let end = Instant::now() + took;
+    let sizes = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for client in &mut clients {
+            scope.spawn(move || client.work(end));
+        }
+        *sizes.lock().expect("one thread") = trouble(&mut server, &administrator, took);
+    });
+    let acknowledged: usize = clients.iter().map(|client| client.acknowledged.len()).sum();
+    println!("{acknowledged} snapshots were acknowledged");
+    assert!(acknowledged >= CLIENTS as usize, "something was done");
+    clients.iter().for_each(Client::assert_whole);
+    assert_flat(&sizes.into_inner().expect("one thread"), took);
+}
