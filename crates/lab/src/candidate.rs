@@ -32,7 +32,7 @@ impl Candidate {
 
 /// Every stage of the run as a candidate, in pipeline order; parts with one name are one stage.
 pub(crate) fn of_stages(run: &RunFigures) -> Vec<Candidate> {
-    let stages = gather(&run.stages);
+    let stages = gather(run.stages.iter().filter(|stage| stage.threads > 0));
     let waits = |parts: &[&StageCounters], of: fn(&StageCounters) -> f64| -> f64 {
         let share: f64 = parts.iter().map(|part| part.share(of(part), run.wall_seconds)).sum();
         share.min(1.0)
@@ -53,6 +53,14 @@ pub(crate) fn of_stages(run: &RunFigures) -> Vec<Candidate> {
         })
     };
     stages.iter().enumerate().filter_map(candidate).collect()
+}
+
+/// What is no stage but was under way for most of the run: its layer, and for which share.
+pub(crate) fn under_way(run: &RunFigures) -> Option<(Layer, f64)> {
+    let times = run.stages.iter().filter(|stage| stage.threads == 0);
+    let shares =
+        times.map(|stage| (stage.layer, stage.share(stage.working_seconds, run.wall_seconds)));
+    shares.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// The processor as a whole: how much of the cores the process used, or was denied.
@@ -81,7 +89,7 @@ pub(crate) fn throttled_share(run: &RunFigures) -> f64 {
 }
 
 /// The stages in order of first appearance, each with its parts.
-fn gather(counters: &[StageCounters]) -> Vec<Vec<&StageCounters>> {
+fn gather<'a>(counters: impl Iterator<Item = &'a StageCounters>) -> Vec<Vec<&'a StageCounters>> {
     let mut stages: Vec<Vec<&StageCounters>> = Vec::new();
     for part in counters {
         let same = |parts: &&mut Vec<&StageCounters>| {

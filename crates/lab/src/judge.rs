@@ -18,6 +18,8 @@ const BUSY_ENOUGH: f64 = 0.4;
 const CORES_USED_UP: f64 = 0.9;
 /// A process that was denied the processor for this share of the run is out of it too.
 const MOSTLY_THROTTLED: f64 = 0.5;
+/// What was under way for this share of a run in which no stage was busy limited it.
+const MOSTLY: f64 = 0.5;
 /// Candidates whose utilisation differs by less than this share are close.
 const CLOSE: f64 = 0.15;
 /// Close candidates whose queues differ by less than this cannot be told apart.
@@ -62,6 +64,11 @@ pub fn judge(run: &RunFigures) -> Verdict {
     match candidates.first() {
         Some(top) if top.utilisation >= BUSY_ENOUGH => weigh(run, &candidates, top),
         Some(top) if top.utilisation >= IDLE => {
+            if let Some((layer, share)) =
+                candidate::under_way(run).filter(|(_, share)| *share >= MOSTLY)
+            {
+                return one_after_another(run, layer, share);
+            }
             let why = format!(
                 "No stage worked for more than {} of the {:.1} s; most of it was waiting that no \
                  stage counted.",
@@ -75,6 +82,18 @@ pub fn judge(run: &RunFigures) -> Verdict {
             verdict(run, Layer::Nothing, 0.7, 1.0, why)
         }
     }
+}
+
+/// The verdict on a run in which no stage was busy, because requests waited for each other.
+fn one_after_another(run: &RunFigures, layer: Layer, share: f64) -> Verdict {
+    let why = format!(
+        "{} limited the run: for {} of the {:.1} s requests were on their way, one after another, and \
+         no stage had more to do meanwhile; it is its distance, not its speed.",
+        layer.subject(),
+        percent(share),
+        run.wall_seconds
+    );
+    verdict(run, layer, 0.8 * share, share, why)
 }
 
 fn used_up(run: &RunFigures) -> bool {
@@ -320,6 +339,23 @@ mod tests {
         assert_eq!(judge(&figures).limited_by, Layer::Nothing);
         figures.stages.clear();
         assert_eq!(judge(&figures).limited_by, Layer::Nothing);
+    }
+
+    #[test]
+    fn requests_that_wait_for_each_other_are_the_network_unless_a_stage_is_busy() {
+        let talk = |share: f64| StageCounters {
+            threads: 0,
+            ..stage("talk", Layer::Network, share, 0.0, 0.0)
+        };
+        let quiet = || vec![stage("read", Layer::SourceRead, 0.2, 0.1, 0.1)];
+        let verdict = judge(&run([quiet(), vec![talk(0.9)]].concat()));
+        assert_eq!(verdict.limited_by, Layer::Network, "{}", verdict.explanation);
+        assert!(verdict.explanation.contains("90 %") && verdict.explanation.contains("distance"));
+        let verdict = judge(&run([quiet(), vec![talk(0.4)]].concat()));
+        assert_eq!(verdict.limited_by, Layer::Unsure, "{}", verdict.explanation);
+        let busy = stage("read", Layer::SourceRead, 0.95, 0.0, 0.0);
+        let verdict = judge(&run(vec![busy, talk(1.0)]));
+        assert_eq!(verdict.limited_by, Layer::SourceRead, "{}", verdict.explanation);
     }
 
     #[test]

@@ -105,12 +105,15 @@ fn attempt(
         true => SessionPurpose::Read,
         false => SessionPurpose::Backup { parents: parents::names(&parents) },
     };
+    let asked = Instant::now();
     let grant = access.repository.open_session(&purpose)?;
+    let opening = asked.elapsed();
     if let Some(parent) = parents.last() {
         run.items_expected.store(parent.secret.items, Ordering::Relaxed);
         run.bytes_expected.store(parent.secret.bytes, Ordering::Relaxed);
     }
     let stages = Stages::new(access, options, run, (grant, series), lost);
+    stages.meters.storing.talk.add(opening);
     let result = stages.run(steps, &parents);
     if result.is_err() || options.dry_run {
         // What was put stays for the next run; a session that can not be closed lapses.

@@ -130,7 +130,8 @@ impl Askers<'_> {
     pub(super) fn run(&self, questions: &Receiver<Question>) -> Result<(), EngineError> {
         while let Ok(Question { wishes, answer }) = questions.recv() {
             let ids: Vec<ObjectId> = wishes.iter().map(Wish::id).collect();
-            let asked = self.meters.ask.working(|| self.repository.missing(&self.session, &ids));
+            let ask = || self.repository.missing(&self.session, &ids);
+            let asked = self.meters.ask.working(|| self.meters.talk.during(ask));
             answer.send((wishes, asked?)).map_err(gone)?;
         }
         Ok(())

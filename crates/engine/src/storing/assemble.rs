@@ -210,7 +210,8 @@ impl Assembler<'_> {
         let pinned = records.pinned && kind == RecordKind::Snapshot;
         let (series, root) = (records.series, root.id);
         let new = NewRecord { kind, series, root, secret: &secret, pinned, amends: None };
-        publish(self.access, &mut records.sealer, &records.session, &mut records.chain, &new)
+        let Records { sealer, session, chain, .. } = records;
+        self.meters.talk.during(|| publish(self.access, sealer, session, chain, &new))
     }
 }
 

@@ -1,5 +1,8 @@
 //! The meters of the stages from results to the repository, in their order.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
 use super::ask::ASKERS;
 use holdall_lab::{Layer, StageCounters, StageMeter};
 
@@ -13,6 +16,62 @@ pub(crate) struct StoringMeters {
     pub(super) server_busy: StageMeter,
     pub(super) server_cpu: StageMeter,
     pub(super) server_disk: StageMeter,
+    /// When requests were under way.
+    pub(crate) talk: Talk,
+}
+
+/// The time in which at least one request was under way. A run whose requests wait for each other,
+/// far away from its server, keeps no stage busy: each waits for a round trip, one after another.
+#[derive(Default)]
+pub(crate) struct Talk {
+    state: Mutex<Talking>,
+}
+
+#[derive(Default)]
+struct Talking {
+    requests: usize,
+    since: Option<Instant>,
+    seconds: f64,
+}
+
+impl Talk {
+    /// Makes a request.
+    pub(crate) fn during<R>(&self, request: impl FnOnce() -> R) -> R {
+        /// Counts the request out also when it panics.
+        struct UnderWay<'a>(&'a Talk);
+        impl Drop for UnderWay<'_> {
+            fn drop(&mut self) {
+                let mut state = self.0.lock();
+                state.requests = state.requests.saturating_sub(1);
+                if state.requests == 0
+                    && let Some(since) = state.since.take()
+                {
+                    state.seconds += since.elapsed().as_secs_f64();
+                }
+            }
+        }
+        {
+            let mut state = self.lock();
+            state.requests += 1;
+            state.since.get_or_insert_with(Instant::now);
+        }
+        let _under_way = UnderWay(self);
+        request()
+    }
+
+    /// Adds a request that was made before.
+    pub(crate) fn add(&self, took: Duration) {
+        self.lock().seconds += took.as_secs_f64();
+    }
+
+    fn seconds(&self) -> f64 {
+        let state = self.lock();
+        state.seconds + state.since.map_or(0.0, |since| since.elapsed().as_secs_f64())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Talking> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl StoringMeters {
@@ -28,10 +87,38 @@ impl StoringMeters {
             server_busy: send(Layer::ServerBusy),
             server_cpu: send(Layer::ServerCpu),
             server_disk: send(Layer::ServerDisk),
+            talk: Talk::default(),
         }
     }
 
     pub(crate) fn snapshot(&self) -> Vec<StageCounters> {
+        let mut stages = self.workers();
+        stages.push(self.talking(&stages));
+        stages
+    }
+
+    /// The time in which requests were under way, as far as it was not the server that had them.
+    fn talking(&self, stages: &[StageCounters]) -> StageCounters {
+        let of = |layers: &[Layer]| {
+            let of_requests = stages.iter().filter(|stage| matches!(&*stage.name, "ask" | "send"));
+            let of_layers = of_requests.filter(|stage| layers.contains(&stage.layer));
+            of_layers.map(|stage| stage.working_seconds).sum::<f64>()
+        };
+        let server = of(&[Layer::ServerBusy, Layer::ServerCpu, Layer::ServerDisk]);
+        let network = of(&[Layer::Network]);
+        let all = network + server;
+        let share = if all > 0.0 { network / all } else { 1.0 };
+        StageCounters {
+            name: "talk".to_owned(),
+            layer: Layer::Network,
+            working_seconds: self.talk.seconds() * share,
+            waiting_in_seconds: 0.0,
+            waiting_out_seconds: 0.0,
+            threads: 0,
+        }
+    }
+
+    fn workers(&self) -> Vec<StageCounters> {
         [
             &self.assemble,
             &self.ask,

@@ -43,7 +43,8 @@ impl Senders<'_> {
                 put.push(next);
             }
             let begun = Instant::now();
-            let times = self.repository.put_blocks(&self.session, &put)?;
+            let put_blocks = || self.repository.put_blocks(&self.session, &put);
+            let times = self.meters.talk.during(put_blocks)?;
             self.count(begun.elapsed(), &times);
             self.stored_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             self.shared.land(put.len() as u64);
