@@ -1,4 +1,4 @@
-//! `cargo xtask torture lab`: the lab's figures beside those of fio, on the same folder and settings.
+//! `cargo xtask torture lab`: the lab's figures beside those of fio and iperf3, on the same folder and settings.
 //!
 //! Both run in turns, so that what else the computer does meets both alike, and the medians are
 //! compared. Run it on a quiet computer and a real disk: on a busy one it says nothing.
@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{cargo, check, components, root};
+use crate::{cargo, check, components, lab_net, root};
 
 const RUNS: usize = 5;
 /// How far the medians may be apart.
@@ -60,8 +60,12 @@ pub(crate) fn run(folder: Option<&str>) -> Result<()> {
             ours / 1e6,
         );
     }
+    apart += lab_net::run(&root().join("target/release/holdall"), &folder)?;
     if apart > 0 {
-        bail!("{apart} medians are more than {:.0} % apart", TOLERANCE * 100.0);
+        bail!(
+            "{apart} medians are too far apart: {:.0} % for disks, 5 % for the network",
+            TOLERANCE * 100.0
+        );
     }
     Ok(())
 }
@@ -122,7 +126,7 @@ fn holdall(folder: &Path, case: &Case) -> Result<f64> {
     rates.next().context("holdall told no rate")
 }
 
-fn said_by(command: &mut Command) -> Result<String> {
+pub(crate) fn said_by(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {
         bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
@@ -130,7 +134,7 @@ fn said_by(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
 }

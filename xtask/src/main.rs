@@ -15,6 +15,7 @@ mod components;
 mod deny;
 mod fuzz;
 mod lab;
+mod lab_net;
 mod layers;
 mod test;
 mod tidy;
