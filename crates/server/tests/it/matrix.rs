@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use holdall_format::{ObjectId, RecordKind, SessionId};
-use holdall_protocol::wire::{PairRequest, RepositoryVerb, Route, encode_ids};
+use holdall_protocol::wire::{LabVerb, PairRequest, RepositoryVerb, Route, encode_ids};
 use holdall_protocol::{
     HttpRepository, ListedRecord, RecordQuery, Repository, SessionPurpose, Usage,
 };
@@ -331,6 +331,32 @@ fn what_is_of_another_repository_is_neither_there_nor_taken() {
     let (status, _, body) = actor.ask_of(&stage.world, "~", &request);
     assert_eq!((status, &body[..]), (200, "\u{1}"), "it is said to be there");
     assert_eq!(holds(&actor.machine), before);
+}
+
+#[test]
+fn machines_measure_the_path_one_at_a_time_and_nobody_else_does() {
+    let stage = Stage::new();
+    let world = &stage.world;
+    let body = [7; 1000];
+    let asked: [(LabVerb, &[u8], &str); 2] =
+        [(LabVerb::Take, &body, "{\"bytes\":1000}"), (LabVerb::Give(5), &[], "ZZZZZ")];
+    for (name, answer) in [
+        ("no certificate", NoSuchRoute),
+        ("unknown key", UnknownKey),
+        ("revoked key", NotAllowed),
+        ("recovery kit", NotAllowed),
+        ("right to read", Served),
+    ] {
+        for (verb, body, said) in asked {
+            let (status, kind, text) = stage.actor(name).ask(world, &Route::Lab(verb), body);
+            assert_eq!((status, &kind[..]), answer.shown(DONE), "{name}: {text}");
+            assert!(answer != Served || text == said, "{name}: {text}");
+        }
+    }
+    for (verb, body, _) in asked {
+        let asked = stage.actor("right to back up").ask(world, &Route::Lab(verb), body);
+        assert_eq!((asked.0, &asked.1[..]), (429, "too-many-requests"), "two measure at once");
+    }
 }
 
 #[test]
