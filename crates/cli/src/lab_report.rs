@@ -1,15 +1,15 @@
 //! Reports of the lab's commands: the circumstances, the files that were asked for, and the history
 //! in the state folder.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use holdall_lab::Measurement;
-use holdall_lab::report::{Fact, Form, MAX_REPORT_BYTES, Report, ReportError};
+use holdall_lab::report::{Form, MAX_REPORT_BYTES, Report, ReportError};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::output::rfc3339;
 use crate::private_file;
 
 /// So many reports are kept; the oldest go.
@@ -57,24 +57,12 @@ fn form_of(file: &Path) -> Result<Form, Refusal> {
     })
 }
 
-/// A report of the running command, with what was found out of what it measures.
-pub(crate) fn begin(facts: Vec<Fact>) -> Report {
-    let mut report = Report::new(command_line(std::env::args()), now());
-    report.circumstances = circumstances();
-    report.facts = facts;
-    report
-}
-
-fn now() -> String {
-    let now = holdall_sys::host::now();
-    rfc3339(now.secs.saturating_mul(1_000_000_000))
-}
-
 /// The command as it was typed, without what is secret in it.
-fn command_line(args: impl Iterator<Item = String>) -> String {
+pub(crate) fn command_line(args: impl Iterator<Item = OsString>) -> String {
     let mut words = vec!["holdall".to_owned()];
     let mut is_secret = false;
     for word in args.skip(1) {
+        let word = word.to_string_lossy().into_owned();
         words.push(match word.split_once('=') {
             _ if is_secret => "...".to_owned(),
             Some(("--token", _)) => "--token=...".to_owned(),
@@ -84,27 +72,6 @@ fn command_line(args: impl Iterator<Item = String>) -> String {
         is_secret = word == "--token";
     }
     words.join(" ")
-}
-
-/// What every figure depends on.
-fn circumstances() -> Vec<Fact> {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let field = |text: &str, name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_prefix(':'));
-        line.map(|value| value.trim().to_owned())
-    };
-    let kernel = read("/proc/sys/kernel/osrelease");
-    let mut facts = vec![
-        Fact::new("holdall", env!("CARGO_PKG_VERSION")),
-        Fact::new("computer", holdall_sys::host::host_name()),
-        Fact::new("kernel", format!("{} {}", std::env::consts::OS, kernel.trim())),
-        Fact::new("cores", format!("{}", holdall_sys::cpu::available_cores())),
-    ];
-    facts.extend(
-        field(&read("/proc/cpuinfo"), "model name").map(|name| Fact::new("processor", name)),
-    );
-    facts.extend(field(&read("/proc/meminfo"), "MemTotal").map(|size| Fact::new("memory", size)));
-    facts
 }
 
 /// Reads a report from a file.
@@ -197,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_token_is_in_no_report() {
-        let line = |args: &[&str]| command_line(args.iter().map(|&arg| arg.to_owned()));
+        let line = |args: &[&str]| command_line(args.iter().map(OsString::from));
         let typed =
             ["/usr/bin/holdall", "lab", "net", "--token", "s3cret", "my nas", "--token=s3cret"];
         assert_eq!(line(&typed), "holdall lab net --token ... \"my nas\" --token=...");
@@ -225,13 +192,5 @@ mod tests {
         std::fs::write(&path, "{}").unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("no report"));
         assert!(read(&folder.path().join("none")).unwrap_err().to_string().contains("not there"));
-    }
-
-    #[test]
-    fn the_circumstances_are_told() {
-        let names: Vec<_> = circumstances().into_iter().map(|fact| fact.name).collect();
-        for name in ["holdall", "computer", "kernel", "cores", "memory"] {
-            assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
-        }
     }
 }

@@ -27,7 +27,7 @@ use crate::speed_history::{self, Kind, Run, SpeedHistory};
 use crate::verdict::{Usage, judge, per_second};
 
 /// Of a limit, this share is taken for all of it: a run also begins and ends.
-const LIMIT_REACHED: f64 = 0.7;
+const LIMIT_REACHED: f64 = 0.5;
 
 /// Backs paths up into a new snapshot
 #[derive(Debug, clap::Args)]

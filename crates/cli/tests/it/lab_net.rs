@@ -160,7 +160,7 @@ fn reports_are_written_kept_listed_and_compared() {
     listening.measure(&machine, &args).expect(0);
     let [html, json, csv, card] = files.each_ref().map(|file| fs::read_to_string(file).unwrap());
     assert!(html.starts_with("<!doctype html>") && html.contains("<svg "));
-    assert!(csv.lines().count() > 8 && card.contains("kernel: linux"));
+    assert!(csv.lines().count() > 8 && card.contains("kernel: "));
     for report in [&html, &json, &csv, &card] {
         assert!(!report.contains(&listening.token), "the token is in a report");
     }

@@ -72,7 +72,7 @@ fn shoot(site: &Site, folder: &Path) {
         "--disable-component-update",
         "--no-first-run",
     ]);
-    command.args(["--window-size=1000,1400", "--proxy-bypass-list=<-loopback>"]);
+    command.args(["--window-size=800,600", "--proxy-bypass-list=<-loopback>"]);
     command.arg(format!("--proxy-server=http://{}", site.address));
     command.arg(format!("--user-data-dir={}", folder.join("profile").display()));
     command.arg(format!("--screenshot={}", picture.display())).arg(SITE);

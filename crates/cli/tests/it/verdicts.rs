@@ -155,7 +155,7 @@ fn a_delay_of_40_ms_is_the_network() {
 fn an_own_limit_is_the_network_and_is_named() {
     let _alone = alone();
     let world = World::new(&[], None);
-    let source = world.large_source(4);
+    let source = world.large_source(8);
     let args = ["backup", text(&source), "--limit-upload", "4M", "--json"];
     let verdict = verdict_of(&mut world.machine.command(args));
     names(&verdict, &["network"]);

@@ -28,6 +28,8 @@ pub struct NetPlan {
     pub duration: Duration,
     /// Streams at once: each number is measured.
     pub streams: Vec<usize>,
+    /// Whether both ways are measured at once, too.
+    pub both_ways: bool,
     /// Addresses of this computer to connect from, in turn; empty for any.
     pub bind: Vec<IpAddr>,
     /// Read here and sent, too.
@@ -141,6 +143,9 @@ impl Measuring<'_> {
                 let row = Row { operation, job: self.memory_job(direction), streams };
                 self.one_way(&row, streams == most)?;
             }
+        }
+        if !self.plan.both_ways {
+            return Ok(());
         }
         let job = self.memory_job(Direction::Send);
         let both = [Direction::Send, Direction::Receive];

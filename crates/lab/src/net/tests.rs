@@ -60,6 +60,7 @@ fn plan() -> NetPlan {
     NetPlan {
         duration: Duration::from_millis(60),
         streams: vec![1, 3],
+        both_ways: true,
         bind: Vec::new(),
         from_file: None,
         to_file: None,

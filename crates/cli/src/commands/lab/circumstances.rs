@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use anyhow::Result;
+use holdall_lab::Measurement;
 use holdall_lab::ground::Ground;
+use holdall_lab::report::{Fact, Report};
 use holdall_repository::Clock;
 use holdall_sys::host;
 use serde::Serialize;
 
 use crate::clock::SystemClock;
+use crate::lab_report;
 use crate::output::{JsonPath, Output, Shown, rfc3339, size};
 
 /// What figures depend on.
@@ -40,12 +43,10 @@ impl Circumstances {
     /// If `dir` is not there.
     pub(crate) fn now(dir: Option<(&Path, &Ground)>) -> Self {
         use std::os::unix::ffi::OsStrExt;
-        let command: Vec<_> = std::env::args_os().skip(1).collect();
-        let words = command.iter().map(|word| word.to_string_lossy());
         let ground = dir.map(|(_, ground)| ground.clone());
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            command: format!("holdall {}", words.collect::<Vec<_>>().join(" ")),
+            command: lab_report::command_line(std::env::args_os()),
             time: rfc3339(SystemClock.now_ns()),
             computer: host::host_name(),
             kernel: host::kernel(),
@@ -61,6 +62,27 @@ impl Circumstances {
     /// Adds a sentence.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
+    }
+
+    /// A report of these rows, which has all of this.
+    pub(crate) fn report(&self, rows: &[Measurement]) -> Report {
+        let mut report = Report::new(self.command.clone(), self.time.clone());
+        let memory = self.memory_bytes.map(size);
+        let known = [
+            ("holdall", Some(self.version.to_owned())),
+            ("computer", Some(self.computer.clone())),
+            ("kernel", Some(self.kernel.clone())),
+            ("processor", self.processor.clone()),
+            ("cores", Some(self.cores.to_string())),
+            ("memory", memory),
+        ];
+        let known = known.into_iter().filter_map(|(name, value)| Some(Fact::new(name, value?)));
+        report.circumstances = known.collect();
+        let facts = self.ground.iter().flat_map(Ground::facts);
+        report.facts = facts.map(|(name, value)| Fact::new(name, value)).collect();
+        report.notes = self.notes.clone();
+        report.measurements = rows.to_vec();
+        report
     }
 
     /// Tells it.

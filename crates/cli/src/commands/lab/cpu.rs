@@ -12,6 +12,7 @@ use super::rate::Slowest;
 use super::table::{figure, megabytes};
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
+use crate::lab_report::ReportArgs;
 use crate::quantity;
 
 /// How long a step is measured, in seconds.
@@ -36,6 +37,8 @@ pub(crate) struct Args {
     /// Exit code 4 if any step does fewer bytes a second on one core, such as 100M
     #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
     fail_below: Option<u64>,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 /// What a step is told as.
@@ -52,7 +55,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let time = Duration::try_from_secs_f64(args.time.unwrap_or(STEP_SECONDS));
     let time = time.map_err(|_| Refusal::new(Exit::Usage, "--time is a number of seconds"))?;
     let stop = Stop::on(app.interrupt.flag());
-    Circumstances::now(None).tell(&app.output)?;
+    args.report.check()?;
+    let circumstances = Circumstances::now(None);
+    circumstances.tell(&app.output)?;
     let all_cores = holdall_sys::cpu::available_cores().round().max(1.0) as u32;
     let mut slowest = Slowest::default();
     app.output.say(format_args!(
@@ -71,6 +76,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             }
         };
         slowest.add(Some(one.bytes_per_core_second));
+        slowest.keep(&all.measurement);
         app.output.result(format_args!(
             "{:<32} {:<15} {:>14} {:>14} {:>8.1}%",
             probe.name,
@@ -80,6 +86,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             one.output_ratio * 100.0,
         ))?;
     }
+    args.report.finish(app, &circumstances.report(slowest.rows()))?;
     Ok(slowest.exit(args.fail_below))
 }
 

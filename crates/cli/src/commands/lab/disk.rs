@@ -12,6 +12,7 @@ use super::bench::Bench;
 use super::place::Place;
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lab_report::ReportArgs;
 use crate::quantity;
 
 const MIB: u64 = 1 << 20;
@@ -74,6 +75,8 @@ pub(crate) struct Args {
     /// Exit code 4 if any row is slower than this many bytes a second, such as 100M
     #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
     fail_below: Option<u64>,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 /// Order and way, by fio's names.
@@ -137,13 +140,17 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let row = args.is_one_row().then(|| args.row()).transpose()?;
     let limit = args.time()?.unwrap_or(SET_LIMIT);
     let place = Place::open(&args.dir, app)?;
-    place.circumstances().tell(&app.output)?;
+    args.report.check()?;
+    let circumstances = place.circumstances();
+    circumstances.tell(&app.output)?;
     let mut bench = Bench::new(app, &place);
     match row {
         Some(row) => bench.row(&row, None)?,
         None => bench.standard(args.size.unwrap_or(SET_BYTES), limit, !args.buffered)?,
     }
     let exit = bench.slowest().exit(args.fail_below);
+    let report = circumstances.report(bench.slowest().rows());
     place.close()?;
+    args.report.finish(app, &report)?;
     Ok(exit)
 }

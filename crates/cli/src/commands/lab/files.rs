@@ -16,6 +16,7 @@ use super::rate::Slowest;
 use super::table::{binary_size, latency, latency_heads, megabytes, operations};
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lab_report::ReportArgs;
 use crate::output::{count, size};
 use crate::quantity;
 
@@ -64,6 +65,8 @@ pub(crate) struct Args {
     /// Exit code 4 if any row has fewer items a second
     #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
     fail_below: Option<u64>,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
@@ -77,7 +80,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         return Ok(told.slowest.exit(args.fail_below));
     }
     let place = Place::open(&args.dir, app)?;
-    place.circumstances().tell(&app.output)?;
+    args.report.check()?;
+    let circumstances = place.circumstances();
+    circumstances.tell(&app.output)?;
     let is_standard = args.files.is_none() && args.size.is_none() && args.workers.is_none();
     let workers = args.workers.map_or_else(|| WORKERS.to_vec(), |workers| vec![workers]);
     for workers in if is_standard || args.workers.is_some() { workers } else { vec![1] } {
@@ -93,6 +98,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         told.ladder_and_mix(&place)?;
     }
     place.close()?;
+    args.report.finish(app, &circumstances.report(told.slowest.rows()))?;
     Ok(told.slowest.exit(args.fail_below))
 }
 

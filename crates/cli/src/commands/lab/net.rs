@@ -14,6 +14,8 @@ use holdall_lab::report::Fact;
 use holdall_protocol::RepositoryError;
 use serde::Serialize;
 
+use super::circumstances::Circumstances;
+use super::rate::Slowest;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::far_server::FarServer;
@@ -94,24 +96,29 @@ const SCRATCH_BYTES: u64 = 256 << 20;
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     args.report.check()?;
     let plan = args.plan()?;
+    let far = args.far(app, &plan)?;
+    let circumstances = Circumstances::now(None);
+    circumstances.tell(&app.output)?;
     let mut told = |row: &NetRow| {
         app.output.object("measurement", row)?;
         app.output.result(words(row))
     };
     let stop = app.interrupt.flag();
-    let far = args.far(app, &plan)?;
     let measured =
         measure(&*far, &plan, &stop, &mut told).map_err(|error| in_words(args, error))?;
-    let facts = measured.link.iter().map(|link| Fact::new("link", link.words()));
-    let mut report = lab_report::begin(facts.collect());
-    report.measurements = measured.rows.iter().map(|row| row.measurement.clone()).collect();
-    report.notes = measured.advice.clone();
+    let mut slowest = Slowest::default();
+    measured.rows.iter().for_each(|row| slowest.add_bytes(&row.measurement));
+    let mut report = circumstances.report(slowest.rows());
+    let over = match args.token {
+        Some(_) => "TCP to `holdall lab listen`",
+        None => "TLS to a holdall server",
+    };
+    report.facts.push(Fact::new("path", over));
+    report.facts.extend(measured.link.iter().map(|link| Fact::new("link", link.words())));
+    report.notes.extend(measured.advice.clone());
     summarise(app, &measured)?;
     args.report.finish(app, &report)?;
-    let rates = measured.rows.iter().filter_map(|row| row.measurement.bytes_per_second);
-    let slowest = rates.fold(f64::INFINITY, f64::min);
-    let is_below = args.fail_below.is_some_and(|least| slowest < least as f64);
-    Ok(if is_below { Exit::BelowRate } else { Exit::Done })
+    Ok(slowest.exit(args.fail_below))
 }
 
 impl Args {
@@ -129,6 +136,7 @@ impl Args {
         Ok(NetPlan {
             duration: self.time,
             streams,
+            both_ways: true,
             bind: self.bind.clone(),
             from_file: from_file.transpose()?,
             to_file: to_file.transpose()?,
@@ -226,6 +234,39 @@ fn in_words(args: &Args, error: std::io::Error) -> anyhow::Error {
         _ => refusal,
     }
     .into()
+}
+
+/// Measures the paired server for a second each way, and tells the rows; nothing without one.
+///
+/// # Errors
+/// If standard output can not be written, or what kept the server from being measured.
+pub(super) fn paired_quickly(app: &App, slowest: &mut Slowest) -> Result<()> {
+    if app.pairings()?.default().is_none() {
+        return Ok(());
+    }
+    let plan = NetPlan {
+        duration: Duration::from_secs(1),
+        streams: vec![4],
+        both_ways: false,
+        bind: Vec::new(),
+        from_file: None,
+        to_file: None,
+        to_far_file: false,
+        from_far_file: false,
+        buffers_bytes: Vec::new(),
+        wait: Wait::Never,
+    };
+    let far = FarServer::find(app, None, &plan)?;
+    let mut told = |row: &NetRow| {
+        slowest.add_bytes(&row.measurement);
+        app.output.object("measurement", row)?;
+        app.output.result(words(row))
+    };
+    let measured = measure(&far, &plan, &app.interrupt.flag(), &mut told);
+    measured.map(drop).map_err(|error| match error.downcast::<RepositoryError>() {
+        Ok(error) => error.into(),
+        Err(error) => error.into(),
+    })
 }
 
 /// A row in words.

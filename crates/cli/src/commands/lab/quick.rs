@@ -10,9 +10,11 @@ use anyhow::Result;
 use holdall_lab::disk::{Access, Row, Until};
 
 use super::bench::Bench;
+use super::net;
 use super::place::Place;
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lab_report::ReportArgs;
 use crate::quantity;
 
 /// 50 MB, in whole blocks.
@@ -24,32 +26,43 @@ const SMALL_REQUESTS: u32 = 500;
 /// How long each of them may take.
 const LIMIT: Duration = Duration::from_millis(1200);
 
-/// A first impression in less than 5 seconds: 50 MB in one go, and 500 writes of 4 KiB at once
+/// A first impression in less than 5 seconds: 50 MB in one go, 500 writes of 4 KiB at once, the network
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall lab quick /mnt/usb
 
-`holdall lab disk` and `holdall lab files` say more. A disk that does not take 50 MB in time is told by \
-what it took.
+`holdall lab disk`, `holdall lab files` and `holdall lab net` say more. A disk that does not take 50 MB \
+in time is told by what it took. A paired server is measured for a second each way.
 
 Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 slower than --fail-below, 130 interrupted")]
 pub(crate) struct Args {
     /// A directory on the disk to measure [default: the current one]
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     dir: PathBuf,
-    /// Exit code 4 if either row is slower than this many bytes a second, such as 20M
+    /// Exit code 4 if any row is slower than this many bytes a second, such as 20M
     #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
     fail_below: Option<u64>,
+    #[command(flatten)]
+    report: ReportArgs,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let place = Place::open(&args.dir, app)?;
-    place.circumstances().tell(&app.output)?;
+    args.report.check()?;
+    let circumstances = place.circumstances();
+    circumstances.tell(&app.output)?;
     let mut bench = Bench::new(app, &place);
     bench.row(&large(), None)?;
     bench.row(&small(), None)?;
-    let exit = bench.slowest().exit(args.fail_below);
+    let mut slowest = bench.slowest().clone();
     place.close()?;
+    // The disk was measured, whatever becomes of the network.
+    if let Err(error) = net::paired_quickly(app, &mut slowest) {
+        app.output.note(format_args!("the paired server is not measured: {error:#}"));
+    }
+    let exit = slowest.exit(args.fail_below);
+    let report = circumstances.report(slowest.rows());
+    args.report.finish(app, &report)?;
     Ok(exit)
 }
 

@@ -4,20 +4,23 @@ use holdall_lab::Measurement;
 
 use crate::exit::Exit;
 
-/// Remembers the slowest of what was measured.
-#[derive(Debug, Default)]
+/// Remembers what was measured, and the slowest of it.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Slowest {
     rate: Option<f64>,
+    rows: Vec<Measurement>,
 }
 
 impl Slowest {
     /// One more row; one without bytes, such as a time to wait, does not count.
     pub(crate) fn add_bytes(&mut self, row: &Measurement) {
+        self.keep(row);
         self.add(row.bytes_per_second);
     }
 
     /// One more row, by its items.
     pub(crate) fn add_items(&mut self, row: &Measurement) {
+        self.keep(row);
         self.add(row.operations_per_second);
     }
 
@@ -25,6 +28,16 @@ impl Slowest {
     pub(crate) fn add(&mut self, rate: Option<f64>) {
         let Some(rate) = rate else { return };
         self.rate = Some(self.rate.map_or(rate, |slowest| slowest.min(rate)));
+    }
+
+    /// One more row, which does not count.
+    pub(crate) fn keep(&mut self, row: &Measurement) {
+        self.rows.push(row.clone());
+    }
+
+    /// All rows, for a report.
+    pub(crate) fn rows(&self) -> &[Measurement] {
+        &self.rows
     }
 
     /// How the command ends if no rate may be below `limit`.
