@@ -205,6 +205,12 @@ impl Stores {
         Ok(noted)
     }
 
+    /// Forgets what the clock showed, as a server does that ends.
+    #[cfg(test)]
+    pub(crate) fn forget_clock(&self) {
+        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Notes that a machine was here. That it can not be noted is no reason to send it away.
     fn note(&self, permit: &Permit) {
         if let Err(error) = self.accounts.saw(permit.machine()) {

@@ -2,7 +2,8 @@
 //!
 //! A clock that was set, or a server that was off for long, makes everything look old at once. So
 //! deleting waits until the clock has gone on evenly for a day: beside a clock that nobody sets while
-//! the server runs, and beside what was noted where it did not run.
+//! the server runs, and beside what was noted where it did not run. And what has to be so and so old
+//! to be deleted, and was there before the clock was set, has to be so old since.
 
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,12 @@ impl Noted {
     /// From when on things may be deleted for their age, if the clock goes on as it does.
     pub(crate) fn believed_from_ns(&self) -> i64 {
         self.even_since_ns.saturating_add(DAY_NS)
+    }
+
+    /// Whether it is certain that so much time has passed since then: what was before the clock went
+    /// unevenly may be younger than it looks, and counts from the moment since when it has not.
+    pub(crate) fn has_passed(&self, since_ns: i64, time_ns: i64) -> bool {
+        self.seen_ns.saturating_sub(since_ns.max(self.even_since_ns)) >= time_ns
     }
 
     /// Whether things may be deleted for their age now.

@@ -84,7 +84,7 @@ fn the_system_sees_as_many_calls_as_the_row_has_blocks_and_one_fsync() {
     // The loader of programs reads some headers.
     let calls = fs::read_to_string(&log).unwrap();
     let reads = calls.lines().filter(|line| line.contains("pread64(") && line.contains(", 4096, "));
-    let offsets = reads.filter_map(|line| Some(line.split(", 4096, ").nth(1)?.split(')').next()?));
+    let offsets = reads.filter_map(|line| line.split(", 4096, ").nth(1)?.split(')').next());
     let (all, offsets) = (offsets.clone().count(), offsets.collect::<BTreeSet<_>>());
     assert_eq!((all, offsets.len()), (64, 64), "each block once");
 }

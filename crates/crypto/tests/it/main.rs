@@ -5,4 +5,5 @@
 mod golden;
 mod own_keys;
 mod sealing;
+mod stuck;
 mod support;

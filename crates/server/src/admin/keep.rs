@@ -15,6 +15,7 @@ use super::command::{
     AlsoMend, Deletion, Keeping, PrunedEntry, Reply, ScrubbedEntry, SnapshotEntry,
 };
 use crate::ServerError;
+use crate::watch::Noted;
 
 /// How long condemned packs stay: whoever reads when a snapshot is forgotten reads to the end.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
@@ -128,10 +129,10 @@ impl Administration<'_> {
             entry.frozen_until_ns = Some(clock.believed_from_ns());
             return Ok(());
         }
-        self.delete_due(&store, dry_run, entry)?;
+        self.delete_due(&store, &clock, dry_run, entry)?;
         entry.alarm = self.alarm(&store, name, dry_run)?;
         if entry.alarm.is_none() {
-            self.apply_rules(&store, dry_run, entry)?;
+            self.apply_rules(&store, &clock, dry_run, entry)?;
         } else {
             entry.snapshots_kept = store.census().snapshots;
         }
@@ -143,12 +144,19 @@ impl Administration<'_> {
     fn delete_due(
         &self,
         store: &Store,
+        clock: &Noted,
         dry_run: bool,
         entry: &mut PrunedEntry,
     ) -> Result<(), ServerError> {
         let now_ns = self.stores.now_ns();
         let deletions = self.accounts.deletions().into_iter();
-        let due = |one: &Deletion| one.repository == entry.repository && one.due_ns <= now_ns;
+        let delay_ns = self.accounts.keeping(&entry.repository).now.delay_ns;
+        let due = |one: &Deletion| {
+            let asked_ns = one.due_ns.saturating_sub(delay_ns);
+            one.repository == entry.repository
+                && one.due_ns <= now_ns
+                && clock.has_passed(asked_ns, delay_ns)
+        };
         for deletion in deletions.filter(due) {
             let there = store.judge(&self.accounts.keeping(&deletion.repository).now.policy);
             let asked = |one: &&Judged| deletion.snapshots.contains(&one.id.to_string());
@@ -166,12 +174,14 @@ impl Administration<'_> {
     fn apply_rules(
         &self,
         store: &Store,
+        clock: &Noted,
         dry_run: bool,
         entry: &mut PrunedEntry,
     ) -> Result<(), ServerError> {
-        let judged = store.judge(&self.accounts.keeping(&entry.repository).now.policy);
-        let (goes, kept): (Vec<_>, Vec<_>) =
-            judged.into_iter().partition(|one| one.reasons.is_empty());
+        let policy = self.accounts.keeping(&entry.repository).now.policy;
+        let (goes, kept): (Vec<_>, Vec<_>) = store.judge(&policy).into_iter().partition(|one| {
+            one.reasons.is_empty() && clock.has_passed(one.received_ns, policy.lock_ns)
+        });
         if !dry_run {
             let ids: Vec<RecordHash> = goes.iter().map(|one| one.id).collect();
             store.forget(&ids, TombstoneReason::Retention)?;

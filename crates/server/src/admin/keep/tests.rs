@@ -1,5 +1,7 @@
 //! A server's house, in which time passes as it is told.
 
+mod clock_faults;
+
 use super::*;
 use crate::LogSink;
 use crate::accounts::Accounts;
