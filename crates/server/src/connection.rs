@@ -10,12 +10,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::arrivals::Turn;
 use crate::handler::answer;
 use crate::identity::TlsConfigs;
 use crate::limits::{HEAD_MAX_BYTES, HEAD_MAX_LINES, READ_AHEAD_BYTES};
@@ -28,31 +29,49 @@ use crate::watched::Watched;
 pub(crate) struct Serving {
     pub(crate) state: Arc<ServerState>,
     pub(crate) tls: Arc<TlsConfigs>,
-    /// Room for peers that are no machines.
+    /// Room for peers who are known.
+    pub(crate) places: Arc<Semaphore>,
+    /// Room for those of them that are no machines.
     pub(crate) strangers: Arc<Semaphore>,
     /// Becomes true when the server ends.
     pub(crate) ending: watch::Receiver<bool>,
 }
 
+/// A connection whose peer has shown who it is, and the places that it takes.
+struct Known {
+    tls: TlsStream<Watched>,
+    key: Option<PublicKey>,
+    _places: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
+}
+
 /// Serves one connection to its end. What goes wrong on the way there ends it, and nothing else.
-pub(crate) async fn serve(serving: Serving, tcp: TcpStream) {
+pub(crate) async fn serve(serving: Serving, tcp: TcpStream, mut turn: Turn) {
+    let known = tokio::select! {
+        known = meet(&serving, tcp) => known,
+        () = turn.is_over() => None,
+    };
+    drop(turn);
+    if let Some(Known { tls, key, _places }) = known {
+        speak_http(serving, tls, key).await;
+    }
+}
+
+/// Shakes hands, and takes a place for whoever it is.
+async fn meet(serving: &Serving, tcp: TcpStream) -> Option<Known> {
     let handshake = serving.state.limits.handshake;
-    let Ok(Some(tls)) = timeout(handshake, accept(&serving.tls, tcp)).await else { return };
+    let tls = timeout(handshake, accept(&serving.tls, tcp)).await.ok()??;
     let (_, session) = tls.get_ref();
     let key = match session.alpn_protocol() {
         Some(ALPN) => tls::peer_key(session.peer_certificates()),
         _ => None,
     };
     let is_machine = key.is_some_and(|key| serving.state.accounts.role(&key) != Role::Unknown);
-    let strangers = Arc::clone(&serving.strangers);
-    let _place = match is_machine {
+    let stranger = match is_machine {
         true => None,
-        false => match strangers.try_acquire_owned() {
-            Ok(place) => Some(place),
-            Err(_) => return,
-        },
+        false => Some(Arc::clone(&serving.strangers).try_acquire_owned().ok()?),
     };
-    speak_http(serving, tls, key).await;
+    let place = Arc::clone(&serving.places).acquire_owned().await.ok()?;
+    Some(Known { tls, key, _places: (place, stranger) })
 }
 
 /// Does the handshake with the configuration that the client's ALPN asks for.

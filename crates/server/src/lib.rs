@@ -16,6 +16,7 @@
 mod accounts;
 mod addresses;
 pub mod admin;
+mod arrivals;
 mod body;
 mod buffers;
 mod connection;

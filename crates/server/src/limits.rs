@@ -5,7 +5,9 @@ use std::time::Duration;
 /// Limits of time and number. Limits of size are those of [`holdall_protocol::wire`].
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Most connections at once; more wait in the system's queue.
+    /// Most connections at once that have not shown yet who they are; of more, the oldest is closed.
+    pub arrivals: usize,
+    /// Most connections at once that have; more wait, as long as there is room for arrivals.
     pub connections: usize,
     /// Most connections at once whose key is no machine's, browsers among them; more are closed.
     pub strangers: usize,
@@ -32,6 +34,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            arrivals: 384,
             connections: 256,
             strangers: 64,
             requests_of_machine: 8,

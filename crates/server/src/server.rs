@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::accounts::Accounts;
 use crate::admin::AdminSocket;
+use crate::arrivals::Arrivals;
 use crate::connection::{Serving, serve};
 use crate::data_folder::DataFolder;
 use crate::identity::{ServerIdentity, TlsConfigs, web_config};
@@ -78,6 +79,7 @@ impl Server {
         let state = ServerState::new(accounts, stores, (public, local_addr), limits, log);
         let (ending, watching) = watch::channel(false);
         let serving = Serving {
+            places: Arc::new(Semaphore::new(state.limits.connections)),
             strangers: Arc::new(Semaphore::new(state.limits.strangers)),
             state: Arc::new(state),
             tls: Arc::new(tls),
@@ -182,23 +184,18 @@ async fn keep_house(state: &Arc<ServerState>) {
     }
 }
 
-/// Accepts connections, as many at a time as the limit says. Never ends by itself.
+/// Accepts connections. Never ends by itself.
 async fn accept_connections(
     serving: &Serving,
     listener: &tokio::net::TcpListener,
     connections: &mut JoinSet<()>,
 ) {
-    let places = Arc::new(Semaphore::new(serving.state.limits.connections));
+    let mut arrivals = Arrivals::new(serving.state.limits.arrivals);
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((tcp, _)) => {
-                let serving = serving.clone();
-                connections.spawn(async move {
-                    serve(serving, tcp).await;
-                    drop(place);
-                });
+                connections.spawn(serve(serving.clone(), tcp, arrivals.admit()));
             }
             Err(error) => {
                 // Out of descriptors, or a connection that ended while it was accepted.
