@@ -12,7 +12,9 @@
 mod admin;
 mod canary;
 mod copy;
+mod cuts;
 mod directory;
+mod drips;
 mod edits;
 mod evil_server;
 mod failures;

@@ -1,0 +1,77 @@
+//! Peers that send a byte now and then and never get anywhere, by the thousand: the server's memory
+//! stays small, whoever is honest is answered, and the peers are let go.
+//!
+//! `HOLDALL_DRIPS` changes how many there are.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::house::{Machine, Server};
+
+const DRIPS: usize = 2_000;
+const MEMORY_BYTES: u64 = 256 << 20;
+/// Honest requests that are timed, with nobody beside them and beside the drips.
+const REQUESTS: u32 = 5;
+/// The beginning of a TLS record that never ends.
+const HELLO: [u8; 12] = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3, 0];
+
+#[test]
+fn two_thousand_slow_drips_cost_little_memory_and_keep_nobody_out() {
+    let wanted = std::env::var("HOLDALL_DRIPS");
+    let wanted = wanted.map_or(DRIPS, |text| text.parse().expect("a number"));
+    let machine = Machine::new().with_password(None);
+    let mut server = Server::start(&machine.path("data"));
+    machine.pair_with(&server);
+    let alone = timed(&machine);
+    let files = Rlimit { current: Some(wanted as u64 + 1000), ..getrlimit(Resource::Nofile) };
+    // Where so many are not allowed, fewer connections are made, and that is told.
+    let _ = setrlimit(Resource::Nofile, files);
+
+    let address: SocketAddr = server.address().parse().expect("an address");
+    let mut drips: Vec<TcpStream> = Vec::new();
+    while drips.len() < wanted {
+        // So many descriptors may be more than this process has.
+        let Ok(mut drip) = TcpStream::connect(address) else { break };
+        drip.write_all(&HELLO[..1]).expect("it was accepted");
+        drips.push(drip);
+    }
+    let started = drips.len();
+    assert!(started >= wanted.min(DRIPS), "{started} connections: raise the limit of open files");
+    let mut beside = Duration::ZERO;
+    for byte in &HELLO[1..=REQUESTS as usize] {
+        // Whoever was let go is replaced, so that the pressure stays.
+        for drip in &mut drips {
+            if drip.write_all(&[*byte]).is_err()
+                && let Ok(mut again) = TcpStream::connect(address)
+            {
+                let _ = again.write_all(&HELLO[..1]);
+                *drip = again;
+            }
+        }
+        beside += timed(&machine) / REQUESTS;
+    }
+    let memory = server.process().peak_rss_bytes().expect("it runs");
+    assert!(memory < MEMORY_BYTES, "the server took {memory} bytes");
+    let limit = Duration::from_secs(60);
+    let begun = Instant::now();
+    while !drips.is_empty() {
+        assert!(begun.elapsed() < limit, "{} are never let go", drips.len());
+        drips.retain_mut(|drip| drip.write_all(&[0]).is_ok());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    eprintln!(
+        "{started} drips: {memory} bytes; five listings took {alone:?} alone, {beside:?} each five beside them"
+    );
+}
+
+/// How long honest requests took, each of a process and connections of its own.
+fn timed(machine: &Machine) -> Duration {
+    let begun = Instant::now();
+    for _ in 0..REQUESTS {
+        machine.ok(["snapshots"]);
+    }
+    begun.elapsed()
+}
