@@ -8,62 +8,100 @@ use crate::{cargo, check, components, lab};
 struct Part {
     name: &'static str,
     package: &'static str,
-    target: &'static str,
+    /// Which of its tests, as cargo is told.
+    target: &'static [&'static str],
     /// What the names of its tests contain.
     tests: &'static str,
     settings: &'static [(&'static str, &'static str)],
 }
 
-const PARTS: [Part; 7] = [
+const IT: &[&str] = &["--test", "it"];
+
+const PARTS: [Part; 12] = [
     // 1 GB is killed each time; `cargo xtask test` takes far less.
     Part {
         name: "kill",
         package: "holdall",
-        target: "it",
+        target: IT,
         tests: "kill",
         settings: &[("HOLDALL_KILLS", "50"), ("HOLDALL_KILL_BYTES", "1000000000")],
     },
     Part {
         name: "kill-often",
         package: "holdall",
-        target: "it",
+        target: IT,
         tests: "kill",
         settings: &[("HOLDALL_KILLS", "1000")],
     },
     Part {
         name: "power",
         package: "holdall-repository",
-        target: "faults",
+        target: &["--test", "faults"],
         tests: "power::",
         settings: &[("HOLDALL_POWER_STATES", "100000")],
     },
     Part {
         name: "rot",
         package: "holdall-repository",
-        target: "faults",
+        target: &["--test", "faults"],
         tests: "rot::",
         settings: &[("HOLDALL_ROT_BITS", "8"), ("HOLDALL_ROTS", "4000000")],
     },
     Part {
         name: "calls",
         package: "holdall",
-        target: "it",
+        target: IT,
         tests: "nth_call",
         settings: &[("HOLDALL_FAULTS", "all")],
     },
     Part {
         name: "soak",
         package: "holdall",
-        target: "it",
+        target: IT,
         tests: "soak",
         settings: &[("HOLDALL_SOAK_SECONDS", "3600")],
     },
     Part {
         name: "year",
         package: "holdall-engine",
-        target: "it",
+        target: IT,
         tests: "year",
         settings: &[("HOLDALL_YEAR_DAYS", "365"), ("HOLDALL_YEAR_HOURS", "1")],
+    },
+    Part {
+        name: "cuts",
+        package: "holdall",
+        target: IT,
+        tests: "cuts::a_small",
+        settings: &[("HOLDALL_CUT_STRIDE", "1")],
+    },
+    Part {
+        name: "random-cuts",
+        package: "holdall",
+        target: IT,
+        tests: "cuts::a_large",
+        settings: &[("HOLDALL_RANDOM_CUTS", "5000")],
+    },
+    Part {
+        name: "drips",
+        package: "holdall",
+        target: IT,
+        tests: "drips",
+        settings: &[("HOLDALL_DRIPS", "10000")],
+    },
+    Part {
+        name: "hostile",
+        package: "holdall-engine",
+        target: &["--lib"],
+        tests: "restore::hostile",
+        settings: &[("HOLDALL_HOSTILE_SWAPS", "1000000")],
+    },
+    Part {
+        name: "stuck",
+        package: "holdall-crypto",
+        target: IT,
+        tests: "stuck",
+        settings: &[("HOLDALL_STUCK_BLOCKS", "10000000")],
     },
 ];
 
@@ -88,8 +126,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 fn run_part(part: &Part) -> Result<()> {
     let Part { package, target, tests, settings, .. } = part;
-    let args = ["test", "--release", "--locked", "--package", package, "--test", target, tests];
-    let mut command = cargo(&args);
-    command.args(["--", "--nocapture"]).envs(settings.iter().copied());
+    let mut command = cargo(&["test", "--release", "--locked", "--package", package]);
+    command.args(*target).args([tests, "--", "--nocapture"]).envs(settings.iter().copied());
     check(&mut command)
 }
