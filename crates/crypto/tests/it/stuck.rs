@@ -44,7 +44,7 @@ fn seal_many(thread: u64, count: u64) -> Vec<[u128; 2]> {
             sealer = fresh();
         }
         let kind = if number % 2 == 0 { BlockKind::Chunks } else { BlockKind::Nodes };
-        let content = (thread << 32 | number / 2).to_le_bytes();
+        let content = ((thread << 32) | (number / 2)).to_le_bytes();
         let (objects, plain) = objects(&keys, kind, &[&content]);
         let block = sealer.seal(kind, &objects, &plain).unwrap();
         let front = |bytes: &[u8; 32]| u128::from_le_bytes(bytes[..16].try_into().unwrap());

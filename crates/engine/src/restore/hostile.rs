@@ -72,6 +72,7 @@ impl Scene {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test is told by a variable how long to go on")]
 fn no_hostile_tree_and_no_swapped_directory_leads_out_of_the_target() {
     let wanted = std::env::var("HOLDALL_HOSTILE_SWAPS");
     let wanted: u64 = wanted.map_or(SWAPS, |text| text.parse().expect("a number"));
