@@ -15,6 +15,7 @@ const BLOCKS_OF_RUN: u64 = 1_000;
 const THREADS: u64 = 2;
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test is told by a variable how long to go on")]
 fn a_stuck_random_source_repeats_no_key() {
     let wanted = std::env::var("HOLDALL_STUCK_BLOCKS");
     let wanted: u64 = wanted.map_or(BLOCKS, |text| text.parse().expect("a number"));
