@@ -75,10 +75,19 @@ impl<'a> Planner<'a> {
         only: Option<&PathKey>,
     ) {
         let mut cursor = Cursor::new(nodes, root);
-        // An error is met again by the walk, which knows what to do with it.
-        let _ = cursor.seek(only.unwrap_or(top));
+        let start = only.unwrap_or(top);
+        let mut skipped: Option<PathKey> = None;
+        // An error is met again by the walk, which knows what to do with it. One that was of a moment
+        // is not: then the walk comes by what was to be passed.
+        let _ = cursor.seek(start);
         while !self.context.stopping() {
             let step = match self.meter.working(|| cursor.next()) {
+                Ok(Some((path, _)))
+                    if path < *start
+                        || skipped.as_ref().is_some_and(|above| above.is_ancestor_of(&path)) =>
+                {
+                    continue;
+                }
                 Ok(Some((path, entry))) if only.is_none_or(|only| *only == path) => {
                     if path == *top {
                         continue;
@@ -102,8 +111,9 @@ impl<'a> Planner<'a> {
             };
             let Ok((plan, path)) = step else { return };
             if matches!(plan, Plan::SkipBelow) {
-                // An error is met again by the next step.
+                // An error is met again by the next step, or passed.
                 let _ = cursor.skip_subtree(&path);
+                skipped = Some(path);
             }
         }
         if !self.context.stopping() && !self.output.window.is_empty() {
