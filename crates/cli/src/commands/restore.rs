@@ -102,7 +102,9 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         },
     };
     let done = measured(app, &access, &snapshot, path.as_deref(), &args.target, &options)?;
-    let slow = if args.dry_run { None } else { remembered(app, &access, &done) };
+    // How fast damage was found says nothing of the next restore.
+    let tells = !args.dry_run && done.summary.damaged == 0;
+    let slow = if tells { remembered(app, &access, &done) } else { None };
     report(app, &done, args.dry_run, slow.as_ref())?;
     Ok(match done.summary {
         RestoreSummary { damaged: 1.., .. } => Exit::Damage,
