@@ -1,7 +1,8 @@
 //! Verdicts, on bottlenecks that are planted for real: each names the planted layer.
 //!
-//! One row after another, since they share the computer; each takes seconds. Plants are strong enough
-//! that what else runs on the computer does not matter. Rows of the table that are not here, and why:
+//! One row after another, since they share the computer; each takes seconds. What else runs on the
+//! computer may be what limits, so they are not among the tests of every day: `cargo xtask torture
+//! verdicts`. Rows of the table that are not here, and why:
 //!
 //! - A link of 1 Gb/s, and incompressible data at a high level: a build for tests is not fast enough
 //!   to fill such a link, and the level follows what is behind it; there is none to set.
@@ -119,6 +120,7 @@ fn over_links(name: &str, rates: &[&str], more: &[&str], files: u64) -> Option<V
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_link_of_50_megabits_is_the_network() {
     let _alone = alone();
     let Some(verdict) = over_links("a", &["50mbit"], &[], 8) else { return };
@@ -129,6 +131,7 @@ fn a_link_of_50_megabits_is_the_network() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn one_slow_path_of_two_is_the_network() {
     let _alone = alone();
     let bind = ["--bind", "ADDRESSES", "--streams", "2"];
@@ -137,6 +140,7 @@ fn one_slow_path_of_two_is_the_network() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_delay_of_40_ms_is_the_network() {
     let _alone = alone();
     let machine = Machine::new();
@@ -152,6 +156,7 @@ fn a_delay_of_40_ms_is_the_network() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn an_own_limit_is_the_network_and_is_named() {
     let _alone = alone();
     let world = World::new(&[], None);
@@ -164,6 +169,7 @@ fn an_own_limit_is_the_network_and_is_named() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_server_whose_disk_writes_slowly_is_its_disk() {
     let _alone = alone();
     let Some(ration) = Ration::of_writing("w", crate::house::folder().path(), 5_000_000) else {
@@ -174,6 +180,7 @@ fn a_server_whose_disk_writes_slowly_is_its_disk() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_server_whose_fsync_takes_long_is_its_disk() {
     let _alone = alone();
     let Some(slow) = SlowFsync::by(Duration::from_millis(300)) else { return };
@@ -182,6 +189,7 @@ fn a_server_whose_fsync_takes_long_is_its_disk() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_source_that_reads_slowly_is_its_reading() {
     let _alone = alone();
     let world = World::new(&[], None);
@@ -194,6 +202,7 @@ fn a_source_that_reads_slowly_is_its_reading() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_client_with_a_tenth_of_a_core_is_its_processor() {
     let _alone = alone();
     let Some(ration) = Ration::of_processor("c", 10) else { return };
@@ -203,6 +212,7 @@ fn a_client_with_a_tenth_of_a_core_is_its_processor() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_server_with_a_twentieth_of_a_core_is_its_processor() {
     let _alone = alone();
     let Some(ration) = Ration::of_processor("s", 5) else { return };
@@ -211,6 +221,7 @@ fn a_server_with_a_twentieth_of_a_core_is_its_processor() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn tiny_files_on_a_share_that_is_far_away_are_the_source() {
     let _alone = alone();
     let Some(share) = Share::far_away(Duration::from_millis(5)) else { return };
@@ -222,6 +233,7 @@ fn tiny_files_on_a_share_that_is_far_away_are_the_source() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn names_on_a_share_that_is_far_away_are_the_sources_metadata() {
     let _alone = alone();
     let Some(share) = Share::far_away(Duration::from_millis(20)) else { return };
@@ -234,6 +246,7 @@ fn names_on_a_share_that_is_far_away_are_the_sources_metadata() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn where_nothing_is_planted_none_of_the_plants_is_named() {
     let _alone = alone();
     let world = World::new(&[], None);
@@ -244,6 +257,7 @@ fn where_nothing_is_planted_none_of_the_plants_is_named() {
 }
 
 #[test]
+#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_run_of_a_moment_is_held_back_by_nothing() {
     let _alone = alone();
     let world = World::new(&[], None);
