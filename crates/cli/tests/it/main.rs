@@ -40,6 +40,7 @@ mod packaging;
 mod page;
 mod pairing;
 mod patterns;
+#[cfg(feature = "verdicts")]
 mod plants;
 mod reading;
 mod repair;
@@ -52,4 +53,5 @@ mod speed;
 mod tags;
 mod try_it;
 mod unchanged;
+#[cfg(feature = "verdicts")]
 mod verdicts;

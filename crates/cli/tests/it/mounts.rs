@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -86,7 +85,8 @@ impl Share {
     }
 
     /// One whose every answer takes `delay` there and as much back.
-    pub(crate) fn far_away(delay: Duration) -> Option<Self> {
+    #[cfg(feature = "verdicts")]
+    pub(crate) fn far_away(delay: std::time::Duration) -> Option<Self> {
         let delayed = Self::with_proxy("/usr/bin/python3 DELAYED ")?;
         let script = format!("DELAY = {}\n{DELAYED}", delay.as_secs_f64());
         fs::write(delayed.path("delayed.py"), script).expect("room");
@@ -170,6 +170,7 @@ impl Share {
 }
 
 /// Runs a command and hands everything on between it and whoever started this, a while later.
+#[cfg(feature = "verdicts")]
 const DELAYED: &str = r#"
 import os, queue, subprocess, sys, threading, time
 child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)

@@ -37,8 +37,11 @@ impl Watched {
         self.machine.path("source").to_str().expect("UTF-8").to_owned()
     }
 
+    /// Recorded at another place, so that the folders above it, in which other tests come and go,
+    /// change nothing.
     fn back_up(&self) -> Value {
-        self.machine.summary(["backup", &self.source()])
+        let source = self.source();
+        self.machine.summary(["backup", &source, "--as", &format!("{source}=/watched")])
     }
 
     /// Backs up, and gives what was sent and received: as the proxy counts it, and as is said.

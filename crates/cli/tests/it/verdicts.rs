@@ -120,7 +120,6 @@ fn over_links(name: &str, rates: &[&str], more: &[&str], files: u64) -> Option<V
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_link_of_50_megabits_is_the_network() {
     let _alone = alone();
     let Some(verdict) = over_links("a", &["50mbit"], &[], 8) else { return };
@@ -131,7 +130,6 @@ fn a_link_of_50_megabits_is_the_network() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn one_slow_path_of_two_is_the_network() {
     let _alone = alone();
     let bind = ["--bind", "ADDRESSES", "--streams", "2"];
@@ -140,7 +138,6 @@ fn one_slow_path_of_two_is_the_network() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_delay_of_40_ms_is_the_network() {
     let _alone = alone();
     let machine = Machine::new();
@@ -156,7 +153,6 @@ fn a_delay_of_40_ms_is_the_network() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn an_own_limit_is_the_network_and_is_named() {
     let _alone = alone();
     let world = World::new(&[], None);
@@ -169,7 +165,6 @@ fn an_own_limit_is_the_network_and_is_named() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_server_whose_disk_writes_slowly_is_its_disk() {
     let _alone = alone();
     let Some(ration) = Ration::of_writing("w", crate::house::folder().path(), 5_000_000) else {
@@ -180,7 +175,6 @@ fn a_server_whose_disk_writes_slowly_is_its_disk() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_server_whose_fsync_takes_long_is_its_disk() {
     let _alone = alone();
     let Some(slow) = SlowFsync::by(Duration::from_millis(300)) else { return };
@@ -189,7 +183,6 @@ fn a_server_whose_fsync_takes_long_is_its_disk() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_source_that_reads_slowly_is_its_reading() {
     let _alone = alone();
     let world = World::new(&[], None);
@@ -202,7 +195,6 @@ fn a_source_that_reads_slowly_is_its_reading() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_client_with_a_tenth_of_a_core_is_its_processor() {
     let _alone = alone();
     let Some(ration) = Ration::of_processor("c", 10) else { return };
@@ -212,7 +204,6 @@ fn a_client_with_a_tenth_of_a_core_is_its_processor() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_server_with_a_twentieth_of_a_core_is_its_processor() {
     let _alone = alone();
     let Some(ration) = Ration::of_processor("s", 5) else { return };
@@ -221,7 +212,6 @@ fn a_server_with_a_twentieth_of_a_core_is_its_processor() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn tiny_files_on_a_share_that_is_far_away_are_the_source() {
     let _alone = alone();
     let Some(share) = Share::far_away(Duration::from_millis(5)) else { return };
@@ -233,7 +223,6 @@ fn tiny_files_on_a_share_that_is_far_away_are_the_source() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn names_on_a_share_that_is_far_away_are_the_sources_metadata() {
     let _alone = alone();
     let Some(share) = Share::far_away(Duration::from_millis(20)) else { return };
@@ -246,7 +235,6 @@ fn names_on_a_share_that_is_far_away_are_the_sources_metadata() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn where_nothing_is_planted_none_of_the_plants_is_named() {
     let _alone = alone();
     let world = World::new(&[], None);
@@ -257,7 +245,6 @@ fn where_nothing_is_planted_none_of_the_plants_is_named() {
 }
 
 #[test]
-#[ignore = "wants the computer for itself: cargo xtask torture verdicts"]
 fn a_run_of_a_moment_is_held_back_by_nothing() {
     let _alone = alone();
     let world = World::new(&[], None);
