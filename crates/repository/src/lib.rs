@@ -62,6 +62,7 @@ mod journal;
 mod layout;
 mod lease;
 mod log;
+mod moving;
 mod pack_file;
 mod parity;
 mod probing;

@@ -127,6 +127,11 @@ impl PackFile {
         Ok(Self { file, path, blocks })
     }
 
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Its blocks in order.
     pub(crate) fn blocks(&self) -> &[BlockPlace] {
         &self.blocks

@@ -41,6 +41,22 @@ pub(crate) enum Published {
     Existed,
 }
 
+/// A name in `tmp` that nothing has.
+pub(crate) fn beside(tmp: &Path) -> Result<PathBuf, RepositoryError> {
+    Ok(tmp.join(format!("{:032x}", u128::from_le_bytes(random()?))))
+}
+
+/// Keeps a file under another name too, durably: linked, or copied where there are no links.
+pub(crate) fn keep_as(path: &Path, aside: &Path) -> Result<(), RepositoryError> {
+    match fs::hard_link(path, aside) {
+        Err(error) if has_no_links(&error) => fs::copy(path, aside)
+            .and_then(|_| File::open(aside)?.sync_all())
+            .map_err(failed("copying to", aside))?,
+        linked => linked.map_err(failed("linking", aside))?,
+    }
+    sync_parent(aside)
+}
+
 /// Publishes `bytes` as the new file `target`, by way of a file in `tmp`.
 pub(crate) fn publish(
     tmp: &Path,
@@ -169,8 +185,7 @@ pub(crate) fn names_in(dir: &Path) -> Result<Vec<OsString>, RepositoryError> {
 }
 
 fn write_beside(tmp: &Path, bytes: &[u8]) -> Result<PathBuf, RepositoryError> {
-    let number = u128::from_le_bytes(random()?);
-    let path = tmp.join(format!("{number:032x}"));
+    let path = beside(tmp)?;
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)

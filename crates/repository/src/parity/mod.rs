@@ -19,7 +19,7 @@ use holdall_protocol::RepositoryError;
 use crate::layout::Layout;
 use crate::pack_file::damaged;
 use crate::publish::{
-    failed, make_dir, names_in, publish_file, random, read_limited, remove, replace,
+    self, failed, make_dir, names_in, publish_file, read_limited, remove, replace,
 };
 use head::{FRONT_BYTES, Head, SHARD_BYTES};
 use shards::Shards;
@@ -72,12 +72,16 @@ pub(crate) fn make(layout: &Layout, pack: &PackName, percent: u8) -> Result<u64,
         return Ok(0);
     }
     path.parent().map_or(Ok(()), make_dir)?;
-    let beside = layout.tmp().join(format!("{:032x}", u128::from_le_bytes(random()?)));
+    let beside = publish::beside(&layout.tmp())?;
     let made = write(&beside, &layout.pack(pack), pack, percent);
     let made = made.map_err(failed("making", &path)).and_then(|bytes| {
         publish_file(&beside, &path)?;
         Ok(bytes)
     });
+    if !layout.pack(pack).exists() {
+        // A prune deleted the pack meanwhile, and then what parity there was.
+        remove(&path)?;
+    }
     // Gone where it was published, and swept at the next start where it can not be removed now.
     let _ = std::fs::remove_file(&beside);
     made
@@ -189,7 +193,7 @@ impl PackParity {
         soundness: &Soundness,
         tmp: &Path,
     ) -> Result<PathBuf, RepositoryError> {
-        let beside = tmp.join(format!("{:032x}", u128::from_le_bytes(random()?)));
+        let beside = publish::beside(tmp)?;
         let restored = self.write(path, soundness, &beside);
         restored.map_err(|error| {
             let _ = std::fs::remove_file(&beside);

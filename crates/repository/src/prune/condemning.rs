@@ -3,21 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use holdall_format::{BlockKind, ObjectId, PackName};
+use holdall_format::PackName;
 use holdall_protocol::{PruneReport, RepositoryError};
 
 use super::PruneOptions;
 use super::plan::Candidate;
-use crate::checked::Checked;
 use crate::condemned::{self, Condemned};
-use crate::index::{Holder, PackInfo};
-use crate::pack_file::{PackFile, damaged};
+use crate::index::Holder;
+use crate::moving::IfDamaged;
+use crate::pack_file::PackFile;
 use crate::parity;
-use crate::publish::{failed, remove, sync_dir};
+use crate::publish::{remove, sync_dir};
 use crate::store::{CommitGuard, Store};
-
-/// Blocks are copied in portions of about so many bytes, which are in memory at once.
-const PORTION_BYTES: u64 = 8 << 20;
 
 /// A condemned pack whose grace is over.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +45,8 @@ impl Store {
             return Ok(());
         };
         let needed = self.needed_of(&file, Holder::Pack(place), &candidate.needed)?;
-        let Ok(moved_bytes) = self.move_blocks(pack, needed.into_iter()) else {
+        let places = needed.iter().filter_map(|number| file.blocks().get(*number as usize));
+        let Ok(moved) = self.move_blocks(pack.kind, &file, places, IfDamaged::Fail) else {
             // What is damaged may be mended: it stays as it is.
             return Ok(());
         };
@@ -58,7 +56,7 @@ impl Store {
         self.index().condemn(pack.name);
         report.condemned_packs += 1;
         report.condemned_bytes += pack.file_bytes;
-        report.moved_bytes += moved_bytes;
+        report.moved_bytes += moved.bytes;
         Ok(())
     }
 
@@ -83,46 +81,6 @@ impl Store {
             }
         }
         Ok(needed)
-    }
-
-    /// Stores blocks of a pack again, elsewhere; says how many bytes they are.
-    ///
-    /// # Errors
-    /// [`RepositoryError::Damaged`] if one of them is not what was stored.
-    pub(super) fn move_blocks(
-        &self,
-        pack: &PackInfo,
-        blocks: impl Iterator<Item = u32>,
-    ) -> Result<u64, RepositoryError> {
-        let file = self.packs().get(&pack.name)?;
-        let (mut moved_bytes, mut portion_bytes, mut portion) = (0, 0, Vec::new());
-        for place in blocks.filter_map(|number| file.blocks().get(number as usize)) {
-            let path = self.layout().pack(&pack.name);
-            let bytes = file.read_block(place).map_err(failed("reading", &path))?;
-            portion_bytes += bytes.len() as u64;
-            let checked = Checked::new(bytes, &self.repository())?;
-            if checked.name != place.name {
-                return Err(damaged(&path, format!("block {} is not what was stored", place.name)));
-            }
-            portion.push((checked, place.arrival));
-            if portion_bytes >= PORTION_BYTES {
-                self.store_moved(pack.kind, &std::mem::take(&mut portion))?;
-                moved_bytes += std::mem::take(&mut portion_bytes);
-            }
-        }
-        self.store_moved(pack.kind, &portion)?;
-        Ok(moved_bytes + portion_bytes)
-    }
-
-    pub(crate) fn store_moved(
-        &self,
-        kind: BlockKind,
-        blocks: &[(Checked, u64)],
-    ) -> Result<(), RepositoryError> {
-        self.appender()?.append_moved(kind == BlockKind::Nodes, blocks)?;
-        let tables = blocks.iter().flat_map(|(checked, _)| &checked.block.table().entries);
-        let ids: Vec<ObjectId> = tables.map(|entry| entry.id).collect();
-        Ok(self.index().close_moved(ids)?)
     }
 
     /// Condemned packs whose grace is over and which nobody may be reading.

@@ -9,6 +9,7 @@ use holdall_protocol::RepositoryError;
 use super::PruneOptions;
 use crate::closure::{Closed, descend};
 use crate::index::Holder;
+use crate::moving::IfDamaged;
 use crate::layout::number_of;
 use crate::pack_file::damaged;
 use crate::store::{CommitGuard, Store};
@@ -108,7 +109,9 @@ impl Store {
         }
         for (holder, blocks) in &blocks {
             if let Some(pack) = lookup.state.pack_of(*holder) {
-                self.move_blocks(pack, blocks.iter().copied())?;
+                let file = self.packs().get(&pack.name)?;
+                let places = blocks.iter().filter_map(|number| file.blocks().get(*number as usize));
+                self.move_blocks(pack.kind, &file, places, IfDamaged::Fail)?;
             }
         }
         Ok(!blocks.is_empty())

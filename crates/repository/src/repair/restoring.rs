@@ -1,13 +1,12 @@
 //! Restoring a pack from its parity.
 
 use std::fs;
-use std::path::Path;
 
 use holdall_format::PackName;
 use holdall_protocol::{Repair, RepositoryError};
 
 use crate::parity::PackParity;
-use crate::publish::{failed, is_unsupported, make_dir, sync_parent};
+use crate::publish::{failed, keep_as, make_dir, sync_parent};
 use crate::scrub::is_sound_pack;
 use crate::store::Store;
 
@@ -41,7 +40,7 @@ impl Store {
         path.parent().map_or(Ok(()), make_dir)?;
         if path.exists() {
             let aside = self.quarantine(pack)?;
-            keep(&path, &aside)?;
+            keep_as(&path, &aside)?;
             quarantined.push(aside.display().to_string());
         }
         fs::rename(&restored, &path).map_err(failed("renaming to", &path))?;
@@ -50,18 +49,4 @@ impl Store {
         self.no_longer_strange(&path);
         Ok(Some(repair))
     }
-}
-
-/// Keeps a file under another name too, durably.
-pub(super) fn keep(path: &Path, aside: &Path) -> Result<(), RepositoryError> {
-    match fs::hard_link(path, aside) {
-        Err(error)
-            if is_unsupported(&error) || error.kind() == std::io::ErrorKind::PermissionDenied =>
-        {
-            // What can not be read of it, nobody can keep.
-            let _ = fs::copy(path, aside);
-        }
-        linked => linked.map_err(failed("linking", aside))?,
-    }
-    sync_parent(aside)
 }

@@ -9,17 +9,11 @@ use std::fs;
 use holdall_format::{BlockName, PackName};
 use holdall_protocol::{Repair, RepositoryError};
 
-use super::restoring::keep;
 use crate::appending::Unreadable;
-use crate::checked::Checked;
 use crate::condemned::{self, Condemned};
-use crate::index::PackInfo;
-use crate::pack_file::{BlockPlace, PackFile};
-use crate::publish::{failed, sync_parent};
+use crate::moving::IfDamaged;
+use crate::publish::{failed, keep_as, sync_parent};
 use crate::store::Store;
-
-/// Blocks are stored again in portions of about so many bytes, which are in memory at once.
-const PORTION_BYTES: u64 = 8 << 20;
 
 impl Store {
     /// Stores what is sound of a pack elsewhere and puts its file aside; `None` if there is nothing
@@ -37,22 +31,25 @@ impl Store {
         let (Some(known), Some(file)) = (known, file) else {
             return self.put_aside(pack, dry_run, quarantined);
         };
-        let kept = self.count_sound(&file);
-        let lost_blocks = file.blocks().len() as u64 - kept;
-        let repair = Repair::Salvaged { pack: *pack, kept_blocks: kept, lost_blocks };
+        let places = file.blocks().iter();
+        let salvaged = |kept_blocks: u64| {
+            let lost_blocks = file.blocks().len() as u64 - kept_blocks;
+            Some(Repair::Salvaged { pack: *pack, kept_blocks, lost_blocks })
+        };
         if dry_run {
-            return Ok(Some(repair));
+            let sound = places.filter(|place| self.read_sound(&file, place).is_ok());
+            return Ok(salvaged(sound.count() as u64));
         }
         let _commit = self.lock_commit();
-        self.store_sound(known, &file)?;
+        let moved = self.move_blocks(known.kind, &file, places, IfDamaged::LeaveOut)?;
         self.lease().renew()?;
         let aside = self.quarantine(pack)?;
-        keep(&path, &aside)?;
+        keep_as(&path, &aside)?;
         quarantined.push(aside.display().to_string());
         let mark = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
         condemned::write(self.layout(), pack, &mark)?;
         self.index().condemn(*pack);
-        Ok(Some(repair))
+        Ok(salvaged(moved.blocks))
     }
 
     /// A pack of which not even the footer can be read: its file is put aside, so that it is in
@@ -108,29 +105,5 @@ impl Store {
             }
         }
         Ok((lost_blocks > 0).then_some(Repair::Tail { kept_blocks, lost_blocks }))
-    }
-
-    fn count_sound(&self, file: &PackFile) -> u64 {
-        file.blocks().iter().filter(|place| self.read_sound(file, place).is_some()).count() as u64
-    }
-
-    fn store_sound(&self, pack: &PackInfo, file: &PackFile) -> Result<(), RepositoryError> {
-        let (mut portion, mut portion_bytes) = (Vec::new(), 0);
-        for place in file.blocks() {
-            let Some(checked) = self.read_sound(file, place) else { continue };
-            portion_bytes += place.stored_bytes();
-            portion.push((checked, place.arrival));
-            if portion_bytes >= PORTION_BYTES {
-                self.store_moved(pack.kind, &std::mem::take(&mut portion))?;
-                portion_bytes = 0;
-            }
-        }
-        self.store_moved(pack.kind, &portion)
-    }
-
-    /// Reads a block, if it is what was stored.
-    fn read_sound(&self, file: &PackFile, place: &BlockPlace) -> Option<Checked> {
-        let checked = Checked::new(file.read_block(place).ok()?, &self.repository()).ok()?;
-        (checked.name == place.name).then_some(checked)
     }
 }
