@@ -26,6 +26,8 @@ pub(crate) enum Verb {
     Report(ReportArgs),
     /// Measures how time and memory grow with the number of files
     Growth(GrowthArgs),
+    /// Puts the lab's figures beside those of fio and iperf3
+    Lab(LabArgs),
 }
 
 #[derive(Args)]
@@ -42,7 +44,7 @@ pub(crate) struct CompareArgs {
     /// What to measure [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "MEASURES")]
     pub(crate) measure: Vec<Measure>,
-    /// What lies between: loopback, 1gbit, 2x1gbit (any RATE), or 100ms (any round trip)
+    /// What lies between: loopback, 1gbit, 2x1gbit (any RATE), 100ms (any round trip), 10mbit+100ms
     #[arg(long, default_value = "loopback")]
     pub(crate) link: LinkKind,
     /// Holds client and server to this share of a core each
@@ -78,6 +80,18 @@ pub(crate) struct Place {
     /// Where data sets, repositories and restores go [default: a folder beside the build outputs]
     #[arg(long)]
     pub(crate) work: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct LabArgs {
+    /// The directory to measure, on a real disk
+    pub(crate) dir: PathBuf,
+    /// Runs of each, in turns
+    #[arg(long, default_value_t = 5)]
+    pub(crate) runs: u32,
+    /// The binary to measure [default: the one built beside this program]
+    #[arg(long)]
+    pub(crate) binary: Option<PathBuf>,
 }
 
 #[derive(Args)]

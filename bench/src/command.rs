@@ -43,13 +43,6 @@ pub(crate) fn text(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// [`text`] of a command line whose words have no spaces in them.
-pub(crate) fn line(words: &str) -> Result<String> {
-    let mut words = words.split_whitespace();
-    let mut command = Command::new(words.next().context("an empty command line")?);
-    text(command.args(words))
-}
-
 /// What a command that failed said, its end if it said a lot.
 fn said(output: &Output) -> String {
     let all = [output.stdout.as_slice(), b"\n", output.stderr.as_slice()].concat();
@@ -82,6 +75,6 @@ mod tests {
     fn a_command_that_fails_is_quoted() {
         let error = text(Command::new("sh").args(["-c", "echo no >&2; false"])).unwrap_err();
         assert!(error.to_string().ends_with("no"), "{error}");
-        assert_eq!(line("echo one two").unwrap(), "one two\n");
+        assert_eq!(text(Command::new("echo").args(["one", "two"])).unwrap(), "one two\n");
     }
 }

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
-use args::{Cli, CompareArgs, GrowthArgs, Place, ReportArgs, Verb};
+use args::{Cli, CompareArgs, GrowthArgs, LabArgs, Place, ReportArgs, Verb};
 use dataset::Set;
 use link::{Link, LinkKind, Site};
 use machine::Machine;
@@ -30,6 +30,7 @@ mod compare;
 mod dataset;
 mod generate;
 mod growth;
+mod lab;
 mod link;
 mod machine;
 mod measure;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         None => compare_tools(&cli.compare),
         Some(Verb::Report(args)) => write_report(args),
         Some(Verb::Growth(args)) => measure_growth(args),
+        Some(Verb::Lab(args)) => compare_lab(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -64,7 +66,10 @@ fn main() -> ExitCode {
 }
 
 fn compare_tools(args: &CompareArgs) -> Result<()> {
-    let binaries = Binaries { holdall: binary(&args.place)?, folders: args.peers_bin.clone() };
+    let binaries = Binaries {
+        holdall: binary(args.place.binary.as_deref())?,
+        folders: args.peers_bin.clone(),
+    };
     let site = open_site(args.link, args.cpu)?;
     let tools = usable(args.tools(), &binaries, &site)?;
     // The smoke test judges no figure, so it needs no file system of its own.
@@ -89,7 +94,7 @@ fn compare_tools(args: &CompareArgs) -> Result<()> {
 }
 
 fn measure_growth(args: &GrowthArgs) -> Result<()> {
-    let binaries = Binaries { holdall: binary(&args.place)?, folders: Vec::new() };
+    let binaries = Binaries { holdall: binary(args.place.binary.as_deref())?, folders: Vec::new() };
     let site = open_site(LinkKind::Loopback, None)?;
     let folder = work_folder(&args.place)?;
     let room = args.up_to.room();
@@ -109,6 +114,10 @@ fn measure_growth(args: &GrowthArgs) -> Result<()> {
     let mut rows = Vec::new();
     let measured = growth::measure(&bench, args.up_to, &mut rows);
     finish(&rows, measured, work)
+}
+
+fn compare_lab(args: &LabArgs) -> Result<()> {
+    lab::compare(&binary(args.binary.as_deref())?, &args.dir, args.runs)
 }
 
 fn write_report(args: &ReportArgs) -> Result<()> {
@@ -166,9 +175,9 @@ fn beside() -> Result<PathBuf> {
     Ok(here.parent().context("this program lies nowhere")?.to_path_buf())
 }
 
-fn binary(place: &Place) -> Result<PathBuf> {
-    let binary = match &place.binary {
-        Some(binary) => binary.clone(),
+fn binary(asked: Option<&Path>) -> Result<PathBuf> {
+    let binary = match asked {
+        Some(binary) => binary.to_owned(),
         None => beside()?.join("holdall"),
     };
     binary.canonicalize().with_context(|| format!("no binary at {binary:?}"))

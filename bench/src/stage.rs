@@ -10,10 +10,11 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use holdall_testkit::DelayProxy;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{end_of, prefixed, text};
-use crate::link::{DelayProxy, Side, Site};
+use crate::link::{Side, Site};
 use crate::machine::Busy;
 use crate::processes::Watch;
 use crate::server::Server;
@@ -52,7 +53,7 @@ pub(crate) struct Stage<'a> {
     folder: PathBuf,
     site: &'a Site,
     port: u16,
-    delay: Option<DelayProxy>,
+    proxy: Option<DelayProxy>,
     server: Option<Server>,
 }
 
@@ -65,8 +66,8 @@ impl<'a> Stage<'a> {
     pub(crate) fn new(folder: &Path, site: &'a Site) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {folder:?}"))?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let delay = site.link.delay_proxy(port)?;
-        Ok(Self { folder: folder.to_path_buf(), site, port, delay, server: None })
+        let proxy = site.link.proxy(port)?;
+        Ok(Self { folder: folder.to_path_buf(), site, port, proxy, server: None })
     }
 
     /// A folder of this run, made if it is not there.
@@ -86,24 +87,19 @@ impl<'a> Stage<'a> {
         self.site
     }
 
-    /// The address that a server is to listen on.
-    pub(crate) fn listen_host(&self) -> &str {
-        self.site.link.listen_host()
-    }
-
     /// The port that a server is to listen on.
     pub(crate) fn listen_port(&self) -> u16 {
         self.port
     }
 
-    /// The address that a client is to connect to.
+    /// The address that a server is to listen on, and a client to connect to.
     pub(crate) fn host(&self) -> &str {
         self.site.link.host()
     }
 
     /// The port that a client is to connect to.
     pub(crate) fn port(&self) -> u16 {
-        self.delay.as_ref().map_or(self.port, DelayProxy::port)
+        self.proxy.as_ref().map_or(self.port, |proxy| proxy.address().port())
     }
 
     /// Starts the server, and returns when it listens.
@@ -143,7 +139,7 @@ impl<'a> Stage<'a> {
         command.stderr(fs::File::create(&stderr)?);
         // What earlier commands left to be written is not this one's.
         rustix::fs::sync();
-        let wire_before = self.site.link.wire()?;
+        let wire_before = self.site.link.wire(self.proxy.as_ref())?;
         let watch = Watch::start(server.id());
         let busy_before = Busy::now()?;
         let start = Instant::now();
@@ -167,7 +163,7 @@ impl<'a> Stage<'a> {
             server_peak_bytes: usage.resident_bytes,
             other_cpu_seconds: (all_seconds - both_seconds).max(0.0),
             steal_seconds: busy.steal_seconds - busy_before.steal_seconds,
-            wire: wire_between(wire_before, self.site.link.wire()?),
+            wire: wire_between(wire_before, self.site.link.wire(self.proxy.as_ref())?),
             output: fs::read_to_string(&stdout).unwrap_or_default(),
         })
     }

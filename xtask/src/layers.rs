@@ -23,6 +23,8 @@ const SERVER: &str = "holdall-server";
 const CLI: &str = "holdall";
 const SYS: &str = "holdall-sys";
 const TESTKIT: &str = "holdall-testkit";
+/// Measures what is built, and is no part of it.
+const BENCH: &str = "holdall-bench";
 
 const PRODUCT: [&str; 11] =
     [FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, LAB, SERVER, CLI, SYS, TESTKIT];
@@ -32,7 +34,7 @@ const KEYLESS: [&str; 4] = [SERVER, REPOSITORY, PROTOCOL, LAB];
 /// Crates that hold keys or names.
 const KEYED: [&str; 3] = [CRYPTO, TREE, ENGINE];
 
-/// Who may depend on `package` in the product; the empty list means only in tests.
+/// Who may depend on `package`; the empty list means only in tests.
 fn dependents(package: &str) -> &'static [&'static str] {
     match package {
         FORMAT | SYS => &PRODUCT,
@@ -42,6 +44,7 @@ fn dependents(package: &str) -> &'static [&'static str] {
         REPOSITORY => &[SERVER, ENGINE, CLI],
         LAB => &[ENGINE, SERVER, CLI],
         ENGINE | SERVER => &[CLI],
+        TESTKIT => &[BENCH],
         _ => &[],
     }
 }

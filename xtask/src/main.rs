@@ -14,8 +14,6 @@ mod bench;
 mod components;
 mod deny;
 mod fuzz;
-mod lab;
-mod lab_net;
 mod layers;
 mod test;
 mod tidy;

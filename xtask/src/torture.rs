@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use crate::{cargo, check, components, lab};
+use crate::{bench, cargo, check, components, root};
 
 /// Tests that are told by variables how long to go on.
 struct Part {
@@ -121,7 +121,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             PARTS.iter().try_for_each(run_part)
         }
         [what, rest @ ..] if what == "lab" && rest.len() < 2 => {
-            lab::run(rest.first().map(String::as_str))
+            components::ensure()?;
+            let own = root().join("target").display().to_string();
+            bench::run(&[what.clone(), rest.first().cloned().unwrap_or(own)])
         }
         [name, ..] => {
             components::ensure()?;

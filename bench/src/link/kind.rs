@@ -17,8 +17,11 @@ pub(crate) enum LinkKind {
         count: usize,
         rate: Rate,
     },
-    /// Loopback with this round trip time.
-    Delay(Duration),
+    /// Loopback through a proxy with this round trip time, and this rate.
+    Far {
+        round_trip: Duration,
+        rate: Option<Rate>,
+    },
 }
 
 /// Bits in a second.
@@ -34,9 +37,13 @@ impl FromStr for LinkKind {
         if text == "loopback" {
             return Ok(Self::Loopback);
         }
-        if let Some(figure) = text.strip_suffix("ms") {
-            let ms = figure.parse().with_context(|| format!("{text:?} is no delay"))?;
-            return Ok(Self::Delay(Duration::from_millis(ms)));
+        if let Some(far) = text.strip_suffix("ms") {
+            let (rate, ms) = match far.split_once('+') {
+                Some((rate, ms)) => (Some(rate.parse()?), ms),
+                None => (None, far),
+            };
+            let ms = ms.parse().with_context(|| format!("{text:?} is no delay"))?;
+            return Ok(Self::Far { round_trip: Duration::from_millis(ms), rate });
         }
         let (count, rate) = match text.split_once('x') {
             Some((count, rate)) => (count.parse().context("no number of links")?, rate),
@@ -58,7 +65,7 @@ impl FromStr for Rate {
                 return figure.checked_mul(bits).map(Self).context("a rate beyond all links");
             }
         }
-        bail!("{text:?} is no link (loopback, 1gbit, 2x1gbit, 10mbit, 64kbit, 100ms)")
+        bail!("{text:?} is no link (loopback, 1gbit, 2x1gbit, 64kbit, 100ms, 10mbit+100ms)")
     }
 }
 
@@ -68,7 +75,10 @@ impl fmt::Display for LinkKind {
             Self::Loopback => f.write_str("loopback"),
             Self::Shaped { count: 1, rate } => rate.fmt(f),
             Self::Shaped { count, rate } => write!(f, "{count}x{rate}"),
-            Self::Delay(round_trip) => write!(f, "{}ms", round_trip.as_millis()),
+            Self::Far { round_trip, rate } => {
+                let rate = rate.map(|rate| format!("{rate}+")).unwrap_or_default();
+                write!(f, "{rate}{}ms", round_trip.as_millis())
+            }
         }
     }
 }
@@ -83,39 +93,19 @@ impl fmt::Display for Rate {
     }
 }
 
-impl Rate {
-    /// How tc's `tbf` is to hold it: the slower, the smaller the bursts and the longer the queue,
-    /// which has to hold a few packets at least.
-    pub(crate) fn shaping(self) -> String {
-        let burst_bytes = (self.0 / 8 / 100).clamp(4 << 10, 256 << 10);
-        let latency_ms = match self.0 {
-            100_000_000.. => 20,
-            5_000_000.. => 50,
-            500_000.. => 200,
-            _ => 400,
-        };
-        format!("tbf rate {}bit burst {burst_bytes} latency {latency_ms}ms", self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_typed_is_what_is_shown() {
-        for text in ["loopback", "1gbit", "2x1gbit", "10mbit", "64kbit", "100ms"] {
+        for text in ["loopback", "1gbit", "2x1gbit", "10mbit", "64kbit", "100ms", "10mbit+100ms"] {
             assert_eq!(text.parse::<LinkKind>().unwrap().to_string(), text);
         }
-        for text in ["", "fast", "1", "0mbit", "9x1gbit", "x1gbit", "ms", "99999999999999gbit"] {
+        for text in
+            ["", "fast", "1", "0mbit", "9x1gbit", "x1gbit", "ms", "+1ms", "99999999999999gbit"]
+        {
             assert!(text.parse::<LinkKind>().is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn slow_links_have_small_bursts_and_long_queues() {
-        let shaping = |text: &str| text.parse::<Rate>().unwrap().shaping();
-        assert_eq!(shaping("1gbit"), "tbf rate 1000000000bit burst 262144 latency 20ms");
-        assert_eq!(shaping("64kbit"), "tbf rate 64000bit burst 4096 latency 400ms");
     }
 }

@@ -1,31 +1,22 @@
 //! What lies between client and server: loopback, shaped links, or a delay.
 
 use std::ffi::OsString;
-use std::time::Duration;
+use std::net::{Ipv4Addr, SocketAddr};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use holdall_testkit::{DelayProxy, Links};
 
-pub(crate) use delay::DelayProxy;
+pub(crate) use holdall_testkit::End as Side;
 pub(crate) use kind::LinkKind;
 
 use crate::record::Ceiling;
 use crate::share::CpuShare;
 use crate::stage::Wire;
-use namespaces::Namespaces;
 
 mod ceiling;
-mod delay;
 mod kind;
-mod namespaces;
 
-const LOOPBACK: &str = "127.0.0.1";
-
-/// Whose end of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    Client,
-    Server,
-}
+const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// Where all runs of a session happen.
 pub(crate) struct Site {
@@ -53,7 +44,9 @@ impl Site {
 /// A link that is up; what was made for it goes with it.
 pub(crate) struct Link {
     kind: LinkKind,
-    namespaces: Option<Namespaces>,
+    /// What a server is to listen on, and a client to connect to.
+    host: String,
+    namespaces: Option<Links>,
 }
 
 impl Link {
@@ -64,36 +57,36 @@ impl Link {
     /// If namespaces cannot be made, for which root is needed.
     pub(crate) fn open(kind: LinkKind) -> Result<Self> {
         let namespaces = match kind {
-            LinkKind::Loopback | LinkKind::Delay(_) => None,
-            LinkKind::Shaped { count, rate } => Some(Namespaces::make(count, rate)?),
+            LinkKind::Loopback | LinkKind::Far { .. } => None,
+            LinkKind::Shaped { count, rate } => {
+                let made = Links::of_rates(&vec![rate.0; count]);
+                Some(made.context("cannot make the link (Debian package iproute2)")?)
+            }
         };
-        Ok(Self { kind, namespaces })
-    }
-
-    /// What a server is to listen on.
-    pub(crate) fn listen_host(&self) -> &str {
-        match &self.namespaces {
-            None => LOOPBACK,
+        let host = match &namespaces {
+            None => LOOPBACK.to_string(),
             // The other links' packets come in for the first one's address too.
-            Some(namespaces) => namespaces.server_address(),
-        }
+            Some(_) => Links::address(0, Side::Server),
+        };
+        Ok(Self { kind, host, namespaces })
     }
 
-    /// What a client is to connect to.
+    /// What a server is to listen on, and a client to connect to.
     pub(crate) fn host(&self) -> &str {
-        self.listen_host()
+        &self.host
     }
 
-    /// A proxy to `port` that adds this link's delay, if it has one.
+    /// A proxy to `port` that is as far away as this link says, if it says so.
     ///
     /// # Errors
     ///
     /// If no port is free.
-    pub(crate) fn delay_proxy(&self, port: u16) -> Result<Option<DelayProxy>> {
-        match self.kind {
-            LinkKind::Delay(round_trip) => DelayProxy::start(port, round_trip).map(Some),
-            _ => Ok(None),
-        }
+    pub(crate) fn proxy(&self, port: u16) -> Result<Option<DelayProxy>> {
+        let LinkKind::Far { round_trip, rate } = self.kind else { return Ok(None) };
+        let bytes_per_second = rate.map(|rate| rate.0 / 8);
+        let upstream = SocketAddr::from((LOOPBACK, port));
+        let proxy = DelayProxy::start(upstream, round_trip / 2, bytes_per_second);
+        proxy.map(Some).context("no port for the delay")
     }
 
     /// What holdall is told, to use every link.
@@ -109,32 +102,34 @@ impl Link {
         }
     }
 
-    /// What went over the link until now; none where nobody counts.
+    /// What went over the link until now, or through `proxy`; none where nobody counts.
     ///
     /// # Errors
     ///
     /// If the counters cannot be read.
-    pub(crate) fn wire(&self) -> Result<Option<Wire>> {
-        self.namespaces.as_ref().map(Namespaces::wire).transpose()
+    pub(crate) fn wire(&self, proxy: Option<&DelayProxy>) -> Result<Option<Wire>> {
+        let carried = match (&self.namespaces, proxy) {
+            (Some(namespaces), _) => namespaces.carried_bytes()?,
+            (None, Some(proxy)) => proxy.carried_bytes(),
+            (None, None) => return Ok(None),
+        };
+        let (sent_bytes, received_bytes) = carried;
+        Ok(Some(Wire { sent_bytes, received_bytes }))
     }
 
-    /// What iperf3 gets over the link, both ways; none for what is not shaped.
+    /// What iperf3 gets over the link, both ways; none for what has no rate.
     ///
     /// # Errors
     ///
     /// If iperf3 fails or is not installed.
     pub(crate) fn ceiling(&self) -> Result<Option<Ceiling>> {
-        let Some(namespaces) = &self.namespaces else { return Ok(None) };
-        ceiling::measure(namespaces, self.kind.to_string()).map(Some)
+        let has_rate =
+            matches!(self.kind, LinkKind::Shaped { .. } | LinkKind::Far { rate: Some(_), .. });
+        has_rate.then(|| ceiling::measure(self)).transpose()
     }
 
     /// Whether only holdall can use all of it.
     pub(crate) fn is_for_holdall_only(&self) -> bool {
         matches!(self.kind, LinkKind::Shaped { count: 2.., .. })
     }
-}
-
-/// Half of a round trip.
-fn one_way(round_trip: Duration) -> Duration {
-    round_trip / 2
 }

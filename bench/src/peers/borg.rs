@@ -47,7 +47,7 @@ impl Contender for Borg {
     }
 
     fn start(&mut self, stage: &mut Stage<'_>) -> Result<()> {
-        let (host, port) = (stage.listen_host(), stage.listen_port());
+        let (host, port) = (stage.host(), stage.listen_port());
         let mut serve = Command::new(&self.socat);
         serve.arg(format!("TCP-LISTEN:{port},bind={host},fork,reuseaddr,nodelay"));
         serve.arg(format!("EXEC:{} serve", self.binary.display()));

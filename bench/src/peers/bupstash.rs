@@ -38,7 +38,7 @@ impl Contender for Bupstash {
         let repository = stage.folder(REPOSITORY)?.join("r");
         let mut init = Command::new(&self.binary);
         stage.text_at(Side::Server, init.args(["init", "-r"]).arg(&repository))?;
-        let (host, port) = (stage.listen_host(), stage.listen_port());
+        let (host, port) = (stage.host(), stage.listen_port());
         let mut serve = Command::new(&self.socat);
         serve.arg(format!("TCP-LISTEN:{port},bind={host},fork,reuseaddr,nodelay"));
         serve.arg(format!("EXEC:{} serve {}", self.binary.display(), repository.display()));

@@ -36,7 +36,7 @@ impl Contender for Holdall {
 
     fn start(&mut self, stage: &mut Stage<'_>) -> Result<()> {
         let data = stage.folder(REPOSITORY)?;
-        let listen = format!("{}:{}", stage.listen_host(), stage.listen_port());
+        let listen = format!("{}:{}", stage.host(), stage.listen_port());
         let mut serve = Command::new(&self.binary);
         serve.args(["serve", "--listen", &listen, "--data"]).arg(&data);
         serve.env("HOLDALL_CONFIG_DIR", stage.folder("server-config")?);

@@ -73,7 +73,7 @@ impl Contender for Kopia {
         let at_server = environment(stage, "server")?;
         self.make_repository(stage, &at_server)?;
         let certificate = Certificate::make(stage)?;
-        let listen = format!("https://{}:{}", stage.listen_host(), stage.listen_port());
+        let listen = format!("https://{}:{}", stage.host(), stage.listen_port());
         let mut serve = Command::new(&self.binary);
         serve.args(["server", "start", "--no-ui", "--address", &listen]);
         serve.args(["--server-username", "bench@bench", "--server-password", "bench"]);

@@ -85,7 +85,7 @@ impl Contender for Restic {
     }
 
     fn start(&mut self, stage: &mut Stage<'_>) -> Result<()> {
-        let listen = format!("{}:{}", stage.listen_host(), stage.listen_port());
+        let listen = format!("{}:{}", stage.host(), stage.listen_port());
         let mut serve = Command::new(&self.server);
         serve.args(["--listen", &listen, "--no-auth", "--path"]).arg(stage.folder(REPOSITORY)?);
         let certificate = self.over_tls.then(|| Certificate::make(stage)).transpose()?;

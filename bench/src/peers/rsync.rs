@@ -40,7 +40,7 @@ impl Contender for Rsync {
         fs::write(&config, format!("{global}use chroot=no\n{module}"))?;
         let port = stage.listen_port().to_string();
         let mut serve = Command::new(&self.binary);
-        serve.args(["--daemon", "--no-detach", "--address", stage.listen_host(), "--port", &port]);
+        serve.args(["--daemon", "--no-detach", "--address", stage.host(), "--port", &port]);
         stage.serve(serve.arg("--config").arg(&config))?;
         self.url = format!("rsync://{}:{}/m/", stage.host(), stage.port());
         Ok(())

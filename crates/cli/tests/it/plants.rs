@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use holdall_sys::users::effective_uid;
+use holdall_testkit::Links;
 use tempfile::TempDir;
 
 use crate::house::folder;
@@ -23,86 +24,13 @@ pub(crate) fn run_by(prefix: &[OsString], command: &Command) -> Command {
     outer
 }
 
-/// Two network namespaces, joined by links of given rates; they go when this goes.
-pub(crate) struct Links {
-    name: String,
-    count: usize,
-}
-
-impl Links {
-    /// One link for each rate, such as `50mbit`; `None` where that can not be done.
-    pub(crate) fn of_rates(name: &str, rates: &[&str]) -> Option<Self> {
-        let has = |program: &str| Path::new(program).exists();
-        let can = effective_uid() == 0 && has("/usr/sbin/ip") && has("/usr/sbin/tc");
-        if !is_there("root, ip and tc, for a shaped link", can) {
-            return None;
-        }
-        let name = format!("hv{}{name}", std::process::id());
-        let links = Self { name, count: rates.len() };
-        let made = links.set_up(rates);
-        is_there("network namespaces with tbf", made.is_some()).then_some(links)
-    }
-
-    fn set_up(&self, rates: &[&str]) -> Option<()> {
-        let (client, server) = (self.client(), self.server());
-        for namespace in [&client, &server] {
-            line(&format!("ip netns add {namespace}"))?;
-            line(&format!("ip -n {namespace} link set lo up"))?;
-        }
-        for (at, rate) in rates.iter().enumerate() {
-            line(&format!(
-                "ip link add l{at} netns {client} type veth peer name l{at} netns {server}"
-            ))?;
-            for (namespace, end) in [(&client, 2), (&server, 1)] {
-                line(&format!("ip -n {namespace} addr add 10.79.{at}.{end}/24 dev l{at}"))?;
-                line(&format!("ip -n {namespace} link set l{at} up"))?;
-                let shape = format!("tbf rate {rate} burst 64k latency 50ms");
-                line(&format!("tc -n {namespace} qdisc add dev l{at} root {shape}"))?;
-            }
-            line(&format!("ip -n {client} rule add from 10.79.{at}.2 table {}", 100 + at))?;
-            let route = format!("default via 10.79.{at}.1 dev l{at} table {}", 100 + at);
-            line(&format!("ip -n {client} route add {route}"))?;
-        }
-        Some(())
-    }
-
-    fn client(&self) -> String {
-        format!("{}c", self.name)
-    }
-
-    fn server(&self) -> String {
-        format!("{}s", self.name)
-    }
-
-    /// What comes before a command of the client.
-    pub(crate) fn at_client(&self) -> Vec<OsString> {
-        ["ip", "netns", "exec", &self.client()].map(OsString::from).to_vec()
-    }
-
-    /// What comes before a command of the server.
-    pub(crate) fn at_server(&self) -> Vec<OsString> {
-        ["ip", "netns", "exec", &self.server()].map(OsString::from).to_vec()
-    }
-
-    /// The client's addresses, one on each link.
-    pub(crate) fn client_addresses(&self) -> String {
-        (0..self.count).map(|at| format!("10.79.{at}.2")).collect::<Vec<_>>().join(",")
-    }
-}
-
-impl Drop for Links {
-    fn drop(&mut self) {
-        for namespace in [self.client(), self.server()] {
-            let _ = line(&format!("ip netns del {namespace}"));
-        }
-    }
-}
-
-/// Runs a command of plain words; `None` if it fails.
-fn line(words: &str) -> Option<()> {
-    let mut words = words.split(' ');
-    let mut command = Command::new(words.next()?);
-    command.args(words).output().ok()?.status.success().then_some(())
+/// Links of these rates between two network namespaces; `None` where that can not be done.
+pub(crate) fn links(bits_per_second: &[u64]) -> Option<Links> {
+    let has = |program: &str| Path::new(program).exists();
+    let can = effective_uid() == 0 && has("/usr/sbin/ip") && has("/usr/sbin/tc");
+    is_there("root, ip and tc, for a shaped link", can).then_some(())?;
+    let made = Links::of_rates(bits_per_second);
+    is_there("network namespaces with tbf", made.is_ok()).then_some(made.ok()?)
 }
 
 /// A control group that rations something; it goes when this goes.

@@ -18,12 +18,12 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use holdall_testkit::{DelayProxy, Random, SmallFiles, small_files};
+use holdall_testkit::{DelayProxy, End, Links, Random, SmallFiles, small_files};
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, Server};
 use crate::mounts::Share;
-use crate::plants::{Links, Ration, SlowFsync, forget_cached, run_by};
+use crate::plants::{self, Ration, SlowFsync, forget_cached, run_by};
 
 /// Rows share the computer.
 fn alone() -> MutexGuard<'static, ()> {
@@ -101,28 +101,28 @@ fn run_by_or_not(prefix: &[std::ffi::OsString], command: Command) -> Command {
 }
 
 /// A machine and a server at the two ends of links.
-fn over_links(name: &str, rates: &[&str], more: &[&str], files: u64) -> Option<Value> {
-    let links = Links::of_rates(name, rates)?;
+fn over_links(bits_per_second: &[u64], more: &[&str], files: u64) -> Option<Value> {
+    let links = plants::links(bits_per_second)?;
     let machine = Machine::new();
     let data = machine.path("server");
-    let command = Server::command_at("10.79.0.1:0", &data);
-    let server = Server::start_by(&mut run_by(&links.at_server(), &command), &data);
+    let command = Server::command_at(&format!("{}:0", Links::address(0, End::Server)), &data);
+    let server = Server::start_by(&mut run_by(&links.prefix(End::Server), &command), &data);
     let invite = server.invite_with(&["--address", server.address()]);
     let pair = machine.command(["pair", &invite, "--recovery-kit", text(&machine.path("kit.txt"))]);
-    Outcome::of(&mut run_by(&links.at_client(), &pair)).expect(0);
+    Outcome::of(&mut run_by(&links.prefix(End::Client), &pair)).expect(0);
     let source = machine.path("source");
     large_files(&source, files);
-    let addresses = links.client_addresses();
+    let addresses = links.client_addresses().join(",");
     let more: Vec<_> =
         more.iter().map(|&arg| if arg == "ADDRESSES" { &addresses } else { arg }).collect();
     let backup = machine.command([&["backup", text(&source), "--json"], more.as_slice()].concat());
-    Some(verdict_of(&mut run_by(&links.at_client(), &backup)))
+    Some(verdict_of(&mut run_by(&links.prefix(End::Client), &backup)))
 }
 
 #[test]
 fn a_link_of_50_megabits_is_the_network() {
     let _alone = alone();
-    let Some(verdict) = over_links("a", &["50mbit"], &[], 8) else { return };
+    let Some(verdict) = over_links(&[50_000_000], &[], 8) else { return };
     names(&verdict, &["network"]);
     // 6.25 MB/s is all that it carries.
     let achieved = verdict["achieved"].as_f64().expect("a rate");
@@ -133,7 +133,7 @@ fn a_link_of_50_megabits_is_the_network() {
 fn one_slow_path_of_two_is_the_network() {
     let _alone = alone();
     let bind = ["--bind", "ADDRESSES", "--streams", "2"];
-    let Some(verdict) = over_links("b", &["1gbit", "20mbit"], &bind, 8) else { return };
+    let Some(verdict) = over_links(&[1_000_000_000, 20_000_000], &bind, 8) else { return };
     names(&verdict, &["network"]);
 }
 
@@ -143,8 +143,8 @@ fn a_delay_of_40_ms_is_the_network() {
     let machine = Machine::new();
     let server = Server::start(&machine.path("server"));
     let upstream = server.address().to_socket_addrs().expect("an address").next();
-    let proxy =
-        DelayProxy::start(upstream.expect("one"), Duration::from_millis(20)).expect("a free port");
+    let proxy = DelayProxy::start(upstream.expect("one"), Duration::from_millis(20), None)
+        .expect("a free port");
     let invite = server.invite_with(&["--address", &proxy.address().to_string()]);
     machine.pair(&invite);
     let source = machine.path("source");

@@ -97,6 +97,7 @@ impl<'a> DiskFiles<'a> {
         };
         for file in &files {
             raw_file::drop_cached(file).map_err(failed)?;
+            raw_file::advise_order(file, row.access.is_random()).map_err(failed)?;
         }
         Ok(Opened { files, direct, paths })
     }

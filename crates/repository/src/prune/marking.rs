@@ -9,8 +9,8 @@ use holdall_protocol::RepositoryError;
 use super::PruneOptions;
 use crate::closure::{Closed, descend};
 use crate::index::Holder;
-use crate::moving::IfDamaged;
 use crate::layout::number_of;
+use crate::moving::IfDamaged;
 use crate::pack_file::damaged;
 use crate::store::{CommitGuard, Store};
 

@@ -63,6 +63,16 @@ pub fn drop_cached(file: &File) -> io::Result<()> {
     Ok(rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?)
 }
 
+/// Tells the system in which order a file will be read, for it to read ahead or not to.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn advise_order(file: &File, is_random: bool) -> io::Result<()> {
+    let advice = if is_random { Advice::Random } else { Advice::Sequential };
+    Ok(rustix::fs::fadvise(file, 0, None, advice)?)
+}
+
 /// Makes everything durable that was written to the file system of a file, by anybody.
 ///
 /// # Errors
@@ -86,6 +96,7 @@ mod tests {
             assert_eq!(made.metadata().unwrap().len(), 5000);
         }
         drop_cached(&made).unwrap();
+        advise_order(&made, true).unwrap();
         sync_file_system(&made).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         open(&link, false).unwrap_err();

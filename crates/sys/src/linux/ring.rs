@@ -72,12 +72,12 @@ impl Ring {
         self.under_way
     }
 
-    /// Starts a request that moves a slot's whole buffer; the kernel learns of it at the next
-    /// [`wait`](Self::wait).
+    /// Starts a request that moves a slot's whole buffer, and hands it to the kernel at once: handed
+    /// over together, neighbours would become one larger request.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a slot that is not there or under way.
+    /// `InvalidInput` for a slot that is not there or under way; what the system says.
     pub fn start(&mut self, slot: usize, way: Way, offset: u64) -> io::Result<()> {
         let fd = types::Fd(self.file.as_raw_fd());
         let user_data = slot as u64;
@@ -96,11 +96,14 @@ impl Ring {
         pushed.map_err(|_| io::ErrorKind::InvalidInput)?;
         slot.is_under_way = true;
         self.under_way += 1;
-        Ok(())
+        match self.ring.submit() {
+            // What the kernel has no room for now it takes with the next one, or in `wait`.
+            Err(error) if !is_later(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
-    /// Hands the kernel what was started, and waits until at least one request has ended; returns at
-    /// once if none is under way.
+    /// Waits until at least one request has ended; returns at once if none is under way.
     ///
     /// # Errors
     ///
@@ -130,6 +133,11 @@ impl Ring {
         };
         Some(Completion { slot, moved_bytes })
     }
+}
+
+fn is_later(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, ResourceBusy, WouldBlock};
+    matches!(error.kind(), WouldBlock | ResourceBusy | Interrupted)
 }
 
 impl Drop for Ring {

@@ -1,17 +1,18 @@
-//! `cargo xtask torture lab`: the lab's figures beside those of fio and iperf3, on the same folder and settings.
+//! The lab's figures beside those of fio and iperf3, on the same folder, link and settings.
 //!
 //! Both run in turns, so that what else the computer does meets both alike, and the medians are
 //! compared. Run it on a quiet computer and a real disk: on a busy one it says nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{cargo, check, components, lab_net, root};
+use crate::command::text;
 
-const RUNS: usize = 5;
+mod net;
+
 /// How far the medians may be apart.
 const TOLERANCE: f64 = 0.10;
 
@@ -25,49 +26,52 @@ struct Case {
     direct: bool,
 }
 
-/// Runs both on every setting in `folder`, prints the medians, and fails if any are too far apart.
-pub(crate) fn run(folder: Option<&str>) -> Result<()> {
-    components::ensure()?;
-    check(&mut cargo(&["build", "--release", "--locked", "--package", "holdall"]))?;
-    let folder = folder.map_or_else(|| root().join("target"), PathBuf::from);
+/// Runs both on every setting in `folder`, `runs` times each; prints the medians, and fails if any
+/// are too far apart.
+///
+/// # Errors
+///
+/// If fio or iperf3 (Debian packages of these names) is not there, or a link can not be made.
+pub(crate) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<()> {
     println!(
-        "{:<10} {:>5} {:>6} {:<20} {:>12} {:>12} {:>7}",
+        "{:<16} {:>5} {:>6} {:<20} {:>12} {:>12} {:>7}",
         "", "block", "queue", "", "fio", "holdall", "ratio"
     );
     let mut apart = 0;
     for case in cases() {
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
-        for _ in 0..RUNS {
-            theirs.push(fio(&folder, &case)?);
-            ours.push(holdall(&folder, &case)?);
+        for _ in 0..runs {
+            theirs.push(fio(folder, &case)?);
+            ours.push(holdall(binary, folder, &case)?);
         }
-        let (theirs, ours) = (median(theirs), median(ours));
-        let ratio = ours / theirs;
-        apart += usize::from((ratio - 1.0).abs() > TOLERANCE);
-        let how = if case.direct {
-            "direct"
-        } else if case.writes() {
-            "buffered, fsync"
-        } else {
-            "buffered"
-        };
-        println!(
-            "{:<10} {:>5} {:>6} {how:<20} {:>7.1} MB/s {:>7.1} MB/s {ratio:>7.2}",
+        let words = format!(
+            "{:<16} {:>5} {:>6} {:<20}",
             case.operation,
             case.block,
             case.depth,
-            theirs / 1e6,
-            ours / 1e6,
+            case.words()
         );
+        apart += usize::from(!is_alike(&words, theirs, ours, TOLERANCE));
     }
-    apart += lab_net::run(&root().join("target/release/holdall"), &folder)?;
+    apart += net::compare(binary, folder, runs)?;
     if apart > 0 {
         bail!(
-            "{apart} medians are too far apart: {:.0} % for disks, 5 % for the network",
-            TOLERANCE * 100.0
+            "{apart} medians are too far apart: {:.0} % for disks, {:.0} % for the network",
+            TOLERANCE * 100.0,
+            net::TOLERANCE * 100.0
         );
     }
     Ok(())
+}
+
+/// Prints the medians of both, in bytes a second, and says whether they are as near as that.
+fn is_alike(words: &str, theirs: Vec<f64>, ours: Vec<f64>, tolerance: f64) -> bool {
+    let (theirs, ours) = (median(theirs), median(ours));
+    let ratio = ours / theirs;
+    let is_alike = (ratio - 1.0).abs() <= tolerance;
+    let mark = if is_alike { "" } else { "  !" };
+    println!("{words} {:>7.1} MB/s {:>7.1} MB/s {ratio:>7.2}{mark}", theirs / 1e6, ours / 1e6);
+    is_alike
 }
 
 /// Every order and way, small and large blocks; directly with one request and with many, and through
@@ -88,6 +92,14 @@ impl Case {
     fn writes(&self) -> bool {
         self.operation.ends_with("write")
     }
+
+    fn words(&self) -> &'static str {
+        match (self.direct, self.writes()) {
+            (true, _) => "direct",
+            (false, true) => "buffered, fsync",
+            (false, false) => "buffered",
+        }
+    }
 }
 
 /// Bytes a second by fio.
@@ -103,7 +115,7 @@ fn fio(folder: &Path, case: &Case) -> Result<f64> {
     if case.writes() && !case.direct {
         command.arg("--end_fsync=1");
     }
-    let said = said_by(&mut command);
+    let said = text(&mut command);
     // Each run lays out its own, as each of ours does.
     std::fs::remove_file(&file).with_context(|| format!("cannot remove {file:?}"))?;
     let said: Value = serde_json::from_str(&said?).context("fio did not print JSON")?;
@@ -112,29 +124,21 @@ fn fio(folder: &Path, case: &Case) -> Result<f64> {
 }
 
 /// Bytes a second by holdall.
-fn holdall(folder: &Path, case: &Case) -> Result<f64> {
-    let mut command = Command::new(root().join("target/release/holdall"));
+fn holdall(binary: &Path, folder: &Path, case: &Case) -> Result<f64> {
+    let mut command = Command::new(binary);
     command.args(["lab", "disk", "--json", "--op", case.operation, "--block", case.block]);
     command.args(["--size", case.size, "--queue-depth", &case.depth.to_string()]).arg(folder);
     command.arg(if case.direct { "--direct" } else { "--buffered" });
     if case.writes() && !case.direct {
         command.arg("--end-fsync");
     }
-    let said = said_by(&mut command)?;
+    let said = text(&mut command)?;
     let rows = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut rates = rows.filter_map(|row| row["bytes_per_second"].as_f64());
     rates.next().context("holdall told no rate")
 }
 
-pub(crate) fn said_by(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
