@@ -14,6 +14,7 @@ mod commands;
 mod config;
 mod connection;
 mod create;
+mod deletions;
 mod entries;
 mod exit;
 mod far_server;

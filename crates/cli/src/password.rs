@@ -50,6 +50,10 @@ pub(crate) const PASSWORD: Names = Names { flag: "--password-file", variable: "H
 pub(crate) const FROM_PASSWORD: Names =
     Names { flag: "--from-password-file", variable: "HOLDALL_FROM_PASSWORD" };
 
+/// What an administrator of a server handed out for deletions.
+pub(crate) const ADMIN_TOKEN: Names =
+    Names { flag: "--admin-token-file", variable: "HOLDALL_ADMIN_TOKEN" };
+
 /// Where a password comes from.
 #[derive(Debug, Clone)]
 pub(crate) struct Passwords {

@@ -23,6 +23,7 @@
 //! # }
 //! ```
 
+mod admin_token;
 mod base32;
 mod client;
 #[cfg(feature = "contract")]
@@ -37,6 +38,7 @@ pub mod tls;
 mod types;
 pub mod wire;
 
+pub use admin_token::AdminToken;
 pub use client::{ClientOptions, HttpRepository, MeasuredServer, ServerAddress, shown_identity};
 pub use error::RepositoryError;
 pub use identity::{MachineIdentity, fingerprint};
@@ -47,7 +49,7 @@ pub use repository::Repository;
 pub use types::{
     BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
     RecordQuery, Repair, RepairReport, ScrubDamage, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, Traffic, Usage,
+    SessionPurpose, Traffic, Usage, WaitingDeletion,
 };
 
 /// Most ids in one question or one fetch.

@@ -4,21 +4,26 @@ use bytes::Bytes;
 use holdall_format::{ObjectId, RecordHash, SessionId};
 
 use crate::{
-    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
-    RecordQuery, RepairReport, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, Traffic, Usage,
+    AdminToken, BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport,
+    PutTimes, RecordQuery, RepairReport, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
+    SessionPurpose, Traffic, Usage, WaitingDeletion,
 };
 
 /// Why a machine may not delete.
-const DELETING: &str = "a server lets no machine delete; its rules for keeping, and its \
+const DELETING: &str = "a server lets no machine delete without an administrator's token (`holdall \
+                        admin token`, then --admin-token-file); its rules for keeping, and its \
                         administrator, do (`holdall admin retention`, `forget` and `prune`)";
+
+/// Why a directory takes no token.
+const NO_TOKEN: &str = "only a server takes an administrator's token; in a directory, whoever may \
+                        write there deletes without one";
 
 /// Why a machine may not repair.
 const REPAIRING: &str = "a server lets no machine change what is stored; its administrator repairs \
                          (`holdall admin scrub --repair`)";
 
-/// Everything that one machine may ask of one repository. No verb overwrites, and none that a server
-/// answers deletes.
+/// Everything that one machine may ask of one repository. No verb overwrites, and a server deletes
+/// nothing at once.
 ///
 /// Every method may be called from many threads at once. A method that failed with
 /// [`RepositoryError::Unreachable`] may be called again with the same arguments: all are idempotent.
@@ -153,6 +158,45 @@ pub trait Repository: Send + Sync {
     /// missing or can not be read, and nothing is deleted then.
     fn prune(&self, _dry_run: bool) -> Result<PruneReport, RepositoryError> {
         Err(RepositoryError::NotAllowed { reason: DELETING.into() })
+    }
+
+    /// Asks a server to forget snapshots, with an administrator's token for this repository. They
+    /// are there until the deletion is due, and it can be cancelled. Asking for the same again is no
+    /// other deletion.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] for a token that is not for this repository or has lapsed, and
+    /// in a directory; [`RepositoryError::Refused`] for what is no snapshot of this repository, and
+    /// over [`crate::MAX_IDS`] snapshots: then nothing is asked for.
+    fn ask_forget(
+        &self,
+        _token: &AdminToken,
+        _snapshots: &[RecordHash],
+    ) -> Result<WaitingDeletion, RepositoryError> {
+        Err(RepositoryError::NotAllowed { reason: NO_TOKEN.into() })
+    }
+
+    /// Has a server apply its rules and deletions that are due, and prune, with such a token; with
+    /// `dry_run`, says only what that would delete.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] as for [`Repository::ask_forget`], and while the server lets
+    /// nothing go; else as [`Repository::prune`].
+    fn ask_prune(
+        &self,
+        _token: &AdminToken,
+        _dry_run: bool,
+    ) -> Result<PruneReport, RepositoryError> {
+        Err(RepositoryError::NotAllowed { reason: NO_TOKEN.into() })
+    }
+
+    /// The deletions of this repository's snapshots that wait, in the order in which they were asked
+    /// for: none in a directory.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Unreachable`].
+    fn deletions(&self) -> Result<Vec<WaitingDeletion>, RepositoryError> {
+        Ok(Vec::new())
     }
 
     /// Scrubs, and mends what can be mended: packs from their parity, and what is sound of others.

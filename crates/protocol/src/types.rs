@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use holdall_format::{BlockName, MachineId, ObjectId, PackName, PublicKey, RecordHash, SessionId};
 
+use serde::{Deserialize, Serialize};
+
 use crate::RecordsDigest;
 
 /// What is needed to make a repository. The keeper stores it and understands the configuration's
@@ -250,8 +252,22 @@ pub struct Usage {
     pub quota_bytes: Option<u64>,
 }
 
+/// Snapshots that are to be deleted, and are there until then. Times are in nanoseconds since 1970
+/// UTC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingDeletion {
+    /// What it is called on its server.
+    pub number: u64,
+    /// The snapshots.
+    pub snapshots: Vec<RecordHash>,
+    /// When it was asked for.
+    pub asked_ns: i64,
+    /// When it is carried out, if nobody cancels it.
+    pub due_ns: i64,
+}
+
 /// What a prune did, or would do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PruneReport {
     /// Bytes of packs, tails and records before.
     pub stored_before_bytes: u64,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use holdall_format::limits::{BLOCK_MAX_BYTES, RECORD_MAX_BYTES};
-use holdall_format::{PublicKey, SessionId};
+use holdall_format::{PublicKey, RecordHash, SessionId};
 use holdall_protocol::wire::{
     self, ErrorAnswer, Frames, LabTaken, LabVerb, PairAnswer, PairRequest, RepositoryVerb, Route,
     WireError,
@@ -16,6 +16,8 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 
+use crate::ServerError;
+use crate::admin::Administration;
 use crate::body::{self, Answer};
 use crate::measuring;
 use crate::pressure::Pressure;
@@ -225,6 +227,9 @@ impl Asked<'_> {
             RepositoryVerb::ReadBlocks(session, cursor) => self.read_blocks(session, cursor).await,
             RepositoryVerb::Scrub => self.scrub().await,
             RepositoryVerb::Usage => self.usage().await,
+            RepositoryVerb::Deletions => Ok(self.deletions()),
+            RepositoryVerb::Forget => self.forget().await,
+            RepositoryVerb::Prune(dry_run) => self.prune(dry_run).await,
         }
     }
 
@@ -379,6 +384,45 @@ impl Asked<'_> {
     async fn usage(self) -> Result<Response<Answer>, WireError> {
         let (usage, _) = self.call(|repository| repository.usage()).await?;
         Ok(respond(JSON, Frames::plain(wire::encode_usage(&usage)), None))
+    }
+
+    fn deletions(self) -> Response<Answer> {
+        let waiting = self.state.administration().waiting(self.permit.repository());
+        respond(BYTES, Frames::plain(wire::encode_deletions(&waiting)), None)
+    }
+
+    async fn forget(self) -> Result<Response<Answer>, WireError> {
+        let call = |administration: Administration<'_>, name: &str, snapshots: Vec<RecordHash>| {
+            administration.ask_forget(name, &snapshots)
+        };
+        let waiting = self.administer(call).await?;
+        Ok(respond(BYTES, Frames::plain(wire::encode_deletions(&[waiting])), None))
+    }
+
+    async fn prune(self, dry_run: bool) -> Result<Response<Answer>, WireError> {
+        let call = move |administration: Administration<'_>, name: &str, _| {
+            administration.ask_prune(name, dry_run)
+        };
+        let report = self.administer(call).await?;
+        Ok(respond(JSON, Frames::plain(wire::encode_pruned(&report)), None))
+    }
+
+    /// Does what an administrator's token in the body allows, on a thread for that.
+    async fn administer<T: Send + 'static>(
+        mut self,
+        call: impl FnOnce(Administration<'_>, &str, Vec<RecordHash>) -> Result<T, ServerError>
+        + Send
+        + 'static,
+    ) -> Result<T, WireError> {
+        let taken = self.take(wire::MAX_FORGET_BODY_BYTES).await?;
+        let (token, snapshots) = wire::decode_forget(&taken.bytes)?;
+        let (state, permit) = (Arc::clone(self.state), self.permit);
+        let allowed = move || {
+            let name = permit.repository();
+            state.accounts.check_token(&token, name)?;
+            Ok(call(state.administration(), name, snapshots)?)
+        };
+        Ok(self.state.work.run(allowed).await?.0)
     }
 
     async fn scrub(self) -> Result<Response<Answer>, WireError> {

@@ -6,10 +6,12 @@
 //! | create, put wrappings, put blocks, commit | | | with the right to back up | | |
 //! | describe, records, fetch, read blocks, missing, usage, sessions to read, scrub | | | yes | | own |
 //! | sessions to back up | | | with the right to back up | | |
+//! | deletions | | | yes | | own |
+//! | forget, prune | | | with an administrator's token | | |
 //! | measure the path | | | yes | yes | |
 //!
-//! Pairing is not among them: what it allows is in the invite, and is checked where that is taken. No
-//! verb deletes, so none is listed. A reader is the identity of a recovery kit. Whether another's
+//! Pairing is not among them: what it allows is in the invite, and is checked where that is taken. An
+//! administrator's token is in the body, and is checked where that is read. A reader is the identity of a recovery kit. Whether another's
 //! repository exists is not told.
 
 use std::fmt;
@@ -99,6 +101,9 @@ pub(crate) fn check(
         Role::Machine { machine, repository, right } => {
             (*machine, repository, *right == Right::Backup)
         }
+        Role::Reader { .. } if is_for_administrators(verb) => {
+            return Err(denied("a recovery kit reads only"));
+        }
         Role::Reader { repository } => {
             (MachineId::from_bytes([0; MachineId::LEN]), repository, false)
         }
@@ -136,8 +141,16 @@ fn writes(verb: &RepositoryVerb) -> bool {
         | RepositoryVerb::Fetch(..)
         | RepositoryVerb::ReadBlocks(..)
         | RepositoryVerb::Scrub
-        | RepositoryVerb::Usage => false,
+        | RepositoryVerb::Usage
+        | RepositoryVerb::Deletions
+        | RepositoryVerb::Forget
+        | RepositoryVerb::Prune(_) => false,
     }
+}
+
+/// Whether a verb needs an administrator's token.
+fn is_for_administrators(verb: &RepositoryVerb) -> bool {
+    matches!(verb, RepositoryVerb::Forget | RepositoryVerb::Prune(_))
 }
 
 fn denied(reason: &str) -> WireError {
@@ -166,11 +179,16 @@ mod tests {
             RepositoryVerb::ReadBlocks(session, 0),
             RepositoryVerb::Scrub,
             RepositoryVerb::Usage,
+            RepositoryVerb::Deletions,
+            RepositoryVerb::Forget,
+            RepositoryVerb::Prune(true),
         ]
     }
 
     /// How many of [`verbs`] write; these come first.
     const WRITING: usize = 4;
+    /// How many want a token; these come last.
+    const FOR_ADMINISTRATORS: usize = 2;
 
     #[test]
     fn every_role_may_do_exactly_what_the_table_says() {
@@ -185,7 +203,7 @@ mod tests {
             (Role::Revoked, 0..0),
             (machine(Right::Backup), 0..verbs().len()),
             (machine(Right::Read), WRITING..verbs().len()),
-            (Role::Reader { repository: own() }, WRITING..verbs().len()),
+            (Role::Reader { repository: own() }, WRITING..verbs().len() - FOR_ADMINISTRATORS),
         ];
         for (role, allowed) in roles {
             for (at, verb) in verbs().iter().enumerate() {

@@ -16,6 +16,7 @@ use super::tag;
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::connection::Connection;
+use crate::deletions;
 use crate::exit::{Exit, Refusal, exit_of, is_closed_pipe};
 use crate::open;
 use crate::output::{Shown, count, duration, size};
@@ -105,6 +106,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         false => Speed::remembered(args, app, &access, &done),
     };
     still_committed(&done.summary, report(app, &done, &speed))?;
+    deletions::announce(app, &access);
     let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
 }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use holdall_engine::Snapshot;
 use holdall_format::{MachineId, RecordHash, SeriesId};
+use holdall_protocol::WaitingDeletion;
 use holdall_repository::retention::{Aged, Reason, keep};
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -10,11 +11,12 @@ use serde::Serialize;
 use super::prune;
 use super::snapshots::JsonSnapshot;
 use crate::app::App;
+use crate::deletions::{self, TokenArgs};
 use crate::exit::{Exit, Refusal};
 use crate::filter::Filter;
 use crate::keep_rules::KeepRules;
 use crate::open;
-use crate::output::{Shown, local_time};
+use crate::output::{Shown, local_time, rfc3339};
 
 /// Forgets snapshots: those that are named, or those that rules do not keep
 ///
@@ -27,8 +29,9 @@ Examples: holdall forget --keep-daily 7 --keep-weekly 5 --keep-monthly all --dry
           holdall forget --keep-last 3 --path /home/ada --prune
           holdall forget 1f2e3d
 
-On a server, no machine may forget anything: its rules and its administrator do (`holdall admin \
-retention`).
+On a server, no machine forgets anything by itself: its rules and its administrator do (`holdall admin \
+retention`). With an administrator's token (`holdall admin token`, then --admin-token-file FILE) it \
+may ask for it; the deletion waits for a week and can be cancelled.
 
 Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such repository, 11 in use, \
 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
@@ -46,6 +49,8 @@ pub(crate) struct Args {
     /// Deletes afterwards what nothing needs any more, as `holdall prune` does
     #[arg(long, conflicts_with = "dry_run")]
     prune: bool,
+    #[command(flatten)]
+    token: TokenArgs,
 }
 
 /// What to keep.
@@ -84,7 +89,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         let hint = "name them, or say with --keep-daily 7 and the like which to keep";
         return Err(Refusal::new(Exit::Usage, message).hint(hint).into());
     }
-    let filter = args.filter.resolve()?;
+    let (filter, token) = (args.filter.resolve()?, args.token.read()?);
     let access = open::access(app)?;
     let listed = open::snapshots(app, &access)?;
     let judged = if args.snapshots.is_empty() {
@@ -101,12 +106,17 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     };
     let goes: Vec<RecordHash> =
         judged.iter().filter(|one| one.goes()).map(|one| one.snapshot.id).collect();
-    if !args.dry_run && !goes.is_empty() {
-        access.repository().forget(&goes)?;
-    }
-    tell(args, app, &judged)?;
+    let waiting = match (&token, args.dry_run || goes.is_empty()) {
+        (_, true) => None,
+        (Some(token), false) => Some(access.repository().ask_forget(token, &goes)?),
+        (None, false) => {
+            access.repository().forget(&goes)?;
+            None
+        }
+    };
+    tell(args, app, &judged, waiting.as_ref())?;
     if args.prune {
-        let report = access.repository().prune(false)?;
+        let report = prune::delete_unneeded(access.repository().as_ref(), token.as_ref(), false)?;
         prune::tell(app, &report, false)?;
     }
     Ok(Exit::Done)
@@ -127,7 +137,12 @@ fn by_rules<'a>(rules: &Rules, snapshots: &[&'a Snapshot]) -> Vec<Judged<'a>> {
     judged.map(|(snapshot, reasons)| Judged { snapshot, reasons }).collect()
 }
 
-fn tell(args: &Args, app: &App, judged: &[Judged<'_>]) -> Result<()> {
+fn tell(
+    args: &Args,
+    app: &App,
+    judged: &[Judged<'_>],
+    waiting: Option<&WaitingDeletion>,
+) -> Result<()> {
     #[derive(Serialize)]
     struct JsonJudged<'a> {
         #[serde(flatten)]
@@ -140,6 +155,10 @@ fn tell(args: &Args, app: &App, judged: &[Judged<'_>]) -> Result<()> {
         dry_run: bool,
         snapshots_forgotten: usize,
         snapshots_kept: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deletion: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due: Option<String>,
     }
     for one in judged {
         let reasons: Vec<String> = one.reasons.iter().map(ToString::to_string).collect();
@@ -157,12 +176,23 @@ fn tell(args: &Args, app: &App, judged: &[Judged<'_>]) -> Result<()> {
     }
     let forgotten = judged.iter().filter(|one| one.goes()).count();
     let kept = judged.len() - forgotten;
-    let summary =
-        Summary { dry_run: args.dry_run, snapshots_forgotten: forgotten, snapshots_kept: kept };
+    let summary = Summary {
+        dry_run: args.dry_run,
+        snapshots_forgotten: forgotten,
+        snapshots_kept: kept,
+        deletion: waiting.map(|waiting| waiting.number),
+        due: waiting.map(|waiting| rfc3339(waiting.due_ns)),
+    };
     app.output.object("summary", &summary)?;
-    let would = if args.dry_run { "would be " } else { "" };
+    let would = match (args.dry_run, waiting) {
+        (true, _) => "would be ",
+        (false, Some(_)) => "will be ",
+        (false, None) => "",
+    };
     app.output.say(format_args!("{forgotten} {would}forgotten, {kept} kept"))?;
-    if forgotten > 0 && !args.prune && !args.dry_run {
+    if let Some(waiting) = waiting {
+        app.output.note(deletions::in_words(waiting));
+    } else if forgotten > 0 && !args.prune && !args.dry_run {
         app.output.note("what only they held stays until `holdall prune`");
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! `holdall prune`.
 
 use anyhow::Result;
-use holdall_protocol::PruneReport;
+use holdall_protocol::{AdminToken, PruneReport, Repository};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::deletions::TokenArgs;
 use crate::exit::Exit;
 use crate::open::{self, Patience};
 use crate::output::{count, local_time, rfc3339, size};
@@ -17,6 +18,9 @@ use crate::output::{count, local_time, rfc3339, size};
 #[command(after_help = "\
 Example: holdall prune --dry-run
 
+A server prunes by itself, once an hour, and now with an administrator's token (`holdall admin token`, \
+then --admin-token-file FILE).
+
 If anything is missing or can not be read, nothing is deleted: run `holdall check`.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 13 not allowed, \
@@ -25,13 +29,31 @@ pub(crate) struct Args {
     /// Says what would be deleted, and changes nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
+    #[command(flatten)]
+    token: TokenArgs,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let opened = open::place(app, Patience::default())?;
-    let report = opened.place.repository.prune(args.dry_run)?;
+    let repository = opened.place.repository.as_ref();
+    let report = delete_unneeded(repository, args.token.read()?.as_ref(), args.dry_run)?;
     tell(app, &report, args.dry_run)?;
     Ok(Exit::Done)
+}
+
+/// Prunes, or has a server prune.
+///
+/// # Errors
+/// As for [`Repository::prune`] and [`Repository::ask_prune`].
+pub(super) fn delete_unneeded(
+    repository: &dyn Repository,
+    token: Option<&AdminToken>,
+    dry_run: bool,
+) -> Result<PruneReport> {
+    Ok(match token {
+        Some(token) => repository.ask_prune(token, dry_run)?,
+        None => repository.prune(dry_run)?,
+    })
 }
 
 /// Says what a prune did, or would do.

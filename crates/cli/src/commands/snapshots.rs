@@ -5,6 +5,7 @@ use holdall_engine::Snapshot;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::deletions;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::open;
@@ -28,10 +29,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let listed = open::snapshots(app, &access)?;
     let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
+    let waiting = access.repository().deletions()?;
+    let due = deletions::by_snapshot(&waiting);
     for snapshot in &wanted {
-        app.output.object("snapshot", &JsonSnapshot::new(snapshot))?;
+        let deletion_due = due.get(&snapshot.id).copied().map(rfc3339);
+        let object = JsonSnapshot { deletion_due, ..JsonSnapshot::new(snapshot) };
+        app.output.object("snapshot", &object)?;
     }
     print(app, &wanted)?;
+    waiting.iter().for_each(|deletion| app.output.note(deletions::in_words(deletion)));
     if !listed.is_empty() {
         open::tell_unknown(app, &access)?;
     }
@@ -95,6 +101,9 @@ pub(super) struct JsonSnapshot<'a> {
     items: u64,
     bytes: u64,
     unreadable: u64,
+    /// When it is deleted, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deletion_due: Option<String>,
 }
 
 impl<'a> JsonSnapshot<'a> {
@@ -122,6 +131,7 @@ impl<'a> JsonSnapshot<'a> {
             items: secret.items,
             bytes: secret.bytes,
             unreadable: secret.unreadable,
+            deletion_due: None,
         }
     }
 }

@@ -29,6 +29,10 @@ impl House {
         Self { machine, data, server: Some(server) }
     }
 
+    fn source(&self) -> String {
+        self.machine.path("source").to_str().unwrap().to_owned()
+    }
+
     fn admin(&self, args: &[&str]) -> Outcome {
         self.machine.administer(&self.data, args)
     }
@@ -91,6 +95,77 @@ fn a_deletion_waits_and_can_be_cancelled() {
     assert!(house.told(&["pending"], "deletion").is_empty());
     assert_eq!(house.admin(&["cancel", &number]).code, Some(1));
     assert_eq!(house.admin(&["forget", &name, "ffffffff"]).code, Some(1));
+}
+
+#[test]
+fn a_machine_asks_for_a_deletion_with_a_token_and_everybody_is_told() {
+    let house = House::new();
+    let (name, before) = (house.repository(), house.snapshots());
+    let refused = house.machine.run(["forget", &before[0][..12]]).expect(13);
+    assert!(refused.stderr.contains("holdall admin token"), "{}", refused.stderr);
+    house.machine.run(["prune"]).expect(13);
+
+    let made = house.told(&["token", &name], "admin_token");
+    let token = house.machine.path("token");
+    fs::write(&token, made[0]["token"].as_str().unwrap()).unwrap();
+    let token = ["--admin-token-file", token.to_str().unwrap(), "--json"];
+    let foreseen = house.machine.ok([&["forget", "--keep-last", "1", "-n"][..], &token].concat());
+    assert_eq!(foreseen.summary()["snapshots_forgotten"], 2);
+    assert!(house.told(&["pending"], "deletion").is_empty(), "it was only looked at");
+
+    let forget = [&["forget", "--keep-last", "1"][..], &token].concat();
+    let asked = house.machine.ok(&forget).summary();
+    // Asking again is no other deletion, and none comes sooner by it.
+    assert_eq!(house.machine.ok(&forget).summary(), asked);
+    let pending = house.told(&["pending"], "deletion");
+    assert_eq!(pending.len(), 1);
+    assert_eq!(pending[0]["snapshots"], json!(before[..2]));
+    assert_eq!((&pending[0]["number"], &pending[0]["due"]), (&asked["deletion"], &asked["due"]));
+
+    let listed = house.machine.ok(["snapshots", "--json"]).of_type("snapshot");
+    let due: Vec<_> = listed.iter().map(|one| &one["deletion_due"]).collect();
+    assert_eq!(due, [&asked["due"], &asked["due"], &Value::Null]);
+    for command in [vec!["snapshots"], vec!["backup", house.source().as_str()]] {
+        let told = house.machine.ok(&command).stderr;
+        assert!(told.contains("2 snapshots will be deleted after"), "{command:?}: {told}");
+    }
+
+    let pruned = house.machine.ok([&["prune"][..], &token].concat()).summary();
+    assert_eq!(pruned["deleted_packs"], 0);
+    assert_eq!(house.snapshots().len(), 4, "nothing goes before its time");
+    house.told(&["cancel", &pending[0]["number"].to_string()], "deletion");
+    let listed = house.machine.ok(["snapshots", "--json"]).of_type("snapshot");
+    assert!(listed.iter().all(|one| one["deletion_due"].is_null()), "{listed:?}");
+}
+
+#[test]
+fn a_token_is_for_one_repository_and_nothing_else_is_one() {
+    let house = House::new();
+    let made = house.told(&["token", &house.repository()], "admin_token");
+    let made = made[0]["token"].as_str().unwrap().to_owned();
+    let other = Machine::new().with_password(None);
+    other.pair_with(house.server.as_ref().unwrap());
+    fs::write(other.path("file"), "content").unwrap();
+    other.ok(["backup", other.path("file").to_str().unwrap()]);
+    let token = other.path("token");
+    let use_it = |text: &str, machine: &Machine| {
+        fs::write(&token, text).unwrap();
+        let token = token.to_str().unwrap();
+        machine.run(["forget", "latest", "--admin-token-file", token])
+    };
+    let refused = use_it(&made, &other).expect(13);
+    assert!(refused.stderr.contains("another repository"), "{}", refused.stderr);
+    use_it("holdall-admin-aaaa", &house.machine).expect(2);
+    use_it(&made, &house.machine).expect(0);
+    assert_eq!(house.admin(&["token", "nobody"]).code, Some(1));
+    // A directory is its owner's, who needs none.
+    let repo = other.path("repo").to_str().unwrap().to_owned();
+    let own = Machine::new();
+    own.ok(["init", "-r", &repo, "--recovery-kit", other.path("kit").to_str().unwrap()]);
+    own.ok(["backup", "-r", &repo, other.path("file").to_str().unwrap()]);
+    fs::write(&token, &made).unwrap();
+    let token = token.to_str().unwrap();
+    own.run(["forget", "-r", &repo, "latest", "--admin-token-file", token]).expect(13);
 }
 
 #[test]

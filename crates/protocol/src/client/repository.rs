@@ -1,15 +1,16 @@
 //! A repository on a server.
 
 use bytes::Bytes;
-use holdall_format::{ObjectId, SessionId};
+use holdall_format::{ObjectId, RecordHash, SessionId};
 
 use super::body::Sink;
 use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
-    BlockPage, CommitAnswer, Description, ListedRecord, MAX_IDS, MAX_PUT_BYTES, MAX_RECORDS,
-    MachineIdentity, NewRepository, PutTimes, RecordQuery, Repository, RepositoryError,
-    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
+    AdminToken, BlockPage, CommitAnswer, Description, ListedRecord, MAX_IDS, MAX_PUT_BYTES,
+    MAX_RECORDS, MachineIdentity, NewRepository, PruneReport, PutTimes, RecordQuery, Repository,
+    RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
+    WaitingDeletion,
 };
 
 /// Asks a holdall server over TLS.
@@ -212,6 +213,30 @@ impl Repository for HttpRepository {
     fn usage(&self) -> Result<Usage, RepositoryError> {
         let decode = |body: Bytes| wire::decode_usage(&body);
         self.ask(RepositoryVerb::Usage, Frames::new(), LIGHT, decode)
+    }
+
+    fn ask_forget(
+        &self,
+        token: &AdminToken,
+        snapshots: &[RecordHash],
+    ) -> Result<WaitingDeletion, RepositoryError> {
+        check_count(snapshots.len())?;
+        let body = Frames::plain(wire::encode_forget(token, snapshots));
+        let limits = (Weight::Light, wire::MAX_DELETIONS_ANSWER_BYTES);
+        let decode = |body: Bytes| wire::decode_deletion(&body);
+        self.ask(RepositoryVerb::Forget, body, limits, decode)
+    }
+
+    fn ask_prune(&self, token: &AdminToken, dry_run: bool) -> Result<PruneReport, RepositoryError> {
+        let body = Frames::plain(wire::encode_forget(token, &[]));
+        let decode = |body: Bytes| wire::decode_pruned(&body);
+        self.ask(RepositoryVerb::Prune(dry_run), body, LIGHT, decode)
+    }
+
+    fn deletions(&self) -> Result<Vec<WaitingDeletion>, RepositoryError> {
+        let limits = (Weight::Light, wire::MAX_DELETIONS_ANSWER_BYTES);
+        let decode = |body: Bytes| wire::decode_deletions(&body);
+        self.ask(RepositoryVerb::Deletions, Frames::new(), limits, decode)
     }
 
     fn traffic(&self) -> Traffic {

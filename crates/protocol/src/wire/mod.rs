@@ -6,6 +6,7 @@
 //! This module does no I/O and knows nothing of HTTP but methods, paths and status numbers.
 
 mod control;
+mod deletion;
 mod error;
 mod frames;
 mod ids;
@@ -18,6 +19,10 @@ mod text;
 pub use control::{
     PairAnswer, PairRequest, decode_put_times, decode_session_answer, decode_session_request,
     decode_usage, encode_put_times, encode_session_answer, encode_session_request, encode_usage,
+};
+pub use deletion::{
+    MAX_DELETIONS_ANSWER_BYTES, MAX_FORGET_BODY_BYTES, decode_deletion, decode_deletions,
+    decode_forget, decode_pruned, encode_deletions, encode_forget, encode_pruned,
 };
 pub use error::{ErrorAnswer, WireError};
 pub use frames::{Frames, decode_frames};

@@ -1,6 +1,7 @@
 //! Which request asks for what: written by the client and read by the server from one description.
 //!
-//! No verb deletes or overwrites, and the method DELETE does not occur.
+//! No verb overwrites, and the method DELETE does not occur. What asks for a deletion has an
+//! administrator's token in its body.
 
 use holdall_format::SessionId;
 
@@ -110,6 +111,12 @@ pub enum RepositoryVerb {
     Scrub,
     /// `GET repositories/NAME/usage`.
     Usage,
+    /// `GET repositories/NAME/deletions`.
+    Deletions,
+    /// `POST repositories/NAME/deletions`.
+    Forget,
+    /// `POST repositories/NAME/prune?dry=DRY`, 1 to change nothing.
+    Prune(bool),
 }
 
 impl RepositoryVerb {
@@ -129,13 +136,16 @@ impl RepositoryVerb {
             Self::ReadBlocks(..) => "read blocks",
             Self::Scrub => "scrub",
             Self::Usage => "usage",
+            Self::Deletions => "deletions",
+            Self::Forget => "forget",
+            Self::Prune(_) => "prune",
         }
     }
 
     fn method(&self) -> Method {
         match self {
             Self::Create | Self::PutWrappings => Method::Put,
-            Self::Describe | Self::Records(_) | Self::Usage => Method::Get,
+            Self::Describe | Self::Records(_) | Self::Usage | Self::Deletions => Method::Get,
             _ => Method::Post,
         }
     }
@@ -160,6 +170,8 @@ impl RepositoryVerb {
             }
             Self::Scrub => "/scrub".into(),
             Self::Usage => "/usage".into(),
+            Self::Deletions | Self::Forget => "/deletions".into(),
+            Self::Prune(dry) => format!("/prune?dry={}", u8::from(*dry)),
         }
     }
 
@@ -171,13 +183,19 @@ impl RepositoryVerb {
             ("POST", ["sessions"]) => Self::OpenSession,
             ("POST", ["scrub"]) => Self::Scrub,
             ("GET", ["usage"]) => Self::Usage,
+            ("GET", ["deletions"]) => Self::Deletions,
+            ("POST", ["deletions"]) => Self::Forget,
+            ("POST", ["prune"]) => Self::Prune(flag(query, "dry=")?),
             ("GET", ["records"]) => Self::Records(record_query(query)?),
             ("POST", ["sessions", session, verb]) => {
                 Self::parse_in_session(session.parse().ok()?, verb, query)?
             }
             _ => return None,
         };
-        let takes_query = matches!(verb, Self::Records(_) | Self::Fetch(..) | Self::ReadBlocks(..));
+        let takes_query = matches!(
+            verb,
+            Self::Records(_) | Self::Fetch(..) | Self::ReadBlocks(..) | Self::Prune(_)
+        );
         (takes_query || query.is_empty()).then_some(verb)
     }
 
@@ -246,6 +264,14 @@ fn record_query(query: &str) -> Option<RecordQuery> {
     Some(RecordQuery { after_position, limit, known })
 }
 
+fn flag(text: &str, key: &str) -> Option<bool> {
+    match text.strip_prefix(key)? {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
+}
+
 fn number<T: std::str::FromStr>(text: &str, key: &str) -> Option<T> {
     let digits = text.strip_prefix(key)?;
     digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
@@ -291,6 +317,10 @@ mod tests {
             RepositoryVerb::ReadBlocks(session, 77),
             RepositoryVerb::Scrub,
             RepositoryVerb::Usage,
+            RepositoryVerb::Deletions,
+            RepositoryVerb::Forget,
+            RepositoryVerb::Prune(false),
+            RepositoryVerb::Prune(true),
         ]
     }
 
@@ -332,6 +362,8 @@ mod tests {
             ("GET", "/api/v1/repositories/a/records?after=+1&limit=2".to_owned()),
             ("GET", "/api/v1/repositories/a/records?after=99999999999999999999&limit=2".to_owned()),
             ("POST", format!("/api/v1/repositories/a/sessions/{session}/fetch")),
+            ("POST", "/api/v1/repositories/a/prune".to_owned()),
+            ("POST", "/api/v1/repositories/a/prune?dry=2".to_owned()),
             ("POST", format!("/api/v1/repositories/a/sessions/{session}x/close")),
             ("POST", format!("/api/v1/repositories/a/sessions/{session}/close?copy=1")),
         ] {

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::State;
 use super::keeping::KeepingRow;
 use super::machine::{InviteRow, Machine};
+use super::tokens::TokenRow;
 use crate::ServerError;
 use crate::admin::Deletion;
 
@@ -19,6 +20,7 @@ const INVITES: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("inv
 const QUOTAS: TableDefinition<'_, &str, u64> = TableDefinition::new("quotas");
 const KEEPING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("keeping");
 const DELETIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("deletions");
+const TOKENS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("tokens");
 /// When a machine was here last, in nanoseconds since 1970 UTC.
 const SEEN: TableDefinition<'_, &[u8; 16], i64> = TableDefinition::new("seen");
 const SETTINGS: TableDefinition<'_, &str, &str> = TableDefinition::new("settings");
@@ -90,6 +92,10 @@ impl Database {
             let (number, row) = row?;
             state.deletions.insert(number.value(), from_row::<Deletion>(row.value())?);
         }
+        for row in reading.open_table(TOKENS)?.iter()? {
+            let (hash, row) = row?;
+            state.tokens.insert(*hash.value(), from_row::<TokenRow>(row.value())?);
+        }
         Ok(state)
     }
 
@@ -145,6 +151,7 @@ impl Database {
             transaction.open_table(QUOTAS)?;
             transaction.open_table(KEEPING)?;
             transaction.open_table(DELETIONS)?;
+            transaction.open_table(TOKENS)?;
             transaction.open_table(SEEN)?;
             let mut settings = transaction.open_table(SETTINGS)?;
             let present = settings.get(name)?.map(|value| value.value().to_owned());
@@ -192,6 +199,16 @@ impl Changes {
 
     pub(super) fn drop_deletion(&self, number: u64) -> Result<(), redb::Error> {
         self.transaction.open_table(DELETIONS)?.remove(number)?;
+        Ok(())
+    }
+
+    pub(super) fn put_token(&self, hash: &[u8; 32], row: &TokenRow) -> Result<(), redb::Error> {
+        self.transaction.open_table(TOKENS)?.insert(hash, &to_row(row)?[..])?;
+        Ok(())
+    }
+
+    pub(super) fn drop_token(&self, hash: &[u8; 32]) -> Result<(), redb::Error> {
+        self.transaction.open_table(TOKENS)?.remove(hash)?;
         Ok(())
     }
 

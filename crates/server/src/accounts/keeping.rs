@@ -67,7 +67,8 @@ impl Accounts {
         Ok(row.entry(repository, now_ns))
     }
 
-    /// Notes that snapshots are to be deleted once the repository's delay is over.
+    /// Notes that snapshots are to be deleted once the repository's delay is over. Asking for the same
+    /// again is no other deletion.
     pub(crate) fn ask_deletion(
         &self,
         repository: &str,
@@ -76,6 +77,10 @@ impl Accounts {
         let delay_ns = self.keeping(repository).now.delay_ns;
         let asked_ns = self.clock.now_ns();
         let mut state = self.state();
+        let same = |one: &&Deletion| one.repository == repository && one.snapshots == snapshots;
+        if let Some(waiting) = state.deletions.values().find(same) {
+            return Ok(waiting.clone());
+        }
         let number = state.deletions.keys().next_back().map_or(1, |last| last + 1);
         let due_ns = asked_ns.saturating_add(delay_ns);
         let repository = repository.to_owned();

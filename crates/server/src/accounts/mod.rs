@@ -13,6 +13,7 @@ mod names;
 mod pairing;
 mod restored;
 mod seen;
+mod tokens;
 mod watched;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -30,6 +31,7 @@ use database::Database;
 use keeping::KeepingRow;
 use machine::{InviteRow, Machine};
 use seen::Seen;
+use tokens::TokenRow;
 
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]
@@ -57,6 +59,8 @@ struct State {
     keeping: HashMap<String, KeepingRow>,
     /// Deletions that wait, by number.
     deletions: BTreeMap<u64, Deletion>,
+    /// By their hash.
+    tokens: HashMap<[u8; 32], TokenRow>,
     /// Every key and what it is now; follows from the above.
     roles: HashMap<PublicKey, Role>,
 }

@@ -43,6 +43,7 @@ impl Administration<'_> {
             Command::Forget { repository, snapshots } => self.forget(&repository, &snapshots),
             Command::Pending => Ok(Reply::Deletions { deletions: self.accounts.deletions() }),
             Command::Cancel { number } => self.cancel(number),
+            Command::Token { repository } => self.token(&repository),
             Command::Prune { repository, dry_run } => self.prune(repository.as_deref(), dry_run),
             Command::Thin { repository, confirmed } => self.thin(&repository, confirmed),
             Command::Resume { repository } => self.resume(&repository),

@@ -41,6 +41,9 @@ pub(super) enum Command {
         snapshots: Vec<String>,
     },
     Pending,
+    Token {
+        repository: String,
+    },
     Cancel {
         number: u64,
     },
@@ -90,6 +93,7 @@ impl Command {
             | Self::Resume { .. } => true,
             Self::Quota { .. }
             | Self::Repositories
+            | Self::Token { .. }
             | Self::Keeping { .. }
             | Self::Forget { .. }
             | Self::Thin { .. }
@@ -115,6 +119,7 @@ pub(super) enum Reply {
     Repository(RepositoryEntry),
     Keeping(KeepingEntry),
     Deletions { deletions: Vec<Deletion> },
+    Token { token: String, expires_ns: i64 },
     Pruned { pruned: Vec<PrunedEntry> },
     Thinning(Thinning),
     Resumed { alarm: Option<String> },

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use holdall_format::{RecordHash, TombstoneReason};
-use holdall_protocol::ScrubDamage;
+use holdall_protocol::{PruneReport, ScrubDamage};
 use holdall_repository::{Judged, PruneOptions, Store};
 
 use super::carry_out::Administration;
@@ -117,17 +117,18 @@ impl Administration<'_> {
         entry
     }
 
-    fn try_prune(
+    /// `None` while nothing is let go, since the clock is not believed.
+    pub(super) fn try_prune(
         &self,
         name: &str,
         dry_run: bool,
         entry: &mut PrunedEntry,
-    ) -> Result<(), ServerError> {
+    ) -> Result<Option<PruneReport>, ServerError> {
         let store = self.stores.store(name)?;
         let clock = self.stores.watch_clock()?;
         if !clock.is_believed() {
             entry.frozen_until_ns = Some(clock.believed_from_ns());
-            return Ok(());
+            return Ok(None);
         }
         self.delete_due(&store, &clock, dry_run, entry)?;
         entry.alarm = self.alarm(&store, name, dry_run)?;
@@ -137,8 +138,9 @@ impl Administration<'_> {
             entry.snapshots_kept = store.census().snapshots;
         }
         let options = PruneOptions { grace: GRACE, sparse_part: SPARSE_PART, dry_run };
-        entry.add(&store.prune(&options, self.should_stop)?);
-        Ok(())
+        let report = store.prune(&options, self.should_stop)?;
+        entry.add(&report);
+        Ok(Some(report))
     }
 
     fn delete_due(

@@ -10,6 +10,7 @@
 //! ```
 
 mod alarm;
+mod asked;
 mod carry_out;
 mod command;
 mod keep;
@@ -24,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use holdall_protocol::Invite;
+use holdall_protocol::{AdminToken, Invite};
 use holdall_repository::Clock;
 
 use crate::accounts::{Accounts, Invitation, InviteRequest};
@@ -172,6 +173,24 @@ pub fn forget(
 /// As [`invite`].
 pub fn pending(data_dir: &Path, clock: Arc<dyn Clock>) -> Result<Vec<Deletion>, ServerError> {
     of_deletions(ask(data_dir, Command::Pending, clock)?)
+}
+
+/// Makes a token for a repository: with it, that repository's machine may ask for deletions. Says
+/// until when, in nanoseconds since 1970 UTC.
+///
+/// # Errors
+/// As [`invite`].
+pub fn token(
+    data_dir: &Path,
+    repository: &str,
+    clock: Arc<dyn Clock>,
+) -> Result<(AdminToken, i64), ServerError> {
+    match ask(data_dir, Command::Token { repository: repository.to_owned() }, clock)? {
+        Reply::Token { token, expires_ns } => {
+            Ok((AdminToken::from_text(&token).ok_or_else(unexpected)?, expires_ns))
+        }
+        _ => Err(unexpected()),
+    }
 }
 
 /// Takes a deletion back, and tells which it was.

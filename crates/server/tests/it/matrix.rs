@@ -42,6 +42,7 @@ use Answer::{NoSuchRoute, NotAllowed, Served, UnknownKey};
 /// the right to back up, machine with the right to read, recovery kit.
 const WRITING: [Answer; 6] = [NoSuchRoute, UnknownKey, NotAllowed, Served, NotAllowed, NotAllowed];
 const READING: [Answer; 6] = [NoSuchRoute, UnknownKey, NotAllowed, Served, Served, Served];
+const WITH_TOKEN: [Answer; 6] = [NoSuchRoute, UnknownKey, NotAllowed, Served, Served, NotAllowed];
 /// Whatever is asked of another's repository, or of one that does not exist.
 const ELSEWHERE: [Answer; 6] =
     [NoSuchRoute, UnknownKey, NotAllowed, NotAllowed, NotAllowed, NotAllowed];
@@ -63,6 +64,9 @@ fn row(verb: &RepositoryVerb) -> &'static str {
         RepositoryVerb::ReadBlocks(..) => "POST /sessions/ID/pages?cursor=CURSOR",
         RepositoryVerb::Scrub => "POST /scrub",
         RepositoryVerb::Usage => "GET /usage",
+        RepositoryVerb::Deletions => "GET /deletions",
+        RepositoryVerb::Forget => "POST /deletions",
+        RepositoryVerb::Prune(_) => "POST /prune?dry=0",
     }
 }
 
@@ -101,6 +105,8 @@ fn requests(machine: &Machine, session: SessionId) -> Vec<Request> {
     let nobody_s = SessionId::from_bytes([0xee; 16]);
     let to_back_up = br#"{"purpose":"backup","parents":[]}"#;
     let exists = (409, "already-exists");
+    // A token that no administrator made; what a good one does is tested where it is used.
+    let no_token = (403, "not-allowed");
     vec![
         of(RepositoryVerb::Create, &new, WRITING, exists),
         of(RepositoryVerb::Describe, &[], READING, DONE),
@@ -116,6 +122,9 @@ fn requests(machine: &Machine, session: SessionId) -> Vec<Request> {
         of(RepositoryVerb::ReadBlocks(session, 0), &[], READING, DONE),
         of(RepositoryVerb::Scrub, &[], READING, DONE),
         of(RepositoryVerb::Usage, &[], READING, DONE),
+        of(RepositoryVerb::Deletions, &[], READING, DONE),
+        of(RepositoryVerb::Forget, &[7; 64], WITH_TOKEN, no_token),
+        of(RepositoryVerb::Prune(false), &[7; 32], WITH_TOKEN, no_token),
     ]
 }
 

@@ -11,6 +11,7 @@ mod revoke;
 mod rights;
 mod scrub;
 mod thin;
+mod token;
 
 use std::path::PathBuf;
 
@@ -55,6 +56,7 @@ enum Verb {
     Resume(resume::Args),
     Scrub(scrub::Args),
     Thin(thin::Args),
+    Token(token::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -72,6 +74,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Prune(args) => prune::run(&args, &data, app),
         Verb::Resume(args) => resume::run(&args, &data, app),
         Verb::Thin(args) => thin::run(&args, &data, app),
+        Verb::Token(args) => token::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }
 }

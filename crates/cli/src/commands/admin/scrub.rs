@@ -53,67 +53,62 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     })
 }
 
-fn show(app: &App, entry: &ScrubbedEntry) -> Result<()> {
-    #[derive(Serialize)]
-    struct JsonScrub<'a> {
-        repository: &'a str,
-        packs: u64,
-        blocks: u64,
-        objects: u64,
-        snapshots: u64,
-        bytes: u64,
-        damaged: &'a [String],
-        repaired: &'a [String],
-        quarantined: &'a [String],
-        parity_made: u64,
-        problem: Option<&'a str>,
+/// What was read and mended of a repository, as programs see it.
+#[derive(Serialize)]
+struct JsonScrub<'a> {
+    repository: &'a str,
+    packs: u64,
+    blocks: u64,
+    objects: u64,
+    snapshots: u64,
+    bytes: u64,
+    damaged: &'a [String],
+    repaired: &'a [String],
+    quarantined: &'a [String],
+    parity_made: u64,
+    problem: Option<&'a str>,
+}
+
+impl<'a> JsonScrub<'a> {
+    fn new(entry: &'a ScrubbedEntry) -> Self {
+        Self {
+            repository: &entry.repository,
+            packs: entry.packs,
+            blocks: entry.blocks,
+            objects: entry.objects,
+            snapshots: entry.snapshots,
+            bytes: entry.bytes,
+            damaged: &entry.damaged,
+            repaired: &entry.repaired,
+            quarantined: &entry.quarantined,
+            parity_made: entry.parity_made,
+            problem: entry.problem.as_deref(),
+        }
     }
-    let ScrubbedEntry {
-        repository,
-        packs,
-        blocks,
-        objects,
-        snapshots,
-        bytes,
-        damaged,
-        problem,
-        ..
-    } = entry;
-    let object = JsonScrub {
-        repository,
-        packs: *packs,
-        blocks: *blocks,
-        objects: *objects,
-        snapshots: *snapshots,
-        bytes: *bytes,
-        damaged,
-        repaired: &entry.repaired,
-        quarantined: &entry.quarantined,
-        parity_made: entry.parity_made,
-        problem: problem.as_deref(),
-    };
-    app.output.object("scrub", &object)?;
-    let repaired = entry.repaired.iter();
-    repaired
-        .into_iter()
-        .try_for_each(|one| app.output.result(format_args!("{repository}: {one}")))?;
+}
+
+fn show(app: &App, entry: &ScrubbedEntry) -> Result<()> {
+    let repository = &entry.repository;
+    app.output.object("scrub", &JsonScrub::new(entry))?;
+    for repaired in &entry.repaired {
+        app.output.result(format_args!("{repository}: {repaired}"))?;
+    }
     for file in &entry.quarantined {
         app.output.note(format_args!("the damaged file is kept as {file}"));
     }
     let wrong = |wrong: &String, exit| Refusal::new(exit, format!("{repository}: {wrong}")).into();
-    for damage in damaged {
+    for damage in &entry.damaged {
         app.damage(&wrong(damage, Exit::Damage));
     }
-    if let Some(problem) = problem {
+    if let Some(problem) = &entry.problem {
         app.output.failure(&wrong(problem, Exit::Failed), Exit::Failed.code(), None);
-    }
-    if damaged.is_empty() && problem.is_none() {
+    } else if entry.damaged.is_empty() {
         app.output.result(format_args!(
             "{repository}: {} snapshots, {} objects in {} blocks, {} read: all whole",
-            count(*snapshots),
-            count(*objects),
-            count(*blocks),
-            size(*bytes)
+            count(entry.snapshots),
+            count(entry.objects),
+            count(entry.blocks),
+            size(entry.bytes)
         ))?;
     }
     Ok(())

@@ -5,58 +5,58 @@ use holdall_format::{BlockKind, ObjectId, TableEntry};
 use holdall_protocol::wire::encode_ids;
 
 use super::stage::{OWN, chunk, node, nothing, request, with};
-use super::{Asked, Row, Stage, Who, hold};
+use super::{Asked, Row, Stage, by_machine, hold};
 
 pub(super) const ROWS: &[Row] = &[
-    row(
+    by_machine(
         "another repository's block",
         |stage| stage.put(&[stage.victim.forge().chunks(&[nothing()])]),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a record's block",
         |stage| stage.put(&[stage.forge().block(BlockKind::Record, vec![], 64)]),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "other references for a node that was committed",
         |stage| stage.put(&[stage.forge().nodes(&[(node(), &[nothing()])])]),
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "no references for a node that was committed",
         |stage| stage.put(&[stage.forge().nodes(&[(node(), &[])])]),
         "4",
         "error",
     ),
-    row("a table of another hash", |stage| put_with(stage, 140, &[9]), "400", "refused"),
-    row("another magic", |stage| put_with(stage, 0, b"XXXX"), "400", "refused"),
-    row("a block of a version to come", |stage| put_with(stage, 4, &[99]), "4", "error"),
-    row("a suite that is none", |stage| put_with(stage, 5, &[99]), "400", "refused"),
-    row("a kind of block that is none", |stage| put_with(stage, 6, &[99]), "400", "refused"),
-    row(
+    by_machine("a table of another hash", |stage| put_with(stage, 140, &[9]), "400", "refused"),
+    by_machine("another magic", |stage| put_with(stage, 0, b"XXXX"), "400", "refused"),
+    by_machine("a block of a version to come", |stage| put_with(stage, 4, &[99]), "4", "error"),
+    by_machine("a suite that is none", |stage| put_with(stage, 5, &[99]), "400", "refused"),
+    by_machine("a kind of block that is none", |stage| put_with(stage, 6, &[99]), "400", "refused"),
+    by_machine(
         "a table longer than the block",
         |stage| put_with(stage, 28, &u32::MAX.to_le_bytes()),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a payload longer than the block",
         |stage| put_with(stage, 32, &u32::MAX.to_le_bytes()),
         "400",
         "refused",
     ),
-    row("a payload of nothing", |stage| put_with(stage, 32, &[0; 4]), "400", "refused"),
-    row(
+    by_machine("a payload of nothing", |stage| put_with(stage, 32, &[0; 4]), "400", "refused"),
+    by_machine(
         "slots for keys that are not there yet",
         |stage| put_with(stage, 36, &[1]),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a count of objects beyond the table",
         |stage| {
             let block = stage.forge().chunks(&[nothing()]);
@@ -69,7 +69,7 @@ pub(super) const ROWS: &[Row] = &[
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a chunk with references",
         |stage| {
             let entry = TableEntry { id: nothing(), refs: vec![chunk()] };
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Row] = &[
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a node that refers to itself",
         |stage| {
             // Taken, as nobody can tell; a snapshot of it would never end to be walked.
@@ -94,77 +94,87 @@ pub(super) const ROWS: &[Row] = &[
         "200",
         "\u{1}",
     ),
-    row(
+    by_machine(
         "a good block in front of a bad one",
         |stage| stage.put(&[stage.forge().chunks(&[nothing()]), Bytes::from_static(b"HBlk")]),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a frame that ends early",
         |stage| stage.in_session("blocks", &[9, 0, 0, 0, 1]),
         "400",
         "refused",
     ),
-    row("a frame of gigabytes", |stage| stage.in_session("blocks", &[0xff; 8]), "400", "refused"),
-    row("an empty frame", |stage| stage.in_session("blocks", &[0; 4]), "400", "refused"),
-    row(
+    by_machine(
+        "a frame of gigabytes",
+        |stage| stage.in_session("blocks", &[0xff; 8]),
+        "400",
+        "refused",
+    ),
+    by_machine("an empty frame", |stage| stage.in_session("blocks", &[0; 4]), "400", "refused"),
+    by_machine(
         "more frames than there may be",
         |stage| stage.in_session("blocks", &vec![0; 4 * 16_385]),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "more ids than there may be",
         |stage| stage.in_session("missing", &vec![0; 32 * 16_385]),
         "413",
         "too-large",
     ),
-    row("half an id", |stage| stage.in_session("missing", &[0; 31]), "400", "refused"),
-    row("half an id fetched", |stage| stage.in_session("fetch?copy=0", &[0; 33]), "400", "refused"),
-    row(
+    by_machine("half an id", |stage| stage.in_session("missing", &[0; 31]), "400", "refused"),
+    by_machine(
+        "half an id fetched",
+        |stage| stage.in_session("fetch?copy=0", &[0; 33]),
+        "400",
+        "refused",
+    ),
+    by_machine(
         "what is not there",
         |stage| stage.in_session("fetch?copy=0", &encode_ids(&[nothing()])),
         "404",
         "missing-objects",
     ),
-    row(
+    by_machine(
         "a copy that is not there",
         |stage| stage.in_session("fetch?copy=4294967295", &encode_ids(&[chunk()])),
         "404",
         "missing-objects",
     ),
-    row(
+    by_machine(
         "a copy beyond all numbers",
         |stage| stage.in_session("fetch?copy=99999999999", &encode_ids(&[chunk()])),
         "404",
         "no-such-route",
     ),
-    row(
+    by_machine(
         "a copy below nothing",
         |stage| stage.in_session("fetch?copy=-1", &encode_ids(&[chunk()])),
         "404",
         "no-such-route",
     ),
-    row(
+    by_machine(
         "a fetch with no copy",
         |stage| stage.in_session("fetch", &encode_ids(&[chunk()])),
         "404",
         "no-such-route",
     ),
-    row(
+    by_machine(
         "a count of records below nothing",
         |_| request("GET", &format!("{OWN}/records?after=0&limit=-1"), b""),
         "404",
         "no-such-route",
     ),
-    row(
+    by_machine(
         "a position of records beyond all numbers",
         |_| request("GET", &format!("{OWN}/records?after=99999999999999999999&limit=1"), b""),
         "404",
         "no-such-route",
     ),
-    row(
+    by_machine(
         "records that it never had",
         |_| {
             request("GET", &format!("{OWN}/records?after=9&limit=1&known={}", "ab".repeat(32)), b"")
@@ -172,14 +182,19 @@ pub(super) const ROWS: &[Row] = &[
         "409",
         "other-records",
     ),
-    row(
+    by_machine(
         "a question in another order",
         |_| request("GET", &format!("{OWN}/records?limit=1&after=0"), b""),
         "404",
         "no-such-route",
     ),
-    row("a session for something else", |_| session(br#"{"purpose":"delete"}"#), "400", "refused"),
-    row(
+    by_machine(
+        "a session for something else",
+        |_| session(br#"{"purpose":"delete"}"#),
+        "400",
+        "refused",
+    ),
+    by_machine(
         "a session upon a record that is none",
         |_| session(br#"{"purpose":"backup","parents":["zz"]}"#),
         "400",
@@ -190,15 +205,6 @@ pub(super) const ROWS: &[Row] = &[
 #[test]
 fn blocks_and_questions_that_break_a_rule() {
     hold(ROWS);
-}
-
-const fn row(
-    name: &'static str,
-    asks: fn(&Stage) -> Asked,
-    status: &'static str,
-    says: &'static str,
-) -> Row {
-    Row { name, who: Who::Machine, asks, status, says }
 }
 
 /// A put of a block with other bytes at that place.

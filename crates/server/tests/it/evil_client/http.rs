@@ -1,7 +1,7 @@
 //! Requests that are bent, cut, too long or no requests at all.
 
 use super::stage::{OWN, cut, request, whole};
-use super::{Asked, Row, Stage, Who, hold};
+use super::{Asked, Row, Stage, by_machine, hold};
 
 const END: &str = "Host: x\r\nConnection: close\r\n\r\n";
 
@@ -173,7 +173,7 @@ fn requests_that_are_bent_cut_or_none() {
 }
 
 const fn row(name: &'static str, asks: fn(&Stage) -> Asked, status: &'static str) -> Row {
-    Row { name, who: Who::Machine, asks, status, says: "" }
+    by_machine(name, asks, status, "")
 }
 
 fn get(path: &str) -> Asked {

@@ -42,6 +42,26 @@ struct Row {
     says: &'static str,
 }
 
+/// What a machine with every right asks for.
+const fn by_machine(
+    name: &'static str,
+    asks: fn(&Stage) -> Asked,
+    status: &'static str,
+    says: &'static str,
+) -> Row {
+    Row { name, who: Who::Machine, asks, status, says }
+}
+
+/// What somebody asks for whose key was never paired.
+const fn by_stranger(
+    name: &'static str,
+    asks: fn(&Stage) -> Asked,
+    status: &'static str,
+    says: &'static str,
+) -> Row {
+    Row { who: Who::Stranger, ..by_machine(name, asks, status, says) }
+}
+
 /// Does all rows, one after another, against one server, and tells of all that do not hold.
 fn hold(rows: &[Row]) {
     let stage = Stage::new();

@@ -6,17 +6,17 @@ use holdall_protocol::pair;
 use holdall_protocol::wire::{PairRequest, is_repository_name};
 
 use super::stage::request;
-use super::{Asked, Row, Stage, Who, hold};
+use super::{Asked, Row, Stage, Who, by_stranger, hold};
 use crate::world::{World, identity, quick};
 
 pub(super) const ROWS: &[Row] = &[
-    row(
+    by_stranger(
         "a guessed invite",
         |_| paired(&PairRequest::new(&[0; 16], "guess").encode()),
         "403",
         "not-allowed",
     ),
-    row(
+    by_stranger(
         "an invite that was used",
         |stage| {
             let invite = stage.world.invite();
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Row] = &[
         "403",
         "used",
     ),
-    row(
+    by_stranger(
         "an invite that ran out",
         |stage| {
             let invite = stage.world.invite();
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
         "403",
         "expired",
     ),
-    row(
+    by_stranger(
         "another's machine, without its key",
         |stage| {
             let again = holdall_protocol::FormerAccount {
@@ -49,16 +49,21 @@ pub(super) const ROWS: &[Row] = &[
         "403",
         "not-allowed",
     ),
-    row("an invite in garbage", |_| paired(b"{{{{"), "400", "refused"),
-    row("an invite in JSON as deep as may be", |_| paired(&vec![b'['; 60_000]), "400", "refused"),
-    row(
+    by_stranger("an invite in garbage", |_| paired(b"{{{{"), "400", "refused"),
+    by_stranger(
+        "an invite in JSON as deep as may be",
+        |_| paired(&vec![b'['; 60_000]),
+        "400",
+        "refused",
+    ),
+    by_stranger(
         "an invite that is not UTF-8",
         |_| paired(b"{\"secret\":\"\xff\",\"name\":\"\"}"),
         "400",
         "refused",
     ),
-    row("an invite longer than any", |_| paired(&vec![b' '; 70_000]), "413", "too-large"),
-    row(
+    by_stranger("an invite longer than any", |_| paired(&vec![b' '; 70_000]), "413", "too-large"),
+    by_stranger(
         "an invite asked for by GET",
         |_| request("GET", "/api/v1/pair", b""),
         "404",
@@ -96,15 +101,6 @@ pub(super) const ROWS: &[Row] = &[
 #[test]
 fn ways_in_without_a_good_invite() {
     hold(ROWS);
-}
-
-const fn row(
-    name: &'static str,
-    asks: fn(&Stage) -> Asked,
-    status: &'static str,
-    says: &'static str,
-) -> Row {
-    Row { name, who: Who::Stranger, asks, status, says }
 }
 
 fn paired(body: &[u8]) -> Asked {

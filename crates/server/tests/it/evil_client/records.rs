@@ -4,16 +4,16 @@ use holdall_format::{MachineId, RecordHash, RecordHead, RecordKind, RepositoryId
 use holdall_protocol::contract::{Forge, TestKey};
 
 use super::stage::{OWN, node, nothing, request, with};
-use super::{Asked, Row, Stage, Who, hold};
+use super::{Asked, Row, Stage, by_machine, hold};
 
 pub(super) const ROWS: &[Row] = &[
-    row(
+    by_machine(
         "a record that follows none",
         |stage| stage.commit(&stage.forge().record(RecordKind::Checkpoint, node(), None)),
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "a record that follows another one",
         |stage| {
             let previous = Some((RecordHash::from_bytes([5; 32]), 1));
@@ -22,15 +22,25 @@ pub(super) const ROWS: &[Row] = &[
         "409",
         "head-moved",
     ),
-    row("a number that skips one", |stage| changed(stage, |head| head.sequence += 1), "4", "error"),
-    row("a number that was there", |stage| changed(stage, |head| head.sequence -= 1), "4", "error"),
-    row(
+    by_machine(
+        "a number that skips one",
+        |stage| changed(stage, |head| head.sequence += 1),
+        "4",
+        "error",
+    ),
+    by_machine(
+        "a number that was there",
+        |stage| changed(stage, |head| head.sequence -= 1),
+        "4",
+        "error",
+    ),
+    by_machine(
         "the highest number that there is",
         |stage| changed(stage, |head| head.sequence = u64::MAX),
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "another machine's id",
         |stage| {
             let victim = stage.victim.id();
@@ -40,19 +50,19 @@ pub(super) const ROWS: &[Row] = &[
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "a machine that is nobody",
         |stage| changed(stage, |head| head.machine = MachineId::from_bytes([8; 16])),
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "another repository's id",
         |stage| changed(stage, |head| head.repository = RepositoryId::from_bytes([9; 16])),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "signed by another key",
         |stage| {
             let stranger = TestKey::from_seed(&[77; 32]);
@@ -62,13 +72,13 @@ pub(super) const ROWS: &[Row] = &[
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "signed by another key in one's own name",
         |stage| stage.commit(&Forge::sign_with(&TestKey::from_seed(&[77; 32]), next(stage))),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a signature with a changed bit",
         |stage| {
             let record = stage.forge().sign(next(stage));
@@ -77,7 +87,7 @@ pub(super) const ROWS: &[Row] = &[
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a sealed half of another hash",
         |stage| {
             let record = stage.forge().sign(next(stage));
@@ -86,7 +96,7 @@ pub(super) const ROWS: &[Row] = &[
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a kind that is none",
         |stage| {
             let record = stage.forge().sign(next(stage));
@@ -95,7 +105,7 @@ pub(super) const ROWS: &[Row] = &[
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a version to come",
         |stage| {
             let record = stage.forge().sign(next(stage));
@@ -104,13 +114,13 @@ pub(super) const ROWS: &[Row] = &[
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "the victim's record replayed",
         |stage| stage.commit(&stage.victims_newest),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "a snapshot of what is not there",
         |stage| {
             // Not an error but an answer: what is missing. Nothing is published.
@@ -119,7 +129,7 @@ pub(super) const ROWS: &[Row] = &[
         "200",
         "\u{1}\u{3}\u{3}\u{3}",
     ),
-    row(
+    by_machine(
         "a snapshot whose root is a chunk",
         |stage| {
             stage.commit(&stage.forge().record(
@@ -131,7 +141,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         "",
     ),
-    row(
+    by_machine(
         "tags for a snapshot that is not there",
         |stage| {
             stage.commit(&stage.forge().amendment(
@@ -143,7 +153,7 @@ pub(super) const ROWS: &[Row] = &[
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "tags for another's snapshot",
         |stage| {
             let theirs = holdall_format::Record::decode(&stage.victims_newest).unwrap().hash();
@@ -152,7 +162,7 @@ pub(super) const ROWS: &[Row] = &[
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "tags for a snapshot of another root",
         |stage| {
             let (own, _) = stage.head().unwrap();
@@ -161,7 +171,7 @@ pub(super) const ROWS: &[Row] = &[
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "a record that is cut",
         |stage| {
             let record = stage.forge().sign(next(stage));
@@ -170,8 +180,8 @@ pub(super) const ROWS: &[Row] = &[
         "400",
         "refused",
     ),
-    row("an empty record", |stage| stage.commit(b""), "400", "refused"),
-    row(
+    by_machine("an empty record", |stage| stage.commit(b""), "400", "refused"),
+    by_machine(
         "a record whose head is longer than all of it",
         |stage| {
             let record = stage.forge().sign(next(stage));
@@ -180,20 +190,25 @@ pub(super) const ROWS: &[Row] = &[
         "400",
         "refused",
     ),
-    row("a record longer than any", |stage| stage.commit(&vec![7; (4 << 20) + 1]), "4", "error"),
-    row(
+    by_machine(
+        "a record longer than any",
+        |stage| stage.commit(&vec![7; (4 << 20) + 1]),
+        "4",
+        "error",
+    ),
+    by_machine(
         "keys of a generation that is there",
         |stage| wrappings(&stage.forge().wrappings(1)),
         "4",
         "error",
     ),
-    row(
+    by_machine(
         "keys that another owner signed",
         |stage| wrappings(&stage.victim.forge().wrappings(2)),
         "400",
         "refused",
     ),
-    row(
+    by_machine(
         "keys with a changed bit",
         |stage| {
             let set = stage.forge().wrappings(2);
@@ -202,9 +217,9 @@ pub(super) const ROWS: &[Row] = &[
         "400",
         "refused",
     ),
-    row("no keys at all", |_| wrappings(b""), "400", "refused"),
-    row("keys longer than any", |_| wrappings(&vec![1; 3 << 20]), "413", "too-large"),
-    row(
+    by_machine("no keys at all", |_| wrappings(b""), "400", "refused"),
+    by_machine("keys longer than any", |_| wrappings(&vec![1; 3 << 20]), "413", "too-large"),
+    by_machine(
         "a repository made a second time",
         |stage| {
             let forge = stage.forge();
@@ -218,15 +233,6 @@ pub(super) const ROWS: &[Row] = &[
 #[test]
 fn records_and_keys_that_lie() {
     hold(ROWS);
-}
-
-const fn row(
-    name: &'static str,
-    asks: fn(&Stage) -> Asked,
-    status: &'static str,
-    says: &'static str,
-) -> Row {
-    Row { name, who: Who::Machine, asks, status, says }
 }
 
 /// The head of an honest next record.

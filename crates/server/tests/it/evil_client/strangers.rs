@@ -119,6 +119,40 @@ pub(super) const ROWS: &[Row] = &[
         "404",
         "no-session",
     ),
+    refused(
+        "a recovery kit asks for a deletion",
+        Who::Kit,
+        |_| request("POST", &format!("{OWN}/deletions"), &[7; 64]),
+        "403",
+        "not-allowed",
+    ),
+    own(
+        "a deletion with a token that is none",
+        |stage| {
+            let body = [&[7; 32][..], stage.head().unwrap().0.as_bytes()].concat();
+            request("POST", &format!("{OWN}/deletions"), &body)
+        },
+        "403",
+        "administrator's token",
+    ),
+    own(
+        "a deletion with half a token",
+        |_| request("POST", &format!("{OWN}/deletions"), &[7; 16]),
+        "400",
+        "refused",
+    ),
+    own(
+        "a prune with a token that is none",
+        |_| request("POST", &format!("{OWN}/prune?dry=0"), &[7; 32]),
+        "403",
+        "administrator's token",
+    ),
+    own(
+        "another's deletions",
+        |stage| request("GET", &of_victim(stage, "/deletions"), b""),
+        "403",
+        "not-allowed",
+    ),
     own(
         "another's repository",
         |stage| request("GET", &of_victim(stage, ""), b""),

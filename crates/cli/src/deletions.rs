@@ -1,0 +1,90 @@
+//! Deletions of snapshots on a server: asked for with an administrator's token, and announced to
+//! whoever would lose by them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use holdall_engine::Access;
+use holdall_format::RecordHash;
+use holdall_protocol::{AdminToken, WaitingDeletion};
+
+use crate::app::App;
+use crate::config::Settings;
+use crate::exit::{Exit, Refusal};
+use crate::output::{count, local_time};
+use crate::password::{ADMIN_TOKEN, Passwords};
+
+/// Where an administrator's token comes from; never an argument.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TokenArgs {
+    /// A file with an administrator's token, which a server asks for [else: HOLDALL_ADMIN_TOKEN_FILE,
+    /// HOLDALL_ADMIN_TOKEN_COMMAND, HOLDALL_ADMIN_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    admin_token_file: Option<PathBuf>,
+}
+
+impl TokenArgs {
+    /// The token, if one is given.
+    ///
+    /// # Errors
+    /// If the place that was named does not yield one, or something else.
+    pub(crate) fn read(&self) -> Result<Option<AdminToken>> {
+        let file = self.admin_token_file.as_deref();
+        let given = Passwords::new(ADMIN_TOKEN, file, &Settings::default())?.given()?;
+        let Some(text) = given else { return Ok(None) };
+        let token = AdminToken::from_text(&text).ok_or_else(|| {
+            Refusal::new(Exit::Usage, "what was given is no administrator's token")
+                .hint("`holdall admin token REPOSITORY` prints one on the server")
+        })?;
+        Ok(Some(token))
+    }
+}
+
+/// When each snapshot is deleted that is to be, in nanoseconds since 1970 UTC.
+pub(crate) fn by_snapshot(waiting: &[WaitingDeletion]) -> BTreeMap<RecordHash, i64> {
+    let mut due = BTreeMap::new();
+    for deletion in waiting {
+        for snapshot in &deletion.snapshots {
+            let first = due.entry(*snapshot).or_insert(deletion.due_ns);
+            *first = deletion.due_ns.min(*first);
+        }
+    }
+    due
+}
+
+/// Says which deletions wait. A server that does not say is no reason to fail after what was done.
+pub(crate) fn announce(app: &App, access: &Access) {
+    for deletion in access.repository().deletions().unwrap_or_default() {
+        app.output.note(in_words(&deletion));
+    }
+}
+
+/// A deletion that waits, in words.
+pub(crate) fn in_words(deletion: &WaitingDeletion) -> String {
+    let WaitingDeletion { number, snapshots, due_ns, .. } = deletion;
+    let snapshots = match snapshots.len() {
+        1 => "a snapshot".to_owned(),
+        many => format!("{} snapshots", count(many as u64)),
+    };
+    format!(
+        "{snapshots} will be deleted after {}, as was asked for; `holdall admin cancel {number}` on \
+         the server takes that back",
+        local_time(*due_ns)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_deletion_of_a_snapshot_counts() {
+        let hash = |byte| RecordHash::from_bytes([byte; 32]);
+        let deletion =
+            |number, snapshots, due_ns| WaitingDeletion { number, snapshots, asked_ns: 0, due_ns };
+        let waiting = [deletion(1, vec![hash(1), hash(2)], 9), deletion(2, vec![hash(1)], 5)];
+        let due = by_snapshot(&waiting);
+        assert_eq!((due[&hash(1)], due[&hash(2)], due.len()), (5, 9, 2));
+    }
+}

@@ -1,0 +1,70 @@
+//! What machines ask for with an administrator's token, and what all of them are told.
+
+use holdall_format::RecordHash;
+use holdall_protocol::{PruneReport, RepositoryError, WaitingDeletion};
+
+use super::carry_out::Administration;
+use super::command::{Deletion, PrunedEntry, Reply};
+use crate::ServerError;
+
+const HOUR_NS: i64 = 3600 * 1_000_000_000;
+
+impl Administration<'_> {
+    /// Makes a token with which deletions can be asked for in that repository.
+    pub(super) fn token(&self, repository: &str) -> Result<Reply, ServerError> {
+        self.check_name(repository)?;
+        let (token, expires_ns) = self.accounts.make_token(repository)?;
+        self.log(&format!("made a token for deletions in {repository}"));
+        Ok(Reply::Token { token: token.to_text().to_string(), expires_ns })
+    }
+
+    /// Asks for snapshots to be deleted.
+    pub(crate) fn ask_forget(
+        &self,
+        name: &str,
+        snapshots: &[RecordHash],
+    ) -> Result<WaitingDeletion, ServerError> {
+        if snapshots.is_empty() {
+            return Err(refused("no snapshot is named".to_owned()));
+        }
+        let there = self.stores.store(name)?.judge(&self.accounts.keeping(name).now.policy);
+        let is_there = |id: &&RecordHash| there.iter().any(|one| one.id == **id);
+        if let Some(unknown) = snapshots.iter().find(|id| !is_there(id)) {
+            return Err(refused(format!("{unknown} is no snapshot of this repository")));
+        }
+        let ids = snapshots.iter().map(ToString::to_string).collect();
+        let deletion = self.accounts.ask_deletion(name, ids)?;
+        self.log(&format!("deletion {} of {name} was asked for by its machine", deletion.number));
+        Ok(waiting(deletion))
+    }
+
+    /// Applies rules and deletions that are due, and prunes.
+    pub(crate) fn ask_prune(&self, name: &str, dry_run: bool) -> Result<PruneReport, ServerError> {
+        let mut entry = PrunedEntry { repository: name.to_owned(), dry_run, ..Default::default() };
+        if let Some(report) = self.try_prune(name, dry_run, &mut entry)? {
+            return Ok(report);
+        }
+        let left_ns = entry.frozen_until_ns.unwrap_or_default() - self.stores.now_ns();
+        let hours = left_ns.max(0) / HOUR_NS + 1;
+        Err(ServerError::refused(format!(
+            "nothing is deleted for {hours} hours more, since the server's clock was set, or it was \
+             off for long"
+        )))
+    }
+
+    /// The deletions of a repository that wait.
+    pub(crate) fn waiting(&self, name: &str) -> Vec<WaitingDeletion> {
+        let deletions = self.accounts.deletions().into_iter();
+        deletions.filter(|one| one.repository == name).map(waiting).collect()
+    }
+}
+
+fn refused(reason: String) -> ServerError {
+    RepositoryError::Refused { reason }.into()
+}
+
+fn waiting(deletion: Deletion) -> WaitingDeletion {
+    let Deletion { number, snapshots, asked_ns, due_ns, .. } = deletion;
+    let snapshots = snapshots.iter().filter_map(|id| id.parse().ok()).collect();
+    WaitingDeletion { number, snapshots, asked_ns, due_ns }
+}
