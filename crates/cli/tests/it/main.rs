@@ -53,5 +53,6 @@ mod speed;
 mod tags;
 mod try_it;
 mod unchanged;
+mod vanishing;
 #[cfg(feature = "verdicts")]
 mod verdicts;

@@ -1,0 +1,154 @@
+//! A disk of the server that is gone for a while, as a cable that slips: whatever the server asks of
+//! its files fails. What was being done fails and says so, and once the disk is back, everything works
+//! again without anybody restarting anything.
+//!
+//! strace attaches to the running server and has its calls fail until it is told to let go.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use holdall_testkit::{CompareOptions, Process, Random, compare_trees};
+use rustix::process::Signal;
+
+use crate::house::{Machine, Outcome, Server, is_root, wait_for_items};
+use crate::mounts::is_there;
+
+/// Calls of files alone: what goes over the network is left as it is.
+const CALLS: &str = "openat,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
+    copy_file_range,statx,newfstatat,statfs,fstatfs,getdents64,mkdir,mkdirat,rename,renameat,renameat2,\
+    link,linkat,unlink,unlinkat";
+/// Far more than attaching takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A disk that is gone as long as this is there.
+struct Gone {
+    strace: Child,
+}
+
+impl Gone {
+    /// The disk of that process, from all of its threads.
+    fn of(process: &Process) -> Self {
+        let (pid, inject) = (process.id().to_string(), format!("inject={CALLS}:error=EIO"));
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-p", &pid, "-e", &format!("trace={CALLS}"), "-e", &inject]);
+        command.args(["-o", "/dev/null"]).stderr(Stdio::null());
+        let strace = command.spawn().expect("strace starts");
+        let begun = Instant::now();
+        while !is_traced(&pid) {
+            assert!(begun.elapsed() < PATIENCE, "strace does not attach");
+            sleep(Duration::from_millis(10));
+        }
+        Self { strace }
+    }
+}
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        // Its threads go on without it, which killing strace would not let them.
+        let pid = rustix::process::Pid::from_child(&self.strace);
+        let _ = rustix::process::kill_process(pid, Signal::TERM);
+        let _ = self.strace.wait();
+    }
+}
+
+/// Whether somebody traces every thread of a process.
+fn is_traced(pid: &str) -> bool {
+    let traced = |task: fs::DirEntry| {
+        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        status
+            .lines()
+            .any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() != "0"))
+    };
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
+    tasks.flatten().all(traced)
+}
+
+fn can() -> bool {
+    let has_strace = Path::new("/usr/bin/strace").is_file();
+    is_there("strace", has_strace) && is_root("a disk that is gone, by strace")
+}
+
+/// A machine with one snapshot on a server, and something new to back up.
+struct House {
+    machine: Machine,
+    server: Server,
+}
+
+impl House {
+    fn new() -> Self {
+        let machine = Machine::new();
+        let server = Server::start(&machine.path("data"));
+        machine.pair_with(&server);
+        let house = Self { machine, server };
+        house.write(1, 40);
+        house.machine.ok(["backup", &house.source()]);
+        house.write(2, 400);
+        house
+    }
+
+    fn source(&self) -> String {
+        self.machine.path("source").to_str().unwrap().to_owned()
+    }
+
+    /// So many files of 100 KB that do not compress.
+    fn write(&self, seed: u64, files: usize) {
+        let folder = self.machine.path("source").join(format!("part {seed}"));
+        fs::create_dir_all(&folder).unwrap();
+        let mut random = Random::new(seed);
+        for number in 0..files {
+            fs::write(folder.join(number.to_string()), random.bytes(100_000)).unwrap();
+        }
+    }
+
+    /// Everything works, with the same server, and nothing that was acknowledged is lost.
+    fn assert_well(&self, snapshots: usize) {
+        self.machine.ok(["backup", &self.source()]);
+        let listed = self.machine.ok(["snapshots", "--json"]).of_type("snapshot");
+        assert_eq!(listed.len(), snapshots);
+        self.machine.ok(["check", "--scrub", "--verify", "all"]);
+        let (from, target) = (format!("latest:{}", self.source()), self.machine.path("target"));
+        self.machine.ok(["restore", &from, "--target", target.to_str().unwrap()]);
+        let source = self.machine.path("source");
+        assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+    }
+}
+
+#[test]
+fn a_disk_that_vanishes_while_a_backup_is_stored_needs_no_restart_when_it_is_back() {
+    if !can() {
+        return;
+    }
+    let mut house = House::new();
+    let args = ["backup", &house.source(), "--json", "--retry-for", "2s", "--limit-upload", "8M"];
+    let mut backup = Process::spawn(&mut house.machine.command(args)).unwrap();
+    wait_for_items(&mut backup, 2);
+    let gone = Gone::of(house.server.process());
+    let failed = Outcome::of_process(backup);
+    drop(gone);
+    assert!(failed.code.is_some_and(|code| code != 0), "{failed:?}");
+    house.assert_well(2);
+}
+
+#[test]
+fn a_disk_that_is_gone_before_anything_is_asked_is_told_and_comes_back() {
+    if !can() {
+        return;
+    }
+    let mut house = House::new();
+    let gone = Gone::of(house.server.process());
+    let asked = [
+        house.machine.run(["backup", &house.source(), "--retry-for", "1s"]),
+        house.machine.run(["check", "--scrub"]),
+    ];
+    drop(gone);
+    for failed in asked {
+        assert!(
+            failed.code.is_some_and(|code| code != 0) && !failed.stderr.is_empty(),
+            "{failed:?}"
+        );
+    }
+    house.assert_well(2);
+}
