@@ -27,6 +27,7 @@ use crate::records::{Loaded, Records};
 use crate::recovery::{Recovered, recover};
 use crate::room::Room;
 use crate::session::Sessions;
+use crate::tail::Tail;
 use crate::wrappings::{SignedSet, Wrappings};
 
 /// Tells the time of day. A repository orders by log position; the time is for people, and for
@@ -97,6 +98,21 @@ struct Writer {
     appender: Appender,
 }
 
+impl Writer {
+    /// Starts what works in the background, and goes on appending to the tails that are there.
+    fn start(
+        layout: &Layout,
+        repository: RepositoryId,
+        (index, log): (&Arc<Index>, &Arc<Log>),
+        (tails, next_number): (Vec<Arc<Tail>>, u64),
+    ) -> Self {
+        let background = Background::start(index.clone(), layout);
+        let (index, log) = (index.clone(), log.clone());
+        let appender = Appender::new(layout, repository, index, log, tails, next_number);
+        Self { background, appender }
+    }
+}
+
 impl Store {
     /// Makes a repository in `dir`, which may be missing or empty.
     ///
@@ -153,9 +169,7 @@ impl Store {
         let repository = config.repository;
         let can_write = access == Access::Write;
         if can_write {
-            make_all(&layout.folders())?;
-            sweep_tmp(&layout)?;
-            probe(&layout)?;
+            make_ready(&layout)?;
         }
         let mut recovered = recover(&layout, &repository, can_write)?;
         if lease.has_taken_over() {
@@ -163,7 +177,6 @@ impl Store {
         }
         let mut listing = Listing::read(&layout)?;
         let (index, closed) = open_index(cache_dir, access, &repository, &layout, &mut listing)?;
-        let index = Arc::new(index);
         let tails: Vec<_> =
             std::mem::take(&mut recovered.tails).into_iter().map(Arc::new).collect();
         for tail in &tails {
@@ -176,6 +189,7 @@ impl Store {
             // from records.
             index.forget_closed();
         }
+        let index = Arc::new(index);
         let Loaded { records, damaged, next_position } = Records::load(&layout)?;
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
         let next = first_free(&index.state(), &recovered, next_position, &sessions);
@@ -183,31 +197,24 @@ impl Store {
         let mut strange = listing.strange;
         strange.append(&mut recovered.damaged);
         strange.extend(damaged);
-        let writer = can_write.then(|| {
-            let next_number = recovered.next_number;
-            let (index, log) = (index.clone(), log.clone());
-            let background = Background::start(index.clone(), &layout);
-            let appender = Appender::new(&layout, repository, index, log, tails, next_number);
-            Writer { background, appender }
-        });
-        let packs = OpenPacks::new(&layout);
-        let commit = Mutex::new(());
-        let wrappings = Wrappings::open(&layout, wrappings)?;
+        let next_number = recovered.next_number;
+        let writer = can_write
+            .then(|| Writer::start(&layout, repository, (&index, &log), (tails, next_number)));
         let store = Self {
+            packs: OpenPacks::new(&layout),
+            wrappings: Wrappings::open(&layout, wrappings)?,
             layout,
             config,
             config_bytes,
-            wrappings,
             writer,
             index,
             log,
-            packs,
             records,
             sessions,
             room: Room::default(),
             signer,
             clock,
-            commit,
+            commit: Mutex::new(()),
             strange: Mutex::new(strange),
             lease,
         };
@@ -512,6 +519,13 @@ fn open_index(
     let opened = Index::open(&beside, repository, layout, &mut untouched)?;
     *listing = untouched;
     Ok(opened)
+}
+
+/// Makes what a writer needs, and takes away what an earlier one left half-done.
+fn make_ready(layout: &Layout) -> Result<(), RepositoryError> {
+    make_all(&layout.folders())?;
+    sweep_tmp(layout)?;
+    probe(layout)
 }
 
 fn sweep_tmp(layout: &Layout) -> Result<(), RepositoryError> {

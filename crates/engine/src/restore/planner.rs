@@ -100,9 +100,7 @@ impl<'a> Planner<'a> {
                 Ok(_) => break,
                 Err(error) => match EngineError::from(error) {
                     error if is_damaged(&error) => {
-                        let after = PathKey::from_bytes(self.key.clone()).unwrap_or_default();
-                        let reason = format!("what comes after it is damaged: {error}");
-                        self.context.run.damage(&after.to_absolute(), reason);
+                        self.tell_damage(&error);
                         cursor.skip_unreadable();
                         continue;
                     }
@@ -120,6 +118,13 @@ impl<'a> Planner<'a> {
             // If nobody takes it, the restore ended.
             let _ = self.output.pass_on();
         }
+    }
+
+    /// Says behind which entry something can not be read.
+    fn tell_damage(&self, error: &EngineError) {
+        let after = PathKey::from_bytes(self.key.clone()).unwrap_or_default();
+        let reason = format!("what comes after it is damaged: {error}");
+        self.context.run.damage(&after.to_absolute(), reason);
     }
 
     fn plan(&mut self, path: &PathKey, entry: Entry) -> Result<Plan, Ended> {
