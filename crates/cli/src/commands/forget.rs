@@ -137,43 +137,34 @@ fn by_rules<'a>(rules: &Rules, snapshots: &[&'a Snapshot]) -> Vec<Judged<'a>> {
     judged.map(|(snapshot, reasons)| Judged { snapshot, reasons }).collect()
 }
 
+/// A snapshot and what becomes of it, as programs see it.
+#[derive(Serialize)]
+struct JsonJudged<'a> {
+    #[serde(flatten)]
+    snapshot: JsonSnapshot<'a>,
+    forgotten: bool,
+    reasons: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    dry_run: bool,
+    snapshots_forgotten: usize,
+    snapshots_kept: usize,
+    /// The number of the deletion that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deletion: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<String>,
+}
+
 fn tell(
     args: &Args,
     app: &App,
     judged: &[Judged<'_>],
     waiting: Option<&WaitingDeletion>,
 ) -> Result<()> {
-    #[derive(Serialize)]
-    struct JsonJudged<'a> {
-        #[serde(flatten)]
-        snapshot: JsonSnapshot<'a>,
-        forgotten: bool,
-        reasons: Vec<String>,
-    }
-    #[derive(Serialize)]
-    struct Summary {
-        dry_run: bool,
-        snapshots_forgotten: usize,
-        snapshots_kept: usize,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        deletion: Option<u64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        due: Option<String>,
-    }
-    for one in judged {
-        let reasons: Vec<String> = one.reasons.iter().map(ToString::to_string).collect();
-        let (snapshot, forgotten) = (JsonSnapshot::new(one.snapshot), one.goes());
-        let said =
-            if one.goes() { "forget".to_owned() } else { format!("keep   {}", reasons.join(", ")) };
-        app.output.object("snapshot", &JsonJudged { snapshot, forgotten, reasons })?;
-        let paths = one.snapshot.secret.paths.iter().map(|path| Shown(path).to_string());
-        app.output.result(format_args!(
-            "{:<10} {}  {}  {said}",
-            one.snapshot.id.to_string().get(..10).unwrap_or_default(),
-            local_time(one.snapshot.taken_ns()),
-            paths.collect::<Vec<_>>().join(", "),
-        ))?;
-    }
+    judged.iter().try_for_each(|one| tell_judged(app, one))?;
     let forgotten = judged.iter().filter(|one| one.goes()).count();
     let kept = judged.len() - forgotten;
     let summary = Summary {
@@ -195,5 +186,23 @@ fn tell(
     } else if forgotten > 0 && !args.prune && !args.dry_run {
         app.output.note("what only they held stays until `holdall prune`");
     }
+    Ok(())
+}
+
+fn tell_judged(app: &App, one: &Judged<'_>) -> Result<()> {
+    let reasons: Vec<String> = one.reasons.iter().map(ToString::to_string).collect();
+    let (snapshot, forgotten) = (JsonSnapshot::new(one.snapshot), one.goes());
+    let said = match forgotten {
+        true => "forget".to_owned(),
+        false => format!("keep   {}", reasons.join(", ")),
+    };
+    app.output.object("snapshot", &JsonJudged { snapshot, forgotten, reasons })?;
+    let paths = one.snapshot.secret.paths.iter().map(|path| Shown(path).to_string());
+    app.output.result(format_args!(
+        "{:<10} {}  {}  {said}",
+        one.snapshot.id.to_string().get(..10).unwrap_or_default(),
+        local_time(one.snapshot.taken_ns()),
+        paths.collect::<Vec<_>>().join(", "),
+    ))?;
     Ok(())
 }
