@@ -343,3 +343,22 @@ fn a_quota_outlasts_a_restart_and_can_be_lifted() {
     world.accounts.set_quota("desk", None).unwrap();
     assert_eq!(world.reopened().accounts.quota("desk"), None);
 }
+
+#[test]
+fn a_token_is_for_one_repository_and_a_day_and_outlives_a_restart() {
+    const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+    let world = World::new();
+    let (token, expires_ns) = world.accounts.make_token("desk").unwrap();
+    assert_eq!(expires_ns, DAY_NS);
+    world.accounts.check_token(&token, "desk").unwrap();
+    world.accounts.check_token(&token, "attic").unwrap_err();
+    let world = world.reopened();
+    world.clock.0.store(DAY_NS - 1, Ordering::SeqCst);
+    world.accounts.check_token(&token, "desk").unwrap();
+    world.clock.0.store(DAY_NS, Ordering::SeqCst);
+    world.accounts.check_token(&token, "desk").unwrap_err();
+    // What has lapsed is forgotten when the next one is made.
+    let (next, _) = world.accounts.make_token("desk").unwrap();
+    assert_eq!(world.accounts.state().tokens.len(), 1);
+    world.accounts.check_token(&next, "desk").unwrap();
+}
