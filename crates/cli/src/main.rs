@@ -37,6 +37,7 @@ mod progress;
 mod quantity;
 mod receipts;
 mod repairs;
+mod second;
 mod selection;
 mod sources;
 mod speed_history;

@@ -46,7 +46,7 @@ impl Names {
 const NEW_PLACES: &str = "give --new-password-file FILE, or set HOLDALL_NEW_PASSWORD";
 /// The repository's.
 pub(crate) const PASSWORD: Names = Names { flag: "--password-file", variable: "HOLDALL_PASSWORD" };
-/// That of the repository that is copied from.
+/// That of the second repository, which is named with `--from`.
 pub(crate) const FROM_PASSWORD: Names =
     Names { flag: "--from-password-file", variable: "HOLDALL_FROM_PASSWORD" };
 

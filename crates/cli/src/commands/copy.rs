@@ -1,6 +1,5 @@
 //! `holdall copy`.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -11,15 +10,14 @@ use serde::Serialize;
 
 use super::backup::{cores, tell_lost};
 use crate::app::App;
-use crate::config::Settings;
 use crate::connection::Connection;
 use crate::exit::{self, Exit, Refusal};
 use crate::filter::Filter;
 use crate::open;
 use crate::output::{Output, Shown, count, duration, rfc3339, size};
-use crate::password::{FROM_PASSWORD, Passwords};
 use crate::progress::watched;
 use crate::receipts::Receipts;
+use crate::second::{Second, SecondKey, about, find_damage_in};
 use crate::verdict::{Usage, judge, per_second};
 
 /// Copies snapshots from another repository into this one, each with keys of its own
@@ -48,12 +46,8 @@ pub(crate) struct Args {
     /// The repository to copy from: a directory, or https://HOST:PORT/NAME
     #[arg(long, value_name = "REPO", env = "HOLDALL_FROM_REPOSITORY")]
     from: String,
-    /// Reads the password of that repository from this file
-    #[arg(long, value_name = "FILE")]
-    from_password_file: Option<PathBuf>,
-    /// Opens it with this age identity file or SSH private key, not with a password
-    #[arg(long, value_name = "FILE", env = "HOLDALL_FROM_IDENTITY_FILE")]
-    from_identity: Option<PathBuf>,
+    #[command(flatten)]
+    from_key: SecondKey,
     /// `latest`, or the beginning of a snapshot's id [default: all]
     #[arg(value_name = "SNAP")]
     snapshots: Vec<String>,
@@ -69,16 +63,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let begun = Instant::now();
     let filter = args.filter.resolve()?;
-    let passwords = args.from_password_file.as_deref();
-    let passwords = Passwords::new(FROM_PASSWORD, passwords, &Settings::default())?;
-    let own_key = args.from_identity.clone().filter(|file| !file.as_os_str().is_empty());
-    let from = app.at(&args.from, passwords, own_key);
-    let source = open::access_with(&from, args.connection.patience())
-        .map_err(|error| about_source(error, &args.from))?;
+    let Second { app: from, access: source, .. } =
+        args.from_key.open(app, &args.from, args.connection.patience())?;
     let destination = open::access_with(app, args.connection.patience())?;
     check_different(&source, &destination)?;
-    let listed =
-        open::snapshots(&from, &source).map_err(|error| about_source(error, &args.from))?;
+    let listed = open::snapshots(&from, &source).map_err(|error| about(error, &args.from))?;
     let mut wanted = wanted(&source, &listed, &args.snapshots)?;
     wanted.retain(|snapshot| filter.takes(snapshot));
     tell_lost(app, &destination);
@@ -96,27 +85,6 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     wanted.into_iter().try_for_each(|snapshot| copying.copy(snapshot))?;
     copying.sums.total_duration = begun.elapsed().as_secs_f64();
     copying.end()
-}
-
-/// Says which of the two repositories an error is about, and what to do about that one.
-fn about_source(error: anyhow::Error, from: &str) -> anyhow::Error {
-    let what = format!("the repository to copy from, {from}");
-    let exit = exit::exit_of(&error);
-    let hint = match exit {
-        Exit::NoRepository => "name another with --from".to_owned(),
-        Exit::WrongKey => {
-            "check its password (--from-password-file, HOLDALL_FROM_PASSWORD), or its key \
-             (--from-identity)"
-                .to_owned()
-        }
-        Exit::Damage => find_damage_in(from),
-        _ => return error.context(what),
-    };
-    Refusal::new(exit, format!("{what}: {error:#}")).hint(hint).into()
-}
-
-fn find_damage_in(from: &str) -> String {
-    format!("`holdall check --verify all -r {from}` finds out what is affected there")
 }
 
 fn check_different(source: &Access, destination: &Access) -> Result<(), Refusal> {
