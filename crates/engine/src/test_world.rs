@@ -66,6 +66,23 @@ impl MemoryRepository {
         }
     }
 
+    /// The same once for each block that holds any of certain objects.
+    pub(crate) fn damage_all(&self, is_hit: impl Fn(&ObjectId) -> bool) {
+        let mut stored = lock(&self.stored);
+        let hit = stored.places.iter().filter(|(id, _)| is_hit(id));
+        let hit: HashSet<usize> = hit.flat_map(|(_, at)| at.iter().copied()).collect();
+        for at in hit {
+            let mut bytes = stored.blocks[at].to_vec();
+            *bytes.last_mut().expect("not empty") ^= 1;
+            stored.blocks[at] = bytes.into();
+        }
+    }
+
+    /// All blocks.
+    pub(crate) fn blocks(&self) -> Vec<Bytes> {
+        lock(&self.stored).blocks.clone()
+    }
+
     /// Loses an object.
     pub(crate) fn lose(&self, id: &ObjectId) {
         lock(&self.stored).places.remove(id);
@@ -307,7 +324,8 @@ impl World {
         backup(&self.access, &options, &Arc::new(Run::new())).expect("nothing fails");
     }
 
-    fn seal(&self, kind: BlockKind, objects: &[PlainObject], plain: &[u8]) {
+    /// Stores a block of objects, whose bytes lie one behind the other in `plain`.
+    pub(crate) fn seal(&self, kind: BlockKind, objects: &[PlainObject], plain: &[u8]) {
         let entropy = Box::new(SystemEntropy);
         let keys = self.access.keys.sealing();
         let mut sealer = Sealer::new(keys, Suite::Aes256Gcm, FIRST_EPOCH, 1, entropy);

@@ -34,7 +34,11 @@ impl SelfCheck {
     }
 
     /// Checks that a sealed block opens to the objects that were to be sealed.
-    fn check(&mut self, plain: &PlainBlock, sealed: &Block<Vec<u8>>) -> Result<(), EngineError> {
+    pub(super) fn check(
+        &mut self,
+        plain: &PlainBlock,
+        sealed: &Block<Vec<u8>>,
+    ) -> Result<(), EngineError> {
         let opened = self.opener.open(sealed, plain.kind).and_then(|opened| {
             opened.check_ids(&self.ids, plain.kind)?;
             Ok(opened.objects)

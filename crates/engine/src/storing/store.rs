@@ -9,7 +9,7 @@ use holdall_format::limits::{
     BLOCK_MAX_OBJECTS, BLOCK_MAX_PLAIN_BYTES, BLOCK_TARGET_PLAIN_BYTES, TABLE_TARGET_BYTES,
 };
 use holdall_format::{BlockKind, ObjectId};
-use holdall_tree::{BuiltNode, NodeKind};
+use holdall_tree::NodeKind;
 
 use super::ask::{Asked, Wish};
 use super::meters::StoringMeters;
@@ -71,7 +71,9 @@ impl Store<'_> {
         self.added_bytes.fetch_add(wish.len_bytes() as u64, Ordering::Relaxed);
         let (lane, id, refs, bytes) = match wish {
             Wish::Chunk(NewChunk { id, bytes, .. }) => (Lane::of(&bytes), id, Vec::new(), bytes),
-            Wish::Node(node) => (Lane::of_node(&node), node.id, node.refs, Bytes::from(node.body)),
+            Wish::Node(node) => {
+                (Lane::of_node(node.kind), node.id, node.refs, Bytes::from(node.body))
+            }
         };
         if self.open.at(lane).would_overflow(bytes.len(), refs.len()) {
             self.close(lane)?;
@@ -82,12 +84,8 @@ impl Store<'_> {
     }
 
     fn close(&mut self, lane: Lane) -> Result<(), EngineError> {
-        let OpenBlock { objects, plain, .. } = std::mem::take(self.open.at(lane));
-        if objects.is_empty() {
-            return Ok(());
-        }
+        let Some(block) = self.open.take(lane) else { return Ok(()) };
         self.shared.take_off();
-        let block = PlainBlock { kind: lane.kind(), objects, plain };
         let sent = self.meters.fill.waiting_out(|| self.to_sealers.send(block));
         sent.map_err(|_| EngineError::Interrupted)
     }
@@ -95,7 +93,7 @@ impl Store<'_> {
 
 /// Which block an object goes into.
 #[derive(Clone, Copy)]
-enum Lane {
+pub(super) enum Lane {
     Nodes,
     /// Interior nodes of trees: whoever compares trees or looks for a path needs most of them, and
     /// few of the leaves, which are many times as long.
@@ -107,15 +105,16 @@ enum Lane {
 }
 
 impl Lane {
-    const ALL: [Self; 4] = [Self::Chunks, Self::Incompressible, Self::Nodes, Self::Interiors];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Chunks, Self::Incompressible, Self::Nodes, Self::Interiors];
 
     /// The lane of a chunk.
-    fn of(bytes: &[u8]) -> Self {
+    pub(super) fn of(bytes: &[u8]) -> Self {
         if worth_compressing(bytes) { Self::Chunks } else { Self::Incompressible }
     }
 
-    fn of_node(node: &BuiltNode) -> Self {
-        match node.kind {
+    pub(super) fn of_node(kind: NodeKind) -> Self {
+        match kind {
             NodeKind::Interior => Self::Interiors,
             NodeKind::Leaf | NodeKind::List => Self::Nodes,
         }
@@ -139,7 +138,7 @@ pub(super) struct OpenBlocks {
 }
 
 impl OpenBlocks {
-    fn at(&mut self, lane: Lane) -> &mut OpenBlock {
+    pub(super) fn at(&mut self, lane: Lane) -> &mut OpenBlock {
         match lane {
             Lane::Nodes => &mut self.nodes,
             Lane::Interiors => &mut self.interiors,
@@ -147,24 +146,30 @@ impl OpenBlocks {
             Lane::Incompressible => &mut self.incompressible,
         }
     }
+
+    /// Takes the block of a lane, if anything is in it.
+    pub(super) fn take(&mut self, lane: Lane) -> Option<PlainBlock> {
+        let OpenBlock { objects, plain, .. } = std::mem::take(self.at(lane));
+        (!objects.is_empty()).then(|| PlainBlock { kind: lane.kind(), objects, plain })
+    }
 }
 
 /// A block that is being filled.
 #[derive(Default)]
-struct OpenBlock {
+pub(super) struct OpenBlock {
     objects: Vec<PlainObject>,
     plain: Vec<u8>,
     table_bytes: usize,
 }
 
 impl OpenBlock {
-    fn would_overflow(&self, plain_bytes: usize, refs: usize) -> bool {
+    pub(super) fn would_overflow(&self, plain_bytes: usize, refs: usize) -> bool {
         !self.objects.is_empty()
             && (self.plain.len() + plain_bytes > BLOCK_MAX_PLAIN_BYTES
                 || self.table_bytes + (refs + 2) * ObjectId::LEN > 2 * TABLE_TARGET_BYTES)
     }
 
-    fn push(&mut self, id: ObjectId, refs: Vec<ObjectId>, bytes: &[u8]) {
+    pub(super) fn push(&mut self, id: ObjectId, refs: Vec<ObjectId>, bytes: &[u8]) {
         if self.objects.is_empty() {
             // The same capacity for most blocks, so that the allocator can use it again.
             self.plain
@@ -175,7 +180,7 @@ impl OpenBlock {
         self.plain.extend_from_slice(bytes);
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.plain.len() >= BLOCK_TARGET_PLAIN_BYTES
             || self.table_bytes >= TABLE_TARGET_BYTES
             || self.objects.len() >= BLOCK_MAX_OBJECTS

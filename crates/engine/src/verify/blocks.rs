@@ -16,9 +16,9 @@ use crate::{Access, EngineError, Run};
 const WAITING_BLOCKS: usize = 8;
 
 /// What was found in all blocks.
-pub(super) struct Opened {
+pub(crate) struct Opened {
     pub(super) report: VerifyReport,
-    pub(super) good: GoodIds,
+    pub(crate) good: GoodIds,
 }
 
 /// The ids of objects of which a good copy was opened: 8 bytes for each.
@@ -26,24 +26,37 @@ pub(super) struct Opened {
 /// Ids are keyed hashes, so 8 bytes of one are as good as random: among a hundred million objects,
 /// a missing one is taken for another with odds of one in 10^11.
 #[derive(Default)]
-pub(super) struct GoodIds(Vec<u64>);
+pub(crate) struct GoodIds {
+    nodes: Vec<u64>,
+    chunks: Vec<u64>,
+}
 
 impl GoodIds {
-    fn add(&mut self, id: &ObjectId) {
-        self.0.push(fingerprint(id));
+    fn add(&mut self, id: &ObjectId, kind: BlockKind) {
+        match kind {
+            BlockKind::Nodes => self.nodes.push(fingerprint(id)),
+            BlockKind::Chunks | BlockKind::Record => self.chunks.push(fingerprint(id)),
+        }
     }
 
     fn add_all(&mut self, other: &mut Self) {
-        self.0.append(&mut other.0);
+        self.nodes.append(&mut other.nodes);
+        self.chunks.append(&mut other.chunks);
     }
 
     fn sort(&mut self) {
-        self.0.sort_unstable();
-        self.0.dedup();
+        for ids in [&mut self.nodes, &mut self.chunks] {
+            ids.sort_unstable();
+            ids.dedup();
+        }
     }
 
-    pub(super) fn has(&self, id: &ObjectId) -> bool {
-        self.0.binary_search(&fingerprint(id)).is_ok()
+    pub(crate) fn has_node(&self, id: &ObjectId) -> bool {
+        self.nodes.binary_search(&fingerprint(id)).is_ok()
+    }
+
+    pub(crate) fn has_chunk(&self, id: &ObjectId) -> bool {
+        self.chunks.binary_search(&fingerprint(id)).is_ok()
     }
 }
 
@@ -55,7 +68,7 @@ fn fingerprint(id: &ObjectId) -> u64 {
 ///
 /// # Errors
 /// [`EngineError::Repository`] if they can not be read on; [`EngineError::Interrupted`].
-pub(super) fn open_all(
+pub(crate) fn open_all(
     access: &Access,
     session: SessionId,
     run: &Run,
@@ -147,7 +160,7 @@ fn check(
     let mut reason = None;
     for object in &opened.objects {
         match opened.check_id(object, access.keys.ids(), kind) {
-            Ok(()) => good.add(&object.id),
+            Ok(()) => good.add(&object.id, kind),
             Err(error) => reason = Some(error.to_string()),
         }
     }

@@ -11,6 +11,9 @@ mod trees;
 
 use holdall_protocol::{ScrubDamage, SessionPurpose};
 
+pub(crate) use blocks::{GoodIds, open_all};
+pub(crate) use trees::stored_nodes;
+
 use crate::{Access, EngineError, Run};
 
 /// How much to verify.

@@ -69,7 +69,7 @@ pub(super) fn walk_all(
 }
 
 /// Nodes as the repository has them.
-fn stored_nodes(access: &Access, session: SessionId) -> Nodes {
+pub(crate) fn stored_nodes(access: &Access, session: SessionId) -> Nodes {
     let no_cache: SharedNodeCache = Arc::new(Mutex::new(None));
     Nodes::with_cache(access, session, no_cache)
 }
@@ -192,7 +192,7 @@ impl Checker<'_> {
     fn chunk(&mut self, path: &PathKey, chunk: ChunkRef) -> Result<(), EngineError> {
         match &self.check {
             Check::AmongThese(good) => {
-                if !good.has(&chunk.id) {
+                if !good.has_chunk(&chunk.id) {
                     let reason = format!("no good copy of chunk {} is stored", chunk.id);
                     self.damaged(path, reason);
                 }

@@ -1,0 +1,208 @@
+//! Mending a repository from a second one that holds the same data.
+//!
+//! ```text
+//! open every block ─► what no snapshot can do without and no good block has
+//!   the same keys:  fetch it by its id
+//!   other keys:     walk the snapshot and its copy side by side, build what is lost anew
+//! ids come out ─► put again;   they do not ─► left, and told
+//! ```
+//!
+//! An id is a keyed hash of plain content, so that of a repository with other keys nothing can be asked
+//! by id. But the same entries give the same tree, and the same bytes the same chunk: what the copy of a
+//! snapshot has, named and built with this repository's keys, gets the ids that are missed, or it is
+//! something else. The second repository is trusted for nothing: what is put has an id that this
+//! repository's snapshots ask for. Nothing is removed or replaced, and no record is written.
+
+mod by_id;
+mod by_path;
+mod outlet;
+mod reach;
+
+use std::collections::{BTreeMap, HashSet};
+
+use holdall_format::{ObjectId, RecordHash, SessionId};
+use holdall_protocol::SessionPurpose;
+
+use crate::snapshots::snapshots;
+use crate::verify::{DamagedPath, VerifyProgress, open_all};
+use crate::{Access, EngineError, Run, Snapshot};
+use outlet::Mended;
+use reach::Reach;
+
+/// What is still lost beyond this many paths is counted for each snapshot, not named.
+const PATHS_KEPT: usize = 1000;
+
+/// What a second repository gave.
+#[derive(Debug, Clone, Default)]
+pub struct MendReport {
+    /// Snapshots of which something was stored again, or could be.
+    pub mended: Vec<MendedSnapshot>,
+    /// What is still lost, and why; the first thousand of each snapshot.
+    pub left: Vec<DamagedPath>,
+}
+
+/// A snapshot of which something was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MendedSnapshot {
+    /// Its id.
+    pub snapshot: String,
+    /// Nodes and chunks that were stored again.
+    pub objects: u64,
+    /// Their plain bytes.
+    pub bytes: u64,
+}
+
+/// Finds what snapshots need and the repository no longer has, and stores it again as far as `second`
+/// has it; with `dry_run`, only finds out what that is. Of a directory, everything that is stored is
+/// read and opened.
+///
+/// # Errors
+/// What keeps it from running; [`EngineError::Interrupted`]. What was stored until then stays, and
+/// calling again goes on from there.
+pub fn mend(
+    access: &Access,
+    second: &Access,
+    dry_run: bool,
+    run: &Run,
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> Result<MendReport, EngineError> {
+    let purpose = match dry_run {
+        true => SessionPurpose::Read,
+        false => SessionPurpose::Backup { parents: Vec::new() },
+    };
+    let session = access.repository.open_session(&purpose)?.session;
+    let mended = find(access, session, run, progress).and_then(|(reach, damaged)| {
+        if damaged.is_empty() {
+            return Ok(MendReport::default());
+        }
+        second.reading(|second_session| {
+            let theirs = snapshots(second)?.snapshots;
+            let (report, notes) = Default::default();
+            Mending {
+                access,
+                session,
+                second,
+                second_session,
+                theirs,
+                dry_run,
+                run,
+                reach,
+                notes,
+                report,
+            }
+            .run(&damaged)
+        })
+    });
+    // What was put is reached by records, so it stays; a session that is not closed lapses.
+    let _ = access.repository.close_session(&session);
+    mended
+}
+
+/// What is still there, and the snapshots that need more.
+fn find(
+    access: &Access,
+    session: SessionId,
+    run: &Run,
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> Result<(Reach, Vec<Snapshot>), EngineError> {
+    let good = open_all(access, session, run, progress)?.good;
+    let mut reach = Reach::new(access, session, good);
+    let mut damaged = Vec::new();
+    for snapshot in snapshots(access)?.snapshots {
+        if !reach.lost_below(&snapshot.root, run)?.is_empty() {
+            damaged.push(snapshot);
+        }
+    }
+    Ok((reach, damaged))
+}
+
+/// The work on damaged snapshots.
+struct Mending<'a> {
+    access: &'a Access,
+    session: SessionId,
+    second: &'a Access,
+    second_session: SessionId,
+    /// The second repository's snapshots.
+    theirs: Vec<Snapshot>,
+    dry_run: bool,
+    run: &'a Run,
+    reach: Reach,
+    /// Why something could not be had, for each snapshot.
+    notes: BTreeMap<RecordHash, Vec<DamagedPath>>,
+    report: MendReport,
+}
+
+impl Mending<'_> {
+    fn run(mut self, damaged: &[Snapshot]) -> Result<MendReport, EngineError> {
+        damaged.iter().try_for_each(|snapshot| self.mend(snapshot))?;
+        // Only now, since one snapshot may have got what another lacks.
+        damaged.iter().try_for_each(|snapshot| self.look_again(snapshot))?;
+        Ok(self.report)
+    }
+
+    fn mend(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+        let id = snapshot.id.to_string();
+        let mut sum = MendedSnapshot { snapshot: id, objects: 0, bytes: 0 };
+        loop {
+            // What is below something that was lost shows only when that is there again.
+            let lost = self.reach.lost_below(&snapshot.root, self.run)?;
+            let mended =
+                if lost.is_empty() { Mended::default() } else { self.get(snapshot, lost)? };
+            if mended.objects == 0 {
+                break;
+            }
+            sum.objects += mended.objects;
+            sum.bytes += mended.bytes;
+            self.reach.add(mended);
+        }
+        if sum.objects > 0 {
+            self.report.mended.push(sum);
+        }
+        Ok(())
+    }
+
+    /// Gets what it can of what is lost, and puts it again.
+    fn get(&mut self, snapshot: &Snapshot, lost: HashSet<ObjectId>) -> Result<Mended, EngineError> {
+        self.notes.remove(&snapshot.id);
+        if self.access.config.repository == self.second.config.repository {
+            return self.fetch_by_id(snapshot, lost);
+        }
+        let is_copy = |theirs: &&Snapshot| theirs.origin() == snapshot.origin();
+        let copies: Vec<_> = self.theirs.iter().filter(is_copy).cloned().collect();
+        for copy in &copies {
+            let mended = self.rebuild_by_path(snapshot, copy, &lost)?;
+            if mended.objects > 0 {
+                return Ok(mended);
+            }
+        }
+        if copies.is_empty() {
+            self.note(snapshot, b"/", "the second repository has no copy of this snapshot");
+        }
+        Ok(Mended::default())
+    }
+
+    /// Tells what a snapshot still lacks.
+    fn look_again(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+        let lost = self.reach.lost_below(&snapshot.root, self.run)?.len();
+        if lost == 0 {
+            return Ok(());
+        }
+        if !self.notes.contains_key(&snapshot.id) {
+            let reason = format!("{lost} objects of it did not come out of the second repository");
+            self.note(snapshot, b"/", &reason);
+        }
+        self.report.left.extend(self.notes.remove(&snapshot.id).unwrap_or_default());
+        Ok(())
+    }
+
+    fn note(&mut self, snapshot: &Snapshot, path: &[u8], reason: &str) {
+        let notes = self.notes.entry(snapshot.id).or_default();
+        if notes.len() < PATHS_KEPT {
+            let (path, reason) = (path.to_vec(), reason.to_owned());
+            notes.push(DamagedPath { snapshot: snapshot.id.to_string(), path, reason });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

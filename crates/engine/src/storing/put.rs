@@ -1,0 +1,89 @@
+//! Putting objects that a repository lost and nobody else asks about: filled into blocks, sealed,
+//! opened again and sent, one block after the other.
+//!
+//! Nothing is asked before: what a repository lost it may still believe to have, if its copy is
+//! damaged. A second copy does no harm where the first is sound after all.
+
+use bytes::Bytes;
+use holdall_crypto::{Sealer, SystemEntropy};
+use holdall_format::{ObjectId, SessionId};
+use holdall_tree::NodeKind;
+
+use super::seal::SelfCheck;
+use super::store::{Lane, OpenBlocks};
+use crate::{Access, EngineError};
+
+/// zstd's level: what is put is little, and stays.
+const LEVEL: i32 = 3;
+
+/// Puts objects in a session that may put.
+pub(crate) struct Putter<'a> {
+    access: &'a Access,
+    session: SessionId,
+    sealer: Sealer,
+    check: SelfCheck,
+    open: OpenBlocks,
+}
+
+impl<'a> Putter<'a> {
+    pub(crate) fn new(access: &'a Access, session: SessionId) -> Self {
+        let (keys, config) = (access.keys.sealing(), &access.config);
+        let entropy = Box::new(SystemEntropy);
+        let sealer = Sealer::new(keys, config.suite, config.epoch, LEVEL, entropy);
+        Self { access, session, sealer, check: SelfCheck::new(access), open: OpenBlocks::default() }
+    }
+
+    /// Puts a chunk. Its id must have been compared with its bytes.
+    ///
+    /// # Errors
+    /// As for [`Putter::finish`].
+    pub(crate) fn chunk(&mut self, id: ObjectId, bytes: &[u8]) -> Result<(), EngineError> {
+        self.add(Lane::of(bytes), id, Vec::new(), bytes)
+    }
+
+    /// Puts a node. Its id must have been compared with the rest.
+    ///
+    /// # Errors
+    /// As for [`Putter::finish`].
+    pub(crate) fn node(
+        &mut self,
+        kind: NodeKind,
+        id: ObjectId,
+        refs: Vec<ObjectId>,
+        body: &[u8],
+    ) -> Result<(), EngineError> {
+        self.add(Lane::of_node(kind), id, refs, body)
+    }
+
+    /// Sends what is left. When it returns, everything is durable.
+    ///
+    /// # Errors
+    /// [`EngineError::SelfCheck`]; what the repository answers. What was put until then stays.
+    pub(crate) fn finish(mut self) -> Result<(), EngineError> {
+        Lane::ALL.into_iter().try_for_each(|lane| self.send(lane))
+    }
+
+    fn add(
+        &mut self,
+        lane: Lane,
+        id: ObjectId,
+        refs: Vec<ObjectId>,
+        bytes: &[u8],
+    ) -> Result<(), EngineError> {
+        if self.open.at(lane).would_overflow(bytes.len(), refs.len()) {
+            self.send(lane)?;
+        }
+        let open = self.open.at(lane);
+        open.push(id, refs, bytes);
+        if open.is_full() { self.send(lane) } else { Ok(()) }
+    }
+
+    fn send(&mut self, lane: Lane) -> Result<(), EngineError> {
+        let Some(block) = self.open.take(lane) else { return Ok(()) };
+        let sealed = self.sealer.seal(block.kind, &block.objects, &block.plain)?;
+        self.check.check(&block, &sealed)?;
+        let sealed = Bytes::from(sealed.into_bytes());
+        self.access.repository.put_blocks(&self.session, &[sealed])?;
+        Ok(())
+    }
+}
