@@ -2,11 +2,13 @@
 
 use std::io;
 
+use holdall_engine::{MendReport, MendedSnapshot};
 use holdall_format::PackName;
 use holdall_protocol::{Repair, RepairReport};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::output::{count, size};
 
 /// Something that was mended, as programs see it.
 #[derive(Serialize)]
@@ -21,18 +23,23 @@ struct JsonRepair {
     kept_blocks: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_blocks: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    objects: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
 }
 
 impl JsonRepair {
+    fn of(kind: &'static str, pack: Option<&PackName>, dry_run: bool) -> Self {
+        let pack = pack.map(ToString::to_string);
+        let (pieces, kept_blocks, lost_blocks, snapshot, objects, bytes) = Default::default();
+        Self { kind, pack, dry_run, pieces, kept_blocks, lost_blocks, snapshot, objects, bytes }
+    }
+
     fn new(repair: &Repair, dry_run: bool) -> Self {
-        let of = |kind, pack: Option<&PackName>| Self {
-            kind,
-            pack: pack.map(ToString::to_string),
-            dry_run,
-            pieces: None,
-            kept_blocks: None,
-            lost_blocks: None,
-        };
+        let of = |kind, pack| Self::of(kind, pack, dry_run);
         match repair {
             Repair::Restored { pack, pieces } => {
                 Self { pieces: Some(*pieces), ..of("restored", Some(pack)) }
@@ -50,6 +57,15 @@ impl JsonRepair {
             Repair::Parity { pack } => of("parity", Some(pack)),
         }
     }
+
+    fn fetched(mended: &MendedSnapshot, dry_run: bool) -> Self {
+        Self {
+            snapshot: Some(mended.snapshot.clone()),
+            objects: Some(mended.objects),
+            bytes: Some(mended.bytes),
+            ..Self::of("fetched", None, dry_run)
+        }
+    }
 }
 
 /// Says what a repair did, or would do.
@@ -64,12 +80,39 @@ pub(crate) fn tell(app: &App, report: &RepairReport, dry_run: bool) -> io::Resul
     for file in &report.quarantined {
         app.output.note(format_args!("the damaged file is kept as {file}"));
     }
-    let has_lost = report
-        .repairs
-        .iter()
-        .any(|repair| matches!(repair, Repair::Salvaged { .. } | Repair::Tail { .. }));
-    if has_lost && !dry_run {
-        app.output.note("`holdall backup` sends again what is lost, as far as the sources have it");
+    Ok(())
+}
+
+/// Says what can be done about what is lost, if anything is.
+pub(crate) fn tell_next(app: &App, report: &RepairReport) {
+    let is_loss = |repair: &Repair| matches!(repair, Repair::Salvaged { .. } | Repair::Tail { .. });
+    if report.repairs.iter().any(is_loss) {
+        app.output.note(
+            "`holdall backup` sends again what is lost, as far as the sources have it; `holdall check \
+             --repair --from REPO` fetches it from a second repository",
+        );
+    }
+}
+
+/// Says what a second repository gave, or would give.
+///
+/// # Errors
+/// If standard output can not be written.
+pub(crate) fn tell_mended(
+    app: &App,
+    report: &MendReport,
+    from: &str,
+    dry_run: bool,
+) -> io::Result<()> {
+    let would = if dry_run { "would be " } else { "" };
+    for mended in &report.mended {
+        app.output.object("repair", &JsonRepair::fetched(mended, dry_run))?;
+        let MendedSnapshot { snapshot, objects, bytes } = mended;
+        app.output.result(format_args!(
+            "snapshot {snapshot}: {} lost objects, {}, {would}fetched from {from} and stored again",
+            count(*objects),
+            size(*bytes),
+        ))?;
     }
     Ok(())
 }

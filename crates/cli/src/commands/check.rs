@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use holdall_crypto::{Entropy, SystemEntropy};
-use holdall_engine::{Access, BreakKind, DamagedRecord, Verify, VerifyReport};
+use holdall_engine::{Access, BreakKind, DamagedPath, DamagedRecord, Verify, VerifyReport};
 use holdall_format::record_file;
 use holdall_protocol::{RepairReport, ScrubDamage, ScrubProgress, ScrubReport};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::exit::{Exit, exit_of};
-use crate::open;
+use crate::exit::{Exit, Refusal, exit_of};
+use crate::open::{self, Patience};
 use crate::output::{JsonPath, Shown, count};
 use crate::progress::Meter;
 use crate::receipts::Receipts;
 use crate::repairs;
+use crate::second::SecondKey;
 
 /// Checks that everything stored is whole
 #[derive(Debug, clap::Args)]
@@ -24,10 +25,18 @@ Examples: holdall check                 reads everything again and checks hashes
           holdall check --verify all    opens everything with the key, too
           holdall check --verify 5      opens the trees, and 5 % of the content
           holdall check --repair -n     says what of the damage could be mended
+          holdall check --repair --from /mnt/second
+                                        fetches what is lost from another repository
           holdall check --parity 5      from now on keeps 5 % of parity beside each pack
 
 What can not be mended counts as missing, and the next backup that has it sends it again. Damaged \
 files are kept, in the repository's folder `quarantine`.
+
+With --from, what snapshots need and the repository has lost is fetched from a second one: to which they \
+were copied, or from which, by `holdall copy`, or whose directory is a copy of this one's. All that is \
+stored is opened with the key first. What comes from there is stored only under the id that is missed; \
+what is not the same is told and left out. Of a repository on a server, its administrator does the \
+rest of the repair.
 
 Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 10 no such repository, 12 wrong \
 password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
@@ -47,6 +56,11 @@ pub(crate) struct Args {
     /// Mends what is damaged: packs from their parity, and whatever is sound of others
     #[arg(long)]
     repair: bool,
+    /// With --repair: fetches what is lost from this repository that has it too
+    #[arg(long, value_name = "REPO", requires = "repair")]
+    from: Option<String>,
+    #[command(flatten)]
+    from_key: SecondKey,
     /// With --repair: says what would be done, and changes nothing
     #[arg(short = 'n', long, requires = "repair")]
     dry_run: bool,
@@ -77,7 +91,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         keep_parity(app, &access, percent)?;
     }
     if args.repair {
-        found.add_repair(&repair(app, &access, args.dry_run)?, args.dry_run);
+        repair_all(args, app, &access, &mut found)?;
     } else if args.wants_scrub() {
         found.add_scrub(&scrub(app, &access)?);
     }
@@ -140,6 +154,46 @@ fn keep_parity(app: &App, access: &Access, percent: u8) -> Result<()> {
             count(packs)
         ),
     })?)
+}
+
+/// Mends what the repository can mend by itself, and then what a second one has.
+fn repair_all(args: &Args, app: &App, access: &Access, found: &mut Found) -> Result<()> {
+    let Some(from) = &args.from else {
+        let report = repair(app, access, args.dry_run)?;
+        if !args.dry_run {
+            repairs::tell_next(app, &report);
+        }
+        found.add_repair(&report, args.dry_run);
+        return Ok(());
+    };
+    if app.named_repository() == Some(from) {
+        let same = Refusal::new(Exit::Usage, "both are the same repository");
+        return Err(same.hint("name a second one with --from").into());
+    }
+    let second = args.from_key.open(app, from, Patience::default())?;
+    match repair(app, access, args.dry_run) {
+        Ok(report) => found.add_repair(&report, args.dry_run),
+        Err(error) if exit_of(&error) == Exit::NotAllowed => {
+            app.output.note(format_args!("{error:#}"));
+            found.add_scrub(&scrub(app, access)?);
+        }
+        Err(error) => return Err(error),
+    }
+    let meter = Meter::begin(&app.output, "open");
+    let (run, second_access) = (app.run(), &second.access);
+    let mended = holdall_engine::mend(access, second_access, args.dry_run, &run, &mut |progress| {
+        meter.show(progress.bytes, None);
+    });
+    drop(meter);
+    let mended = mended?;
+    repairs::tell_mended(app, &mended, &second.name, args.dry_run)?;
+    if !args.dry_run && !mended.mended.is_empty() {
+        found.damaged.clear();
+        found.add_scrub(&scrub(app, access)?);
+        found.repaired += mended.mended.len() as u64;
+    }
+    found.add_paths(&mended.left);
+    Ok(())
 }
 
 fn repair(app: &App, access: &Access, dry_run: bool) -> Result<RepairReport> {
@@ -218,7 +272,11 @@ impl Found {
         self.objects = self.objects.max(report.objects);
         self.snapshots = self.snapshots.max(report.snapshots);
         self.damaged.extend(report.damaged.iter().map(Damage::stored));
-        self.damaged.extend(report.damaged_paths.iter().map(|path| Damage {
+        self.add_paths(&report.damaged_paths);
+    }
+
+    fn add_paths(&mut self, paths: &[DamagedPath]) {
+        self.damaged.extend(paths.iter().map(|path| Damage {
             kind: "path",
             what: JsonPath::new(&path.path),
             snapshot: Some(path.snapshot.clone()),

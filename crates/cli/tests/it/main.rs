@@ -45,6 +45,7 @@ mod plants;
 mod reading;
 mod repair;
 mod schema;
+mod second;
 mod sessions;
 mod share;
 mod soak;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::house::{Machine, Server, files_below};
 
 /// Bytes that do not compress.
-fn noise(seed: u8, len_bytes: usize) -> Vec<u8> {
+pub(crate) fn noise(seed: u8, len_bytes: usize) -> Vec<u8> {
     let mut bytes = vec![0; len_bytes];
     blake3::Hasher::new_keyed(&[seed; 32]).finalize_xof().fill(&mut bytes);
     bytes
@@ -37,20 +37,21 @@ fn fill(source: &Path) {
     }
 }
 
-fn flip(path: &Path, at: usize) {
+pub(crate) fn flip(path: &Path, at: usize) {
     let mut bytes = fs::read(path).unwrap();
     bytes[at] ^= 1;
     fs::write(path, bytes).unwrap();
 }
 
-struct Kept {
-    machine: Machine,
-    repo: PathBuf,
-    source: PathBuf,
+/// A repository in a directory, and the folder that is backed up.
+pub(crate) struct Kept {
+    pub(crate) machine: Machine,
+    pub(crate) repo: PathBuf,
+    pub(crate) source: PathBuf,
 }
 
 impl Kept {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let machine = Machine::new();
         let (repo, source) = (machine.path("repo"), machine.path("source"));
         let kit = machine.path("kit");
@@ -59,15 +60,15 @@ impl Kept {
         Self { machine, repo, source }
     }
 
-    fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
         [args, &["-r", text(&self.repo)]].concat()
     }
 
-    fn backup(&self) -> serde_json::Value {
+    pub(crate) fn backup(&self) -> serde_json::Value {
         self.machine.ok(self.args(&["backup", text(&self.source), "--json"])).summary()
     }
 
-    fn restores(&self) -> bool {
+    pub(crate) fn restores(&self) -> bool {
         let out = tempfile::tempdir().unwrap();
         let latest = format!("latest:{}", self.source.display());
         self.machine.ok(self.args(&["restore", &latest, "--target", text(out.path())]));
@@ -80,7 +81,7 @@ impl Kept {
     }
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
