@@ -39,6 +39,8 @@ struct Stored {
     fetches: usize,
     records_given: usize,
     head_moves: bool,
+    /// Blocks that are taken before it has no more room, if that is limited.
+    room_blocks: Option<usize>,
 }
 
 impl MemoryRepository {
@@ -76,6 +78,11 @@ impl MemoryRepository {
             *bytes.last_mut().expect("not empty") ^= 1;
             stored.blocks[at] = bytes.into();
         }
+    }
+
+    /// Takes so many blocks from now on, or any number.
+    pub(crate) fn limit_room(&self, blocks: Option<usize>) {
+        lock(&self.stored).room_blocks = blocks;
     }
 
     /// All blocks.
@@ -180,7 +187,13 @@ impl Repository for MemoryRepository {
     }
 
     fn put_blocks(&self, _: &SessionId, blocks: &[Bytes]) -> Result<PutTimes, RepositoryError> {
-        blocks.iter().for_each(|block| self.put(block.clone()));
+        for block in blocks {
+            if let Some(room) = &mut lock(&self.stored).room_blocks {
+                let full = || RepositoryError::NoRoom { place: "memory".to_owned() };
+                *room = room.checked_sub(1).ok_or_else(full)?;
+            }
+            self.put(block.clone());
+        }
         Ok(PutTimes::default())
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use holdall_crypto::{CopiedFrom, PlainObject, RecordSecret};
 use holdall_format::{Block, BlockKind, ObjectId};
+use holdall_protocol::RepositoryError;
 use holdall_testkit::{CompareOptions, Random, compare_trees};
 use holdall_tree::{Content, PathKey, lookup};
 
@@ -299,4 +300,33 @@ fn a_lost_list_of_chunks_whose_leaf_is_there_comes_back() {
     let done = pair.mend(false);
     assert_eq!((done.mended.len(), done.left.len()), (1, 0));
     assert_eq!((done.mended[0].objects, pair.lacks()), (1, 0));
+}
+
+#[test]
+fn a_repair_that_is_cut_short_goes_on_where_it_was() {
+    let pair = Pair::filled();
+    let snapshot = pair.back_up();
+    pair.copy_all();
+    pair.first.repository.damage_all(|_| true);
+    fs::remove_dir_all(&pair.first.access.cache).expect("a cache");
+    let mut cuts = 0;
+    loop {
+        let before = pair.first.repository.blocks().len();
+        pair.first.repository.limit_room(Some(8));
+        let (first, second) = (&pair.first.access, &pair.second.access);
+        match mend(first, second, false, &Run::new(), &mut |_| {}) {
+            Ok(report) => {
+                assert!(report.left.is_empty(), "{:?}", report.left);
+                break;
+            }
+            Err(EngineError::Repository(RepositoryError::NoRoom { .. })) => {
+                assert_eq!(pair.first.repository.blocks().len(), before + 8);
+                cuts += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(cuts > 2, "it was cut {cuts} times");
+    assert_eq!(pair.lacks(), 0);
+    pair.check_restored(&snapshot);
 }

@@ -4,6 +4,7 @@
 
 mod fetching;
 mod listing;
+mod mending;
 mod opening;
 mod proxy;
 mod stage;
