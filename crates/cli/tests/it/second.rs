@@ -62,13 +62,16 @@ impl Twice {
         fs::remove_dir_all(self.kept.machine.path("cache")).unwrap();
     }
 
-    /// Everything is there, and no backup has to send anything again.
+    /// Everything is there, also after a prune, and no backup has to send anything again.
     #[track_caller]
     fn check_whole(&self) {
         let machine = &self.kept.machine;
-        let checked = machine.summary(self.kept.args(&["check", "--scrub", "--verify", "all"]));
-        assert_eq!(checked["damaged"], serde_json::json!([]));
-        assert_eq!(checked["snapshots"], 2);
+        for _ in 0..2 {
+            let checked = machine.summary(self.kept.args(&["check", "--scrub", "--verify", "all"]));
+            assert_eq!(checked["damaged"], serde_json::json!([]));
+            assert_eq!(checked["snapshots"], 2);
+            machine.ok(self.kept.args(&["prune"]));
+        }
         assert!(self.kept.restores());
         let after = self.kept.backup();
         assert_eq!(after["objects_sent_again"], 0);
