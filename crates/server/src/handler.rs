@@ -7,8 +7,8 @@ use bytes::Bytes;
 use holdall_format::limits::{BLOCK_MAX_BYTES, RECORD_MAX_BYTES};
 use holdall_format::{PublicKey, RecordHash, SessionId};
 use holdall_protocol::wire::{
-    self, ErrorAnswer, Frames, LabTaken, LabVerb, PairAnswer, PairRequest, RepositoryVerb, Route,
-    WireError,
+    self, ErrorAnswer, Frames, LabTaken, LabVerb, LabWritten, PairAnswer, PairRequest,
+    RepositoryVerb, Route, WireError,
 };
 use holdall_protocol::{MAX_PUT_BYTES, PutTimes, RecordQuery, Repository, RepositoryError};
 use holdall_repository::EmbeddedRepository;
@@ -116,6 +116,40 @@ async fn asked(
     Ok(response)
 }
 
+/// Writes a body to the disk as a put does, and keeps nothing of it.
+async fn write_to_measure(
+    state: &Arc<ServerState>,
+    body: &mut Option<Incoming>,
+) -> Result<LabWritten, WireError> {
+    let begun = state.pressure.begin();
+    let Taken { bytes, room, queued, received } =
+        take(state, body, wire::MAX_PUT_BODY_BYTES, 0).await?;
+    let (inner, written) = (Arc::clone(state), bytes.clone());
+    let call = move || {
+        let _room = room;
+        measuring::write(&inner.stores.folder_of_all(), &written)
+    };
+    let (disk, waited) = state.work.run(call).await?;
+    let times = Pressure::honest(
+        &begun,
+        PutTimes {
+            receive_seconds: received.as_secs_f64(),
+            queue_seconds: (queued + waited).as_secs_f64(),
+            cpu_seconds: 0.0,
+            disk_seconds: disk.as_secs_f64(),
+        },
+    );
+    let length = bytes.len() as u64;
+    state.buffers.give_back(bytes);
+    Ok(LabWritten {
+        bytes: length,
+        queue_seconds: times.queue_seconds,
+        cpu_seconds: times.cpu_seconds,
+        disk_seconds: times.disk_seconds,
+        process_cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
+    })
+}
+
 /// Reads a body within its limit, and tells how long room for it and its bytes were waited for.
 async fn take(
     state: &ServerState,
@@ -193,6 +227,10 @@ async fn measure(
                 None => 0,
             };
             respond(JSON, Frames::plain(wire::encode_lab_taken(&LabTaken { bytes })), None)
+        }
+        LabVerb::Write => {
+            let written = write_to_measure(state, body).await?;
+            respond(JSON, Frames::plain(wire::encode_lab_written(&written)), None)
         }
         LabVerb::Give(bytes) => respond(BYTES, measuring::bytes(bytes), None),
     };

@@ -1,9 +1,14 @@
 //! Who measures the path to this server, and for how long: one machine at a time, and not for ever.
 //!
 //! Bytes that are taken are forgotten piece by piece, and those that are given are the same million
-//! over and over, so that a measurement costs neither memory nor disk. What it costs is the line,
-//! which others need for their backups.
+//! over and over. Bytes that are written go to a file that never had a name and is gone once they are
+//! durable, so that nothing stays of them however the server ends; they are no more than a backup
+//! writes with one request. What a measurement costs is the line and the disk's time, which others
+//! need for their backups.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +18,7 @@ use holdall_protocol::RepositoryError;
 use holdall_protocol::wire::{Frames, MAX_LAB_BYTES, WireError};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use rustix::fs::{CWD, Mode, OFlags};
 use tokio::time::timeout;
 
 /// A machine that asked for nothing for so long has ended its measurement.
@@ -22,6 +28,8 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// One request of a measurement takes at most so long.
 const LONGEST_REQUEST: Duration = Duration::from_secs(60);
 const PIECE_BYTES: usize = 1 << 20;
+/// A server whose disk has less than this left writes nothing that nobody needs.
+const ROOM_LEFT_BYTES: u64 = 256 << 20;
 
 /// Whose turn it is to measure.
 #[derive(Default)]
@@ -78,6 +86,30 @@ pub(crate) async fn forget(mut body: Incoming) -> Result<u64, WireError> {
     timeout(LONGEST_REQUEST, reading).await.map_err(|_| refused("the body came too slowly"))?
 }
 
+/// Writes bytes to a file without a name in `folder` and makes them durable; how long that took.
+///
+/// # Errors
+/// [`RepositoryError::NoRoom`] where little is free; [`RepositoryError::Io`], also where the file
+/// system has no files without names.
+pub(crate) fn write(folder: &Path, bytes: &[u8]) -> Result<Duration, RepositoryError> {
+    let failed = |source| RepositoryError::Io { what: "measuring the disk".into(), source };
+    let free = holdall_sys::disk::free_bytes(folder).map_err(failed)?;
+    if free < ROOM_LEFT_BYTES {
+        return Err(RepositoryError::NoRoom { place: "measuring the disk".into() });
+    }
+    let begun = Instant::now();
+    write_unnamed(folder, bytes).map_err(failed)?;
+    Ok(begun.elapsed())
+}
+
+fn write_unnamed(folder: &Path, bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR)?;
+    let mut file = File::from(file);
+    file.write_all(bytes)?;
+    file.sync_data()
+}
+
 /// So many bytes, none of which is worth keeping.
 pub(crate) fn bytes(count: u64) -> Frames {
     static PIECE: OnceLock<Bytes> = OnceLock::new();
@@ -111,6 +143,19 @@ mod tests {
         let error = measuring.go_on(other, at(311)).unwrap_err();
         assert!(format!("{error:?}").contains("at most 5 minutes"), "{error:?}");
         measuring.go_on(other, at(321)).unwrap();
+    }
+
+    #[test]
+    fn what_is_written_to_measure_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let before = holdall_sys::process::bytes_written_to_disks();
+        assert!(write(folder.path(), &[7; 1 << 20]).unwrap() > Duration::ZERO);
+        let after = holdall_sys::process::bytes_written_to_disks();
+        if let (Some(before), Some(after)) = (before, after) {
+            assert!(after - before >= 1 << 20, "{} bytes were written", after - before);
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(write(Path::new("/no/such/folder"), &[7]).is_err());
     }
 
     #[test]

@@ -246,6 +246,11 @@ impl Stores {
         )))
     }
 
+    /// Where the repositories' folders lie.
+    pub(crate) fn folder_of_all(&self) -> std::path::PathBuf {
+        self.folder.repositories()
+    }
+
     /// Whether a folder of that name lies among the repositories.
     pub(crate) fn is_stored(&self, name: &str) -> bool {
         let found = fs::symlink_metadata(self.folder.repository(name));

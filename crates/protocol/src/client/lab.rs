@@ -2,8 +2,10 @@
 
 use super::body::Sink;
 use super::{Caller, ClientOptions, ServerAddress, Weight};
-use crate::wire::{self, Frames, LabVerb, MAX_LAB_BYTES, Route, decode_lab_taken};
-use crate::{MachineIdentity, RepositoryError};
+use crate::wire::{
+    self, Frames, LabVerb, LabWritten, MAX_LAB_BYTES, Route, decode_lab_taken, decode_lab_written,
+};
+use crate::{MachineIdentity, RepositoryError, Traffic};
 
 /// A server, as the far end of a measurement.
 pub struct MeasuredServer {
@@ -45,6 +47,28 @@ impl MeasuredServer {
             true => Ok(()),
             false => Err(RepositoryError::Refused { reason: "the server took less".into() }),
         }
+    }
+
+    /// Sends `pieces`, at most [`MAX_PUT_BODY_BYTES`](wire::MAX_PUT_BODY_BYTES), which the server
+    /// writes to its disk, makes durable and forgets.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] if it does not know that request, as older ones do, or wrote less;
+    /// [`RepositoryError::Io`] and [`RepositoryError::NoRoom`] of its disk; what else a request may
+    /// meet.
+    pub fn write(&self, pieces: &Frames) -> Result<LabWritten, RepositoryError> {
+        let route = Route::Lab(LabVerb::Write);
+        let limits = (Weight::Light, wire::MAX_CONTROL_BYTES);
+        let written = self.caller.ask(&route, pieces, limits, |body| decode_lab_written(&body))?;
+        match written.bytes == pieces.total_bytes() {
+            true => Ok(written),
+            false => Err(RepositoryError::Refused { reason: "the server wrote less".into() }),
+        }
+    }
+
+    /// Bytes on the wire so far.
+    pub fn traffic(&self) -> Traffic {
+        self.caller.traffic()
     }
 
     /// Asks for `bytes`, at most [`MAX_LAB_BYTES`], and forgets them.

@@ -1,4 +1,4 @@
-//! The answer of a measurement: what the server took.
+//! The answers of a measurement: what the server took, and what it had to do with it.
 
 use bytes::Bytes;
 use holdall_format::FormatError;
@@ -27,6 +27,37 @@ pub fn decode_lab_taken(body: &[u8]) -> Result<LabTaken, FormatError> {
     from_json("what was taken", body)
 }
 
+/// What a server had to do with the bytes of one request that it wrote to its disk and made durable.
+///
+/// Untrusted: a server may say any time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LabWritten {
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// Seconds of waiting for other requests.
+    pub queue_seconds: f64,
+    /// Seconds in which it was short of processor.
+    pub cpu_seconds: f64,
+    /// Seconds of writing and making durable.
+    pub disk_seconds: f64,
+    /// Processor time of the server's process since it began, in seconds.
+    pub process_cpu_seconds: f64,
+}
+
+/// The body.
+pub fn encode_lab_written(written: &LabWritten) -> Bytes {
+    to_json(written)
+}
+
+/// Reads the body.
+///
+/// # Errors
+/// [`FormatError`] over [`MAX_CONTROL_BYTES`](super::MAX_CONTROL_BYTES), or for what is not this
+/// JSON.
+pub fn decode_lab_written(body: &[u8]) -> Result<LabWritten, FormatError> {
+    from_json("what was written", body)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,7 +71,16 @@ mod tests {
         }
 
         #[test]
+        fn what_was_written_reads_back(bytes: u64, times: [u32; 4]) {
+            let [queue_seconds, cpu_seconds, disk_seconds, process_cpu_seconds] = times.map(f64::from);
+            let written =
+                LabWritten { bytes, queue_seconds, cpu_seconds, disk_seconds, process_cpu_seconds };
+            prop_assert_eq!(decode_lab_written(&encode_lab_written(&written)), Ok(written));
+        }
+
+        #[test]
         fn any_bytes_are_an_answer_or_an_error(bytes: Vec<u8>) {
+            let _ = decode_lab_written(&bytes);
             let _ = decode_lab_taken(&bytes);
         }
     }

@@ -27,7 +27,10 @@ pub use deletion::{
 pub use error::{ErrorAnswer, WireError};
 pub use frames::{Frames, decode_frames};
 pub use ids::{decode_bitmap, decode_ids, encode_bitmap, encode_ids};
-pub use lab::{LabTaken, decode_lab_taken, encode_lab_taken};
+pub use lab::{
+    LabTaken, LabWritten, decode_lab_taken, decode_lab_written, encode_lab_taken,
+    encode_lab_written,
+};
 pub use page::{
     decode_block_page, decode_commit_answer, decode_description, decode_new_repository,
     decode_records, encode_block_page, encode_commit_answer, encode_description,

@@ -56,6 +56,9 @@ pub enum Route {
 pub enum LabVerb {
     /// `POST lab/take`: the body is read and forgotten.
     Take,
+    /// `POST lab/write`: the body, at most [`MAX_PUT_BODY_BYTES`](super::MAX_PUT_BODY_BYTES), is written
+    /// to the server's disk, made durable and forgotten.
+    Write,
     /// `POST lab/give?bytes=COUNT`: answers so many bytes, at most
     /// [`MAX_LAB_BYTES`](super::MAX_LAB_BYTES).
     Give(u64),
@@ -66,6 +69,7 @@ impl LabVerb {
     pub fn name(self) -> &'static str {
         match self {
             Self::Take => "lab take",
+            Self::Write => "lab write",
             Self::Give(_) => "lab give",
         }
     }
@@ -73,6 +77,7 @@ impl LabVerb {
     fn parse(verb: &str, query: &str) -> Option<Self> {
         match (verb, query) {
             ("take", "") => Some(Self::Take),
+            ("write", "") => Some(Self::Write),
             ("give", query) => {
                 let bytes = number(query, "bytes=")?;
                 (bytes <= super::MAX_LAB_BYTES as u64).then_some(Self::Give(bytes))
@@ -226,6 +231,7 @@ impl Route {
         match self {
             Self::Pair => format!("{BASE}pair"),
             Self::Lab(LabVerb::Take) => format!("{BASE}lab/take"),
+            Self::Lab(LabVerb::Write) => format!("{BASE}lab/write"),
             Self::Lab(LabVerb::Give(bytes)) => format!("{BASE}lab/give?bytes={bytes}"),
             Self::Repository { name, verb } => format!("{BASE}repositories/{name}{}", verb.path()),
         }
@@ -328,7 +334,12 @@ mod tests {
     fn every_route_reads_back_and_none_under_another_method() {
         let of_own =
             verbs().into_iter().map(|verb| Route::Repository { name: OWN_REPOSITORY.into(), verb });
-        let others = [Route::Pair, Route::Lab(LabVerb::Take), Route::Lab(LabVerb::Give(5))];
+        let others = [
+            Route::Pair,
+            Route::Lab(LabVerb::Take),
+            Route::Lab(LabVerb::Write),
+            Route::Lab(LabVerb::Give(5)),
+        ];
         for route in of_own.chain(others) {
             let method = route.method().name();
             assert_eq!(Route::parse(method, &route.path()), Some(route.clone()));
@@ -356,6 +367,7 @@ mod tests {
             ("POST", "/api/v1/pair/".to_owned()),
             ("POST", "/api/v1/pair?x=1".to_owned()),
             ("POST", "/api/v1/lab/take?bytes=1".to_owned()),
+            ("POST", "/api/v1/lab/write?bytes=1".to_owned()),
             ("POST", "/api/v1/lab/give".to_owned()),
             ("POST", format!("/api/v1/lab/give?bytes={}", super::super::MAX_LAB_BYTES + 1)),
             ("GET", "/api/v1/repositories/a/records".to_owned()),
