@@ -60,7 +60,7 @@ pub use history::{Version, history};
 pub use listing::{ListedEntry, list};
 pub use mend::{MendReport, MendedSnapshot, mend};
 pub use patterns::{PatternError, Patterns};
-pub use probes::cpu_probes;
+pub use probes::{content_probe, cpu_probes};
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
 pub use snapshots::{

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use holdall_crypto::{
-    Entropy, FIRST_EPOCH, MasterSecret, Opener, PlainObject, RepositoryKeys, Sealer,
+    Entropy, FIRST_EPOCH, IdKeys, MasterSecret, Opener, PlainObject, RepositoryKeys, Sealer,
+    suite_for_this_cpu,
 };
 use holdall_format::{BlockKind, Suite};
 use holdall_lab::{Moved, Probe, Step, incompressible, text};
@@ -42,6 +43,71 @@ pub fn cpu_probes(
     let name = "open and decompress".to_owned();
     probes.push(open(&keys, Suite::Aes256Gcm, name, TEXT, entropy));
     probes
+}
+
+/// All that the processor does with `content` in a backup: cutting it into chunks, their ids,
+/// compressing as fast as a backup does whose limit is the processor, sealing, and opening again what
+/// was sealed.
+pub fn content_probe(
+    content: Arc<Vec<u8>>,
+    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
+) -> Probe {
+    let keys = Arc::new(RepositoryKeys::derive(&MasterSecret::generate(&mut *entropy())));
+    probe("chunk, hash, compress, seal and check", "the source's own", move || {
+        let mut steps = Steps {
+            chunker: Chunker::new(keys.chunker_key()),
+            ids: keys.ids().clone(),
+            sealer: Sealer::new(
+                keys.sealing(),
+                suite_for_this_cpu(),
+                FIRST_EPOCH,
+                LEVELS[0],
+                entropy(),
+            ),
+            opener: Opener::new(keys.sealing(), keys.repository()),
+        };
+        let (content, mut at) = (Arc::clone(&content), 0);
+        Box::new(move || {
+            let rest = content.get(at..).unwrap_or_default();
+            let piece = &rest[..rest.len().min(CHUNKED_BYTES)];
+            at = if rest.len() > CHUNKED_BYTES { at + CHUNKED_BYTES } else { 0 };
+            let output_bytes = steps.take(piece);
+            Moved { input_bytes: piece.len() as u64, output_bytes }
+        })
+    })
+}
+
+/// What one thread takes content through.
+struct Steps {
+    chunker: Chunker,
+    ids: IdKeys,
+    sealer: Sealer,
+    opener: Opener,
+}
+
+impl Steps {
+    /// Turns content into sealed blocks, and says how long they are.
+    fn take(&mut self, content: &[u8]) -> u64 {
+        let (mut objects, mut block_start, mut at, mut sealed) = (Vec::new(), 0, 0, 0);
+        while let Some(rest) = content.get(at..).filter(|rest| !rest.is_empty()) {
+            let len = self.chunker.cut(rest);
+            let id = self.ids.chunk_id(&rest[..len]);
+            objects.push(PlainObject { id, refs: Vec::new(), len });
+            at += len;
+            if at - block_start >= BLOCK_BYTES || at == content.len() {
+                sealed += self.seal(&std::mem::take(&mut objects), &content[block_start..at]);
+                block_start = at;
+            }
+        }
+        sealed
+    }
+
+    fn seal(&mut self, objects: &[PlainObject], plain: &[u8]) -> u64 {
+        let Ok(sealed) = self.sealer.seal(BlockKind::Chunks, objects, plain) else { return 0 };
+        let opened = self.opener.open(&sealed, BlockKind::Chunks);
+        let checked = opened.and_then(|opened| opened.check_ids(&self.ids, BlockKind::Chunks));
+        if checked.is_ok() { sealed.bytes().len() as u64 } else { 0 }
+    }
 }
 
 fn sample(kind: &str, len_bytes: usize) -> Vec<u8> {
@@ -146,6 +212,17 @@ mod tests {
                 self.0 = self.0.wrapping_add(1);
                 *byte = self.0;
             }
+        }
+    }
+
+    #[test]
+    fn all_of_a_sources_content_goes_through_all_steps() {
+        let content = Arc::new(text(CHUNKED_BYTES + 100_000, 7));
+        let mut step = (content_probe(content, || Box::new(Counting(0))).begin)();
+        let goes = [step(), step(), step()].map(|moved| (moved.input_bytes, moved.output_bytes));
+        assert_eq!(goes.map(|(input, _)| input), [CHUNKED_BYTES as u64, 100_000, 8 << 20]);
+        for (input, output) in goes {
+            assert!((input / 6..input * 3 / 5).contains(&output), "{input} became {output}");
         }
     }
 

@@ -37,6 +37,7 @@ mod layer;
 mod measurement;
 mod meter;
 pub mod net;
+pub mod path;
 mod probe;
 pub mod report;
 mod samples;

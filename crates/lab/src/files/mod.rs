@@ -81,7 +81,7 @@ impl Work {
 }
 
 /// Writes a new file's content, a piece at a time, each unlike any before.
-fn write_file(path: &Path, bytes: u64, piece: &mut [u8], number: u64) -> io::Result<()> {
+pub(crate) fn write_file(path: &Path, bytes: u64, piece: &mut [u8], number: u64) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     write_content(&mut file, bytes, piece, number)
 }

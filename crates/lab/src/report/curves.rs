@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::svg::{Axis, Bar, Line, bars, lines};
-use super::{Report, shown};
+use super::{Moment, Report, Rung, shown};
 use crate::Measurement;
 
 /// More lines than this in one picture say nothing.
@@ -12,6 +12,7 @@ const MOST_LINES: usize = 12;
 const SECONDS: Axis = Axis { logarithmic: false, show: |value| format!("{value:.0} s") };
 const BYTE_RATE: Axis = Axis { logarithmic: false, show: shown::rate };
 const ITEM_RATE: Axis = Axis { logarithmic: false, show: shown::frequency };
+const CORES: Axis = Axis { logarithmic: false, show: |cores| format!("{cores:.2} cores") };
 const TIMES: Axis = Axis { logarithmic: true, show: |nanos| shown::time(nanos as u64) };
 /// Sizes as their logarithm says them: 1 kB, 10 kB, ...
 const SIZES: Axis = Axis { logarithmic: true, show: |bytes| shown::file(bytes as u64) };
@@ -29,6 +30,7 @@ pub(super) struct Picture {
 pub(super) fn pictures(report: &Report) -> Vec<Picture> {
     let pictures = [
         Picture { title: "The ladder", svg: ladder(report) },
+        Picture { title: "The ladder, in items", svg: item_ladder(report) },
         Picture {
             title: "Bytes over time",
             svg: over_time(report, "MB/s", BYTE_RATE, |m| m.bytes_per_second),
@@ -37,6 +39,7 @@ pub(super) fn pictures(report: &Report) -> Vec<Picture> {
             title: "Items over time",
             svg: over_time(report, "items/s", ITEM_RATE, |m| m.items_per_second),
         },
+        Picture { title: "Processor over time", svg: processor(report) },
         Picture { title: "Speed by size of file", svg: by_size(report, |row| row.file_bytes) },
         Picture { title: "Speed by size of request", svg: by_size(report, |row| row.block_bytes) },
         Picture { title: "Speed by how many at once", svg: by_jobs(report) },
@@ -46,13 +49,39 @@ pub(super) fn pictures(report: &Report) -> Vec<Picture> {
 }
 
 fn ladder(report: &Report) -> String {
-    let bar = |rung: &super::Rung| {
-        let value = rung.bytes_per_second?;
-        let words = shown::rate(value);
+    let of = |rung: &Rung| Some((rung.bytes_per_second?, shown::rate(rung.bytes_per_second?)));
+    rungs(report, "What each step can do, in bytes", of)
+}
+
+fn item_ladder(report: &Report) -> String {
+    let of = |rung: &Rung| Some((rung.items_per_second?, shown::frequency(rung.items_per_second?)));
+    rungs(report, "What each step can do, in items", of)
+}
+
+/// A bar for each step; behind its figure stands how much of it the backup used.
+fn rungs(report: &Report, title: &str, of: fn(&Rung) -> Option<(f64, String)>) -> String {
+    let bar = |rung: &Rung| {
+        let (value, mut words) = of(rung)?;
+        if let Some(used) = rung.used {
+            words += &format!(", {:.0} % used", used * 100.0);
+        }
         Some(Bar { name: rung.name.clone(), value, words, strong: rung.reached })
     };
     let drawn: Vec<_> = report.ladder.iter().filter_map(bar).collect();
-    if drawn.is_empty() { String::new() } else { bars("What each step can do", &drawn) }
+    if drawn.is_empty() { String::new() } else { bars(title, &drawn) }
+}
+
+/// Cores that were busy: this process's, and the server's where it told.
+fn processor(report: &Report) -> String {
+    let line = |name: &str, of: fn(&Moment) -> Option<f64>| {
+        let points = report.timeline.iter();
+        let points: Vec<_> =
+            points.filter_map(|moment| Some((moment.seconds, of(moment)?))).collect();
+        (points.len() > 1).then(|| Line { name: name.to_owned(), points })
+    };
+    let drawn = [line("this process", |m| m.cores), line("the server", |m| m.server_cores)];
+    let drawn: Vec<_> = drawn.into_iter().flatten().collect();
+    lines("Processor over time", &drawn, (SECONDS, CORES))
 }
 
 fn over_time(report: &Report, name: &str, axis: Axis, of: fn(&super::Moment) -> f64) -> String {
@@ -137,8 +166,10 @@ mod tests {
             titles,
             [
                 "The ladder",
+                "The ladder, in items",
                 "Bytes over time",
                 "Items over time",
+                "Processor over time",
                 "Speed by size of file",
                 "Speed by size of request",
                 "How long requests took",
@@ -146,6 +177,8 @@ mod tests {
         );
         let of = |title: &str| &pictures.iter().find(|picture| picture.title == title).unwrap().svg;
         assert_eq!(of("Speed by size of file").matches("<polyline").count(), 1);
+        assert_eq!(of("Processor over time").matches("<polyline").count(), 2);
+        assert!(of("The ladder").contains("117.0 MB/s, 75 % used"), "{}", of("The ladder"));
         assert!(of("How long requests took").contains("p99.9"));
         assert!(of("Speed by size of request").contains("sequential write direct"));
     }

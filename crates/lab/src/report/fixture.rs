@@ -44,8 +44,9 @@ pub(super) fn report() -> Report {
     let rung = |name: &str, rate, reached| Rung {
         name: name.into(),
         bytes_per_second: Some(rate),
-        items_per_second: None,
+        items_per_second: Some(rate / 1e4),
         reached,
+        used: (!reached).then_some(0.75),
     };
     report.ladder = vec![
         rung("source read", 500e6, false),
@@ -57,6 +58,8 @@ pub(super) fn report() -> Report {
             seconds: f64::from(at),
             bytes_per_second: 1e8 + 1e6 * f64::from(at),
             items_per_second: 500.0 - f64::from(at),
+            cores: Some(1.5),
+            server_cores: (at > 3).then_some(0.4),
         })
         .collect();
     report.verdicts = vec![Verdict {

@@ -80,6 +80,9 @@ pub struct Rung {
     /// Whether it is the backup itself and no ceiling.
     #[serde(default)]
     pub reached: bool,
+    /// How much of it the backup needed, from 0 to 1, and more where it did better than was measured.
+    #[serde(default)]
+    pub used: Option<f64>,
 }
 
 /// Speed at one moment of a run.
@@ -91,6 +94,12 @@ pub struct Moment {
     pub bytes_per_second: f64,
     /// Items each second.
     pub items_per_second: f64,
+    /// Cores that this process kept busy.
+    #[serde(default)]
+    pub cores: Option<f64>,
+    /// Cores that the server's process kept busy, where it tells.
+    #[serde(default)]
+    pub server_cores: Option<f64>,
 }
 
 /// Why a file is no report.
@@ -207,10 +216,14 @@ impl Report {
         let rows = self.measurements.iter().flat_map(|row| {
             [Some(row.duration_seconds), row.bytes_per_second, row.operations_per_second]
         });
-        let rungs =
-            self.ladder.iter().flat_map(|rung| [rung.bytes_per_second, rung.items_per_second]);
+        let rungs = self
+            .ladder
+            .iter()
+            .flat_map(|rung| [rung.bytes_per_second, rung.items_per_second, rung.used]);
         let moments = self.timeline.iter().flat_map(|moment| {
-            [moment.seconds, moment.bytes_per_second, moment.items_per_second].map(Some)
+            let rates = [moment.seconds, moment.bytes_per_second, moment.items_per_second];
+            let [seconds, bytes, items] = rates.map(Some);
+            [seconds, bytes, items, moment.cores, moment.server_cores]
         });
         rows.chain(rungs).chain(moments).flatten()
     }

@@ -27,7 +27,7 @@ pub(super) fn bars(title: &str, bars: &[Bar]) -> String {
     let mut out = open(title, WIDTH, height);
     for (at, bar) in bars.iter().enumerate() {
         let y = BAR * at as f64 + 4.0;
-        let length = (bar.value.max(0.0) / most * (WIDTH - LEFT - 110.0)).max(1.0);
+        let length = (bar.value.max(0.0) / most * (WIDTH - LEFT - 200.0)).max(1.0);
         let colour = if bar.strong { COLOURS[1] } else { COLOURS[0] };
         text(&mut out, LEFT - 8.0, y + 15.0, "end", &bar.name);
         // Writing to a String can not fail, here and below.
@@ -217,6 +217,6 @@ mod tests {
     fn bars_are_as_long_as_their_values() {
         let bar = |value| Bar { name: String::new(), value, words: String::new(), strong: false };
         let drawn = bars("t", &[bar(100.0), bar(50.0)]);
-        assert!(drawn.contains("width=\"420.0\"") && drawn.contains("width=\"210.0\""), "{drawn}");
+        assert!(drawn.contains("width=\"330.0\"") && drawn.contains("width=\"165.0\""), "{drawn}");
     }
 }

@@ -29,7 +29,7 @@ pub const SHARE: f64 = 0.5;
 /// What is taken at most where the file system does not tell how much is free.
 const UNTOLD_BYTES: u64 = 64 << 20;
 
-const PREFIX: &str = "holdall-lab-";
+pub(crate) const PREFIX: &str = "holdall-lab-";
 const LOCK: &str = "lock";
 /// How many names are tried: others may be at work in the same directory.
 const ATTEMPTS: usize = 16;

@@ -1,0 +1,252 @@
+//! Trees that are made to be backed up: few large files, many small ones, a mix, of text or of bytes
+//! that do not compress.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::{LabError, Scratch, Stop, incompressible, text};
+
+/// Files of a folder.
+const FOLDER_FILES: u64 = 100;
+/// From this length on, a smaller tree has shorter files, and below it fewer.
+const LARGE_BYTES: u64 = 1 << 20;
+/// From this length on, a change is one of a part of a file.
+const PARTLY_CHANGED_BYTES: u64 = 64 << 10;
+/// One of so many bytes, or files, is changed.
+const CHANGED_ONE_IN: u64 = 100;
+/// Text is made from a piece of this length.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Which files a tree has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// Four, of 16 MiB each.
+    FewLarge,
+    /// 2,000 of 4 KiB.
+    ManySmall,
+    /// From 2 KiB to 8 MiB.
+    Mixed,
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::FewLarge, Self::ManySmall, Self::Mixed];
+
+    /// As a table calls it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::FewLarge => "few large files",
+            Self::ManySmall => "many small files",
+            Self::Mixed => "mixed files",
+        }
+    }
+
+    /// Lengths, and how many of each.
+    fn kinds(self) -> &'static [(u64, u64)] {
+        match self {
+            Self::FewLarge => &[(16 << 20, 4)],
+            Self::ManySmall => &[(4 << 10, 2000)],
+            Self::Mixed => &[(8 << 20, 2), (1 << 20, 10), (64 << 10, 100), (2 << 10, 500)],
+        }
+    }
+}
+
+/// What is in the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// Words, which become about a third.
+    Text,
+    /// What does not compress.
+    Incompressible,
+}
+
+impl Content {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Text, Self::Incompressible];
+
+    /// As a table calls it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Incompressible => "incompressible",
+        }
+    }
+}
+
+/// A tree that is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tree {
+    /// Which files.
+    pub shape: Shape,
+    /// What is in them.
+    pub content: Content,
+    /// How large it is beside the usual one, from 0 to 1: large files become shorter, small ones
+    /// fewer.
+    pub share: f64,
+}
+
+impl Tree {
+    /// How many bytes its files have.
+    pub fn bytes(&self) -> u64 {
+        self.kinds().map(|(bytes, files)| bytes * files).sum()
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = (u64, u64)> {
+        let share = self.share.clamp(0.0, 1.0);
+        let part = move |whole: u64| ((whole as f64 * share) as u64).max(1);
+        self.shape.kinds().iter().map(move |&(bytes, files)| {
+            if bytes >= LARGE_BYTES { (part(bytes), files) } else { (bytes, part(files)) }
+        })
+    }
+
+    /// Makes it in a new folder, for which room is claimed.
+    ///
+    /// # Errors
+    /// [`LabError::NoRoom`], [`LabError::Interrupted`], or what the system says.
+    pub fn make(&self, scratch: &Scratch, folder: &Path, stop: &Stop) -> Result<(), LabError> {
+        scratch.claim(self.room_bytes())?;
+        let failed = |error| LabError::io("making files in", folder, error);
+        fs::create_dir(folder).map_err(failed)?;
+        let mut piece = self.piece();
+        for (number, (path, bytes)) in (0..).zip(self.paths(folder)) {
+            stop.check()?;
+            write(&path, bytes, &mut piece, number).map_err(failed)?;
+        }
+        File::open(folder)
+            .and_then(|file| holdall_sys::raw_file::sync_file_system(&file))
+            .map_err(failed)
+    }
+
+    /// Removes it, and gives its room back.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn remove(&self, scratch: &Scratch, folder: &Path) -> Result<(), LabError> {
+        holdall_sys::removal::remove_tree(folder)
+            .map_err(|error| LabError::io("removing", folder, error))?;
+        scratch.release(self.room_bytes());
+        Ok(())
+    }
+
+    /// Changes about 1 % of it: a stretch of each large file, and all of some small ones.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn change(&self, folder: &Path) -> Result<(), LabError> {
+        let failed = |error| LabError::io("changing files in", folder, error);
+        let mut piece = self.piece();
+        for (number, (path, bytes)) in (0_u64..).zip(self.paths(folder)) {
+            if bytes >= PARTLY_CHANGED_BYTES {
+                let length = (bytes / CHANGED_ONE_IN).min(piece.len() as u64) as usize;
+                crate::disk::stamp(&mut piece, !number);
+                let file = fs::OpenOptions::new().write(true).open(&path).map_err(failed)?;
+                file.write_all_at(&piece[..length], bytes / 2).map_err(failed)?;
+            } else if number.is_multiple_of(CHANGED_ONE_IN) {
+                fs::remove_file(&path).map_err(failed)?;
+                write(&path, bytes, &mut piece, !number).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What it may take on a disk: small files take more than their bytes.
+    fn room_bytes(&self) -> u64 {
+        self.kinds().map(|(bytes, files)| (bytes + 4096) * files).sum()
+    }
+
+    /// Where its files are, and how long. Short ones of one kind may be as long as those of another.
+    fn paths(&self, folder: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
+        let folder = folder.to_owned();
+        self.kinds().enumerate().flat_map(move |(kind, (bytes, files))| {
+            let folder = folder.clone();
+            (0..files).map(move |number| {
+                let below = format!("{kind}-{}/file-{number}", number / FOLDER_FILES);
+                (folder.join(below), bytes)
+            })
+        })
+    }
+
+    fn piece(&self) -> Vec<u8> {
+        match self.content {
+            Content::Text => text(PIECE_BYTES, 1),
+            Content::Incompressible => incompressible(PIECE_BYTES, 1),
+        }
+    }
+}
+
+/// Writes a new file of pieces that are like no others: what stores each content once finds nothing.
+fn write(path: &Path, bytes: u64, piece: &mut [u8], number: u64) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // Small files are different parts of the piece, or together they would compress to nothing.
+    let spare = (piece.len() as u64).saturating_sub(bytes) + 1;
+    let start = number.wrapping_mul(bytes) % spare;
+    let part = if spare > 1 { &mut piece[start as usize..] } else { piece };
+    crate::files::write_file(path, bytes, part, number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut all = BTreeMap::new();
+        for inner in fs::read_dir(folder).unwrap() {
+            for file in fs::read_dir(inner.unwrap().path()).unwrap() {
+                let path = file.unwrap().path();
+                all.insert(path.clone(), fs::read(path).unwrap());
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_tree_has_its_bytes_and_about_one_in_a_hundred_changes() {
+        for shape in Shape::ALL {
+            let dir = tempfile::tempdir().unwrap();
+            let (scratch, _) = Scratch::make(dir.path()).unwrap();
+            let folder = scratch.path().join("tree");
+            let tree = Tree { shape, content: Content::Incompressible, share: 0.0625 };
+            let room = scratch.room_bytes();
+            tree.make(&scratch, &folder, &Stop::default()).unwrap();
+            let before = content(&folder);
+            assert_eq!(before.values().map(|one| one.len() as u64).sum::<u64>(), tree.bytes());
+            tree.change(&folder).unwrap();
+            let after = content(&folder);
+            let changed = before.iter().filter(|(path, one)| after[*path] != **one).count();
+            assert!(changed > 0 && after.len() == before.len(), "{shape:?}: {changed}");
+            let bytes: usize = before
+                .iter()
+                .flat_map(|(path, one)| one.iter().zip(&after[path]))
+                .filter(|(before, after)| before != after)
+                .count();
+            assert!((bytes as u64) < tree.bytes() / 20, "{shape:?}: {bytes} bytes");
+            tree.remove(&scratch, &folder).unwrap();
+            assert_eq!(scratch.room_bytes(), room);
+        }
+    }
+
+    #[test]
+    fn text_compresses_and_every_file_is_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let (scratch, _) = Scratch::make(dir.path()).unwrap();
+        let folder = scratch.path().join("tree");
+        let tree = Tree { shape: Shape::ManySmall, content: Content::Text, share: 0.05 };
+        tree.make(&scratch, &folder, &Stop::default()).unwrap();
+        let all = content(&folder);
+        let mut different: Vec<_> = all.values().collect();
+        different.sort();
+        different.dedup();
+        assert_eq!((all.len(), different.len()), (100, 100));
+        let letters = all.values().flatten().filter(|byte| byte.is_ascii_lowercase()).count();
+        assert!(letters as u64 > tree.bytes() / 2, "{letters}");
+    }
+}

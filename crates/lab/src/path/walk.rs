@@ -1,0 +1,209 @@
+//! Walking through a source by a few threads, as a backup does: every directory is listed, and every
+//! item in it looked at.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use holdall_sys::{Dir, FileKind};
+
+use super::SCRATCH_PREFIX;
+use crate::{LabError, LatencyCount, Measurement, Stop};
+
+/// Threads that list directories.
+const WALKERS: u32 = 2;
+/// No more items than these are remembered; a rate is known long before.
+const MOST_ITEMS: u64 = 1_000_000;
+
+/// An item of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) name: Box<[u8]>,
+    pub(super) kind: FileKind,
+    /// Of a file its length; of everything else 0.
+    pub(super) bytes: u64,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Walked {
+    /// The items of each directory that was listed, by its absolute path.
+    pub(super) folders: BTreeMap<Vec<u8>, Vec<Item>>,
+    pub(super) top: Vec<u8>,
+    /// How many items there are, the top included.
+    pub items: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Whether the time, or the number of items, ended it before all was seen.
+    pub ended_early: bool,
+}
+
+/// What the threads share.
+#[derive(Default)]
+struct Walk {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Vec<u8>>,
+    /// Directories that are being listed.
+    under_way: usize,
+    found: Walked,
+    latency: LatencyCount,
+}
+
+/// Walks through everything on the file system of `top`, at most for `limit`. What can not be read is
+/// left out.
+///
+/// # Errors
+/// [`LabError::Io`] if `top` itself can not be listed; [`LabError::Interrupted`].
+pub fn walk(top: &Path, limit: Duration, stop: &Stop) -> Result<(Walked, Measurement), LabError> {
+    use std::os::unix::ffi::OsStrExt;
+    let failed = |error| LabError::io("reading", top, error);
+    let path = top.canonicalize().map_err(failed)?;
+    let path = path.as_os_str().as_bytes().to_vec();
+    let opened = Dir::open_absolute(&path).map_err(failed)?;
+    let device = opened.stat_self().map_err(failed)?.device;
+    let walk = Walk::default();
+    {
+        let mut state = walk.lock();
+        state.found.top.clone_from(&path);
+        state.found.items = 1;
+        state.waiting.push(path);
+    }
+    let begun = Instant::now();
+    let is_over = || stop.is_wished() || begun.elapsed() >= limit;
+    thread::scope(|scope| {
+        for _ in 0..WALKERS {
+            scope.spawn(|| walk.work(device, &is_over));
+        }
+    });
+    let took = begun.elapsed();
+    stop.check()?;
+    let state = walk.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let row = measurement(&state, took);
+    Ok((state.found, row))
+}
+
+fn measurement(state: &State, took: Duration) -> Measurement {
+    let seconds = took.as_secs_f64().max(1e-9);
+    Measurement {
+        operation: "source walk".to_owned(),
+        block_bytes: None,
+        file_bytes: None,
+        queue_depth: None,
+        jobs: Some(WALKERS),
+        direct: None,
+        end_fsync: None,
+        duration_seconds: seconds,
+        bytes_per_second: None,
+        operations_per_second: Some(state.found.items as f64 / seconds),
+        latency_ns: state.latency.latency(),
+    }
+}
+
+impl Walk {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists directories until there are none: the body of a thread.
+    fn work(&self, device: u64, is_over: &dyn Fn() -> bool) {
+        while let Some(path) = self.next(is_over) {
+            let begun = Instant::now();
+            let listed = list(&path, device);
+            let mut state = self.lock();
+            state.under_way -= 1;
+            state.latency.add(begun.elapsed());
+            if let Ok((items, below)) = listed {
+                state.found.items += items.len() as u64;
+                state.found.bytes += items.iter().map(|item| item.bytes).sum::<u64>();
+                state.waiting.extend(below);
+                state.found.folders.insert(path, items);
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next directory; `None` once all are listed, or it is over.
+    fn next(&self, is_over: &dyn Fn() -> bool) -> Option<Vec<u8>> {
+        let mut state = self.lock();
+        loop {
+            let has_more = !state.waiting.is_empty() || state.under_way > 0;
+            if !has_more || is_over() || state.found.items >= MOST_ITEMS {
+                state.found.ended_early |= has_more;
+                self.changed.notify_all();
+                return None;
+            }
+            if let Some(path) = state.waiting.pop() {
+                state.under_way += 1;
+                return Some(path);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The items of a directory, and the directories among them on the same device.
+fn list(path: &[u8], device: u64) -> io::Result<(Vec<Item>, Vec<Vec<u8>>)> {
+    let dir = Dir::open_absolute(path)?;
+    let (mut items, mut below) = (Vec::new(), Vec::new());
+    for entry in dir.entries()?.iter() {
+        let name = entry.name().as_bytes();
+        let Ok(stat) = dir.stat(entry.name()) else { continue };
+        let is_folder = stat.kind == FileKind::Dir;
+        if is_folder && name.starts_with(SCRATCH_PREFIX.as_bytes()) {
+            continue;
+        }
+        if is_folder && stat.device == device {
+            below.push(child(path, name));
+        }
+        let bytes = if stat.kind == FileKind::File { stat.size } else { 0 };
+        items.push(Item { name: name.into(), kind: stat.kind, bytes });
+    }
+    Ok((items, below))
+}
+
+/// The path of an item in a directory.
+pub(super) fn child(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    let slash: &[u8] = if folder == b"/" { b"" } else { b"/" };
+    [folder, slash, name].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn everything_is_found_but_folders_of_measurements() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["a/b/c", "d", "holdall-lab-1"] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        for (file, bytes) in [("a/one", 10), ("a/b/c/two", 5), ("holdall-lab-1/data", 100)] {
+            fs::write(dir.path().join(file), vec![1; bytes]).unwrap();
+        }
+        std::os::unix::fs::symlink("one", dir.path().join("a/link")).unwrap();
+        let limit = Duration::from_secs(60);
+        let (walked, row) = walk(dir.path(), limit, &Stop::default()).unwrap();
+        // The top, a, b, c, d, two files and a link.
+        assert_eq!((walked.items, walked.bytes, walked.ended_early), (8, 15, false));
+        assert_eq!(walked.folders.len(), 5);
+        assert_eq!((row.operation.as_str(), row.jobs), ("source walk", Some(2)));
+        let (walked, _) = walk(dir.path(), Duration::ZERO, &Stop::default()).unwrap();
+        assert_eq!((walked.items, walked.ended_early), (1, true));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let error = walk(Path::new("/no/such"), Duration::MAX, &Stop::default()).unwrap_err();
+        assert!(error.to_string().contains("/no/such"), "{error}");
+    }
+}
