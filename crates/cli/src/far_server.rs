@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ const BETWEEN_TRIPS: Duration = Duration::from_millis(10);
 
 /// A paired server.
 pub(crate) struct FarServer {
-    server: MeasuredServer,
+    server: Arc<MeasuredServer>,
     piece: Bytes,
 }
 
@@ -52,7 +53,13 @@ impl FarServer {
             ..ClientOptions::default()
         };
         let server = MeasuredServer::connect(&address, &identity, options)?;
+        let server = Arc::new(server);
         Ok(Self { server, piece: Bytes::from(vec![0x5a; PIECE_BYTES]) })
+    }
+
+    /// The server itself.
+    pub(crate) fn measured(&self) -> Arc<MeasuredServer> {
+        Arc::clone(&self.server)
     }
 
     fn frames(&self, bytes: usize) -> Frames {
@@ -117,4 +124,12 @@ impl Carrier for Requests<'_> {
 
 fn in_io(error: RepositoryError) -> io::Error {
     io::Error::other(error)
+}
+
+/// An error of a measurement; one of a server's says itself what it is.
+pub(crate) fn out_of_io(error: io::Error) -> anyhow::Error {
+    match error.downcast::<RepositoryError>() {
+        Ok(error) => error.into(),
+        Err(error) => error.into(),
+    }
 }

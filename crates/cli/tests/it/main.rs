@@ -31,6 +31,7 @@ mod kill;
 mod known;
 mod lab;
 mod lab_net;
+mod lab_path;
 mod lost;
 mod mistakes;
 mod mounts;

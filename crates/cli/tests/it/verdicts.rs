@@ -100,8 +100,15 @@ fn run_by_or_not(prefix: &[std::ffi::OsString], command: Command) -> Command {
     if prefix.is_empty() { command } else { run_by(prefix, &command) }
 }
 
-/// A machine and a server at the two ends of links.
+/// A machine and a server at the two ends of links: the verdict on a backup.
 fn over_links(bits_per_second: &[u64], more: &[&str], files: u64) -> Option<Value> {
+    let outcome = at_links(bits_per_second, &["backup"], more, files)?;
+    Some(outcome.summary()["verdict"].clone())
+}
+
+/// What a command says that gets a source of large files, from a machine at one end of links to a
+/// server at the other.
+fn at_links(bits_per_second: &[u64], verb: &[&str], more: &[&str], files: u64) -> Option<Outcome> {
     let links = plants::links(bits_per_second)?;
     let machine = Machine::new();
     let data = machine.path("server");
@@ -115,8 +122,9 @@ fn over_links(bits_per_second: &[u64], more: &[&str], files: u64) -> Option<Valu
     let addresses = links.client_addresses().join(",");
     let more: Vec<_> =
         more.iter().map(|&arg| if arg == "ADDRESSES" { &addresses } else { arg }).collect();
-    let backup = machine.command([&["backup", text(&source), "--json"], more.as_slice()].concat());
-    Some(verdict_of(&mut run_by(&links.prefix(End::Client), &backup)))
+    let args = [verb, &[text(&source), "--json"], more.as_slice()].concat();
+    let command = machine.command(args);
+    Some(Outcome::of(&mut run_by(&links.prefix(End::Client), &command)).expect(0))
 }
 
 #[test]
@@ -127,6 +135,21 @@ fn a_link_of_50_megabits_is_the_network() {
     // 6.25 MB/s is all that it carries.
     let achieved = verdict["achieved"].as_f64().expect("a rate");
     assert!(achieved < 6.3e6, "{verdict:#}");
+}
+
+#[test]
+fn a_link_of_50_megabits_is_the_wire_of_the_ladder_and_used_up() {
+    let _alone = alone();
+    let Some(outcome) = at_links(&[50_000_000], &["lab", "path"], &[], 8) else { return };
+    let summary = outcome.summary();
+    names(&summary["verdict"], &["network"]);
+    let ladder = summary["ladder"].as_array().expect("a ladder");
+    let wire = ladder.iter().find(|rung| rung["name"] == "wire").expect("a wire");
+    // 6.25 MB/s is all that it carries.
+    let (rate, used) = (wire["bytes_per_second"].as_f64(), wire["used"].as_f64());
+    assert!((4e6..6.3e6).contains(&rate.expect("a rate")), "{wire}");
+    assert!((0.7..1.3).contains(&used.expect("a share")), "{wire}");
+    assert!(summary["advice"].as_str().is_some_and(|help| help.contains("a faster wire")));
 }
 
 #[test]
@@ -180,6 +203,18 @@ fn a_server_whose_fsync_takes_long_is_its_disk() {
     let Some(slow) = SlowFsync::by(Duration::from_millis(300)) else { return };
     let world = World::new(&[], Some(&slow));
     names(&verdict_of(&mut world.backup(&world.large_source(20))), &["server-disk"]);
+}
+
+#[test]
+fn a_server_whose_fsync_takes_long_is_the_disk_of_the_ladder() {
+    let _alone = alone();
+    let Some(slow) = SlowFsync::by(Duration::from_millis(300)) else { return };
+    let world = World::new(&[], Some(&slow));
+    let source = world.large_source(20);
+    let mut path = world.machine.command(["lab", "path", text(&source), "--json"]);
+    let summary = Outcome::of(&mut path).expect(0).summary();
+    names(&summary["verdict"], &["server-disk"]);
+    assert!(summary["advice"].as_str().is_some_and(|help| help.contains("a faster disk")));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod files;
 mod history;
 mod listen;
 mod net;
+mod path;
 mod place;
 mod quick;
 mod rate;
@@ -40,6 +41,7 @@ enum Lab {
     Quick(quick::Args),
     Net(Box<net::Args>),
     Listen(listen::Args),
+    Path(path::Args),
     Estimate(estimate::Args),
     Compare(compare::Args),
     History(history::Args),
@@ -53,6 +55,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Lab::Quick(args) => quick::run(&args, app),
         Lab::Net(args) => net::run(&args, app),
         Lab::Listen(args) => listen::run(args, app),
+        Lab::Path(args) => path::run(&args, app),
         Lab::Estimate(args) => estimate::run(&args, app),
         Lab::Compare(args) => compare::run(&args, app),
         Lab::History(args) => history::run(&args, app),

@@ -18,7 +18,7 @@ use super::circumstances::Circumstances;
 use super::rate::Slowest;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::far_server::FarServer;
+use crate::far_server::{FarServer, out_of_io};
 use crate::lab_report::{self, ReportArgs};
 use crate::quantity;
 
@@ -263,10 +263,7 @@ pub(super) fn paired_quickly(app: &App, slowest: &mut Slowest) -> Result<()> {
         app.output.result(words(row))
     };
     let measured = measure(&far, &plan, &app.interrupt.flag(), &mut told);
-    measured.map(drop).map_err(|error| match error.downcast::<RepositoryError>() {
-        Ok(error) => error.into(),
-        Err(error) => error.into(),
-    })
+    measured.map(drop).map_err(out_of_io)
 }
 
 /// A row in words.

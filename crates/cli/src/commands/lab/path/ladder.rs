@@ -1,0 +1,315 @@
+//! The ladder: what each step can do, how much of it a backup used, and what follows from that.
+
+use anyhow::Result;
+use holdall_lab::report::{Moment, Report, Rung};
+use holdall_lab::{Layer, Unit, Verdict};
+use serde::Serialize;
+
+use super::pipeline::Ran;
+use crate::app::App;
+use crate::output::{Output, count};
+
+/// A step of which so much was used held a backup back that no stage of its own could tell about.
+const USED_UP: f64 = 0.7;
+
+/// What of a step a backup needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Its items.
+    Items,
+    /// Its bytes, as they are.
+    Plain,
+    /// The bytes that it sent.
+    Sent,
+    /// The bytes that it stored.
+    Stored,
+    /// Nothing: it is another way to move the same bytes.
+    Copy,
+}
+
+/// A step that was measured alone.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) name: String,
+    pub(super) layer: Layer,
+    pub(super) needs: Needs,
+    /// What it can do, in bytes a second.
+    pub(super) bytes: Option<f64>,
+    /// The same in items.
+    pub(super) items: Option<f64>,
+}
+
+/// What a backup did in a second.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    items: f64,
+    bytes: f64,
+    sent: f64,
+    stored: f64,
+}
+
+impl Step {
+    /// How much of it the backup used.
+    fn used(&self, pace: &Pace) -> Option<f64> {
+        let (needed, can_do) = match self.needs {
+            Needs::Items => (pace.items, self.items),
+            Needs::Plain | Needs::Copy => (pace.bytes, self.bytes),
+            Needs::Sent => (pace.sent, self.bytes),
+            Needs::Stored => (pace.stored, self.bytes),
+        };
+        can_do.filter(|&can_do| can_do > 0.0).map(|can_do| needed / can_do)
+    }
+}
+
+/// All steps, and the backups beside them.
+#[derive(Default)]
+pub(super) struct Ladder {
+    steps: Vec<Step>,
+    reached: Vec<Rung>,
+    pace: Option<Pace>,
+    verdict: Option<Verdict>,
+    timeline: Vec<Moment>,
+}
+
+impl Ladder {
+    /// One more step.
+    pub(super) fn add(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    /// What the backups reached; the first of them is the one that the steps are compared with.
+    pub(super) fn reached(&mut self, runs: &[(&str, &Ran)]) {
+        self.reached = runs.iter().map(|(name, ran)| rung(name, ran)).collect();
+        if let Some((_, first)) = runs.first() {
+            self.pace = Some(Pace {
+                items: first.rate(first.items),
+                bytes: first.rate(first.bytes),
+                sent: first.rate(first.sent_bytes),
+                stored: first.rate(first.stored_bytes),
+            });
+            self.timeline.clone_from(&first.timeline);
+            self.verdict = Some(self.judged(&first.verdict));
+        }
+    }
+
+    /// The verdict on the backup, with what the steps alone say of it.
+    fn judged(&self, verdict: &Verdict) -> Verdict {
+        let mut verdict = verdict.clone();
+        let Some((step, used)) = self.most_used() else { return verdict };
+        let percent = used * 100.0;
+        let knows = !matches!(verdict.limited_by, Layer::Nothing | Layer::Unsure);
+        verdict.explanation += &format!(
+            " Of the steps alone, {} was used most: {percent:.0} % of what it can do.",
+            step.name
+        );
+        if !knows && used >= USED_UP {
+            verdict.limited_by = step.layer;
+            verdict.confidence = 0.5 * used.min(1.0);
+        }
+        verdict
+    }
+
+    fn most_used(&self) -> Option<(&Step, f64)> {
+        let pace = self.pace?;
+        let steps = self.steps.iter().filter(|step| step.needs != Needs::Copy);
+        let used = steps.filter_map(|step| Some((step, step.used(&pace)?)));
+        used.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+
+    /// Steps and backups as a report has them.
+    fn rungs(&self) -> Vec<Rung> {
+        let step = |step: &Step| Rung {
+            name: step.name.clone(),
+            bytes_per_second: step.bytes,
+            items_per_second: step.items,
+            reached: false,
+            used: self.pace.as_ref().and_then(|pace| step.used(pace)),
+        };
+        self.steps.iter().map(step).chain(self.reached.iter().cloned()).collect()
+    }
+
+    /// What would help, in a sentence.
+    fn advice(&self) -> Option<String> {
+        let verdict = self.verdict.as_ref()?;
+        let of = |layer: Layer| self.steps.iter().find(|step| step.layer == layer);
+        let can_do = |layer: Layer| {
+            let step = of(layer)?;
+            let rate = step.bytes.map(|rate| Unit::BytesPerSecond.show(rate));
+            rate.or(step.items.map(|rate| Unit::ItemsPerSecond.show(rate)))
+        };
+        let figure = can_do(verdict.limited_by).unwrap_or_else(|| "not measured".to_owned());
+        Some(match verdict.limited_by {
+            Layer::SourceMetadata => format!(
+                "What would help: names that are found faster ({figure} now): a source on an SSD, or run \
+                 the backup on the computer that has the disk and not over a share."
+            ),
+            Layer::SourceRead => format!(
+                "What would help: a source that is read faster ({figure} now), such as an SSD, or no \
+                 other program that reads there meanwhile."
+            ),
+            Layer::ClientCpu => format!(
+                "What would help: more cores or a faster processor here ({figure} is all that it does \
+                 with this source); nothing behind it has to be faster."
+            ),
+            Layer::Network => format!(
+                "What would help: a faster wire ({figure} now): a cable and not Wi-Fi, a faster port; \
+                 `holdall lab net` tells more."
+            ),
+            Layer::ServerDisk => format!(
+                "What would help: a faster disk for the repository ({figure} with fsync now), such as an \
+                 SSD; `holdall lab disk` on it tells more."
+            ),
+            Layer::ServerCpu => {
+                "What would help: a faster processor where the repository is, or fewer \
+                 programs beside it."
+                    .to_owned()
+            }
+            Layer::ServerBusy => {
+                "What would help: another time of the day for this backup, when the \
+                 server has less to do."
+                    .to_owned()
+            }
+            _ => return None,
+        })
+    }
+
+    /// Tells the ladder, the verdict and what would help, and puts them into the report.
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(super) fn conclude(self, app: &App, notes: &[String], report: &mut Report) -> Result<()> {
+        #[derive(Serialize)]
+        struct Summary<'a> {
+            ladder: &'a [Rung],
+            timeline: &'a [Moment],
+            notes: &'a [String],
+            verdict: &'a Option<Verdict>,
+            advice: &'a Option<String>,
+        }
+        let (ladder, advice) = (self.rungs(), self.advice());
+        let Self { verdict, timeline, .. } = self;
+        let summary = Summary {
+            ladder: &ladder,
+            timeline: &timeline,
+            notes,
+            verdict: &verdict,
+            advice: &advice,
+        };
+        app.output.object("summary", &summary)?;
+        tell(&app.output, &ladder)?;
+        for note in notes {
+            app.output.say(format_args!("- {note}"))?;
+        }
+        if let Some(verdict) = &verdict {
+            app.output.say(format_args!(
+                "limited by {} ({:.0} % sure): {}",
+                verdict.limited_by,
+                verdict.confidence * 100.0,
+                verdict.explanation
+            ))?;
+        }
+        if let Some(advice) = &advice {
+            app.output.say(advice)?;
+        }
+        report.ladder = ladder;
+        report.timeline = timeline;
+        report.verdicts = verdict.into_iter().collect();
+        report.notes.extend(notes.iter().cloned());
+        report.notes.extend(advice);
+        Ok(())
+    }
+}
+
+fn rung(name: &str, ran: &Ran) -> Rung {
+    Rung {
+        name: name.to_owned(),
+        bytes_per_second: Some(ran.rate(ran.bytes)),
+        items_per_second: Some(ran.rate(ran.items)),
+        reached: true,
+        used: None,
+    }
+}
+
+fn tell(output: &Output, ladder: &[Rung]) -> Result<()> {
+    output.say("")?;
+    output
+        .say(format_args!("{:<24} {:>12} {:>12}  the backup", "the ladder", "MB/s", "items/s"))?;
+    for rung in ladder {
+        let bytes = rung.bytes_per_second.map(|rate| super::super::table::figure(rate / 1e6));
+        let items = rung.items_per_second.map(|rate| count(rate.round() as u64));
+        let used = rung.used.map(|used| format!("{:.0} % of it", used * 100.0));
+        let behind = if rung.reached { "<".to_owned() } else { used.unwrap_or_default() };
+        let [bytes, items] = [bytes, items].map(Option::unwrap_or_default);
+        let line = format!("{:<24} {bytes:>12} {items:>12}  {behind}", rung.name);
+        output.say(line.trim_end())?;
+    }
+    Ok(output.say("")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(limited_by: Layer) -> Verdict {
+        Verdict {
+            limited_by,
+            confidence: 0.3,
+            achieved: 1.0,
+            ceiling: 2.0,
+            unit: Unit::BytesPerSecond,
+            ratio: 0.5,
+            explanation: "It is so.".to_owned(),
+            stages: Vec::new(),
+        }
+    }
+
+    fn ladder(limited_by: Layer, sent_bytes: u64) -> Ladder {
+        let mut ladder = Ladder::default();
+        let steps = [
+            ("source walk", Layer::SourceMetadata, Needs::Items, None, Some(1000.0)),
+            ("source read", Layer::SourceRead, Needs::Plain, Some(400e6), Some(500.0)),
+            ("wire", Layer::Network, Needs::Sent, Some(100e6), None),
+            ("copy", Layer::Unsure, Needs::Copy, Some(50e6), None),
+        ];
+        for (name, layer, needs, bytes, items) in steps {
+            ladder.add(Step { name: name.to_owned(), layer, needs, bytes, items });
+        }
+        let ran = Ran {
+            seconds: 2.0,
+            items: 200,
+            bytes: 200_000_000,
+            stored_bytes: sent_bytes,
+            sent_bytes,
+            problems: 0,
+            verdict: verdict(limited_by),
+            timeline: Vec::new(),
+        };
+        ladder.reached(&[("first backup", &ran)]);
+        ladder
+    }
+
+    #[test]
+    fn each_step_is_compared_with_what_the_backup_needed_of_it() {
+        let rungs = ladder(Layer::Network, 180_000_000).rungs();
+        let used: Vec<_> = rungs.iter().map(|rung| rung.used).collect();
+        assert_eq!(used, [Some(0.1), Some(0.25), Some(0.9), Some(2.0), None]);
+        assert!(rungs[4].reached && rungs[4].bytes_per_second == Some(100e6));
+    }
+
+    #[test]
+    fn a_backup_that_can_not_tell_is_told_by_the_step_that_is_used_up() {
+        let judged = |layer, sent| ladder(layer, sent).verdict.unwrap();
+        let told = judged(Layer::Unsure, 180_000_000);
+        assert_eq!((told.limited_by, told.confidence), (Layer::Network, 0.45));
+        assert!(told.explanation.contains("wire was used most: 90 %"), "{}", told.explanation);
+        assert_eq!(judged(Layer::Unsure, 100_000_000).limited_by, Layer::Unsure);
+        assert_eq!(judged(Layer::SourceRead, 180_000_000).limited_by, Layer::SourceRead);
+    }
+
+    #[test]
+    fn what_would_help_has_the_figure_of_its_step() {
+        let advice = ladder(Layer::Network, 1).advice().unwrap();
+        assert!(advice.contains("a faster wire (100.0 MB/s now)"), "{advice}");
+        assert_eq!(ladder(Layer::Unsure, 1).advice(), None);
+    }
+}

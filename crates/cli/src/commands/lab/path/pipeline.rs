@@ -1,0 +1,377 @@
+//! Real backups and restores, into a temporary repository that is gone afterwards.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use holdall_engine::{
+    Access, BackupOptions, ExcludeRules, Patterns, Place as RepositoryPlace, RestoreOptions, Run,
+    Source, find_snapshot,
+};
+use holdall_lab::path::{SCRATCH_PREFIX, Tree};
+use holdall_lab::report::Moment;
+use holdall_lab::{Measurement, Scratch, Verdict};
+use holdall_sys::memory;
+
+use super::super::place::Place;
+use super::target::Target;
+use super::through::{Through, Wire};
+use crate::app::App;
+use crate::commands::backup;
+use crate::create::NewKeys;
+use crate::open::{self, Patience};
+use crate::password::Passwords;
+use crate::progress::watched;
+use crate::verdict::{Usage, judge, per_second};
+
+/// Where a file system in memory usually is.
+const MEMORY_DIR: &str = "/dev/shm";
+/// No more than this part of the computer's memory is taken for a repository.
+const MEMORY_SHARE: u64 = 8;
+/// Room for this many bytes of a source is needed: a copy, its repository, what is restored.
+const ROOM_SHARE: u64 = 4;
+/// A slow wire is not kept busy for longer than this by one backup, more or less.
+const WIRE_SECONDS: f64 = 12.0;
+/// Less than this says nothing.
+const LEAST_BYTES: u64 = 4 << 20;
+/// How often it is looked how far a run is.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Items of a backup take about so much in a repository beside their content.
+const ITEM_BYTES: u64 = 1024;
+
+/// What is backed up.
+pub(super) struct Subject<'a> {
+    /// What a table says behind `first backup`.
+    pub(super) name: String,
+    /// Where it begins.
+    pub(super) starts: &'a [PathBuf],
+    /// The tree and its folder, if it was made to be measured.
+    pub(super) made: Option<(&'a Tree, &'a Path)>,
+}
+
+/// A backup or a restore that was made.
+pub(super) struct Ran {
+    pub(super) seconds: f64,
+    pub(super) items: u64,
+    pub(super) bytes: u64,
+    /// Bytes that were stored, sealed.
+    pub(super) stored_bytes: u64,
+    /// Bytes that went to the server.
+    pub(super) sent_bytes: u64,
+    pub(super) problems: u64,
+    pub(super) verdict: Verdict,
+    pub(super) timeline: Vec<Moment>,
+}
+
+impl Ran {
+    /// Of `bytes` how many a second.
+    pub(super) fn rate(&self, amount: u64) -> f64 {
+        per_second(amount, self.seconds)
+    }
+
+    /// As every measurement is told.
+    pub(super) fn measurement(&self, operation: String) -> Measurement {
+        Measurement {
+            operation,
+            block_bytes: None,
+            file_bytes: None,
+            queue_depth: None,
+            jobs: None,
+            direct: None,
+            end_fsync: None,
+            duration_seconds: self.seconds,
+            bytes_per_second: Some(self.rate(self.bytes)),
+            operations_per_second: Some(self.rate(self.items)),
+            latency_ns: None,
+        }
+    }
+}
+
+/// How backups are made here.
+pub(super) struct Pipeline<'a> {
+    app: &'a App,
+    place: &'a Place,
+    wire: Option<(Arc<Wire>, f64)>,
+    /// Where repositories lie, if not on the disk that is measured.
+    memory: Option<Scratch>,
+}
+
+impl<'a> Pipeline<'a> {
+    /// Tries the wire, if there is one.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub(super) fn new(app: &'a App, place: &'a Place, target: &Target) -> Result<Self> {
+        let Some(far) = target.server() else {
+            return Ok(Self { app, place, wire: None, memory: None });
+        };
+        let (wire, rate) = Wire::tried(far.measured())?;
+        let in_memory = memory::is_ram_disk(Path::new(MEMORY_DIR)).is_ok_and(|is_ram| is_ram);
+        let made = in_memory.then(|| Scratch::make(Path::new(MEMORY_DIR)).ok()).flatten();
+        let memory = made.map(|(scratch, _)| scratch);
+        Ok(Self { app, place, wire: Some((Arc::new(wire), rate)), memory })
+    }
+
+    /// The wire, if there is one.
+    pub(super) fn wire(&self) -> Option<&Arc<Wire>> {
+        self.wire.as_ref().map(|(wire, _)| wire)
+    }
+
+    /// Whether the temporary repository lies in memory.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// How much of a source may be measured: what was wished, unless room or wire have less.
+    ///
+    /// # Errors
+    /// `NoRoom` where that is next to nothing.
+    pub(super) fn most_bytes(&self, wished: u64) -> Result<u64> {
+        let room = self.place.scratch.room_bytes() / ROOM_SHARE;
+        let memory = self.memory.as_ref().map(|scratch| {
+            let total = memory::total_bytes().unwrap_or_default() / MEMORY_SHARE;
+            (scratch.room_bytes() / 2).min(total)
+        });
+        let wire = self.wire.as_ref().map(|(_, rate)| (rate * WIRE_SECONDS) as u64);
+        let wire = wire.map(|bytes| bytes.max(LEAST_BYTES));
+        let most = [Some(room), memory, wire].into_iter().flatten().fold(wished, u64::min);
+        // A wish may be as small as it likes.
+        if most < LEAST_BYTES.min(wished) {
+            self.place.scratch.claim(LEAST_BYTES * ROOM_SHARE)?;
+        }
+        Ok(most)
+    }
+
+    /// Makes a repository for a series of backups of so much.
+    ///
+    /// # Errors
+    /// `NoRoom`, or what keeps it from being made.
+    pub(super) fn begin(&self, items: u64, bytes: u64) -> Result<Series<'_>> {
+        let repository_room = bytes + bytes / 16 + items * ITEM_BYTES;
+        let restore_room = bytes + items * 4096;
+        let scratch = self.memory.as_ref().unwrap_or(&self.place.scratch);
+        scratch.claim(repository_room)?;
+        self.place.scratch.claim(restore_room)?;
+        let folder = scratch.path().join("backup");
+        let access = self.repository(&folder)?;
+        let client = self.app.within(&folder.join("client"));
+        Ok(Series {
+            pipeline: self,
+            scratch,
+            client,
+            access,
+            folder,
+            repository_room,
+            restore_room,
+        })
+    }
+
+    fn repository(&self, folder: &Path) -> Result<Access> {
+        std::fs::create_dir(folder)?;
+        let client = self.app.within(&folder.join("client"));
+        let at = folder.join("repository");
+        let named = at.to_str().context("the folder to measure in has a name that is no text")?;
+        let client = client.at(named, Passwords::none(), None);
+        let opened = open::place(&client, Patience::default())?;
+        let (new, kit) = (NewKeys::draw(), folder.join("recovery-kit.txt"));
+        new.create(&client, &opened.place, None, None, named, Some(&kit))?;
+        let RepositoryPlace { repository, signing, cache, .. } = opened.place;
+        let repository = match self.wire() {
+            Some(wire) => Arc::new(Through::new(repository, Arc::clone(wire))),
+            None => repository,
+        };
+        Ok(RepositoryPlace::new(repository, signing, cache).open(&new.secret)?)
+    }
+}
+
+/// Backups into one repository.
+pub(super) struct Series<'a> {
+    pipeline: &'a Pipeline<'a>,
+    scratch: &'a Scratch,
+    client: App,
+    access: Access,
+    folder: PathBuf,
+    repository_room: u64,
+    restore_room: u64,
+}
+
+impl Series<'_> {
+    /// Backs it up.
+    ///
+    /// # Errors
+    /// What fails a backup.
+    pub(super) fn backup(&mut self, subject: &Subject<'_>) -> Result<Ran> {
+        let options = options(subject)?;
+        let run = self.pipeline.app.run();
+        let before = Usage::now();
+        let work = || holdall_engine::backup(&self.access, &options, &run);
+        let (done, timeline) = self.watch(&run, work);
+        let usage = Usage::now().since(&before);
+        let summary = done?;
+        let verdict = judge(summary.items, summary.bytes, summary.seconds, summary.stages, &usage);
+        Ok(Ran {
+            seconds: summary.seconds,
+            items: summary.items,
+            bytes: summary.bytes,
+            stored_bytes: summary.data_stored,
+            sent_bytes: summary.bytes_sent,
+            problems: summary.problems,
+            verdict,
+            timeline,
+        })
+    }
+
+    /// Restores the last backup into a folder, which is removed.
+    ///
+    /// # Errors
+    /// What fails a restore.
+    pub(super) fn restore(&mut self) -> Result<Ran> {
+        let target = self.pipeline.place.scratch.path().join("restore");
+        let listed = holdall_engine::snapshots(&self.access)?.snapshots;
+        let snapshot = find_snapshot(&listed, self.access.machine(), "latest", None)?;
+        let (run, options) = (self.pipeline.app.run(), RestoreOptions::default());
+        let before = Usage::now();
+        let work =
+            || holdall_engine::restore(&self.access, snapshot, None, &target, &options, &run);
+        let (done, timeline) = self.watch(&run, work);
+        let usage = Usage::now().since(&before);
+        let summary = done?;
+        holdall_sys::removal::remove_tree(&target)?;
+        let (items, seconds) = (summary.files + summary.dirs, summary.duration_seconds);
+        let verdict = judge(items, summary.bytes, seconds, summary.stages, &usage);
+        Ok(Ran {
+            seconds,
+            items,
+            bytes: summary.bytes,
+            stored_bytes: 0,
+            sent_bytes: 0,
+            problems: summary.problems,
+            verdict,
+            timeline,
+        })
+    }
+
+    /// Removes the repository.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn end(self) -> Result<()> {
+        let Self { pipeline, scratch, access, folder, repository_room, restore_room, client } =
+            self;
+        drop((access, client));
+        holdall_sys::removal::remove_tree(&folder)
+            .with_context(|| format!("removing {}", folder.display()))?;
+        scratch.release(repository_room);
+        pipeline.place.scratch.release(restore_room);
+        Ok(())
+    }
+
+    /// Runs something, and looks at it from time to time.
+    fn watch<R>(&self, run: &Run, work: impl FnOnce() -> R) -> (R, Vec<Moment>) {
+        let (done, ending) = channel::<()>();
+        let wire = self.pipeline.wire().map(Arc::as_ref);
+        std::thread::scope(|scope| {
+            let looking = scope.spawn(move || {
+                let mut looks = Looks::begin(run, wire);
+                while ending.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    looks.look();
+                }
+                looks.moments
+            });
+            let result = watched(&self.pipeline.app.output, run, work);
+            drop(done);
+            (result, looking.join().unwrap_or_default())
+        })
+    }
+}
+
+/// Looks at a run, one after the other.
+struct Looks<'a> {
+    run: &'a Run,
+    wire: Option<&'a Wire>,
+    begun: Instant,
+    last: Look,
+    server: Option<(Instant, f64)>,
+    server_cores: Option<f64>,
+    moments: Vec<Moment>,
+}
+
+/// What was counted at one moment.
+struct Look {
+    at: Instant,
+    items: u64,
+    bytes: u64,
+    cpu_seconds: f64,
+}
+
+impl Look {
+    fn take(run: &Run) -> Self {
+        Self {
+            at: Instant::now(),
+            items: run.items.load(Ordering::Relaxed),
+            bytes: run.bytes.load(Ordering::Relaxed),
+            cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
+        }
+    }
+}
+
+impl<'a> Looks<'a> {
+    fn begin(run: &'a Run, wire: Option<&'a Wire>) -> Self {
+        let last = Look::take(run);
+        let server = wire.and_then(Wire::server_cpu);
+        Self { run, wire, begun: last.at, last, server, server_cores: None, moments: Vec::new() }
+    }
+
+    fn look(&mut self) {
+        let now = Look::take(self.run);
+        let seconds = (now.at - self.last.at).as_secs_f64().max(1e-6);
+        let rate = |later: u64, earlier: u64| later.saturating_sub(earlier) as f64 / seconds;
+        let server_cores = self.server_cores();
+        self.moments.push(Moment {
+            seconds: (now.at - self.begun).as_secs_f64(),
+            bytes_per_second: rate(now.bytes, self.last.bytes),
+            items_per_second: rate(now.items, self.last.items),
+            cores: Some((now.cpu_seconds - self.last.cpu_seconds) / seconds),
+            server_cores,
+        });
+        self.last = now;
+    }
+
+    /// What the server's process used between the last two times that it told; nothing before the
+    /// second.
+    fn server_cores(&mut self) -> Option<f64> {
+        let told = self.wire.and_then(Wire::server_cpu);
+        if let Some(((at, cpu), (then, before))) = told.zip(self.server)
+            && at > then
+        {
+            let cores = (cpu - before) / (at - then).as_secs_f64();
+            self.server_cores = Some(cores).filter(|cores| cores.is_finite() && *cores >= 0.0);
+        }
+        self.server = told;
+        self.server_cores
+    }
+}
+
+fn options(subject: &Subject<'_>) -> Result<BackupOptions> {
+    let source = |path: &PathBuf| {
+        let path = path.as_os_str().as_bytes().to_vec();
+        Source { path: path.clone(), read_at: path }
+    };
+    let sources = subject.starts.iter().map(source).collect();
+    let mut options = BackupOptions::new(sources, holdall_sys::host::host_name());
+    options.user = backup::user_name();
+    options.one_file_system = true;
+    if subject.made.is_some() {
+        // Nobody else writes there: what was made a moment ago is not read again for that.
+        options.settling_seconds = -1;
+    } else {
+        let mut patterns = Patterns::below(b"/");
+        patterns.add(format!("{SCRATCH_PREFIX}*/").as_bytes(), false)?;
+        options.exclude = ExcludeRules { patterns, ..ExcludeRules::default() };
+    }
+    Ok(backup::with_environment(options))
+}

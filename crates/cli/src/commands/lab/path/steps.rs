@@ -1,0 +1,310 @@
+//! The steps of the path, each measured alone.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use bytes::Bytes;
+use holdall_crypto::SystemEntropy;
+use holdall_lab::disk::{Access, DiskFiles, Row, Until, measure as measure_row, measure_fsync};
+use holdall_lab::net::{self, NetRow};
+use holdall_lab::path::{
+    CopyTarget, FileByFile, OneStream, Sample, measure_copy, read_into_memory,
+};
+use holdall_lab::{LatencyCount, Layer, Measurement, measure_probe};
+use holdall_protocol::wire::Frames;
+use holdall_protocol::{MeasuredServer, PutTimes, RepositoryError};
+
+use super::super::place::Place;
+use super::WALK_LIMIT;
+use super::ladder::{Ladder, Needs, Step};
+use super::pipeline::Pipeline;
+use super::target::{self, Target};
+use super::through::Wire;
+use super::told::Told;
+use crate::app::App;
+use crate::commands::backup;
+use crate::far_server::out_of_io;
+
+/// So much of the source goes through the processor's part.
+const CONTENT_BYTES: usize = 32 << 20;
+/// How long the processor's part, and each of the disk's, may take.
+const STEP_TIME: Duration = Duration::from_secs(1);
+/// What is written to the disk in one go, and in all at most.
+const DISK_BLOCK_BYTES: u64 = 1 << 20;
+const DISK_BYTES: u64 = 128 << 20;
+/// What one request has written at the server: as many bytes as a backup sends with one.
+const PUT_BYTES: usize = 3 << 20;
+/// Requests with blocks that a backup has under way.
+const PUTS_AT_ONCE: usize = 4;
+/// What is sent as one stream goes in requests of this length.
+const STREAM_PIECE_BYTES: usize = 8 << 20;
+
+/// What the steps need.
+pub(super) struct Steps<'a, 'b> {
+    pub(super) app: &'a App,
+    pub(super) place: &'a Place,
+    pub(super) target: &'a Target,
+    pub(super) told: &'a mut Told<'b>,
+    pub(super) ladder: &'a mut Ladder,
+}
+
+impl Steps<'_, '_> {
+    /// Tells the walk.
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(super) fn walked(&mut self, row: &Measurement) -> Result<()> {
+        let items = row.operations_per_second;
+        self.add("source walk", Layer::SourceMetadata, Needs::Items, (None, items));
+        self.told.note(
+            "Names and times are as the system had them when the walk began; the backups \
+             come after it, and find them in memory.",
+        );
+        self.told.row(row, None)
+    }
+
+    /// All other steps.
+    ///
+    /// # Errors
+    /// What fails one of them.
+    pub(super) fn measure(&mut self, sample: &Sample, pipeline: &Pipeline<'_>) -> Result<()> {
+        self.read(sample)?;
+        self.processor(sample)?;
+        if let (Some(far), Some(wire)) = (self.target.server(), pipeline.wire()) {
+            self.wire(far)?;
+            self.server_disk(wire)?;
+            self.send_copies(sample, &far.measured())?;
+            if !pipeline.is_in_memory() {
+                self.told.note(
+                    "The temporary repository's index lies on this computer's disk, \
+                     which costs time that a server's does not.",
+                );
+            }
+            return Ok(());
+        }
+        self.disk()?;
+        self.copies(sample)
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        layer: Layer,
+        needs: Needs,
+        (bytes, items): (Option<f64>, Option<f64>),
+    ) {
+        self.ladder.add(Step { name: name.to_owned(), layer, needs, bytes, items });
+    }
+
+    fn read(&mut self, sample: &Sample) -> Result<()> {
+        sample.drop_cached();
+        let readers = u32::try_from(backup::cores()).unwrap_or(u32::MAX);
+        let read = sample.read(readers, WALK_LIMIT, &self.place.stop)?;
+        let row = &read.measurement;
+        let can_do = (row.bytes_per_second, row.operations_per_second);
+        self.add("source read", Layer::SourceRead, Needs::Plain, can_do);
+        if read.ended_early {
+            self.told.note("Reading the source was ended before all of it was read.");
+        }
+        self.told.row(row, Some(read.cache))
+    }
+
+    fn processor(&mut self, sample: &Sample) -> Result<()> {
+        let content = Arc::new(read_into_memory(sample, CONTENT_BYTES));
+        if content.is_empty() {
+            self.told
+                .note("The source's files are empty: there is nothing for the processor to do.");
+            return Ok(());
+        }
+        let probe = holdall_engine::content_probe(content, || Box::new(SystemEntropy));
+        let cores = u32::try_from(backup::cores()).unwrap_or(u32::MAX);
+        let probed = measure_probe(&probe, cores, STEP_TIME, &self.place.stop)?;
+        let becomes = probed.output_ratio * 100.0;
+        self.told.note(format!(
+            "The source's content becomes {becomes:.0} % of its length when the processor is in a hurry."
+        ));
+        let rate = probed.measurement.bytes_per_second;
+        self.add("processor", Layer::ClientCpu, Needs::Plain, (rate, None));
+        let row = Measurement { operations_per_second: None, ..probed.measurement };
+        self.told.row(&row, None)
+    }
+
+    fn wire(&mut self, far: &crate::far_server::FarServer) -> Result<()> {
+        let told = &mut *self.told;
+        let mut tell = |row: &NetRow| told.row(&row.measurement, None).map_err(io::Error::other);
+        let stop = self.app.interrupt.flag();
+        let measured = net::measure(far, &target::plan(), &stop, &mut tell).map_err(out_of_io)?;
+        let sent = measured.rows.iter().filter(|row| row.measurement.operation == "send");
+        let rate = sent.filter_map(|row| row.measurement.bytes_per_second).reduce(f64::max);
+        self.add("wire", Layer::Network, Needs::Sent, (rate, None));
+        measured.advice.into_iter().for_each(|advice| self.told.note(advice));
+        Ok(())
+    }
+
+    /// The disk that the repository lies on, written through the cache and made durable, as packs
+    /// are.
+    fn disk(&mut self) -> Result<()> {
+        let row = Row {
+            access: Access::Write,
+            block_bytes: DISK_BLOCK_BYTES,
+            queue_depth: 1,
+            jobs: 1,
+            file_bytes: DISK_BYTES.min(self.place.scratch.room_bytes() / 2).max(DISK_BLOCK_BYTES)
+                / DISK_BLOCK_BYTES
+                * DISK_BLOCK_BYTES,
+            until: Until::OnceWithin(STEP_TIME),
+            direct: false,
+            end_fsync: true,
+        };
+        let mut files = DiskFiles::new(&self.place.scratch, self.place.stop.clone(), 0);
+        files.prepare(&row)?;
+        let measured = measure_row(&row, &mut files)?.measurement();
+        let rate = measured.bytes_per_second;
+        self.add(self.target.disk_name(), Layer::ServerDisk, Needs::Stored, (rate, None));
+        self.told.row(&measured, None)?;
+        let fsync = measure_fsync(&files, STEP_TIME)?;
+        self.told.row(&fsync, None)
+    }
+
+    /// The server's disk: by what the server says of single requests, or by several at once, whichever
+    /// is more.
+    fn server_disk(&mut self, wire: &Wire) -> Result<()> {
+        if !wire.writes() {
+            self.told.note(
+                "The server does not write what is measured to its disk: it is older, or \
+                 its file system has no files without names. Its disk is not measured.",
+            );
+            return Ok(());
+        }
+        let alone = written(wire, 1, &self.place.stop)?;
+        let together = written(wire, PUTS_AT_ONCE, &self.place.stop)?;
+        let seen = together.row.bytes_per_second.unwrap_or_default();
+        let rate = alone.disk_rate.max(seen);
+        self.add(self.target.disk_name(), Layer::ServerDisk, Needs::Stored, (Some(rate), None));
+        [alone, together].iter().try_for_each(|written| self.told.row(&written.row, None))
+    }
+
+    fn copies(&mut self, sample: &Sample) -> Result<()> {
+        let scratch = &self.place.scratch;
+        let room = sample.bytes + sample.files() * 4096;
+        scratch.claim(room)?;
+        let (files, stream) = (scratch.path().join("copy"), scratch.path().join("stream"));
+        sample.drop_cached();
+        self.copy("copy file by file", sample, &mut FileByFile::make(&files)?)?;
+        holdall_sys::removal::remove_tree(&files)?;
+        sample.drop_cached();
+        self.copy("copy as one stream", sample, &mut OneStream::make(&stream)?)?;
+        std::fs::remove_file(&stream)?;
+        scratch.release(room);
+        Ok(())
+    }
+
+    fn send_copies(&mut self, sample: &Sample, server: &MeasuredServer) -> Result<()> {
+        sample.drop_cached();
+        self.copy("send file by file", sample, &mut Sent::new(server, true))?;
+        sample.drop_cached();
+        self.copy("send as one stream", sample, &mut Sent::new(server, false))
+    }
+
+    fn copy(&mut self, name: &str, sample: &Sample, to: &mut dyn CopyTarget) -> Result<()> {
+        let copied = measure_copy(name, sample, to, &self.place.stop).map_err(of_the_wire)?;
+        let can_do = (copied.bytes_per_second, copied.operations_per_second);
+        self.add(name, Layer::Unsure, Needs::Copy, can_do);
+        self.told.row(&copied, None)
+    }
+}
+
+/// An error of a copy; one of the server's says itself what it is.
+fn of_the_wire(error: holdall_lab::LabError) -> anyhow::Error {
+    match error {
+        holdall_lab::LabError::Io { source, what } => out_of_io(source).context(what),
+        error => error.into(),
+    }
+}
+
+/// What the server wrote.
+struct Written {
+    row: Measurement,
+    /// Bytes a second, by the server's own clock.
+    disk_rate: f64,
+}
+
+/// Has the server write for a while, by so many requests at once.
+fn written(wire: &Wire, at_once: usize, stop: &holdall_lab::Stop) -> Result<Written> {
+    let content = holdall_lab::incompressible(PUT_BYTES, at_once as u64);
+    let body = Frames::plain(Bytes::from(content));
+    let begun = Instant::now();
+    let put = || -> Result<Vec<(Duration, PutTimes)>, RepositoryError> {
+        let mut all = Vec::new();
+        while all.is_empty() || (begun.elapsed() < STEP_TIME && !stop.is_wished()) {
+            let asked = Instant::now();
+            let times = wire.write(&body)?;
+            all.push((asked.elapsed(), times));
+        }
+        Ok(all)
+    };
+    let all: Result<Vec<_>, _> = std::thread::scope(|scope| {
+        let started: Vec<_> = (0..at_once).map(|_| scope.spawn(put)).collect();
+        started.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    });
+    let all: Vec<_> = all?.into_iter().flatten().collect();
+    stop.check()?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let bytes = (all.len() * PUT_BYTES) as f64;
+    let mut latency = LatencyCount::default();
+    all.iter().for_each(|(took, _)| latency.add(*took));
+    let disk_seconds: f64 = all.iter().map(|(_, times)| times.disk_seconds).sum();
+    let row = Measurement {
+        operation: "write at the server, durable".to_owned(),
+        block_bytes: Some(PUT_BYTES as u64),
+        file_bytes: None,
+        queue_depth: None,
+        jobs: u32::try_from(at_once).ok(),
+        direct: Some(false),
+        end_fsync: Some(true),
+        duration_seconds: seconds,
+        bytes_per_second: Some(bytes / seconds),
+        operations_per_second: Some(all.len() as f64 / seconds),
+        latency_ns: latency.latency(),
+    };
+    Ok(Written { row, disk_rate: if disk_seconds > 0.0 { bytes / disk_seconds } else { 0.0 } })
+}
+
+/// A server that gets a request for each file, or all bytes as one stream, and forgets them.
+struct Sent<'a> {
+    server: &'a MeasuredServer,
+    by_file: bool,
+    waiting: Vec<u8>,
+}
+
+impl<'a> Sent<'a> {
+    fn new(server: &'a MeasuredServer, by_file: bool) -> Self {
+        Self { server, by_file, waiting: Vec::new() }
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let body = Frames::plain(Bytes::from(std::mem::take(&mut self.waiting)));
+        self.server.take(&body).map_err(io::Error::other)
+    }
+}
+
+impl CopyTarget for Sent<'_> {
+    fn begin(&mut self, _folder: usize, _name: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.waiting.extend_from_slice(piece);
+        if self.waiting.len() >= STREAM_PIECE_BYTES { self.send() } else { Ok(()) }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        if self.by_file { self.send() } else { Ok(()) }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if self.waiting.is_empty() { Ok(()) } else { self.send() }
+    }
+}

@@ -1,0 +1,197 @@
+//! A repository whose requests go over the wire, and leave nothing there.
+//!
+//! What a backup asks of a server is asked of a temporary repository here, and for each request as
+//! many bytes go to the server as the request, or its answer, has. Blocks are written to the server's
+//! disk and made durable there, as a put would be. So the backup waits for this wire and this disk, and
+//! the server's snapshots stay what they are.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use anyhow::Result;
+use bytes::Bytes;
+use holdall_format::{ObjectId, SessionId};
+use holdall_protocol::wire::Frames;
+use holdall_protocol::{
+    BlockPage, CommitAnswer, Description, ListedRecord, MeasuredServer, NewRepository, PutTimes,
+    RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
+    SessionPurpose, Traffic, Usage,
+};
+
+/// What is asked first, to see how fast the wire is and whether the server writes.
+const TRIAL_BYTES: usize = 1 << 20;
+/// Length of an id.
+const ID_BYTES: usize = 32;
+
+/// The way to a server.
+pub(super) struct Wire {
+    server: Arc<MeasuredServer>,
+    /// Whether the server writes what it gets to its disk: older ones do not.
+    writes: AtomicBool,
+    /// When the server told last what its process had used of the processor, and how much that was.
+    cpu: Mutex<Option<(Instant, f64)>>,
+}
+
+impl Wire {
+    /// Tries the wire: how many bytes it carries in a second, more or less.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub(super) fn tried(server: Arc<MeasuredServer>) -> Result<(Self, f64)> {
+        let wire = Self { server, writes: AtomicBool::new(true), cpu: Mutex::default() };
+        let trial = Frames::plain(Bytes::from(vec![0x5a; TRIAL_BYTES]));
+        match wire.server.write(&trial) {
+            Ok(_) => {}
+            Err(RepositoryError::Refused { .. } | RepositoryError::Io { .. }) => {
+                wire.writes.store(false, Ordering::Relaxed);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let begun = Instant::now();
+        wire.server.take(&trial)?;
+        let rate = TRIAL_BYTES as f64 / begun.elapsed().as_secs_f64();
+        Ok((wire, rate))
+    }
+
+    /// Whether the server writes what it gets to its disk.
+    pub(super) fn writes(&self) -> bool {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// When the server told last how many seconds of processor its process had used, and how many.
+    pub(super) fn server_cpu(&self) -> Option<(Instant, f64)> {
+        *self.cpu.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has bytes written there; where the time went.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub(super) fn write(&self, pieces: &Frames) -> Result<PutTimes, RepositoryError> {
+        if !self.writes() {
+            self.server.take(pieces)?;
+            return Ok(PutTimes::default());
+        }
+        let written = self.server.write(pieces)?;
+        let told = Some((Instant::now(), written.process_cpu_seconds));
+        *self.cpu.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        Ok(PutTimes {
+            receive_seconds: 0.0,
+            queue_seconds: written.queue_seconds,
+            cpu_seconds: written.cpu_seconds,
+            disk_seconds: written.disk_seconds,
+        })
+    }
+
+    /// There and back, with nothing.
+    fn trip(&self) -> Result<(), RepositoryError> {
+        self.server.give(0)
+    }
+}
+
+/// A temporary repository behind a wire.
+pub(super) struct Through {
+    inner: Arc<dyn Repository>,
+    wire: Arc<Wire>,
+    /// What had crossed the wire before.
+    before: Traffic,
+}
+
+impl Through {
+    /// `inner` behind `wire`.
+    pub(super) fn new(inner: Arc<dyn Repository>, wire: Arc<Wire>) -> Self {
+        let before = wire.server.traffic();
+        Self { inner, wire, before }
+    }
+}
+
+fn ids_of(count: usize) -> Frames {
+    Frames::plain(Bytes::from(vec![0x5a; count * ID_BYTES]))
+}
+
+impl Repository for Through {
+    fn create(&self, new: &NewRepository) -> Result<(), RepositoryError> {
+        self.inner.create(new)
+    }
+
+    fn describe(&self) -> Result<Description, RepositoryError> {
+        self.inner.describe()
+    }
+
+    fn put_wrappings(&self, wrappings: &Bytes) -> Result<(), RepositoryError> {
+        self.inner.put_wrappings(wrappings)
+    }
+
+    fn open_session(&self, purpose: &SessionPurpose) -> Result<SessionGrant, RepositoryError> {
+        self.wire.trip()?;
+        self.inner.open_session(purpose)
+    }
+
+    fn missing(&self, session: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError> {
+        self.wire.server.take(&ids_of(ids.len()))?;
+        self.inner.missing(session, ids)
+    }
+
+    fn put_blocks(
+        &self,
+        session: &SessionId,
+        blocks: &[Bytes],
+    ) -> Result<PutTimes, RepositoryError> {
+        let times = self.wire.write(&Frames::framed(blocks))?;
+        let begun = Instant::now();
+        self.inner.put_blocks(session, blocks)?;
+        // What a server would do with them is done here.
+        let here = begun.elapsed().as_secs_f64();
+        Ok(PutTimes { cpu_seconds: times.cpu_seconds + here, ..times })
+    }
+
+    fn commit(&self, session: &SessionId, record: &Bytes) -> Result<CommitAnswer, RepositoryError> {
+        self.wire.server.take(&Frames::plain(record.clone()))?;
+        self.inner.commit(session, record)
+    }
+
+    fn close_session(&self, session: &SessionId) -> Result<(), RepositoryError> {
+        self.wire.trip()?;
+        self.inner.close_session(session)
+    }
+
+    fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
+        self.wire.trip()?;
+        self.inner.records(query)
+    }
+
+    fn fetch_objects(
+        &self,
+        session: &SessionId,
+        ids: &[ObjectId],
+        copy: u32,
+    ) -> Result<Vec<Bytes>, RepositoryError> {
+        let blocks = self.inner.fetch_objects(session, ids, copy)?;
+        self.wire.server.give(blocks.iter().map(|block| block.len() as u64).sum())?;
+        Ok(blocks)
+    }
+
+    fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
+        self.inner.read_blocks(session, cursor)
+    }
+
+    fn scrub(
+        &self,
+        progress: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<ScrubReport, RepositoryError> {
+        self.inner.scrub(progress)
+    }
+
+    fn usage(&self) -> Result<Usage, RepositoryError> {
+        self.inner.usage()
+    }
+
+    fn traffic(&self) -> Traffic {
+        let now = self.wire.server.traffic();
+        Traffic {
+            sent_bytes: now.sent_bytes.saturating_sub(self.before.sent_bytes),
+            received_bytes: now.received_bytes.saturating_sub(self.before.received_bytes),
+        }
+    }
+}

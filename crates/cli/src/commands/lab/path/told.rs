@@ -1,0 +1,121 @@
+//! The rows of `lab path`, as they are measured.
+
+use std::cell::Cell;
+
+use anyhow::Result;
+use holdall_lab::disk::Cache;
+use holdall_lab::{Layer, Measurement};
+use serde::Serialize;
+
+use super::super::rate::Slowest;
+use super::super::table::{figure, latency, latency_heads, megabytes, operations};
+use super::pipeline::Ran;
+use crate::app::App;
+use crate::exit::Exit;
+use crate::output::{count, size};
+
+/// What a row is told as.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    measurement: &'a Measurement,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache: Option<Cache>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limited_by: Option<Layer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored_bytes: Option<u64>,
+}
+
+/// What was told.
+pub(super) struct Told<'a> {
+    app: &'a App,
+    slowest: Slowest,
+    notes: Vec<String>,
+    has_heads: Cell<bool>,
+}
+
+impl<'a> Told<'a> {
+    /// Nothing yet.
+    pub(super) fn new(app: &'a App) -> Self {
+        Self { app, slowest: Slowest::default(), notes: Vec::new(), has_heads: Cell::new(false) }
+    }
+
+    /// One more row.
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(super) fn row(&mut self, measurement: &Measurement, cache: Option<Cache>) -> Result<()> {
+        let how = cache.map(Cache::words).unwrap_or_default();
+        self.tell(&Row { measurement, cache, limited_by: None, stored_bytes: None }, how)
+    }
+
+    /// A backup or a restore.
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(super) fn ran(&mut self, what: &str, of: &str, ran: &Ran) -> Result<()> {
+        let measurement = ran.measurement(format!("{what}{of}"));
+        let limited_by = ran.verdict.limited_by;
+        let row = Row {
+            measurement: &measurement,
+            cache: None,
+            limited_by: Some(limited_by),
+            stored_bytes: Some(ran.stored_bytes).filter(|&stored| stored > 0),
+        };
+        let stored = row.stored_bytes.map(|stored| format!("{} stored, ", size(stored)));
+        let how = format!("{}limited by {limited_by}", stored.unwrap_or_default());
+        if ran.problems > 0 {
+            self.note(format!("{what}{of}: {} items could not be read.", count(ran.problems)));
+        }
+        self.tell(&row, &how)
+    }
+
+    /// A first backup, by which `--fail-below` goes.
+    pub(super) fn counts(&mut self, ran: &Ran) {
+        self.slowest.add(Some(ran.rate(ran.bytes)));
+    }
+
+    /// One more sentence for the end.
+    pub(super) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// All sentences.
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// All rows.
+    pub(super) fn rows(&self) -> &[Measurement] {
+        self.slowest.rows()
+    }
+
+    /// How the command ends.
+    pub(super) fn exit(&self, limit: Option<u64>) -> Exit {
+        self.slowest.exit(limit)
+    }
+
+    fn tell(&mut self, row: &Row<'_>, how: &str) -> Result<()> {
+        let output = &self.app.output;
+        if !self.has_heads.replace(true) {
+            let heads = latency_heads();
+            output.say(format_args!("{:<44} {:>10} {:>10} {heads}", "", "MB/s", "items/s"))?;
+        }
+        let measurement = row.measurement;
+        output.object("measurement", row)?;
+        let seconds = figure(measurement.duration_seconds);
+        output.result(
+            format!(
+                "{:<44} {:>10} {:>10} {:<39}  {seconds} s {how}",
+                measurement.operation,
+                megabytes(measurement),
+                operations(measurement),
+                latency(measurement),
+            )
+            .trim_end(),
+        )?;
+        self.slowest.keep(measurement);
+        Ok(())
+    }
+}
