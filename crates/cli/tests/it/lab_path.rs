@@ -101,13 +101,21 @@ fn the_path_to_a_paired_server_has_every_step_and_leaves_nothing_there() {
         ]
     );
     expect_sensible(&summary);
+    // What was stored went over the wire.
+    let rows = outcome.of_type("measurement");
+    let first = rows.iter().find(|row| row["operation"] == "first backup").unwrap();
+    let wire = summary["ladder"].as_array().unwrap().iter().find(|rung| rung["name"] == "wire");
+    let of = |value: &Value, field: &str| value[field].as_f64().unwrap();
+    let sent = of(wire.unwrap(), "bytes_per_second") * of(wire.unwrap(), "used");
+    let sent = sent * of(first, "duration_seconds");
+    assert!(of(first, "stored_bytes") > 3e6 && sent > of(first, "stored_bytes"), "{sent}");
     let notes = outcome.objects()[0]["notes"].to_string();
     assert!(notes.contains("goes to the server over TLS"), "{notes}");
     assert_eq!(seen(&source), source_before);
     assert_eq!(seen(&repositories), stored_before);
     assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 1);
     let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains("The ladder") && page.contains("% used"), "{page}");
+    assert!(page.contains("The ladder") && page.contains(", backup "), "{page}");
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 1, "only the report stays");
 
     drop(server);

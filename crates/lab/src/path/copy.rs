@@ -34,11 +34,14 @@ pub trait CopyTarget {
     /// What keeps it from being written.
     fn end(&mut self) -> io::Result<()>;
 
-    /// Everything is complete, and is to be durable.
+    /// Everything is complete.
     ///
     /// # Errors
     /// What keeps it from being so.
     fn finish(&mut self) -> io::Result<()>;
+
+    /// Whether what is finished is durable.
+    fn is_durable(&self) -> bool;
 }
 
 /// Copies a sample, one file after the other; the time includes what `finish` takes.
@@ -84,7 +87,7 @@ pub fn measure_copy(
         queue_depth: None,
         jobs: Some(1),
         direct: Some(false),
-        end_fsync: Some(true),
+        end_fsync: Some(target.is_durable()),
         duration_seconds: seconds,
         bytes_per_second: Some(bytes as f64 / seconds),
         operations_per_second: Some(files as f64 / seconds),
@@ -155,6 +158,10 @@ impl CopyTarget for FileByFile {
     fn finish(&mut self) -> io::Result<()> {
         raw_file::sync_file_system(&File::open(&self.folder)?)
     }
+
+    fn is_durable(&self) -> bool {
+        true
+    }
 }
 
 /// One file that gets all bytes, made durable at the end.
@@ -187,6 +194,10 @@ impl CopyTarget for OneStream {
 
     fn finish(&mut self) -> io::Result<()> {
         self.file.sync_all()
+    }
+
+    fn is_durable(&self) -> bool {
+        true
     }
 }
 

@@ -77,7 +77,7 @@ fn rows(card: &mut String, rows: &[Measurement]) {
     }
 }
 
-/// A step a line, with how much of it the backup used, and a bar of hashes.
+/// A step a line, with how much of that the backup reached, and a bar of hashes.
 fn ladder(card: &mut String, report: &Report) {
     let most = report.ladder.iter().filter_map(|rung| rung.bytes_per_second).fold(0.0, f64::max);
     if most <= 0.0 {
@@ -90,9 +90,9 @@ fn ladder(card: &mut String, report: &Report) {
         let mark = if rung.reached { " <" } else { "" };
         let speed = rung.bytes_per_second.map(shown::rate).unwrap_or_default();
         let often = rung.items_per_second.map(shown::frequency).unwrap_or_default();
-        let used = rung.used.map(|used| format!("{:.0} % used", used * 100.0));
+        let used = rung.used.map(|used| format!("backup {:.0} %", used * 100.0));
         let (name, used) = (line(&rung.name), used.unwrap_or_default());
-        let _ = writeln!(card, "{name:24} {speed:>12} {often:>11} {used:>11} {bar}{mark}");
+        let _ = writeln!(card, "{name:24} {speed:>12} {often:>11} {used:>13} {bar}{mark}");
     }
 }
 

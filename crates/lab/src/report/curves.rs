@@ -9,7 +9,7 @@ use crate::Measurement;
 /// More lines than this in one picture say nothing.
 const MOST_LINES: usize = 12;
 
-const SECONDS: Axis = Axis { logarithmic: false, show: |value| format!("{value:.0} s") };
+const SECONDS: Axis = Axis { logarithmic: false, show: seconds };
 const BYTE_RATE: Axis = Axis { logarithmic: false, show: shown::rate };
 const ITEM_RATE: Axis = Axis { logarithmic: false, show: shown::frequency };
 const CORES: Axis = Axis { logarithmic: false, show: |cores| format!("{cores:.2} cores") };
@@ -19,6 +19,12 @@ const SIZES: Axis = Axis { logarithmic: true, show: |bytes| shown::file(bytes as
 /// The share of requests that took longer, so that p99 and p99.9 are as far apart as p90 and p99.
 const SHARES: Axis =
     Axis { logarithmic: true, show: |one_in| format!("p{}", 100.0 - 100.0 / one_in) };
+
+/// `12 s`, `0.4 s`: short runs have marks within a second.
+fn seconds(value: f64) -> String {
+    let rounded = (value * 10.0).round() / 10.0;
+    format!("{rounded} s")
+}
 
 /// A picture and what it shows.
 pub(super) struct Picture {
@@ -58,12 +64,12 @@ fn item_ladder(report: &Report) -> String {
     rungs(report, "What each step can do, in items", of)
 }
 
-/// A bar for each step; behind its figure stands how much of it the backup used.
+/// A bar for each step; behind its figure stands how much of that the backup reached.
 fn rungs(report: &Report, title: &str, of: fn(&Rung) -> Option<(f64, String)>) -> String {
     let bar = |rung: &Rung| {
         let (value, mut words) = of(rung)?;
         if let Some(used) = rung.used {
-            words += &format!(", {:.0} % used", used * 100.0);
+            words += &format!(", backup {:.0} %", used * 100.0);
         }
         Some(Bar { name: rung.name.clone(), value, words, strong: rung.reached })
     };
@@ -178,7 +184,7 @@ mod tests {
         let of = |title: &str| &pictures.iter().find(|picture| picture.title == title).unwrap().svg;
         assert_eq!(of("Speed by size of file").matches("<polyline").count(), 1);
         assert_eq!(of("Processor over time").matches("<polyline").count(), 2);
-        assert!(of("The ladder").contains("117.0 MB/s, 75 % used"), "{}", of("The ladder"));
+        assert!(of("The ladder").contains("117.0 MB/s, backup 75 %"), "{}", of("The ladder"));
         assert!(of("How long requests took").contains("p99.9"));
         assert!(of("Speed by size of request").contains("sequential write direct"));
     }

@@ -77,19 +77,21 @@ impl Ladder {
         self.steps.push(step);
     }
 
-    /// What the backups reached; the first of them is the one that the steps are compared with.
-    pub(super) fn reached(&mut self, runs: &[(&str, &Ran)]) {
-        self.reached = runs.iter().map(|(name, ran)| rung(name, ran)).collect();
-        if let Some((_, first)) = runs.first() {
-            self.pace = Some(Pace {
-                items: first.rate(first.items),
-                bytes: first.rate(first.bytes),
-                sent: first.rate(first.sent_bytes),
-                stored: first.rate(first.stored_bytes),
-            });
-            self.timeline.clone_from(&first.timeline);
-            self.verdict = Some(self.judged(&first.verdict));
-        }
+    /// What the backups and the restore reached; it is the first that the steps are compared with.
+    pub(super) fn reached(&mut self, first: &Ran, unchanged: &Ran, restored: &Ran) {
+        self.reached = vec![
+            rung("first backup", first, true),
+            rung("unchanged backup", unchanged, false),
+            rung("restore", restored, true),
+        ];
+        self.pace = Some(Pace {
+            items: first.rate(first.items),
+            bytes: first.rate(first.bytes),
+            sent: first.rate(first.sent_bytes),
+            stored: first.rate(first.stored_bytes),
+        });
+        self.timeline.clone_from(&first.timeline);
+        self.verdict = Some(self.judged(&first.verdict));
     }
 
     /// The verdict on the backup, with what the steps alone say of it.
@@ -220,10 +222,11 @@ impl Ladder {
     }
 }
 
-fn rung(name: &str, ran: &Ran) -> Rung {
+/// What a run reached. A backup that finds nothing new moves no bytes to speak of.
+fn rung(name: &str, ran: &Ran, moved: bool) -> Rung {
     Rung {
         name: name.to_owned(),
-        bytes_per_second: Some(ran.rate(ran.bytes)),
+        bytes_per_second: moved.then(|| ran.rate(ran.bytes)),
         items_per_second: Some(ran.rate(ran.items)),
         reached: true,
         used: None,
@@ -284,7 +287,7 @@ mod tests {
             verdict: verdict(limited_by),
             timeline: Vec::new(),
         };
-        ladder.reached(&[("first backup", &ran)]);
+        ladder.reached(&ran, &ran, &ran);
         ladder
     }
 
@@ -292,8 +295,10 @@ mod tests {
     fn each_step_is_compared_with_what_the_backup_needed_of_it() {
         let rungs = ladder(Layer::Network, 180_000_000).rungs();
         let used: Vec<_> = rungs.iter().map(|rung| rung.used).collect();
-        assert_eq!(used, [Some(0.1), Some(0.25), Some(0.9), Some(2.0), None]);
-        assert!(rungs[4].reached && rungs[4].bytes_per_second == Some(100e6));
+        assert_eq!(used[..5], [Some(0.1), Some(0.25), Some(0.9), Some(2.0), None]);
+        let reached: Vec<_> = rungs[4..].iter().map(|rung| rung.bytes_per_second).collect();
+        assert_eq!(reached, [Some(100e6), None, Some(100e6)]);
+        assert!(rungs[4..].iter().all(|rung| rung.reached && rung.items_per_second == Some(100.0)));
     }
 
     #[test]

@@ -210,11 +210,7 @@ impl Measuring<'_, '_> {
         self.told.ran("restore", &subject.name, &restored)?;
         series.end()?;
         if sample.is_some() {
-            self.ladder.reached(&[
-                ("first backup", &first),
-                ("unchanged backup", &again),
-                ("restore", &restored),
-            ]);
+            self.ladder.reached(&first, &again, &restored);
         }
         Ok(())
     }

@@ -307,4 +307,8 @@ impl CopyTarget for Sent<'_> {
     fn finish(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() { Ok(()) } else { self.send() }
     }
+
+    fn is_durable(&self) -> bool {
+        false
+    }
 }
