@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::house::{Machine, Outcome};
+use crate::house::{Machine, Outcome, Server, small_tree};
 use crate::mounts::is_there;
 
 /// Where the browser finds the page: every name leads to the test's proxy.
@@ -124,6 +124,34 @@ fn page(machine: &Machine) -> String {
     let file = machine.path("report.html");
     listening.measure(machine, &["--report", file.to_str().expect("UTF-8")]).expect(0);
     std::fs::read_to_string(file).expect("it is there")
+}
+
+#[test]
+fn the_ladder_of_a_path_to_a_server_is_seen_in_a_browser() {
+    if !is_there("chromium", Path::new("/usr/bin/chromium").exists()) {
+        return;
+    }
+    let machine = Machine::new();
+    let server = Server::start(&machine.path("server"));
+    machine.pair_with(&server);
+    let (source, file, shown) =
+        (machine.path("source"), machine.path("path.html"), machine.path("shown"));
+    small_tree(&source);
+    std::fs::create_dir(&shown).expect("room");
+    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    machine.ok(["lab", "path", &text(&source), "--report", &text(&file)]);
+    let page = std::fs::read_to_string(&file).expect("it is there");
+    let ladder = page.split("<h2>The ladder</h2>").nth(1).expect("a ladder");
+    let ladder = ladder.split("</svg>").next().expect("a picture");
+    // Read, processor, wire, disk and two copies; two backups' bars are of another colour.
+    let bars = |colour: &str| ladder.matches(&format!("fill=\"{colour}\"")).count();
+    assert_eq!((bars("#1b6ca8"), bars("#d1495b")), (6, 2), "{ladder}");
+    // What is above the ladder would fill the window.
+    let head = page.split("<body>").next().expect("a head");
+    let site = Site::of(format!("{head}<body><h2>The ladder</h2>{ladder}</svg></body></html>"));
+    shoot(&site, &shown);
+    let (count, share) = colours(&shown);
+    assert!(count > 50 && (0.02..0.5).contains(&share), "{count} colours, {share} of it marked");
 }
 
 #[test]

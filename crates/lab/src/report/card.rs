@@ -1,7 +1,5 @@
 //! The text card: what one pastes into a forum, in lines of at most 100 letters.
 
-use std::fmt::Write;
-
 use super::{Report, escape, shown};
 use crate::Measurement;
 
@@ -53,6 +51,12 @@ fn paragraph(card: &mut String, text: &str) {
     card.push('\n');
 }
 
+/// Adds a line without the spaces at its end.
+fn trimmed(card: &mut String, line: &str) {
+    card.push_str(line.trim_end());
+    card.push('\n');
+}
+
 fn rows(card: &mut String, rows: &[Measurement]) {
     if rows.is_empty() {
         return;
@@ -60,10 +64,9 @@ fn rows(card: &mut String, rows: &[Measurement]) {
     let names: Vec<_> = rows.iter().map(|row| line(&shown::row(row))).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(48);
     let heads = ["", "speed", "each second", "p50", "p99"];
-    // Writing to a String can not fail.
     let mut put = |cells: [&str; 5]| {
         let [name, speed, often, p50, p99] = cells;
-        let _ = writeln!(card, "{name:width$} {speed:>12} {often:>12} {p50:>9} {p99:>9}");
+        trimmed(card, &format!("{name:width$} {speed:>12} {often:>12} {p50:>9} {p99:>9}"));
     };
     put([""; 5]);
     put(heads);
@@ -92,7 +95,7 @@ fn ladder(card: &mut String, report: &Report) {
         let often = rung.items_per_second.map(shown::frequency).unwrap_or_default();
         let used = rung.used.map(|used| format!("backup {:.0} %", used * 100.0));
         let (name, used) = (line(&rung.name), used.unwrap_or_default());
-        let _ = writeln!(card, "{name:24} {speed:>12} {often:>11} {used:>13} {bar}{mark}");
+        trimmed(card, &format!("{name:24} {speed:>12} {often:>11} {used:>13} {bar}{mark}"));
     }
 }
 
@@ -120,6 +123,7 @@ mod tests {
             assert!(card.contains(words), "{words} is not in\n{card}");
         }
         assert!(card.lines().all(|line| line.chars().count() <= WIDTH), "{card}");
+        assert!(card.lines().all(|line| line.trim_end() == line), "{card}");
         assert!(!card.chars().any(|letter| letter.is_control() && letter != '\n'));
     }
 }
