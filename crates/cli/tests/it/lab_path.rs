@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdall_testkit::{Process, Random};
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::house::{Machine, Outcome, Server, files_below, folder, small_tree};
+use crate::house::{Machine, Outcome, Server, files_below, folder, send_signal, small_tree};
 
 /// A source of some folders, small files and large ones.
 fn source(machine: &Machine) -> PathBuf {
@@ -215,6 +216,17 @@ fn without_a_source_trees_of_every_kind_are_made_changed_and_restored() {
     let changed = stored("backup, 1 % changed, many small files, incompressible");
     let first = stored("first backup, many small files, incompressible");
     assert!(changed > 0 && changed < first / 2, "{changed} after a change, {first} at first");
+    assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_behind() {
+    let (machine, work) = (Machine::new(), folder());
+    let mut lab = Process::spawn(&mut command(&machine, work.path(), &["--size", "64M"])).unwrap();
+    lab.wait_for_line("{\"message_type\":\"measurement\",\"operation\":\"first backup").unwrap();
+    send_signal(&lab, Signal::INT);
+    let ended = Outcome::of_process(lab).expect(130);
+    assert!(ended.of_type("summary").is_empty());
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
 }
 

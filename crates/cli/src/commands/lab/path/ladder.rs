@@ -12,6 +12,9 @@ use crate::output::{Output, count};
 /// A step of which so much was used held a backup back that no stage of its own could tell about.
 const USED_UP: f64 = 0.7;
 
+/// A step of which no more was used does not hold a backup back by itself.
+const HARDLY_USED: f64 = 0.5;
+
 /// What of a step a backup needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
@@ -108,7 +111,24 @@ impl Ladder {
             verdict.limited_by = step.layer;
             verdict.confidence = 0.5 * used.min(1.0);
         }
+        if let Some((step, used)) = self.hardly_used(verdict.limited_by) {
+            verdict.explanation += &format!(
+                " But {} alone does {:.1} times as much: beside the others it gets less of what they \
+                 share, such as the processor or a disk.",
+                step.name,
+                1.0 / used
+            );
+            verdict.confidence *= HARDLY_USED + used;
+        }
         verdict
+    }
+
+    /// The step of a layer, if the backup used little of it.
+    fn hardly_used(&self, layer: Layer) -> Option<(&Step, f64)> {
+        let step =
+            self.steps.iter().find(|step| step.layer == layer && step.needs != Needs::Copy)?;
+        let used = step.used(&self.pace?)?;
+        (used > 0.0 && used < HARDLY_USED).then_some((step, used))
     }
 
     fn most_used(&self) -> Option<(&Step, f64)> {
@@ -309,6 +329,15 @@ mod tests {
         assert!(told.explanation.contains("wire was used most: 90 %"), "{}", told.explanation);
         assert_eq!(judged(Layer::Unsure, 100_000_000).limited_by, Layer::Unsure);
         assert_eq!(judged(Layer::SourceRead, 180_000_000).limited_by, Layer::SourceRead);
+    }
+
+    #[test]
+    fn a_verdict_on_a_step_that_does_much_more_alone_is_less_sure_and_says_so() {
+        let told = ladder(Layer::SourceRead, 180_000_000).verdict.unwrap();
+        assert_eq!((told.limited_by, told.confidence), (Layer::SourceRead, 0.3 * 0.75));
+        assert!(told.explanation.contains("source read alone does 4.0 times"), "{told:?}");
+        let told = ladder(Layer::Network, 180_000_000).verdict.unwrap();
+        assert!(told.confidence == 0.3 && !told.explanation.contains("alone does"), "{told:?}");
     }
 
     #[test]

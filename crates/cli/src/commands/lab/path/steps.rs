@@ -174,7 +174,7 @@ impl Steps<'_, '_> {
         if !wire.writes() {
             self.told.note(
                 "The server does not write what is measured to its disk: it is older, or \
-                 its file system has no files without names. Its disk is not measured.",
+                 its file system has no files without names. Its disk is not measured, and its processor not known.",
             );
             return Ok(());
         }
