@@ -12,10 +12,9 @@ use crate::{LabError, Scratch, Stop, incompressible, text};
 
 /// Files of a folder.
 const FOLDER_FILES: u64 = 100;
-/// From this length on, a smaller tree has shorter files, and below it fewer.
+/// From this length on, a smaller tree has shorter files, and below it fewer; and a change is one of a
+/// part of a file.
 const LARGE_BYTES: u64 = 1 << 20;
-/// From this length on, a change is one of a part of a file.
-const PARTLY_CHANGED_BYTES: u64 = 64 << 10;
 /// One of so many bytes, or files, is changed.
 const CHANGED_ONE_IN: u64 = 100;
 /// Text is made from a piece of this length.
@@ -79,6 +78,15 @@ impl Content {
     }
 }
 
+/// Files of one length.
+#[derive(Clone, Copy)]
+struct Kind {
+    bytes: u64,
+    files: u64,
+    /// Whether they are large ones in the whole tree.
+    is_large: bool,
+}
+
 /// A tree that is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tree {
@@ -94,14 +102,15 @@ pub struct Tree {
 impl Tree {
     /// How many bytes its files have.
     pub fn bytes(&self) -> u64 {
-        self.kinds().map(|(bytes, files)| bytes * files).sum()
+        self.kinds().map(|kind| kind.bytes * kind.files).sum()
     }
 
-    fn kinds(&self) -> impl Iterator<Item = (u64, u64)> {
+    fn kinds(&self) -> impl Iterator<Item = Kind> {
         let share = self.share.clamp(0.0, 1.0);
         let part = move |whole: u64| ((whole as f64 * share) as u64).max(1);
-        self.shape.kinds().iter().map(move |&(bytes, files)| {
-            if bytes >= LARGE_BYTES { (part(bytes), files) } else { (bytes, part(files)) }
+        self.shape.kinds().iter().map(move |&(bytes, files)| match bytes >= LARGE_BYTES {
+            true => Kind { bytes: part(bytes), files, is_large: true },
+            false => Kind { bytes, files: part(files), is_large: false },
         })
     }
 
@@ -114,9 +123,9 @@ impl Tree {
         let failed = |error| LabError::io("making files in", folder, error);
         fs::create_dir(folder).map_err(failed)?;
         let mut piece = self.piece();
-        for (number, (path, bytes)) in (0..).zip(self.paths(folder)) {
+        for (number, (path, kind)) in (0..).zip(self.paths(folder)) {
             stop.check()?;
-            write(&path, bytes, &mut piece, number).map_err(failed)?;
+            write(&path, kind.bytes, &mut piece, number).map_err(failed)?;
         }
         File::open(folder)
             .and_then(|file| holdall_sys::raw_file::sync_file_system(&file))
@@ -141,8 +150,8 @@ impl Tree {
     pub fn change(&self, folder: &Path) -> Result<(), LabError> {
         let failed = |error| LabError::io("changing files in", folder, error);
         let mut piece = self.piece();
-        for (number, (path, bytes)) in (0_u64..).zip(self.paths(folder)) {
-            if bytes >= PARTLY_CHANGED_BYTES {
+        for (number, (path, Kind { bytes, is_large, .. })) in (0_u64..).zip(self.paths(folder)) {
+            if is_large {
                 let length = (bytes / CHANGED_ONE_IN).min(piece.len() as u64) as usize;
                 crate::disk::stamp(&mut piece, !number);
                 let file = fs::OpenOptions::new().write(true).open(&path).map_err(failed)?;
@@ -157,17 +166,17 @@ impl Tree {
 
     /// What it may take on a disk: small files take more than their bytes.
     fn room_bytes(&self) -> u64 {
-        self.kinds().map(|(bytes, files)| (bytes + 4096) * files).sum()
+        self.kinds().map(|kind| (kind.bytes + 4096) * kind.files).sum()
     }
 
-    /// Where its files are, and how long. Short ones of one kind may be as long as those of another.
-    fn paths(&self, folder: &Path) -> impl Iterator<Item = (PathBuf, u64)> {
+    /// Where its files are, and of which kind. Short ones of one kind may be as long as those of another.
+    fn paths(&self, folder: &Path) -> impl Iterator<Item = (PathBuf, Kind)> {
         let folder = folder.to_owned();
-        self.kinds().enumerate().flat_map(move |(kind, (bytes, files))| {
+        self.kinds().enumerate().flat_map(move |(at, kind)| {
             let folder = folder.clone();
-            (0..files).map(move |number| {
-                let below = format!("{kind}-{}/file-{number}", number / FOLDER_FILES);
-                (folder.join(below), bytes)
+            (0..kind.files).map(move |number| {
+                let below = format!("{at}-{}/file-{number}", number / FOLDER_FILES);
+                (folder.join(below), kind)
             })
         })
     }
