@@ -153,6 +153,13 @@ impl Ladder {
     /// What would help, in a sentence.
     fn advice(&self) -> Option<String> {
         let verdict = self.verdict.as_ref()?;
+        if self.hardly_used(verdict.limited_by).is_some() {
+            return Some(
+                "What would help is not certain: measure again when nothing else runs here; if it stays \
+                 so, more cores, or source and repository on disks of their own."
+                    .to_owned(),
+            );
+        }
         let of = |layer: Layer| self.steps.iter().find(|step| step.layer == layer);
         let can_do = |layer: Layer| {
             let step = of(layer)?;
@@ -342,8 +349,10 @@ mod tests {
 
     #[test]
     fn what_would_help_has_the_figure_of_its_step() {
-        let advice = ladder(Layer::Network, 1).advice().unwrap();
+        let advice = ladder(Layer::Network, 180_000_000).advice().unwrap();
         assert!(advice.contains("a faster wire (100.0 MB/s now)"), "{advice}");
         assert_eq!(ladder(Layer::Unsure, 1).advice(), None);
+        let advice = ladder(Layer::SourceRead, 180_000_000).advice().unwrap();
+        assert!(advice.contains("not certain"), "a quarter of it was used: {advice}");
     }
 }
