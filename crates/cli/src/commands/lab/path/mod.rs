@@ -9,6 +9,7 @@
 
 mod ladder;
 mod pipeline;
+mod sent;
 mod steps;
 mod target;
 mod through;

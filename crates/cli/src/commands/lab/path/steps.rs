@@ -20,6 +20,7 @@ use super::super::place::Place;
 use super::WALK_LIMIT;
 use super::ladder::{Ladder, Needs, Step};
 use super::pipeline::Pipeline;
+use super::sent::{SentFiles, SentStream};
 use super::target::{self, Target};
 use super::through::Wire;
 use super::told::Told;
@@ -38,8 +39,6 @@ const DISK_BYTES: u64 = 128 << 20;
 const PUT_BYTES: usize = 3 << 20;
 /// Requests with blocks that a backup has under way.
 const PUTS_AT_ONCE: usize = 4;
-/// What is sent as one stream goes in requests of this length.
-const STREAM_PIECE_BYTES: usize = 8 << 20;
 
 /// What the steps need.
 pub(super) struct Steps<'a, 'b> {
@@ -75,7 +74,7 @@ impl Steps<'_, '_> {
         if let (Some(far), Some(wire)) = (self.target.server(), pipeline.wire()) {
             self.wire(far)?;
             self.server_disk(wire)?;
-            self.send_copies(sample, &far.measured())?;
+            self.send_copies(sample, far.measured())?;
             if !pipeline.is_in_memory() {
                 self.told.note(
                     "The temporary repository's index lies on this computer's disk, \
@@ -201,11 +200,11 @@ impl Steps<'_, '_> {
         Ok(())
     }
 
-    fn send_copies(&mut self, sample: &Sample, server: &MeasuredServer) -> Result<()> {
+    fn send_copies(&mut self, sample: &Sample, server: Arc<MeasuredServer>) -> Result<()> {
         sample.drop_cached();
-        self.copy("send file by file", sample, &mut Sent::new(server, true))?;
+        self.copy("send file by file", sample, &mut SentFiles::to(Arc::clone(&server)))?;
         sample.drop_cached();
-        self.copy("send as one stream", sample, &mut Sent::new(server, false))
+        self.copy("send as one stream", sample, &mut SentStream::to(server))
     }
 
     fn copy(&mut self, name: &str, sample: &Sample, to: &mut dyn CopyTarget) -> Result<()> {
@@ -270,45 +269,4 @@ fn written(wire: &Wire, at_once: usize, stop: &holdall_lab::Stop) -> Result<Writ
         latency_ns: latency.latency(),
     };
     Ok(Written { row, disk_rate: if disk_seconds > 0.0 { bytes / disk_seconds } else { 0.0 } })
-}
-
-/// A server that gets a request for each file, or all bytes as one stream, and forgets them.
-struct Sent<'a> {
-    server: &'a MeasuredServer,
-    by_file: bool,
-    waiting: Vec<u8>,
-}
-
-impl<'a> Sent<'a> {
-    fn new(server: &'a MeasuredServer, by_file: bool) -> Self {
-        Self { server, by_file, waiting: Vec::new() }
-    }
-
-    fn send(&mut self) -> io::Result<()> {
-        let body = Frames::plain(Bytes::from(std::mem::take(&mut self.waiting)));
-        self.server.take(&body).map_err(io::Error::other)
-    }
-}
-
-impl CopyTarget for Sent<'_> {
-    fn begin(&mut self, _folder: usize, _name: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.waiting.extend_from_slice(piece);
-        if self.waiting.len() >= STREAM_PIECE_BYTES { self.send() } else { Ok(()) }
-    }
-
-    fn end(&mut self) -> io::Result<()> {
-        if self.by_file { self.send() } else { Ok(()) }
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        if self.waiting.is_empty() { Ok(()) } else { self.send() }
-    }
-
-    fn is_durable(&self) -> bool {
-        false
-    }
 }
