@@ -6,7 +6,7 @@ use holdall_protocol::pair;
 use holdall_protocol::wire::{PairRequest, is_repository_name};
 
 use super::stage::request;
-use super::{Asked, Row, Stage, Who, by_stranger, hold};
+use super::{Asked, Row, Who, by_stranger, hold};
 use crate::world::{World, identity, quick};
 
 pub(super) const ROWS: &[Row] = &[
