@@ -1,4 +1,4 @@
-//! What was mended, told to people and programs.
+//! What is to be mended, as it is typed, and what was, told to people and programs.
 
 use std::io;
 
@@ -9,6 +9,20 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::output::{count, size};
+
+/// What is to be mended.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct MendArgs {
+    /// Mends what is damaged: packs from their parity, and whatever is sound of others
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// With --repair: says what would be done, and changes nothing
+    #[arg(short = 'n', long, requires = "repair")]
+    pub(crate) dry_run: bool,
+    /// Keeps so much parity beside each pack from now on, and makes what is missing; 0 ends that
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) parity: Option<u8>,
+}
 
 /// Something that was mended, as programs see it.
 #[derive(Serialize)]

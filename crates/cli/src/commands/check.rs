@@ -15,7 +15,7 @@ use crate::open::{self, Patience};
 use crate::output::{JsonPath, Shown, count};
 use crate::progress::Meter;
 use crate::receipts::Receipts;
-use crate::repairs;
+use crate::repairs::{self, MendArgs};
 use crate::second::SecondKey;
 
 /// Checks that everything stored is whole
@@ -53,25 +53,18 @@ pub(crate) struct Args {
         value_parser = parse_share
     )]
     verify: Option<Share>,
-    /// Mends what is damaged: packs from their parity, and whatever is sound of others
-    #[arg(long)]
-    repair: bool,
+    #[command(flatten)]
+    mend: MendArgs,
     /// With --repair: fetches what is lost from this repository that has it too
     #[arg(long, value_name = "REPO", requires = "repair")]
     from: Option<String>,
     #[command(flatten)]
     from_key: SecondKey,
-    /// With --repair: says what would be done, and changes nothing
-    #[arg(short = 'n', long, requires = "repair")]
-    dry_run: bool,
-    /// Keeps so much parity beside each pack from now on, and makes what is missing; 0 ends that
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
-    parity: Option<u8>,
 }
 
 impl Args {
     fn wants_scrub(&self) -> bool {
-        self.scrub || (self.verify.is_none() && self.parity.is_none())
+        self.scrub || (self.verify.is_none() && self.mend.parity.is_none())
     }
 }
 
@@ -87,10 +80,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     // What keeps snapshots from being listed is damage like any other, and no reason to stop here.
     let (records, unlisted) = damaged_records(app, &access)?;
     let mut found = Found { lacking: open::lacking(app)?, ..Found::default() };
-    if let Some(percent) = args.parity {
+    if let Some(percent) = args.mend.parity {
         keep_parity(app, &access, percent)?;
     }
-    if args.repair {
+    if args.mend.repair {
         repair_all(args, app, &access, &mut found)?;
     } else if args.wants_scrub() {
         found.add_scrub(&scrub(app, &access)?);
@@ -159,11 +152,11 @@ fn keep_parity(app: &App, access: &Access, percent: u8) -> Result<()> {
 /// Mends what the repository can mend by itself, and then what a second one has.
 fn repair_all(args: &Args, app: &App, access: &Access, found: &mut Found) -> Result<()> {
     let Some(from) = &args.from else {
-        let report = repair(app, access, args.dry_run)?;
-        if !args.dry_run {
+        let report = repair(app, access, args.mend.dry_run)?;
+        if !args.mend.dry_run {
             repairs::tell_next(app, &report);
         }
-        found.add_repair(&report, args.dry_run);
+        found.add_repair(&report, args.mend.dry_run);
         return Ok(());
     };
     if app.named_repository() == Some(from) {
@@ -171,8 +164,8 @@ fn repair_all(args: &Args, app: &App, access: &Access, found: &mut Found) -> Res
         return Err(same.hint("name a second one with --from").into());
     }
     let second = args.from_key.open(app, from, Patience::default())?;
-    match repair(app, access, args.dry_run) {
-        Ok(report) => found.add_repair(&report, args.dry_run),
+    match repair(app, access, args.mend.dry_run) {
+        Ok(report) => found.add_repair(&report, args.mend.dry_run),
         Err(error) if exit_of(&error) == Exit::NotAllowed => {
             app.output.note(format_args!("{error:#}"));
             found.add_scrub(&scrub(app, access)?);
@@ -181,13 +174,14 @@ fn repair_all(args: &Args, app: &App, access: &Access, found: &mut Found) -> Res
     }
     let meter = Meter::begin(&app.output, "open");
     let (run, second_access) = (app.run(), &second.access);
-    let mended = holdall_engine::mend(access, second_access, args.dry_run, &run, &mut |progress| {
-        meter.show(progress.bytes, None);
-    });
+    let mended =
+        holdall_engine::mend(access, second_access, args.mend.dry_run, &run, &mut |progress| {
+            meter.show(progress.bytes, None);
+        });
     drop(meter);
     let mended = mended?;
-    repairs::tell_mended(app, &mended, &second.name, args.dry_run)?;
-    if !args.dry_run && !mended.mended.is_empty() {
+    repairs::tell_mended(app, &mended, &second.name, args.mend.dry_run)?;
+    if !args.mend.dry_run && !mended.mended.is_empty() {
         found.damaged.clear();
         found.add_scrub(&scrub(app, access)?);
         found.repaired += mended.mended.len() as u64;

@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal};
 use crate::output::{count, size};
+use crate::repairs::MendArgs;
 
 /// Reads everything again and checks hashes and references
 #[derive(Debug, clap::Args)]
@@ -29,19 +30,13 @@ pub(crate) struct Args {
     /// One repository; all of them without
     #[arg(value_name = "REPOSITORY")]
     repository: Option<String>,
-    /// Mends what is damaged: packs from their parity, and whatever is sound of others
-    #[arg(long)]
-    repair: bool,
-    /// With --repair: says what would be done, and changes nothing
-    #[arg(short = 'n', long, requires = "repair")]
-    dry_run: bool,
-    /// Keeps so much parity beside each pack from now on, and makes what is missing; 0 ends that
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
-    parity: Option<u8>,
+    #[command(flatten)]
+    mend: MendArgs,
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
-    let also = AlsoMend { repair: args.repair, dry_run: args.dry_run, parity: args.parity };
+    let MendArgs { repair, dry_run, parity } = args.mend;
+    let also = AlsoMend { repair, dry_run, parity };
     let scrubbed = admin::scrub(data, args.repository.as_deref(), also, Arc::new(SystemClock))?;
     scrubbed.iter().try_for_each(|entry| show(app, entry))?;
     let has_damage = scrubbed.iter().any(|entry| !entry.damaged.is_empty());
