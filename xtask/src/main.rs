@@ -32,7 +32,8 @@ usage: cargo xtask VERB
                   hostile input for every decoder, or for one; needs a nightly compiler
   torture [PART | lab [DIR]]
                   the long variants of the tests of faults, or one of them: kill, kill-often,
-                  power, rot, calls, soak, year; or the lab's figures beside those of fio and iperf3, in DIR";
+                  power, rot, calls, soak, year, ...; or the lab's figures beside those of fio
+                  and iperf3, in DIR";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -9,7 +9,6 @@ use holdall_engine::Access;
 use holdall_format::RecordHash;
 use holdall_protocol::{AdminToken, WaitingDeletion};
 
-use crate::app::App;
 use crate::config::Settings;
 use crate::exit::{Exit, Refusal};
 use crate::output::{count, local_time};
@@ -53,11 +52,10 @@ pub(crate) fn by_snapshot(waiting: &[WaitingDeletion]) -> BTreeMap<RecordHash, i
     due
 }
 
-/// Says which deletions wait. A server that does not say is no reason to fail after what was done.
-pub(crate) fn announce(app: &App, access: &Access) {
-    for deletion in access.repository().deletions().unwrap_or_default() {
-        app.output.note(in_words(&deletion));
-    }
+/// The deletions that wait, for who has something else to do: a server that does not say is no
+/// reason not to do it.
+pub(crate) fn waiting(access: &Access) -> Vec<WaitingDeletion> {
+    access.repository().deletions().unwrap_or_default()
 }
 
 /// A deletion that waits, in words.

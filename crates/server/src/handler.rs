@@ -217,7 +217,7 @@ async fn measure(
     verb: LabVerb,
     body: &mut Option<Incoming>,
 ) -> Result<Response<Answer>, WireError> {
-    rights::check_measuring(&state.accounts.role(&key))?;
+    rights::check_measuring(&state.accounts.role(&key), verb)?;
     state.measuring.go_on(key, Instant::now())?;
     let turn = state.turn_of(&key)?;
     let mut response = match verb {

@@ -9,6 +9,7 @@
 //! | deletions | | | yes | | own |
 //! | forget, prune | | | with an administrator's token | | |
 //! | measure the path | | | yes | yes | |
+//! | measure the disk behind it | | | with the right to back up | the same | |
 //!
 //! Pairing is not among them: what it allows is in the invite, and is checked where that is taken. An
 //! administrator's token is in the body, and is checked where that is read. A reader is the identity of a recovery kit. Whether another's
@@ -17,7 +18,7 @@
 use std::fmt;
 
 use holdall_format::{MachineId, PublicKey};
-use holdall_protocol::wire::{OWN_REPOSITORY, RepositoryVerb, WireError};
+use holdall_protocol::wire::{LabVerb, OWN_REPOSITORY, RepositoryVerb, WireError};
 use holdall_protocol::{RepositoryError, SessionPurpose};
 use serde::{Deserialize, Serialize};
 
@@ -118,8 +119,12 @@ pub(crate) fn check(
 }
 
 /// Whether a key of that role may measure the path to this server, which no repository is part of.
-pub(crate) fn check_measuring(role: &Role) -> Result<(), WireError> {
+/// Who may only read has nothing written for it.
+pub(crate) fn check_measuring(role: &Role, verb: LabVerb) -> Result<(), WireError> {
     match role {
+        Role::Machine { right: Right::Read, .. } if verb == LabVerb::Write => {
+            Err(denied("it may only read"))
+        }
         Role::Machine { .. } => Ok(()),
         Role::Unknown => Err(WireError::UnknownMachine),
         Role::Revoked => Err(denied("this machine's key was revoked")),

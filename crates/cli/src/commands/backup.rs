@@ -99,6 +99,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access_with(app, args.connection.patience())?;
     // Told before the new snapshot's receipt takes the place of that of what was lost.
     let listed = tell_lost(app, &access);
+    // Asked for before, since the summary counts everything that crosses the wire.
+    let waiting = deletions::waiting(&access);
     let mut done = measured(app, &access, listed.as_ref(), &options)?;
     name_own_limit(args, &mut done);
     let speed = match options.dry_run {
@@ -106,7 +108,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         false => Speed::remembered(args, app, &access, &done),
     };
     still_committed(&done.summary, report(app, &done, &speed))?;
-    deletions::announce(app, &access);
+    waiting.iter().for_each(|deletion| app.output.note(deletions::in_words(deletion)));
     let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
 }

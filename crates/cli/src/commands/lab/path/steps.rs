@@ -172,8 +172,9 @@ impl Steps<'_, '_> {
     fn server_disk(&mut self, wire: &Wire) -> Result<()> {
         if !wire.writes() {
             self.told.note(
-                "The server does not write what is measured to its disk: it is older, or \
-                 its file system has no files without names. Its disk is not measured, and its processor not known.",
+                "The server does not write what is measured to its disk: it is older, its file \
+                 system has no files without names, or this machine may only read. Its disk is not \
+                 measured, and its processor not known.",
             );
             return Ok(());
         }

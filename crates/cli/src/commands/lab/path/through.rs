@@ -43,7 +43,11 @@ impl Wire {
         let trial = Frames::plain(Bytes::from(vec![0x5a; TRIAL_BYTES]));
         match wire.server.write(&trial) {
             Ok(_) => {}
-            Err(RepositoryError::Refused { .. } | RepositoryError::Io { .. }) => {
+            Err(
+                RepositoryError::Refused { .. }
+                | RepositoryError::Io { .. }
+                | RepositoryError::NotAllowed { .. },
+            ) => {
                 wire.writes.store(false, Ordering::Relaxed);
             }
             Err(error) => return Err(error.into()),
