@@ -1,6 +1,7 @@
 //! `try` on real trees: what the computer and the project themselves consist of.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use holdall_testkit::{Process, Random};
 
@@ -73,6 +74,9 @@ fn the_projects_own_target_folder_comes_back_identical() {
 
 /// What changes while the tests run is named and left out by `try` itself.
 fn comes_back_identical(dir: &Path) {
+    // One after the other: each needs room for twice what it copies.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let machine = Machine::new().with_password(None);
     let done = machine.run(["try", "--json", dir.to_str().unwrap()]);
     let all = done.summary();
