@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use holdall_testkit::{End, Links};
 use serde_json::Value;
 
@@ -22,36 +22,25 @@ const BUFFER: &str = "128K";
 /// What is sent from a file.
 const FILE_BYTES: usize = 64 << 20;
 
-/// One way that both measure.
+/// What both measure, up and down.
 #[derive(Debug, Clone, Copy)]
 struct Case {
     streams: u8,
-    up: bool,
     file: bool,
 }
 
-impl Case {
-    /// What the lab calls it.
-    fn operation(self) -> &'static str {
-        match (self.up, self.file) {
-            (true, false) => "send",
-            (true, true) => "send from file",
-            (false, false) => "receive",
-            (false, true) => "receive to file",
-        }
-    }
-}
+/// From memory over one stream and over two, and from and to a file.
+const CASES: [Case; 3] = [
+    Case { streams: 1, file: false },
+    Case { streams: 2, file: false },
+    Case { streams: 1, file: true },
+];
 
-/// Every direction with one and two streams, and from and to a file.
-fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for up in [true, false] {
-        for streams in [1, 2] {
-            cases.push(Case { streams, up, file: false });
-        }
-        cases.push(Case { streams: 1, up, file: true });
+impl Case {
+    /// What the lab calls both ways.
+    fn operations(self) -> [&'static str; 2] {
+        if self.file { ["send from file", "receive to file"] } else { ["send", "receive"] }
     }
-    cases
 }
 
 /// A server that runs as long as this is there.
@@ -93,15 +82,18 @@ impl Ground<'_> {
         let _theirs = Running(serving.context("cannot start iperf3")?);
         let (_ours, address, token) = self.listen()?;
         let mut apart = 0;
-        for case in cases() {
-            let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+        for case in CASES {
+            let (mut theirs, mut ours) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
             for _ in 0..runs {
-                theirs.push(self.by_iperf(case)?);
-                ours.push(self.by_lab(&address, &token, case)?);
+                theirs[0].push(self.by_iperf(case, true)?);
+                theirs[1].push(self.by_iperf(case, false)?);
+                let both = self.by_lab(&address, &token, case)?;
+                ours.iter_mut().zip(both).for_each(|(ours, rate)| ours.push(rate));
             }
-            let words =
-                format!("{:<16} x{} {:>31}", case.operation(), case.streams, "iperf3, holdall");
-            apart += usize::from(!is_alike(&words, theirs, ours, TOLERANCE));
+            for ((operation, theirs), ours) in case.operations().into_iter().zip(theirs).zip(ours) {
+                let words = format!("{operation:<16} x{} {:>31}", case.streams, "iperf3, holdall");
+                apart += usize::from(!is_alike(&words, theirs, ours, TOLERANCE));
+            }
         }
         Ok(apart)
     }
@@ -128,19 +120,19 @@ impl Ground<'_> {
     }
 
     /// Bytes a second by iperf3, as the receiver counts them.
-    fn by_iperf(&self, case: Case) -> Result<f64> {
+    fn by_iperf(&self, case: Case, is_up: bool) -> Result<f64> {
         let mut command = Command::new("iperf3");
         command.args(["-c", &server(), "-p", PORT, "-t", SECONDS, "-l", BUFFER, "-J"]);
         command.args(["-P", &case.streams.to_string()]);
-        if !case.up {
+        if !is_up {
             command.arg("-R");
         }
         let received = self.file.with_extension("received");
         if case.file {
-            command.arg("-F").arg(if case.up { self.file } else { &received });
+            command.arg("-F").arg(if is_up { self.file } else { &received });
         }
         let said = text(&mut self.at(End::Client, &command));
-        if case.file && !case.up {
+        if case.file && !is_up {
             std::fs::remove_file(&received)
                 .with_context(|| format!("cannot remove {received:?}"))?;
         }
@@ -149,40 +141,28 @@ impl Ground<'_> {
         Ok(bits.context("iperf3 told no rate")? / 8.0)
     }
 
-    /// Bytes a second by holdall.
-    fn by_lab(&self, address: &str, token: &str, case: Case) -> Result<f64> {
+    /// Bytes a second by holdall, up and down.
+    fn by_lab(&self, address: &str, token: &str, case: Case) -> Result<[f64; 2]> {
         let mut command = Command::new(self.binary);
         command.args(["lab", "net", address, "--token", token, "--json", "--time", SECONDS]);
         command.args(["--streams", &case.streams.to_string(), "--buffer", BUFFER]);
         command.args(["--wait", "never"]);
-        match (case.file, case.up) {
-            (false, _) => {}
-            (true, true) => drop(command.arg("--from-file").arg(self.file)),
-            (true, false) => drop(command.arg("--to-file-here").arg(self.folder)),
+        if case.file {
+            command.arg("--from-file").arg(self.file).arg("--to-file-here").arg(self.folder);
         }
         let said = text(&mut self.at(End::Client, &command))?;
-        let rows = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut wanted = rows.filter(|row| row["operation"] == case.operation());
-        let Some(row) = wanted.next() else { bail!("holdall told no row {}", case.operation()) };
-        row["bytes_per_second"].as_f64().context("holdall told no rate")
+        let rows: Vec<Value> =
+            said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let rate = |operation: &str| {
+            let row = rows.iter().find(|row| row["operation"] == operation);
+            let rate = row.and_then(|row| row["bytes_per_second"].as_f64());
+            rate.with_context(|| format!("holdall told no rate of {operation}"))
+        };
+        let [up, down] = case.operations();
+        Ok([rate(up)?, rate(down)?])
     }
 }
 
 fn server() -> String {
     Links::address(0, End::Server)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_directions_are_compared_with_one_and_two_streams_and_a_file() {
-        let cases = cases();
-        assert_eq!(cases.len(), 6);
-        for up in [true, false] {
-            assert_eq!(cases.iter().filter(|case| case.up == up && case.streams == 2).count(), 1);
-            assert_eq!(cases.iter().filter(|case| case.up == up && case.file).count(), 1);
-        }
-    }
 }

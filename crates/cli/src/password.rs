@@ -28,6 +28,8 @@ enum Source {
 /// Which password is meant, by the names of what gives it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names {
+    /// What it is.
+    what: &'static str,
     /// The flag that names a file.
     pub(crate) flag: &'static str,
     /// What the variables begin with.
@@ -37,7 +39,7 @@ pub(crate) struct Names {
 impl Names {
     /// What to give where there is no terminal.
     fn places(self) -> String {
-        let Names { flag, variable } = self;
+        let Names { flag, variable, .. } = self;
         format!("give {flag} FILE, or set {variable}_FILE or {variable}_COMMAND")
     }
 }
@@ -45,14 +47,15 @@ impl Names {
 /// What to give where there is no terminal to ask for a new password.
 const NEW_PLACES: &str = "give --new-password-file FILE, or set HOLDALL_NEW_PASSWORD";
 /// The repository's.
-pub(crate) const PASSWORD: Names = Names { flag: "--password-file", variable: "HOLDALL_PASSWORD" };
+pub(crate) const PASSWORD: Names =
+    Names { what: "password", flag: "--password-file", variable: "HOLDALL_PASSWORD" };
 /// That of the second repository, which is named with `--from`.
 pub(crate) const FROM_PASSWORD: Names =
-    Names { flag: "--from-password-file", variable: "HOLDALL_FROM_PASSWORD" };
+    Names { what: "password", flag: "--from-password-file", variable: "HOLDALL_FROM_PASSWORD" };
 
 /// What an administrator of a server handed out for deletions.
 pub(crate) const ADMIN_TOKEN: Names =
-    Names { flag: "--admin-token-file", variable: "HOLDALL_ADMIN_TOKEN" };
+    Names { what: "token", flag: "--admin-token-file", variable: "HOLDALL_ADMIN_TOKEN" };
 
 /// Where a password comes from.
 #[derive(Debug, Clone)]
@@ -101,8 +104,8 @@ impl Passwords {
             Some(Source::Variable(password)) => password.clone(),
         };
         if password.is_empty() {
-            let Names { flag, variable } = self.names;
-            let empty = Refusal::new(Exit::Usage, "the password that was given is empty");
+            let Names { what, flag, variable } = self.names;
+            let empty = Refusal::new(Exit::Usage, format!("the {what} that was given is empty"));
             let places = format!("it comes from {flag} or from {variable}*");
             return Err(empty.hint(places).into());
         }

@@ -10,7 +10,7 @@ use holdall_format::{ObjectId, SessionId};
 use holdall_tree::NodeKind;
 
 use super::seal::SelfCheck;
-use super::store::{Lane, OpenBlocks};
+use super::store::{Lane, OpenBlocks, PlainBlock};
 use crate::{Access, EngineError};
 
 /// zstd's level: what is put is little, and stays.
@@ -60,7 +60,8 @@ impl<'a> Putter<'a> {
     /// # Errors
     /// [`EngineError::SelfCheck`]; what the repository answers. What was put until then stays.
     pub(crate) fn finish(mut self) -> Result<(), EngineError> {
-        Lane::ALL.into_iter().try_for_each(|lane| self.send(lane))
+        let mut rest = std::mem::take(&mut self.open).into_blocks();
+        rest.try_for_each(|block| self.send(&block))
     }
 
     fn add(
@@ -70,18 +71,13 @@ impl<'a> Putter<'a> {
         refs: Vec<ObjectId>,
         bytes: &[u8],
     ) -> Result<(), EngineError> {
-        if self.open.at(lane).would_overflow(bytes.len(), refs.len()) {
-            self.send(lane)?;
-        }
-        let open = self.open.at(lane);
-        open.push(id, refs, bytes);
-        if open.is_full() { self.send(lane) } else { Ok(()) }
+        let complete = self.open.add(lane, id, refs, bytes);
+        complete.iter().flatten().try_for_each(|block| self.send(block))
     }
 
-    fn send(&mut self, lane: Lane) -> Result<(), EngineError> {
-        let Some(block) = self.open.take(lane) else { return Ok(()) };
+    fn send(&mut self, block: &PlainBlock) -> Result<(), EngineError> {
         let sealed = self.sealer.seal(block.kind, &block.objects, &block.plain)?;
-        self.check.check(&block, &sealed)?;
+        self.check.check(block, &sealed)?;
         let sealed = Bytes::from(sealed.into_bytes());
         self.access.repository.put_blocks(&self.session, &[sealed])?;
         Ok(())

@@ -59,7 +59,8 @@ impl Store<'_> {
                     }
                 }
                 Asked::Flush => {
-                    Lane::ALL.into_iter().try_for_each(|lane| self.close(lane))?;
+                    let mut rest = std::mem::take(&mut self.open).into_blocks();
+                    rest.try_for_each(|block| self.hand_on(block))?;
                     self.shared.flushed();
                 }
             }
@@ -75,16 +76,11 @@ impl Store<'_> {
                 (Lane::of_node(node.kind), node.id, node.refs, Bytes::from(node.body))
             }
         };
-        if self.open.at(lane).would_overflow(bytes.len(), refs.len()) {
-            self.close(lane)?;
-        }
-        let open = self.open.at(lane);
-        self.meters.fill.working(|| open.push(id, refs, &bytes));
-        if open.is_full() { self.close(lane) } else { Ok(()) }
+        let complete = self.meters.fill.working(|| self.open.add(lane, id, refs, &bytes));
+        complete.into_iter().flatten().try_for_each(|block| self.hand_on(block))
     }
 
-    fn close(&mut self, lane: Lane) -> Result<(), EngineError> {
-        let Some(block) = self.open.take(lane) else { return Ok(()) };
+    fn hand_on(&self, block: PlainBlock) -> Result<(), EngineError> {
         self.shared.take_off();
         let sent = self.meters.fill.waiting_out(|| self.to_sealers.send(block));
         sent.map_err(|_| EngineError::Interrupted)
@@ -105,8 +101,7 @@ pub(super) enum Lane {
 }
 
 impl Lane {
-    pub(super) const ALL: [Self; 4] =
-        [Self::Chunks, Self::Incompressible, Self::Nodes, Self::Interiors];
+    const ALL: [Self; 4] = [Self::Chunks, Self::Incompressible, Self::Nodes, Self::Interiors];
 
     /// The lane of a chunk.
     pub(super) fn of(bytes: &[u8]) -> Self {
@@ -138,7 +133,7 @@ pub(super) struct OpenBlocks {
 }
 
 impl OpenBlocks {
-    pub(super) fn at(&mut self, lane: Lane) -> &mut OpenBlock {
+    fn at(&mut self, lane: Lane) -> &mut OpenBlock {
         match lane {
             Lane::Nodes => &mut self.nodes,
             Lane::Interiors => &mut self.interiors,
@@ -147,8 +142,29 @@ impl OpenBlocks {
         }
     }
 
+    /// Adds an object, and gives the blocks that are complete now: the one that it did not fit into,
+    /// and the one that it filled.
+    pub(super) fn add(
+        &mut self,
+        lane: Lane,
+        id: ObjectId,
+        refs: Vec<ObjectId>,
+        bytes: &[u8],
+    ) -> [Option<PlainBlock>; 2] {
+        let overflows = self.at(lane).would_overflow(bytes.len(), refs.len());
+        let before = if overflows { self.take(lane) } else { None };
+        self.at(lane).push(id, refs, bytes);
+        let filled = if self.at(lane).is_full() { self.take(lane) } else { None };
+        [before, filled]
+    }
+
+    /// All blocks in which anything is.
+    pub(super) fn into_blocks(mut self) -> impl Iterator<Item = PlainBlock> {
+        Lane::ALL.into_iter().filter_map(move |lane| self.take(lane))
+    }
+
     /// Takes the block of a lane, if anything is in it.
-    pub(super) fn take(&mut self, lane: Lane) -> Option<PlainBlock> {
+    fn take(&mut self, lane: Lane) -> Option<PlainBlock> {
         let OpenBlock { objects, plain, .. } = std::mem::take(self.at(lane));
         (!objects.is_empty()).then(|| PlainBlock { kind: lane.kind(), objects, plain })
     }
@@ -156,20 +172,20 @@ impl OpenBlocks {
 
 /// A block that is being filled.
 #[derive(Default)]
-pub(super) struct OpenBlock {
+struct OpenBlock {
     objects: Vec<PlainObject>,
     plain: Vec<u8>,
     table_bytes: usize,
 }
 
 impl OpenBlock {
-    pub(super) fn would_overflow(&self, plain_bytes: usize, refs: usize) -> bool {
+    fn would_overflow(&self, plain_bytes: usize, refs: usize) -> bool {
         !self.objects.is_empty()
             && (self.plain.len() + plain_bytes > BLOCK_MAX_PLAIN_BYTES
                 || self.table_bytes + (refs + 2) * ObjectId::LEN > 2 * TABLE_TARGET_BYTES)
     }
 
-    pub(super) fn push(&mut self, id: ObjectId, refs: Vec<ObjectId>, bytes: &[u8]) {
+    fn push(&mut self, id: ObjectId, refs: Vec<ObjectId>, bytes: &[u8]) {
         if self.objects.is_empty() {
             // The same capacity for most blocks, so that the allocator can use it again.
             self.plain
@@ -180,7 +196,7 @@ impl OpenBlock {
         self.plain.extend_from_slice(bytes);
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.plain.len() >= BLOCK_TARGET_PLAIN_BYTES
             || self.table_bytes >= TABLE_TARGET_BYTES
             || self.objects.len() >= BLOCK_MAX_OBJECTS

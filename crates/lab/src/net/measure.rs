@@ -46,6 +46,24 @@ pub struct NetPlan {
     pub wait: Wait,
 }
 
+impl NetPlan {
+    /// From memory to memory, one way after the other, over so many streams: no files, any address.
+    pub fn memory(duration: Duration, streams: usize) -> Self {
+        Self {
+            duration,
+            streams: vec![streams],
+            both_ways: false,
+            bind: Vec::new(),
+            from_file: None,
+            to_file: None,
+            to_far_file: false,
+            from_far_file: false,
+            buffers_bytes: Vec::new(),
+            wait: Wait::Never,
+        }
+    }
+}
+
 /// A measured row, and what else the system counted meanwhile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NetRow {

@@ -15,8 +15,10 @@ use crate::{LabError, LatencyCount, Measurement, Stop};
 
 /// Threads that list directories.
 const WALKERS: u32 = 2;
-/// No more items than these are remembered; a rate is known long before.
-const MOST_ITEMS: u64 = 1_000_000;
+/// No more items than these are remembered, some 50 MB; a rate is known long before.
+const MOST_ITEMS: u64 = 400_000;
+/// Directories below a longer path are left out: paths of all of them are remembered.
+const LONGEST_PATH_BYTES: usize = 4096;
 
 /// An item of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,7 +163,7 @@ fn list(path: &[u8], device: u64) -> io::Result<(Vec<Item>, Vec<Vec<u8>>)> {
         if is_folder && name.starts_with(SCRATCH_PREFIX.as_bytes()) {
             continue;
         }
-        if is_folder && stat.device == device {
+        if is_folder && stat.device == device && path.len() < LONGEST_PATH_BYTES {
             below.push(child(path, name));
         }
         let bytes = if stat.kind == FileKind::File { stat.size } else { 0 };

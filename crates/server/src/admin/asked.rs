@@ -1,5 +1,7 @@
 //! What machines ask for with an administrator's token, and what all of them are told.
 
+use std::collections::BTreeSet;
+
 use holdall_format::RecordHash;
 use holdall_protocol::{PruneReport, RepositoryError, WaitingDeletion};
 
@@ -28,8 +30,8 @@ impl Administration<'_> {
             return Err(refused("no snapshot is named".to_owned()));
         }
         let there = self.stores.store(name)?.judge(&self.accounts.keeping(name).now.policy);
-        let is_there = |id: &&RecordHash| there.iter().any(|one| one.id == **id);
-        if let Some(unknown) = snapshots.iter().find(|id| !is_there(id)) {
+        let there: BTreeSet<RecordHash> = there.iter().map(|one| one.id).collect();
+        if let Some(unknown) = snapshots.iter().find(|id| !there.contains(id)) {
             return Err(refused(format!("{unknown} is no snapshot of this repository")));
         }
         let ids = snapshots.iter().map(ToString::to_string).collect();

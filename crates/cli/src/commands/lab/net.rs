@@ -244,18 +244,7 @@ pub(super) fn paired_quickly(app: &App, slowest: &mut Slowest) -> Result<()> {
     if app.pairings()?.default().is_none() {
         return Ok(());
     }
-    let plan = NetPlan {
-        duration: Duration::from_secs(1),
-        streams: vec![4],
-        both_ways: false,
-        bind: Vec::new(),
-        from_file: None,
-        to_file: None,
-        to_far_file: false,
-        from_far_file: false,
-        buffers_bytes: Vec::new(),
-        wait: Wait::Never,
-    };
+    let plan = NetPlan::memory(Duration::from_secs(1), 4);
     let far = FarServer::find(app, None, &plan)?;
     let mut told = |row: &NetRow| {
         slowest.add_bytes(&row.measurement);

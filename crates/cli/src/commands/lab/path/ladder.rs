@@ -5,6 +5,7 @@ use holdall_lab::report::{Moment, Report, Rung};
 use holdall_lab::{Layer, Unit, Verdict};
 use serde::Serialize;
 
+use super::super::table::figure;
 use super::pipeline::Ran;
 use crate::app::App;
 use crate::output::{Output, count};
@@ -160,46 +161,15 @@ impl Ladder {
                     .to_owned(),
             );
         }
-        let of = |layer: Layer| self.steps.iter().find(|step| step.layer == layer);
-        let can_do = |layer: Layer| {
-            let step = of(layer)?;
-            let rate = step.bytes.map(|rate| Unit::BytesPerSecond.show(rate));
-            rate.or(step.items.map(|rate| Unit::ItemsPerSecond.show(rate)))
-        };
-        let figure = can_do(verdict.limited_by).unwrap_or_else(|| "not measured".to_owned());
-        Some(match verdict.limited_by {
-            Layer::SourceMetadata => format!(
-                "What would help: names that are found faster ({figure} now): a source on an SSD, or run \
-                 the backup on the computer that has the disk and not over a share."
-            ),
-            Layer::SourceRead => format!(
-                "What would help: a source that is read faster ({figure} now), such as an SSD, or no \
-                 other program that reads there meanwhile."
-            ),
-            Layer::ClientCpu => format!(
-                "What would help: more cores or a faster processor here ({figure} is all that it does \
-                 with this source); nothing behind it has to be faster."
-            ),
-            Layer::Network => format!(
-                "What would help: a faster wire ({figure} now): a cable and not Wi-Fi, a faster port; \
-                 `holdall lab net` tells more."
-            ),
-            Layer::ServerDisk => format!(
-                "What would help: a faster disk for the repository ({figure} with fsync now), such as an \
-                 SSD; `holdall lab disk` on it tells more."
-            ),
-            Layer::ServerCpu => {
-                "What would help: a faster processor where the repository is, or fewer \
-                 programs beside it."
-                    .to_owned()
-            }
-            Layer::ServerBusy => {
-                "What would help: another time of the day for this backup, when the \
-                 server has less to do."
-                    .to_owned()
-            }
-            _ => return None,
-        })
+        help_for(verdict.limited_by, &self.figure_of(verdict.limited_by))
+    }
+
+    /// What the step of a layer can do.
+    fn figure_of(&self, layer: Layer) -> String {
+        let step = self.steps.iter().find(|step| step.layer == layer);
+        let bytes = step.and_then(|step| step.bytes).map(|rate| Unit::BytesPerSecond.show(rate));
+        let items = step.and_then(|step| step.items).map(|rate| Unit::ItemsPerSecond.show(rate));
+        bytes.or(items).unwrap_or_else(|| "not measured".to_owned())
     }
 
     /// Tells the ladder, the verdict and what would help, and puts them into the report.
@@ -249,6 +219,40 @@ impl Ladder {
     }
 }
 
+/// What would help where a layer limits whose step can do so much, in a sentence.
+fn help_for(layer: Layer, figure: &str) -> Option<String> {
+    let help = match layer {
+        Layer::SourceMetadata => format!(
+            "names that are found faster ({figure} now): a source on an SSD, or run the backup on the \
+             computer that has the disk and not over a share."
+        ),
+        Layer::SourceRead => format!(
+            "a source that is read faster ({figure} now), such as an SSD, or no other program that \
+             reads there meanwhile."
+        ),
+        Layer::ClientCpu => format!(
+            "more cores or a faster processor here ({figure} is all that it does with this source); \
+             nothing behind it has to be faster."
+        ),
+        Layer::Network => format!(
+            "a faster wire ({figure} now): a cable and not Wi-Fi, a faster port; `holdall lab net` \
+             tells more."
+        ),
+        Layer::ServerDisk => format!(
+            "a faster disk for the repository ({figure} with fsync now), such as an SSD; `holdall lab \
+             disk` on it tells more."
+        ),
+        Layer::ServerCpu => {
+            "a faster processor where the repository is, or fewer programs beside it.".to_owned()
+        }
+        Layer::ServerBusy => {
+            "another time of the day for this backup, when the server has less to do.".to_owned()
+        }
+        _ => return None,
+    };
+    Some(format!("What would help: {help}"))
+}
+
 /// What a run reached. A backup that finds nothing new moves no bytes to speak of.
 fn rung(name: &str, ran: &Ran, moved: bool) -> Rung {
     Rung {
@@ -265,7 +269,7 @@ fn tell(output: &Output, ladder: &[Rung]) -> Result<()> {
     output
         .say(format_args!("{:<24} {:>12} {:>12}  the backup", "the ladder", "MB/s", "items/s"))?;
     for rung in ladder {
-        let bytes = rung.bytes_per_second.map(|rate| super::super::table::figure(rate / 1e6));
+        let bytes = rung.bytes_per_second.map(|rate| figure(rate / 1e6));
         let items = rung.items_per_second.map(|rate| count(rate.round() as u64));
         let used = rung.used.map(|used| format!("{:.0} % of it", used * 100.0));
         let behind = if rung.reached { "<".to_owned() } else { used.unwrap_or_default() };

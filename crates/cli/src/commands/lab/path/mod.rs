@@ -8,6 +8,7 @@
 //! and forgets it ([`through`]); only its index is kept here, in memory where there is room.
 
 mod ladder;
+mod looks;
 mod pipeline;
 mod sent;
 mod steps;

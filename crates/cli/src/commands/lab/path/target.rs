@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use holdall_lab::net::{NetPlan, Wait};
+use holdall_lab::net::NetPlan;
 use holdall_sys::disk::device_of;
 
 use crate::app::App;
@@ -29,18 +29,7 @@ pub(super) enum Target {
 
 /// What is measured of the wire.
 pub(super) fn plan() -> NetPlan {
-    NetPlan {
-        duration: WIRE_TIME,
-        streams: vec![STREAMS],
-        both_ways: false,
-        bind: Vec::new(),
-        from_file: None,
-        to_file: None,
-        to_far_file: false,
-        from_far_file: false,
-        buffers_bytes: Vec::new(),
-        wait: Wait::Never,
-    }
+    NetPlan::memory(WIRE_TIME, STREAMS)
 }
 
 impl Target {

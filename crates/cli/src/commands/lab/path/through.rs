@@ -5,14 +5,13 @@
 //! disk and made durable there, as a put would be. So the backup waits for this wire and this disk, and
 //! the server's snapshots stay what they are.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::Result;
 use bytes::Bytes;
 use holdall_format::{ObjectId, SessionId};
-use holdall_protocol::wire::Frames;
+use holdall_protocol::wire::{Frames, encode_ids};
 use holdall_protocol::{
     BlockPage, CommitAnswer, Description, ListedRecord, MeasuredServer, NewRepository, PutTimes,
     RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
@@ -21,14 +20,12 @@ use holdall_protocol::{
 
 /// What is asked first, to see how fast the wire is and whether the server writes.
 const TRIAL_BYTES: usize = 1 << 20;
-/// Length of an id.
-const ID_BYTES: usize = 32;
 
 /// The way to a server.
 pub(super) struct Wire {
     server: Arc<MeasuredServer>,
     /// Whether the server writes what it gets to its disk: older ones do not.
-    writes: AtomicBool,
+    writes: bool,
     /// When the server told last what its process had used of the processor, and how much that was.
     cpu: Mutex<Option<(Instant, f64)>>,
 }
@@ -39,28 +36,25 @@ impl Wire {
     /// # Errors
     /// What the server says.
     pub(super) fn tried(server: Arc<MeasuredServer>) -> Result<(Self, f64)> {
-        let wire = Self { server, writes: AtomicBool::new(true), cpu: Mutex::default() };
         let trial = Frames::plain(Bytes::from(vec![0x5a; TRIAL_BYTES]));
-        match wire.server.write(&trial) {
-            Ok(_) => {}
+        let writes = match server.write(&trial) {
+            Ok(_) => true,
             Err(
                 RepositoryError::Refused { .. }
                 | RepositoryError::Io { .. }
                 | RepositoryError::NotAllowed { .. },
-            ) => {
-                wire.writes.store(false, Ordering::Relaxed);
-            }
+            ) => false,
             Err(error) => return Err(error.into()),
-        }
+        };
         let begun = Instant::now();
-        wire.server.take(&trial)?;
+        server.take(&trial)?;
         let rate = TRIAL_BYTES as f64 / begun.elapsed().as_secs_f64();
-        Ok((wire, rate))
+        Ok((Self { server, writes, cpu: Mutex::default() }, rate))
     }
 
     /// Whether the server writes what it gets to its disk.
     pub(super) fn writes(&self) -> bool {
-        self.writes.load(Ordering::Relaxed)
+        self.writes
     }
 
     /// When the server told last how many seconds of processor its process had used, and how many.
@@ -73,7 +67,7 @@ impl Wire {
     /// # Errors
     /// What the server says.
     pub(super) fn write(&self, pieces: &Frames) -> Result<PutTimes, RepositoryError> {
-        if !self.writes() {
+        if !self.writes {
             self.server.take(pieces)?;
             return Ok(PutTimes::default());
         }
@@ -110,10 +104,6 @@ impl Through {
     }
 }
 
-fn ids_of(count: usize) -> Frames {
-    Frames::plain(Bytes::from(vec![0x5a; count * ID_BYTES]))
-}
-
 impl Repository for Through {
     fn create(&self, new: &NewRepository) -> Result<(), RepositoryError> {
         self.inner.create(new)
@@ -133,7 +123,7 @@ impl Repository for Through {
     }
 
     fn missing(&self, session: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError> {
-        self.wire.server.take(&ids_of(ids.len()))?;
+        self.wire.server.take(&Frames::plain(encode_ids(ids)))?;
         self.inner.missing(session, ids)
     }
 

@@ -1,7 +1,5 @@
 //! The rows of `lab path`, as they are measured.
 
-use std::cell::Cell;
-
 use anyhow::Result;
 use holdall_lab::disk::Cache;
 use holdall_lab::{Layer, Measurement};
@@ -32,13 +30,13 @@ pub(super) struct Told<'a> {
     app: &'a App,
     slowest: Slowest,
     notes: Vec<String>,
-    has_heads: Cell<bool>,
+    has_heads: bool,
 }
 
 impl<'a> Told<'a> {
     /// Nothing yet.
     pub(super) fn new(app: &'a App) -> Self {
-        Self { app, slowest: Slowest::default(), notes: Vec::new(), has_heads: Cell::new(false) }
+        Self { app, slowest: Slowest::default(), notes: Vec::new(), has_heads: false }
     }
 
     /// One more row.
@@ -98,7 +96,7 @@ impl<'a> Told<'a> {
 
     fn tell(&mut self, row: &Row<'_>, how: &str) -> Result<()> {
         let output = &self.app.output;
-        if !self.has_heads.replace(true) {
+        if !std::mem::replace(&mut self.has_heads, true) {
             let heads = latency_heads();
             output.say(format_args!("{:<44} {:>10} {:>10} {heads}", "", "MB/s", "items/s"))?;
         }
