@@ -3,8 +3,9 @@
 //! It forwards until it has forwarded a chosen number of bytes, or until a command; then all of its
 //! connections are reset in the middle of whatever they carried, and new ones go through again.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -29,8 +30,8 @@ struct State {
     accepted: u64,
     cuts: u64,
     forwarded_bytes: u64,
-    /// Of those, towards the server.
-    sent_bytes: u64,
+    /// Of those, towards the server, by the client's address.
+    sent_bytes: HashMap<IpAddr, u64>,
     cut_at_bytes: Option<u64>,
     later_cuts: Vec<u64>,
 }
@@ -59,7 +60,7 @@ impl ChaosProxy {
             accepted: 0,
             cuts: 0,
             forwarded_bytes: 0,
-            sent_bytes: 0,
+            sent_bytes: HashMap::new(),
             cut_at_bytes: None,
             later_cuts: Vec::new(),
         }));
@@ -111,7 +112,14 @@ impl ChaosProxy {
     #[must_use]
     pub fn forwarded_each_way(&self) -> (u64, u64) {
         let state = lock(&self.state);
-        (state.sent_bytes, state.forwarded_bytes.saturating_sub(state.sent_bytes))
+        let sent_bytes = state.sent_bytes.values().sum();
+        (sent_bytes, state.forwarded_bytes.saturating_sub(sent_bytes))
+    }
+
+    /// How many bytes were forwarded to the server from that address of a client.
+    #[must_use]
+    pub fn sent_from(&self, client: IpAddr) -> u64 {
+        lock(&self.state).sent_bytes.get(&client).copied().unwrap_or(0)
     }
 
     /// How many connections were let through.
@@ -165,11 +173,14 @@ impl State {
     }
 
     /// Counts up to `len` bytes as forwarded, fewer if a cut is due before, and says how many.
-    fn allow(&mut self, len: usize, is_upload: bool) -> usize {
+    /// `sender` is the client whose upload they are.
+    fn allow(&mut self, len: usize, sender: Option<IpAddr>) -> usize {
         let room = self.cut_at_bytes.map_or(u64::MAX, |at| at.saturating_sub(self.forwarded_bytes));
         let allowed = usize::try_from(room).unwrap_or(usize::MAX).min(len);
         self.forwarded_bytes += allowed as u64;
-        self.sent_bytes += if is_upload { allowed as u64 } else { 0 };
+        if let Some(sender) = sender {
+            *self.sent_bytes.entry(sender).or_default() += allowed as u64;
+        }
         allowed
     }
 
@@ -244,6 +255,8 @@ fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
         true => (&link.client, &link.server),
         false => (&link.server, &link.client),
     };
+    let client = link.client.peer_addr().map(|address| address.ip()).ok();
+    let sender = client.filter(|_| is_upload);
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let len = match from.read(&mut buffer) {
@@ -256,7 +269,7 @@ fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
                 return forget(link, state);
             }
         };
-        let allowed = lock(state).allow(len, is_upload);
+        let allowed = lock(state).allow(len, sender);
         let written = to.write_all(&buffer[..allowed]);
         lock(state).cut_if_due();
         if written.is_err() || allowed < len {

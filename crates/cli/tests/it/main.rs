@@ -40,6 +40,7 @@ mod ordinary;
 mod packaging;
 mod page;
 mod pairing;
+mod paths;
 mod patterns;
 #[cfg(feature = "verdicts")]
 mod plants;

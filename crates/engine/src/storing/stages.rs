@@ -31,6 +31,9 @@ const OBJECTS_QUEUED: usize = 1024;
 /// Plain and sealed blocks of about 1 MiB that wait.
 const PLAIN_BLOCKS_QUEUED: usize = 2;
 const SEALED_BLOCKS_QUEUED: usize = 4;
+/// Puts that wait for the server's disk while the streams carry others: without them the wire would
+/// rest meanwhile.
+const PUTS_AT_THE_DISK: usize = 2;
 
 /// How the stages work.
 #[derive(Debug, Clone, Copy)]
@@ -130,7 +133,7 @@ impl<'a> Storing<'a> {
     /// Starts everything behind the assembling.
     fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Sender<Wanted> {
         let (to_senders, sealed) = bounded(SEALED_BLOCKS_QUEUED);
-        for _ in 0..self.stages.streams.clamp(1, 8) {
+        for _ in 0..self.stages.streams.clamp(1, 8) + PUTS_AT_THE_DISK {
             let (senders, sealed) = (self.senders(), sealed.clone());
             self.shared.spawn(scope, sealed, move |sealed| senders.run(sealed));
         }

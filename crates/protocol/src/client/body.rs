@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::turns::Turn;
 use crate::wire::Frames;
 
 /// The parts of a request's body, handed to the socket as they are.
@@ -18,14 +19,16 @@ pub(super) struct Parts {
     left_bytes: u64,
     /// Set when the last part is on its way.
     handed_out: Arc<AtomicBool>,
+    /// Given up at that moment.
+    turn: Option<Turn>,
 }
 
 impl Parts {
-    pub(super) fn new(body: Frames, handed_out: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(body: Frames, turn: Option<Turn>, handed_out: Arc<AtomicBool>) -> Self {
         let left_bytes = body.total_bytes();
         let left = VecDeque::from(body.into_parts());
         handed_out.store(left.is_empty(), Ordering::Relaxed);
-        Self { left, left_bytes, handed_out }
+        Self { left, left_bytes, handed_out, turn }
     }
 }
 
@@ -42,6 +45,7 @@ impl Body for Parts {
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
         if self.left.is_empty() {
             self.handed_out.store(true, Ordering::Relaxed);
+            self.turn = None;
         }
         Poll::Ready(part.map(|part| Ok(Frame::data(part))))
     }

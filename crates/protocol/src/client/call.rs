@@ -1,7 +1,7 @@
 //! Asking, and asking again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use holdall_format::FormatError;
 use super::body::{Sink, Whole};
 use super::dial::Dialer;
 use super::stream::{Answer, Head, Stream, StreamError};
+use super::turns::{Turn, Turns};
 use super::{ClientOptions, ServerAddress};
 use crate::tls::TlsError;
 use crate::wire::{ErrorAnswer, Frames, Route, WireError};
@@ -21,11 +22,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How often an interruption is looked for while pausing.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Whether a request carries blocks, of which only so many go at once, or is a question in between.
+/// Whether a request carries blocks, for which there are only so many turns, or is a question in
+/// between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
+    /// A question.
     Light,
-    Heavy,
+    /// It takes blocks along: its turn is over when they are on their way.
+    Puts,
+    /// It brings blocks back: its turn is over when they are here.
+    Fetches,
 }
 
 /// Asks one server, over as many connections as there are callers.
@@ -36,8 +42,7 @@ pub(crate) struct Caller {
     /// The first host, for the header that HTTP asks for.
     host: String,
     idle: Mutex<Vec<Stream>>,
-    heavy_left: Mutex<usize>,
-    heavy_freed: Condvar,
+    turns: Arc<Turns>,
     last_success: Mutex<Instant>,
     lost: AtomicU64,
     options: ClientOptions,
@@ -58,13 +63,13 @@ impl Caller {
         identity: &MachineIdentity,
         options: ClientOptions,
     ) -> Result<Self, TlsError> {
+        let dialer = Dialer::new(address, identity, &options)?;
         Ok(Self {
-            dialer: Dialer::new(address, identity, &options)?,
+            turns: Turns::new(options.streams, dialer.paths()),
+            dialer,
             hosts: address.hosts.join(", "),
             host: address.hosts.first().cloned().unwrap_or_default(),
             idle: Mutex::default(),
-            heavy_left: Mutex::new(options.streams.max(1)),
-            heavy_freed: Condvar::new(),
             last_success: Mutex::new(Instant::now()),
             lost: AtomicU64::new(0),
             options,
@@ -73,7 +78,7 @@ impl Caller {
 
     /// Connects once, so that a server that is not there shows at once.
     pub(crate) fn reach(&self) -> Result<(), RepositoryError> {
-        match Stream::open(&self.dialer, &self.options.interrupt) {
+        match Stream::open(&self.dialer, self.dialer.next_path(), &self.options.interrupt) {
             Ok(stream) => {
                 self.put_back(stream);
                 self.note_success();
@@ -91,8 +96,7 @@ impl Caller {
         (weight, limit_bytes): (Weight, usize),
         decode: impl FnOnce(Bytes) -> Result<T, FormatError>,
     ) -> Result<T, RepositoryError> {
-        let _turn = (weight == Weight::Heavy).then(|| self.take_turn()).transpose()?;
-        let whole = self.ask_into(route, body, || Whole::new(limit_bytes))?;
+        let whole = self.ask_into(route, (body, weight), || Whole::new(limit_bytes))?;
         decode(whole.into_bytes()).map_err(|error| broken(&error.to_string()))
     }
 
@@ -100,14 +104,15 @@ impl Caller {
     pub(crate) fn ask_into<S: Sink>(
         &self,
         route: &Route,
-        body: &Frames,
+        (body, weight): (&Frames, Weight),
         mut fresh_sink: impl FnMut() -> S,
     ) -> Result<S, RepositoryError> {
         let (path, started, mut pause) = (route.path(), Instant::now(), FIRST_PAUSE);
         let head = Head { method: route.method().name(), path: &path, host: &self.host };
         loop {
             let mut sink = fresh_sink();
-            let error = match self.attempt(&head, body, &mut sink) {
+            let turn = (weight != Weight::Light).then(|| self.take_turn()).transpose()?;
+            let error = match self.attempt(&head, (body, weight), turn, &mut sink) {
                 Attempt::Stale => continue,
                 Attempt::Failed(error) => error,
                 Attempt::Answered(answer) => match self.judge(&answer) {
@@ -141,13 +146,24 @@ impl Caller {
         self.dialer.traffic()
     }
 
-    fn attempt(&self, head: &Head<'_>, body: &Frames, sink: &mut impl Sink) -> Attempt {
+    fn attempt(
+        &self,
+        head: &Head<'_>,
+        (body, weight): (&Frames, Weight),
+        turn: Option<Turn>,
+        sink: &mut impl Sink,
+    ) -> Attempt {
         let interrupt = &self.options.interrupt;
-        let reused = self.lock_idle().pop();
+        let path = turn.as_ref().map(|turn| turn.path);
+        let reused = self.take_idle(path);
         let was_idle = reused.is_some();
-        let opened = reused.map_or_else(|| Stream::open(&self.dialer, interrupt), Ok);
-        let ended = opened.and_then(|mut stream| {
-            let answer = stream.exchange(head, body.clone(), sink, interrupt)?;
+        let open = || {
+            Stream::open(&self.dialer, path.unwrap_or_else(|| self.dialer.next_path()), interrupt)
+        };
+        let (with_body, _until_the_end) =
+            if weight == Weight::Puts { (turn, None) } else { (None, turn) };
+        let ended = reused.map_or_else(open, Ok).and_then(|mut stream| {
+            let answer = stream.exchange(head, (body.clone(), with_body), sink, interrupt)?;
             self.put_back(stream);
             Ok(answer)
         });
@@ -202,15 +218,20 @@ impl Caller {
         }
     }
 
-    fn take_turn(&self) -> Result<Turn<'_>, RepositoryError> {
-        let mut left = self.heavy_left.lock().unwrap_or_else(PoisonError::into_inner);
-        while *left == 0 {
+    fn take_turn(&self) -> Result<Turn, RepositoryError> {
+        loop {
             self.check_interrupt()?;
-            let woken = self.heavy_freed.wait_timeout(left, LOOK_EVERY * 4);
-            left = woken.unwrap_or_else(PoisonError::into_inner).0;
+            if let Some(turn) = self.turns.take(LOOK_EVERY * 4) {
+                return Ok(turn);
+            }
         }
-        *left -= 1;
-        Ok(Turn { caller: self })
+    }
+
+    /// An idle connection, over that path if one is named.
+    fn take_idle(&self, path: Option<usize>) -> Option<Stream> {
+        let mut idle = self.lock_idle();
+        let fits = |stream: &Stream| path.is_none_or(|path| stream.path == path);
+        idle.iter().rposition(fits).map(|at| idle.remove(at))
     }
 
     fn put_back(&self, stream: Stream) {
@@ -250,17 +271,4 @@ impl Caller {
 
 fn broken(reason: &str) -> RepositoryError {
     RepositoryError::Refused { reason: format!("the server's answer is not valid: {reason}") }
-}
-
-/// The right to send or fetch blocks.
-struct Turn<'a> {
-    caller: &'a Caller,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let mut left = self.caller.heavy_left.lock().unwrap_or_else(PoisonError::into_inner);
-        *left += 1;
-        self.caller.heavy_freed.notify_one();
-    }
 }

@@ -38,7 +38,7 @@ pub(super) struct Dialer {
     /// The host that answered last.
     preferred: AtomicUsize,
     bind: Vec<IpAddr>,
-    next_bind: AtomicUsize,
+    next_path: AtomicUsize,
     timeout: Duration,
     tls: TlsConnector,
     meter: Arc<Meter>,
@@ -64,7 +64,7 @@ impl Dialer {
             hosts,
             preferred: AtomicUsize::new(0),
             bind: options.bind.clone(),
-            next_bind: AtomicUsize::new(0),
+            next_path: AtomicUsize::new(0),
             timeout: options.connect_timeout,
             tls: TlsConnector::from(Arc::new(config)),
             meter: Arc::default(),
@@ -81,14 +81,28 @@ impl Dialer {
         self.meter.traffic()
     }
 
-    /// Connects to the first host that answers with the pinned key.
-    pub(super) async fn dial(&self) -> Result<TlsStream<Socket>, DialError> {
+    /// How many paths there are: one for each local address, and one where any will do.
+    pub(super) fn paths(&self) -> usize {
+        self.bind.len().max(1)
+    }
+
+    /// The next path in turn, counted from 0.
+    pub(super) fn next_path(&self) -> usize {
+        self.next_path.fetch_add(1, Ordering::Relaxed) % self.paths()
+    }
+
+    /// Connects to the first host that answers with the pinned key, over `path`, or over another one
+    /// if that leads nowhere.
+    pub(super) async fn dial(&self, path: usize) -> Result<TlsStream<Socket>, DialError> {
         let count = self.hosts.len();
-        let share = self.timeout / u32::try_from(count.max(1)).unwrap_or(u32::MAX);
+        let tries = u32::try_from(count * self.paths()).unwrap_or(u32::MAX);
+        let share = self.timeout / tries.max(1);
         let first = self.preferred.load(Ordering::Relaxed);
         let mut failure = DialError::Unreachable("no address is known".into());
-        for (at, host) in self.hosts.iter().enumerate().cycle().skip(first).take(count) {
-            let error = match timeout(share, self.dial_host(host)).await {
+        let hosts = self.hosts.iter().enumerate().cycle().skip(first).take(count);
+        let paths = || (path..path + self.paths()).map(|path| self.local_address(path));
+        for ((at, host), from) in hosts.flat_map(|host| paths().map(move |from| (host, from))) {
+            let error = match timeout(share, self.dial_host(host, from)).await {
                 Ok(Ok(stream)) => {
                     self.preferred.store(at, Ordering::Relaxed);
                     return Ok(stream);
@@ -105,11 +119,10 @@ impl Dialer {
         Err(failure)
     }
 
-    async fn dial_host(&self, host: &str) -> io::Result<TlsStream<Socket>> {
-        let bind = self.next_bind();
+    async fn dial_host(&self, host: &str, from: Option<IpAddr>) -> io::Result<TlsStream<Socket>> {
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in lookup_host(host).await? {
-            match connect(address, bind).await {
+            match connect(address, from).await {
                 Ok(tcp) => {
                     prepare(&tcp)?;
                     let socket = Socket::new(tcp, Arc::clone(&self.meter), self.pace.clone());
@@ -121,9 +134,8 @@ impl Dialer {
         Err(failure)
     }
 
-    fn next_bind(&self) -> Option<IpAddr> {
-        let turn = self.next_bind.fetch_add(1, Ordering::Relaxed);
-        self.bind.get(turn.checked_rem(self.bind.len())?).copied()
+    fn local_address(&self, path: usize) -> Option<IpAddr> {
+        self.bind.get(path % self.paths()).copied()
     }
 }
 

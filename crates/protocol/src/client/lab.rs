@@ -77,7 +77,8 @@ impl MeasuredServer {
     /// [`RepositoryError::Refused`] if another number came; what else a request may meet.
     pub fn give(&self, bytes: u64) -> Result<(), RepositoryError> {
         let route = Route::Lab(LabVerb::Give(bytes));
-        let counted = self.caller.ask_into(&route, &Frames::new(), Counted::default)?;
+        let counted =
+            self.caller.ask_into(&route, (&Frames::new(), Weight::Light), Counted::default)?;
         match counted.0 == bytes {
             true => Ok(()),
             false => Err(RepositoryError::Refused { reason: "the server gave less".into() }),

@@ -18,6 +18,7 @@ mod repository;
 mod shown;
 mod socket;
 mod stream;
+mod turns;
 
 pub use address::ServerAddress;
 pub(crate) use call::{Caller, Weight};

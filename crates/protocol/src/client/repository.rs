@@ -135,7 +135,7 @@ impl Repository for HttpRepository {
             let reason = format!("a put of {bytes} bytes is over its limit");
             return Err(RepositoryError::Refused { reason });
         }
-        let limits = (Weight::Heavy, wire::MAX_CONTROL_BYTES);
+        let limits = (Weight::Puts, wire::MAX_CONTROL_BYTES);
         let decode = |body: Bytes| wire::decode_put_times(&body);
         self.ask(RepositoryVerb::PutBlocks(*session), Frames::framed(blocks), limits, decode)
     }
@@ -179,7 +179,7 @@ impl Repository for HttpRepository {
         copy: u32,
     ) -> Result<Vec<Bytes>, RepositoryError> {
         check_count(ids.len())?;
-        let limits = (Weight::Heavy, wire::MAX_FETCH_ANSWER_BYTES);
+        let limits = (Weight::Fetches, wire::MAX_FETCH_ANSWER_BYTES);
         let body = Frames::plain(wire::encode_ids(ids));
         let max_block_bytes = holdall_format::limits::BLOCK_MAX_BYTES;
         let decode = |body: Bytes| wire::decode_frames(&body, max_block_bytes);
@@ -187,7 +187,7 @@ impl Repository for HttpRepository {
     }
 
     fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
-        let limits = (Weight::Heavy, wire::MAX_FETCH_ANSWER_BYTES);
+        let limits = (Weight::Fetches, wire::MAX_FETCH_ANSWER_BYTES);
         let decode = |body: Bytes| wire::decode_block_page(&body);
         self.ask(RepositoryVerb::ReadBlocks(*session, cursor), Frames::new(), limits, decode)
     }
@@ -199,7 +199,7 @@ impl Repository for HttpRepository {
         let route = self.route(RepositoryVerb::Scrub);
         let progress = std::cell::RefCell::new(progress);
         let fresh = || Watching { gathering: ScrubGathering::default(), progress: &progress };
-        let watched = self.caller.ask_into(&route, &Frames::new(), fresh);
+        let watched = self.caller.ask_into(&route, (&Frames::new(), Weight::Light), fresh);
         let watched = watched.map_err(|error| self.with_own_place(error))?;
         match watched.gathering.finish() {
             Some(Ok(report)) => Ok(report),

@@ -49,7 +49,7 @@ async fn ask(
     interrupt: &AtomicBool,
 ) -> Option<Result<Option<PublicKey>, DialError>> {
     tokio::select! {
-        dialled = dialer.dial() => Some(dialled.map(|stream| {
+        dialled = dialer.dial(0) => Some(dialled.map(|stream| {
             tls::peer_key(stream.get_ref().1.peer_certificates())
         })),
         () = interrupted(interrupt) => None,

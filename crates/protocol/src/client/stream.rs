@@ -20,6 +20,7 @@ use tokio_rustls::client::TlsStream;
 use super::body::{Parts, Sink, Whole};
 use super::dial::{DialError, Dialer};
 use super::socket::Socket;
+use super::turns::Turn;
 use crate::wire::{Frames, MAX_ERROR_BYTES};
 
 /// How often an interruption and a stall are looked for while an answer is awaited.
@@ -68,6 +69,8 @@ type Connection = http1::Connection<TokioIo<TlsStream<Socket>>, Parts>;
 
 /// A connection with its own runtime. Only one exchange happens on it at a time.
 pub(super) struct Stream {
+    /// The path that it was opened for.
+    pub(super) path: usize,
     runtime: Option<Runtime>,
     sender: http1::SendRequest<Parts>,
     connection: Pin<Box<Connection>>,
@@ -77,21 +80,32 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Connects.
-    pub(super) fn open(dialer: &Dialer, interrupt: &AtomicBool) -> Result<Self, StreamError> {
+    /// Connects, over `path` if that can be.
+    pub(super) fn open(
+        dialer: &Dialer,
+        path: usize,
+        interrupt: &AtomicBool,
+    ) -> Result<Self, StreamError> {
         let lost = |error: std::io::Error| StreamError::Lost(error.to_string());
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(lost)?;
         let opened = runtime.block_on(async {
             tokio::select! {
-                opened = connect(dialer) => opened,
+                opened = connect(dialer, path) => opened,
                 () = interrupted(interrupt) => Err(StreamError::Interrupted),
             }
         });
         match opened {
             Ok((sender, connection, moved_bytes)) => {
                 let connection = Box::pin(connection);
-                Ok(Self { runtime: Some(runtime), sender, connection, over: false, moved_bytes })
+                Ok(Self {
+                    path,
+                    runtime: Some(runtime),
+                    sender,
+                    connection,
+                    over: false,
+                    moved_bytes,
+                })
             }
             Err(error) => {
                 // A look-up of a name may hang for longer than anybody waits for it.
@@ -106,19 +120,20 @@ impl Stream {
         !self.over && !self.sender.is_closed()
     }
 
-    /// Sends a request and gives the body of its success to `sink`. After an error, or an answer that
-    /// came before the request was sent, the connection is of no more use.
+    /// Sends a request and gives the body of its success to `sink`; `turn` is given up when the
+    /// request's body is on its way. After an error, or an answer that came before the request was
+    /// sent, the connection is of no more use.
     pub(super) fn exchange(
         &mut self,
         head: &Head<'_>,
-        body: Frames,
+        (body, turn): (Frames, Option<Turn>),
         sink: &mut impl Sink,
         interrupt: &AtomicBool,
     ) -> Result<Answer, StreamError> {
         let Some(runtime) = self.runtime.take() else {
             return Err(StreamError::Lost("the connection is closed".into()));
         };
-        let ended = runtime.block_on(self.run(head, body, sink, interrupt));
+        let ended = runtime.block_on(self.run(head, (body, turn), sink, interrupt));
         self.runtime = Some(runtime);
         ended
     }
@@ -126,12 +141,12 @@ impl Stream {
     async fn run(
         &mut self,
         head: &Head<'_>,
-        body: Frames,
+        (body, turn): (Frames, Option<Turn>),
         sink: &mut impl Sink,
         interrupt: &AtomicBool,
     ) -> Result<Answer, StreamError> {
         let handed_out = Arc::new(AtomicBool::new(false));
-        let request = request(head, body, Arc::clone(&handed_out))?;
+        let request = request(head, Parts::new(body, turn, Arc::clone(&handed_out)))?;
         let answering = AtomicBool::new(false);
         let sender = &mut self.sender;
         let work = async {
@@ -166,8 +181,8 @@ impl Drop for Stream {
 
 type Opened = (http1::SendRequest<Parts>, Connection, Arc<AtomicU64>);
 
-async fn connect(dialer: &Dialer) -> Result<Opened, StreamError> {
-    let tls = dialer.dial().await.map_err(|error| match error {
+async fn connect(dialer: &Dialer, path: usize) -> Result<Opened, StreamError> {
+    let tls = dialer.dial(path).await.map_err(|error| match error {
         DialError::WrongServer => StreamError::WrongServer,
         DialError::Unreachable(reason) => StreamError::Lost(reason),
     })?;
@@ -176,16 +191,12 @@ async fn connect(dialer: &Dialer) -> Result<Opened, StreamError> {
     Ok((sender, connection, moved_bytes))
 }
 
-fn request(
-    head: &Head<'_>,
-    body: Frames,
-    handed_out: Arc<AtomicBool>,
-) -> Result<Request<Parts>, StreamError> {
+fn request(head: &Head<'_>, body: Parts) -> Result<Request<Parts>, StreamError> {
     Request::builder()
         .method(head.method)
         .uri(head.path)
         .header(hyper::header::HOST, head.host)
-        .body(Parts::new(body, handed_out))
+        .body(body)
         .map_err(|error| StreamError::Broken(error.to_string()))
 }
 
