@@ -286,24 +286,8 @@ impl Appender {
         if !self.index.state().tails.iter().any(|known| Arc::ptr_eq(known, tail)) {
             return Ok(0);
         }
-        let durable = tail.all_clear().into_iter().take(tail.durable_blocks());
         let copy = self.create_tail(tail.name().nodes)?;
-        let mut lost = 0;
-        for block in durable {
-            let bytes = match tail.read_block(&block) {
-                Err(error) if unreadable == Unreadable::Fails => {
-                    let path = self.layout.payload(tail.name());
-                    return Err(failed("reading", &path)(error));
-                }
-                read => read.ok(),
-            };
-            let Some(checked) = bytes.and_then(|bytes| self.as_named(bytes, &block)) else {
-                lost += 1;
-                continue;
-            };
-            copy.append(std::slice::from_ref(&checked), || block.arrival)?;
-        }
-        copy.wait_durable(copy.block_count())?;
+        let lost = self.copy_sound(tail, &copy, unreadable)?;
         list_all(&copy)?;
         let marks = self.index.marks();
         carry_marks(tail, &copy);
@@ -324,6 +308,33 @@ impl Appender {
         } else {
             discard(&self.layout, tail.name())?;
         }
+        Ok(lost)
+    }
+
+    /// Copies the durable blocks of a tail that are what was stored, and says how many are not.
+    fn copy_sound(
+        &self,
+        from: &Tail,
+        to: &Tail,
+        unreadable: Unreadable,
+    ) -> Result<u64, RepositoryError> {
+        let mut lost = 0;
+        for block in from.all_clear().into_iter().take(from.durable_blocks()) {
+            let bytes = match from.read_block(&block) {
+                Err(error) if unreadable == Unreadable::Fails => {
+                    let path = self.layout.payload(from.name());
+                    return Err(failed("reading", &path)(error));
+                }
+                read => read.ok(),
+            };
+            match bytes.and_then(|bytes| self.as_named(bytes, &block)) {
+                Some(checked) => {
+                    to.append(std::slice::from_ref(&checked), || block.arrival)?;
+                }
+                None => lost += 1,
+            }
+        }
+        to.wait_durable(to.block_count())?;
         Ok(lost)
     }
 

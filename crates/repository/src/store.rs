@@ -175,27 +175,12 @@ impl Store {
         if lease.has_taken_over() {
             recovered.leave_files();
         }
-        let mut listing = Listing::read(&layout)?;
-        let (index, closed) = open_index(cache_dir, access, &repository, &layout, &mut listing)?;
-        let tails: Vec<_> =
-            std::mem::take(&mut recovered.tails).into_iter().map(Arc::new).collect();
-        for tail in &tails {
-            index.add_old_tail(tail.clone(), &closed);
-        }
-        let condemned = condemned::read_all(&layout)?.into_keys().collect();
-        index.learn_pruned(condemned, condemned::last_prune(&layout)?);
-        if listing.left_out || !recovered.damaged.is_empty() || !recovered.salvaged.is_empty() {
-            // What is lost, or moves, may have been reached by what was closed: it is found again
-            // from records.
-            index.forget_closed();
-        }
-        let index = Arc::new(index);
+        let Found { index, tails, mut strange } =
+            Found::read(&layout, cache_dir, access, &repository, &mut recovered)?;
         let Loaded { records, damaged, next_position } = Records::load(&layout)?;
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
         let next = first_free(&index.state(), &recovered, next_position, &sessions);
         let log = Arc::new(Log::going_on_at(next));
-        let mut strange = listing.strange;
-        strange.append(&mut recovered.damaged);
         strange.extend(damaged);
         let next_number = recovered.next_number;
         let writer = can_write
@@ -499,6 +484,43 @@ fn first_free(
     let behind_others =
         [recovered.next_arrival, next_position, sessions.latest_start(), behind_prune];
     behind_others.into_iter().chain(packs).max().unwrap_or_default()
+}
+
+/// What packs and tails hold, when a store is opened.
+struct Found {
+    index: Arc<Index>,
+    tails: Vec<Arc<Tail>>,
+    /// Files that can not be used, and why.
+    strange: Vec<(PathBuf, String)>,
+}
+
+impl Found {
+    /// Takes the tails and the damaged files out of `recovered`.
+    fn read(
+        layout: &Layout,
+        cache_dir: &Path,
+        access: Access,
+        repository: &RepositoryId,
+        recovered: &mut Recovered,
+    ) -> Result<Self, RepositoryError> {
+        let mut listing = Listing::read(layout)?;
+        let (index, closed) = open_index(cache_dir, access, repository, layout, &mut listing)?;
+        let tails: Vec<_> =
+            std::mem::take(&mut recovered.tails).into_iter().map(Arc::new).collect();
+        for tail in &tails {
+            index.add_old_tail(tail.clone(), &closed);
+        }
+        let condemned = condemned::read_all(layout)?.into_keys().collect();
+        index.learn_pruned(condemned, condemned::last_prune(layout)?);
+        if listing.left_out || !recovered.damaged.is_empty() || !recovered.salvaged.is_empty() {
+            // What is lost, or moves, may have been reached by what was closed: it is found again
+            // from records.
+            index.forget_closed();
+        }
+        let mut strange = listing.strange;
+        strange.append(&mut recovered.damaged);
+        Ok(Self { index: Arc::new(index), tails, strange })
+    }
 }
 
 /// Opens the index in the cache folder. Where that fails, a writer makes one for this time beside
