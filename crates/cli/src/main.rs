@@ -8,6 +8,7 @@
 
 mod app;
 mod attempt;
+mod audits;
 mod changes;
 mod clock;
 mod commands;
@@ -19,6 +20,7 @@ mod entries;
 mod exit;
 mod far_server;
 mod filter;
+mod forecast;
 mod hex;
 mod identity;
 mod interrupt;

@@ -14,6 +14,7 @@ use holdall_lab::{Layer, StageCounters};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
+use crate::forecast::Forecast;
 use crate::output::{Output, count, size, whole_duration};
 use crate::verdict::{self, Usage};
 
@@ -25,14 +26,22 @@ const LINE_PERIOD: Duration = Duration::from_secs(1);
 const WINDOW_SECONDS: f64 = 3.0;
 
 /// Runs `work` while its counters are shown.
-pub(crate) fn watched<R>(output: &Output, run: &Run, work: impl FnOnce() -> R) -> R {
+pub(crate) fn watched<R>(
+    output: &Output,
+    run: &Run,
+    forecast: &Forecast,
+    work: impl FnOnce() -> R,
+) -> R {
     let bar = !output.json && !output.quiet && io::stderr().is_terminal();
     if !bar && !output.json {
         return work();
     }
     let (done, ending) = channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(move || if bar { draw(run, &ending) } else { print(output, run, &ending) });
+        scope.spawn(move || match bar {
+            true => draw(run, forecast, &ending),
+            false => print(output, run, forecast, &ending),
+        });
         let result = work();
         drop(done);
         result
@@ -97,26 +106,31 @@ fn new_bar() -> ProgressBar {
     bar
 }
 
-fn draw(run: &Run, ending: &Receiver<()>) {
+fn draw(run: &Run, forecast: &Forecast, ending: &Receiver<()>) {
     let bar = new_bar();
-    watch(run, ending, BAR_PERIOD, |status| bar.set_message(status.words()));
+    watch((run, forecast), ending, BAR_PERIOD, |status| bar.set_message(status.words()));
     bar.finish_and_clear();
 }
 
-fn print(output: &Output, run: &Run, ending: &Receiver<()>) {
-    watch(run, ending, LINE_PERIOD, |status| {
+fn print(output: &Output, run: &Run, forecast: &Forecast, ending: &Receiver<()>) {
+    watch((run, forecast), ending, LINE_PERIOD, |status| {
         // The command itself finds out that nobody reads any more.
         let _ = output.object("status", status);
     });
 }
 
 /// Shows the run's state every `period` until the sender of `ending` is gone.
-fn watch(run: &Run, ending: &Receiver<()>, period: Duration, mut show: impl FnMut(&Status)) {
+fn watch(
+    (run, forecast): (&Run, &Forecast),
+    ending: &Receiver<()>,
+    period: Duration,
+    mut show: impl FnMut(&Status),
+) {
     let mut recent = Recent::begin(run);
     // The first one says that it has begun.
-    show(&recent.status(run));
+    show(&recent.status(run, forecast));
     while ending.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-        show(&recent.status(run));
+        show(&recent.status(run, forecast));
     }
 }
 
@@ -136,6 +150,8 @@ struct Status {
     percent_done: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds_remaining: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_plus_minus: Option<f64>,
     limited_by: Layer,
     problems: u64,
 }
@@ -155,8 +171,10 @@ impl Status {
             count(self.items_per_second as u64),
             size(self.bytes_per_second as u64),
         );
-        if let Some(seconds) = self.seconds_remaining {
-            words += &format!(", {} left", whole_duration(seconds.ceil()));
+        if let (Some(seconds), Some(plus_minus)) = (self.seconds_remaining, self.seconds_plus_minus)
+        {
+            let (left, about) = (whole_duration(seconds.ceil()), whole_duration(plus_minus.ceil()));
+            words += &format!(", about {left} left, ± {about}");
         }
         if !matches!(self.limited_by, Layer::Nothing | Layer::Unsure) {
             words += &format!(", held back by {}", self.limited_by);
@@ -198,7 +216,7 @@ impl Recent {
         Self { begun: first.at, samples: VecDeque::from([first]) }
     }
 
-    fn status(&mut self, run: &Run) -> Status {
+    fn status(&mut self, run: &Run, forecast: &Forecast) -> Status {
         let now = Sample::take(run);
         let old = |sample: &Sample| (now.at - sample.at).as_secs_f64() > WINDOW_SECONDS;
         // One sample at or beyond the window's edge is kept as its beginning.
@@ -206,13 +224,18 @@ impl Recent {
             self.samples.pop_front();
         }
         let first = self.samples.front().unwrap_or(&now);
-        let status = between(run, first, &now, (now.at - self.begun).as_secs_f64());
+        let status = between((run, forecast), first, &now, (now.at - self.begun).as_secs_f64());
         self.samples.push_back(now);
         status
     }
 }
 
-fn between(run: &Run, first: &Sample, now: &Sample, seconds_elapsed: f64) -> Status {
+fn between(
+    (run, forecast): (&Run, &Forecast),
+    first: &Sample,
+    now: &Sample,
+    seconds_elapsed: f64,
+) -> Status {
     let wall_seconds = (now.at - first.at).as_secs_f64().max(1e-3);
     let rate = |later: u64, earlier: u64| later.saturating_sub(earlier) as f64 / wall_seconds;
     let expected = |of: u64| Some(of).filter(|&of| of > 0);
@@ -222,7 +245,8 @@ fn between(run: &Run, first: &Sample, now: &Sample, seconds_elapsed: f64) -> Sta
     let share = |done: u64, of: Option<u64>| of.map(|of| (done as f64 / of as f64).min(1.0));
     let done = [share(now.items, items_expected), share(now.bytes, bytes_expected)];
     let done = done.into_iter().flatten().reduce(f64::min);
-    let remaining = |done: f64| seconds_elapsed * (1.0 - done) / done;
+    let all = (items_expected.unwrap_or(0), bytes_expected.unwrap_or(0));
+    let left = forecast.left((now.items, now.bytes), all, seconds_elapsed);
     Status {
         seconds_elapsed,
         items_done: now.items,
@@ -232,7 +256,8 @@ fn between(run: &Run, first: &Sample, now: &Sample, seconds_elapsed: f64) -> Sta
         items_per_second: rate(now.items, first.items),
         bytes_per_second: rate(now.bytes, first.bytes),
         percent_done: done.map(|done| 100.0 * done),
-        seconds_remaining: done.filter(|&done| done > 0.01).map(remaining),
+        seconds_remaining: left.map(|left| left.seconds),
+        seconds_plus_minus: left.map(|left| left.plus_minus_seconds),
         limited_by: limit(first, now, wall_seconds),
         problems: run.problem_count(),
     }
@@ -260,9 +285,10 @@ mod tests {
         let first = Sample::take(&run);
         run.advance(50, 250);
         let now = Sample { at: first.at + Duration::from_secs(2), ..Sample::take(&run) };
-        let status = between(&run, &first, &now, 2.0);
+        let status = between((&run, &Forecast::typical()), &first, &now, 2.0);
         assert_eq!(status.percent_done, Some(25.0));
-        assert_eq!((status.items_per_second, status.seconds_remaining), (25.0, Some(6.0)));
+        assert_eq!(status.items_per_second, 25.0);
+        assert!(status.seconds_remaining > Some(0.0), "{status:?}");
         assert!(status.words().contains("50 of 100 items, 250 B of 1.0 kB, 25 items/s"));
     }
 
@@ -270,9 +296,9 @@ mod tests {
     fn without_an_expectation_there_is_no_percentage() {
         let run = Run::new();
         let first = Sample::take(&run);
-        let status = between(&run, &first, &Sample::take(&run), 0.0);
+        let status = between((&run, &Forecast::typical()), &first, &Sample::take(&run), 0.0);
         let json = serde_json::to_value(&status).unwrap();
-        assert_eq!(json.get("percent_done"), None);
+        assert_eq!((json.get("percent_done"), json.get("seconds_remaining")), (None, None));
         assert_eq!(json["limited_by"], "nothing");
     }
 }

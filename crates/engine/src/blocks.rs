@@ -1,7 +1,7 @@
 //! Nodes of trees by id: from blocks that are open already, from the cache on this machine, and only
 //! then from the repository.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -36,6 +36,8 @@ pub(crate) struct Nodes {
     cache: SharedNodeCache,
     /// The newest is last.
     open: Vec<HashMap<ObjectId, Arc<Node>>>,
+    /// What the repository does not have any more, whatever is cached here.
+    lost: Arc<HashSet<ObjectId>>,
 }
 
 impl Nodes {
@@ -53,7 +55,13 @@ impl Nodes {
             opener: Opener::new(access.keys.sealing(), access.config.repository),
             cache,
             open: Vec::new(),
+            lost: Arc::default(),
         }
+    }
+
+    /// The same, with these nodes taken for damaged.
+    pub(crate) fn without(self, lost: Arc<HashSet<ObjectId>>) -> Self {
+        Self { lost, ..self }
     }
 
     fn find_open(&mut self, id: &ObjectId) -> Option<Arc<Node>> {
@@ -120,6 +128,9 @@ impl NodeSource for Nodes {
     type Error = EngineError;
 
     fn node(&mut self, id: &ObjectId) -> Result<Arc<Node>, EngineError> {
+        if self.lost.contains(id) {
+            return Err(EngineError::damaged(format!("node {id}"), "the repository lost it"));
+        }
         if let Some(node) = self.find_open(id).or_else(|| self.cached(id)) {
             // Every use is checked, since only the node first asked for was checked when its
             // block was opened.

@@ -11,6 +11,7 @@
 
 mod access;
 mod amend;
+mod audit;
 mod backup;
 mod blocks;
 mod budget;
@@ -46,6 +47,7 @@ mod verify;
 
 pub use access::{Access, Place};
 pub use amend::{Amendment, amend};
+pub use audit::{AuditReport, audit};
 pub use backup::{BackupOptions, BackupSummary, Source, backup, backup_upon};
 pub use chains::{BreakKind, ChainBreak};
 pub use changes::{Aspect, ChangeKind, EntryChange};

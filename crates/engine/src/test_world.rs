@@ -10,12 +10,12 @@ use holdall_crypto::{
 };
 use holdall_format::{
     Block, BlockKind, MachineId, ObjectId, Receipt, Record, RecordHash, RecordHead, RecordKind,
-    RepositoryId, SeriesId, SessionId, SignedContext, StoredRecord, Suite,
+    RepositoryId, SeriesId, SessionId, SignedContext, StoredRecord, Suite, prove_slice,
 };
 use holdall_protocol::{
-    BlockPage, CommitAnswer, Description, FETCH_TARGET_BYTES, ListedRecord, NewRepository,
-    PutTimes, RecordQuery, RecordsDigest, Repository, RepositoryError, ScrubProgress, ScrubReport,
-    SessionGrant, SessionPurpose, Traffic, Usage,
+    BlockPage, BlockProbe, CommitAnswer, Description, FETCH_TARGET_BYTES, ListedRecord,
+    NewRepository, PutTimes, RecordQuery, RecordsDigest, Repository, RepositoryError,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 use holdall_tree::{BuiltNode, ChunkRef, Content, Entry, EntryKind, PathKey, TreeBuilder};
 
@@ -88,6 +88,13 @@ impl MemoryRepository {
     /// All blocks.
     pub(crate) fn blocks(&self) -> Vec<Bytes> {
         lock(&self.stored).blocks.clone()
+    }
+
+    /// All blocks, which are not here any more.
+    pub(crate) fn take_blocks(&self) -> Vec<Bytes> {
+        let mut stored = lock(&self.stored);
+        stored.places.clear();
+        std::mem::take(&mut stored.blocks)
     }
 
     /// Loses an object.
@@ -270,6 +277,21 @@ impl Repository for MemoryRepository {
         let block = stored.blocks.get(cursor as usize).cloned();
         let next = (cursor as usize + 1 < stored.blocks.len()).then_some(cursor + 1);
         Ok(BlockPage { blocks: block.into_iter().collect(), damaged: Vec::new(), next })
+    }
+
+    fn prove_blocks(
+        &self,
+        _: &SessionId,
+        probes: &[BlockProbe],
+    ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
+        let stored = lock(&self.stored);
+        let of = |probe: &BlockProbe| {
+            let mut blocks = stored.places.get(&probe.object)?.iter().map(|at| &stored.blocks[*at]);
+            let block =
+                blocks.find(|block| blake3::hash(block).as_bytes() == probe.block.as_bytes())?;
+            prove_slice(block, probe.slice).map(Bytes::from)
+        };
+        Ok(probes.iter().map(of).collect())
     }
 
     fn scrub(&self, _: &mut dyn FnMut(ScrubProgress)) -> Result<ScrubReport, RepositoryError> {

@@ -33,6 +33,7 @@ mod fetching;
 mod fixture;
 mod forge;
 mod having;
+mod proving;
 mod putting;
 mod reading;
 mod usage;
@@ -68,6 +69,7 @@ pub const CASES: &[&[Case]] = &[
     having::CASES,
     committing::CASES,
     fetching::CASES,
+    proving::CASES,
     reading::CASES,
     usage::CASES,
 ];

@@ -47,9 +47,9 @@ pub use known_records::{RecordsDigest, RecordsDigesting};
 pub use pairing::{FormerAccount, Paired, pair, pair_again};
 pub use repository::Repository;
 pub use types::{
-    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
-    RecordQuery, Repair, RepairReport, ScrubDamage, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, Traffic, Usage, WaitingDeletion,
+    BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport,
+    PutTimes, RecordQuery, Repair, RepairReport, ScrubDamage, ScrubProgress, ScrubReport,
+    SessionGrant, SessionPurpose, Traffic, Usage, WaitingDeletion,
 };
 
 /// Most ids in one question or one fetch.
@@ -58,5 +58,7 @@ pub const MAX_IDS: usize = 16_384;
 pub const MAX_PUT_BYTES: usize = 16 << 20;
 /// A fetch answers with blocks until their bytes pass this; the caller asks again for the rest.
 pub const FETCH_TARGET_BYTES: usize = 8 << 20;
+/// Most blocks in one question for proofs.
+pub const MAX_PROBES: usize = 32;
 /// Most records in one answer.
 pub const MAX_RECORDS: usize = 512;

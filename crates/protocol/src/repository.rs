@@ -4,9 +4,9 @@ use bytes::Bytes;
 use holdall_format::{ObjectId, RecordHash, SessionId};
 
 use crate::{
-    AdminToken, BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport,
-    PutTimes, RecordQuery, RepairReport, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, Traffic, Usage, WaitingDeletion,
+    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, NewRepository,
+    PruneReport, PutTimes, RecordQuery, RepairReport, RepositoryError, ScrubProgress, ScrubReport,
+    SessionGrant, SessionPurpose, Traffic, Usage, WaitingDeletion,
 };
 
 /// Why a machine may not delete.
@@ -125,6 +125,18 @@ pub trait Repository: Send + Sync {
     /// Only what keeps the page from being read at all; a block that can not be read is in
     /// [`BlockPage::damaged`].
     fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError>;
+
+    /// Proves for each probe, in order, that its block is there, as
+    /// [`holdall_format::proves_slice`] checks; `None` where it is not, is damaged, or has no such
+    /// slice.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NoSession`]; [`RepositoryError::Refused`] over [`crate::MAX_PROBES`].
+    fn prove_blocks(
+        &self,
+        session: &SessionId,
+        probes: &[BlockProbe],
+    ) -> Result<Vec<Option<Bytes>>, RepositoryError>;
 
     /// Reads everything again and checks hashes and closure, without keys.
     ///

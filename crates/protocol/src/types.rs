@@ -42,6 +42,17 @@ pub enum SessionPurpose {
     Read,
 }
 
+/// A question whether a block is still there, and which part of it is to be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockProbe {
+    /// An object in the block, by which it is found.
+    pub object: ObjectId,
+    /// The block's name.
+    pub block: BlockName,
+    /// The slice of [`holdall_format::SLICE_BYTES`], counted from 0.
+    pub slice: u32,
+}
+
 /// An open session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionGrant {

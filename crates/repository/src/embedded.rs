@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, PublicKey, RecordHash, SessionId, TombstoneReason};
 use holdall_protocol::{
-    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport, PutTimes,
-    RecordQuery, RepairReport, Repository, RepositoryError, ScrubProgress, ScrubReport,
+    BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport,
+    PutTimes, RecordQuery, RepairReport, Repository, RepositoryError, ScrubProgress, ScrubReport,
     SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
@@ -206,6 +206,14 @@ impl Repository for EmbeddedRepository {
 
     fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
         self.store(Access::Read)?.read_blocks(&self.machine, session, cursor)
+    }
+
+    fn prove_blocks(
+        &self,
+        session: &SessionId,
+        probes: &[BlockProbe],
+    ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
+        self.store(Access::Read)?.prove_blocks(&self.machine, session, probes)
     }
 
     fn scrub(

@@ -1,12 +1,14 @@
-//! Handing out blocks: those that hold certain objects, and all of them.
+//! Handing out blocks: those that hold certain objects, all of them, and proofs that they are there.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::path::Path;
 
 use bytes::Bytes;
-use holdall_format::{MachineId, ObjectId, SessionId};
-use holdall_protocol::{BlockPage, FETCH_TARGET_BYTES, RepositoryError, ScrubDamage};
+use holdall_format::{MachineId, ObjectId, SessionId, prove_slice};
+use holdall_protocol::{
+    BlockPage, BlockProbe, FETCH_TARGET_BYTES, MAX_PROBES, RepositoryError, ScrubDamage,
+};
 
 use crate::index::{Holder, Lookup, ObjectCopy, State};
 use crate::putting::limit_ids;
@@ -101,6 +103,35 @@ impl Store {
             }
         }
         Ok(page)
+    }
+
+    /// Answers [`holdall_protocol::Repository::prove_blocks`] for a machine.
+    pub(crate) fn prove_blocks(
+        &self,
+        machine: &MachineId,
+        session: &SessionId,
+        probes: &[BlockProbe],
+    ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
+        self.sessions().check(session, machine, self.now_ns())?;
+        if probes.len() > MAX_PROBES {
+            let reason =
+                format!("{} blocks in one question; the limit is {MAX_PROBES}", probes.len());
+            return Err(RepositoryError::Refused { reason });
+        }
+        let lookup = self.lookup_stored(probes.iter().map(|probe| probe.object).collect())?;
+        Ok(probes.iter().map(|probe| self.prove(&lookup, probe)).collect())
+    }
+
+    fn prove(&self, lookup: &Lookup, probe: &BlockProbe) -> Option<Bytes> {
+        let copies = lookup.copies_of_id(&probe.object).iter();
+        let named = copies.filter(|copy| {
+            self.block_name(&lookup.state, copy.holder, copy.block) == Some(probe.block)
+        });
+        let mut proofs = named.filter_map(|copy| {
+            let block = self.read_block(&lookup.state, copy.holder, copy.block).ok()?;
+            prove_slice(&block, probe.slice)
+        });
+        proofs.next().map(Bytes::from)
     }
 
     fn file_damage(&self, path: &Path, reason: String) -> ScrubDamage {

@@ -263,6 +263,7 @@ impl Asked<'_> {
             RepositoryVerb::Records(query) => self.records(query).await,
             RepositoryVerb::Fetch(session, copy) => self.fetch(session, copy).await,
             RepositoryVerb::ReadBlocks(session, cursor) => self.read_blocks(session, cursor).await,
+            RepositoryVerb::ProveBlocks(session) => self.prove_blocks(session).await,
             RepositoryVerb::Scrub => self.scrub().await,
             RepositoryVerb::Usage => self.usage().await,
             RepositoryVerb::Deletions => Ok(self.deletions()),
@@ -395,6 +396,22 @@ impl Asked<'_> {
         let call = move |repository: EmbeddedRepository| {
             let blocks = repository.fetch_objects(&session, &ids, copy)?;
             let body = Frames::framed(&blocks);
+            room.shrink_to(body.total_bytes());
+            Ok((body, room))
+        };
+        let ((body, room), _) = self.call(call).await?;
+        Ok(respond(BYTES, body, Some(room)))
+    }
+
+    async fn prove_blocks(self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        // A block is read at a time.
+        let also_room = BLOCK_MAX_BYTES + wire::MAX_PROOFS_ANSWER_BYTES;
+        let Taken { bytes, mut room, .. } =
+            take(self.state, self.body, wire::MAX_PROBES_BODY_BYTES, also_room).await?;
+        let probes = wire::decode_probes(&bytes)?;
+        let call = move |repository: EmbeddedRepository| {
+            let body =
+                Frames::plain(wire::encode_proofs(&repository.prove_blocks(&session, &probes)?));
             room.shrink_to(body.total_bytes());
             Ok((body, room))
         };

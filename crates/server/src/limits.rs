@@ -12,7 +12,7 @@ pub struct Limits {
     /// Most connections at once whose key is no machine's, browsers among them; more are closed.
     pub strangers: usize,
     /// Most requests of one machine whose answers were not sent to their end yet; more are answered
-    /// with 429. More than half of [`Limits::workers`] counts as half.
+    /// with 429. A client makes up to 13. More than half of [`Limits::workers`] counts as half.
     pub requests_of_machine: usize,
     /// Most requests that work on repositories at once; more wait.
     pub workers: usize,
@@ -37,8 +37,8 @@ impl Default for Limits {
             arrivals: 384,
             connections: 256,
             strangers: 64,
-            requests_of_machine: 8,
-            workers: 16,
+            requests_of_machine: 16,
+            workers: 32,
             body_bytes: 64 << 20,
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(60),

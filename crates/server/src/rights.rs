@@ -4,7 +4,7 @@
 //! | verb | unknown key | revoked key | machine, own repository | machine, another's | reader |
 //! | --- | --- | --- | --- | --- | --- |
 //! | create, put wrappings, put blocks, commit | | | with the right to back up | | |
-//! | describe, records, fetch, read blocks, missing, usage, sessions to read, scrub | | | yes | | own |
+//! | describe, records, fetch, read blocks, prove blocks, missing, usage, sessions to read, scrub | | | yes | | own |
 //! | sessions to back up | | | with the right to back up | | |
 //! | deletions | | | yes | | own |
 //! | forget, prune | | | with an administrator's token | | |
@@ -145,6 +145,7 @@ fn writes(verb: &RepositoryVerb) -> bool {
         | RepositoryVerb::Records(_)
         | RepositoryVerb::Fetch(..)
         | RepositoryVerb::ReadBlocks(..)
+        | RepositoryVerb::ProveBlocks(_)
         | RepositoryVerb::Scrub
         | RepositoryVerb::Usage
         | RepositoryVerb::Deletions

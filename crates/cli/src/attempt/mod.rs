@@ -24,6 +24,7 @@ use crate::app::App;
 use crate::commands::pair::ByInvite;
 use crate::commands::{backup, invite, pair, restore};
 use crate::exit::Exit;
+use crate::forecast::Forecast;
 use crate::open;
 use crate::progress::watched;
 
@@ -157,7 +158,7 @@ fn compare(
     let options = CompareOptions { since, left_out: &left_out };
     let run = app.run();
     let compare = || holdall_engine::compare(dir, target, &options, &run);
-    Ok(watched(&app.output, &run, compare)?)
+    Ok(watched(&app.output, &run, &Forecast::typical(), compare)?)
 }
 
 fn on_one_disk(dir: &Path, work: &Path) -> bool {

@@ -14,10 +14,12 @@ use serde::Serialize;
 use super::lab::estimate;
 use super::tag;
 use crate::app::App;
+use crate::audits;
 use crate::clock::SystemClock;
 use crate::connection::Connection;
 use crate::deletions;
 use crate::exit::{Exit, Refusal, exit_of, is_closed_pipe};
+use crate::forecast::Forecast;
 use crate::open;
 use crate::output::{Shown, count, duration, size};
 use crate::progress::watched;
@@ -109,6 +111,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     };
     still_committed(&done.summary, report(app, &done, &speed))?;
     waiting.iter().for_each(|deletion| app.output.note(deletions::in_words(deletion)));
+    if !options.dry_run {
+        audits::tell(app, &access);
+    }
     let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
 }
@@ -314,7 +319,8 @@ pub(crate) fn measured(
 ) -> Result<Done> {
     let run = app.run();
     let before = Usage::now();
-    let result = watched(&app.output, &run, || match listed {
+    let forecast = Forecast::of(Kind::Backup, app, access);
+    let result = watched(&app.output, &run, &forecast, || match listed {
         Some(listed) => holdall_engine::backup_upon(access, listed, options, &run),
         None => holdall_engine::backup(access, options, &run),
     });

@@ -10,9 +10,11 @@ use serde::Serialize;
 
 use super::backup::{cores, tell_lost};
 use crate::app::App;
+use crate::audits;
 use crate::connection::Connection;
 use crate::exit::{self, Exit, Refusal};
 use crate::filter::Filter;
+use crate::forecast::Forecast;
 use crate::open;
 use crate::output::{Output, Shown, count, duration, rfc3339, size};
 use crate::progress::watched;
@@ -84,7 +86,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     };
     wanted.into_iter().try_for_each(|snapshot| copying.copy(snapshot))?;
     copying.sums.total_duration = begun.elapsed().as_secs_f64();
-    copying.end()
+    let exit = copying.end()?;
+    audits::tell(app, &destination);
+    Ok(exit)
 }
 
 fn check_different(source: &Access, destination: &Access) -> Result<(), Refusal> {
@@ -144,7 +148,9 @@ impl Copying<'_> {
     fn copy(&mut self, snapshot: &Snapshot) -> Result<()> {
         let run = self.app.run();
         let before = Usage::now();
-        let copied = watched(&self.app.output, &run, || self.copier.copy(snapshot, &run));
+        let copied = watched(&self.app.output, &run, &Forecast::typical(), || {
+            self.copier.copy(snapshot, &run)
+        });
         let usage = Usage::now().since(&before);
         match copied {
             Ok(Copied::Before(id)) => {

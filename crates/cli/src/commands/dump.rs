@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
+use crate::forecast::Forecast;
 use crate::open;
 use crate::output::{Output, count, size};
 use crate::private_file::sync_folder_of;
@@ -105,7 +106,7 @@ fn into_file(app: &App, dump: &Dump<'_>, target: &Path) -> Result<DumpSummary> {
 fn written(app: &App, output: &Output, dump: &Dump<'_>, file: &File) -> Result<DumpSummary> {
     let run = app.run();
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
-    Ok(watched(output, &run, || dump.write(&mut out, &run))?)
+    Ok(watched(output, &run, &Forecast::typical(), || dump.write(&mut out, &run))?)
 }
 
 fn report(app: &App, dump: &Dump<'_>, summary: &DumpSummary) -> Result<()> {

@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::Exit;
+use crate::forecast::Forecast;
 use crate::open;
 use crate::output::{count, duration, size};
 use crate::progress::watched;
@@ -144,7 +145,8 @@ pub(crate) fn measured(
 ) -> Result<Done> {
     let run = app.run();
     let before = Usage::now();
-    let result = watched(&app.output, &run, || {
+    let forecast = Forecast::of(Kind::Restore, app, access);
+    let result = watched(&app.output, &run, &forecast, || {
         holdall_engine::restore(access, snapshot, path, target, options, &run)
     });
     let usage = Usage::now().since(&before);

@@ -55,7 +55,9 @@ use window::{Batch, Work, batches};
 use writer::Writer;
 
 pub(crate) use attributes::{ACCESS_LIST, DEFAULT_LIST};
-pub(crate) use chunks::{Arriving as ChunkArriving, Chunk, Chunks as ChunkSource, FETCHERS};
+pub(crate) use chunks::{
+    Arriving as ChunkArriving, Chunk, Chunks as ChunkSource, FETCHERS, is_damage,
+};
 pub(crate) use layout::Layout;
 pub(crate) use links::{Groups, Links, Membership};
 pub(crate) use reader::{Reader, SIDE_CONTENT_MAX_BYTES, is_damaged};

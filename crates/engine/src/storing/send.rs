@@ -12,6 +12,7 @@ use holdall_protocol::{PutTimes, Repository};
 use super::meters::StoringMeters;
 use super::shared::Shared;
 use crate::EngineError;
+use crate::audit::Remembering;
 
 /// A request takes what is ready, up to this many bytes.
 const PUT_TARGET_BYTES: usize = 3 << 20;
@@ -25,6 +26,7 @@ pub(super) struct Senders<'a> {
     pub(super) meters: &'a StoringMeters,
     /// Sealed bytes that were acknowledged.
     pub(super) stored_bytes: &'a AtomicU64,
+    pub(super) remembering: &'a Remembering,
 }
 
 impl Senders<'_> {
@@ -45,6 +47,7 @@ impl Senders<'_> {
             let begun = Instant::now();
             let put_blocks = || self.repository.put_blocks(&self.session, &put);
             let times = self.meters.talk.during(put_blocks)?;
+            self.remembering.remember(&put);
             self.count(begun.elapsed(), &times);
             self.stored_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             self.shared.land(put.len() as u64);

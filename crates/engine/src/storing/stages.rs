@@ -20,6 +20,7 @@ use super::send::Senders;
 use super::shared::Shared;
 use super::store::{OpenBlocks, PlainBlock, RECENT_IDS, Store};
 use crate::Access;
+use crate::audit::Remembering;
 use crate::blocks::SharedNodeCache;
 use crate::leaf_cache::NewLeaves;
 use crate::recent::Recent;
@@ -72,6 +73,7 @@ pub(crate) struct Storing<'a> {
     added_bytes: AtomicU64,
     stored_bytes: AtomicU64,
     overhead: Mutex<Overhead>,
+    remembering: Remembering,
 }
 
 impl<'a> Storing<'a> {
@@ -96,6 +98,7 @@ impl<'a> Storing<'a> {
             added_bytes,
             stored_bytes,
             overhead,
+            remembering: Remembering::within(&access.cache),
         }
     }
 
@@ -179,6 +182,7 @@ impl<'a> Storing<'a> {
             shared: self.shared,
             meters: self.meters,
             stored_bytes: &self.stored_bytes,
+            remembering: &self.remembering,
         }
     }
 

@@ -44,7 +44,7 @@ impl GoodIds {
         self.chunks.append(&mut other.chunks);
     }
 
-    fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         for ids in [&mut self.nodes, &mut self.chunks] {
             ids.sort_unstable();
             ids.dedup();
@@ -139,7 +139,7 @@ fn open(access: &Access, blocks: Receiver<Bytes>, found: &Mutex<Opened>) {
 }
 
 /// Opens one block and checks its ids; gives their number and what is wrong.
-fn check(
+pub(crate) fn check(
     access: &Access,
     opener: &mut Opener,
     bytes: Bytes,

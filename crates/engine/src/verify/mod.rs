@@ -11,8 +11,8 @@ mod trees;
 
 use holdall_protocol::{ScrubDamage, SessionPurpose};
 
-pub(crate) use blocks::{GoodIds, open_all};
-pub(crate) use trees::stored_nodes;
+pub(crate) use blocks::{GoodIds, check, open_all};
+pub(crate) use trees::{Check, stored_nodes, walk_all};
 
 use crate::{Access, EngineError, Run};
 

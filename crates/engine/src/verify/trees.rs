@@ -1,8 +1,10 @@
 //! Walking the trees of all snapshots.
 //!
-//! Nodes come from the repository and never from this machine's cache: what is only here is lost
-//! to everybody else.
+//! Nodes come from the repository and never from this machine's cache, since what is only here is lost
+//! to everybody else; where it is known already what is lost, and only looked for who needs it, they may
+//! come from the cache.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use holdall_crypto::Opener;
@@ -22,18 +24,32 @@ const SAMPLE_BYTES: u64 = 4 << 20;
 const CHECK_EVERY: u64 = 1024;
 
 /// How chunks are checked.
-pub(super) enum Check<'a> {
+pub(crate) enum Check<'a> {
     /// They must be among those that were opened.
     AmongThese(&'a GoodIds),
     /// Those that the key chooses are fetched.
     Sample { percent: u8, key: [u8; 32] },
+    /// They must not be among those that the repository lost.
+    NotAmongThese { lost: Arc<HashSet<ObjectId>>, cache: SharedNodeCache },
+}
+
+impl Check<'_> {
+    /// Where the nodes of a walk come from.
+    fn nodes(&self, access: &Access, session: SessionId) -> Nodes {
+        match self {
+            Self::AmongThese(_) | Self::Sample { .. } => stored_nodes(access, session),
+            Self::NotAmongThese { lost, cache } => {
+                Nodes::with_cache(access, session, Arc::clone(cache)).without(Arc::clone(lost))
+            }
+        }
+    }
 }
 
 /// Walks every snapshot, each compared with the one before of its series.
 ///
 /// # Errors
 /// What keeps it from running at all.
-pub(super) fn walk_all(
+pub(crate) fn walk_all(
     access: &Access,
     session: SessionId,
     check: Check<'_>,
@@ -44,7 +60,7 @@ pub(super) fn walk_all(
     let mut walk = Walk {
         access,
         session,
-        lists: stored_nodes(access, session),
+        lists: check.nodes(access, session),
         entries: 0,
         checker: Checker {
             check,
@@ -114,7 +130,7 @@ impl Walk<'_> {
     }
 
     fn nodes(&self) -> Nodes {
-        stored_nodes(self.access, self.session)
+        self.checker.check.nodes(self.access, self.session)
     }
 
     /// Checks what differs from a snapshot that was checked before; false if one of them is
@@ -195,6 +211,11 @@ impl Checker<'_> {
                 if !good.has_chunk(&chunk.id) {
                     let reason = format!("no good copy of chunk {} is stored", chunk.id);
                     self.damaged(path, reason);
+                }
+            }
+            Check::NotAmongThese { lost, .. } => {
+                if lost.contains(&chunk.id) {
+                    self.damaged(path, format!("chunk {} is not stored any more", chunk.id));
                 }
             }
             Check::Sample { percent, key } => {

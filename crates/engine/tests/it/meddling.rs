@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use holdall_format::{ObjectId, SessionId};
 use holdall_protocol::{
-    BlockPage, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes, RecordQuery,
-    Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
-    Usage,
+    BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes,
+    RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
+    SessionPurpose, Traffic, Usage,
 };
 
 type Deed = Box<dyn FnOnce() + Send>;
@@ -84,6 +84,14 @@ impl Repository for Meddling {
 
     fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
         self.inner.read_blocks(session, cursor)
+    }
+
+    fn prove_blocks(
+        &self,
+        session: &SessionId,
+        probes: &[BlockProbe],
+    ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
+        self.inner.prove_blocks(session, probes)
     }
 
     fn scrub(

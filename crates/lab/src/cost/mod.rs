@@ -20,6 +20,8 @@ use serde::{Deserialize, Serialize};
 const TYPICAL: [f64; 3] = [10_000.0, 200_000.0, 60e6];
 /// How much the belief weighs beside one run.
 const BELIEF: f64 = 0.1;
+/// So little that it decides only what the runs say nothing of.
+const NO_BELIEF: f64 = 1e-9;
 /// An estimate is never surer than this, as share of itself.
 const SUREST: f64 = 0.1;
 /// Without runs, an estimate may be off by this share of itself.
@@ -90,19 +92,15 @@ impl CostModel {
     /// Fits the model to runs: what each had to do, and the seconds that it took.
     pub fn fit(runs: &[(Work, f64)]) -> Self {
         let usable = |run: &&(Work, f64)| run.1 > 0.0 && run.1.is_finite();
-        let mut rows: Vec<_> = runs
+        let runs: Vec<_> = runs
             .iter()
             .filter(usable)
             .map(|(work, seconds)| (work.terms(), *seconds, 1.0))
             .collect();
-        let runs = rows.len();
-        for (term, rate) in TYPICAL.into_iter().enumerate() {
-            let mut terms = [0.0; 3];
-            terms[term] = rate;
-            rows.push((terms, 1.0, BELIEF));
-        }
-        let seconds = fit::non_negative(&rows);
-        Self { seconds, spread: spread(&rows[..runs], &seconds), runs }
+        let by_runs = fit::non_negative(&with_belief(&runs, &TYPICAL, NO_BELIEF));
+        let believed = moved(&by_runs, runs.len());
+        let seconds = fit::non_negative(&with_belief(&runs, &believed, BELIEF));
+        Self { seconds, spread: spread(&runs, &seconds), runs: runs.len() }
     }
 
     /// The same where a link carries only so many bytes each second.
@@ -137,9 +135,36 @@ impl CostModel {
     }
 }
 
+/// What one run says: its terms, what it took, its weight.
+type Row = ([f64; 3], f64, f64);
+
+/// The runs, and beside them that each term alone goes at the rate that is believed.
+fn with_belief(runs: &[Row], believed: &[f64; 3], weight: f64) -> Vec<Row> {
+    let mut rows = runs.to_vec();
+    for (term, rate) in believed.iter().enumerate() {
+        let mut terms = [0.0; 3];
+        terms[term] = *rate;
+        rows.push((terms, 1.0, weight));
+    }
+    rows
+}
+
+/// What is believed once `runs` runs were fitted: it goes along with what they say, by factors, not by
+/// differences. A computer that is a hundred times slower than a typical one would be far off for ever
+/// else, since its runs would have to weigh against an error of a hundred times.
+fn moved(seconds: &[f64; 3], runs: usize) -> [f64; 3] {
+    let typical_weight = 1.0 / (1.0 + runs as f64);
+    std::array::from_fn(|term| match seconds[term] {
+        cost if cost > 0.0 => {
+            TYPICAL[term].powf(typical_weight) * (1.0 / cost).powf(1.0 - typical_weight)
+        }
+        _ => TYPICAL[term],
+    })
+}
+
 /// By which share of itself the model is typically off, wider the fewer runs there are.
-fn spread(rows: &[([f64; 3], f64, f64)], seconds: &[f64; 3]) -> f64 {
-    let error = |(terms, took, _): &([f64; 3], f64, f64)| {
+fn spread(rows: &[Row], seconds: &[f64; 3]) -> f64 {
+    let error = |(terms, took, _): &Row| {
         let expected: f64 = terms.iter().zip(seconds).map(|(term, cost)| term * cost).sum();
         (expected / took - 1.0).powi(2)
     };
@@ -185,6 +210,17 @@ mod tests {
         assert!((estimate.seconds / truth - 1.0).abs() < 0.15, "{estimate:?} for {truth}");
         assert_eq!((estimate.mostly, estimate.runs), (Part::Bytes, 6));
         assert!(estimate.plus_minus_seconds < 0.3 * estimate.seconds);
+    }
+
+    #[test]
+    fn a_computer_that_is_far_slower_or_faster_than_typical_ones_is_known_after_a_few_runs() {
+        for rates in [[100.0, 3_000.0, 4e6], [80_000.0, 2e6, 900e6], [100.0, 2e6, 900e6]] {
+            let model = CostModel::fit(&history(rates, 0.0)[..4]);
+            for (found, rate) in model.seconds.iter().zip(rates) {
+                let off = (1.0 / found / rate - 1.0).abs();
+                assert!(off < 0.4, "{} for {rate} of {rates:?}", 1.0 / found);
+            }
+        }
     }
 
     #[test]

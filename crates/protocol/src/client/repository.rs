@@ -7,10 +7,10 @@ use super::body::Sink;
 use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
-    AdminToken, BlockPage, CommitAnswer, Description, ListedRecord, MAX_IDS, MAX_PUT_BYTES,
-    MAX_RECORDS, MachineIdentity, NewRepository, PruneReport, PutTimes, RecordQuery, Repository,
-    RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
-    WaitingDeletion,
+    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, MAX_IDS,
+    MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository, PruneReport, PutTimes, RecordQuery,
+    Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
+    Usage, WaitingDeletion,
 };
 
 /// Asks a holdall server over TLS.
@@ -190,6 +190,17 @@ impl Repository for HttpRepository {
         let limits = (Weight::Fetches, wire::MAX_FETCH_ANSWER_BYTES);
         let decode = |body: Bytes| wire::decode_block_page(&body);
         self.ask(RepositoryVerb::ReadBlocks(*session, cursor), Frames::new(), limits, decode)
+    }
+
+    fn prove_blocks(
+        &self,
+        session: &SessionId,
+        probes: &[BlockProbe],
+    ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
+        let limits = (Weight::Light, wire::MAX_PROOFS_ANSWER_BYTES);
+        let body = Frames::plain(wire::encode_probes(probes));
+        let decode = |body: Bytes| wire::decode_proofs(&body, probes.len());
+        self.ask(RepositoryVerb::ProveBlocks(*session), body, limits, decode)
     }
 
     fn scrub(

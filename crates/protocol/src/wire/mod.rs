@@ -12,6 +12,7 @@ mod frames;
 mod ids;
 mod lab;
 mod page;
+mod probe;
 mod route;
 mod scrub;
 mod text;
@@ -35,6 +36,10 @@ pub use page::{
     decode_block_page, decode_commit_answer, decode_description, decode_new_repository,
     decode_records, encode_block_page, encode_commit_answer, encode_description,
     encode_new_repository, encode_records,
+};
+pub use probe::{
+    MAX_PROBES_BODY_BYTES, MAX_PROOFS_ANSWER_BYTES, decode_probes, decode_proofs, encode_probes,
+    encode_proofs,
 };
 pub use route::{LabVerb, Method, OWN_REPOSITORY, RepositoryVerb, Route, is_repository_name};
 pub use scrub::{ScrubGathering, ScrubLine};

@@ -112,6 +112,8 @@ pub enum RepositoryVerb {
     Fetch(SessionId, u32),
     /// `POST repositories/NAME/sessions/ID/pages?cursor=CURSOR`.
     ReadBlocks(SessionId, u64),
+    /// `POST repositories/NAME/sessions/ID/proofs`.
+    ProveBlocks(SessionId),
     /// `POST repositories/NAME/scrub`.
     Scrub,
     /// `GET repositories/NAME/usage`.
@@ -139,6 +141,7 @@ impl RepositoryVerb {
             Self::Records(_) => "records",
             Self::Fetch(..) => "fetch",
             Self::ReadBlocks(..) => "read blocks",
+            Self::ProveBlocks(_) => "prove blocks",
             Self::Scrub => "scrub",
             Self::Usage => "usage",
             Self::Deletions => "deletions",
@@ -173,6 +176,7 @@ impl RepositoryVerb {
             Self::ReadBlocks(session, cursor) => {
                 format!("/sessions/{session}/pages?cursor={cursor}")
             }
+            Self::ProveBlocks(session) => format!("/sessions/{session}/proofs"),
             Self::Scrub => "/scrub".into(),
             Self::Usage => "/usage".into(),
             Self::Deletions | Self::Forget => "/deletions".into(),
@@ -210,6 +214,7 @@ impl RepositoryVerb {
             "blocks" => Self::PutBlocks(session),
             "records" => Self::Commit(session),
             "close" => Self::CloseSession(session),
+            "proofs" => Self::ProveBlocks(session),
             "fetch" => Self::Fetch(session, number(query, "copy=")?),
             "pages" => Self::ReadBlocks(session, number(query, "cursor=")?),
             _ => return None,
@@ -321,6 +326,7 @@ mod tests {
             }),
             RepositoryVerb::Fetch(session, 3),
             RepositoryVerb::ReadBlocks(session, 77),
+            RepositoryVerb::ProveBlocks(session),
             RepositoryVerb::Scrub,
             RepositoryVerb::Usage,
             RepositoryVerb::Deletions,

@@ -2,6 +2,7 @@
 //! is restored, nothing that this machine keeps is moved on, what is wrong is named, and the next
 //! honest answer is taken as if nothing had been.
 
+mod auditing;
 mod fetching;
 mod listing;
 mod mending;
@@ -88,7 +89,8 @@ fn refuses(verb: &'static str, status: u16, body: impl Into<Vec<u8>>) -> Lie {
 
 #[test]
 fn there_are_at_least_forty_five_kinds_each_with_a_name_of_its_own() {
-    let all = [listing::ROWS, opening::ROWS, fetching::ROWS, storing::ROWS, wire::ROWS];
+    let all =
+        [listing::ROWS, opening::ROWS, fetching::ROWS, storing::ROWS, wire::ROWS, auditing::ROWS];
     let names: Vec<_> = all.iter().flat_map(|rows| rows.iter().map(|row| row.name)).collect();
     let distinct: std::collections::BTreeSet<_> = names.iter().collect();
     assert!(distinct.len() == names.len() && names.len() >= 45, "{names:#?}");

@@ -15,6 +15,13 @@ pub(super) const ROWS: &[Row] = &[
         "refused",
     ),
     by_machine(
+        "proofs of more blocks than may be asked for",
+        |stage| stage.in_session("proofs", &[7; 33 * 68]),
+        "413",
+        "too-large",
+    ),
+    by_machine("half a probe", |stage| stage.in_session("proofs", &[7; 34]), "400", "refused"),
+    by_machine(
         "a record's block",
         |stage| stage.put(&[stage.forge().block(BlockKind::Record, vec![], 64)]),
         "400",

@@ -120,6 +120,13 @@ pub(super) const ROWS: &[Row] = &[
         "no-session",
     ),
     refused(
+        "a recovery kit asks for proofs in its machine's session",
+        Who::Kit,
+        |stage| stage.in_session("proofs", &[7; 68]),
+        "404",
+        "no-session",
+    ),
+    refused(
         "a recovery kit asks for a deletion",
         Who::Kit,
         |_| request("POST", &format!("{OWN}/deletions"), &[7; 64]),

@@ -23,6 +23,7 @@ use super::through::{Through, Wire};
 use crate::app::App;
 use crate::commands::backup;
 use crate::create::NewKeys;
+use crate::forecast::Forecast;
 use crate::open::{self, Patience};
 use crate::password::Passwords;
 use crate::progress::watched;
@@ -282,7 +283,7 @@ impl Series<'_> {
                 }
                 looks.moments
             });
-            let result = watched(&self.pipeline.app.output, run, work);
+            let result = watched(&self.pipeline.app.output, run, &Forecast::typical(), work);
             drop(done);
             (result, looking.join().unwrap_or_default())
         })

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use holdall_format::{ObjectId, SessionId};
 use holdall_protocol::wire::{Frames, encode_ids};
 use holdall_protocol::{
-    BlockPage, CommitAnswer, Description, ListedRecord, MeasuredServer, NewRepository, PutTimes,
-    RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
+    BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, MeasuredServer, NewRepository,
+    PutTimes, RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
     SessionPurpose, Traffic, Usage,
 };
 
@@ -168,6 +168,14 @@ impl Repository for Through {
 
     fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
         self.inner.read_blocks(session, cursor)
+    }
+
+    fn prove_blocks(
+        &self,
+        session: &SessionId,
+        probes: &[BlockProbe],
+    ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
+        self.inner.prove_blocks(session, probes)
     }
 
     fn scrub(

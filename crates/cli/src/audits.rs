@@ -1,0 +1,41 @@
+//! What an audit found, for whoever backs up: nothing where everything is there.
+
+use anyhow::Error;
+use holdall_engine::{Access, AuditReport, Run, audit};
+use holdall_repository::Clock;
+
+use crate::app::App;
+use crate::clock::SystemClock;
+use crate::exit::{Exit, Refusal, exit_of};
+use crate::output::{Shown, count};
+
+const HINT: &str = "`holdall check --verify` names everything that is damaged; `holdall check --repair \
+                    --from` fetches what is lost from a second repository";
+
+/// Asks the repository to show that it still has some of what was put there, and tells what it lost. A
+/// server that is away is asked by the next backup.
+pub(crate) fn tell(app: &App, access: &Access) {
+    match audit(access, SystemClock.now_ns(), &Run::new()) {
+        Ok(report) if report.lost_count == 0 => {}
+        Ok(report) => app.damage(&in_words(&report)),
+        Err(error) => {
+            let error = Error::from(error);
+            if !matches!(exit_of(&error), Exit::Unreachable | Exit::Interrupted) {
+                let what = "the repository does not show that it still has what was backed up";
+                app.damage(
+                    &Refusal::new(Exit::Damage, format!("{what}: {error}")).hint(HINT).into(),
+                );
+            }
+        }
+    }
+}
+
+fn in_words(report: &AuditReport) -> Error {
+    let first = report.lost.first().map(|lost| format!(", {} first", Shown(&lost.path)));
+    let message = format!(
+        "the repository no longer has what snapshots need: {} paths{}",
+        count(report.lost_count),
+        first.unwrap_or_default()
+    );
+    Refusal::new(Exit::Damage, message).hint(HINT).into()
+}

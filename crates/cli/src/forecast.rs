@@ -1,0 +1,116 @@
+//! How long a run will still take: what the cost model makes of the history, corrected by the run's own
+//! pace as soon as it has one.
+
+use holdall_engine::Access;
+use holdall_lab::cost::{CostModel, Work};
+
+use crate::app::App;
+use crate::speed_history::{self, Kind, SpeedHistory};
+
+/// The run's own pace weighs as much as all runs before it after so many seconds, or after this share of
+/// what it is expected to take, if that is more.
+const TRUST_SECONDS: f64 = 10.0;
+const TRUST_SHARE: f64 = 0.05;
+
+/// What a run is expected to take.
+pub(crate) struct Forecast {
+    model: CostModel,
+    /// Whether most items are expected to be as they were.
+    unchanged: bool,
+}
+
+/// What is left of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Left {
+    pub(crate) seconds: f64,
+    /// It may well be so many seconds more or less.
+    pub(crate) plus_minus_seconds: f64,
+}
+
+impl Forecast {
+    /// From typical rates, for what no history is kept of.
+    pub(crate) fn typical() -> Self {
+        Self { model: CostModel::fit(&[]), unchanged: false }
+    }
+
+    /// From the earlier runs of that kind. What a backup expects is known from the snapshot before, most
+    /// of which is as it was.
+    pub(crate) fn of(kind: Kind, app: &App, access: &Access) -> Self {
+        let repository = access.config().repository.to_string();
+        let runs = SpeedHistory::in_state(&app.folders.state).comparable(kind, &repository);
+        Self { model: speed_history::model(&runs), unchanged: kind == Kind::Backup }
+    }
+
+    /// What is left after `seconds`, when of the expected items and bytes so many are done; `None` if
+    /// nothing is expected.
+    pub(crate) fn left(
+        &self,
+        done: (u64, u64),
+        expected: (u64, u64),
+        seconds: f64,
+    ) -> Option<Left> {
+        let (so_far, all) =
+            (self.model.estimate(&self.work(done)), self.model.estimate(&self.work(expected)));
+        if all.seconds <= 0.0 {
+            return None;
+        }
+        let trust = TRUST_SECONDS.max(TRUST_SHARE * all.seconds);
+        let pace = (seconds + trust) / (so_far.seconds + trust);
+        let left = (all.seconds - so_far.seconds).max(0.0) * pace;
+        let plus_minus_seconds = left * all.plus_minus_seconds / all.seconds;
+        Some(Left { seconds: left, plus_minus_seconds })
+    }
+
+    fn work(&self, (items, bytes): (u64, u64)) -> Work {
+        match self.unchanged {
+            true => Work { items: 0, items_unchanged: items, bytes: 0 },
+            false => Work { items, items_unchanged: 0, bytes },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of runs at 1,000 items and 10 MB a second.
+    fn forecast() -> Forecast {
+        let run = |items: u64, bytes: u64| {
+            let work = Work { items, items_unchanged: 0, bytes };
+            (work, items as f64 / 1_000.0 + bytes as f64 / 10e6)
+        };
+        let runs = [
+            run(100_000, 0),
+            run(1_000, 5_000_000_000),
+            run(50_000, 800_000_000),
+            run(9_000, 90_000_000),
+        ];
+        Forecast { model: CostModel::fit(&runs), unchanged: false }
+    }
+
+    #[track_caller]
+    fn assert_near(left: Option<Left>, seconds: f64) {
+        let left = left.expect("something is expected").seconds;
+        assert!((left / seconds - 1.0).abs() < 0.1, "{left} for {seconds}");
+    }
+
+    #[test]
+    fn before_a_run_has_a_pace_the_history_says_what_it_takes() {
+        assert_near(forecast().left((0, 0), (100_000, 1_000_000_000), 0.0), 200.0);
+        assert_eq!(forecast().left((0, 0), (0, 0), 1.0), None);
+    }
+
+    #[test]
+    fn a_run_of_the_usual_pace_is_not_misled_by_few_large_files_at_its_end() {
+        // All items but one are done, and half of the time is still to come.
+        assert_near(forecast().left((99_999, 0), (100_000, 1_000_000_000), 100.0), 100.0);
+    }
+
+    #[test]
+    fn a_run_that_is_slower_than_its_history_goes_by_its_own_pace() {
+        let expected = (1_000_000, 10_000_000_000);
+        assert_near(forecast().left((500_000, 5_000_000_000), expected, 4_000.0), 3_730.0);
+        let left = forecast().left(expected, expected, 8_000.0).expect("something was expected");
+        assert_eq!((left.seconds, left.plus_minus_seconds), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,182 @@
+//! Audits: whether the keeper still has what it acknowledged, asked a little at a time.
+//!
+//! A keeper that lost a pack, or deleted it for want of room, answers everything as before until
+//! somebody restores. So a client remembers the names of some of the blocks that it put, and asks for a
+//! random kilobyte of each once a week, with the proof that it belongs to a block of that name: about
+//! two kilobytes for each remembered block, which stands for eight. One in [`WHOLE_EVERY`] is read as a
+//! whole and opened.
+//!
+//! A block that is not shown need not be lost: what nothing needed any more may have been pruned, and a
+//! repair may have stored its objects in other blocks. So it is fetched by an object in it; and what is
+//! not to be had in any way is looked for in the trees of all snapshots. Only what one of them needs is
+//! told, with the paths that need it.
+
+mod remembered;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use holdall_crypto::{Entropy, Opener, SystemEntropy};
+use holdall_format::{SessionId, proves_slice, slices_in};
+use holdall_protocol::{BlockProbe, MAX_PROBES, RepositoryError};
+
+pub(crate) use remembered::Remembering;
+use remembered::{Remembered, Round};
+
+use crate::blocks::open_node_cache;
+use crate::restore::{ChunkSource, is_damage};
+use crate::verify::{Check, GoodIds, check, walk_all};
+use crate::{Access, DamagedPath, EngineError, Run, VerifyReport};
+
+/// Of so many blocks that are asked for, one on average is read as a whole.
+const WHOLE_EVERY: u64 = 512;
+/// A backup is not held up for longer by questions; what is left is asked for by the next.
+const MOST_TIME: Duration = Duration::from_secs(5);
+/// Copies of an object that are tried.
+const COPIES_TRIED: u32 = 4;
+
+/// What an audit asked for and found.
+#[derive(Debug, Clone, Default)]
+pub struct AuditReport {
+    /// Blocks of which a slice was asked for.
+    pub probed: u64,
+    /// Blocks that were read as a whole.
+    pub read: u64,
+    /// Blocks that the repository does not have any more, and no snapshot needs.
+    pub gone: u64,
+    /// Paths that need what is lost, the first thousand.
+    pub lost: Vec<DamagedPath>,
+    /// How many those are.
+    pub lost_count: u64,
+}
+
+/// Asks for what is due of this machine's remembered blocks at `now_ns`, nanoseconds since 1970 UTC:
+/// in a week for all of them.
+///
+/// # Errors
+/// What keeps it from asking, [`RepositoryError::Refused`] from a keeper that does not prove anything
+/// among it; [`EngineError::Interrupted`].
+pub fn audit(access: &Access, now_ns: i64, run: &Run) -> Result<AuditReport, EngineError> {
+    let Some(mut round) = Round::open(&access.cache, now_ns) else {
+        return Ok(AuditReport::default());
+    };
+    let due = round.due(now_ns);
+    if due == 0 {
+        return Ok(AuditReport::default());
+    }
+    access.reading(|session| {
+        let opener = ChunkSource::opener(access);
+        let mut audit = Audit {
+            access,
+            session,
+            run,
+            opener,
+            report: AuditReport::default(),
+            suspects: vec![],
+        };
+        audit.ask(&mut round, due)?;
+        audit.settle(&round)?;
+        Ok(audit.report)
+    })
+}
+
+struct Audit<'a> {
+    access: &'a Access,
+    session: SessionId,
+    run: &'a Run,
+    opener: Opener,
+    report: AuditReport,
+    /// What was neither shown nor could be fetched.
+    suspects: Vec<Remembered>,
+}
+
+impl Audit<'_> {
+    /// Asks for as many blocks as there is time for.
+    fn ask(&mut self, round: &mut Round, due: u64) -> Result<(), EngineError> {
+        let begun = Instant::now();
+        let mut asked = 0;
+        while asked < due && (asked == 0 || begun.elapsed() < MOST_TIME) {
+            self.run.check()?;
+            let count = (due - asked).min(MAX_PROBES as u64);
+            self.probe(&round.take(count))?;
+            asked += count;
+            round.asked(count);
+        }
+        Ok(())
+    }
+
+    fn probe(&mut self, blocks: &[Remembered]) -> Result<(), EngineError> {
+        let probes: Vec<BlockProbe> = blocks.iter().map(probe_of).collect();
+        let proofs = self.access.repository.prove_blocks(&self.session, &probes)?;
+        for (at, (block, probe)) in blocks.iter().zip(&probes).enumerate() {
+            let proof = proofs.get(at).and_then(Option::as_ref);
+            let shown = proof.is_some_and(|proof| {
+                proves_slice(&block.name, block.bytes as usize, probe.slice, proof)
+            });
+            self.report.probed += 1;
+            let has = if shown && random_below(WHOLE_EVERY) > 0 { true } else { self.read(block)? };
+            if !has {
+                self.suspects.push(*block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a block that opens can be fetched by the object.
+    fn read(&mut self, block: &Remembered) -> Result<bool, EngineError> {
+        self.report.read += 1;
+        for copy in 0..COPIES_TRIED {
+            let fetch = self.access.repository.fetch_objects(&self.session, &[block.object], copy);
+            let blocks = match fetch {
+                Err(RepositoryError::MissingObjects { .. }) => return Ok(false),
+                Err(error) if is_damage(&error) => continue,
+                fetched => fetched?,
+            };
+            let mut good = GoodIds::default();
+            for bytes in blocks {
+                check(self.access, &mut self.opener, bytes, &mut good);
+            }
+            good.sort();
+            if good.has_chunk(&block.object) || good.has_node(&block.object) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Looks who needs what was not shown, and forgets what nobody needs.
+    fn settle(&mut self, round: &Round) -> Result<(), EngineError> {
+        if self.suspects.is_empty() {
+            return Ok(());
+        }
+        let lost: HashSet<_> = self.suspects.iter().map(|block| block.object).collect();
+        let cache = open_node_cache(self.access);
+        let check = Check::NotAmongThese { lost: Arc::new(lost), cache };
+        let report = VerifyReport::default();
+        let report = walk_all(self.access, self.session, check, report, self.run, &mut |_| {})?;
+        if report.damaged_path_count == 0 {
+            self.report.gone = self.suspects.len() as u64;
+            round.forget(&self.suspects);
+        }
+        self.report.lost = report.damaged_paths;
+        self.report.lost_count = report.damaged_path_count;
+        Ok(())
+    }
+}
+
+/// Asks for a slice that nobody can know before.
+fn probe_of(block: &Remembered) -> BlockProbe {
+    let slices = u64::from(slices_in(block.bytes as usize).max(1));
+    let slice = u32::try_from(random_below(slices)).unwrap_or(0);
+    BlockProbe { object: block.object, block: block.name, slice }
+}
+
+fn random_below(limit: u64) -> u64 {
+    let mut random = [0; 8];
+    SystemEntropy.fill(&mut random);
+    u64::from_le_bytes(random) % limit
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What a keeper lost is found within a week, and what was pruned is not taken for lost.
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use holdall_crypto::PlainObject;
+use holdall_format::{Block, BlockKind, ObjectId};
+use holdall_testkit::Random;
+use holdall_tree::Chunker;
+
+use super::*;
+use crate::test_world::World;
+
+const WEEK_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
+/// Any moment.
+const NOW_NS: i64 = 1_700_000_000 * 1_000_000_000;
+
+/// A repository with a snapshot of 40 files of 1 MB each, whose first round has begun.
+fn world() -> (World, tempfile::TempDir) {
+    let (world, folder) = (World::new(), tempfile::tempdir().expect("a folder"));
+    let mut random = Random::new(1);
+    for number in 0..40 {
+        fs::write(file(&folder, number), random.bytes(1_000_000)).expect("room");
+    }
+    world.back_up(folder.path());
+    assert_eq!(asked(&world, NOW_NS).probed, 0, "nothing is due when a round begins");
+    (world, folder)
+}
+
+fn asked(world: &World, now_ns: i64) -> AuditReport {
+    audit(&world.access, now_ns, &Run::new()).expect("it can be asked")
+}
+
+fn file(folder: &tempfile::TempDir, number: usize) -> PathBuf {
+    folder.path().join(format!("{number:02}"))
+}
+
+/// Every chunk of these files.
+fn content_of(world: &World, folder: &tempfile::TempDir, files: Range<usize>) -> Vec<ObjectId> {
+    let (chunker, ids) = (Chunker::new(world.access.keys.chunker_key()), world.access.keys.ids());
+    let mut found = Vec::new();
+    for number in files {
+        let content = fs::read(file(folder, number)).expect("a file");
+        let mut rest = &content[..];
+        while !rest.is_empty() {
+            let (chunk, behind) = rest.split_at(chunker.cut(rest));
+            found.push(ids.chunk_id(chunk));
+            rest = behind;
+        }
+    }
+    found
+}
+
+#[test]
+fn a_keeper_that_has_everything_shows_it_and_nothing_is_told() {
+    let (world, _folder) = world();
+    let report = asked(&world, NOW_NS + WEEK_NS);
+    assert!(report.probed >= 5, "{report:?}");
+    assert_eq!((report.lost_count, report.gone), (0, 0));
+    // Half a week later half of them are due again.
+    let again = asked(&world, NOW_NS + WEEK_NS + WEEK_NS / 2);
+    assert!((report.probed / 2..=report.probed / 2 + 1).contains(&again.probed), "{again:?}");
+}
+
+#[test]
+fn what_a_keeper_lost_is_found_within_a_week_with_the_paths_that_need_it() {
+    let (world, folder) = world();
+    let lost = content_of(&world, &folder, 0..39);
+    lost.iter().for_each(|id| world.repository.lose(id));
+    let report = asked(&world, NOW_NS + WEEK_NS);
+    assert!(report.lost_count > 0, "{report:?}");
+    let path = String::from_utf8(report.lost[0].path.clone()).expect("UTF-8");
+    assert!(path.contains(folder.path().to_str().expect("UTF-8")), "{path}");
+    assert_eq!(report.gone, 0);
+    // It is told again by the next round.
+    assert!(asked(&world, NOW_NS + 2 * WEEK_NS).lost_count > 0);
+}
+
+#[test]
+fn what_a_keeper_damaged_is_found_too() {
+    let (world, _folder) = world();
+    world.repository.damage_all(|_| true);
+    assert!(asked(&world, NOW_NS + WEEK_NS).lost_count > 0);
+}
+
+#[test]
+fn lost_nodes_are_found_though_they_are_cached_here() {
+    let (world, _folder) = world();
+    // The first block of each kind is remembered.
+    let ids = world.repository.ids().into_iter();
+    let nodes: HashSet<_> = ids.filter(|id| world.repository.is_in(id, BlockKind::Nodes)).collect();
+    world.repository.damage_all(|id| nodes.contains(id));
+    assert!(asked(&world, NOW_NS + WEEK_NS).lost_count > 0);
+}
+
+#[test]
+fn what_no_snapshot_needs_any_more_is_forgotten_and_not_told() {
+    let (world, folder) = world();
+    let gone = content_of(&world, &folder, 0..40);
+    for number in 0..40 {
+        fs::write(file(&folder, number), "small").expect("room");
+    }
+    world.back_up(folder.path());
+    world.repository.lose_record(0);
+    gone.iter().for_each(|id| world.repository.lose(id));
+    let report = asked(&world, NOW_NS + WEEK_NS);
+    assert_eq!(report.lost_count, 0, "{report:?}");
+    assert!(report.gone > 0, "{report:?}");
+    let again = asked(&world, NOW_NS + 2 * WEEK_NS);
+    assert_eq!((again.gone, again.lost_count), (0, 0));
+}
+
+#[test]
+fn what_was_stored_again_in_another_block_is_not_taken_for_lost() {
+    let (world, _folder) = world();
+    let mut opener = ChunkSource::opener(&world.access);
+    for block in world.repository.take_blocks() {
+        let block = Block::decode(block).expect("whole");
+        let kind = block.header().kind;
+        let opened = opener.open(&block, kind).expect("it opens");
+        let objects = opened.objects.into_iter().map(|object| PlainObject {
+            id: object.id,
+            refs: object.refs,
+            len: object.range.len(),
+        });
+        world.seal(kind, &objects.collect::<Vec<_>>(), &opened.plain);
+    }
+    let report = asked(&world, NOW_NS + WEEK_NS);
+    assert_eq!((report.lost_count, report.gone), (0, 0), "{report:?}");
+    assert_eq!(report.read, report.probed, "none could be shown by its name");
+}
