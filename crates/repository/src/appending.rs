@@ -9,7 +9,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use holdall_format::{Footer, FooterBlock, PackName, RepositoryId, Trailer};
 use holdall_protocol::RepositoryError;
@@ -39,15 +38,6 @@ impl Closing {
     fn of(tail: Arc<Tail>) -> Self {
         Self { tail, finished: None, in_index: false }
     }
-}
-
-/// Where the time of an append went.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct AppendTimes {
-    /// Waiting for others.
-    pub(crate) queue: Duration,
-    /// Writing, and waiting for the disk.
-    pub(crate) disk: Duration,
 }
 
 /// What a block is that can not be read while its tail is written anew.
@@ -113,23 +103,12 @@ impl Appender {
     }
 
     /// Stores blocks of one kind. They are durable, and found, when it returns.
-    pub(crate) fn append(
-        &self,
-        nodes: bool,
-        blocks: &[Checked],
-    ) -> Result<AppendTimes, RepositoryError> {
-        let mut times = AppendTimes::default();
-        let parts = self.write(nodes, blocks, &mut times)?;
+    pub(crate) fn append(&self, nodes: bool, blocks: &[Checked]) -> Result<(), RepositoryError> {
+        let parts = self.write(nodes, blocks)?;
         for part in &parts {
-            match part.tail.wait_durable(part.first + part.blocks.len()) {
-                Ok(waited) => {
-                    times.queue += waited.queue;
-                    times.disk += waited.disk;
-                }
-                Err(error) => {
-                    self.abandon(&part.tail)?;
-                    return Err(error);
-                }
+            if let Err(error) = part.tail.wait_durable(part.first + part.blocks.len()) {
+                self.abandon(&part.tail)?;
+                return Err(error);
             }
         }
         for part in &parts {
@@ -140,10 +119,8 @@ impl Appender {
                 }
             }
         }
-        let closing = Instant::now();
         self.close_full();
-        times.disk += closing.elapsed();
-        Ok(times)
+        Ok(())
     }
 
     /// Writes blocks to the open tail, and to more if it fills up.
@@ -151,11 +128,8 @@ impl Appender {
         &self,
         nodes: bool,
         mut blocks: &'a [Checked],
-        times: &mut AppendTimes,
     ) -> Result<Vec<Part<'a>>, RepositoryError> {
-        let began = Instant::now();
         let mut slot = self.slot(nodes);
-        let locked = Instant::now();
         let mut parts = Vec::new();
         while !blocks.is_empty() {
             let tail = self.open_tail(&mut slot, nodes)?;
@@ -169,8 +143,6 @@ impl Appender {
                 lock(&self.closing).push(Closing::of(tail));
             }
         }
-        times.queue += locked - began;
-        times.disk += locked.elapsed();
         Ok(parts)
     }
 
@@ -457,7 +429,7 @@ mod tests {
     }
 
     impl Place {
-        fn append(&self, ids: &[ObjectId], bytes: usize) -> Result<AppendTimes, RepositoryError> {
+        fn append(&self, ids: &[ObjectId], bytes: usize) -> Result<(), RepositoryError> {
             let block = self.forge.chunks_of_bytes(ids, bytes);
             self.appender.append(false, &[Checked::new(block, &self.forge.repository).unwrap()])
         }

@@ -6,24 +6,13 @@
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How long somebody waited for durability.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Waited {
-    /// Until a sync began that covers what was appended.
-    pub(crate) queue: Duration,
-    /// While that sync ran.
-    pub(crate) disk: Duration,
-}
 
 #[derive(Debug, Default)]
 struct State {
     appended: u64,
     synced: u64,
-    leading_since: Option<Instant>,
-    /// When the last sync that ended well had begun.
-    last_began: Option<Instant>,
+    /// Whether somebody syncs.
+    is_led: bool,
     failed: Option<(io::ErrorKind, String)>,
 }
 
@@ -72,18 +61,17 @@ impl GroupCommit {
         &self,
         ticket: u64,
         sync: impl FnOnce() -> io::Result<()>,
-    ) -> io::Result<Waited> {
-        let began = Instant::now();
+    ) -> io::Result<()> {
         let mut state = self.lock();
         loop {
             if state.synced >= ticket {
-                return Ok(split(began, state.last_began));
+                return Ok(());
             }
             if let Some((kind, reason)) = &state.failed {
                 return Err(io::Error::new(*kind, reason.clone()));
             }
-            if state.leading_since.is_none() {
-                return self.lead(state, began, sync);
+            if !state.is_led {
+                return self.lead(state, sync);
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -92,38 +80,26 @@ impl GroupCommit {
     fn lead(
         &self,
         mut state: MutexGuard<'_, State>,
-        began: Instant,
         sync: impl FnOnce() -> io::Result<()>,
-    ) -> io::Result<Waited> {
+    ) -> io::Result<()> {
         let target = state.appended;
-        let leading = Instant::now();
-        state.leading_since = Some(leading);
+        state.is_led = true;
         drop(state);
         let outcome = sync();
         let mut state = self.lock();
-        state.leading_since = None;
+        state.is_led = false;
         match &outcome {
-            Ok(()) => {
-                state.synced = state.synced.max(target);
-                state.last_began = Some(leading);
-            }
+            Ok(()) => state.synced = state.synced.max(target),
             Err(error) => state.failed = Some((error.kind(), error.to_string())),
         }
         drop(state);
         self.changed.notify_all();
-        outcome.map(|()| split(began, Some(leading)))
+        outcome
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Divides the time since `began` at the start of the sync that covered it.
-fn split(began: Instant, sync_began: Option<Instant>) -> Waited {
-    let now = Instant::now();
-    let sync_began = sync_began.map_or(now, |at| at.clamp(began, now));
-    Waited { queue: sync_began - began, disk: now - sync_began }
 }
 
 #[cfg(test)]

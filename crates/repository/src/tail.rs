@@ -24,7 +24,7 @@ use holdall_format::{BLOCK_HEADER_BYTES, FooterBlock, RepositoryId, Table};
 use holdall_protocol::RepositoryError;
 
 use crate::checked::Checked;
-use crate::group_commit::{GroupCommit, Waited};
+use crate::group_commit::GroupCommit;
 use crate::journal::{self, JOURNAL_HEADER_BYTES};
 use crate::layout::{Layout, TailName};
 use crate::publish::{failed, sync_dir};
@@ -222,7 +222,7 @@ impl Tail {
     }
 
     /// Waits until the first `count` blocks are durable, by a sync of its own if need be.
-    pub(crate) fn wait_durable(&self, count: usize) -> Result<Waited, RepositoryError> {
+    pub(crate) fn wait_durable(&self, count: usize) -> Result<(), RepositoryError> {
         let path = self.layout.payload(self.name);
         self.group.wait(count as u64, || self.sync()).map_err(failed("syncing", &path))
     }

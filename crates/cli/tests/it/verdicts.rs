@@ -8,8 +8,8 @@
 //!   to fill such a link, and the level follows what is behind it; there is none to set.
 //! - Memory pressure: what the kernel does then is disk and processor, and which of them comes first
 //!   is the kernel's choice, not a layer's.
-//! - A server busy with another job: two clients share a server's disk, so that what each waits for is
-//!   that disk.
+//! - A server busy with another job: with twenty others at work on a slow disk, a put waits as long for
+//!   that disk as for its turn, and the verdict is unsure, rightly.
 
 use std::fs;
 use std::net::ToSocketAddrs;
@@ -89,6 +89,11 @@ impl World {
         self.machine.command(["backup", text(source), "--json"])
     }
 
+    fn restore(&self) -> Command {
+        let target = self.machine.path("target");
+        self.machine.command(["restore", "latest", "--target", text(&target), "--json"])
+    }
+
     fn large_source(&self, count: u64) -> std::path::PathBuf {
         let source = self.machine.path("source");
         large_files(&source, count);
@@ -100,37 +105,49 @@ fn run_by_or_not(prefix: &[std::ffi::OsString], command: Command) -> Command {
     if prefix.is_empty() { command } else { run_by(prefix, &command) }
 }
 
-/// A machine and a server at the two ends of links: the verdict on a backup.
-fn over_links(bits_per_second: &[u64], more: &[&str], files: u64) -> Option<Value> {
-    let outcome = at_links(bits_per_second, &["backup"], more, files)?;
-    Some(outcome.summary()["verdict"].clone())
+/// A machine and a server at the two ends of links, and a source of large files.
+struct Linked {
+    links: Links,
+    machine: Machine,
+    source: String,
+    server: Server,
 }
 
-/// What a command says that gets a source of large files, from a machine at one end of links to a
-/// server at the other.
-fn at_links(bits_per_second: &[u64], verb: &[&str], more: &[&str], files: u64) -> Option<Outcome> {
-    let links = plants::links(bits_per_second)?;
-    let machine = Machine::new();
-    let data = machine.path("server");
-    let command = Server::command_at(&format!("{}:0", Links::address(0, End::Server)), &data);
-    let server = Server::start_by(&mut run_by(&links.prefix(End::Server), &command), &data);
-    let invite = server.invite_with(&["--address", server.address()]);
-    let pair = machine.command(["pair", &invite, "--recovery-kit", text(&machine.path("kit.txt"))]);
-    Outcome::of(&mut run_by(&links.prefix(End::Client), &pair)).expect(0);
-    let source = machine.path("source");
-    large_files(&source, files);
-    let addresses = links.client_addresses().join(",");
-    let more: Vec<_> =
-        more.iter().map(|&arg| if arg == "ADDRESSES" { &addresses } else { arg }).collect();
-    let args = [verb, &[text(&source), "--json"], more.as_slice()].concat();
-    let command = machine.command(args);
-    Some(Outcome::of(&mut run_by(&links.prefix(End::Client), &command)).expect(0))
+impl Linked {
+    fn new(bits_per_second: &[u64], files: u64) -> Option<Self> {
+        let links = plants::links(bits_per_second)?;
+        let machine = Machine::new();
+        let data = machine.path("server");
+        let command = Server::command_at(&format!("{}:0", Links::address(0, End::Server)), &data);
+        let server = Server::start_by(&mut run_by(&links.prefix(End::Server), &command), &data);
+        let source = machine.path("source");
+        large_files(&source, files);
+        let source = text(&source).to_owned();
+        let linked = Self { links, machine, source, server };
+        let invite = linked.server.invite_with(&["--address", linked.server.address()]);
+        linked.run(&["pair", &invite, "--recovery-kit", text(&linked.machine.path("kit.txt"))]);
+        Some(linked)
+    }
+
+    /// Runs a command at the machine's end, which must end well.
+    #[track_caller]
+    fn run(&self, args: &[&str]) -> Outcome {
+        let command = self.machine.command(args);
+        Outcome::of(&mut run_by(&self.links.prefix(End::Client), &command)).expect(0)
+    }
+
+    /// The verdict of a command on the source.
+    #[track_caller]
+    fn verdict(&self, args: &[&str]) -> Value {
+        self.run(&[args, &["--json"]].concat()).summary()["verdict"].clone()
+    }
 }
 
 #[test]
 fn a_link_of_50_megabits_is_the_network() {
     let _alone = alone();
-    let Some(verdict) = over_links(&[50_000_000], &[], 8) else { return };
+    let Some(linked) = Linked::new(&[50_000_000], 8) else { return };
+    let verdict = linked.verdict(&["backup", &linked.source]);
     names(&verdict, &["network"]);
     // 6.25 MB/s is all that it carries.
     let achieved = verdict["achieved"].as_f64().expect("a rate");
@@ -140,8 +157,8 @@ fn a_link_of_50_megabits_is_the_network() {
 #[test]
 fn a_link_of_50_megabits_is_the_wire_of_the_ladder_and_used_up() {
     let _alone = alone();
-    let Some(outcome) = at_links(&[50_000_000], &["lab", "path"], &[], 8) else { return };
-    let summary = outcome.summary();
+    let Some(linked) = Linked::new(&[50_000_000], 8) else { return };
+    let summary = linked.run(&["lab", "path", &linked.source, "--json"]).summary();
     names(&summary["verdict"], &["network"]);
     let ladder = summary["ladder"].as_array().expect("a ladder");
     let wire = ladder.iter().find(|rung| rung["name"] == "wire").expect("a wire");
@@ -155,9 +172,19 @@ fn a_link_of_50_megabits_is_the_wire_of_the_ladder_and_used_up() {
 #[test]
 fn one_slow_path_of_two_is_the_network() {
     let _alone = alone();
-    let bind = ["--bind", "ADDRESSES", "--streams", "2"];
-    let Some(verdict) = over_links(&[1_000_000_000, 20_000_000], &bind, 8) else { return };
+    let Some(linked) = Linked::new(&[1_000_000_000, 20_000_000], 8) else { return };
+    let bind = linked.links.client_addresses().join(",");
+    let verdict = linked.verdict(&["backup", &linked.source, "--bind", &bind, "--streams", "2"]);
     names(&verdict, &["network"]);
+}
+
+#[test]
+fn a_link_of_50_megabits_is_the_network_of_a_restore() {
+    let _alone = alone();
+    let Some(linked) = Linked::new(&[50_000_000], 8) else { return };
+    linked.run(&["backup", &linked.source]);
+    let target = linked.machine.path("target");
+    names(&linked.verdict(&["restore", "latest", "--target", text(&target)]), &["network"]);
 }
 
 #[test]
@@ -236,6 +263,39 @@ fn a_client_with_a_tenth_of_a_core_is_its_processor() {
     let world = World::new(&[], None);
     let source = world.large_source(8);
     names(&verdict_of(&mut run_by(&ration.prefix(), &world.backup(&source))), &["client-cpu"]);
+}
+
+#[test]
+fn a_client_with_a_tenth_of_a_core_is_the_processor_of_a_restore() {
+    let _alone = alone();
+    let Some(ration) = Ration::of_processor("cr", 10) else { return };
+    let world = World::new(&[], None);
+    let source = world.machine.path("source");
+    // Much to decompress and to hash, and little to fetch.
+    fs::create_dir_all(&source).expect("a folder");
+    for number in 0..8 {
+        let line = format!("line {number} of a text that is compressed well\n");
+        fs::write(source.join(format!("text-{number}")), line.repeat(200_000)).expect("room");
+    }
+    Outcome::of(&mut world.backup(&source)).expect(0);
+    let mut restore = run_by(&ration.prefix(), &world.restore());
+    names(&verdict_of(&mut restore), &["client-cpu"]);
+}
+
+#[test]
+fn tiny_files_to_a_share_that_is_far_away_are_the_target() {
+    let _alone = alone();
+    let Some(share) = Share::far_away(Duration::from_millis(5)) else { return };
+    let mount = share.mount("far", &[]);
+    let world = World::new(&[], None);
+    let source = world.machine.path("source");
+    tiny_files(&source, 100);
+    Outcome::of(&mut world.backup(&source)).expect(0);
+    let target = mount.point().join("target");
+    let args = ["restore", "latest", "--target", text(&target), "--json"];
+    // The share keeps no owners.
+    let outcome = Outcome::of(&mut world.machine.command(args));
+    names(&outcome.summary()["verdict"], &["target-write"]);
 }
 
 #[test]

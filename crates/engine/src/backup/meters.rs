@@ -14,14 +14,14 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    pub(super) fn new(walkers: usize, readers: usize, sealers: usize, senders: usize) -> Self {
+    pub(super) fn new(walkers: usize, readers: usize, sealers: usize, streams: usize) -> Self {
         let count = |threads: usize| u32::try_from(threads).unwrap_or(u32::MAX);
         Self {
             walk: StageMeter::new("walk", Layer::SourceMetadata, count(walkers)),
             plan: StageMeter::new("plan", Layer::ClientCpu, 1),
             read: StageMeter::new("read", Layer::SourceRead, count(readers)),
             hash: StageMeter::new("hash", Layer::ClientCpu, count(readers)),
-            storing: StoringMeters::new(sealers, senders),
+            storing: StoringMeters::new(sealers, streams),
         }
     }
 

@@ -18,14 +18,14 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    pub(super) fn new(source: &ChunkSource, sealers: usize, senders: usize) -> Self {
+    pub(super) fn new(source: &ChunkSource, sealers: usize, streams: usize) -> Self {
         Self {
             plan: StageMeter::new("plan", Layer::ClientCpu, 1),
             fetch: Arc::clone(&source.fetch_meter),
             open: Arc::clone(&source.open_meter),
             hash: StageMeter::new("hash", Layer::ClientCpu, FETCHERS),
             rebuild: StageMeter::new("rebuild", Layer::ClientCpu, 1),
-            storing: StoringMeters::new(sealers, senders),
+            storing: StoringMeters::new(sealers, streams),
         }
     }
 

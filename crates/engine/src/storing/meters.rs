@@ -3,8 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ask::ASKERS;
 use holdall_lab::{Layer, StageCounters, StageMeter};
+
+use super::ask::ASKERS;
+use super::stages::senders;
 
 /// One meter for each stage, or for each layer that a stage leans on.
 pub(crate) struct StoringMeters {
@@ -75,9 +77,9 @@ impl Talk {
 }
 
 impl StoringMeters {
-    pub(crate) fn new(sealers: usize, senders: usize) -> Self {
+    pub(crate) fn new(sealers: usize, streams: usize) -> Self {
         let count = |threads: usize| u32::try_from(threads).unwrap_or(u32::MAX);
-        let send = |layer| StageMeter::new("send", layer, count(senders));
+        let send = |layer| StageMeter::new("send", layer, count(senders(streams)));
         Self {
             assemble: StageMeter::new("assemble", Layer::ClientCpu, 1),
             ask: StageMeter::new("ask", Layer::Network, count(ASKERS)),

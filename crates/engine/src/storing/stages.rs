@@ -36,6 +36,11 @@ const SEALED_BLOCKS_QUEUED: usize = 4;
 /// rest meanwhile.
 const PUTS_AT_THE_DISK: usize = 2;
 
+/// Threads that send, for so many streams.
+pub(super) fn senders(streams: usize) -> usize {
+    streams.clamp(1, 8) + PUTS_AT_THE_DISK
+}
+
 /// How the stages work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stages {
@@ -136,7 +141,7 @@ impl<'a> Storing<'a> {
     /// Starts everything behind the assembling.
     fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Sender<Wanted> {
         let (to_senders, sealed) = bounded(SEALED_BLOCKS_QUEUED);
-        for _ in 0..self.stages.streams.clamp(1, 8) + PUTS_AT_THE_DISK {
+        for _ in 0..senders(self.stages.streams) {
             let (senders, sealed) = (self.senders(), sealed.clone());
             self.shared.spawn(scope, sealed, move |sealed| senders.run(sealed));
         }
