@@ -39,6 +39,8 @@ struct Stored {
     fetches: usize,
     records_given: usize,
     head_moves: bool,
+    /// Whether it can not be reached when it is to prove something.
+    away_for_proofs: bool,
     /// Blocks that are taken before it has no more room, if that is limited.
     room_blocks: Option<usize>,
 }
@@ -78,6 +80,11 @@ impl MemoryRepository {
             *bytes.last_mut().expect("not empty") ^= 1;
             stored.blocks[at] = bytes.into();
         }
+    }
+
+    /// Can not be reached for proofs from now on, or can.
+    pub(crate) fn be_away_for_proofs(&self, away: bool) {
+        lock(&self.stored).away_for_proofs = away;
     }
 
     /// Takes so many blocks from now on, or any number.
@@ -285,6 +292,10 @@ impl Repository for MemoryRepository {
         probes: &[BlockProbe],
     ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
         let stored = lock(&self.stored);
+        if stored.away_for_proofs {
+            let (address, reason) = ("memory".to_owned(), "it is away".to_owned());
+            return Err(RepositoryError::Unreachable { address, reason });
+        }
         let of = |probe: &BlockProbe| {
             let mut blocks = stored.places.get(&probe.object)?.iter().map(|at| &stored.blocks[*at]);
             let block =

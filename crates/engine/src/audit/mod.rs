@@ -33,6 +33,8 @@ use crate::{Access, DamagedPath, EngineError, Run, VerifyReport};
 const WHOLE_EVERY: u64 = 512;
 /// A backup is not held up for longer by questions; what is left is asked for by the next.
 const MOST_TIME: Duration = Duration::from_secs(5);
+/// Runs in a row that may end without an answer before that is told.
+const MOST_CUT_OFF: u64 = 4;
 /// Copies of an object that are tried.
 const COPIES_TRIED: u32 = 4;
 
@@ -65,20 +67,26 @@ pub fn audit(access: &Access, now_ns: i64, run: &Run) -> Result<AuditReport, Eng
     if due == 0 {
         return Ok(AuditReport::default());
     }
-    access.reading(|session| {
+    let cut_off = round.begin();
+    let audited = access.reading(|session| {
         let opener = ChunkSource::opener(access);
-        let mut audit = Audit {
-            access,
-            session,
-            run,
-            opener,
-            report: AuditReport::default(),
-            suspects: vec![],
-        };
-        audit.ask(&mut round, due)?;
-        audit.settle(&round)?;
+        let (report, suspects) = Default::default();
+        let mut audit = Audit { access, session, run, opener, report, suspects };
+        let asked = audit.ask(&mut round, due)?;
+        audit.settle(&mut round)?;
+        round.asked(asked);
         Ok(audit.report)
-    })
+    });
+    match audited {
+        // A keeper that is there for everything else, and away whenever this is asked.
+        Err(EngineError::Repository(error @ RepositoryError::Unreachable { .. }))
+            if cut_off >= MOST_CUT_OFF =>
+        {
+            let reason = format!("it was asked for in {} runs in a row, and {error}", cut_off + 1);
+            Err(EngineError::damaged("the proof that what was backed up is there", reason))
+        }
+        audited => audited,
+    }
 }
 
 struct Audit<'a> {
@@ -92,8 +100,8 @@ struct Audit<'a> {
 }
 
 impl Audit<'_> {
-    /// Asks for as many blocks as there is time for.
-    fn ask(&mut self, round: &mut Round, due: u64) -> Result<(), EngineError> {
+    /// Asks for as many blocks as there is time for, and says how many.
+    fn ask(&mut self, round: &mut Round, due: u64) -> Result<u64, EngineError> {
         let begun = Instant::now();
         let mut asked = 0;
         while asked < due && (asked == 0 || begun.elapsed() < MOST_TIME) {
@@ -101,9 +109,8 @@ impl Audit<'_> {
             let count = (due - asked).min(MAX_PROBES as u64);
             self.probe(&round.take(count))?;
             asked += count;
-            round.asked(count);
         }
-        Ok(())
+        Ok(asked)
     }
 
     fn probe(&mut self, blocks: &[Remembered]) -> Result<(), EngineError> {
@@ -146,7 +153,7 @@ impl Audit<'_> {
     }
 
     /// Looks who needs what was not shown, and forgets what nobody needs.
-    fn settle(&mut self, round: &Round) -> Result<(), EngineError> {
+    fn settle(&mut self, round: &mut Round) -> Result<(), EngineError> {
         if self.suspects.is_empty() {
             return Ok(());
         }

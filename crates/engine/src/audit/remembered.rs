@@ -2,13 +2,15 @@
 //! of every pack that the keeper fills there are several.
 //!
 //! ```text
-//! | magic 8 | asked until i64 | next u64 | per block: an object in it 32, its name 32, its bytes u32 |
+//! | magic 8 | asked until i64 | next u64 | cut off u64 |
+//! | per block: an object in it 32, its name 32, its bytes u32 |
 //! ```
 //!
-//! `asked until` is the moment, in nanoseconds since 1970 UTC, up to which the round has asked, and
-//! `next` the block at which it goes on. Which of eight is remembered is chosen at random, and nobody
+//! `asked until` is the moment, in nanoseconds since 1970 UTC, up to which the round has asked, `next`
+//! the block at which it goes on, and `cut off` how often in a row it was asked without an end. Which of eight is remembered is chosen at random, and nobody
 //! else knows. The file may be lost: then what was put before is not asked for.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -22,7 +24,7 @@ use holdall_format::{BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, BlockNam
 use crate::run::lock;
 
 const MAGIC: [u8; 8] = *b"hldblks1";
-const HEADER_BYTES: usize = MAGIC.len() + 8 + 8;
+const HEADER_BYTES: usize = MAGIC.len() + 8 + 8 + 8;
 const ENTRY_BYTES: usize = ObjectId::LEN + BlockName::LEN + 4;
 /// Of so many blocks that follow each other one is remembered.
 const RUN: u8 = 8;
@@ -146,6 +148,7 @@ pub(super) struct Round {
     count: u64,
     asked_until_ns: i64,
     next: u64,
+    cut_off: u64,
 }
 
 impl Round {
@@ -155,15 +158,17 @@ impl Round {
         let mut header = [0; HEADER_BYTES];
         file.read_exact_at(&mut header, 0).ok()?;
         let (magic, rest) = header.split_first_chunk()?;
-        let (asked_until, next) = rest.split_first_chunk()?;
+        let (asked_until, rest) = rest.split_first_chunk()?;
+        let (next, cut_off) = rest.split_first_chunk()?;
         let entries_bytes = file.metadata().ok()?.len().checked_sub(HEADER_BYTES as u64)?;
         let count = entries_bytes / ENTRY_BYTES as u64;
         if *magic != MAGIC || count == 0 {
             return None;
         }
-        let next = u64::from_le_bytes(*next.first_chunk()?) % count;
-        let asked_until_ns = i64::from_le_bytes(*asked_until);
-        let mut round = Self { folder: folder.to_owned(), file, count, asked_until_ns, next };
+        let next = u64::from_le_bytes(*next) % count;
+        let cut_off = u64::from_le_bytes(*cut_off.first_chunk()?);
+        let (folder, asked_until_ns) = (folder.to_owned(), i64::from_le_bytes(*asked_until));
+        let mut round = Self { folder, file, count, asked_until_ns, next, cut_off };
         if asked_until_ns == 0 || asked_until_ns > now_ns {
             // The first round begins, or the clock was set back.
             round.asked_until_ns = now_ns;
@@ -177,6 +182,14 @@ impl Round {
         let passed = i128::from(now_ns) - i128::from(self.asked_until_ns);
         let due = passed.max(0) * i128::from(self.count) / ROUND_NS;
         u64::try_from(due).unwrap_or(u64::MAX).min(self.count)
+    }
+
+    /// Begins to ask, and says how often in a row that was cut off before.
+    pub(super) fn begin(&mut self) -> u64 {
+        let before = self.cut_off;
+        self.cut_off = before.saturating_add(1);
+        self.keep();
+        before
     }
 
     /// The next `count` blocks, as far as they can be read.
@@ -193,36 +206,43 @@ impl Round {
         taken
     }
 
-    /// Notes that so many were asked for; what more was due by now stays due.
+    /// Notes that so many were asked for, and what came of it is known; what more was due by now stays
+    /// due.
     pub(super) fn asked(&mut self, count: u64) {
         let passed = i128::from(count) * ROUND_NS / i128::from(self.count.max(1));
         let until = i128::from(self.asked_until_ns) + passed;
         self.asked_until_ns = i64::try_from(until).unwrap_or(i64::MAX);
+        self.cut_off = 0;
         self.keep();
     }
 
     /// Forgets blocks that the repository has no more and nobody needs.
-    pub(super) fn forget(&self, gone: &[Remembered]) {
+    pub(super) fn forget(&mut self, gone: &[Remembered]) {
+        // What can not be written is asked for once more.
+        let _ = self.rewrite_without(gone);
+    }
+
+    fn rewrite_without(&mut self, gone: &[Remembered]) -> io::Result<()> {
         let place = place(&self.folder);
-        let rewrite = || -> io::Result<()> {
-            let bytes = fs::read(&place)?;
-            let (header, entries) = bytes.split_at_checked(HEADER_BYTES).unwrap_or_default();
-            let (entries, _) = entries.as_chunks::<ENTRY_BYTES>();
-            let gone: std::collections::HashSet<_> = gone.iter().map(Remembered::encode).collect();
-            let kept: Vec<u8> =
-                entries.iter().filter(|entry| !gone.contains(*entry)).flatten().copied().collect();
-            let written_at = place.with_extension("new");
-            fs::write(&written_at, [header, &kept].concat())?;
-            fs::rename(&written_at, &place)
-        };
-        // They are asked for once more.
-        let _ = rewrite();
+        let bytes = fs::read(&place)?;
+        let (header, entries) = bytes.split_at_checked(HEADER_BYTES).unwrap_or_default();
+        let (entries, _) = entries.as_chunks::<ENTRY_BYTES>();
+        let gone: HashSet<_> = gone.iter().map(Remembered::encode).collect();
+        let kept: Vec<u8> =
+            entries.iter().filter(|entry| !gone.contains(*entry)).flatten().copied().collect();
+        let written_at = place.with_extension("new");
+        fs::write(&written_at, [header, &kept].concat())?;
+        let file = OpenOptions::new().read(true).write(true).open(&written_at)?;
+        fs::rename(&written_at, &place)?;
+        self.file = file;
+        Ok(())
     }
 
     fn keep(&self) {
-        let at = [self.asked_until_ns.to_le_bytes(), self.next.to_le_bytes()].concat();
+        let (next, cut_off) = (self.next.to_le_bytes(), self.cut_off.to_le_bytes());
+        let header = [self.asked_until_ns.to_le_bytes(), next, cut_off].concat();
         // It is begun again where it was.
-        let _ = self.file.write_all_at(&at, MAGIC.len() as u64);
+        let _ = self.file.write_all_at(&header, MAGIC.len() as u64);
     }
 }
 
@@ -279,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_is_not_asked_for_and_the_rest_is() {
-        let (folder, round) = with_remembered(5);
+        let (folder, mut round) = with_remembered(5);
         round.forget(&[remembered(0), remembered(3)]);
         let mut round = Round::open(folder.path(), NOW_NS).expect("some are remembered");
         assert_eq!(round.take(3), [1, 2, 4].map(remembered));

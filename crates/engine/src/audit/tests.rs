@@ -130,3 +130,24 @@ fn what_was_stored_again_in_another_block_is_not_taken_for_lost() {
     assert_eq!((report.lost_count, report.gone), (0, 0), "{report:?}");
     assert_eq!(report.read, report.probed, "none could be shown by its name");
 }
+
+#[test]
+fn a_keeper_that_is_away_whenever_it_is_asked_is_told_in_the_fifth_run_and_what_it_lost_stays_due()
+{
+    let (world, _folder) = world();
+    world.repository.damage_all(|_| true);
+    world.repository.be_away_for_proofs(true);
+    let now_ns = NOW_NS + WEEK_NS;
+    for run in 1..=6 {
+        let error = audit(&world.access, now_ns, &Run::new()).expect_err("it is away");
+        let is_told = matches!(error, EngineError::Damaged { .. });
+        assert_eq!(is_told, run > 4, "{run}: {error}");
+    }
+    world.repository.be_away_for_proofs(false);
+    assert!(asked(&world, now_ns).lost_count > 0);
+    // What was asked for to its end is not due again, and nothing is held against it.
+    world.repository.be_away_for_proofs(true);
+    assert_eq!(asked(&world, now_ns).probed, 0);
+    let error = audit(&world.access, now_ns + WEEK_NS, &Run::new()).expect_err("it is away");
+    assert!(matches!(error, EngineError::Repository(_)), "{error}");
+}
