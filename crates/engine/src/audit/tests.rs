@@ -56,7 +56,8 @@ fn content_of(world: &World, folder: &tempfile::TempDir, files: Range<usize>) ->
 fn a_keeper_that_has_everything_shows_it_and_nothing_is_told() {
     let (world, _folder) = world();
     let report = asked(&world, NOW_NS + WEEK_NS);
-    assert!(report.probed >= 5, "{report:?}");
+    // Of three times eight blocks of content at least, and of nodes.
+    assert!(report.probed >= 4, "{report:?}");
     assert_eq!((report.lost_count, report.gone), (0, 0));
     // Half a week later half of them are due again.
     let again = asked(&world, NOW_NS + WEEK_NS + WEEK_NS / 2);
