@@ -1,7 +1,7 @@
 //! What an audit found, for whoever backs up: nothing where everything is there.
 
 use anyhow::Error;
-use holdall_engine::{Access, AuditReport, Run, audit};
+use holdall_engine::{Access, AuditReport, audit};
 use holdall_repository::Clock;
 
 use crate::app::App;
@@ -15,7 +15,7 @@ const HINT: &str = "`holdall check --verify` names everything that is damaged; `
 /// Asks the repository to show that it still has some of what was put there, and tells what it lost. A
 /// server that is away is asked by the next backup.
 pub(crate) fn tell(app: &App, access: &Access) {
-    match audit(access, SystemClock.now_ns(), &Run::new()) {
+    match audit(access, SystemClock.now_ns(), &app.run()) {
         Ok(report) if report.lost_count == 0 => {}
         Ok(report) => app.damage(&in_words(&report)),
         Err(error) => {
