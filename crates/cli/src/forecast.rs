@@ -12,6 +12,9 @@ use crate::speed_history::{self, Kind, SpeedHistory};
 const TRUST_SECONDS: f64 = 10.0;
 const TRUST_SHARE: f64 = 0.05;
 
+/// No run goes on more evenly than this share of what is left.
+const LEAST_UNSURE: f64 = 0.05;
+
 /// What a run is expected to take.
 pub(crate) struct Forecast {
     model: CostModel,
@@ -57,7 +60,9 @@ impl Forecast {
         let trust = TRUST_SECONDS.max(TRUST_SHARE * all.seconds);
         let pace = (seconds + trust) / (so_far.seconds + trust);
         let left = (all.seconds - so_far.seconds).max(0.0) * pace;
-        let plus_minus_seconds = left * all.plus_minus_seconds / all.seconds;
+        // What the history left unsure, the run's own pace makes known as it gets its weight.
+        let unsure = all.plus_minus_seconds / all.seconds * trust / (seconds + trust);
+        let plus_minus_seconds = left * unsure.max(LEAST_UNSURE);
         Some(Left { seconds: left, plus_minus_seconds })
     }
 
@@ -104,6 +109,19 @@ mod tests {
     fn a_run_of_the_usual_pace_is_not_misled_by_few_large_files_at_its_end() {
         // All items but one are done, and half of the time is still to come.
         assert_near(forecast().left((99_999, 0), (100_000, 1_000_000_000), 100.0), 100.0);
+    }
+
+    #[test]
+    fn what_is_left_is_surer_the_longer_the_run_has_shown_its_pace() {
+        let expected = (1_000_000, 10_000_000_000);
+        let typical = Forecast::typical();
+        let share = |done, seconds| {
+            let left = typical.left(done, expected, seconds).expect("something is expected");
+            left.plus_minus_seconds / left.seconds
+        };
+        let (first, later) = (share((0, 0), 0.0), share((500_000, 5_000_000_000), 100.0));
+        assert!(later < first / 3.0, "{first} and then {later}");
+        assert_eq!(share((900_000, 9_000_000_000), 1e6), LEAST_UNSURE);
     }
 
     #[test]

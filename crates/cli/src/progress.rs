@@ -25,11 +25,11 @@ const LINE_PERIOD: Duration = Duration::from_secs(1);
 /// Rates, and the layer that limits now, are those of this many seconds.
 const WINDOW_SECONDS: f64 = 3.0;
 
-/// Runs `work` while its counters are shown.
+/// Runs `work` while its counters are shown; `forecast` is asked for only where they are.
 pub(crate) fn watched<R>(
     output: &Output,
     run: &Run,
-    forecast: &Forecast,
+    forecast: impl FnOnce() -> Forecast + Send,
     work: impl FnOnce() -> R,
 ) -> R {
     let bar = !output.json && !output.quiet && io::stderr().is_terminal();
@@ -39,8 +39,8 @@ pub(crate) fn watched<R>(
     let (done, ending) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || match bar {
-            true => draw(run, forecast, &ending),
-            false => print(output, run, forecast, &ending),
+            true => draw(run, &forecast(), &ending),
+            false => print(output, run, &forecast(), &ending),
         });
         let result = work();
         drop(done);

@@ -158,7 +158,7 @@ fn compare(
     let options = CompareOptions { since, left_out: &left_out };
     let run = app.run();
     let compare = || holdall_engine::compare(dir, target, &options, &run);
-    Ok(watched(&app.output, &run, &Forecast::typical(), compare)?)
+    Ok(watched(&app.output, &run, Forecast::typical, compare)?)
 }
 
 fn on_one_disk(dir: &Path, work: &Path) -> bool {

@@ -319,8 +319,8 @@ pub(crate) fn measured(
 ) -> Result<Done> {
     let run = app.run();
     let before = Usage::now();
-    let forecast = Forecast::of(Kind::Backup, app, access);
-    let result = watched(&app.output, &run, &forecast, || match listed {
+    let forecast = || Forecast::of(Kind::Backup, app, access);
+    let result = watched(&app.output, &run, forecast, || match listed {
         Some(listed) => holdall_engine::backup_upon(access, listed, options, &run),
         None => holdall_engine::backup(access, options, &run),
     });

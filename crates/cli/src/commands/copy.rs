@@ -148,9 +148,8 @@ impl Copying<'_> {
     fn copy(&mut self, snapshot: &Snapshot) -> Result<()> {
         let run = self.app.run();
         let before = Usage::now();
-        let copied = watched(&self.app.output, &run, &Forecast::typical(), || {
-            self.copier.copy(snapshot, &run)
-        });
+        let copied =
+            watched(&self.app.output, &run, Forecast::typical, || self.copier.copy(snapshot, &run));
         let usage = Usage::now().since(&before);
         match copied {
             Ok(Copied::Before(id)) => {

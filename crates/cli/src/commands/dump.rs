@@ -106,7 +106,7 @@ fn into_file(app: &App, dump: &Dump<'_>, target: &Path) -> Result<DumpSummary> {
 fn written(app: &App, output: &Output, dump: &Dump<'_>, file: &File) -> Result<DumpSummary> {
     let run = app.run();
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
-    Ok(watched(output, &run, &Forecast::typical(), || dump.write(&mut out, &run))?)
+    Ok(watched(output, &run, Forecast::typical, || dump.write(&mut out, &run))?)
 }
 
 fn report(app: &App, dump: &Dump<'_>, summary: &DumpSummary) -> Result<()> {

@@ -145,8 +145,8 @@ pub(crate) fn measured(
 ) -> Result<Done> {
     let run = app.run();
     let before = Usage::now();
-    let forecast = Forecast::of(Kind::Restore, app, access);
-    let result = watched(&app.output, &run, &forecast, || {
+    let forecast = || Forecast::of(Kind::Restore, app, access);
+    let result = watched(&app.output, &run, forecast, || {
         holdall_engine::restore(access, snapshot, path, target, options, &run)
     });
     let usage = Usage::now().since(&before);

@@ -283,7 +283,7 @@ impl Series<'_> {
                 }
                 looks.moments
             });
-            let result = watched(&self.pipeline.app.output, run, &Forecast::typical(), work);
+            let result = watched(&self.pipeline.app.output, run, Forecast::typical, work);
             drop(done);
             (result, looking.join().unwrap_or_default())
         })
