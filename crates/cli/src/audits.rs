@@ -16,7 +16,14 @@ const HINT: &str = "`holdall check --verify` names everything that is damaged; `
 /// server that is away is asked by the next backup.
 pub(crate) fn tell(app: &App, access: &Access) {
     match audit(access, SystemClock.now_ns(), &app.run()) {
-        Ok(report) if report.lost_count == 0 => {}
+        Ok(AuditReport { probed: 0, .. }) => {}
+        Ok(report) if report.lost_count == 0 => app.output.detail(format_args!(
+            "asked for {} blocks of earlier backups: all that snapshots need are there ({} read as a \
+             whole, {} needed no more)",
+            count(report.probed),
+            count(report.read),
+            count(report.gone)
+        )),
         Ok(report) => app.damage(&in_words(&report)),
         Err(error) => {
             let error = Error::from(error);

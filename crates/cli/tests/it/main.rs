@@ -10,7 +10,9 @@
 )]
 
 mod admin;
+mod audits;
 mod canary;
+mod clocks;
 mod copy;
 mod cuts;
 mod directory;

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! `asked until` is the moment, in nanoseconds since 1970 UTC, up to which the round has asked, `next`
-//! the block at which it goes on, and `cut off` how often in a row it was asked without an end. Which of eight is remembered is chosen at random, and nobody
-//! else knows. The file may be lost: then what was put before is not asked for.
+//! the block at which it goes on, and `cut off` how often in a row it was asked without an end. Which of
+//! eight is remembered is chosen at random, and nobody else knows. The file may be lost: then what was
+//! put before is not asked for.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -286,6 +287,32 @@ mod tests {
             let all: Vec<_> = (0..100).map(remembered).collect();
             assert_eq!(asked, all, "every {hours} hours");
         }
+    }
+
+    #[test]
+    fn every_pack_is_asked_for_again_within_eight_days_through_ninety_days_of_backups() {
+        const PACK_BLOCKS: u32 = 32;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (remembering, mut eight) = (Remembering::within(folder.path()), Eight::default());
+        let (mut put, mut seen_on) = (0, Vec::new());
+        for day in 0..90 {
+            let fresh = if day == 0 { 600 * PACK_BLOCKS } else { 5 * PACK_BLOCKS };
+            let chosen = (put..put + fresh).filter(|_| eight.choose());
+            let entries: Vec<u8> = chosen.flat_map(|number| remembered(number).encode()).collect();
+            remembering.append(&entries).expect("room");
+            put += fresh;
+            let now = NOW_NS + day * DAY_NS;
+            let mut round = Round::open(folder.path(), now).expect("some are remembered");
+            let due = round.due(now);
+            seen_on.resize((put / PACK_BLOCKS) as usize, day);
+            for block in round.take(due) {
+                let last = &mut seen_on[(block.bytes / PACK_BLOCKS) as usize];
+                assert!(day - *last <= 8, "not from day {last} to {day}");
+                *last = day;
+            }
+            round.asked(due);
+        }
+        assert!(seen_on.iter().all(|last| 89 - last <= 8), "{seen_on:?}");
     }
 
     #[test]

@@ -1,34 +1,13 @@
 //! A clock that is wrong by decades deletes nothing and keeps nobody out.
 
-use std::process::Command;
-
 use holdall_testkit::{CompareOptions, compare_trees};
 
 use super::{Scene, Template, tells};
+use crate::clocks::{at, has_faketime};
 use crate::house::{Machine, Outcome, Server, files_below, small_tree};
 
 const PAST: &str = "1970-01-02 00:00:00";
 const FUTURE: &str = "2100-01-01 00:00:00";
-
-/// Whether the program is there that puts another clock before holdall's.
-fn has_faketime() -> bool {
-    Command::new("faketime").arg("--version").output().is_ok()
-}
-
-/// The same command by another clock; only the time of day is moved, not the time that passes. What
-/// `faketime` would set for it is set here: its own process would stand between, and leave a server
-/// behind that is killed.
-fn at(time: &str, command: &Command) -> Command {
-    let told = Command::new("faketime").args(["-m", time, "env"]).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
-    let wanted = |line: &&str| line.starts_with("LD_PRELOAD=") || line.starts_with("FAKETIME=");
-    let mut moved = Command::new(command.get_program());
-    moved.args(command.get_args()).env_clear();
-    moved.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    moved.envs(told.lines().filter(wanted).filter_map(|line| line.split_once('=')));
-    moved.env("DONT_FAKE_MONOTONIC", "1");
-    moved
-}
 
 /// Runs a command of a machine by another clock.
 fn run_at(time: &str, machine: &Machine, args: &[&str]) -> Outcome {
