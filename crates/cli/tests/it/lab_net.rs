@@ -151,6 +151,26 @@ fn a_paired_server_is_measured_over_tls_and_a_revoked_machine_measures_nothing()
 }
 
 #[test]
+fn a_quick_look_measures_the_paired_server_too_and_goes_on_without_it() {
+    let machine = Machine::new();
+    let mut server = Server::start(&machine.path("server"));
+    machine.pair_with(&server);
+    let dir = machine.path("");
+    let rows = machine.ok(["lab", "quick", text(&dir), "--json"]).of_type("measurement");
+    let disk = ["sequential write", "random write"];
+    let all = operations(&rows);
+    assert!(all.starts_with(&disk) && all.contains(&"send") && all.contains(&"receive"), "{all:?}");
+    let rates = rows.iter().filter(|row| row["bytes_per_second"].as_f64() > Some(0.0));
+    assert_eq!(rates.count(), 4, "{rows:#?}");
+
+    server.process().terminate().unwrap();
+    server.process().wait().unwrap();
+    let outcome = machine.ok(["lab", "quick", text(&dir)]);
+    assert!(disk.iter().all(|row| outcome.stdout.contains(row)), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("the paired server is not measured"), "{}", outcome.stderr);
+}
+
+#[test]
 fn reports_are_written_kept_listed_and_compared() {
     let machine = Machine::new();
     let listening = Listening::start(&machine, &[]);
