@@ -5,11 +5,12 @@ use holdall_lab::{RunFigures, StageCounters, Unit, Verdict};
 /// Below this many bytes an item, a run is about items; above it, about bytes.
 const SMALL_ITEM_BYTES: u64 = 64 << 10;
 
-/// What this process had used of the processor.
+/// What this process had used of the processor, and how long memory was waited for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Usage {
     cpu_seconds: f64,
     throttled_seconds: Option<f64>,
+    memory_stalled_seconds: Option<f64>,
 }
 
 impl Usage {
@@ -18,15 +19,21 @@ impl Usage {
         Self {
             cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
             throttled_seconds: holdall_sys::cpu::throttled_seconds(),
+            memory_stalled_seconds: holdall_sys::memory::stalled_seconds(),
         }
     }
 
     /// What was used after `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
-        let throttled = self.throttled_seconds.zip(earlier.throttled_seconds);
+        let after =
+            |now: Option<f64>, then: Option<f64>| now.zip(then).map(|(now, then)| now - then);
         Self {
             cpu_seconds: self.cpu_seconds - earlier.cpu_seconds,
-            throttled_seconds: throttled.map(|(now, then)| now - then),
+            throttled_seconds: after(self.throttled_seconds, earlier.throttled_seconds),
+            memory_stalled_seconds: after(
+                self.memory_stalled_seconds,
+                earlier.memory_stalled_seconds,
+            ),
         }
     }
 }
@@ -49,6 +56,7 @@ pub(crate) fn judge(
         process_cpu_seconds: usage.cpu_seconds,
         cores_available: holdall_sys::cpu::available_cores(),
         cpu_throttled_seconds: usage.throttled_seconds,
+        memory_stalled_seconds: usage.memory_stalled_seconds,
     })
 }
 

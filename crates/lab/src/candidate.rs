@@ -88,6 +88,16 @@ pub(crate) fn throttled_share(run: &RunFigures) -> f64 {
     if run.wall_seconds > 0.0 { (throttled / run.wall_seconds).clamp(0.0, 1.0) } else { 0.0 }
 }
 
+/// The kernel adds up who waited for memory every 2 seconds: of a shorter run it tells nothing.
+const STALLS_COUNT_FROM_SECONDS: f64 = 5.0;
+
+/// Share of the run in which memory was waited for, from 0 to 1; 0 where it is not known.
+pub(crate) fn stalled_share(run: &RunFigures) -> f64 {
+    let stalled = run.memory_stalled_seconds.unwrap_or(0.0);
+    let known = run.wall_seconds >= STALLS_COUNT_FROM_SECONDS;
+    if known { (stalled / run.wall_seconds).clamp(0.0, 1.0) } else { 0.0 }
+}
+
 /// The stages in order of first appearance, each with its parts.
 fn gather<'a>(counters: impl Iterator<Item = &'a StageCounters>) -> Vec<Vec<&'a StageCounters>> {
     let mut stages: Vec<Vec<&StageCounters>> = Vec::new();

@@ -10,6 +10,8 @@ use crate::{Layer, StageCounters, Unit, Verdict};
 
 /// A run shorter than this is start-up, whatever its counters say.
 const TOO_SHORT_SECONDS: f64 = 0.3;
+/// No start-up takes longer than this.
+const START_UP_SECONDS: f64 = 5.0;
 /// Below this utilisation no stage did anything worth naming.
 const IDLE: f64 = 0.1;
 /// Below this utilisation no stage is called the limit.
@@ -20,6 +22,9 @@ const CORES_USED_UP: f64 = 0.9;
 const MOSTLY_THROTTLED: f64 = 0.5;
 /// What was under way for this share of a run in which no stage was busy limited it.
 const MOSTLY: f64 = 0.5;
+/// Memory that was waited for so long limited the run, whatever the stages were at when it was: they look
+/// busy meanwhile, and with enough memory none of that time is lost.
+const MEMORY_SHORT: f64 = 0.3;
 /// Candidates whose utilisation differs by less than this share are close.
 const CLOSE: f64 = 0.15;
 /// Close candidates whose queues differ by less than this cannot be told apart.
@@ -45,6 +50,8 @@ pub struct RunFigures {
     pub cores_available: f64,
     /// Time for which a quota kept the process off the processor during the run, where known.
     pub cpu_throttled_seconds: Option<f64>,
+    /// Time for which some program of this computer waited for memory during the run, where known.
+    pub memory_stalled_seconds: Option<f64>,
 }
 
 /// Names the layer that limited `run`.
@@ -58,30 +65,36 @@ pub fn judge(run: &RunFigures) -> Verdict {
     if used_up(run) {
         return out_of_processor(run, &processor);
     }
+    let stalled = candidate::stalled_share(run);
+    if stalled >= MEMORY_SHORT {
+        return out_of_memory(run, stalled);
+    }
     let mut candidates = candidate::of_stages(run);
     candidates.push(processor);
     candidates.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
+    let busiest = candidates.first().map_or(0.0, |top| top.utilisation);
     match candidates.first() {
-        Some(top) if top.utilisation >= BUSY_ENOUGH => weigh(run, &candidates, top),
-        Some(top) if top.utilisation >= IDLE => {
-            if let Some((layer, share)) =
-                candidate::under_way(run).filter(|(_, share)| *share >= MOSTLY)
-            {
-                return one_after_another(run, layer, share);
-            }
-            let why = format!(
-                "No stage worked for more than {} of the {:.1} s; most of it was waiting that no \
-                 stage counted.",
-                percent(top.utilisation),
-                run.wall_seconds
-            );
-            verdict(run, Layer::Unsure, 0.3, top.utilisation, why)
-        }
-        _ => {
+        Some(top) if busiest >= BUSY_ENOUGH => weigh(run, &candidates, top),
+        _ if busiest < IDLE && run.wall_seconds < START_UP_SECONDS => {
             let why = format!("Start-up took most of the {:.1} s.", run.wall_seconds);
             verdict(run, Layer::Nothing, 0.7, 1.0, why)
         }
+        _ => waited(run, busiest),
     }
+}
+
+/// The verdict on a run in which no stage was busy: what was under way meanwhile, if that is known.
+fn waited(run: &RunFigures, busiest: f64) -> Verdict {
+    let under_way = candidate::under_way(run).filter(|(_, share)| *share >= MOSTLY);
+    if let Some((layer, share)) = under_way {
+        return one_after_another(run, layer, share);
+    }
+    let why = format!(
+        "No stage worked for more than {} of the {:.1} s; most of it was waiting that no stage counted.",
+        percent(busiest),
+        run.wall_seconds
+    );
+    verdict(run, Layer::Unsure, 0.3, busiest, why)
 }
 
 /// The verdict on a run in which no stage was busy, because requests waited for each other.
@@ -121,6 +134,18 @@ fn out_of_processor(run: &RunFigures, processor: &Candidate) -> Verdict {
         )
     };
     verdict(run, Layer::ClientCpu, processor.utilisation.max(0.9), processor.utilisation, why)
+}
+
+/// The verdict on a run that waited for memory for this share of its time.
+fn out_of_memory(run: &RunFigures, stalled: f64) -> Verdict {
+    let why = format!(
+        "{} limited the run: for {} of the {:.1} s programs waited for memory that was in use \
+         elsewhere, or for what had to be read back into it.",
+        Layer::ClientMemory.subject(),
+        percent(stalled),
+        run.wall_seconds
+    );
+    verdict(run, Layer::ClientMemory, stalled, stalled, why)
 }
 
 /// The verdict among candidates that are busy enough, sorted by utilisation; `top` is the first.
@@ -243,6 +268,7 @@ mod tests {
             process_cpu_seconds: 0.3 * WALL,
             cores_available: 2.0,
             cpu_throttled_seconds: None,
+            memory_stalled_seconds: None,
         }
     }
 
@@ -324,6 +350,22 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_is_waited_for_most_of_the_time_is_the_limit_unless_the_processor_is() {
+        let mut figures = run(pipeline(1));
+        figures.memory_stalled_seconds = Some(0.2 * WALL);
+        assert_eq!(judge(&figures).limited_by, Layer::SourceRead);
+        figures.memory_stalled_seconds = Some(0.7 * WALL);
+        let verdict = judge(&figures);
+        assert_eq!(verdict.limited_by, Layer::ClientMemory);
+        assert!(verdict.explanation.contains("70 %"), "{}", verdict.explanation);
+        // What was waited for may have been before a run that is short.
+        let short = RunFigures { wall_seconds: 1.0, ..figures.clone() };
+        assert_ne!(judge(&short).limited_by, Layer::ClientMemory);
+        figures.process_cpu_seconds = 1.9 * WALL;
+        assert_eq!(judge(&figures).limited_by, Layer::ClientCpu);
+    }
+
+    #[test]
     fn a_run_of_a_moment_is_limited_by_nothing() {
         let mut figures = run(pipeline(4));
         figures.wall_seconds = 0.29;
@@ -334,8 +376,11 @@ mod tests {
 
     #[test]
     fn a_run_in_which_nobody_works_is_only_start_up() {
-        let mut figures = run(vec![stage("walk", Layer::SourceMetadata, 0.02, 0.0, 0.0)]);
+        let mut figures = run(vec![stage("walk", Layer::SourceMetadata, 0.002, 0.0, 0.0)]);
         figures.process_cpu_seconds = 0.05;
+        // So long a start-up is none, and nobody knows what it was.
+        assert_eq!(judge(&figures).limited_by, Layer::Unsure);
+        figures.wall_seconds = 2.0;
         assert_eq!(judge(&figures).limited_by, Layer::Nothing);
         figures.stages.clear();
         assert_eq!(judge(&figures).limited_by, Layer::Nothing);
@@ -408,6 +453,7 @@ mod tests {
         let mut figures = run(vec![stage("read", Layer::SourceRead, -3.0, 9e9, -1.0)]);
         figures.cores_available = 0.0;
         figures.cpu_throttled_seconds = Some(-5.0);
+        figures.memory_stalled_seconds = Some(-5.0);
         for wall in [0.0, -1.0, 1e-9, 1e9] {
             figures.wall_seconds = wall;
             let verdict = judge(&figures);

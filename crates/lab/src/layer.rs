@@ -57,7 +57,7 @@ impl Layer {
             Self::SourceMetadata => "Listing the source and reading its metadata",
             Self::SourceRead => "Reading the source",
             Self::ClientCpu => "This computer's processor",
-            Self::ClientMemory => "This computer's bound on memory",
+            Self::ClientMemory => "This computer's memory",
             Self::Network => "The network",
             Self::ServerCpu => "The server's processor",
             Self::ServerDisk => "The server's disk",

@@ -21,6 +21,7 @@
 //!     process_cpu_seconds: 0.001,
 //!     cores_available: 2.0,
 //!     cpu_throttled_seconds: None,
+//!     memory_stalled_seconds: None,
 //! });
 //! assert_eq!(verdict.limited_by, Layer::Nothing); // Too short to say.
 //! ```

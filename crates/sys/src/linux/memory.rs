@@ -44,6 +44,21 @@ pub fn peak_rss_bytes_of(pid: u32) -> io::Result<u64> {
     status_bytes(Path::new(&format!("/proc/{pid}/status")), "VmHWM:")
 }
 
+/// For how long some program had to wait for memory since the computer was started, in seconds:
+/// for pages that came back from swap, that were read again, or that had to be freed for it. `None`
+/// where the kernel keeps no count (pressure stall information).
+#[must_use]
+pub fn stalled_seconds() -> Option<f64> {
+    stalled(&std::fs::read_to_string("/proc/pressure/memory").ok()?)
+}
+
+/// Finds the total of the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`, in microseconds.
+fn stalled(pressure: &str) -> Option<f64> {
+    let some = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
+    let total = some.split(' ').find_map(|field| field.strip_prefix("total="))?;
+    Some(total.parse::<u64>().ok()? as f64 / 1e6)
+}
+
 /// Says whether what is written at `path` stays in memory.
 ///
 /// # Errors
@@ -75,6 +90,15 @@ mod tests {
         assert_eq!(kib_field("Name:\tx\nVmHWM:\t    12 kB\n", "VmHWM:"), Some(12 * 1024));
         assert_eq!(kib_field("VmHWM:\t 99999999999999999999 kB\n", "VmHWM:"), None);
         assert_eq!(kib_field("State:\tZ\n", "VmHWM:"), None);
+    }
+
+    #[test]
+    fn waiting_for_memory_is_read_from_the_line_of_some() {
+        let line = |who, total| format!("{who} avg10=0.00 avg60=1.50 avg300=2.00 total={total}\n");
+        assert_eq!(stalled(&(line("full", 7) + &line("some", 2_500_000))), Some(2.5));
+        for odd in [String::new(), line("full", 7), "some avg10=0.00\n".into(), line("some", -1)] {
+            assert_eq!(stalled(&odd), None, "{odd}");
+        }
     }
 
     #[test]

@@ -234,6 +234,9 @@ fn help_for(layer: Layer, figure: &str) -> Option<String> {
             "more cores or a faster processor here ({figure} is all that it does with this source); \
              nothing behind it has to be faster."
         ),
+        Layer::ClientMemory => {
+            "more memory here, or fewer programs beside the backup while it runs.".to_owned()
+        }
         Layer::Network => format!(
             "a faster wire ({figure} now): a cable and not Wi-Fi, a faster port; `holdall lab net` \
              tells more."
