@@ -3,7 +3,7 @@
 #![no_main]
 
 use holdall_protocol::wire::{
-    ErrorAnswer, PairAnswer, PairRequest, decode_put_times, decode_session_answer,
+    ErrorAnswer, PairAnswer, PairRequest, decode_times, decode_session_answer,
     decode_session_request, decode_usage, encode_session_answer, encode_session_request,
     encode_usage,
 };
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
         let _ = (request.secret(), request.former());
     }
     let _ = PairAnswer::decode(data);
-    let _ = decode_put_times(data);
+    let _ = decode_times(data);
     if let Ok(usage) = decode_usage(data) {
         assert_eq!(decode_usage(&encode_usage(&usage)), Ok(usage));
     }

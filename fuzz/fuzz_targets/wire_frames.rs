@@ -6,7 +6,7 @@ use bytes::Bytes;
 use holdall_format::limits::BLOCK_MAX_BYTES;
 use holdall_protocol::wire::{
     Frames, decode_bitmap, decode_block_page, decode_commit_answer, decode_description,
-    decode_frames, decode_ids, decode_new_repository, decode_records, encode_bitmap,
+    decode_fetched, decode_frames, decode_ids, decode_new_repository, decode_records, encode_bitmap,
     encode_commit_answer, encode_description, encode_ids, encode_new_repository, encode_records,
 };
 use libfuzzer_sys::fuzz_target;
@@ -35,6 +35,9 @@ fuzz_target!(|data: &[u8]| {
         && let Ok(answers) = decode_bitmap(bits, usize::from(count))
     {
         assert_eq!(encode_bitmap(&answers), bits);
+    }
+    if let Ok(fetched) = decode_fetched(&body) {
+        assert!(fetched.blocks.iter().all(|block| block.len() <= BLOCK_MAX_BYTES));
     }
     let _ = decode_block_page(&body);
 });

@@ -108,7 +108,7 @@ impl Nodes {
                 match self.repository.fetch_objects(&self.session, &[*id], copy) {
                     Err(RepositoryError::MissingObjects { .. }) if copy > 0 => break,
                     Err(RepositoryError::Damaged { .. }) => continue,
-                    fetched => fetched?,
+                    fetched => fetched?.blocks,
                 };
             let first = blocks.into_iter().next().and_then(|bytes| Block::decode(bytes).ok());
             let Some(block) = first else { continue };

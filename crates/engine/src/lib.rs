@@ -37,6 +37,7 @@ mod recent;
 mod record;
 mod record_cache;
 mod record_list;
+mod request_meters;
 mod restore;
 mod run;
 mod snapshots;

@@ -13,8 +13,8 @@ use holdall_format::{
     RepositoryId, SeriesId, SessionId, SignedContext, StoredRecord, Suite, prove_slice,
 };
 use holdall_protocol::{
-    BlockPage, BlockProbe, CommitAnswer, Description, FETCH_TARGET_BYTES, ListedRecord,
-    NewRepository, PutTimes, RecordQuery, RecordsDigest, Repository, RepositoryError,
+    BlockPage, BlockProbe, CommitAnswer, Description, FETCH_TARGET_BYTES, Fetched, ListedRecord,
+    NewRepository, RecordQuery, RecordsDigest, Repository, RepositoryError, RequestTimes,
     ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 use holdall_tree::{BuiltNode, ChunkRef, Content, Entry, EntryKind, PathKey, TreeBuilder};
@@ -200,7 +200,7 @@ impl Repository for MemoryRepository {
         Ok(ids.iter().map(|id| !stored.places.contains_key(id)).collect())
     }
 
-    fn put_blocks(&self, _: &SessionId, blocks: &[Bytes]) -> Result<PutTimes, RepositoryError> {
+    fn put_blocks(&self, _: &SessionId, blocks: &[Bytes]) -> Result<RequestTimes, RepositoryError> {
         for block in blocks {
             if let Some(room) = &mut lock(&self.stored).room_blocks {
                 let full = || RepositoryError::NoRoom { place: "memory".to_owned() };
@@ -208,7 +208,7 @@ impl Repository for MemoryRepository {
             }
             self.put(block.clone());
         }
-        Ok(PutTimes::default())
+        Ok(RequestTimes::default())
     }
 
     fn commit(&self, _: &SessionId, bytes: &Bytes) -> Result<CommitAnswer, RepositoryError> {
@@ -257,7 +257,7 @@ impl Repository for MemoryRepository {
         _: &SessionId,
         ids: &[ObjectId],
         copy: u32,
-    ) -> Result<Vec<Bytes>, RepositoryError> {
+    ) -> Result<Fetched, RepositoryError> {
         let mut stored = lock(&self.stored);
         stored.fetches += 1;
         let (mut blocks, mut given, mut bytes) = (Vec::new(), HashSet::new(), 0);
@@ -276,7 +276,7 @@ impl Repository for MemoryRepository {
                 break;
             }
         }
-        Ok(blocks)
+        Ok(Fetched { blocks, times: RequestTimes::default() })
     }
 
     fn read_blocks(&self, _: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {

@@ -47,9 +47,9 @@ pub use known_records::{RecordsDigest, RecordsDigesting};
 pub use pairing::{FormerAccount, Paired, pair, pair_again};
 pub use repository::Repository;
 pub use types::{
-    BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport,
-    PutTimes, RecordQuery, Repair, RepairReport, ScrubDamage, ScrubProgress, ScrubReport,
-    SessionGrant, SessionPurpose, Traffic, Usage, WaitingDeletion,
+    BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, NewRepository,
+    PruneReport, RecordQuery, Repair, RepairReport, RequestTimes, ScrubDamage, ScrubProgress,
+    ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage, WaitingDeletion,
 };
 
 /// Most ids in one question or one fetch.

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use holdall_format::{ObjectId, RecordHash, SessionId};
 
 use crate::{
-    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, NewRepository,
-    PruneReport, PutTimes, RecordQuery, RepairReport, RepositoryError, ScrubProgress, ScrubReport,
-    SessionGrant, SessionPurpose, Traffic, Usage, WaitingDeletion,
+    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
+    NewRepository, PruneReport, RecordQuery, RepairReport, RepositoryError, RequestTimes,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage, WaitingDeletion,
 };
 
 /// Why a machine may not delete.
@@ -76,7 +76,7 @@ pub trait Repository: Send + Sync {
         &self,
         session: &SessionId,
         blocks: &[Bytes],
-    ) -> Result<PutTimes, RepositoryError>;
+    ) -> Result<RequestTimes, RepositoryError>;
 
     /// Publishes a record (snapshot or checkpoint) if everything that its root reaches is durable
     /// and the machine's head is the record's `previous`. The same record again gets the same
@@ -116,7 +116,7 @@ pub trait Repository: Send + Sync {
         session: &SessionId,
         ids: &[ObjectId],
         copy: u32,
-    ) -> Result<Vec<Bytes>, RepositoryError>;
+    ) -> Result<Fetched, RepositoryError>;
 
     /// Reads all blocks, a page at a time: nodes and chunks, every copy, from `cursor` (0 to begin
     /// with) until [`crate::FETCH_TARGET_BYTES`].

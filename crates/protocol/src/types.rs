@@ -64,17 +64,26 @@ pub struct SessionGrant {
     pub sequence: u64,
 }
 
-/// Where the keeper's time went for one put, in seconds.
+/// Where the keeper's time went for one request that carries blocks, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct PutTimes {
+pub struct RequestTimes {
     /// Waiting for the bytes to arrive.
     pub receive_seconds: f64,
     /// Waiting for other requests.
     pub queue_seconds: f64,
-    /// Checking and indexing.
+    /// Checking, looking up and indexing.
     pub cpu_seconds: f64,
-    /// Writing and making durable.
+    /// Reading, or writing and making durable.
     pub disk_seconds: f64,
+}
+
+/// The answer to a fetch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fetched {
+    /// Whole blocks, in order of first use.
+    pub blocks: Vec<Bytes>,
+    /// Where the keeper's time went until they were at hand.
+    pub times: RequestTimes,
 }
 
 /// The answer to a commit.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, PublicKey, RecordHash, SessionId, TombstoneReason};
 use holdall_protocol::{
-    BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, NewRepository, PruneReport,
-    PutTimes, RecordQuery, RepairReport, Repository, RepositoryError, ScrubProgress, ScrubReport,
-    SessionGrant, SessionPurpose, Traffic, Usage,
+    BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, NewRepository,
+    PruneReport, RecordQuery, RepairReport, Repository, RepositoryError, RequestTimes,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 use crate::creating::ClearParts;
@@ -178,7 +178,7 @@ impl Repository for EmbeddedRepository {
         &self,
         session: &SessionId,
         blocks: &[Bytes],
-    ) -> Result<PutTimes, RepositoryError> {
+    ) -> Result<RequestTimes, RepositoryError> {
         self.store(Access::Write)?.put_blocks(&self.machine, session, blocks)
     }
 
@@ -200,7 +200,7 @@ impl Repository for EmbeddedRepository {
         session: &SessionId,
         ids: &[ObjectId],
         copy: u32,
-    ) -> Result<Vec<Bytes>, RepositoryError> {
+    ) -> Result<Fetched, RepositoryError> {
         self.store(Access::Read)?.fetch_objects(&self.machine, session, ids, copy)
     }
 

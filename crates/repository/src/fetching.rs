@@ -3,15 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, SessionId, prove_slice};
 use holdall_protocol::{
-    BlockPage, BlockProbe, FETCH_TARGET_BYTES, MAX_PROBES, RepositoryError, ScrubDamage,
+    BlockPage, BlockProbe, FETCH_TARGET_BYTES, Fetched, MAX_PROBES, RepositoryError, RequestTimes,
+    ScrubDamage,
 };
 
 use crate::index::{Holder, Lookup, ObjectCopy, State};
 use crate::putting::limit_ids;
+use crate::reading::ReadBlock;
 use crate::store::Store;
 
 impl Store {
@@ -22,10 +25,12 @@ impl Store {
         session: &SessionId,
         ids: &[ObjectId],
         copy: u32,
-    ) -> Result<Vec<Bytes>, RepositoryError> {
+    ) -> Result<Fetched, RepositoryError> {
+        let began = Instant::now();
         self.sessions().check(session, machine, self.now_ns())?;
         limit_ids(ids)?;
         let lookup = self.lookup_stored(ids.to_vec())?;
+        let mut disk = Duration::ZERO;
         let mut blocks: Vec<Bytes> = Vec::new();
         let mut sent = BTreeSet::new();
         let mut bytes = 0;
@@ -37,7 +42,7 @@ impl Store {
             if bytes >= FETCH_TARGET_BYTES {
                 break;
             }
-            match self.read_first_sound(&lookup, id, copies) {
+            match self.read_first_sound(&lookup, id, copies, &mut disk) {
                 Ok((place, block)) => {
                     if sent.insert(place) {
                         bytes += block.len();
@@ -48,19 +53,29 @@ impl Store {
                 Err(_) => break,
             }
         }
-        Ok(blocks)
+        let times = RequestTimes {
+            cpu_seconds: began.elapsed().saturating_sub(disk).as_secs_f64(),
+            disk_seconds: disk.as_secs_f64(),
+            ..RequestTimes::default()
+        };
+        Ok(Fetched { blocks, times })
     }
 
-    /// Reads the block of the first of these copies that is sound.
+    /// Reads the block of the first of these copies that is sound, and adds the time for which the disk
+    /// was waited for.
     fn read_first_sound(
         &self,
         lookup: &Lookup,
         id: &ObjectId,
         copies: &[ObjectCopy],
+        disk: &mut Duration,
     ) -> Result<((Holder, u32), Bytes), RepositoryError> {
         let mut failure = RepositoryError::MissingObjects { ids: vec![*id] };
         for copy in copies {
-            match self.read_block(&lookup.state, copy.holder, copy.block) {
+            let reading = Instant::now();
+            let read = self.read_unchecked(&lookup.state, copy.holder, copy.block);
+            *disk += reading.elapsed();
+            match read.and_then(ReadBlock::checked) {
                 Ok(bytes) => return Ok(((copy.holder, copy.block), bytes)),
                 Err(error @ RepositoryError::Damaged { .. }) => failure = error,
                 Err(error) => {

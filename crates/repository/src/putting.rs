@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use holdall_format::{BlockKind, MachineId, ObjectId, SessionId};
-use holdall_protocol::{MAX_IDS, MAX_PUT_BYTES, PutTimes, RepositoryError};
+use holdall_protocol::{MAX_IDS, MAX_PUT_BYTES, RepositoryError, RequestTimes};
 
 use crate::checked::Checked;
 use crate::index::{Holder, Lookup};
@@ -61,7 +61,7 @@ impl Store {
         machine: &MachineId,
         session: &SessionId,
         blocks: &[Bytes],
-    ) -> Result<PutTimes, RepositoryError> {
+    ) -> Result<RequestTimes, RepositoryError> {
         let began = Instant::now();
         self.sessions().check_backup(session, machine, self.now_ns())?;
         let bytes: usize = blocks.iter().map(Bytes::len).sum();
@@ -89,7 +89,7 @@ impl Store {
         }
         self.tend_index();
         let cpu = began.elapsed().saturating_sub(disk);
-        Ok(PutTimes {
+        Ok(RequestTimes {
             receive_seconds: 0.0,
             queue_seconds: 0.0,
             cpu_seconds: cpu.as_secs_f64(),

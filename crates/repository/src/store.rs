@@ -1,28 +1,25 @@
 //! One repository directory, open: what all of its machines share.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::{
-    MachineId, ObjectId, PublicKey, RepositoryConfig, RepositoryId, Signature, SignedContext, Table,
+    MachineId, ObjectId, PublicKey, RepositoryConfig, RepositoryId, Signature, SignedContext,
 };
 use holdall_protocol::RepositoryError;
 
 use crate::appending::Appender;
 use crate::background::Background;
 use crate::closure::{Closed, descend};
-use crate::condemned;
 use crate::creating::{self, ClearParts};
 use crate::embedded::EmbeddedRepository;
-use crate::index::{ClosedByArrival, Holder, Index, IndexError, Listing, Lookup, State};
+use crate::index::{Index, IndexError, Lookup};
 use crate::layout::Layout;
 use crate::lease::Lease;
 use crate::log::Log;
-use crate::pack_file::{OpenPacks, damaged};
-use crate::probing::probe;
-use crate::publish::{failed, make_all, names_in, remove};
+use crate::opening::{Found, first_free, make_ready};
+use crate::pack_file::OpenPacks;
 use crate::records::{Loaded, Records};
 use crate::recovery::{Recovered, recover};
 use crate::room::Room;
@@ -418,146 +415,7 @@ impl Store {
         self.mark_records(commit)
     }
 
-    /// Reads the table of a block.
-    pub(crate) fn table(
-        &self,
-        state: &State,
-        holder: Holder,
-        block: u32,
-    ) -> Result<Table, RepositoryError> {
-        let gone = || damaged(self.layout.root(), "the index names a block that is not there");
-        match holder {
-            Holder::Tail(tail) => {
-                let tail = state.tails.get(tail as usize).ok_or_else(gone)?;
-                Ok(tail.clear(block).ok_or_else(gone)?.table()?)
-            }
-            Holder::Pack(pack) => {
-                let pack =
-                    self.packs.get(&state.packs.get(pack as usize).ok_or_else(gone)?.name)?;
-                pack.read_table(pack.blocks().get(block as usize).ok_or_else(gone)?)
-            }
-        }
-    }
-
-    /// Reads a whole block and checks its name.
-    pub(crate) fn read_block(
-        &self,
-        state: &State,
-        holder: Holder,
-        block: u32,
-    ) -> Result<Bytes, RepositoryError> {
-        let gone = || damaged(self.layout.root(), "the index names a block that is not there");
-        let (bytes, name, path) = match holder {
-            Holder::Tail(tail) => {
-                let tail = state.tails.get(tail as usize).ok_or_else(gone)?;
-                let clear = tail.clear(block).ok_or_else(gone)?;
-                (tail.read_block(&clear), clear.name, self.layout.payload(tail.name()))
-            }
-            Holder::Pack(pack) => {
-                let name = state.packs.get(pack as usize).ok_or_else(gone)?.name;
-                let pack = self.packs.get(&name)?;
-                let place = pack.blocks().get(block as usize).ok_or_else(gone)?;
-                (pack.read_block(place), place.name, self.layout.pack(&name))
-            }
-        };
-        let bytes = bytes.map_err(failed("reading", &path))?;
-        if blake3::hash(&bytes).as_bytes() != name.as_bytes() {
-            return Err(damaged(&path, format!("block {name} is not what was stored")));
-        }
-        Ok(bytes)
-    }
-
     pub(crate) fn packs(&self) -> &OpenPacks {
         &self.packs
     }
-}
-
-/// The first log position that nothing has.
-fn first_free(
-    state: &State,
-    recovered: &Recovered,
-    next_position: u64,
-    sessions: &Sessions,
-) -> u64 {
-    let packs = state.packs.iter().map(|pack| pack.last_arrival.saturating_add(1)).max();
-    let behind_prune = state.pruned.saturating_add(1);
-    let behind_others =
-        [recovered.next_arrival, next_position, sessions.latest_start(), behind_prune];
-    behind_others.into_iter().chain(packs).max().unwrap_or_default()
-}
-
-/// What packs and tails hold, when a store is opened.
-struct Found {
-    index: Arc<Index>,
-    tails: Vec<Arc<Tail>>,
-    /// Files that can not be used, and why.
-    strange: Vec<(PathBuf, String)>,
-}
-
-impl Found {
-    /// Takes the tails and the damaged files out of `recovered`.
-    fn read(
-        layout: &Layout,
-        cache_dir: &Path,
-        access: Access,
-        repository: &RepositoryId,
-        recovered: &mut Recovered,
-    ) -> Result<Self, RepositoryError> {
-        let mut listing = Listing::read(layout)?;
-        let (index, closed) = open_index(cache_dir, access, repository, layout, &mut listing)?;
-        let tails: Vec<_> =
-            std::mem::take(&mut recovered.tails).into_iter().map(Arc::new).collect();
-        for tail in &tails {
-            index.add_old_tail(tail.clone(), &closed);
-        }
-        let condemned = condemned::read_all(layout)?.into_keys().collect();
-        index.learn_pruned(condemned, condemned::last_prune(layout)?);
-        if listing.left_out || !recovered.damaged.is_empty() || !recovered.salvaged.is_empty() {
-            // What is lost, or moves, may have been reached by what was closed: it is found again
-            // from records.
-            index.forget_closed();
-        }
-        let mut strange = listing.strange;
-        strange.append(&mut recovered.damaged);
-        Ok(Self { index: Arc::new(index), tails, strange })
-    }
-}
-
-/// Opens the index in the cache folder. Where that fails, a writer makes one for this time beside
-/// the repository: a cache is no reason not to back up.
-fn open_index(
-    cache_dir: &Path,
-    access: Access,
-    repository: &RepositoryId,
-    layout: &Layout,
-    listing: &mut Listing,
-) -> Result<(Index, ClosedByArrival), RepositoryError> {
-    let mut untouched = listing.clone();
-    let opened = Index::open(cache_dir, repository, layout, listing);
-    if opened.is_ok() || access == Access::Read {
-        return Ok(opened?);
-    }
-    let beside = layout.tmp().join("index");
-    let opened = Index::open(&beside, repository, layout, &mut untouched)?;
-    *listing = untouched;
-    Ok(opened)
-}
-
-/// Makes what a writer needs, and takes away what an earlier one left half-done.
-fn make_ready(layout: &Layout) -> Result<(), RepositoryError> {
-    make_all(&layout.folders())?;
-    sweep_tmp(layout)?;
-    probe(layout)
-}
-
-fn sweep_tmp(layout: &Layout) -> Result<(), RepositoryError> {
-    for name in names_in(&layout.tmp())? {
-        let path = layout.tmp().join(name);
-        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            fs::remove_dir_all(&path).map_err(failed("removing", &path))?;
-        } else {
-            remove(&path)?;
-        }
-    }
-    Ok(())
 }

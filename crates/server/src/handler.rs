@@ -10,7 +10,9 @@ use holdall_protocol::wire::{
     self, ErrorAnswer, Frames, LabTaken, LabVerb, LabWritten, PairAnswer, PairRequest,
     RepositoryVerb, Route, WireError,
 };
-use holdall_protocol::{MAX_PUT_BYTES, PutTimes, RecordQuery, Repository, RepositoryError};
+use holdall_protocol::{
+    Fetched, MAX_PUT_BYTES, RecordQuery, Repository, RepositoryError, RequestTimes,
+};
 use holdall_repository::EmbeddedRepository;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -123,7 +125,7 @@ async fn write_to_measure(
 ) -> Result<LabWritten, WireError> {
     let begun = state.pressure.begin();
     let Taken { bytes, room, queued, received } =
-        take(state, body, wire::MAX_PUT_BODY_BYTES, 0).await?;
+        take(state, body, wire::MAX_PUT_BODY_BYTES).await?;
     let (inner, written) = (Arc::clone(state), bytes.clone());
     let call = move || {
         let _room = room;
@@ -132,7 +134,7 @@ async fn write_to_measure(
     let (disk, waited) = state.work.run(call).await?;
     let times = Pressure::honest(
         &begun,
-        PutTimes {
+        RequestTimes {
             receive_seconds: received.as_secs_f64(),
             queue_seconds: (queued + waited).as_secs_f64(),
             cpu_seconds: 0.0,
@@ -150,19 +152,27 @@ async fn write_to_measure(
     })
 }
 
+/// The times of a repository's call, and what was waited for before it.
+fn with_waiting(times: RequestTimes, received: Duration, queued: Duration) -> RequestTimes {
+    RequestTimes {
+        receive_seconds: times.receive_seconds + received.as_secs_f64(),
+        queue_seconds: times.queue_seconds + queued.as_secs_f64(),
+        ..times
+    }
+}
+
 /// Reads a body within its limit, and tells how long room for it and its bytes were waited for.
 async fn take(
     state: &ServerState,
     body: &mut Option<Incoming>,
     limit_bytes: usize,
-    also_room_for_bytes: usize,
 ) -> Result<Taken, WireError> {
     let declared = match body {
         Some(body) => body::declared_bytes(body, limit_bytes)?,
         None => 0,
     };
     let begun = Instant::now();
-    let room = state.work.room(declared.saturating_add(also_room_for_bytes as u64)).await?;
+    let room = state.work.bodies.room(declared).await?;
     let queued = begun.elapsed();
     let bytes = match body.take() {
         Some(body) => body::read(body, declared, state.limits.stalled, &state.buffers).await?,
@@ -183,7 +193,7 @@ async fn pair(
     key: PublicKey,
     body: &mut Option<Incoming>,
 ) -> Result<Response<Answer>, WireError> {
-    let taken = take(state, body, wire::MAX_CONTROL_BYTES, 0).await?;
+    let taken = take(state, body, wire::MAX_CONTROL_BYTES).await?;
     let request = PairRequest::decode(&taken.bytes)?;
     let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
     let _turn = match request.former() {
@@ -273,7 +283,14 @@ impl Asked<'_> {
     }
 
     async fn take(&mut self, limit_bytes: usize) -> Result<Taken, WireError> {
-        take(self.state, self.body, limit_bytes, 0).await
+        take(self.state, self.body, limit_bytes).await
+    }
+
+    /// Waits for room for an answer of at most `bytes`, and tells for how long.
+    async fn answer_room(&self, bytes: usize) -> Result<(Room, Duration), WireError> {
+        let begun = Instant::now();
+        let room = self.state.work.answers.room(bytes as u64).await?;
+        Ok((room, begun.elapsed()))
     }
 
     /// Calls the repository, on a thread for that.
@@ -352,13 +369,9 @@ impl Asked<'_> {
         let state = self.state;
         let (times, waited) = self.call(call).await?;
         state.buffers.give_back(bytes);
-        let times = PutTimes {
-            receive_seconds: times.receive_seconds + received.as_secs_f64(),
-            queue_seconds: times.queue_seconds + (queued + waited).as_secs_f64(),
-            ..times
-        };
+        let times = with_waiting(times, received, queued + waited);
         let times = Pressure::honest(&begun, times);
-        Ok(respond(JSON, Frames::plain(wire::encode_put_times(&times)), None))
+        Ok(respond(JSON, Frames::plain(wire::encode_times(&times)), None))
     }
 
     async fn commit(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
@@ -376,9 +389,9 @@ impl Asked<'_> {
         Ok(respond(JSON, Frames::plain(Bytes::from_static(b"{}")), None))
     }
 
-    async fn records(self, query: RecordQuery) -> Result<Response<Answer>, WireError> {
-        let Taken { mut room, .. } =
-            take(self.state, self.body, 0, wire::MAX_RECORDS_ANSWER_BYTES).await?;
+    async fn records(mut self, query: RecordQuery) -> Result<Response<Answer>, WireError> {
+        self.take(0).await?;
+        let (mut room, _) = self.answer_room(wire::MAX_RECORDS_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
             let body = read_records(&repository, &query)?;
             room.shrink_to(body.total_bytes());
@@ -388,27 +401,30 @@ impl Asked<'_> {
         Ok(respond(BYTES, body, Some(room)))
     }
 
-    async fn fetch(self, session: SessionId, copy: u32) -> Result<Response<Answer>, WireError> {
-        let Taken { bytes, mut room, .. } =
-            take(self.state, self.body, wire::MAX_IDS_BODY_BYTES, wire::MAX_FETCH_ANSWER_BYTES)
-                .await?;
+    async fn fetch(mut self, session: SessionId, copy: u32) -> Result<Response<Answer>, WireError> {
+        let begun = self.state.pressure.begin();
+        let taken = self.take(wire::MAX_IDS_BODY_BYTES).await?;
+        let Taken { bytes, room: asked_room, queued, received } = taken;
         let ids = wire::decode_ids(&bytes)?;
+        let (mut room, also_queued) = self.answer_room(wire::MAX_FETCH_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
-            let blocks = repository.fetch_objects(&session, &ids, copy)?;
-            let body = Frames::framed(&blocks);
-            room.shrink_to(body.total_bytes());
-            Ok((body, room))
+            let _asked_room = asked_room;
+            let fetched = repository.fetch_objects(&session, &ids, copy)?;
+            room.shrink_to(wire::encode_fetched(&fetched).total_bytes());
+            Ok((fetched, room))
         };
-        let ((body, room), _) = self.call(call).await?;
-        Ok(respond(BYTES, body, Some(room)))
+        let ((fetched, room), waited) = self.call(call).await?;
+        let times = with_waiting(fetched.times, received, queued + also_queued + waited);
+        let fetched = Fetched { times: Pressure::honest(&begun, times), ..fetched };
+        Ok(respond(BYTES, wire::encode_fetched(&fetched), Some(room)))
     }
 
-    async fn prove_blocks(self, session: SessionId) -> Result<Response<Answer>, WireError> {
-        // A block is read at a time.
-        let also_room = BLOCK_MAX_BYTES + wire::MAX_PROOFS_ANSWER_BYTES;
-        let Taken { bytes, mut room, .. } =
-            take(self.state, self.body, wire::MAX_PROBES_BODY_BYTES, also_room).await?;
+    async fn prove_blocks(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let Taken { bytes, .. } = self.take(wire::MAX_PROBES_BODY_BYTES).await?;
         let probes = wire::decode_probes(&bytes)?;
+        // A block is read at a time.
+        let (mut room, _) =
+            self.answer_room(BLOCK_MAX_BYTES + wire::MAX_PROOFS_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
             let body =
                 Frames::plain(wire::encode_proofs(&repository.prove_blocks(&session, &probes)?));
@@ -420,12 +436,12 @@ impl Asked<'_> {
     }
 
     async fn read_blocks(
-        self,
+        mut self,
         session: SessionId,
         cursor: u64,
     ) -> Result<Response<Answer>, WireError> {
-        let Taken { mut room, .. } =
-            take(self.state, self.body, 0, wire::MAX_FETCH_ANSWER_BYTES).await?;
+        self.take(0).await?;
+        let (mut room, _) = self.answer_room(wire::MAX_FETCH_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
             let page = repository.read_blocks(&session, cursor)?;
             let body = wire::encode_block_page(&page);

@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdall_protocol::PutTimes;
+use holdall_protocol::RequestTimes;
 
 /// Counters are read again after so long: each reading opens a few files.
 const EVERY: Duration = Duration::from_millis(250);
@@ -65,7 +65,7 @@ impl Pressure {
 
     /// The times of a request that began at `begun` and ends now, in which what was really waited
     /// for, the processor, is not called queue or disk.
-    pub(crate) fn honest(begun: &Reading, times: PutTimes) -> PutTimes {
+    pub(crate) fn honest(begun: &Reading, times: RequestTimes) -> RequestTimes {
         match begun.at.elapsed() < WORTH {
             true => times,
             false => divided(times, Reading::now().short_since(begun)),
@@ -74,12 +74,12 @@ impl Pressure {
 }
 
 /// Counts this share of the waiting as processor, if it is large.
-fn divided(times: PutTimes, share: f64) -> PutTimes {
+fn divided(times: RequestTimes, share: f64) -> RequestTimes {
     if share < SHORT {
         return times;
     }
     let waited = times.receive_seconds + times.queue_seconds + times.disk_seconds;
-    PutTimes {
+    RequestTimes {
         receive_seconds: times.receive_seconds * (1.0 - share),
         queue_seconds: times.queue_seconds * (1.0 - share),
         cpu_seconds: times.cpu_seconds + waited * share,
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn waiting_is_processor_as_far_as_that_was_short_and_no_time_is_lost() {
-        let times = PutTimes {
+        let times = RequestTimes {
             receive_seconds: 4.0,
             queue_seconds: 2.0,
             cpu_seconds: 1.0,

@@ -10,36 +10,46 @@ use holdall_protocol::RepositoryError;
 use holdall_protocol::wire::WireError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// A body up to this long waits for no room: there are only so many connections, and whoever asks for a
+/// list does not stand behind others' uploads.
+const SMALL_BYTES: u64 = 64 << 10;
+
 /// A bounded number of threads for blocking calls, and a bounded number of bytes for bodies.
 pub(crate) struct Work {
     threads: Arc<Semaphore>,
-    memory_kib: Arc<Semaphore>,
-    memory_max_kib: usize,
+    /// For what comes, which takes as long as its sender takes.
+    pub(crate) bodies: Memory,
+    /// For what goes: a restore does not wait for those who send.
+    pub(crate) answers: Memory,
+}
+
+/// A bounded number of bytes.
+pub(crate) struct Memory {
+    kib: Arc<Semaphore>,
+    max_kib: usize,
 }
 
 /// Room for a body; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Room {
-    permit: OwnedSemaphorePermit,
+    /// `None` for a small one.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Room {
     /// Gives back all but `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        let Some(permit) = &mut self.permit else { return };
         let kept = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX);
-        let surplus = self.permit.num_permits().saturating_sub(kept);
-        drop(self.permit.split(surplus));
+        let surplus = permit.num_permits().saturating_sub(kept);
+        drop(permit.split(surplus));
     }
 }
 
-impl Work {
-    pub(crate) fn new(threads: usize, body_bytes: usize) -> Self {
-        let memory_max_kib = (body_bytes / 1024).max(1);
-        Self {
-            threads: Arc::new(Semaphore::new(threads.max(1))),
-            memory_kib: Arc::new(Semaphore::new(memory_max_kib)),
-            memory_max_kib,
-        }
+impl Memory {
+    fn new(bytes: usize) -> Self {
+        let max_kib = (bytes / 1024).max(1);
+        Self { kib: Arc::new(Semaphore::new(max_kib)), max_kib }
     }
 
     /// Waits for room for a body of at most `bytes`.
@@ -47,11 +57,24 @@ impl Work {
     /// # Cancel safety
     /// Nothing is held when it is dropped.
     pub(crate) async fn room(&self, bytes: u64) -> Result<Room, WireError> {
+        if bytes <= SMALL_BYTES {
+            return Ok(Room { permit: None });
+        }
         let kib = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX);
-        let kib = u32::try_from(kib.min(self.memory_max_kib)).unwrap_or(u32::MAX);
-        let memory = Arc::clone(&self.memory_kib);
-        let permit = memory.acquire_many_owned(kib).await.map_err(|_| WireError::Busy)?;
-        Ok(Room { permit })
+        let kib = u32::try_from(kib.min(self.max_kib)).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.kib).acquire_many_owned(kib).await;
+        Ok(Room { permit: Some(permit.map_err(|_| WireError::Busy)?) })
+    }
+}
+
+impl Work {
+    /// So many threads, and so many bytes for bodies that come, and for those that go.
+    pub(crate) fn new(threads: usize, body_bytes: usize) -> Self {
+        Self {
+            threads: Arc::new(Semaphore::new(threads.max(1))),
+            bodies: Memory::new(body_bytes),
+            answers: Memory::new(body_bytes),
+        }
     }
 
     /// Runs a blocking call, and tells how long it waited for its turn.
@@ -78,5 +101,41 @@ impl Work {
                 source: std::io::Error::other("the server's worker ended unexpectedly"),
             })),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    /// The room, if it need not be waited for.
+    fn at_once(memory: &Memory, bytes: u64) -> Option<Room> {
+        match pin!(memory.room(bytes)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(room) => Some(room.unwrap()),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn small_bodies_and_answers_do_not_wait_behind_large_bodies() {
+        let work = Work::new(1, 1 << 20);
+        let _large = at_once(&work.bodies, 1 << 20).unwrap();
+        assert!(at_once(&work.bodies, SMALL_BYTES + 1).is_none());
+        assert!(at_once(&work.bodies, SMALL_BYTES).is_some());
+        assert!(at_once(&work.answers, 1 << 20).is_some());
+    }
+
+    #[test]
+    fn what_an_answer_does_not_fill_is_there_for_others() {
+        let work = Work::new(1, 1 << 20);
+        let mut answer = at_once(&work.answers, 9 << 20).unwrap();
+        assert!(at_once(&work.answers, 512 << 10).is_none());
+        answer.shrink_to(256 << 10);
+        assert!(at_once(&work.answers, 512 << 10).is_some());
+        drop(answer);
+        assert!(at_once(&work.answers, 1 << 20).is_some());
     }
 }

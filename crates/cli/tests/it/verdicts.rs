@@ -2,19 +2,16 @@
 //!
 //! One row after another, since they share the computer; each takes seconds. What else runs on the
 //! computer may be what limits, so they are not among the tests of every day: `cargo xtask torture
-//! verdicts`. Rows of the table that are not here, and why:
+//! verdicts`.
 //!
-//! - A link of 1 Gb/s, and incompressible data at a high level: a build for tests is not fast enough
-//!   to fill such a link, and the level follows what is behind it; there is none to set.
-//! - Memory pressure: what the kernel does then is disk and processor, and which of them comes first
-//!   is the kernel's choice, not a layer's.
-//! - A server busy with another job: with twenty others at work on a slow disk, a put waits as long for
-//!   that disk as for its turn, and the verdict is unsure, rightly.
+//! There is no level of compression to set: it follows what is behind it. So data that hardly
+//! compresses is planted before a slow link, where the highest level is tried on it, and that must not
+//! be taken for the limit.
 
 use std::fs;
 use std::net::ToSocketAddrs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,7 +20,7 @@ use serde_json::Value;
 
 use crate::house::{Machine, Outcome, Server};
 use crate::mounts::Share;
-use crate::plants::{self, Ration, SlowFsync, forget_cached, run_by};
+use crate::plants::{self, Ration, SlowFsync, Swap, forget_cached, run_by};
 
 /// Rows share the computer.
 fn alone() -> MutexGuard<'static, ()> {
@@ -37,6 +34,17 @@ fn large_files(dir: &Path, count: u64) {
     for number in 0..count {
         let content = Random::new(number + 1).bytes(2_000_000);
         fs::write(dir.join(format!("large-{number}")), content).expect("room");
+    }
+}
+
+/// Files of 2 MB each that a compressor works on for long and makes a quarter smaller: six bits of
+/// chance in each byte.
+fn hardly_compressible_files(dir: &Path, count: u64) {
+    fs::create_dir_all(dir).expect("a folder");
+    for number in 0..count {
+        let mut content = Random::new(number + 1).bytes(2_000_000);
+        content.iter_mut().for_each(|byte| *byte = b' ' + (*byte & 0x3f));
+        fs::write(dir.join(format!("hard-{number}")), content).expect("room");
     }
 }
 
@@ -68,7 +76,7 @@ fn names(verdict: &Value, layers: &[&str]) {
 struct World {
     machine: Machine,
     /// Runs as long as this is there.
-    _server: Server,
+    server: Server,
 }
 
 impl World {
@@ -82,7 +90,14 @@ impl World {
         }
         let server = Server::start_by(&mut command, &data);
         machine.pair_with(&server);
-        Self { machine, _server: server }
+        Self { machine, server }
+    }
+
+    /// One more machine that is paired with the server.
+    fn other_machine(&self) -> Machine {
+        let other = Machine::new();
+        other.pair_with(&self.server);
+        other
     }
 
     fn backup(&self, source: &Path) -> Command {
@@ -115,14 +130,18 @@ struct Linked {
 
 impl Linked {
     fn new(bits_per_second: &[u64], files: u64) -> Option<Self> {
+        let linked = Self::without_source(bits_per_second)?;
+        large_files(Path::new(&linked.source), files);
+        Some(linked)
+    }
+
+    fn without_source(bits_per_second: &[u64]) -> Option<Self> {
         let links = plants::links(bits_per_second)?;
         let machine = Machine::new();
         let data = machine.path("server");
         let command = Server::command_at(&format!("{}:0", Links::address(0, End::Server)), &data);
         let server = Server::start_by(&mut run_by(&links.prefix(End::Server), &command), &data);
-        let source = machine.path("source");
-        large_files(&source, files);
-        let source = text(&source).to_owned();
+        let source = text(&machine.path("source")).to_owned();
         let linked = Self { links, machine, source, server };
         let invite = linked.server.invite_with(&["--address", linked.server.address()]);
         linked.run(&["pair", &invite, "--recovery-kit", text(&linked.machine.path("kit.txt"))]);
@@ -152,6 +171,25 @@ fn a_link_of_50_megabits_is_the_network() {
     // 6.25 MB/s is all that it carries.
     let achieved = verdict["achieved"].as_f64().expect("a rate");
     assert!(achieved < 6.3e6, "{verdict:#}");
+}
+
+#[test]
+fn a_link_of_a_gigabit_is_the_network() {
+    let _alone = alone();
+    let Some(linked) = Linked::new(&[1_000_000_000], 200) else { return };
+    let verdict = linked.verdict(&["backup", &linked.source]);
+    names(&verdict, &["network"]);
+    // 125 MB/s is all that it carries.
+    let achieved = verdict["achieved"].as_f64().expect("a rate");
+    assert!(achieved < 126e6, "{verdict:#}");
+}
+
+#[test]
+fn data_that_hardly_compresses_before_a_slow_link_is_the_network() {
+    let _alone = alone();
+    let Some(linked) = Linked::without_source(&[50_000_000]) else { return };
+    hardly_compressible_files(Path::new(&linked.source), 20);
+    names(&linked.verdict(&["backup", &linked.source]), &["network"]);
 }
 
 #[test]
@@ -198,7 +236,7 @@ fn a_delay_of_40_ms_is_the_network() {
     let invite = server.invite_with(&["--address", &proxy.address().to_string()]);
     machine.pair(&invite);
     let source = machine.path("source");
-    large_files(&source, 2);
+    large_files(&source, 10);
     names(&verdict_of(&mut machine.command(["backup", text(&source), "--json"])), &["network"]);
 }
 
@@ -242,6 +280,54 @@ fn a_server_whose_fsync_takes_long_is_the_disk_of_the_ladder() {
     let summary = Outcome::of(&mut path).expect(0).summary();
     names(&summary["verdict"], &["server-disk"]);
     assert!(summary["advice"].as_str().is_some_and(|help| help.contains("a faster disk")));
+}
+
+#[test]
+fn a_server_whose_disk_reads_slowly_is_the_disk_of_a_restore() {
+    let _alone = alone();
+    let Some(ration) = Ration::of_reading("sr", crate::house::folder().path(), 4_000_000) else {
+        return;
+    };
+    let world = World::new(&ration.prefix(), None);
+    Outcome::of(&mut world.backup(&world.large_source(8))).expect(0);
+    for file in crate::house::files_below(&world.machine.path("server")) {
+        forget_cached(&file);
+    }
+    names(&verdict_of(&mut world.restore()), &["server-disk"]);
+}
+
+#[test]
+fn a_server_that_waits_for_the_bytes_of_others_is_busy() {
+    let _alone = alone();
+    let world = World::new(&[], None);
+    let source = world.large_source(20);
+    let others: Vec<_> = (0..5).map(|_| world.other_machine()).collect();
+    let mut working: Vec<_> = others
+        .iter()
+        .map(|other| {
+            let args = ["backup", text(&source), "--limit-upload", "1M", "--streams", "8"];
+            other.command(args).stdout(Stdio::null()).spawn().expect("it starts")
+        })
+        .collect();
+    // They all have begun to send what the server has to wait for.
+    std::thread::sleep(Duration::from_secs(4));
+    let verdict = verdict_of(&mut world.backup(&source));
+    for other in &mut working {
+        other.kill().expect("it runs");
+        other.wait().expect("it ends");
+    }
+    names(&verdict, &["server-busy"]);
+}
+
+#[test]
+fn a_computer_that_swaps_is_its_memory() {
+    let _alone = alone();
+    let Some(_swap) = Swap::on(512 << 20) else { return };
+    let Some(ration) = Ration::of_memory("m", 16 << 20) else { return };
+    let world = World::new(&[], None);
+    let source = world.machine.path("source");
+    tiny_files(&source, 80_000);
+    names(&verdict_of(&mut run_by(&ration.prefix(), &world.backup(&source))), &["client-memory"]);
 }
 
 #[test]

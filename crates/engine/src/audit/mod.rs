@@ -138,7 +138,7 @@ impl Audit<'_> {
             let blocks = match fetch {
                 Err(RepositoryError::MissingObjects { .. }) => return Ok(false),
                 Err(error) if is_damage(&error) => continue,
-                fetched => fetched?,
+                fetched => fetched?.blocks,
             };
             let mut good = GoodIds::default();
             for bytes in blocks {

@@ -38,7 +38,7 @@ impl Fetching<'_> {
         orders: &Mutex<Receiver<Order>>,
     ) -> Result<(), EngineError> {
         loop {
-            let next = self.source.fetch_meter.waiting_in(|| {
+            let next = self.source.meters.fetch.waiting_in(|| {
                 let orders = lock(orders);
                 let order = orders.recv().ok()?;
                 // Before the next order is taken, so that it is known there.
@@ -64,7 +64,7 @@ impl Fetching<'_> {
     ) -> Result<Vec<Copied>, EngineError> {
         let bytes = order.chunks.iter().map(|chunk| chunk.len_bytes as usize).sum();
         let room = || self.shared.budget.grant(order.window, bytes);
-        let grant = self.source.fetch_meter.waiting_out(room).ok_or(EngineError::Interrupted)?;
+        let grant = self.source.meters.fetch.waiting_out(room).ok_or(EngineError::Interrupted)?;
         let chunks = self.source.get(opener, &order.chunks, Some(arriving))?;
         let grant = Arc::new(grant);
         let named = |chunk| self.named(chunk, &grant);

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use holdall_lab::{Layer, StageCounters, StageMeter};
 
-use crate::restore::{ChunkSource, FETCHERS};
+use crate::restore::{ChunkMeters, ChunkSource, FETCHERS};
 use crate::storing::StoringMeters;
 
 /// One meter for each stage, or for each layer that a stage leans on.
 pub(super) struct Meters {
     pub(super) plan: StageMeter,
-    fetch: Arc<StageMeter>,
-    open: Arc<StageMeter>,
+    chunks: Arc<ChunkMeters>,
     pub(super) hash: StageMeter,
     pub(super) rebuild: StageMeter,
     pub(super) storing: StoringMeters,
@@ -21,8 +20,7 @@ impl Meters {
     pub(super) fn new(source: &ChunkSource, sealers: usize, streams: usize) -> Self {
         Self {
             plan: StageMeter::new("plan", Layer::ClientCpu, 1),
-            fetch: Arc::clone(&source.fetch_meter),
-            open: Arc::clone(&source.open_meter),
+            chunks: Arc::clone(&source.meters),
             hash: StageMeter::new("hash", Layer::ClientCpu, FETCHERS),
             rebuild: StageMeter::new("rebuild", Layer::ClientCpu, 1),
             storing: StoringMeters::new(sealers, streams),
@@ -30,8 +28,9 @@ impl Meters {
     }
 
     pub(super) fn snapshot(&self) -> Vec<StageCounters> {
-        let before = [&self.plan, &*self.fetch, &*self.open, &self.hash, &self.rebuild];
-        let mut stages = before.map(StageMeter::snapshot).to_vec();
+        let mut stages = vec![self.plan.snapshot()];
+        stages.extend(self.chunks.snapshot());
+        stages.extend([self.hash.snapshot(), self.rebuild.snapshot()]);
         stages.extend(self.storing.snapshot());
         stages
     }

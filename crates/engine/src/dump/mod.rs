@@ -112,8 +112,8 @@ impl<'a> Dump<'a> {
             .map_err(|error| EngineError::io("making a file in the cache folder", error))?;
         let chunks = &ChunkSource::new(self.access, session);
         let meter = Arc::new(StageMeter::new("plan", Layer::ClientCpu, 1));
-        let meters = [&meter, &chunks.fetch_meter, &chunks.open_meter].map(Arc::clone);
-        run.watch_stages(move || meters.iter().map(|meter| meter.snapshot()).collect());
+        let (plan, of_chunks) = (Arc::clone(&meter), Arc::clone(&chunks.meters));
+        run.watch_stages(move || [vec![plan.snapshot()], of_chunks.snapshot()].concat());
         let (orders, orders_out) = unbounded();
         let (windows, windows_out) = bounded(WINDOWS_AHEAD);
         // First, for one at a time has the node cache, and it is the tree that needs it.

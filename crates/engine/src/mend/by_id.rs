@@ -60,7 +60,7 @@ impl Mending<'_> {
             let fetched = self.second.repository.fetch_objects(session, &[*id], copy);
             let blocks = match fetched.map_err(EngineError::from) {
                 Err(error) if is_damaged(&error) => continue,
-                blocks => blocks?,
+                fetched => fetched?.blocks,
             };
             for bytes in blocks {
                 let Ok(block) = Block::decode(bytes) else { continue };

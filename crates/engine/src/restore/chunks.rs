@@ -7,12 +7,13 @@ use bytes::Bytes;
 use crossbeam_channel::Receiver;
 use holdall_crypto::{IdKeys, Opener};
 use holdall_format::{Block, BlockKind, ObjectId, SessionId};
-use holdall_lab::{Layer, StageMeter};
+use holdall_lab::{Layer, StageCounters, StageMeter};
 use holdall_protocol::{MAX_IDS, Repository, RepositoryError};
 use holdall_tree::ChunkRef;
 
 use super::chunk_cache::{ChunkCache, Opened, Slot};
 use super::window::Order;
+use crate::request_meters::RequestMeters;
 use crate::run::lock;
 use crate::{Access, EngineError};
 
@@ -38,8 +39,22 @@ pub(crate) struct Chunks {
     /// Windows whose blocks are on their way.
     fetching: Mutex<BTreeSet<u64>>,
     fetched: Condvar,
-    pub(crate) fetch_meter: Arc<StageMeter>,
-    pub(crate) open_meter: Arc<StageMeter>,
+    pub(crate) meters: Arc<ChunkMeters>,
+}
+
+/// What getting chunks counts.
+pub(crate) struct ChunkMeters {
+    pub(crate) fetch: RequestMeters,
+    open: StageMeter,
+}
+
+impl ChunkMeters {
+    /// What was counted so far.
+    pub(crate) fn snapshot(&self) -> Vec<StageCounters> {
+        let mut stages = self.fetch.snapshot().to_vec();
+        stages.push(self.open.snapshot());
+        stages
+    }
 }
 
 /// A window is on its way; the next one need not ask for what they share.
@@ -65,8 +80,10 @@ impl Chunks {
             cache: Mutex::new(ChunkCache::new(CACHE_BYTES)),
             fetching: Mutex::default(),
             fetched: Condvar::new(),
-            fetch_meter: Arc::new(StageMeter::new("fetch", Layer::Network, FETCHERS)),
-            open_meter: Arc::new(StageMeter::new("open", Layer::ClientCpu, FETCHERS)),
+            meters: Arc::new(ChunkMeters {
+                fetch: RequestMeters::new("fetch", FETCHERS),
+                open: StageMeter::new("open", Layer::ClientCpu, FETCHERS),
+            }),
         }
     }
 
@@ -93,7 +110,7 @@ impl Chunks {
     ) {
         let mut opener = Self::opener(access);
         loop {
-            let order = self.fetch_meter.waiting_in(|| {
+            let order = self.meters.fetch.waiting_in(|| {
                 let orders = lock(orders);
                 let order = orders.recv().ok()?;
                 // Before the next order is taken, so that it is known there.
@@ -129,7 +146,7 @@ impl Chunks {
         self.take_cached(opener, &mut chunks)?;
         if let Some(arriving) = arriving.as_ref().filter(|arriving| arriving.before_arrives()) {
             self.fetch_from(opener, &mut chunks, shared_front(wanted))?;
-            self.fetch_meter.waiting_in(|| arriving.wait_for_before());
+            self.meters.fetch.waiting_in(|| arriving.wait_for_before());
             self.take_cached(opener, &mut chunks)?;
         }
         self.fetch_from(opener, &mut chunks, 0)?;
@@ -204,7 +221,8 @@ impl Chunks {
         for &at in positions {
             let chunk = &chunks.wanted[at];
             let checked = self
-                .open_meter
+                .meters
+                .open
                 .working(|| opened.find(&chunk.id).filter(|plain| self.is_right(chunk, plain)));
             chunks.found[at] = Some(match checked {
                 Some(plain) if scattered => Ok(Bytes::copy_from_slice(&plain)),
@@ -223,21 +241,21 @@ impl Chunks {
     /// them into the cache.
     fn fetch(&self, opener: &mut Opener, ids: &[ObjectId]) -> Result<(), EngineError> {
         let fetch = || self.repository.fetch_objects(&self.session, ids, 0);
-        let blocks = match self.fetch_meter.working(fetch) {
+        let blocks = match self.meters.fetch.fetching(fetch) {
             Err(error) if is_damage(&error) => return Ok(()),
-            fetched => fetched?,
+            fetched => fetched?.blocks,
         };
         let mut coming = Vec::with_capacity(blocks.len());
         for bytes in blocks {
             // A block whose clear part is broken is as good as none: other copies are asked for.
-            let Ok(block) = self.open_meter.working(|| Block::decode(bytes)) else { continue };
+            let Ok(block) = self.meters.open.working(|| Block::decode(bytes)) else { continue };
             let ids = block.table().entries.iter().map(|entry| entry.id).collect();
             if let Some(slot) = lock(&self.cache).announce(ids) {
                 coming.push((slot, block));
             }
         }
         for (slot, block) in coming {
-            let opened = self.open_meter.working(|| opener.open(&block, BlockKind::Chunks).ok());
+            let opened = self.meters.open.working(|| opener.open(&block, BlockKind::Chunks).ok());
             lock(&self.cache).fill(&slot, opened.map(Opened::new));
         }
         Ok(())
@@ -253,7 +271,7 @@ impl Chunks {
         let mut reason = "no copy of it opens to its id".to_owned();
         for copy in from..COPIES_TRIED {
             let fetch = || self.repository.fetch_objects(&self.session, &[chunk.id], copy);
-            let blocks = match self.fetch_meter.working(fetch) {
+            let blocks = match self.meters.fetch.fetching(fetch) {
                 Err(RepositoryError::MissingObjects { .. }) => {
                     if copy == 0 {
                         reason = "the repository does not have it".to_owned();
@@ -264,7 +282,7 @@ impl Chunks {
                     reason = error.to_string();
                     continue;
                 }
-                fetched => fetched?,
+                fetched => fetched?.blocks,
             };
             let good = blocks.into_iter().find_map(|bytes| {
                 let block = Block::decode(bytes).ok()?;

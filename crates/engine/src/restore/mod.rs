@@ -56,7 +56,7 @@ use writer::Writer;
 
 pub(crate) use attributes::{ACCESS_LIST, DEFAULT_LIST};
 pub(crate) use chunks::{
-    Arriving as ChunkArriving, Chunk, Chunks as ChunkSource, FETCHERS, is_damage,
+    Arriving as ChunkArriving, Chunk, ChunkMeters, Chunks as ChunkSource, FETCHERS, is_damage,
 };
 pub(crate) use layout::Layout;
 pub(crate) use links::{Groups, Links, Membership};
@@ -123,8 +123,7 @@ fn restore_in(
     let writers = std::thread::available_parallelism().map_or(2, usize::from).min(WRITERS_MAX);
     let meters = Meters {
         plan: Arc::new(StageMeter::new("plan", Layer::ClientCpu, 1)),
-        fetch: Arc::clone(&chunks.fetch_meter),
-        open: Arc::clone(&chunks.open_meter),
+        chunks: Arc::clone(&chunks.meters),
         write: Arc::new(StageMeter::new("write", Layer::TargetWrite, writers as u32)),
     };
     let watched = meters.clone();
@@ -141,14 +140,16 @@ fn restore_in(
 #[derive(Clone)]
 struct Meters {
     plan: Arc<StageMeter>,
-    fetch: Arc<StageMeter>,
-    open: Arc<StageMeter>,
+    chunks: Arc<ChunkMeters>,
     write: Arc<StageMeter>,
 }
 
 impl Meters {
     fn snapshot(&self) -> Vec<holdall_lab::StageCounters> {
-        [&self.plan, &self.fetch, &self.open, &self.write].map(|meter| meter.snapshot()).into()
+        let mut stages = vec![self.plan.snapshot()];
+        stages.extend(self.chunks.snapshot());
+        stages.push(self.write.snapshot());
+        stages
     }
 }
 

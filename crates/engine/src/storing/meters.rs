@@ -7,6 +7,7 @@ use holdall_lab::{Layer, StageCounters, StageMeter};
 
 use super::ask::ASKERS;
 use super::stages::senders;
+use crate::request_meters::RequestMeters;
 
 /// One meter for each stage, or for each layer that a stage leans on.
 pub(crate) struct StoringMeters {
@@ -14,10 +15,7 @@ pub(crate) struct StoringMeters {
     pub(super) ask: StageMeter,
     pub(super) fill: StageMeter,
     pub(super) seal: StageMeter,
-    pub(super) network: StageMeter,
-    pub(super) server_busy: StageMeter,
-    pub(super) server_cpu: StageMeter,
-    pub(super) server_disk: StageMeter,
+    pub(super) send: RequestMeters,
     /// When requests were under way.
     pub(crate) talk: Talk,
 }
@@ -79,16 +77,12 @@ impl Talk {
 impl StoringMeters {
     pub(crate) fn new(sealers: usize, streams: usize) -> Self {
         let count = |threads: usize| u32::try_from(threads).unwrap_or(u32::MAX);
-        let send = |layer| StageMeter::new("send", layer, count(senders(streams)));
         Self {
             assemble: StageMeter::new("assemble", Layer::ClientCpu, 1),
             ask: StageMeter::new("ask", Layer::Network, count(ASKERS)),
             fill: StageMeter::new("fill", Layer::ClientCpu, 1),
             seal: StageMeter::new("seal", Layer::ClientCpu, count(sealers)),
-            network: send(Layer::Network),
-            server_busy: send(Layer::ServerBusy),
-            server_cpu: send(Layer::ServerCpu),
-            server_disk: send(Layer::ServerDisk),
+            send: RequestMeters::new("send", count(senders(streams))),
             talk: Talk::default(),
         }
     }
@@ -121,17 +115,9 @@ impl StoringMeters {
     }
 
     fn workers(&self) -> Vec<StageCounters> {
-        [
-            &self.assemble,
-            &self.ask,
-            &self.fill,
-            &self.seal,
-            &self.network,
-            &self.server_busy,
-            &self.server_cpu,
-            &self.server_disk,
-        ]
-        .map(StageMeter::snapshot)
-        .to_vec()
+        let mut stages =
+            [&self.assemble, &self.ask, &self.fill, &self.seal].map(StageMeter::snapshot).to_vec();
+        stages.extend(self.send.snapshot());
+        stages
     }
 }

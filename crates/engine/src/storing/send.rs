@@ -2,12 +2,12 @@
 //! its blocks are durable.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use crossbeam_channel::Receiver;
 use holdall_format::SessionId;
-use holdall_protocol::{PutTimes, Repository};
+use holdall_protocol::Repository;
 
 use super::meters::StoringMeters;
 use super::shared::Shared;
@@ -35,7 +35,7 @@ impl Senders<'_> {
     /// # Errors
     /// What the repository answers.
     pub(super) fn run(&self, blocks: &Receiver<Bytes>) -> Result<(), EngineError> {
-        while let Ok(first) = self.meters.network.waiting_in(|| blocks.recv()) {
+        while let Ok(first) = self.meters.send.waiting_in(|| blocks.recv()) {
             let mut bytes = first.len();
             let mut put = vec![first];
             while bytes < PUT_TARGET_BYTES
@@ -48,21 +48,10 @@ impl Senders<'_> {
             let put_blocks = || self.repository.put_blocks(&self.session, &put);
             let times = self.meters.talk.during(put_blocks)?;
             self.remembering.remember(&put);
-            self.count(begun.elapsed(), &times);
+            self.meters.send.count(begun.elapsed(), &times);
             self.stored_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             self.shared.land(put.len() as u64);
         }
         Ok(())
-    }
-
-    /// Divides a request's time among the layers that it leaned on.
-    fn count(&self, all: Duration, times: &PutTimes) {
-        let seconds = |part: f64| Duration::try_from_secs_f64(part).unwrap_or_default().min(all);
-        let (busy, cpu, disk) =
-            (seconds(times.queue_seconds), seconds(times.cpu_seconds), seconds(times.disk_seconds));
-        self.meters.server_busy.add_working(busy);
-        self.meters.server_cpu.add_working(cpu);
-        self.meters.server_disk.add_working(disk);
-        self.meters.network.add_working(all.saturating_sub(busy + cpu + disk));
     }
 }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use holdall_format::{ObjectId, SessionId};
 use holdall_protocol::{
-    BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, NewRepository, PutTimes,
-    RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, Traffic, Usage,
+    BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, NewRepository,
+    RecordQuery, Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport,
+    SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 type Deed = Box<dyn FnOnce() + Send>;
@@ -51,7 +51,7 @@ impl Repository for Meddling {
         &self,
         session: &SessionId,
         blocks: &[Bytes],
-    ) -> Result<PutTimes, RepositoryError> {
+    ) -> Result<RequestTimes, RepositoryError> {
         let mut deed = self.deed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(deed) = deed.take() {
             deed();
@@ -78,7 +78,7 @@ impl Repository for Meddling {
         session: &SessionId,
         ids: &[ObjectId],
         copy: u32,
-    ) -> Result<Vec<Bytes>, RepositoryError> {
+    ) -> Result<Fetched, RepositoryError> {
         self.inner.fetch_objects(session, ids, copy)
     }
 

@@ -7,10 +7,10 @@ use super::body::Sink;
 use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
-    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, MAX_IDS,
-    MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository, PruneReport, PutTimes, RecordQuery,
-    Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic,
-    Usage, WaitingDeletion,
+    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, MAX_IDS,
+    MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository, PruneReport, RecordQuery,
+    Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport, SessionGrant,
+    SessionPurpose, Traffic, Usage, WaitingDeletion,
 };
 
 /// Asks a holdall server over TLS.
@@ -129,14 +129,14 @@ impl Repository for HttpRepository {
         &self,
         session: &SessionId,
         blocks: &[Bytes],
-    ) -> Result<PutTimes, RepositoryError> {
+    ) -> Result<RequestTimes, RepositoryError> {
         let bytes: usize = blocks.iter().map(Bytes::len).sum();
         if bytes > MAX_PUT_BYTES || blocks.len() > wire::MAX_FRAMES {
             let reason = format!("a put of {bytes} bytes is over its limit");
             return Err(RepositoryError::Refused { reason });
         }
         let limits = (Weight::Puts, wire::MAX_CONTROL_BYTES);
-        let decode = |body: Bytes| wire::decode_put_times(&body);
+        let decode = |body: Bytes| wire::decode_times(&body);
         self.ask(RepositoryVerb::PutBlocks(*session), Frames::framed(blocks), limits, decode)
     }
 
@@ -177,12 +177,11 @@ impl Repository for HttpRepository {
         session: &SessionId,
         ids: &[ObjectId],
         copy: u32,
-    ) -> Result<Vec<Bytes>, RepositoryError> {
+    ) -> Result<Fetched, RepositoryError> {
         check_count(ids.len())?;
         let limits = (Weight::Fetches, wire::MAX_FETCH_ANSWER_BYTES);
         let body = Frames::plain(wire::encode_ids(ids));
-        let max_block_bytes = holdall_format::limits::BLOCK_MAX_BYTES;
-        let decode = |body: Bytes| wire::decode_frames(&body, max_block_bytes);
+        let decode = |body: Bytes| wire::decode_fetched(&body);
         self.ask(RepositoryVerb::Fetch(*session, copy), body, limits, decode)
     }
 

@@ -9,7 +9,7 @@ use super::ContractWorld;
 use super::cases;
 use super::fixture::{Fixture, assert_no_session};
 use super::forge::{id, ids};
-use crate::{FETCH_TARGET_BYTES, RepositoryError, SessionPurpose};
+use crate::{FETCH_TARGET_BYTES, Fetched, RepositoryError, SessionPurpose};
 
 cases![
     blocks_come_once_each_in_order_of_first_use,
@@ -21,7 +21,7 @@ cases![
     fetching_needs_an_open_session,
 ];
 
-fn missing_of(answer: Result<Vec<Bytes>, RepositoryError>) -> Vec<ObjectId> {
+fn missing_of(answer: Result<Fetched, RepositoryError>) -> Vec<ObjectId> {
     match answer {
         Err(RepositoryError::MissingObjects { ids }) => ids,
         other => panic!("expected missing objects, got {other:?}"),
@@ -35,9 +35,9 @@ fn blocks_come_once_each_in_order_of_first_use(world: &mut dyn ContractWorld) {
     let blocks: Vec<_> = chunks.chunks(2).map(|pair| fixture.forge.chunks(pair)).collect();
     fixture.put(&session, &blocks);
     let order = [chunks[5], chunks[0], chunks[4], chunks[1], chunks[0]];
-    let fetched = fixture.repository.fetch_objects(&session, &order, 0).unwrap();
+    let fetched = fixture.repository.fetch_objects(&session, &order, 0).unwrap().blocks;
     assert_eq!(fetched, [blocks[2].clone(), blocks[0].clone()]);
-    assert!(fixture.repository.fetch_objects(&session, &[], 0).unwrap().is_empty());
+    assert!(fixture.repository.fetch_objects(&session, &[], 0).unwrap().blocks.is_empty());
 }
 
 fn a_long_list_is_fetched_in_several_answers(world: &mut dyn ContractWorld) {
@@ -50,7 +50,7 @@ fn a_long_list_is_fetched_in_several_answers(world: &mut dyn ContractWorld) {
     let mut wanted = chunks.clone();
     let mut answers = 0;
     while !wanted.is_empty() {
-        let blocks = fixture.repository.fetch_objects(&session, &wanted, 0).unwrap();
+        let blocks = fixture.repository.fetch_objects(&session, &wanted, 0).unwrap().blocks;
         let bytes: usize = blocks.iter().map(Bytes::len).sum();
         let last = blocks.last().expect("every answer has a block").len();
         assert!(bytes - last <= FETCH_TARGET_BYTES, "{bytes} bytes in one answer");
@@ -69,7 +69,7 @@ fn an_answer_ends_before_what_is_missing(world: &mut dyn ContractWorld) {
     let chunks = ids("chunk", 3);
     let block = fixture.forge.chunks(&chunks[..1]);
     fixture.put(&session, &[block.clone(), fixture.forge.chunks(&chunks[2..])]);
-    let fetched = fixture.repository.fetch_objects(&session, &chunks, 0).unwrap();
+    let fetched = fixture.repository.fetch_objects(&session, &chunks, 0).unwrap().blocks;
     assert_eq!(fetched, [block]);
     let rest = fixture.repository.fetch_objects(&session, &chunks[1..], 0);
     assert_eq!(missing_of(rest), [chunks[1]]);
@@ -92,7 +92,8 @@ fn copies_are_numbered_by_arrival(world: &mut dyn ContractWorld) {
     }
     let check = |fixture: &Fixture<'_>| {
         for (number, copy) in (0..).zip(&copies) {
-            let fetched = fixture.repository.fetch_objects(&session, &[chunk], number).unwrap();
+            let fetched =
+                fixture.repository.fetch_objects(&session, &[chunk], number).unwrap().blocks;
             assert_eq!(fetched, std::slice::from_ref(copy), "copy {number}");
         }
         let none = fixture.repository.fetch_objects(&session, &[chunk], 3);
@@ -109,7 +110,8 @@ fn a_read_session_fetches_too(world: &mut dyn ContractWorld) {
     let fixture = Fixture::new(world);
     fixture.snapshot("root", &[id("chunk")], None);
     let session = fixture.repository.open_session(&SessionPurpose::Read).unwrap().session;
-    let blocks = fixture.repository.fetch_objects(&session, &[id("root"), id("chunk")], 0).unwrap();
+    let blocks =
+        fixture.repository.fetch_objects(&session, &[id("root"), id("chunk")], 0).unwrap().blocks;
     assert_eq!(blocks.len(), 2);
     fixture.repository.close_session(&session).unwrap();
 }

@@ -30,7 +30,7 @@ fn a_block_that_was_put_is_fetched_as_it_was(world: &mut dyn ContractWorld) {
     let (chunk, node) = (id("chunk"), id("node"));
     let blocks = [fixture.forge.chunks(&[chunk]), fixture.forge.nodes(&[(node, &[chunk])])];
     fixture.put(&session, &blocks);
-    let fetched = fixture.repository.fetch_objects(&session, &[chunk, node], 0).unwrap();
+    let fetched = fixture.repository.fetch_objects(&session, &[chunk, node], 0).unwrap().blocks;
     assert_eq!(fetched, blocks);
 }
 
@@ -40,7 +40,7 @@ fn a_block_that_was_put_is_there_after_a_restart(world: &mut dyn ContractWorld) 
     let block = fixture.forge.chunks(&[chunk]);
     fixture.put(&fixture.session(), std::slice::from_ref(&block));
     let fixture = fixture.restarted();
-    let fetched = fixture.repository.fetch_objects(&fixture.session(), &[chunk], 0).unwrap();
+    let fetched = fixture.repository.fetch_objects(&fixture.session(), &[chunk], 0).unwrap().blocks;
     assert_eq!(fetched, [block]);
 }
 
@@ -56,7 +56,7 @@ fn the_same_block_may_be_put_twice(world: &mut dyn ContractWorld) {
     let block = fixture.forge.chunks(&[chunk]);
     fixture.put(&session, &[block.clone(), block.clone()]);
     fixture.put(&session, std::slice::from_ref(&block));
-    let fetched = fixture.repository.fetch_objects(&session, &[chunk, chunk], 0).unwrap();
+    let fetched = fixture.repository.fetch_objects(&session, &[chunk, chunk], 0).unwrap().blocks;
     assert_eq!(fetched, [block]);
 }
 
@@ -137,7 +137,7 @@ fn what_many_threads_put_at_once_is_all_there(world: &mut dyn ContractWorld) {
     let all: Vec<_> = (0..8).flat_map(|thread| ids(&format!("thread {thread}"), 20)).collect();
     assert_eq!(fixture.missing(&session, &all), vec![false; all.len()]);
     let fixture = fixture.restarted();
-    let blocks = fixture.repository.fetch_objects(&session, &all, 0).unwrap();
+    let blocks = fixture.repository.fetch_objects(&session, &all, 0).unwrap().blocks;
     assert_eq!(blocks.len(), 40);
 }
 

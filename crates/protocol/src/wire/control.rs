@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::MAX_CONTROL_BYTES;
 use super::text::Text;
-use crate::{FormerAccount, PutTimes, SessionGrant, SessionPurpose, Usage, base32};
+use crate::{FormerAccount, RequestTimes, SessionGrant, SessionPurpose, Usage, base32};
 
 /// Most parents of a session.
 const MAX_PARENTS: usize = 256;
@@ -168,27 +168,27 @@ pub fn decode_session_answer(body: &[u8]) -> Result<SessionGrant, FormatError> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct PutAnswer {
+struct Times {
     receive_seconds: f64,
     queue_seconds: f64,
     cpu_seconds: f64,
     disk_seconds: f64,
 }
 
-/// The answer to a put.
-pub fn encode_put_times(times: &PutTimes) -> Bytes {
-    let PutTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds } = *times;
-    to_json(&PutAnswer { receive_seconds, queue_seconds, cpu_seconds, disk_seconds })
+/// Where a server's time went: the answer to a put, and the head of the answer to a fetch.
+pub fn encode_times(times: &RequestTimes) -> Bytes {
+    let RequestTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds } = *times;
+    to_json(&Times { receive_seconds, queue_seconds, cpu_seconds, disk_seconds })
 }
 
-/// Reads the answer to a put.
+/// Reads where a server's time went.
 ///
 /// # Errors
 /// [`FormatError`] over [`MAX_CONTROL_BYTES`], or for what is not this JSON.
-pub fn decode_put_times(body: &[u8]) -> Result<PutTimes, FormatError> {
-    let PutAnswer { receive_seconds, queue_seconds, cpu_seconds, disk_seconds } =
-        from_json("put answer", body)?;
-    Ok(PutTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds })
+pub fn decode_times(body: &[u8]) -> Result<RequestTimes, FormatError> {
+    let Times { receive_seconds, queue_seconds, cpu_seconds, disk_seconds } =
+        from_json("times", body)?;
+    Ok(RequestTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -275,8 +275,8 @@ mod tests {
         #[test]
         fn times_read_back(times: [u32; 4]) {
             let [receive_seconds, queue_seconds, cpu_seconds, disk_seconds] = times.map(f64::from);
-            let times = PutTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds };
-            prop_assert_eq!(decode_put_times(&encode_put_times(&times)), Ok(times));
+            let times = RequestTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds };
+            prop_assert_eq!(decode_times(&encode_times(&times)), Ok(times));
         }
 
         #[test]
@@ -295,7 +295,7 @@ mod tests {
             for body in [bytes, mutated] {
                 let _ = decode_session_request(&body);
                 let _ = decode_session_answer(&body);
-                let _ = decode_put_times(&body);
+                let _ = decode_times(&body);
                 let _ = decode_usage(&body);
                 let _ = PairRequest::decode(&body).map(|request| request.secret().is_some());
                 let _ = PairAnswer::decode(&body);

@@ -18,8 +18,8 @@ mod scrub;
 mod text;
 
 pub use control::{
-    PairAnswer, PairRequest, decode_put_times, decode_session_answer, decode_session_request,
-    decode_usage, encode_put_times, encode_session_answer, encode_session_request, encode_usage,
+    PairAnswer, PairRequest, decode_session_answer, decode_session_request, decode_times,
+    decode_usage, encode_session_answer, encode_session_request, encode_times, encode_usage,
 };
 pub use deletion::{
     MAX_DELETIONS_ANSWER_BYTES, MAX_FORGET_BODY_BYTES, decode_deletion, decode_deletions,
@@ -33,9 +33,9 @@ pub use lab::{
     encode_lab_written,
 };
 pub use page::{
-    decode_block_page, decode_commit_answer, decode_description, decode_new_repository,
-    decode_records, encode_block_page, encode_commit_answer, encode_description,
-    encode_new_repository, encode_records,
+    decode_block_page, decode_commit_answer, decode_description, decode_fetched,
+    decode_new_repository, decode_records, encode_block_page, encode_commit_answer,
+    encode_description, encode_fetched, encode_new_repository, encode_records,
 };
 pub use probe::{
     MAX_PROBES_BODY_BYTES, MAX_PROOFS_ANSWER_BYTES, decode_probes, decode_proofs, encode_probes,

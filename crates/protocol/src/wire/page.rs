@@ -7,10 +7,10 @@ use holdall_format::{FormatError, MachineId, PublicKey, RECEIPT_BYTES, StoredRec
 
 use super::scrub::{decode_damage, encode_damage};
 use super::{
-    Frames, MAX_FRAMES, MAX_LISTED_RECORD_BYTES, MAX_REPOSITORY_BODY_BYTES, decode_frames,
-    decode_ids, encode_ids,
+    Frames, MAX_CONTROL_BYTES, MAX_FRAMES, MAX_LISTED_RECORD_BYTES, MAX_REPOSITORY_BODY_BYTES,
+    decode_frames, decode_ids, decode_times, encode_ids, encode_times,
 };
-use crate::{BlockPage, CommitAnswer, Description, ListedRecord, NewRepository};
+use crate::{BlockPage, CommitAnswer, Description, Fetched, ListedRecord, NewRepository};
 
 const COMMITTED: u8 = 0;
 const MISSING: u8 = 1;
@@ -130,6 +130,26 @@ fn listed_record(frame: &Bytes) -> Result<ListedRecord, FormatError> {
     Ok(ListedRecord { position, stored: frame.slice_ref(reader.remaining()) })
 }
 
+/// The answer to a fetch: frames of the times, as JSON, and of each block.
+pub fn encode_fetched(fetched: &Fetched) -> Frames {
+    let mut body = Frames::framed(&[encode_times(&fetched.times)]);
+    fetched.blocks.iter().for_each(|block| body.push_frame(block.clone()));
+    body
+}
+
+/// Reads the answer to a fetch.
+///
+/// # Errors
+/// [`FormatError`] for a cut body, times that are not this JSON, or more or longer blocks than their
+/// limits.
+pub fn decode_fetched(body: &Bytes) -> Result<Fetched, FormatError> {
+    let mut reader = Reader::new("fetched blocks", body);
+    let length = reader.length("times", MAX_CONTROL_BYTES)?;
+    let times = decode_times(reader.bytes("times", length)?)?;
+    let blocks = decode_frames(&body.slice_ref(reader.remaining()), BLOCK_MAX_BYTES)?;
+    Ok(Fetched { blocks, times })
+}
+
 /// A page of blocks: whether it goes on (u8) and where (u64), the number of damaged blocks (u32), a
 /// frame of JSON for each of these, and a frame for each block.
 pub fn encode_block_page(page: &BlockPage) -> Frames {
@@ -169,7 +189,7 @@ pub fn decode_block_page(body: &Bytes) -> Result<BlockPage, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ScrubDamage;
+    use crate::{RequestTimes, ScrubDamage};
     use holdall_format::{BlockName, ObjectId, PackName};
     use proptest::prelude::*;
 
@@ -196,6 +216,11 @@ mod tests {
         assert_eq!(decode_description(&body), Ok(description));
         for page in [page(), BlockPage::default()] {
             assert_eq!(decode_block_page(&encode_block_page(&page).concat()), Ok(page));
+        }
+        for blocks in [page().blocks, Vec::new()] {
+            let times = RequestTimes { disk_seconds: 0.25, ..RequestTimes::default() };
+            let fetched = Fetched { blocks, times };
+            assert_eq!(decode_fetched(&encode_fetched(&fetched).concat()), Ok(fetched));
         }
         for answer in [
             CommitAnswer::Committed(StoredRecord::join(b"record", &[7; RECEIPT_BYTES]).into()),

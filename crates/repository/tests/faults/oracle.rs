@@ -170,7 +170,7 @@ impl Expected {
             let fetched = repository
                 .fetch_objects(&session, &[id], 0)
                 .map_err(|error| format!("{id} can not be fetched: {error}"))?;
-            if self.blocks.get(&id).is_none_or(|block| fetched != [block.clone()]) {
+            if self.blocks.get(&id).is_none_or(|block| fetched.blocks != [block.clone()]) {
                 return Err(format!("{id} is not what was put"));
             }
         }

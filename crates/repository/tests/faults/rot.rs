@@ -64,7 +64,9 @@ fn read_all(
     let session = repository.open_session(&SessionPurpose::Read)?.session;
     for id in ids {
         match repository.fetch_objects(&session, &[*id], 0) {
-            Ok(blocks) => found.content.objects.extend(blocks.into_iter().map(|one| (*id, one))),
+            Ok(fetched) => {
+                found.content.objects.extend(fetched.blocks.into_iter().map(|one| (*id, one)));
+            }
             Err(error) => found.told.push(error.to_string()),
         }
     }

@@ -125,7 +125,7 @@ fn assert_whole(world: &World, moment: &Moment) {
     let repository = world.handle();
     let session = open_session(&*repository);
     for (object, block) in &moment.blocks {
-        let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap();
+        let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap().blocks;
         assert_eq!(fetched, std::slice::from_ref(block));
     }
     let query = RecordQuery { limit: 100, ..RecordQuery::default() };
@@ -169,7 +169,7 @@ fn a_repository_goes_on_after_every_stop() {
         world.handle().put_blocks(&session, std::slice::from_ref(&block)).unwrap();
         world.restart();
         let session = open_session(&*world.handle());
-        let fetched = world.handle().fetch_objects(&session, &[chunk], 0).unwrap();
+        let fetched = world.handle().fetch_objects(&session, &[chunk], 0).unwrap().blocks;
         assert_eq!(fetched, [block]);
         assert_whole(&world, moment);
     }
@@ -213,7 +213,7 @@ fn unacknowledged_ends_of_tails_are_cut_off() {
             let repository = world.handle();
             let session = open_session(&*repository);
             for (object, block) in &before.blocks {
-                let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap();
+                let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap().blocks;
                 prop_assert_eq!(&fetched, std::slice::from_ref(block));
             }
             prop_assert_eq!(repository.scrub(&mut |_| {}).unwrap().damaged, []);
@@ -290,7 +290,7 @@ fn a_payload_that_looks_like_the_end_of_a_pack_takes_nothing_with_it() {
     world.restart();
     let session = open_session(&*world.handle());
     for (number, block) in [(1, good), (2, evil)] {
-        let fetched = world.handle().fetch_objects(&session, &[id(number)], 0).unwrap();
+        let fetched = world.handle().fetch_objects(&session, &[id(number)], 0).unwrap().blocks;
         assert_eq!(fetched, [block]);
     }
 }
@@ -348,7 +348,7 @@ fn a_hole_is_told_and_the_rest_is_saved(moment: &Moment, at: usize) {
     let chunks: Vec<_> = moment.blocks.iter().step_by(2).collect();
     assert!(repository.fetch_objects(&session, &[chunks[0].0], 0).is_err());
     for (object, block) in &chunks[1..] {
-        let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap();
+        let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap().blocks;
         assert_eq!(fetched, std::slice::from_ref(block));
     }
     assert!(!repository.scrub(&mut |_| {}).unwrap().damaged.is_empty());
@@ -382,7 +382,7 @@ fn what_is_saved_of_a_tail_with_a_hole_is_what_was_stored() {
     let session = open_session(&*repository);
     let there = moment.blocks.iter().step_by(2).map(|(object, block)| {
         let fetched = repository.fetch_objects(&session, &[*object], 0);
-        fetched.is_ok_and(|fetched| fetched == std::slice::from_ref(block))
+        fetched.is_ok_and(|fetched| fetched.blocks == std::slice::from_ref(block))
     });
     let there: Vec<bool> = there.collect();
     assert_eq!((there[0], there[3]), (false, true));

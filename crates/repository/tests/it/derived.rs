@@ -73,7 +73,7 @@ impl Expected {
         let expected: Vec<bool> = self.objects.iter().map(|(.., there)| *there).collect();
         assert_eq!(there, expected);
         for (object, block, _) in self.objects.iter().step_by(17) {
-            let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap();
+            let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap().blocks;
             assert_eq!(fetched, std::slice::from_ref(block));
         }
         repository.close_session(&session).unwrap();

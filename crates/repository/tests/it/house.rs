@@ -96,7 +96,7 @@ impl House {
         let session = self.repository().open_session(&SessionPurpose::Read).unwrap().session;
         let fetched = self.repository().fetch_objects(&session, &[object], 0);
         self.repository().close_session(&session).unwrap();
-        fetched.is_ok_and(|blocks| blocks.len() == 1)
+        fetched.is_ok_and(|fetched| fetched.blocks.len() == 1)
     }
 
     pub(crate) fn assert_whole(&self) {

@@ -90,7 +90,7 @@ fn readers_share_and_keep_writers_out() {
         let reader = store.for_machine(MACHINE, key);
         let session = reader.open_session(&SessionPurpose::Read).unwrap().session;
         assert_eq!(
-            reader.fetch_objects(&session, &[id("root"), id("chunk 3")], 0).unwrap().len(),
+            reader.fetch_objects(&session, &[id("root"), id("chunk 3")], 0).unwrap().blocks.len(),
             2
         );
         let purpose = SessionPurpose::Backup { parents: vec![] };
@@ -110,7 +110,7 @@ fn a_read_session_survives_that_the_same_process_begins_to_write() {
     let reading = world.handle().open_session(&SessionPurpose::Read).unwrap().session;
     let writing = open_session(&world);
     world.handle().put_blocks(&writing, &[forge.chunks(&[id("new")])]).unwrap();
-    assert_eq!(world.handle().fetch_objects(&reading, &[id("root")], 0).unwrap().len(), 1);
+    assert_eq!(world.handle().fetch_objects(&reading, &[id("root")], 0).unwrap().blocks.len(), 1);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_damaged_block_is_named_and_a_second_copy_stands_in() {
     let copy = forge.chunks(&[*chunk]);
     world.handle().put_blocks(&session, std::slice::from_ref(&copy)).unwrap();
     world.restart();
-    let fetched = world.handle().fetch_objects(&session, &[*chunk], 0).unwrap();
+    let fetched = world.handle().fetch_objects(&session, &[*chunk], 0).unwrap().blocks;
     assert_eq!(fetched, [copy]);
 }
 
@@ -323,7 +323,7 @@ fn a_node_whose_pack_can_not_be_read_is_healed_by_another_copy() {
     fs::OpenOptions::new().write(true).open(&pack).unwrap().set_len(100).unwrap();
     let copy = node("leaf 0", vec![], 100);
     world.handle().put_blocks(&session, std::slice::from_ref(&copy)).unwrap();
-    let fetched = world.handle().fetch_objects(&session, &[id("leaf 0")], 0).unwrap();
+    let fetched = world.handle().fetch_objects(&session, &[id("leaf 0")], 0).unwrap().blocks;
     assert_eq!(fetched, [copy]);
 }
 
@@ -337,7 +337,7 @@ fn a_damaged_record_is_told_and_the_others_are_not_lost() {
     fs::write(&record, bytes).unwrap();
     world.restart();
     let session = open_session(&world);
-    assert_eq!(world.handle().fetch_objects(&session, &[id("root")], 0).unwrap().len(), 1);
+    assert_eq!(world.handle().fetch_objects(&session, &[id("root")], 0).unwrap().blocks.len(), 1);
     let report = world.handle().scrub(&mut |_| {}).unwrap();
     assert!(matches!(report.damaged[..], [ScrubDamage::Record { .. }]), "{:?}", report.damaged);
     let query =

@@ -173,7 +173,7 @@ fn a_condemned_pack_goes_when_its_grace_is_over_and_nobody_reads_any_more() {
     assert!(report.condemned_packs > 0 && report.deleted_packs == 0, "{report:?}");
     assert_eq!(report.waiting_packs, report.condemned_packs);
     assert_eq!(report.next_due_ns, Some(1_000_000_000 + 24 * HOUR_NS));
-    assert_eq!(machine.fetch_objects(&reading, &[id("chunk 0")], 0).unwrap().len(), 1);
+    assert_eq!(machine.fetch_objects(&reading, &[id("chunk 0")], 0).unwrap().blocks.len(), 1);
     let writing = machine.open_session(&SessionPurpose::Backup { parents: vec![] }).unwrap();
     assert_eq!(machine.missing(&writing.session, &[id("chunk 0")]).unwrap(), [true]);
     machine
@@ -544,7 +544,7 @@ fn beside_each_other_backups_forgetting_and_pruning_lose_nothing() {
         let session = reader.open_session(&SessionPurpose::Read).unwrap().session;
         for (_, objects) in writers.iter().flat_map(|writer| &writer.kept) {
             for object in objects {
-                assert_eq!(reader.fetch_objects(&session, &[*object], 0).unwrap().len(), 1);
+                assert_eq!(reader.fetch_objects(&session, &[*object], 0).unwrap().blocks.len(), 1);
             }
         }
     };

@@ -124,7 +124,7 @@ fn over_the_quota_nothing_is_written_and_what_is_there_can_be_committed_and_read
     assert!(is_over_quota(&shared.put(&session, 4, 1)));
     assert!(matches!(shared.commit(&session), CommitAnswer::Committed(_)));
     let session = shared.session();
-    assert_eq!(shared.repository().fetch_objects(&session, &[id(1)], 0).unwrap().len(), 1);
+    assert_eq!(shared.repository().fetch_objects(&session, &[id(1)], 0).unwrap().blocks.len(), 1);
     shared.store.limit_to(None);
     shared.put(&session, 2, 100_000).unwrap();
 }

@@ -124,7 +124,7 @@ fn a_client_with_a_rate_and_a_local_address_does_the_same_work() {
     let session = session(&repository);
     let block = machine.forge().chunks_of_bytes(&[id(1)], 500_000);
     repository.put_blocks(&session, std::slice::from_ref(&block)).unwrap();
-    assert_eq!(repository.fetch_objects(&session, &[id(1)], 0).unwrap(), [block]);
+    assert_eq!(repository.fetch_objects(&session, &[id(1)], 0).unwrap().blocks, [block]);
     assert!(repository.traffic().sent_bytes > 500_000);
 }
 
@@ -145,7 +145,10 @@ fn many_callers_share_a_repository() {
                     let block = forge.chunks_of_bytes(&[id], 100_000 + caller as usize);
                     repository.put_blocks(&session, &[block]).unwrap();
                     assert_eq!(repository.missing(&session, &[id]).unwrap(), [false]);
-                    assert_eq!(repository.fetch_objects(&session, &[id], 0).unwrap().len(), 1);
+                    assert_eq!(
+                        repository.fetch_objects(&session, &[id], 0).unwrap().blocks.len(),
+                        1
+                    );
                 }
             });
         }

@@ -87,7 +87,8 @@ impl Stage {
         let repository = self.victim.connect();
         let there = repository.missing(&self.victims_session, &[node(), chunk()]);
         assert_eq!(there.unwrap(), [false, false], "{name}");
-        let fetched = repository.fetch_objects(&self.victims_session, &[chunk()], 0).unwrap();
+        let fetched =
+            repository.fetch_objects(&self.victims_session, &[chunk()], 0).unwrap().blocks;
         assert_eq!(fetched.len(), 1, "{name}");
     }
 

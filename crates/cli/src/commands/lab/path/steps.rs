@@ -14,7 +14,7 @@ use holdall_lab::path::{
 };
 use holdall_lab::{LatencyCount, Layer, Measurement, measure_probe};
 use holdall_protocol::wire::Frames;
-use holdall_protocol::{MeasuredServer, PutTimes, RepositoryError};
+use holdall_protocol::{MeasuredServer, RepositoryError, RequestTimes};
 
 use super::super::place::Place;
 use super::WALK_LIMIT;
@@ -236,7 +236,7 @@ fn written(wire: &Wire, at_once: usize, stop: &holdall_lab::Stop) -> Result<Writ
     let content = holdall_lab::incompressible(PUT_BYTES, at_once as u64);
     let body = Frames::plain(Bytes::from(content));
     let begun = Instant::now();
-    let put = || -> Result<Vec<(Duration, PutTimes)>, RepositoryError> {
+    let put = || -> Result<Vec<(Duration, RequestTimes)>, RepositoryError> {
         let mut all = Vec::new();
         while all.is_empty() || (begun.elapsed() < STEP_TIME && !stop.is_wished()) {
             let asked = Instant::now();

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use holdall_format::{ObjectId, SessionId};
 use holdall_protocol::wire::{Frames, encode_ids};
 use holdall_protocol::{
-    BlockPage, BlockProbe, CommitAnswer, Description, ListedRecord, MeasuredServer, NewRepository,
-    PutTimes, RecordQuery, Repository, RepositoryError, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, Traffic, Usage,
+    BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, MeasuredServer,
+    NewRepository, RecordQuery, Repository, RepositoryError, RequestTimes, ScrubProgress,
+    ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
 };
 
 /// What is asked first, to see how fast the wire is and whether the server writes.
@@ -66,15 +66,15 @@ impl Wire {
     ///
     /// # Errors
     /// What the server says.
-    pub(super) fn write(&self, pieces: &Frames) -> Result<PutTimes, RepositoryError> {
+    pub(super) fn write(&self, pieces: &Frames) -> Result<RequestTimes, RepositoryError> {
         if !self.writes {
             self.server.take(pieces)?;
-            return Ok(PutTimes::default());
+            return Ok(RequestTimes::default());
         }
         let written = self.server.write(pieces)?;
         let told = Some((Instant::now(), written.process_cpu_seconds));
         *self.cpu.lock().unwrap_or_else(PoisonError::into_inner) = told;
-        Ok(PutTimes {
+        Ok(RequestTimes {
             receive_seconds: 0.0,
             queue_seconds: written.queue_seconds,
             cpu_seconds: written.cpu_seconds,
@@ -131,13 +131,13 @@ impl Repository for Through {
         &self,
         session: &SessionId,
         blocks: &[Bytes],
-    ) -> Result<PutTimes, RepositoryError> {
+    ) -> Result<RequestTimes, RepositoryError> {
         let times = self.wire.write(&Frames::framed(blocks))?;
         let begun = Instant::now();
         self.inner.put_blocks(session, blocks)?;
         // What a server would do with them is done here.
         let here = begun.elapsed().as_secs_f64();
-        Ok(PutTimes { cpu_seconds: times.cpu_seconds + here, ..times })
+        Ok(RequestTimes { cpu_seconds: times.cpu_seconds + here, ..times })
     }
 
     fn commit(&self, session: &SessionId, record: &Bytes) -> Result<CommitAnswer, RepositoryError> {
@@ -160,10 +160,10 @@ impl Repository for Through {
         session: &SessionId,
         ids: &[ObjectId],
         copy: u32,
-    ) -> Result<Vec<Bytes>, RepositoryError> {
-        let blocks = self.inner.fetch_objects(session, ids, copy)?;
-        self.wire.server.give(blocks.iter().map(|block| block.len() as u64).sum())?;
-        Ok(blocks)
+    ) -> Result<Fetched, RepositoryError> {
+        let fetched = self.inner.fetch_objects(session, ids, copy)?;
+        self.wire.server.give(fetched.blocks.iter().map(|block| block.len() as u64).sum())?;
+        Ok(fetched)
     }
 
     fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {

@@ -1,0 +1,108 @@
+//! Opening a repository directory: what packs and tails hold, and what a writer needs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdall_format::RepositoryId;
+use holdall_protocol::RepositoryError;
+
+use crate::condemned;
+use crate::index::{ClosedByArrival, Index, Listing, State};
+use crate::layout::Layout;
+use crate::probing::probe;
+use crate::publish::{failed, make_all, names_in, remove};
+use crate::recovery::Recovered;
+use crate::session::Sessions;
+use crate::store::Access;
+use crate::tail::Tail;
+
+/// The first log position that nothing has.
+pub(crate) fn first_free(
+    state: &State,
+    recovered: &Recovered,
+    next_position: u64,
+    sessions: &Sessions,
+) -> u64 {
+    let packs = state.packs.iter().map(|pack| pack.last_arrival.saturating_add(1)).max();
+    let behind_prune = state.pruned.saturating_add(1);
+    let behind_others =
+        [recovered.next_arrival, next_position, sessions.latest_start(), behind_prune];
+    behind_others.into_iter().chain(packs).max().unwrap_or_default()
+}
+
+/// What packs and tails hold, when a store is opened.
+pub(crate) struct Found {
+    pub(crate) index: Arc<Index>,
+    pub(crate) tails: Vec<Arc<Tail>>,
+    /// Files that can not be used, and why.
+    pub(crate) strange: Vec<(PathBuf, String)>,
+}
+
+impl Found {
+    /// Takes the tails and the damaged files out of `recovered`.
+    pub(crate) fn read(
+        layout: &Layout,
+        cache_dir: &Path,
+        access: Access,
+        repository: &RepositoryId,
+        recovered: &mut Recovered,
+    ) -> Result<Self, RepositoryError> {
+        let mut listing = Listing::read(layout)?;
+        let (index, closed) = open_index(cache_dir, access, repository, layout, &mut listing)?;
+        let tails: Vec<_> =
+            std::mem::take(&mut recovered.tails).into_iter().map(Arc::new).collect();
+        for tail in &tails {
+            index.add_old_tail(tail.clone(), &closed);
+        }
+        let condemned = condemned::read_all(layout)?.into_keys().collect();
+        index.learn_pruned(condemned, condemned::last_prune(layout)?);
+        if listing.left_out || !recovered.damaged.is_empty() || !recovered.salvaged.is_empty() {
+            // What is lost, or moves, may have been reached by what was closed: it is found again
+            // from records.
+            index.forget_closed();
+        }
+        let mut strange = listing.strange;
+        strange.append(&mut recovered.damaged);
+        Ok(Self { index: Arc::new(index), tails, strange })
+    }
+}
+
+/// Opens the index in the cache folder. Where that fails, a writer makes one for this time beside
+/// the repository: a cache is no reason not to back up.
+fn open_index(
+    cache_dir: &Path,
+    access: Access,
+    repository: &RepositoryId,
+    layout: &Layout,
+    listing: &mut Listing,
+) -> Result<(Index, ClosedByArrival), RepositoryError> {
+    let mut untouched = listing.clone();
+    let opened = Index::open(cache_dir, repository, layout, listing);
+    if opened.is_ok() || access == Access::Read {
+        return Ok(opened?);
+    }
+    let beside = layout.tmp().join("index");
+    let opened = Index::open(&beside, repository, layout, &mut untouched)?;
+    *listing = untouched;
+    Ok(opened)
+}
+
+/// Makes what a writer needs, and takes away what an earlier one left half-done.
+pub(crate) fn make_ready(layout: &Layout) -> Result<(), RepositoryError> {
+    make_all(&layout.folders())?;
+    sweep_tmp(layout)?;
+    probe(layout)
+}
+
+fn sweep_tmp(layout: &Layout) -> Result<(), RepositoryError> {
+    for name in names_in(&layout.tmp())? {
+        let path = layout.tmp().join(name);
+        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            fs::remove_dir_all(&path).map_err(failed("removing", &path))?;
+        } else {
+            remove(&path)?;
+        }
+    }
+    Ok(())
+}
