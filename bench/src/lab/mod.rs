@@ -35,7 +35,7 @@ struct Case {
 /// If fio or iperf3 (Debian packages of these names) is not there, or a link can not be made.
 pub(crate) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<()> {
     println!(
-        "{:<16} {:>5} {:>6} {:<20} {:>12} {:>12} {:>7}",
+        "{:<16} {:>5} {:>6} {:<20} {:>12} {:>12} {:>7}   fio's own",
         "", "block", "queue", "", "fio", "holdall", "ratio"
     );
     let mut apart = 0;
@@ -65,13 +65,20 @@ pub(crate) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<()> {
     Ok(())
 }
 
-/// Prints the medians of both, in bytes a second, and says whether they are as near as that.
+/// Prints the medians of both, in bytes a second, and says whether they are as near as that. How far the
+/// runs of the other tool were apart is printed, too: no comparison is finer than that.
 fn is_alike(words: &str, theirs: Vec<f64>, ours: Vec<f64>, tolerance: f64) -> bool {
+    let (low, high) = range(&theirs);
     let (theirs, ours) = (median(theirs), median(ours));
+    let (low, high) = (low / theirs, high / theirs);
     let ratio = ours / theirs;
     let is_alike = (ratio - 1.0).abs() <= tolerance;
     let mark = if is_alike { "" } else { "  !" };
-    println!("{words} {:>7.1} MB/s {:>7.1} MB/s {ratio:>7.2}{mark}", theirs / 1e6, ours / 1e6);
+    println!(
+        "{words} {:>7.1} MB/s {:>7.1} MB/s {ratio:>7.2}   {low:.2}-{high:.2}{mark}",
+        theirs / 1e6,
+        ours / 1e6
+    );
     is_alike
 }
 
@@ -151,6 +158,12 @@ fn holdall(binary: &Path, folder: &Path, case: &Case) -> Result<f64> {
     rates.next().context("holdall told no rate")
 }
 
+/// The least and the most.
+fn range(values: &[f64]) -> (f64, f64) {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    (least, values.iter().copied().fold(0.0, f64::max))
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
@@ -163,6 +176,7 @@ mod tests {
     #[test]
     fn the_middle_value_counts() {
         assert_eq!(median(vec![5.0, 1.0, 100.0]), 5.0);
+        assert_eq!(range(&[5.0, 1.0, 100.0]), (1.0, 100.0));
     }
 
     #[test]
