@@ -265,6 +265,7 @@ mod tests {
                 let _ = decode_commit_answer(&body, b"record");
                 let _ = decode_records(&body);
                 let _ = decode_block_page(&body);
+                let _ = decode_fetched(&body);
             }
         }
     }

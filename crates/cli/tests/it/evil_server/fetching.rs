@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use holdall_format::limits::BLOCK_MAX_BYTES;
-use holdall_protocol::wire::{Frames, decode_block_page, decode_frames, encode_block_page};
+use holdall_protocol::wire::{
+    Frames, decode_block_page, decode_fetched, encode_block_page, encode_fetched, encode_times,
+};
+use holdall_protocol::{Fetched, RequestTimes};
 
 use super::stage::Stage;
 use super::{Answer, Lie, RESTORE, Reply, Row, at, hold, once_at, refuses, says};
@@ -57,7 +60,32 @@ pub(super) const ROWS: &[Row] = &[
             Reply::Answer(first.get_or_insert(answer).clone())
         })
     }),
-    damaged("no block at all", |_| says("fetch", |_| Vec::new())),
+    damaged("no block at all", |_| says("fetch", |_| blocks(Vec::new()))),
+    damaged("an empty answer", |_| says("fetch", |_| Vec::new())),
+    damaged("blocks without times", |_| {
+        says("fetch", |body| {
+            let fetched = decode_fetched(&body.into()).unwrap();
+            Frames::framed(&fetched.blocks).concat().to_vec()
+        })
+    }),
+    damaged("times that are none", |_| {
+        says("fetch", |_| {
+            Frames::framed(&[Bytes::from_static(b"{\"seconds\":1}")]).concat().to_vec()
+        })
+    }),
+    fine("times of ages", |_| {
+        says("fetch", |body| {
+            let (ages, before) = (f64::MAX, -1e300);
+            let times = RequestTimes {
+                receive_seconds: ages,
+                queue_seconds: before,
+                cpu_seconds: ages,
+                disk_seconds: 1e9,
+            };
+            let fetched = Fetched { times, ..decode_fetched(&body.into()).unwrap() };
+            encode_fetched(&fetched).concat().to_vec()
+        })
+    }),
     damaged("nothing of what it has", |_| {
         refuses("fetch", 404, r#"{"error":"missing-objects","message":"","ids":[]}"#)
     }),
@@ -68,13 +96,14 @@ pub(super) const ROWS: &[Row] = &[
     damaged("a refusal that looks like success", |_| {
         says("fetch", |_| br#"{"error":"not-allowed","reason":"no"}"#.to_vec())
     }),
-    damaged("more blocks than there may be", |_| says("fetch", |_| vec![0; 4 * 16_385])),
-    damaged("a block longer than blocks are", |_| {
-        says("fetch", |_| {
-            Frames::framed(&[Bytes::from(vec![0; BLOCK_MAX_BYTES + 1])]).concat().to_vec()
-        })
+    damaged("more blocks than there may be", |_| {
+        says("fetch", |_| behind_times(&vec![0; 4 * 16_385]))
     }),
-    damaged("a block of gigabytes", |_| says("fetch", |_| vec![0xff; 100])),
+    damaged("a block longer than blocks are", |_| {
+        says("fetch", |_| blocks(vec![Bytes::from(vec![0; BLOCK_MAX_BYTES + 1])]))
+    }),
+    damaged("a block of gigabytes", |_| says("fetch", |_| behind_times(&[0xff; 100]))),
+    damaged("times of gigabytes", |_| says("fetch", |_| vec![0xff; 100])),
     damaged("a body without end", |_| at("fetch", |_, _| Reply::Endless)),
     Row {
         name: "blocks that can not be had because its disk fails",
@@ -189,11 +218,20 @@ const fn verifying(name: &'static str, lie: fn(&Stage) -> Lie) -> Row {
 /// Changes every block that is fetched.
 fn each_block(change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> Lie {
     says("fetch", move |body| {
-        let blocks = decode_frames(&body.into(), BLOCK_MAX_BYTES).unwrap();
-        let changed: Vec<_> =
-            blocks.iter().map(|block| Bytes::from(change(block.to_vec()))).collect();
-        Frames::framed(&changed).concat().to_vec()
+        let fetched = decode_fetched(&body.into()).unwrap();
+        blocks(fetched.blocks.iter().map(|block| Bytes::from(change(block.to_vec()))).collect())
     })
+}
+
+/// An answer of these blocks.
+fn blocks(blocks: Vec<Bytes>) -> Vec<u8> {
+    encode_fetched(&Fetched { blocks, times: RequestTimes::default() }).concat().to_vec()
+}
+
+/// An answer of any bytes in the place of blocks.
+fn behind_times(bytes: &[u8]) -> Vec<u8> {
+    let times = Frames::framed(&[encode_times(&RequestTimes::default())]).concat();
+    [&times[..], bytes].concat()
 }
 
 fn with_byte(at: usize) -> Lie {
