@@ -121,11 +121,12 @@ async fn asked(
 /// Writes a body to the disk as a put does, and keeps nothing of it.
 async fn write_to_measure(
     state: &Arc<ServerState>,
+    key: &PublicKey,
     body: &mut Option<Incoming>,
 ) -> Result<LabWritten, WireError> {
     let begun = state.pressure.begin();
     let Taken { bytes, room, queued, received } =
-        take(state, body, wire::MAX_PUT_BODY_BYTES).await?;
+        take(state, key, body, wire::MAX_PUT_BODY_BYTES).await?;
     let (inner, written) = (Arc::clone(state), bytes.clone());
     let call = move || {
         let _room = room;
@@ -164,6 +165,7 @@ fn with_waiting(times: RequestTimes, received: Duration, queued: Duration) -> Re
 /// Reads a body within its limit, and tells how long room for it and its bytes were waited for.
 async fn take(
     state: &ServerState,
+    key: &PublicKey,
     body: &mut Option<Incoming>,
     limit_bytes: usize,
 ) -> Result<Taken, WireError> {
@@ -172,7 +174,7 @@ async fn take(
         None => 0,
     };
     let begun = Instant::now();
-    let room = state.work.bodies.room(declared).await?;
+    let room = state.body_room(key, declared).await?;
     let queued = begun.elapsed();
     let bytes = match body.take() {
         Some(body) => body::read(body, declared, state.limits.stalled, &state.buffers).await?,
@@ -183,7 +185,8 @@ async fn take(
 
 struct Taken {
     bytes: Bytes,
-    room: Room,
+    /// `None` for a small one.
+    room: Option<[Room; 2]>,
     queued: Duration,
     received: Duration,
 }
@@ -193,7 +196,7 @@ async fn pair(
     key: PublicKey,
     body: &mut Option<Incoming>,
 ) -> Result<Response<Answer>, WireError> {
-    let taken = take(state, body, wire::MAX_CONTROL_BYTES).await?;
+    let taken = take(state, &key, body, wire::MAX_CONTROL_BYTES).await?;
     let request = PairRequest::decode(&taken.bytes)?;
     let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
     let _turn = match request.former() {
@@ -239,7 +242,7 @@ async fn measure(
             respond(JSON, Frames::plain(wire::encode_lab_taken(&LabTaken { bytes })), None)
         }
         LabVerb::Write => {
-            let written = write_to_measure(state, body).await?;
+            let written = write_to_measure(state, &key, body).await?;
             respond(JSON, Frames::plain(wire::encode_lab_written(&written)), None)
         }
         LabVerb::Give(bytes) => respond(BYTES, measuring::bytes(bytes), None),
@@ -283,7 +286,7 @@ impl Asked<'_> {
     }
 
     async fn take(&mut self, limit_bytes: usize) -> Result<Taken, WireError> {
-        take(self.state, self.body, limit_bytes).await
+        take(self.state, &self.permit.key(), self.body, limit_bytes).await
     }
 
     /// Waits for room for an answer of at most `bytes`, and tells for how long.

@@ -51,6 +51,8 @@ impl Default for Limits {
 
 /// A body may pass this slowly on average, and not more slowly.
 pub(crate) const LEAST_BYTES_PER_SECOND: u64 = 8 << 10;
+/// A body up to this long needs no room of [`Limits::body_bytes`].
+pub(crate) const SMALL_BODY_BYTES: u64 = 64 << 10;
 /// Most bytes of one request's head.
 pub(crate) const HEAD_MAX_BYTES: usize = 16 << 10;
 /// Most lines of one request's head.

@@ -14,11 +14,11 @@ use crate::accounts::Accounts;
 use crate::addresses::host_name;
 use crate::admin::Administration;
 use crate::buffers::Buffers;
-use crate::limits::Limits;
+use crate::limits::{Limits, SMALL_BODY_BYTES};
 use crate::measuring::Measuring;
 use crate::pressure::Pressure;
 use crate::stores::Stores;
-use crate::work::Work;
+use crate::work::{Memory, Room, Work};
 
 /// Most scrubs at once.
 pub(crate) const SCRUBS: usize = 4;
@@ -39,7 +39,7 @@ pub(crate) struct ServerState {
     identity: PublicKey,
     listen: SocketAddr,
     log: LogSink,
-    turns: Mutex<HashMap<PublicKey, Arc<Semaphore>>>,
+    shares: Mutex<HashMap<PublicKey, Arc<Share>>>,
     scrubs: Arc<Semaphore>,
     /// How much the processor holds requests back.
     pub(crate) pressure: Pressure,
@@ -49,6 +49,12 @@ pub(crate) struct ServerState {
     pub(crate) should_stop: AtomicBool,
     /// One turn: a proof reads the records of a repository, for whoever has an invite.
     proofs: Semaphore,
+}
+
+/// What one key may have under way.
+struct Share {
+    requests: Arc<Semaphore>,
+    bodies: Memory,
 }
 
 impl ServerState {
@@ -70,7 +76,7 @@ impl ServerState {
             identity,
             listen,
             log,
-            turns: Mutex::default(),
+            shares: Mutex::default(),
             scrubs: Arc::new(Semaphore::new(SCRUBS)),
             pressure: Pressure::default(),
             measuring: Measuring::default(),
@@ -82,10 +88,38 @@ impl ServerState {
     /// Counts a request of a known key until its answer was sent; an error if it has too many under
     /// way. At most half of the workers can be one key's.
     pub(crate) fn turn_of(&self, key: &PublicKey) -> Result<OwnedSemaphorePermit, WireError> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let most = self.limits.requests_of_machine.min((self.limits.workers / 2).max(1));
-        let turns = turns.entry(*key).or_insert_with(|| Arc::new(Semaphore::new(most)));
-        Arc::clone(turns).try_acquire_owned().map_err(|_| WireError::TooManyRequests)
+        let requests = Arc::clone(&self.share_of(key).requests);
+        requests.try_acquire_owned().map_err(|_| WireError::TooManyRequests)
+    }
+
+    /// Waits for room for a body. At most half of it can be one key's, however slowly it sends what it
+    /// announced. A small body waits for none: there are only so many connections, and whoever asks for
+    /// a list does not stand behind others' uploads.
+    ///
+    /// # Cancel safety
+    /// Nothing is held when it is dropped.
+    pub(crate) async fn body_room(
+        &self,
+        key: &PublicKey,
+        bytes: u64,
+    ) -> Result<Option<[Room; 2]>, WireError> {
+        if bytes <= SMALL_BODY_BYTES {
+            return Ok(None);
+        }
+        let of_key = self.share_of(key).bodies.room(bytes).await?;
+        Ok(Some([of_key, self.work.bodies.room(bytes).await?]))
+    }
+
+    fn share_of(&self, key: &PublicKey) -> Arc<Share> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || {
+            let requests = self.limits.requests_of_machine.min((self.limits.workers / 2).max(1));
+            Arc::new(Share {
+                requests: Arc::new(Semaphore::new(requests)),
+                bodies: Memory::new(self.limits.body_bytes / 2),
+            })
+        };
+        Arc::clone(shares.entry(*key).or_insert_with(new))
     }
 
     pub(crate) fn scrub_turn(&self) -> Result<OwnedSemaphorePermit, WireError> {

@@ -10,10 +10,6 @@ use holdall_protocol::RepositoryError;
 use holdall_protocol::wire::WireError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A body up to this long waits for no room: there are only so many connections, and whoever asks for a
-/// list does not stand behind others' uploads.
-const SMALL_BYTES: u64 = 64 << 10;
-
 /// A bounded number of threads for blocking calls, and a bounded number of bytes for bodies.
 pub(crate) struct Work {
     threads: Arc<Semaphore>,
@@ -32,22 +28,21 @@ pub(crate) struct Memory {
 /// Room for a body; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// `None` for a small one.
-    permit: Option<OwnedSemaphorePermit>,
+    permit: OwnedSemaphorePermit,
 }
 
 impl Room {
     /// Gives back all but `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
-        let Some(permit) = &mut self.permit else { return };
         let kept = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX);
-        let surplus = permit.num_permits().saturating_sub(kept);
-        drop(permit.split(surplus));
+        let surplus = self.permit.num_permits().saturating_sub(kept);
+        drop(self.permit.split(surplus));
     }
 }
 
 impl Memory {
-    fn new(bytes: usize) -> Self {
+    /// So many bytes, at least one KiB.
+    pub(crate) fn new(bytes: usize) -> Self {
         let max_kib = (bytes / 1024).max(1);
         Self { kib: Arc::new(Semaphore::new(max_kib)), max_kib }
     }
@@ -57,13 +52,10 @@ impl Memory {
     /// # Cancel safety
     /// Nothing is held when it is dropped.
     pub(crate) async fn room(&self, bytes: u64) -> Result<Room, WireError> {
-        if bytes <= SMALL_BYTES {
-            return Ok(Room { permit: None });
-        }
         let kib = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX);
         let kib = u32::try_from(kib.min(self.max_kib)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.kib).acquire_many_owned(kib).await;
-        Ok(Room { permit: Some(permit.map_err(|_| WireError::Busy)?) })
+        Ok(Room { permit: permit.map_err(|_| WireError::Busy)? })
     }
 }
 
@@ -117,15 +109,6 @@ mod tests {
             Poll::Ready(room) => Some(room.unwrap()),
             Poll::Pending => None,
         }
-    }
-
-    #[test]
-    fn small_bodies_and_answers_do_not_wait_behind_large_bodies() {
-        let work = Work::new(1, 1 << 20);
-        let _large = at_once(&work.bodies, 1 << 20).unwrap();
-        assert!(at_once(&work.bodies, SMALL_BYTES + 1).is_none());
-        assert!(at_once(&work.bodies, SMALL_BYTES).is_some());
-        assert!(at_once(&work.answers, 1 << 20).is_some());
     }
 
     #[test]

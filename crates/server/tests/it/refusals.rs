@@ -2,13 +2,17 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use holdall_format::ObjectId;
+use holdall_protocol::Repository;
 use holdall_protocol::wire::{MAX_IDS_BODY_BYTES, MAX_PUT_BODY_BYTES};
 use holdall_server::Limits;
 
 use crate::raw::{self, exchange};
-use crate::world::{World, session};
+use crate::world::{Machine, World, session};
 
 fn status(answer: &str) -> &str {
     answer.get(9..12).unwrap_or(answer)
@@ -184,4 +188,55 @@ fn a_stalled_body_is_given_up() {
     raw.flush().unwrap();
     let answer = raw::read_to_end(&mut raw);
     assert!(answer.is_empty() || status(&answer) == "400", "{answer}");
+}
+
+/// Requests of a machine that announce a put of 16 MiB, and send nothing of it.
+fn announced(world: &World, machine: &Machine, count: usize) -> Vec<raw::Raw> {
+    let session = session(&machine.connect());
+    let path = format!("/api/v1/repositories/~/sessions/{session}/blocks");
+    let announce = |_| {
+        let mut raw = raw::machine(world, &machine.seed);
+        write!(raw, "POST {path} HTTP/1.1\r\nContent-Length: 16777216\r\n{CLOSE}").unwrap();
+        raw.flush().unwrap();
+        raw
+    };
+    let waiting = (0..count).map(announce).collect();
+    // They have what they wait for, as far as they get it.
+    std::thread::sleep(Duration::from_millis(300));
+    waiting
+}
+
+/// Does something that must not wait for anybody.
+#[track_caller]
+fn at_once<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, doing) = channel();
+    std::thread::spawn(move || done.send(work()));
+    let done = doing.recv_timeout(Duration::from_secs(20));
+    done.unwrap_or_else(|_| panic!("it waits for others"))
+}
+
+#[test]
+fn who_announces_bodies_and_does_not_send_them_leaves_room_for_others() {
+    let world = World::new();
+    let machines: Vec<_> = (1..4).map(|number| world.machine(number)).collect();
+    let [greedy, also_greedy, honest] = &machines[..] else { unreachable!() };
+    let object = ObjectId::from_bytes([7; 32]);
+    let block = honest.forge().chunks_of_bytes(&[object], 500_000);
+    let repository = Arc::new(honest.connect());
+    let session = session(&*repository);
+    let put = || {
+        let (repository, block) = (Arc::clone(&repository), block.clone());
+        move || repository.put_blocks(&session, &[block]).unwrap()
+    };
+    let _announced = announced(&world, greedy, 8);
+    at_once(put());
+    // Two take all of it; what is small, and what is fetched, needs none of it.
+    let _also_announced = announced(&world, also_greedy, 8);
+    let reader = Arc::clone(&repository);
+    let fetched = at_once(move || {
+        reader.describe().unwrap();
+        assert_eq!(reader.missing(&session, &[object]).unwrap(), [false]);
+        reader.fetch_objects(&session, &[object], 0).unwrap().blocks
+    });
+    assert_eq!(fetched, [block]);
 }
