@@ -63,13 +63,6 @@ impl Ration {
         Self::make(name, "blkio", unified, older)
     }
 
-    /// So many bytes of memory; the rest goes to [`Swap`].
-    pub(crate) fn of_memory(name: &str, bytes: u64) -> Option<Self> {
-        let unified = ("memory.max".to_owned(), bytes.to_string());
-        let older = ("memory.limit_in_bytes".to_owned(), bytes.to_string());
-        Self::make(name, "memory", unified, older)
-    }
-
     fn make(
         name: &str,
         controller: &str,
@@ -129,37 +122,6 @@ pub(crate) fn forget_cached(file: &Path) {
     let file = fs::File::open(file).expect("it is there");
     file.sync_all().expect("it can be synced");
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advice");
-}
-
-/// A file that the computer swaps to; it is taken back when this goes.
-pub(crate) struct Swap {
-    file: PathBuf,
-    _folder: TempDir,
-}
-
-impl Swap {
-    /// So many bytes; `None` where that can not be done.
-    pub(crate) fn on(bytes: usize) -> Option<Self> {
-        let counts = Path::new("/proc/pressure/memory").exists();
-        is_there("a kernel that counts waiting for memory", counts).then_some(())?;
-        let folder = folder();
-        let swap = Self { file: folder.path().join("swap"), _folder: folder };
-        // A file with holes is none to swap to.
-        fs::write(&swap.file, vec![0; bytes]).expect("room");
-        let done = |program: &str| {
-            let run = Command::new(program).arg(&swap.file).output();
-            run.is_ok_and(|output| output.status.success())
-        };
-        let is_on = done("/usr/sbin/mkswap") && done("/usr/sbin/swapon");
-        is_there("mkswap and swapon (root)", is_on).then_some(swap)
-    }
-}
-
-impl Drop for Swap {
-    fn drop(&mut self) {
-        // If it was never on, there is nothing to take back.
-        let _ = Command::new("/usr/sbin/swapoff").arg(&self.file).output();
-    }
 }
 
 /// A library that makes every fsync of a process take longer, put before the C library's.
