@@ -2,7 +2,8 @@
 //!
 //! Both run in turns, so that what else the computer does meets both alike, and the medians are
 //! compared. What goes past the cache goes on for seconds: a disk that others use too is twice as fast
-//! in one half of a second as in the next. Run it on a quiet computer and a real disk: on a busy one it says nothing.
+//! in one half of a second as in the next. Run it on a quiet computer and a real disk: on a busy one
+//! it says nothing.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! A meter that pipeline threads share without locks.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::{Layer, StageCounters};
@@ -14,7 +14,7 @@ use crate::{Layer, StageCounters};
 pub struct StageMeter {
     name: &'static str,
     layer: Layer,
-    threads: u32,
+    threads: AtomicU32,
     working_nanos: AtomicU64,
     waiting_in_nanos: AtomicU64,
     waiting_out_nanos: AtomicU64,
@@ -26,11 +26,16 @@ impl StageMeter {
         Self {
             name,
             layer,
-            threads,
+            threads: AtomicU32::new(threads),
             working_nanos: AtomicU64::new(0),
             waiting_in_nanos: AtomicU64::new(0),
             waiting_out_nanos: AtomicU64::new(0),
         }
+    }
+
+    /// Says how many threads the stage had on average, where their number changes while it runs.
+    pub fn set_threads(&self, threads: u32) {
+        self.threads.store(threads, Ordering::Relaxed);
     }
 
     /// Runs `work` and counts its time as working.
@@ -74,7 +79,7 @@ impl StageMeter {
             working_seconds: seconds(&self.working_nanos),
             waiting_in_seconds: seconds(&self.waiting_in_nanos),
             waiting_out_seconds: seconds(&self.waiting_out_nanos),
-            threads: self.threads,
+            threads: self.threads.load(Ordering::Relaxed),
         }
     }
 }
@@ -112,6 +117,8 @@ mod tests {
         assert_eq!(counters.waiting_in_seconds, 0.25);
         assert_eq!(counters.waiting_out_seconds, 0.125);
         assert_eq!((counters.layer, counters.threads), (Layer::Network, 3));
+        meter.set_threads(5);
+        assert_eq!(meter.snapshot().threads, 5);
     }
 
     #[test]

@@ -386,11 +386,16 @@ fn a_server_with_a_twentieth_of_a_core_is_its_processor() {
 fn tiny_files_on_a_share_that_is_far_away_are_the_source() {
     let _alone = alone();
     let Some(share) = Share::far_away(Duration::from_millis(5)) else { return };
-    tiny_files(&share.served(), 200);
+    tiny_files(&share.served(), 600);
     let mount = share.mount("far", &[]);
     let world = World::new(&[], None);
     let verdict = verdict_of(&mut world.backup(mount.point()));
     names(&verdict, &["source-read", "source-metadata"]);
+    // More are asked for at once than there are cores.
+    let stages = verdict["stages"].as_array().expect("stages");
+    let read = stages.iter().find(|stage| stage["name"] == "read").expect("it reads");
+    let cores = holdall_sys::cpu::available_cores().ceil() as u64;
+    assert!(read["threads"].as_u64() > Some(cores), "{read}");
 }
 
 #[test]

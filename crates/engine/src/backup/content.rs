@@ -13,6 +13,7 @@ use holdall_sys::sparse::Extent;
 use holdall_sys::stat;
 use holdall_tree::{ChunkRef, Chunker, Content, ContentBuilder};
 
+use super::concurrency::Concurrency;
 use super::file_data::FileData;
 use super::meters::Meters;
 use crate::EngineError;
@@ -101,6 +102,7 @@ pub(super) struct Cutter<'a> {
     pub(super) boundary_key: [u8; 32],
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a Meters,
+    pub(super) readers: &'a Concurrency<'a>,
     pub(super) job: u64,
 }
 
@@ -140,6 +142,7 @@ impl Cutter<'_> {
                 Ok(at_end) => at_end,
                 Err(error) => return Ok(Err(error)),
             };
+            self.readers.did(0, (segment.len() - carry.len()) as u64);
             let mut segment = Bytes::from(segment);
             let mut pieces = Vec::new();
             self.meters.hash.working(|| {

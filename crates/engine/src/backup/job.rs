@@ -13,7 +13,7 @@ use crate::EngineError;
 use crate::storing::{AdoptedLeaf, Change, Piece, Results};
 
 /// A job is handed on when it has this many items.
-const JOB_MAX_ITEMS: usize = 128;
+const JOB_MAX_ITEMS: usize = 32;
 /// A job is handed on when its small files have this many bytes.
 const JOB_MAX_BYTES: u64 = 1 << 20;
 

@@ -6,12 +6,15 @@
 //! ```
 //!
 //! The plan goes through the source and the parent snapshot in the same order and sends what is
-//! unchanged straight on. Jobs of some hundred files are read in parallel and used in order; plain
-//! bytes in flight are bounded by a budget that can not deadlock.
+//! unchanged straight on. Jobs of some dozen files are read in parallel and used in order; plain
+//! bytes in flight are bounded by a budget that can not deadlock. How many threads walk and read
+//! follows what the storage gains from.
 
+mod concurrency;
 mod content;
 mod describe;
 mod file_data;
+mod hill_climb;
 mod items;
 mod job;
 mod listed;

@@ -11,6 +11,7 @@ use holdall_format::SeriesId;
 use holdall_protocol::{SessionGrant, SessionPurpose};
 use holdall_tree::Chunker;
 
+use super::concurrency::Concurrency;
 use super::describe::{Mounts, Owners};
 use super::items::Items;
 use super::job::JobSender;
@@ -35,9 +36,11 @@ const BUDGET_BYTES: usize = 16 << 20;
 /// The share kept for the job whose turn it is: three segments of a large file.
 const RESERVE_BYTES: usize = 18 << 20;
 /// Jobs being read or waiting to be used.
-const JOBS_IN_FLIGHT: usize = 16;
-/// Threads that list directories ahead.
-const WALKERS: usize = 2;
+const JOBS_IN_FLIGHT: usize = 24;
+/// Threads that read at most, each a job.
+const MAX_READERS: usize = JOBS_IN_FLIGHT;
+/// Threads that list directories ahead, at first and at most.
+const WALKERS: (usize, usize) = (2, 16);
 
 /// Backs up the sources of `options` as a new snapshot.
 ///
@@ -174,7 +177,7 @@ impl<'a> Stages<'a> {
         lost: &Lost,
     ) -> Self {
         let readers = options.cores.clamp(1, 16);
-        let meters = Arc::new(Meters::new(WALKERS, readers, readers, options.streams));
+        let meters = Arc::new(Meters::new(WALKERS.0, readers, readers, options.streams));
         let watched = Arc::clone(&meters);
         run.watch_stages(move || watched.snapshot());
         Self {
@@ -192,18 +195,24 @@ impl<'a> Stages<'a> {
     }
 
     fn run(&self, steps: Vec<Step>, parents: &[Snapshot]) -> Result<BackupSummary, EngineError> {
-        let reading = self.reading();
+        let Meters { walk, read, hash, .. } = &*self.meters;
+        let (walking, reading) = ([walk], [read, hash]);
+        let cores = self.options.cores;
+        let walkers = Concurrency::new(&walking, WALKERS, cores);
+        let readers = Concurrency::new(&reading, (self.readers, MAX_READERS), cores);
+        let reading = self.reading(&readers);
         let storing = self.storing();
         let done = thread::scope(|scope| {
-            for _ in 0..WALKERS {
-                self.shared.spawn(scope, (), |()| {
-                    self.walk.run(&self.meters, &self.shared);
+            for number in 0..WALKERS.1 {
+                self.shared.spawn(scope, walkers.member(number), |walker| {
+                    self.walk.run(walker, &self.meters, &self.shared);
                     Ok(())
                 });
             }
             let (to_readers, jobs) = bounded(JOBS_IN_FLIGHT);
-            for _ in 0..self.readers {
-                self.shared.spawn(scope, Reader::new(&reading, jobs.clone()), Reader::run);
+            for number in 0..MAX_READERS {
+                let reader = Reader::new(&reading, number, jobs.clone());
+                self.shared.spawn(scope, reader, Reader::run);
             }
             drop(jobs);
             let (to_assembler, results) = bounded(JOBS_IN_FLIGHT);
@@ -229,11 +238,12 @@ impl<'a> Stages<'a> {
         })
     }
 
-    fn reading(&self) -> Reading<'_> {
+    fn reading<'b>(&'b self, readers: &'b Concurrency<'b>) -> Reading<'b> {
         let keys = &*self.access.keys;
         Reading {
             shared: &self.shared,
             meters: &self.meters,
+            readers,
             keys,
             chunker: Chunker::new(keys.chunker_key()),
             inline_limit_bytes: usize::from(self.access.config.inline_limit_bytes),

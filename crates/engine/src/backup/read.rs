@@ -16,6 +16,7 @@ use holdall_tree::{
     Extents, PathKey,
 };
 
+use super::concurrency::{Concurrency, Member};
 use super::content::{Cutter, FileStream};
 use super::describe::{Mounts, Owners, kind_of, time};
 use super::file_data::FileData;
@@ -37,6 +38,8 @@ const BECAME_DIRECTORY: &str = "it became a directory while the backup ran";
 pub(super) struct Reading<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a Meters,
+    /// How many of the reading threads take part.
+    pub(super) readers: &'a Concurrency<'a>,
     pub(super) keys: &'a RepositoryKeys,
     pub(super) chunker: Chunker,
     pub(super) inline_limit_bytes: usize,
@@ -48,6 +51,7 @@ pub(super) struct Reading<'a> {
 /// A reading thread.
 pub(super) struct Reader<'a> {
     reading: &'a Reading<'a>,
+    member: Member<'a>,
     jobs: Receiver<Job>,
     /// Where the results of the job at hand go. That this ends says that the job is done, so that it
     /// stays here when reading fails.
@@ -55,8 +59,9 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(reading: &'a Reading<'a>, jobs: Receiver<Job>) -> Self {
-        Self { reading, jobs, results: None }
+    /// The reading thread of that number, from 0.
+    pub(super) fn new(reading: &'a Reading<'a>, number: usize, jobs: Receiver<Job>) -> Self {
+        Self { reading, member: reading.readers.member(number), jobs, results: None }
     }
 
     /// Reads jobs until there are no more: the body of the thread.
@@ -64,12 +69,14 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`EngineError::Interrupted`] if the run ended; what can not be read is a problem, no error.
     pub(super) fn run(&mut self) -> Result<(), EngineError> {
-        while let Ok(job) = self.reading.meters.read.waiting_in(|| self.jobs.recv()) {
+        loop {
+            self.member.take_part();
+            let next = self.reading.meters.read.waiting_in(|| self.jobs.recv());
+            let Ok(job) = next else { return Ok(()) };
             self.results = Some(job.results.clone());
             JobReader::new(self.reading, &job).read(job.items)?;
             self.results = None;
         }
-        Ok(())
     }
 }
 
@@ -100,6 +107,7 @@ impl<'a> JobReader<'a> {
             boundary_key: *reading.keys.boundary_key(),
             shared: reading.shared,
             meters: reading.meters,
+            readers: reading.readers,
             job: job.number,
         };
         Self {
@@ -127,9 +135,13 @@ impl<'a> JobReader<'a> {
     }
 
     fn read_item(&mut self, item: Planned, grant: &Arc<Grant>) -> Result<(), EngineError> {
+        let bytes = small_file_bytes(&item);
         let Planned { path, change, work } = item;
         let entry = match work {
-            Work::Keep(entry) => Ok(*entry),
+            Work::Keep(entry) => {
+                self.pieces.push(Piece::Entry { path, entry, change });
+                return Ok(());
+            }
             Work::Adopt(leaf) => {
                 self.pieces.push(Piece::Leaf(leaf));
                 return Ok(());
@@ -143,6 +155,7 @@ impl<'a> JobReader<'a> {
                 }
             }
         };
+        self.reading.readers.did(1, bytes);
         match entry {
             Ok(entry) => self.pieces.push(Piece::Entry { path, entry: Box::new(entry), change }),
             Err(error) => {
@@ -528,9 +541,12 @@ mod tests {
         change(&path);
         let shared = Shared::new(&run, Budget::new(1 << 20, 1 << 20));
         let (meters, keys) = (Meters::new(1, 1, 1, 1), &*world.access.keys);
+        let stages = [&meters.read];
+        let readers = Concurrency::new(&stages, (1, 1), 1);
         let reading = Reading {
             shared: &shared,
             meters: &meters,
+            readers: &readers,
             keys,
             chunker: Chunker::new(keys.chunker_key()),
             inline_limit_bytes: 512,
@@ -548,7 +564,7 @@ mod tests {
         let (to_reader, jobs) = crossbeam_channel::unbounded();
         to_reader.send(job).unwrap();
         drop(to_reader);
-        Reader::new(&reading, jobs).run().unwrap();
+        Reader::new(&reading, 0, jobs).run().unwrap();
         let entries = pieces.iter().flatten().filter_map(|piece| match piece {
             Piece::Entry { entry, .. } => Some(*entry),
             _ => None,

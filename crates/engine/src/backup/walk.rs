@@ -14,6 +14,7 @@ use std::thread;
 
 use holdall_sys::{Dir, Name};
 
+use super::concurrency::Member;
 use super::listed::{Deeper, Listed};
 use super::meters::Meters;
 use crate::EngineError;
@@ -186,34 +187,44 @@ impl Walk {
     }
 
     /// Lists directories until the walk is closed: the body of a walker thread.
-    pub(super) fn run(&self, meters: &Meters, shared: &Shared<'_>) {
-        self.run_by(list, meters, shared);
+    pub(super) fn run(&self, walker: &Member<'_>, meters: &Meters, shared: &Shared<'_>) {
+        self.run_by(list, walker, meters, shared);
     }
 
     fn run_by(
         &self,
         list: impl Fn(&Begin) -> io::Result<Listed>,
+        walker: &Member<'_>,
         meters: &Meters,
         shared: &Shared<'_>,
     ) {
-        while let Some(task) = meters.walk.waiting_in(|| self.next()) {
+        loop {
+            walker.take_part();
+            let Some(task) = meters.walk.waiting_in(|| self.next()) else { return };
             let _guard = Begun { task: &task, shared };
-            self.begin(&task, &list, meters);
+            walker.did(self.begin(&task, &list, meters));
         }
     }
 
-    /// Lists a directory, unless somebody else began or it is not wanted any more.
-    fn begin(&self, task: &Task, list: &impl Fn(&Begin) -> io::Result<Listed>, meters: &Meters) {
+    /// Lists a directory, unless somebody else began or it is not wanted any more. Returns how many
+    /// items it looked at.
+    fn begin(
+        &self,
+        task: &Task,
+        list: &impl Fn(&Begin) -> io::Result<Listed>,
+        meters: &Meters,
+    ) -> u64 {
         let mut state = lock(&task.state);
         if !matches!(*state, State::Waiting(_)) {
-            return;
+            return 0;
         }
         let running = State::Running { awaited: false };
-        let State::Waiting(begin) = std::mem::replace(&mut *state, running) else { return };
+        let State::Waiting(begin) = std::mem::replace(&mut *state, running) else { return 0 };
         drop(state);
         let mut listed = meters.walk.working(|| list(&begin));
+        let items = 1 + listed.as_ref().map_or(0, |listed| listed.stats.len() as u64);
         let mut state = lock(&task.state);
-        let State::Running { awaited } = *state else { return };
+        let State::Running { awaited } = *state else { return items };
         if let Ok(listed) = &mut listed {
             self.go_deeper(listed, &begin);
         }
@@ -222,6 +233,7 @@ impl Walk {
         if awaited {
             task.done.notify_all();
         }
+        items
     }
 
     /// Counts a listing, and puts the directories in it next in the queue: the plan will want them
@@ -281,6 +293,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::sync::mpsc::channel;
 
+    use super::super::concurrency::Concurrency;
     use super::*;
     use crate::Run;
     use crate::budget::Budget;
@@ -294,6 +307,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters, run) = (Walk::new(), Meters::new(1, 1, 1, 1), Run::new());
+        let stages = [&meters.walk];
+        let walkers = Concurrency::new(&stages, (1, 1), 1);
         let shared = Shared::new(&run, Budget::new(1, 1));
         let tasks = walk.ahead([begin(dir)], None);
         let (begins, begun) = channel();
@@ -302,7 +317,7 @@ mod tests {
             panic!("as a mistake in the code would");
         };
         thread::scope(|scope| {
-            let walker = scope.spawn(|| walk.run_by(panics, &meters, &shared));
+            let walker = scope.spawn(|| walk.run_by(panics, &walkers.member(0), &meters, &shared));
             begun.recv().unwrap();
             assert!(walk.take(&tasks[0], &meters).is_err());
             assert!(shared.failed());
@@ -313,9 +328,11 @@ mod tests {
     #[test]
     fn walkers_end_with_a_plan_that_panics() {
         let (walk, meters, run) = (Walk::new(), Meters::new(1, 1, 1, 1), Run::new());
+        let stages = [&meters.walk];
+        let walkers = Concurrency::new(&stages, (1, 1), 1);
         let shared = Shared::new(&run, Budget::new(1, 1));
         thread::scope(|scope| {
-            let walker = scope.spawn(|| walk.run(&meters, &shared));
+            let walker = scope.spawn(|| walk.run(&walkers.member(0), &meters, &shared));
             let plan = scope.spawn(|| {
                 let _closing = walk.closing();
                 panic!("as a mistake in the code would");
@@ -336,9 +353,11 @@ mod tests {
         }
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters) = (Walk::new(), Meters::new(1, 1, 1, 1));
+        let stages = [&meters.walk];
+        let walkers = Concurrency::new(&stages, (1, 1), 1);
         let tasks = walk.ahead([begin(dir)], None);
         let ahead = std::thread::scope(|scope| {
-            scope.spawn(|| walk.run(&meters, &shared));
+            scope.spawn(|| walk.run(&walkers.member(0), &meters, &shared));
             while !matches!(*lock(&tasks[0].state), State::Done(_)) {
                 std::thread::yield_now();
             }
