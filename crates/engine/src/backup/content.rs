@@ -13,11 +13,11 @@ use holdall_sys::sparse::Extent;
 use holdall_sys::stat;
 use holdall_tree::{ChunkRef, Chunker, Content, ContentBuilder};
 
-use super::concurrency::Concurrency;
 use super::file_data::FileData;
 use super::meters::Meters;
 use crate::EngineError;
 use crate::budget::Grant;
+use crate::concurrency::Concurrency;
 use crate::storing::{NewChunk, Piece, Shared};
 
 /// How much is read at once at most: a few chunks, so that what is carried over is small beside it.

@@ -10,11 +10,9 @@
 //! bytes in flight are bounded by a budget that can not deadlock. How many threads walk and read
 //! follows what the storage gains from.
 
-mod concurrency;
 mod content;
 mod describe;
 mod file_data;
-mod hill_climb;
 mod items;
 mod job;
 mod listed;

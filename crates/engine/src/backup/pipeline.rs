@@ -11,7 +11,6 @@ use holdall_format::SeriesId;
 use holdall_protocol::{SessionGrant, SessionPurpose};
 use holdall_tree::Chunker;
 
-use super::concurrency::Concurrency;
 use super::describe::{Mounts, Owners};
 use super::items::Items;
 use super::job::JobSender;
@@ -25,6 +24,7 @@ use super::summary::BackupSummary;
 use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::budget::Budget;
+use crate::concurrency::Concurrency;
 use crate::lost::Lost;
 use crate::record::PROGRAM;
 use crate::snapshots::{Listed, Snapshot, snapshots_by_cache};

@@ -16,7 +16,6 @@ use holdall_tree::{
     Extents, PathKey,
 };
 
-use super::concurrency::{Concurrency, Member};
 use super::content::{Cutter, FileStream};
 use super::describe::{Mounts, Owners, kind_of, time};
 use super::file_data::FileData;
@@ -24,6 +23,7 @@ use super::job::{Job, Planned, Work};
 use super::meters::Meters;
 use crate::EngineError;
 use crate::budget::Grant;
+use crate::concurrency::{Concurrency, Member};
 use crate::storing::{Piece, Shared};
 
 /// Files up to this size are read whole into their job's buffer and are one chunk: the chunker

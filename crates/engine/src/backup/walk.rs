@@ -14,10 +14,10 @@ use std::thread;
 
 use holdall_sys::{Dir, Name};
 
-use super::concurrency::Member;
 use super::listed::{Deeper, Listed};
 use super::meters::Meters;
 use crate::EngineError;
+use crate::concurrency::Member;
 use crate::run::lock;
 use crate::storing::Shared;
 
@@ -202,7 +202,7 @@ impl Walk {
             walker.take_part();
             let Some(task) = meters.walk.waiting_in(|| self.next()) else { return };
             let _guard = Begun { task: &task, shared };
-            walker.did(self.begin(&task, &list, meters));
+            walker.did(self.begin(&task, &list, meters), 0);
         }
     }
 
@@ -293,10 +293,10 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::sync::mpsc::channel;
 
-    use super::super::concurrency::Concurrency;
     use super::*;
     use crate::Run;
     use crate::budget::Budget;
+    use crate::concurrency::Concurrency;
 
     fn begin(dir: Dir) -> Begin {
         Begin { parent: Arc::new(dir), name: b"below".as_slice().into(), deeper: None }

@@ -45,6 +45,7 @@ use holdall_protocol::SessionPurpose;
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};
 
 use crate::blocks::Nodes;
+use crate::concurrency::Concurrency;
 use crate::{Access, EngineError, Run, Snapshot};
 use chunks::Chunks;
 use context::Context;
@@ -66,8 +67,10 @@ pub(crate) use window::{ClosedWindow, Ended, Order, Outlets, Output};
 
 /// Windows that are planned and not written yet.
 pub(crate) const WINDOWS_AHEAD: usize = 6;
-/// Writers; creating files seldom gains from more.
-const WRITERS_MAX: usize = 4;
+/// Writers at first; creating files on a local disk seldom gains from more.
+const WRITERS: usize = 4;
+/// Writers at most.
+const MAX_WRITERS: usize = 16;
 
 /// Restores a snapshot into the directory `target`, which is made if it is missing: the absolute
 /// paths below it, or, where `path` is given, what is at that path itself: a directory's content
@@ -120,7 +123,7 @@ fn restore_in(
     let again = again.map_err(|error| EngineError::io("opening the target again", error))?;
     let context = Context::new(options, run, again.into(), start.top.to_absolute(), links)?;
     let chunks = Chunks::new(access, session);
-    let writers = std::thread::available_parallelism().map_or(2, usize::from).min(WRITERS_MAX);
+    let writers = std::thread::available_parallelism().map_or(2, usize::from).min(WRITERS);
     let meters = Meters {
         plan: Arc::new(StageMeter::new("plan", Layer::ClientCpu, 1)),
         chunks: Arc::clone(&chunks.meters),
@@ -172,9 +175,12 @@ impl<'a> Pipeline<'a> {
     ) -> Result<(), EngineError> {
         let (orders, orders_out) = unbounded::<Order>();
         let (windows, windows_out) = bounded::<ClosedWindow<Work<'a>>>(WINDOWS_AHEAD);
-        let (batches, batches_out) = bounded::<Batch<'a>>(writers);
+        let (batches, batches_out) = bounded::<Batch<'a>>(MAX_WRITERS);
         let nodes = Nodes::open(self.access, self.session);
         let reader = Reader::new(self.access, self.session, self.chunks)?;
+        let writing = [&*self.meters.write];
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let writers = Concurrency::new(&writing, (writers, MAX_WRITERS), cores);
         let outlets = Outlets { orders, windows };
         let planner =
             Planner::new(self.context, reader, &start.top, top, outlets, &self.meters.plan);
@@ -188,9 +194,10 @@ impl<'a> Pipeline<'a> {
                     self.chunks.fill(self.access, orders_out, stopping, fail);
                 });
             }
-            for _ in 0..writers {
-                let (writer, batches) = (self.writer(), batches_out.clone());
-                scope.spawn(move || writer.run(&batches, &self.meters.write));
+            for number in 0..MAX_WRITERS {
+                let (writer, member) = (self.writer(), writers.member(number));
+                let batches = batches_out.clone();
+                scope.spawn(move || writer.run(&batches, &member, &self.meters.write));
             }
             drop(batches_out);
             self.dispatch(windows_out, batches);

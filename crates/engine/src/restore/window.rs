@@ -21,7 +21,7 @@ const WINDOW_ITEMS: usize = 4096;
 /// Chunks at which a window is closed.
 const WINDOW_CHUNKS: usize = 8192;
 /// Items of a batch, which one writer takes at once.
-const BATCH_ITEMS: usize = 64;
+const BATCH_ITEMS: usize = 32;
 /// Chunk bytes of a batch.
 const BATCH_BYTES: u64 = 1 << 20;
 

@@ -22,6 +22,7 @@ use super::notes::Note;
 use super::place::{self, Made};
 use super::reader::{Reader, is_damaged};
 use super::window::{Batch, Item, Work};
+use crate::concurrency::Member;
 use crate::{Access, EngineError};
 
 /// Makes what batches say. Each thread has its own.
@@ -65,31 +66,43 @@ fn cannot_write(error: io::Error) -> Failure {
 impl<'a> Writer<'a> {
     /// Takes batches until there are no more. Also when the restore ends early, everything handed
     /// out is done: a later member of a hard-link group may wait for an earlier one.
-    pub(super) fn run(mut self, batches: &Receiver<Batch<'_>>, meter: &StageMeter) {
-        while let Ok(batch) = meter.waiting_in(|| batches.recv()) {
-            meter.working(|| self.batch(batch));
+    pub(super) fn run(
+        mut self,
+        batches: &Receiver<Batch<'_>>,
+        member: &Member<'_>,
+        meter: &StageMeter,
+    ) {
+        loop {
+            member.take_part();
+            let Ok(batch) = meter.waiting_in(|| batches.recv()) else { return };
+            for work in batch.work {
+                let (items, bytes) = meter.working(|| self.work(work, &batch.chunks));
+                member.did(items, bytes);
+            }
         }
     }
 
-    fn batch(&mut self, batch: Batch<'_>) {
-        for work in batch.work {
-            match work {
-                Work::Directory(directory) => {
-                    if directory.open().is_none() {
-                        add(&self.context.tally.skipped, 1);
-                    }
-                    self.context.run.advance(1, 0);
+    /// Makes one piece of the work; returns the items and bytes that it stands for.
+    fn work(&mut self, work: Work<'_>, chunks: &[Chunk]) -> (u64, u64) {
+        match work {
+            Work::Directory(directory) => {
+                if directory.open().is_none() {
+                    add(&self.context.tally.skipped, 1);
                 }
-                Work::Item(item) => {
-                    let (start, end) = (item.chunks.0 as usize, item.chunks.1 as usize);
-                    self.item(&item, batch.chunks.get(start..end).unwrap_or_default());
-                }
-                Work::Piece { file, position, chunk } => {
-                    let Some(chunk) = batch.chunks.get(chunk as usize) else { continue };
-                    file.write(position, chunk);
-                    let bytes = chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
-                    self.context.run.advance(0, bytes);
-                }
+                self.context.run.advance(1, 0);
+                (1, 0)
+            }
+            Work::Item(item) => {
+                let (start, end) = (item.chunks.0 as usize, item.chunks.1 as usize);
+                self.item(&item, chunks.get(start..end).unwrap_or_default());
+                (1, item.entry.counted_bytes())
+            }
+            Work::Piece { file, position, chunk } => {
+                let Some(chunk) = chunks.get(chunk as usize) else { return (0, 0) };
+                file.write(position, chunk);
+                let bytes = chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
+                self.context.run.advance(0, bytes);
+                (0, bytes)
             }
         }
     }

@@ -13,16 +13,16 @@ const KEPT: f64 = 0.95;
 
 /// What some threads did in a while.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// Work done in each second, in any unit.
-    pub(super) rate: f64,
+    pub(crate) rate: f64,
     /// Whether they waited for storage, and not for each other or the processor.
-    pub(super) is_storage: bool,
+    pub(crate) is_storage: bool,
 }
 
 /// Climbs to the number of threads from which on more do not pay.
 #[derive(Debug)]
-pub(super) struct HillClimb {
+pub(crate) struct HillClimb {
     threads: usize,
     most: usize,
     /// So many or fewer are slower, as was seen on the way here.
@@ -39,18 +39,18 @@ enum Phase {
 
 impl HillClimb {
     /// Begins at `threads` of at most `most`; at least one.
-    pub(super) fn new(threads: usize, most: usize) -> Self {
+    pub(crate) fn new(threads: usize, most: usize) -> Self {
         let phase = Phase::Rest { windows: 0 };
         Self { threads: threads.clamp(1, most.max(1)), most, slower: 0, phase }
     }
 
     /// How many threads there should be.
-    pub(super) fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
     /// Decides how many there should be in the next window.
-    pub(super) fn note(&mut self, window: Window) {
+    pub(crate) fn note(&mut self, window: Window) {
         match self.phase {
             Phase::Rest { windows: 0 } if window.is_storage => self.try_more(window.rate),
             Phase::Rest { windows } => {

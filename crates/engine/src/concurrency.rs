@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use holdall_lab::StageMeter;
 use holdall_sys::cpu::process_cpu_seconds;
 
-use super::hill_climb::{HillClimb, Window};
+use crate::hill_climb::{HillClimb, Window};
 use crate::run::lock;
 
 /// How often threads look whether a window is over.
@@ -31,7 +31,7 @@ const BUSY: f64 = 0.7;
 const IDLE_CORES: f64 = 0.6;
 
 /// The threads of one stage, and how many of them take part.
-pub(super) struct Concurrency<'a> {
+pub(crate) struct Concurrency<'a> {
     /// What the threads count their time with; the first counts the storage.
     meters: &'a [&'a StageMeter],
     cores: f64,
@@ -66,14 +66,14 @@ struct Opened {
 }
 
 /// A thread of the stage. When the first ends, for whatever reason, nobody stands aside any more.
-pub(super) struct Member<'a> {
+pub(crate) struct Member<'a> {
     concurrency: &'a Concurrency<'a>,
     number: usize,
 }
 
 impl<'a> Concurrency<'a> {
     /// Begins with `threads` of `most` threads, on a process that may use so many cores.
-    pub(super) fn new(
+    pub(crate) fn new(
         meters: &'a [&'a StageMeter],
         (threads, most): (usize, usize),
         cores: usize,
@@ -107,12 +107,12 @@ impl<'a> Concurrency<'a> {
     }
 
     /// The thread of that number, from 0.
-    pub(super) fn member(&'a self, number: usize) -> Member<'a> {
+    pub(crate) fn member(&'a self, number: usize) -> Member<'a> {
         Member { concurrency: self, number }
     }
 
     /// Counts work that was done, and looks at it when it is time.
-    pub(super) fn did(&self, items: u64, bytes: u64) {
+    pub(crate) fn did(&self, items: u64, bytes: u64) {
         let done = items.saturating_mul(ITEM_BYTES).saturating_add(bytes);
         self.done_bytes.fetch_add(done, Ordering::Relaxed);
         let now = self.begun.elapsed().as_nanos() as u64;
@@ -183,14 +183,14 @@ impl<'a> Concurrency<'a> {
 }
 
 impl Member<'_> {
-    /// Counts items that were done.
-    pub(super) fn did(&self, items: u64) {
-        self.concurrency.did(items, 0);
+    /// Counts work that was done.
+    pub(crate) fn did(&self, items: u64, bytes: u64) {
+        self.concurrency.did(items, bytes);
     }
 
     /// Returns when it is this thread's turn to take part; for good once the stage ends. Between two
     /// pieces of work only: a thread that stands aside must hold nothing that others wait for.
-    pub(super) fn take_part(&self) {
+    pub(crate) fn take_part(&self) {
         let all = self.concurrency;
         let mut state = lock(&all.state);
         if state.closed || self.number < state.climb.threads() {
@@ -256,7 +256,7 @@ mod tests {
                         );
                         meter.working(|| thread::sleep(Duration::from_millis(5)));
                         at_work.fetch_sub(1, Ordering::Relaxed);
-                        member.did(1);
+                        member.did(1, 0);
                     }
                 });
             }
