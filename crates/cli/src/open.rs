@@ -216,9 +216,10 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     let identity = app.identity()?;
     let (machine, key) = (identity.machine, identity.signing.public());
     let signer = Arc::new(OwnReceipts(Arc::clone(&identity.signing)));
-    // The cache is one for each directory; which repository is in it shows only later.
+    // The cache is one for each directory; which repository is in it shows only later. It is called as
+    // nothing in the state is, for both folders may be one.
     let directory = directory_name(&folder);
-    let cache = app.folders.cache.join("directories").join(&directory);
+    let cache = app.folders.cache.join("embedded").join(&directory);
     let known = Directories::in_state(&app.folders.state).get(&directory)?;
     let clock = Arc::new(SystemClock);
     let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock)

@@ -23,8 +23,9 @@ pub struct StageCounters {
     /// Seconds spent waiting for room in the next queue, summed over threads.
     #[serde(rename = "waiting_out")]
     pub waiting_out_seconds: f64,
-    /// How many threads (or concurrent requests) the stage has; parts of a stage have all of them. 0
-    /// for what is no stage but a time in which something was under way, however many times at once.
+    /// How many threads (or concurrent requests) the stage has, on average where their number follows
+    /// the storage; parts of a stage have all of them. 0 for what is no stage but a time in which
+    /// something was under way, however many times at once.
     pub threads: u32,
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use holdall_testkit::{CompareOptions, compare_trees};
 
-use crate::house::{Machine, small_tree};
+use crate::house::{Machine, Outcome, small_tree};
 
 /// A machine with a repository and a tree.
 fn prepared() -> (Machine, String, String) {
@@ -166,6 +166,26 @@ fn another_computer_with_the_password_restores_what_this_one_backed_up() {
     assert_eq!(compare_trees(source.as_ref(), &target, &CompareOptions::default()), []);
     other.ok(["backup", "-r", &repo, &source]);
     assert_eq!(machine.ok(["snapshots", "-r", &repo, "--json"]).of_type("snapshot").len(), 2);
+}
+
+#[test]
+fn configuration_state_and_cache_may_lie_in_one_folder() {
+    let (machine, repo, source) = prepared();
+    let run = |args: &[&str]| {
+        let mut command = machine.command(args);
+        command.env_remove("HOLDALL_CONFIG_DIR").env_remove("HOLDALL_CACHE_DIR");
+        for folder in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            command.env(folder, machine.path("all"));
+        }
+        Outcome::of(&mut command).expect(0)
+    };
+    for _ in 0..2 {
+        run(&["backup", "-r", &repo, &source]);
+    }
+    let target = machine.path("target");
+    let from = format!("latest:{source}");
+    run(&["restore", "-r", &repo, &from, "--target", target.to_str().unwrap()]);
+    assert_eq!(compare_trees(source.as_ref(), &target, &CompareOptions::default()), []);
 }
 
 #[test]
