@@ -39,8 +39,10 @@ const RESERVE_BYTES: usize = 18 << 20;
 const JOBS_IN_FLIGHT: usize = 24;
 /// Threads that read at most, each a job.
 const MAX_READERS: usize = JOBS_IN_FLIGHT;
-/// Threads that list directories ahead, at first and at most.
-const WALKERS: (usize, usize) = (2, 16);
+/// Threads that list directories ahead, at first.
+const WALKERS: usize = 2;
+/// Threads that list directories ahead at most.
+const MAX_WALKERS: usize = 16;
 
 /// Backs up the sources of `options` as a new snapshot.
 ///
@@ -177,7 +179,7 @@ impl<'a> Stages<'a> {
         lost: &Lost,
     ) -> Self {
         let readers = options.cores.clamp(1, 16);
-        let meters = Arc::new(Meters::new(WALKERS.0, readers, readers, options.streams));
+        let meters = Arc::new(Meters::new(WALKERS, readers, readers, options.streams));
         let watched = Arc::clone(&meters);
         run.watch_stages(move || watched.snapshot());
         Self {
@@ -198,12 +200,12 @@ impl<'a> Stages<'a> {
         let Meters { walk, read, hash, .. } = &*self.meters;
         let (walking, reading) = ([walk], [read, hash]);
         let cores = self.options.cores;
-        let walkers = Concurrency::new(&walking, WALKERS, cores);
+        let walkers = Concurrency::new(&walking, (WALKERS, MAX_WALKERS), cores);
         let readers = Concurrency::new(&reading, (self.readers, MAX_READERS), cores);
         let reading = self.reading(&readers);
         let storing = self.storing();
         let done = thread::scope(|scope| {
-            for number in 0..WALKERS.1 {
+            for number in 0..MAX_WALKERS {
                 self.shared.spawn(scope, walkers.member(number), |walker| {
                     self.walk.run(walker, &self.meters, &self.shared);
                     Ok(())

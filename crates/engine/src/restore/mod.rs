@@ -123,7 +123,8 @@ fn restore_in(
     let again = again.map_err(|error| EngineError::io("opening the target again", error))?;
     let context = Context::new(options, run, again.into(), start.top.to_absolute(), links)?;
     let chunks = Chunks::new(access, session);
-    let writers = std::thread::available_parallelism().map_or(2, usize::from).min(WRITERS);
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let writers = cores.min(WRITERS);
     let meters = Meters {
         plan: Arc::new(StageMeter::new("plan", Layer::ClientCpu, 1)),
         chunks: Arc::clone(&chunks.meters),
@@ -134,7 +135,7 @@ fn restore_in(
     let top = Directory::target(&context, root, start.top_entry.clone(), kept);
     let pipeline =
         Pipeline { access, session, context: &context, chunks: &chunks, meters: &meters };
-    pipeline.run(snapshot, &start, top, writers)?;
+    pipeline.run(snapshot, &start, top, (writers, cores))?;
     context.outcome()?;
     Ok(RestoreSummary { stages: meters.snapshot(), ..context.summary() })
 }
@@ -171,7 +172,7 @@ impl<'a> Pipeline<'a> {
         snapshot: &Snapshot,
         start: &Start,
         top: Directory<'a>,
-        writers: usize,
+        (writers, cores): (usize, usize),
     ) -> Result<(), EngineError> {
         let (orders, orders_out) = unbounded::<Order>();
         let (windows, windows_out) = bounded::<ClosedWindow<Work<'a>>>(WINDOWS_AHEAD);
@@ -179,7 +180,6 @@ impl<'a> Pipeline<'a> {
         let nodes = Nodes::open(self.access, self.session);
         let reader = Reader::new(self.access, self.session, self.chunks)?;
         let writing = [&*self.meters.write];
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let writers = Concurrency::new(&writing, (writers, MAX_WRITERS), cores);
         let outlets = Outlets { orders, windows };
         let planner =

@@ -82,7 +82,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Makes one piece of the work; returns the items and bytes that it stands for.
+    /// Makes one piece of the work; returns the items that were made, or else the bytes of a large one.
     fn work(&mut self, work: Work<'_>, chunks: &[Chunk]) -> (u64, u64) {
         match work {
             Work::Directory(directory) => {
@@ -95,7 +95,7 @@ impl<'a> Writer<'a> {
             Work::Item(item) => {
                 let (start, end) = (item.chunks.0 as usize, item.chunks.1 as usize);
                 self.item(&item, chunks.get(start..end).unwrap_or_default());
-                (1, item.entry.counted_bytes())
+                (1, 0)
             }
             Work::Piece { file, position, chunk } => {
                 let Some(chunk) = chunks.get(chunk as usize) else { return (0, 0) };
