@@ -11,6 +11,7 @@ pub(crate) struct Usage {
     cpu_seconds: f64,
     throttled_seconds: Option<f64>,
     memory_stalled_seconds: Option<f64>,
+    pages_read_back: u64,
 }
 
 impl Usage {
@@ -20,6 +21,7 @@ impl Usage {
             cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
             throttled_seconds: holdall_sys::cpu::throttled_seconds(),
             memory_stalled_seconds: holdall_sys::memory::stalled_seconds(),
+            pages_read_back: holdall_sys::memory::pages_read_back(),
         }
     }
 
@@ -34,6 +36,7 @@ impl Usage {
                 self.memory_stalled_seconds,
                 earlier.memory_stalled_seconds,
             ),
+            pages_read_back: self.pages_read_back.saturating_sub(earlier.pages_read_back),
         }
     }
 }
@@ -57,6 +60,7 @@ pub(crate) fn judge(
         cores_available: holdall_sys::cpu::available_cores(),
         cpu_throttled_seconds: usage.throttled_seconds,
         memory_stalled_seconds: usage.memory_stalled_seconds,
+        pages_read_back: usage.pages_read_back,
     })
 }
 

@@ -98,6 +98,16 @@ pub(crate) fn stalled_share(run: &RunFigures) -> f64 {
     if known { (stalled / run.wall_seconds).clamp(0.0, 1.0) } else { 0.0 }
 }
 
+/// The least that a thread waits for a page that is read back: what quick flash takes.
+const PAGE_SECONDS: f64 = 20e-6;
+
+/// Share of the run, from 0 to 1, that reading back took at the least which had been taken from the
+/// process's memory. The kernel's count of those who wait for memory lacks most of it.
+pub(crate) fn reading_back_share(run: &RunFigures) -> f64 {
+    let reading = run.pages_read_back as f64 * PAGE_SECONDS;
+    if run.wall_seconds > 0.0 { (reading / run.wall_seconds).min(1.0) } else { 0.0 }
+}
+
 /// The stages in order of first appearance, each with its parts.
 fn gather<'a>(counters: impl Iterator<Item = &'a StageCounters>) -> Vec<Vec<&'a StageCounters>> {
     let mut stages: Vec<Vec<&StageCounters>> = Vec::new();

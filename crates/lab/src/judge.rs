@@ -52,6 +52,8 @@ pub struct RunFigures {
     pub cpu_throttled_seconds: Option<f64>,
     /// Time for which some program of this computer waited for memory during the run, where known.
     pub memory_stalled_seconds: Option<f64>,
+    /// Pages that the process waited for during the run because they had been taken from its memory.
+    pub pages_read_back: u64,
 }
 
 /// Names the layer that limited `run`.
@@ -65,7 +67,7 @@ pub fn judge(run: &RunFigures) -> Verdict {
     if used_up(run) {
         return out_of_processor(run, &processor);
     }
-    let stalled = candidate::stalled_share(run);
+    let stalled = candidate::stalled_share(run).max(candidate::reading_back_share(run));
     if stalled >= MEMORY_SHORT {
         return out_of_memory(run, stalled);
     }
@@ -140,10 +142,11 @@ fn out_of_processor(run: &RunFigures, processor: &Candidate) -> Verdict {
 fn out_of_memory(run: &RunFigures, stalled: f64) -> Verdict {
     let why = format!(
         "{} limited the run: for {} of the {:.1} s programs waited for memory that was in use \
-         elsewhere, or for what had to be read back into it.",
+         elsewhere, or for what had to be read back into it ({} pages of this program's own).",
         Layer::ClientMemory.subject(),
         percent(stalled),
-        run.wall_seconds
+        run.wall_seconds,
+        run.pages_read_back
     );
     verdict(run, Layer::ClientMemory, stalled, stalled, why)
 }
@@ -269,6 +272,7 @@ mod tests {
             cores_available: 2.0,
             cpu_throttled_seconds: None,
             memory_stalled_seconds: None,
+            pages_read_back: 0,
         }
     }
 
@@ -449,11 +453,24 @@ mod tests {
     }
 
     #[test]
+    fn many_pages_that_are_read_back_are_the_memory_and_few_are_not() {
+        let mut figures = run(pipeline(2));
+        // A program that starts is read from the disk, too.
+        figures.pages_read_back = 2000;
+        assert_eq!(judge(&figures).limited_by, Layer::ClientCpu);
+        figures.pages_read_back = 400_000;
+        let verdict = judge(&figures);
+        assert_eq!(verdict.limited_by, Layer::ClientMemory);
+        assert!(verdict.explanation.contains("400000 pages"), "{}", verdict.explanation);
+    }
+
+    #[test]
     fn nonsense_figures_give_finite_verdicts() {
         let mut figures = run(vec![stage("read", Layer::SourceRead, -3.0, 9e9, -1.0)]);
         figures.cores_available = 0.0;
         figures.cpu_throttled_seconds = Some(-5.0);
         figures.memory_stalled_seconds = Some(-5.0);
+        figures.pages_read_back = u64::MAX;
         for wall in [0.0, -1.0, 1e-9, 1e9] {
             figures.wall_seconds = wall;
             let verdict = judge(&figures);

@@ -22,6 +22,7 @@
 //!     cores_available: 2.0,
 //!     cpu_throttled_seconds: None,
 //!     memory_stalled_seconds: None,
+//!     pages_read_back: 0,
 //! });
 //! assert_eq!(verdict.limited_by, Layer::Nothing); // Too short to say.
 //! ```

@@ -5,6 +5,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use holdall_sys::users::effective_uid;
@@ -61,6 +64,13 @@ impl Ration {
         let unified = ("io.max".to_owned(), format!("{disk} rbps={rate}"));
         let older = ("blkio.throttle.read_bps_device".to_owned(), format!("{disk} {rate}"));
         Self::make(name, "blkio", unified, older)
+    }
+
+    /// No limit of memory: what a group may not exceed is freed by killing. [`Squeeze`] takes it.
+    fn of_squeezed_memory(name: &str) -> Option<Self> {
+        let unified = ("memory.max".to_owned(), "max".to_owned());
+        let older = ("memory.swappiness".to_owned(), "100".to_owned());
+        Self::make(name, "memory", unified, older)
     }
 
     fn make(
@@ -122,6 +132,82 @@ pub(crate) fn forget_cached(file: &Path) {
     let file = fs::File::open(file).expect("it is there");
     file.sync_all().expect("it can be synced");
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).expect("advice");
+}
+
+/// A file that the computer swaps to; it is taken back when this goes.
+struct Swap {
+    file: PathBuf,
+    _folder: TempDir,
+}
+
+impl Swap {
+    /// So many bytes; `None` where that can not be done.
+    fn on(bytes: usize) -> Option<Self> {
+        let folder = folder();
+        let swap = Self { file: folder.path().join("swap"), _folder: folder };
+        // A file with holes is none to swap to.
+        fs::write(&swap.file, vec![0; bytes]).expect("room");
+        let done = |program: &str| {
+            let run = Command::new(program).arg(&swap.file).output();
+            run.is_ok_and(|output| output.status.success())
+        };
+        let is_on = done("/usr/sbin/mkswap") && done("/usr/sbin/swapon");
+        is_there("mkswap and swapon (root)", is_on).then_some(swap)
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        // If it was never on, there is nothing to take back.
+        let _ = Command::new("/usr/sbin/swapoff").arg(&self.file).output();
+    }
+}
+
+/// Takes from a process all of its memory again and again, as a computer does whose other programs want
+/// it: pages go to swap, and come back when they are used.
+pub(crate) struct Squeeze {
+    group: Ration,
+    over: Arc<AtomicBool>,
+    squeezing: Option<JoinHandle<()>>,
+    _swap: Swap,
+}
+
+impl Squeeze {
+    /// With such pauses; `None` where that can not be done.
+    pub(crate) fn every(pause: Duration) -> Option<Self> {
+        let swap = Swap::on(512 << 20)?;
+        let group = Ration::of_squeezed_memory("m")?;
+        // Version 1 of control groups, and version 2.
+        let all = [("memory.force_empty", "0"), ("memory.reclaim", "1G")];
+        let squeeze = all.map(|(file, value)| (group.group.join(file), value));
+        let squeeze = squeeze.into_iter().find(|(file, _)| file.exists());
+        is_there("a control group whose memory can be taken", squeeze.is_some()).then_some(())?;
+        let (file, value) = squeeze?;
+        let over = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&over);
+        let squeezing = std::thread::spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                // It is refused where not everything can be taken at once.
+                let _ = fs::write(&file, value);
+                std::thread::sleep(pause);
+            }
+        });
+        Some(Self { group, over, squeezing: Some(squeezing), _swap: swap })
+    }
+
+    /// What comes before a command that is squeezed.
+    pub(crate) fn prefix(&self) -> Vec<OsString> {
+        self.group.prefix()
+    }
+}
+
+impl Drop for Squeeze {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(squeezing) = self.squeezing.take() {
+            squeezing.join().expect("it only writes");
+        }
+    }
 }
 
 /// A library that makes every fsync of a process take longer, put before the C library's.

@@ -6,8 +6,7 @@
 //!
 //! There is no level of compression to set: it follows what is behind it. So data that hardly
 //! compresses is planted before a slow link, where the highest level is tried on it, and that must not
-//! be taken for the limit. A computer that swaps is not here: with a swap file and a control group of 16
-//! to 20 MiB the client was named right when it lived, and the kernel killed it in most runs.
+//! be taken for the limit.
 
 use std::fs;
 use std::net::ToSocketAddrs;
@@ -21,7 +20,7 @@ use serde_json::Value;
 
 use crate::house::{Machine, Outcome, Server};
 use crate::mounts::Share;
-use crate::plants::{self, Ration, SlowFsync, forget_cached, run_by};
+use crate::plants::{self, Ration, SlowFsync, Squeeze, forget_cached, run_by};
 
 /// Rows share the computer.
 fn alone() -> MutexGuard<'static, ()> {
@@ -318,6 +317,16 @@ fn a_server_that_waits_for_the_bytes_of_others_is_busy() {
         other.wait().expect("it ends");
     }
     names(&verdict, &["server-busy"]);
+}
+
+#[test]
+fn a_client_whose_memory_is_taken_again_and_again_is_its_memory() {
+    let _alone = alone();
+    let Some(squeeze) = Squeeze::every(Duration::from_millis(100)) else { return };
+    let world = World::new(&[], None);
+    let source = world.machine.path("source");
+    tiny_files(&source, 40_000);
+    names(&verdict_of(&mut run_by(&squeeze.prefix(), &world.backup(&source))), &["client-memory"]);
 }
 
 #[test]

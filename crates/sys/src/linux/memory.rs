@@ -52,6 +52,20 @@ pub fn stalled_seconds() -> Option<f64> {
     stalled(&std::fs::read_to_string("/proc/pressure/memory").ok()?)
 }
 
+/// How many pages this process had to wait for since it began, because they were not in memory and had to
+/// be read: from swap, or again from the file that they are of (its own code, too).
+#[must_use]
+pub fn pages_read_back() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    major_faults(&stat).unwrap_or(0)
+}
+
+/// Finds the 12th field. The second is the program's name in parentheses, which may hold any of both.
+fn major_faults(stat: &str) -> Option<u64> {
+    let (_, behind_name) = stat.rsplit_once(") ")?;
+    behind_name.split(' ').nth(9)?.parse().ok()
+}
+
 /// Finds the total of the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`, in microseconds.
 fn stalled(pressure: &str) -> Option<f64> {
     let some = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
@@ -98,6 +112,16 @@ mod tests {
         assert_eq!(stalled(&(line("full", 7) + &line("some", 2_500_000))), Some(2.5));
         for odd in [String::new(), line("full", 7), "some avg10=0.00\n".into(), line("some", -1)] {
             assert_eq!(stalled(&odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn major_faults_are_the_twelfth_field_whatever_the_program_is_called() {
+        let line = |name| format!("7 ({name}) S 1 7 7 0 -1 4194560 70398 0 41 6 231 99");
+        assert_eq!(major_faults(&line("holdall")), Some(41));
+        assert_eq!(major_faults(&line("a ) b (c) ")), Some(41));
+        for odd in ["", "7 (holdall) S 1", "7 holdall S 1 7 7 0 -1 4 7 0 41 6"] {
+            assert_eq!(major_faults(odd), None, "{odd}");
         }
     }
 
