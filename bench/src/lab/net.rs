@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use holdall_testkit::{End, Links};
 use serde_json::Value;
 
-use super::is_alike;
+use super::Compared;
 use crate::command::{prefixed, text};
 
 const BITS_PER_SECOND: u64 = 1_000_000_000;
@@ -63,8 +63,8 @@ struct Ground<'a> {
 }
 
 /// Runs both on every way by `binary`, with files in `folder`, `runs` times each; prints the medians,
-/// and tells how many are too far apart.
-pub(super) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<usize> {
+/// and tells how they compare.
+pub(super) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<Vec<Compared>> {
     let links = Links::of_rates(&[BITS_PER_SECOND])?;
     let file = folder.join("holdall-torture-net");
     let content: Vec<u8> = (0..FILE_BYTES).map(|at| (at * 31 % 251) as u8).collect();
@@ -75,13 +75,13 @@ pub(super) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<usize> 
 }
 
 impl Ground<'_> {
-    fn compare(&self, runs: u32) -> Result<usize> {
+    fn compare(&self, runs: u32) -> Result<Vec<Compared>> {
         let mut serve = Command::new("iperf3");
         serve.args(["-s", "-B", &server(), "-p", PORT]);
         let serving = self.at(End::Server, &serve).stdout(Stdio::null()).spawn();
         let _theirs = Running(serving.context("cannot start iperf3")?);
         let (_ours, address, token) = self.listen()?;
-        let mut apart = 0;
+        let mut found = Vec::new();
         for case in CASES {
             let (mut theirs, mut ours) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
             for _ in 0..runs {
@@ -92,10 +92,10 @@ impl Ground<'_> {
             }
             for ((operation, theirs), ours) in case.operations().into_iter().zip(theirs).zip(ours) {
                 let words = format!("{operation:<16} x{} {:>31}", case.streams, "iperf3, holdall");
-                apart += usize::from(!is_alike(&words, theirs, ours, TOLERANCE));
+                found.push(Compared::print(&words, theirs, ours, TOLERANCE));
             }
         }
-        Ok(apart)
+        Ok(found)
     }
 
     /// `command` at one end of the link.
