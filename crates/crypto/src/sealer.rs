@@ -19,6 +19,11 @@ use crate::{CryptoError, Entropy, SealingKeys};
 
 const WHAT: &str = "block to seal";
 
+/// The level of zstd that compresses fastest without losing a third of what it saves.
+const FASTEST_LEVEL: i32 = 1;
+/// Its table has 2^15 places in place of 2^14: text becomes 5 % smaller, and takes as much longer.
+const FASTEST_HASH_LOG: u32 = 15;
+
 /// One object that is to be sealed; its bytes lie behind those of the object before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainObject {
@@ -46,6 +51,22 @@ pub struct Sealer {
     overhead: Overhead,
 }
 
+/// Has a context compress at that level from now on.
+fn tune(zstd: &mut Compressor<'_>, level: i32) {
+    #[expect(
+        clippy::expect_used,
+        reason = "zstd clamps levels, and takes any table of 2^6 to 2^30"
+    )]
+    zstd.set_parameter(CParameter::CompressionLevel(level))
+        .and_then(|()| zstd.set_parameter(CParameter::HashLog(hash_log(level))))
+        .expect("zstd takes the level");
+}
+
+/// The logarithm of the places in a level's table; 0 is what zstd chooses for it.
+fn hash_log(level: i32) -> u32 {
+    if level == FASTEST_LEVEL { FASTEST_HASH_LOG } else { 0 }
+}
+
 /// Bytes of blocks that are no content.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Overhead {
@@ -67,6 +88,7 @@ impl Sealer {
         let epoch = keys.epoch(epoch);
         #[expect(clippy::expect_used, reason = "a fresh context takes any level: zstd clamps it")]
         let mut zstd = Compressor::new(level).expect("zstd takes the level");
+        tune(&mut zstd, level);
         #[expect(clippy::expect_used, reason = "a fresh context takes both flags")]
         zstd.include_checksum(false)
             .and_then(|()| zstd.include_contentsize(false))
@@ -95,8 +117,7 @@ impl Sealer {
     pub fn set_level(&mut self, level: i32) {
         if level != self.level {
             self.level = level;
-            #[expect(clippy::expect_used, reason = "zstd clamps levels")]
-            self.zstd.set_parameter(CParameter::CompressionLevel(level)).expect("zstd takes it");
+            tune(&mut self.zstd, level);
         }
     }
 
@@ -153,6 +174,7 @@ impl Sealer {
     ) -> [u8; 32] {
         let mut hasher = self.keys.hedged(b"salt", draw);
         hasher.update(&[kind.code()]).update(&self.level.to_le_bytes());
+        hasher.update(&hash_log(self.level).to_le_bytes());
         hasher.update(&zstd_safe::version_number().to_le_bytes());
         for object in objects {
             hasher.update(object.id.as_bytes());

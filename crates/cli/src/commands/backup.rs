@@ -99,11 +99,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let options = options(args)?;
     let some_missing = check_sources(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
-    // Told before the new snapshot's receipt takes the place of that of what was lost.
-    let listed = tell_lost(app, &access);
-    // Asked for before, since the summary counts everything that crosses the wire.
-    let waiting = deletions::waiting(&access);
-    let mut done = measured(app, &access, listed.as_ref(), &options)?;
+    let (done, waiting) = std::thread::scope(|scope| {
+        // Over a connection that the run is going to need, and begun first, since the summary counts
+        // everything that crosses the wire: a far server answers this while the run waits for others.
+        let waiting = scope.spawn(|| deletions::waiting(&access));
+        // Told before the new snapshot's receipt takes the place of that of what was lost.
+        let listed = tell_lost(app, &access);
+        let done = measured(app, &access, listed.as_ref(), &options);
+        (done, waiting.join().unwrap_or_default())
+    });
+    let mut done = done?;
     name_own_limit(args, &mut done);
     let speed = match options.dry_run {
         true => Speed::expected(app, &access, &done),

@@ -226,6 +226,36 @@ fn stuck_randomness_still_gives_each_payload_a_salt_of_its_own() {
     assert_ne!(same(), same(), "the counter keeps equal payloads apart");
 }
 
+/// Words, frequent and rare ones.
+fn words(len_bytes: usize) -> Vec<u8> {
+    let chance = noise("words", len_bytes);
+    let pairs = chance.chunks_exact(2).map(|pair| u64::from(pair[0]) * u64::from(pair[1]));
+    let mut text: Vec<u8> =
+        pairs.flat_map(|word| format!("{:x} ", word * word * 2_654_435_761).into_bytes()).collect();
+    text.truncate(len_bytes);
+    text
+}
+
+#[test]
+fn the_fastest_level_beats_that_of_zstd_and_leaves_the_others_as_they_are() {
+    let keys = keys(1);
+    let plain = words(1 << 20);
+    let (objects, plain) = objects(&keys, BlockKind::Chunks, &[&plain]);
+    let mut sealer = sealer(&keys, Suite::Aes256Gcm);
+    let mut payload_bytes = |level| {
+        sealer.set_level(level);
+        sealer.seal(BlockKind::Chunks, &objects, &plain).unwrap().payload().len()
+    };
+    let by_zstd = |level| padded_len(zstd::bulk::compress(&plain, level).unwrap().len());
+    let fastest = payload_bytes(1);
+    assert!(fastest * 100 < by_zstd(1) * 97, "{fastest} in place of {}", by_zstd(1));
+    for level in [2, 3, 6] {
+        let (ours, theirs) = (payload_bytes(level), by_zstd(level));
+        // Of the same frame, but for the lengths and the directory that go with it.
+        assert!(ours.abs_diff(theirs) * 100 < theirs * 3, "level {level}: {ours} and {theirs}");
+    }
+}
+
 #[test]
 fn only_the_padded_length_of_a_payload_is_visible() {
     let keys = keys(1);
