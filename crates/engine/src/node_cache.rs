@@ -3,16 +3,19 @@
 //!
 //! Blocks stay sealed: the cache may be read by others, lost or damaged without harm. It is a log
 //! of `| length u32 | block |`; which node is where is found by reading the tables when the file is
-//! opened and kept as 12 bytes a node (nodes are shared by about 32 entries each). A torn end is
-//! cut off. Whoever can not lock the file works without a cache.
+//! opened and kept as 4 bytes a node, half a byte an entry. A torn end is cut off. Whoever can not lock
+//! the file works without a cache.
 
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use holdall_format::{BLOCK_HEADER_BYTES, Block, BlockHeader, ObjectId, Table, limits};
+
+use self::index::NodeIndex;
+
+mod index;
 
 /// Above this length a cache is emptied when it is opened, so that it does not grow for ever.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -23,11 +26,7 @@ const FRAME_BYTES: u64 = 4;
 pub(crate) struct NodeCache {
     file: File,
     end: u64,
-    /// Offsets of frames.
-    blocks: Vec<u64>,
-    /// The first 8 bytes of a node's id, and which block holds it. A wrong hit is found out, since
-    /// whoever asks looks into the block's table.
-    nodes: HashMap<u64, u32>,
+    index: NodeIndex,
 }
 
 impl NodeCache {
@@ -43,7 +42,7 @@ impl NodeCache {
         if !holdall_sys::lock::try_exclusive(&file)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let mut cache = Self { file, end: 0, blocks: Vec::new(), nodes: HashMap::new() };
+        let mut cache = Self { file, end: 0, index: NodeIndex::default() };
         if cache.file.metadata()?.len() > MAX_FILE_BYTES {
             cache.file.set_len(0)?;
         }
@@ -54,7 +53,7 @@ impl NodeCache {
     fn scan(&mut self) -> io::Result<()> {
         let len = self.file.metadata()?.len();
         while let Some((frame_bytes, table)) = self.read_clear(self.end, len) {
-            self.remember(&table);
+            self.index.add(self.end, &table);
             self.end += frame_bytes;
         }
         if self.end < len {
@@ -79,14 +78,6 @@ impl NodeCache {
         Some((frame_bytes, Table::decode(&table, header.kind).ok()?))
     }
 
-    fn remember(&mut self, table: &Table) {
-        let number = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
-        self.blocks.push(self.end);
-        for entry in &table.entries {
-            self.nodes.insert(short(&entry.id), number);
-        }
-    }
-
     /// Adds a sealed block of nodes.
     ///
     /// # Errors
@@ -96,15 +87,20 @@ impl NodeCache {
         let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
         let frame = [&length.to_le_bytes()[..], bytes].concat();
         self.file.write_all_at(&frame, self.end)?;
-        self.remember(block.table());
+        self.index.add(self.end, block.table());
         self.end += frame.len() as u64;
         Ok(())
     }
 
     /// The block that holds a node, if it is here and whole.
     pub(crate) fn find(&self, id: &ObjectId) -> Option<Block<Vec<u8>>> {
-        let number = *self.nodes.get(&short(id))?;
-        let offset = *self.blocks.get(number as usize)?;
+        self.index.find(id, |offset| {
+            let block = self.read(offset)?;
+            block.table().entries.iter().any(|entry| entry.id == *id).then_some(block)
+        })
+    }
+
+    fn read(&self, offset: u64) -> Option<Block<Vec<u8>>> {
         let mut frame = [0; FRAME_BYTES as usize];
         self.file.read_exact_at(&mut frame, offset).ok()?;
         let block_bytes = u32::from_le_bytes(frame) as usize;
@@ -113,15 +109,8 @@ impl NodeCache {
         }
         let mut bytes = vec![0; block_bytes];
         self.file.read_exact_at(&mut bytes, offset + FRAME_BYTES).ok()?;
-        let block = Block::decode(bytes).ok()?;
-        block.table().entries.iter().any(|entry| entry.id == *id).then_some(block)
+        Block::decode(bytes).ok()
     }
-}
-
-fn short(id: &ObjectId) -> u64 {
-    let mut first = [0; 8];
-    first.iter_mut().zip(id.as_bytes()).for_each(|(to, from)| *to = *from);
-    u64::from_le_bytes(first)
 }
 
 #[cfg(test)]
