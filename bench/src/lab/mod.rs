@@ -65,7 +65,7 @@ pub(crate) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<()> {
     let count = |wanted| found.iter().filter(|one| **one == wanted).count();
     let (alike, undecided) = (count(Compared::Alike), count(Compared::Undecided));
     println!("{alike} of {} rows alike, {undecided} undecided", found.len());
-    // What decides half of the rows at most decides nothing.
+    // Where most rows are undecided, nothing was shown.
     if alike + undecided < found.len() || alike * 2 < found.len() {
         bail!(
             "medians are too far apart: {:.0} % is allowed for disks, {:.0} % for the network",
