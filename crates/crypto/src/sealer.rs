@@ -23,6 +23,8 @@ const WHAT: &str = "block to seal";
 const FASTEST_LEVEL: i32 = 1;
 /// Its table has 2^15 places in place of 2^14: text becomes 5 % smaller, and takes as much longer.
 const FASTEST_HASH_LOG: u32 = 15;
+/// What zstd takes for its own choice.
+const OWN_HASH_LOG: u32 = 0;
 
 /// One object that is to be sealed; its bytes lie behind those of the object before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,13 +60,15 @@ fn tune(zstd: &mut Compressor<'_>, level: i32) {
         reason = "zstd clamps levels, and takes any table of 2^6 to 2^30"
     )]
     zstd.set_parameter(CParameter::CompressionLevel(level))
-        .and_then(|()| zstd.set_parameter(CParameter::HashLog(hash_log(level))))
+        .and_then(|()| {
+            zstd.set_parameter(CParameter::HashLog(hash_log(level).unwrap_or(OWN_HASH_LOG)))
+        })
         .expect("zstd takes the level");
 }
 
-/// The logarithm of the places in a level's table; 0 is what zstd chooses for it.
-fn hash_log(level: i32) -> u32 {
-    if level == FASTEST_LEVEL { FASTEST_HASH_LOG } else { 0 }
+/// The logarithm of the places in a level's table, where that is not zstd's own choice.
+fn hash_log(level: i32) -> Option<u32> {
+    (level == FASTEST_LEVEL).then_some(FASTEST_HASH_LOG)
 }
 
 /// Bytes of blocks that are no content.
@@ -174,7 +178,9 @@ impl Sealer {
     ) -> [u8; 32] {
         let mut hasher = self.keys.hedged(b"salt", draw);
         hasher.update(&[kind.code()]).update(&self.level.to_le_bytes());
-        hasher.update(&hash_log(self.level).to_le_bytes());
+        hash_log(self.level).into_iter().for_each(|log| {
+            hasher.update(&log.to_le_bytes());
+        });
         hasher.update(&zstd_safe::version_number().to_le_bytes());
         for object in objects {
             hasher.update(object.id.as_bytes());
