@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use super::process::stat_field;
+
 /// Magic numbers of file systems that lie in memory: tmpfs and ramfs (`linux/magic.h`).
 const TMPFS_MAGIC: u32 = 0x0102_1994;
 const RAMFS_MAGIC: u32 = 0x8584_58f6;
@@ -60,10 +62,8 @@ pub fn pages_read_back() -> u64 {
     major_faults(&stat).unwrap_or(0)
 }
 
-/// Finds the 12th field. The second is the program's name in parentheses, which may hold any of both.
 fn major_faults(stat: &str) -> Option<u64> {
-    let (_, behind_name) = stat.rsplit_once(") ")?;
-    behind_name.split(' ').nth(9)?.parse().ok()
+    stat_field(stat, 12)
 }
 
 /// Finds the total of the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`, in microseconds.

@@ -65,10 +65,14 @@ fn boot() -> io::Result<String> {
 /// When a process started, in clock ticks since the boot.
 fn started(number: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat"))?;
-    // The name in parentheses is the process's own choice; the start is the 20th field behind it.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let start = fields.split_whitespace().nth(19).and_then(|start| start.parse().ok());
-    start.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    stat_field(&stat, 22).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// A number from `/proc/PID/stat`, by its place there (proc_pid_stat(5)), from 4.
+pub(super) fn stat_field(stat: &str, place: usize) -> Option<u64> {
+    // The second, the name in parentheses, is the process's own choice, and may hold any of both.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(place.checked_sub(3)?)?.parse().ok()
 }
 
 #[cfg(test)]
