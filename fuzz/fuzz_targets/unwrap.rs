@@ -13,12 +13,15 @@ fuzz_target!(|data: &[u8]| {
         kind: WrappingKind::Recovery,
         label: "kit".into(),
         recovery_identity: Some(secret.signing_key().public()),
+        recipient: String::new(),
+        locked: None,
         sealed: data.to_vec(),
     };
     let set = WrappingSet {
         repository: keys().repository(),
         generation: 1,
         owner: keys().owner().public(),
+        later_epochs: Vec::new(),
         wrappings: vec![wrapping],
     };
     assert!(unwrap(&set, &Opening::Recovery(&secret)).is_err(), "nobody wrapped this secret");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use holdall_crypto::{MasterSecret, RepositoryKeys, SigningKey};
+use holdall_crypto::{KeyRing, RepositoryKeys, SigningKey};
 use holdall_format::{
     BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, ObjectId, SIGNATURE_BYTES, SignedContext,
     Suite, TAG_BYTES, Table, TableEntry,
@@ -18,7 +18,7 @@ pub const MASTER: [u8; 32] = [7; 32];
 /// All keys of [`MASTER`].
 pub fn keys() -> &'static RepositoryKeys {
     static KEYS: LazyLock<RepositoryKeys> =
-        LazyLock::new(|| RepositoryKeys::derive(&MasterSecret::from_bytes(MASTER)));
+        LazyLock::new(|| RepositoryKeys::derive(&KeyRing::from_master(MASTER)));
     &KEYS
 }
 

@@ -1,4 +1,4 @@
-"""Opening age files (age-encryption.org/v1), as far as wrappings of the master secret need it.
+"""Opening age files (age-encryption.org/v1), as far as wrappings of the key ring need it.
 
 Written from https://age-encryption.org/v1: recipients are a passphrase (scrypt) or an X25519 key,
 and the payload is a single short chunk.

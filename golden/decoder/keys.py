@@ -1,4 +1,4 @@
-"""The keys that the master secret derives, what is named by them, and signatures.
+"""The keys that the key ring derives, what is named by them, and signatures.
 
 Chapters 1, 10 and 11 of docs/format.md.
 """
@@ -8,27 +8,28 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 import blake3
+from bech32 import LETTERS
 from fields import Damage
-from kit import LETTERS
 
 SIGNATURE_BYTES = 64
 
 
 class Keys:
-    """Everything that the master secret gives to a reader."""
+    """Everything that the key ring gives to a reader."""
 
-    def __init__(self, master_secret: bytes) -> None:
-        self._master_secret = master_secret
+    def __init__(self, ring: list[bytes]) -> None:
+        self._master_secret, later = ring[0], ring[1:]
         self.repository = self._derived("repository id")[:16]
         self.owner = public_key(self._derived("owner signing key"))
         self._chunk_id_key = self._derived("chunk id key")
         self._node_id_key = self._derived("node id key")
         self._series_key = self._derived("series key")
         self._tag_token_key = self._derived("tag token key")
-        self._sealing_key = self._derived("sealing key")
+        self._sealing_keys = [_derived("sealing key", secret) for secret in ring]
+        self.later_epochs = [public_key(_derived("epoch signing key", secret)) for secret in later]
 
     def _derived(self, purpose: str) -> bytes:
-        return blake3.derive_key(f"holdall v1 {purpose}", self._master_secret)
+        return _derived(purpose, self._master_secret)
 
     def fingerprint(self) -> str:
         """What people compare, without its hyphens."""
@@ -59,7 +60,13 @@ class Keys:
 
     def epoch_key(self, epoch: int) -> bytes:
         """The key from which those of the blocks of an epoch come."""
-        return blake3.keyed(self._sealing_key, epoch.to_bytes(4, "little"))
+        if not 1 <= epoch <= len(self._sealing_keys):
+            raise Damage(f"a block of the key epoch {epoch}, which the key ring lacks")
+        return blake3.keyed(self._sealing_keys[epoch - 1], epoch.to_bytes(4, "little"))
+
+
+def _derived(purpose: str, secret: bytes) -> bytes:
+    return blake3.derive_key(f"holdall v1 {purpose}", secret)
 
 
 def ancestors(key: bytes) -> list[bytes]:

@@ -7,6 +7,7 @@ line that has it.
 import re
 from dataclasses import dataclass
 
+import bech32
 import blake3
 from age import WrongKey
 
@@ -19,9 +20,6 @@ LABELS = {label.lower(): label for label in (*ORDER, "Check")}
 END = "end of the kit"
 MAX_SERVERS = 16
 
-LETTERS = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-GENERATORS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
-BECH32M = 0x2BC830A3
 SECRET_PREFIX = "holdall"
 
 
@@ -56,7 +54,10 @@ def parse(text: str) -> Kit:
     repository = values["Repository"][0]
     if not re.fullmatch("[0-9a-f]{32}", repository):
         raise BadKit("the recovery kit names no repository")
-    secret = _bech32m(values["Secret"][0])
+    try:
+        secret = bech32.secret(values["Secret"][0], SECRET_PREFIX, bech32.BECH32M)
+    except ValueError as error:
+        raise BadKit(f"the recovery kit's secret {error}") from None
     return Kit(bytes.fromhex(repository), values["Fingerprint"][0].replace("-", ""), secret)
 
 
@@ -92,28 +93,3 @@ def _check(values: dict[str, list[str]]) -> None:
         group = blake3.derive_key("holdall v1 recovery kit check", line)[:2].hex()
         if groups[4 * number : 4 * number + 4] != group:
             raise BadKit(f"the line {label!r} of the recovery kit has a typing error")
-
-
-def _bech32m(text: str) -> bytes:
-    """The 32 bytes of a Bech32m text (BIP 350) with the kit's prefix."""
-    prefix, one, letters = text.rpartition("1")
-    if not one or prefix != SECRET_PREFIX or any(letter not in LETTERS for letter in letters):
-        raise BadKit("the recovery kit's secret is no secret")
-    numbers = [LETTERS.index(letter) for letter in letters]
-    upper, lower = [ord(letter) >> 5 for letter in prefix], [ord(letter) & 31 for letter in prefix]
-    if _polymod([*upper, 0, *lower, *numbers]) != BECH32M:
-        raise BadKit("the recovery kit's secret has a typing error")
-    bits = "".join(f"{number:05b}" for number in numbers[:-6])
-    if len(bits) != 260 or "1" in bits[256:]:
-        raise BadKit("the recovery kit's secret has another length")
-    return int(bits[:256], 2).to_bytes(32, "big")
-
-
-def _polymod(numbers: list[int]) -> int:
-    checksum = 1
-    for number in numbers:
-        top = checksum >> 25
-        checksum = (checksum & 0x1FFFFFF) << 5 ^ number
-        for bit, generator in enumerate(GENERATORS):
-            checksum ^= generator if top >> bit & 1 else 0
-    return checksum

@@ -75,8 +75,10 @@ def _make(binary: Path, scratch: Path, out: Path) -> None:
     if not _has_list(lock.open_with_kit(opener)):
         sys.exit("these keys cut the long file into few chunks, not into a list: run it again")
     rewriting.close_tails(PLACE, lock.configuration.repository)
-    rewriting.seal_with_chacha20(PLACE, lock.master_secret_by_kit(opener))
+    rewriting.seal_with_chacha20(PLACE, lock.ring_by_kit(opener)[0])
 
+    holdall("key", "rotate")
+    lock = Lock(PLACE)
     source.change(tree)
     (out / "manifest-2.txt").write_text(manifest.of_tree(tree))
     holdall(*backup, "--tag", "forgotten")

@@ -1,11 +1,11 @@
-//! Making a repository: its master secret, the wrappings of it, and the recovery kit.
+//! Making a repository: its key ring, the wrappings of it, and the recovery kit.
 
 use std::path::Path;
 
 use anyhow::Result;
 use bytes::Bytes;
 use holdall_crypto::{
-    MasterSecret, RecoveryKit, RecoverySecret, RepositoryKeys, SystemEntropy, WORK_FACTOR_LOG_N,
+    KeyRing, RecoveryKit, RecoverySecret, RepositoryKeys, SystemEntropy, WORK_FACTOR_LOG_N,
     sign_wrappings, suite_for_this_cpu, wrap_passphrase, wrap_recovery,
 };
 use holdall_engine::Place;
@@ -26,7 +26,7 @@ const INLINE_LIMIT_BYTES: u16 = 512;
 /// The keys of a repository that is about to be made.
 pub(crate) struct NewKeys {
     /// The one thing that must not be lost.
-    pub(crate) secret: MasterSecret,
+    pub(crate) ring: KeyRing,
     /// What is derived from it.
     pub(crate) keys: RepositoryKeys,
     recovery: RecoverySecret,
@@ -36,19 +36,18 @@ pub(crate) struct NewKeys {
 impl NewKeys {
     /// Draws them.
     pub(crate) fn draw() -> Self {
-        let secret = MasterSecret::generate(&mut SystemEntropy);
-        let keys = RepositoryKeys::derive(&secret);
+        let ring = KeyRing::generate(&mut SystemEntropy);
+        let keys = RepositoryKeys::derive(&ring);
         let recovery = RecoverySecret::generate(&mut SystemEntropy);
-        Self { secret, keys, recovery, kit_is_out: false }
+        Self { ring, keys, recovery, kit_is_out: false }
     }
 
     /// Those that were drawn before, for a repository that may not have been made then: the kit is in
     /// its file.
-    pub(crate) fn again(secret: &MasterSecret, kit: &RecoveryKit) -> Self {
-        let secret = MasterSecret::from_bytes(*secret.expose());
-        let keys = RepositoryKeys::derive(&secret);
+    pub(crate) fn again(ring: &KeyRing, kit: &RecoveryKit) -> Self {
+        let (ring, keys) = (ring.clone(), RepositoryKeys::derive(ring));
         let recovery = RecoverySecret::from_bytes(*kit.secret.expose());
-        Self { secret, keys, recovery, kit_is_out: true }
+        Self { ring, keys, recovery, kit_is_out: true }
     }
 
     /// Makes the repository. The kit is handed out first: a repository without one could be lost
@@ -86,9 +85,9 @@ impl NewKeys {
     }
 
     fn request(&self, password: Option<&str>) -> Result<NewRepository> {
-        let mut wrappings = vec![wrap_recovery(&self.secret, &self.recovery)];
+        let mut wrappings = vec![wrap_recovery(&self.ring, &self.recovery)];
         if let Some(password) = password {
-            wrappings.push(wrap_passphrase(&self.secret, password, WORK_FACTOR_LOG_N));
+            wrappings.push(wrap_passphrase(&self.ring, password, WORK_FACTOR_LOG_N));
         }
         let config = self.keys.new_config(suite_for_this_cpu(), LEAF_BITS, INLINE_LIMIT_BYTES)?;
         Ok(NewRepository {

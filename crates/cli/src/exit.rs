@@ -148,9 +148,10 @@ fn of_lab(error: &LabError) -> Exit {
 
 fn of_crypto(error: &CryptoError) -> Exit {
     match error {
-        CryptoError::WrongKey | CryptoError::OtherRepository | CryptoError::NoWrapping { .. } => {
-            Exit::WrongKey
-        }
+        CryptoError::WrongKey
+        | CryptoError::OtherRepository
+        | CryptoError::NoWrapping { .. }
+        | CryptoError::Rotated => Exit::WrongKey,
         CryptoError::RecoveryKit { .. } => Exit::Usage,
         CryptoError::Format(error) if error.is_other_version() => Exit::Failed,
         _ => Exit::Damage,
@@ -265,6 +266,12 @@ fn of_crypto_cause(error: &CryptoError) -> Option<&'static str> {
         }
         CryptoError::NoWrapping { kind: WrappingKind::Recovery } => Some(
             "its recovery kits were taken away: use a password, or an age or SSH key (--identity)",
+        ),
+        CryptoError::SetBack => Some(
+            "whoever had the keys before could read what is backed up now, so nothing is; ask the \
+             administrator to put back the newest file of the repository's folder `wrappings`, or, if \
+             that was done on purpose, move what is kept of it away (`keys` or `directories` in this \
+             computer's state folder) and give the password",
         ),
         CryptoError::NoWrapping { .. } => {
             Some("use the recovery kit: `holdall pair --recovery-kit FILE`")

@@ -1,9 +1,10 @@
-//! The keys of a repository, open to be changed: its wrappings, and the secret that is in them.
+//! The keys of a repository, open to be changed: its wrappings, and the key ring that is in them.
 
 use anyhow::Result;
 use bytes::Bytes;
 use holdall_crypto::{
-    MasterSecret, RecoveryKit, RecoverySecret, RepositoryKeys, check_wrappings, sign_wrappings,
+    KeyRing, RecoveryKit, RecoverySecret, RepositoryKeys, SystemEntropy, check_wrappings,
+    sign_wrappings, wrap_again,
 };
 use holdall_format::limits::{LABEL_MAX_BYTES, WRAPPINGS_MAX};
 use holdall_format::{Wrapping, WrappingSet};
@@ -11,7 +12,9 @@ use holdall_format::{Wrapping, WrappingSet};
 use crate::app::App;
 use crate::create::recovery_kit;
 use crate::exit::{Exit, Refusal};
-use crate::open::{self, Opened, Patience};
+use crate::known::Known;
+use crate::open::{self, Opened, Patience, kept_key};
+use crate::pairing::KeptKeys;
 
 /// What a number behind a label takes.
 const NUMBER_MAX_BYTES: usize = 3;
@@ -22,7 +25,7 @@ pub(crate) struct KeySet {
     /// As the repository has them.
     pub(crate) set: WrappingSet,
     /// What is wrapped.
-    pub(crate) secret: MasterSecret,
+    pub(crate) ring: KeyRing,
     keys: RepositoryKeys,
 }
 
@@ -33,15 +36,20 @@ impl KeySet {
     /// What keeps it from being opened; [`holdall_crypto::CryptoError::SwappedWrappings`].
     pub(crate) fn open(app: &App) -> Result<Self> {
         let opened = open::place(app, Patience::default())?;
-        let (set, secret) = opened.unlock(app)?;
-        let keys = RepositoryKeys::derive(&secret);
+        let (set, ring) = opened.unlock(app)?;
+        let keys = RepositoryKeys::derive(&ring);
         check_wrappings(&set, &keys)?;
-        Ok(Self { opened, set, secret, keys })
+        Ok(Self { opened, set, ring, keys })
     }
 
     /// How people write where it is.
     pub(crate) fn name(&self) -> &str {
         &self.opened.name
+    }
+
+    /// Its key epoch, counted from 1.
+    pub(crate) fn epoch(&self) -> usize {
+        self.set.later_epochs.len() + 1
     }
 
     /// The page with which `secret` opens the repository.
@@ -109,6 +117,26 @@ impl KeySet {
         let bytes = Bytes::from(sign_wrappings(&self.keys, generation, wrappings)?);
         self.opened.place.repository.put_wrappings(&bytes)?;
         self.set = WrappingSet::decode_signed(&bytes)?;
+        Ok(())
+    }
+
+    /// Begins a key epoch: what is sealed from now on opens with a new secret, which everything that
+    /// opens the repository opens, and nothing that was taken away before. Where this computer keeps
+    /// the key, it keeps the new one.
+    ///
+    /// # Errors
+    /// As for [`KeySet::replace`]; if the new key can not be kept.
+    pub(crate) fn rotate(&mut self, app: &App) -> Result<()> {
+        let ring = self.ring.with_new_epoch(&mut SystemEntropy)?;
+        let again = self.set.wrappings.iter().map(|wrapping| wrap_again(&ring, wrapping));
+        let wrappings = again.collect::<Result<_, _>>()?;
+        self.keys = RepositoryKeys::derive(&ring);
+        self.ring = ring;
+        self.replace(wrappings)?;
+        self.opened.remember(app, Known::of(&self.set));
+        if kept_key(app, self.set.repository)?.is_some() {
+            KeptKeys::in_state(&app.folders.state).keep(self.set.repository, &self.ring)?;
+        }
         Ok(())
     }
 }

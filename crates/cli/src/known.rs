@@ -5,19 +5,54 @@
 //! somebody's and read all that is backed up there. What a key of one's own opens is therefore
 //! believed only where it is known by other means: by the pairing with a server, by what is kept here,
 //! or by the fingerprint that a person gives.
+//!
+//! With the repository stands the newest key epoch that was seen there, so that nobody who had the keys
+//! before a rotation sets it back unseen; a kept key ring tells that by itself.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use holdall_crypto::{MasterSecret, RepositoryKeys};
-use holdall_format::{RepositoryId, WrappingSet};
+use holdall_crypto::{CryptoError, KeyRing, RepositoryKeys};
+use holdall_format::{PublicKey, RepositoryId, WrappingSet};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::private_file;
+use crate::{hex, private_file};
 
-/// More than any repository's id has.
-const LIMIT_BYTES: u64 = 64;
+/// More than the ids of a repository and of an epoch's key have.
+const LIMIT_BYTES: u64 = 256;
+
+/// What is known of a repository before it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Its id.
+    pub(crate) repository: RepositoryId,
+    /// The key of its newest epoch behind the first, if it had one.
+    pub(crate) epoch: Option<PublicKey>,
+}
+
+impl Known {
+    /// What a set tells that was opened.
+    pub(crate) fn of(set: &WrappingSet) -> Self {
+        let epoch = set.later_epochs.last().map(|epoch| epoch.key);
+        Self { repository: set.repository, epoch }
+    }
+
+    /// Checks that a set of that repository has the epoch that is known. Without it, what is sealed
+    /// from now on would be for whoever had the keys before they were rotated.
+    ///
+    /// # Errors
+    /// [`CryptoError::SetBack`].
+    pub(crate) fn check_epoch(&self, set: &WrappingSet) -> Result<(), CryptoError> {
+        let has = |key| set.later_epochs.iter().any(|epoch| epoch.key == key);
+        match self.epoch {
+            Some(key) if set.repository == self.repository && !has(key) => {
+                Err(CryptoError::SetBack)
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 /// The repositories that were opened in directories, a file each.
 pub(crate) struct Directories {
@@ -34,21 +69,34 @@ impl Directories {
     ///
     /// # Errors
     /// If the file can not be read or understood.
-    pub(crate) fn get(&self, name: &str) -> Result<Option<RepositoryId>> {
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Known>> {
         let path = self.folder.join(name);
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
-        let id = std::str::from_utf8(&bytes).ok().and_then(|text| text.trim_end().parse().ok());
-        let id = id.with_context(|| format!("{} is no repository's id", path.display()))?;
-        Ok(Some(id))
+        let known = std::str::from_utf8(&bytes).ok().and_then(known_in);
+        let known = known.with_context(|| format!("{} is no repository's id", path.display()))?;
+        Ok(Some(known))
     }
 
     /// Keeps which repository was opened in the directory of that `name`.
     ///
     /// # Errors
     /// If it can not be written.
-    pub(crate) fn keep(&self, name: &str, repository: RepositoryId) -> Result<()> {
-        private_file::replace(&self.folder.join(name), repository.to_string().as_bytes())
+    pub(crate) fn keep(&self, name: &str, known: &Known) -> Result<()> {
+        let epoch = known.epoch.map(|key| format!(" {key}")).unwrap_or_default();
+        let text = format!("{}{epoch}", known.repository);
+        private_file::replace(&self.folder.join(name), text.as_bytes())
     }
+}
+
+/// Reads `REPOSITORY` or `REPOSITORY EPOCHKEY`.
+fn known_in(text: &str) -> Option<Known> {
+    let mut words = text.split_whitespace();
+    let repository = words.next()?.parse().ok()?;
+    let epoch = match words.next() {
+        Some(key) => Some(PublicKey::from_bytes(*hex::decode(key)?)),
+        None => None,
+    };
+    words.next().is_none().then_some(Known { repository, epoch })
 }
 
 /// Checks that a server shows the repository that this machine was paired with.
@@ -81,11 +129,11 @@ pub(crate) fn check_paired(
 /// [`Refusal`]: damage for another repository, not allowed for one that nothing confirms.
 pub(crate) fn check_opened(
     app: &App,
-    secret: &MasterSecret,
+    ring: &KeyRing,
     known: Option<RepositoryId>,
     name: &str,
 ) -> Result<(), Refusal> {
-    let keys = RepositoryKeys::derive(secret);
+    let keys = RepositoryKeys::derive(ring);
     let (fingerprint, repository) = (keys.fingerprint(), keys.repository());
     if let Some(wanted) = &app.fingerprint {
         if letters_of(wanted) == letters_of(&fingerprint) {
@@ -131,11 +179,17 @@ mod tests {
         let directories = Directories::in_state(state.path());
         assert_eq!(directories.get("one").unwrap(), None);
         let repository = RepositoryId::from_bytes([3; 16]);
-        directories.keep("one", repository).unwrap();
-        assert_eq!(directories.get("one").unwrap(), Some(repository));
+        for epoch in [None, Some(PublicKey::from_bytes([4; 32]))] {
+            let known = Known { repository, epoch };
+            directories.keep("one", &known).unwrap();
+            assert_eq!(directories.get("one").unwrap(), Some(known));
+        }
         assert_eq!(directories.get("two").unwrap(), None);
-        std::fs::write(state.path().join("directories/one"), "x").unwrap();
-        assert!(directories.get("one").is_err());
+        let written = std::fs::read_to_string(state.path().join("directories/one")).unwrap();
+        for damaged in ["x", "", &format!("{repository} x"), &format!("{written} x")] {
+            std::fs::write(state.path().join("directories/one"), damaged).unwrap();
+            assert!(directories.get("one").is_err(), "{damaged}");
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use holdall_crypto::{MasterSecret, Opening, SigningKey, unwrap};
+use holdall_crypto::{
+    CryptoError, KeyRing, Opening, RepositoryKeys, SigningKey, check_wrappings, unwrap,
+};
 use holdall_engine::{
     Access, BreakKind, ChainBreak, DamagedRecord, EngineError, Listed, Place, Snapshot,
 };
@@ -23,7 +25,7 @@ use holdall_repository::{EmbeddedRepository, ReceiptSigner};
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal, is_wrong_server};
-use crate::known::{self, Directories};
+use crate::known::{self, Directories, Known};
 use crate::own_key;
 use crate::pairing::{KeptKeys, Pairing};
 use crate::receipts::Receipts;
@@ -132,32 +134,36 @@ pub(crate) struct Opened {
     /// The server's addresses and identity, if it is on one.
     pub(crate) server: Option<(Vec<String>, PublicKey)>,
     /// The repository that is known to be there: the paired one, or the last that was opened.
-    known: Option<RepositoryId>,
+    known: Option<Known>,
     /// What the state calls its directory, if it is in one.
     directory: Option<String>,
 }
 
 impl Opened {
-    /// The wrappings that are there, and the master secret that is wrapped in them.
+    /// The wrappings that are there, and the key ring that is wrapped in them.
     ///
     /// # Errors
-    /// As for [`master_secret`]; damage if a server shows another repository than the paired one.
-    pub(crate) fn unlock(&self, app: &App) -> Result<(WrappingSet, MasterSecret)> {
+    /// As for [`key_ring`]; damage if a server shows another repository than the paired one, or if the
+    /// keys were set back.
+    pub(crate) fn unlock(&self, app: &App) -> Result<(WrappingSet, KeyRing)> {
         let set = self.place.wrappings()?;
-        if let (None, Some(paired)) = (&self.directory, self.known) {
-            known::check_paired(&set, paired, &self.name)?;
+        if let Some(known) = self.known {
+            if self.directory.is_none() {
+                known::check_paired(&set, known.repository, &self.name)?;
+            }
+            known.check_epoch(&set).with_context(|| self.name.clone())?;
         }
-        let secret = master_secret(app, &set, &self.name, self.known)?;
-        self.remember(app, set.repository);
-        Ok((set, secret))
+        let known = self.known.map(|known| known.repository);
+        let ring = key_ring(app, &set, &self.name, known)?;
+        self.remember(app, Known::of(&set));
+        Ok((set, ring))
     }
 
     /// Remembers which repository lies in a directory. Should it not be kept, a key of somebody's own
     /// asks for the fingerprint once more.
-    pub(crate) fn remember(&self, app: &App, repository: RepositoryId) {
-        if let Some(directory) = self.directory.as_ref().filter(|_| self.known != Some(repository))
-        {
-            let _ = Directories::in_state(&app.folders.state).keep(directory, repository);
+    pub(crate) fn remember(&self, app: &App, known: Known) {
+        if let Some(directory) = self.directory.as_ref().filter(|_| self.known != Some(known)) {
+            let _ = Directories::in_state(&app.folders.state).keep(directory, &known);
         }
     }
 }
@@ -275,6 +281,7 @@ fn paired(
     }
     let server = pairing.identity()?;
     let known = pairing.repository.parse().context("the paired repository's id is damaged")?;
+    let known = Known { repository: known, epoch: None };
     let repository = Some(pairing.name.clone());
     let address = ServerAddress { hosts: hosts.clone(), identity: server, repository };
     let name = address.to_string();
@@ -380,40 +387,63 @@ pub(crate) fn access(app: &App) -> Result<Access> {
 /// As for [`access`].
 pub(crate) fn access_with(app: &App, patience: Patience) -> Result<Access> {
     let opened = place(app, patience)?;
-    let (_, secret) = opened.unlock(app)?;
-    Ok(opened.place.open(&secret)?)
+    let (_, ring) = opened.unlock(app)?;
+    Ok(opened.place.open(&ring)?)
 }
 
-/// The master secret that is wrapped in `set`: the one that is kept on this machine, or unwrapped
-/// with the key that was named or the password. `name` is the repository's, for people; `known` is
-/// the one that a key of somebody's own may open unless its fingerprint was given.
+/// The key ring that is wrapped in `set`: the one that is kept on this machine, or unwrapped with the
+/// key that was named or the password, and then kept again where the one that was kept is older.
+/// `name` is the repository's, for people; `known` is the one that a key of somebody's own may open
+/// unless its fingerprint was given.
 ///
 /// # Errors
-/// What keeps it from being unwrapped; as for [`known::check_opened`].
-pub(crate) fn master_secret(
+/// What keeps it from being unwrapped; damage if the keys were set back to an older epoch than the
+/// kept one's; as for [`known::check_opened`].
+pub(crate) fn key_ring(
     app: &App,
     set: &WrappingSet,
     name: &str,
     known: Option<RepositoryId>,
-) -> Result<MasterSecret> {
+) -> Result<KeyRing> {
     let open = |opening: &Opening<'_>| unwrap(set, opening).with_context(|| name.to_owned());
-    let (secret, known) = if let Some(kept) = kept_key(app, set.repository)? {
+    let kept = kept_key(app, set.repository)?;
+    let is_rotated = kept.as_ref().map_or(Ok(false), |kept| is_rotated(set, kept));
+    let is_rotated = is_rotated.with_context(|| name.to_owned())?;
+    if is_rotated {
+        app.output.note(
+            "the keys were rotated since this computer kept them: its password is needed once, or \
+             `holdall pair --recovery-kit FILE`",
+        );
+    }
+    let (ring, known) = if let Some(kept) = kept.filter(|_| !is_rotated) {
         (kept, Some(set.repository))
     } else if let Some(file) = &app.own_key {
         (open(&Opening::OwnKey(&own_key::read(file, &app.passwords)?))?, known)
     } else {
         (open(&Opening::Passphrase(&app.passwords.existing(name)?))?, Some(set.repository))
     };
-    known::check_opened(app, &secret, known, name)?;
-    Ok(secret)
+    known::check_opened(app, &ring, known, name)?;
+    if is_rotated {
+        KeptKeys::in_state(&app.folders.state).keep(set.repository, &ring)?;
+    }
+    Ok(ring)
 }
 
-/// The key of a repository, if it is kept on this machine.
+/// Whether the keys were rotated since a ring was kept.
+fn is_rotated(set: &WrappingSet, kept: &KeyRing) -> Result<bool, CryptoError> {
+    match check_wrappings(set, &RepositoryKeys::derive(kept)) {
+        Ok(()) => Ok(false),
+        Err(CryptoError::Rotated) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// The key ring of a repository, if it is kept on this machine.
 ///
 /// # Errors
 /// If it can not be read.
-pub(crate) fn kept_key(app: &App, repository: RepositoryId) -> Result<Option<MasterSecret>> {
-    KeptKeys::in_state(&app.folders.state).get(&repository.to_string())
+pub(crate) fn kept_key(app: &App, repository: RepositoryId) -> Result<Option<KeyRing>> {
+    KeptKeys::in_state(&app.folders.state).get(repository)
 }
 
 /// Lists all snapshots, and checks that none is missing that this machine remembers. Those that are

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use holdall_crypto::{MasterSecret, SigningKey};
+use holdall_crypto::{KeyRing, SigningKey};
 use holdall_format::{PublicKey, RepositoryId};
 use holdall_protocol::{INVITE_MAX_ADDRESSES, Invite};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ use crate::{hex, private_file};
 const LIMIT_BYTES: u64 = 1 << 20;
 /// Most addresses that are kept of a server: those of an invite, and as many that were learned.
 const MAX_ADDRESSES: usize = 2 * INVITE_MAX_ADDRESSES;
+/// What helps where a kept key is damaged.
+const ANOTHER_KEY: &str = "put back a copy of it, or move it away and give the password, or `holdall \
+                           pair --recovery-kit FILE`";
 
 /// One repository on one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,7 +155,7 @@ fn damaged(path: &Path, reason: &dyn std::fmt::Display) -> Refusal {
     Refusal::new(Exit::Failed, format!("{} is damaged: {reason}", path.display()))
 }
 
-/// The master secrets of paired repositories, a file of mode 0600 each.
+/// The key rings of paired repositories, a file of mode 0600 each.
 pub(crate) struct KeptKeys {
     folder: PathBuf,
 }
@@ -163,12 +166,15 @@ impl KeptKeys {
         Self { folder: state.join("keys") }
     }
 
-    /// The key of a repository, if it is kept here.
+    /// The key ring of a repository, if it is kept here.
     ///
     /// # Errors
     /// If the file can not be read or understood.
-    pub(crate) fn get(&self, repository: &str) -> Result<Option<MasterSecret>> {
-        Ok(self.read(repository)?.map(|key| MasterSecret::from_bytes(*key)))
+    pub(crate) fn get(&self, repository: RepositoryId) -> Result<Option<KeyRing>> {
+        let path = self.folder.join(repository.to_string());
+        let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
+        let ring = KeyRing::decode(&Zeroizing::new(bytes));
+        Ok(Some(ring.map_err(|error| damaged(&path, &error).hint(ANOTHER_KEY))?))
     }
 
     /// The key with which a recovery kit signs in to read a repository, if it is kept here.
@@ -176,31 +182,22 @@ impl KeptKeys {
     /// # Errors
     /// If the file can not be read or understood.
     pub(crate) fn reader(&self, repository: &str) -> Result<Option<SigningKey>> {
-        let seed = self.read(&format!("{repository}.reader"))?;
-        Ok(seed.map(|seed| SigningKey::from_seed(&seed)))
-    }
-
-    fn read(&self, name: &str) -> Result<Option<Zeroizing<[u8; 32]>>> {
-        let path = self.folder.join(name);
+        let path = self.folder.join(format!("{repository}.reader"));
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
         let bytes = Zeroizing::new(bytes);
         let text = std::str::from_utf8(&bytes).unwrap_or_default();
-        let key = hex::decode(text.trim_end()).ok_or_else(|| {
-            damaged(&path, &"it is not 64 hexadecimal digits").hint(
-                "put back a copy of it, or move it away and give the password, or `holdall pair \
-                 --recovery-kit FILE`",
-            )
-        })?;
-        Ok(Some(key))
+        let seed = hex::decode(text.trim_end())
+            .ok_or_else(|| damaged(&path, &"it is not 64 hexadecimal digits").hint(ANOTHER_KEY))?;
+        Ok(Some(SigningKey::from_seed(&seed)))
     }
 
-    /// Keeps a repository's key.
+    /// Keeps a repository's key ring.
     ///
     /// # Errors
     /// If it can not be written.
-    pub(crate) fn keep(&self, repository: RepositoryId, secret: &MasterSecret) -> Result<()> {
+    pub(crate) fn keep(&self, repository: RepositoryId, ring: &KeyRing) -> Result<()> {
         let path = self.folder.join(repository.to_string());
-        private_file::replace(&path, hex::encode(secret.expose()).as_bytes())
+        private_file::replace(&path, &ring.encode())
     }
 
     /// Keeps the key with which a recovery kit signs in.
@@ -270,9 +267,11 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let keys = KeptKeys::in_state(state.path());
         let repository = RepositoryId::from_bytes([3; 16]);
-        assert!(keys.get(&repository.to_string()).unwrap().is_none());
-        keys.keep(repository, &MasterSecret::from_bytes([9; 32])).unwrap();
-        let kept = keys.get(&repository.to_string()).unwrap().unwrap();
-        assert_eq!(kept.expose(), &[9; 32]);
+        assert!(keys.get(repository).unwrap().is_none());
+        let ring = KeyRing::from_master([9; 32]);
+        keys.keep(repository, &ring).unwrap();
+        assert_eq!(keys.get(repository).unwrap().unwrap().encode(), ring.encode());
+        std::fs::write(state.path().join("keys").join(repository.to_string()), "x").unwrap();
+        assert!(keys.get(repository).is_err());
     }
 }

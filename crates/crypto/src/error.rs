@@ -29,6 +29,14 @@ pub enum CryptoError {
     /// A block was not sealed with this repository's key, or was changed since.
     #[error("the block was changed, or was not sealed with this repository's key")]
     NotAuthentic,
+    /// A block was sealed in a key epoch that the key ring does not have.
+    #[error(
+        "the block was changed, or sealed in key epoch {epoch}, which began after the keys were read"
+    )]
+    UnknownEpoch {
+        /// The epoch that the block names.
+        epoch: u32,
+    },
     /// A record's sealed half was made for another record: somebody without keys put the two together.
     #[error("its sealed half is that of another record: it was forged by somebody without keys")]
     OtherHead,
@@ -65,7 +73,14 @@ pub enum CryptoError {
     /// The wrapped secret opened, but it is not this set's: somebody put another set in its place.
     #[error("the wrapped keys were swapped: the secret in them belongs to another repository")]
     SwappedWrappings,
-    /// A configuration is signed, but not by the key that this master secret derives.
+    /// The wrapped keys have epochs that a key ring lacks: the keys were rotated since it was kept.
+    #[error("the repository's keys were rotated since this computer kept them")]
+    Rotated,
+    /// The wrapped keys lack an epoch that a key ring has: they were set back to what they were
+    /// before the keys were rotated.
+    #[error("the wrapped keys were set back to what they were before a rotation of the keys")]
+    SetBack,
+    /// A configuration is signed, but not by the key that this key ring derives.
     #[error("the repository's configuration was swapped: it belongs to another key")]
     SwappedConfig,
     /// The repository is not the one that a recovery kit was made for.

@@ -1,4 +1,4 @@
-//! A repository's keys: one for each purpose, all derived from the master secret.
+//! A repository's keys: one for each purpose, all derived from its key ring.
 //!
 //! BLAKE3's derive-key mode with a context of its own for each purpose keeps them independent: a
 //! key that became known says nothing of another one. Changing a context would make another
@@ -11,10 +11,8 @@ use holdall_format::{
 };
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-use crate::{CryptoError, MasterSecret, SealingKeys, SigningKey, letters};
-
-/// The sealing epoch of a new repository.
-pub const FIRST_EPOCH: u32 = 1;
+use crate::key_ring::derive;
+use crate::{CryptoError, KeyRing, SealingKeys, SigningKey, letters};
 
 /// Groups of four letters in a fingerprint: 100 bits.
 const FINGERPRINT_GROUPS: usize = 5;
@@ -27,6 +25,7 @@ type Key = Zeroizing<[u8; 32]>;
 pub struct RepositoryKeys {
     repository: RepositoryId,
     owner: SigningKey,
+    later_epochs: Vec<SigningKey>,
     ids: IdKeys,
     boundary: Key,
     chunker: Key,
@@ -39,27 +38,24 @@ pub struct RepositoryKeys {
 
 impl RepositoryKeys {
     /// Derives all keys.
-    pub fn derive(master: &MasterSecret) -> Self {
-        let repository = first16(&master.derive("holdall v1 repository id"));
+    pub fn derive(ring: &KeyRing) -> Self {
+        let repository = first16(&ring.derive("holdall v1 repository id"));
         let repository = RepositoryId::from_bytes(repository);
         Self {
             repository,
-            owner: SigningKey::from_seed(&master.derive("holdall v1 owner signing key")),
+            owner: SigningKey::from_seed(&ring.derive("holdall v1 owner signing key")),
+            later_epochs: ring.secrets().1.map(epoch_signing_key).collect(),
             ids: IdKeys {
-                chunk: *master.derive("holdall v1 chunk id key"),
-                node: *master.derive("holdall v1 node id key"),
+                chunk: *ring.derive("holdall v1 chunk id key"),
+                node: *ring.derive("holdall v1 node id key"),
             },
-            boundary: master.derive("holdall v1 tree boundary key"),
-            chunker: master.derive("holdall v1 chunker key"),
-            series: master.derive("holdall v1 series key"),
-            tags: master.derive("holdall v1 tag token key"),
-            hardlinks: master.derive("holdall v1 hard link group key"),
-            leaves: master.derive("holdall v1 leaf fingerprint key"),
-            sealing: Arc::new(SealingKeys::new(
-                repository,
-                master.derive("holdall v1 sealing key"),
-                master.derive("holdall v1 salt hedge key"),
-            )),
+            boundary: ring.derive("holdall v1 tree boundary key"),
+            chunker: ring.derive("holdall v1 chunker key"),
+            series: ring.derive("holdall v1 series key"),
+            tags: ring.derive("holdall v1 tag token key"),
+            hardlinks: ring.derive("holdall v1 hard link group key"),
+            leaves: ring.derive("holdall v1 leaf fingerprint key"),
+            sealing: Arc::new(SealingKeys::new(repository, ring)),
         }
     }
 
@@ -121,9 +117,19 @@ impl RepositoryKeys {
         first16(hasher.finalize().as_bytes())
     }
 
-    /// The owner's key, which signs the configuration and the wrappings.
+    /// The owner's key, which signs the configuration, and is that of the first epoch.
     pub fn owner(&self) -> &SigningKey {
         &self.owner
+    }
+
+    /// The keys of the epochs behind the first, in their order.
+    pub fn later_epochs(&self) -> &[SigningKey] {
+        &self.later_epochs
+    }
+
+    /// The newest epoch's key, which signs the wrappings.
+    pub fn newest_epoch(&self) -> &SigningKey {
+        self.later_epochs.last().unwrap_or(&self.owner)
     }
 
     /// What [`crate::Sealer`] and [`crate::Opener`] take their block keys from.
@@ -147,7 +153,6 @@ impl RepositoryKeys {
             suite,
             leaf_bits,
             inline_limit_bytes,
-            epoch: FIRST_EPOCH,
             owner: self.owner.public(),
         };
         let signature = self.owner.sign(SignedContext::Config, &config.signed_bytes());
@@ -203,6 +208,10 @@ impl IdKeys {
     }
 }
 
+fn epoch_signing_key(secret: &[u8; 32]) -> SigningKey {
+    SigningKey::from_seed(&derive(secret, "holdall v1 epoch signing key"))
+}
+
 fn first16(hash: &[u8; 32]) -> [u8; 16] {
     let mut out = [0; 16];
     out.copy_from_slice(hash.split_at(16).0);
@@ -212,9 +221,10 @@ fn first16(hash: &[u8; 32]) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SystemEntropy;
 
     fn keys(byte: u8) -> RepositoryKeys {
-        RepositoryKeys::derive(&MasterSecret::from_bytes([byte; 32]))
+        RepositoryKeys::derive(&KeyRing::from_master([byte; 32]))
     }
 
     #[test]
@@ -231,6 +241,20 @@ mod tests {
         assert_ne!(one.series(b"x"), two.series(b"x"));
         assert_ne!(one.tag_token("x"), two.tag_token("x"));
         assert_ne!(one.hardlink_group(b"/", 1), two.hardlink_group(b"/", 1));
+    }
+
+    #[test]
+    fn a_new_epoch_leaves_all_names_and_has_another_signer() {
+        let ring = KeyRing::from_master([1; 32]);
+        let next = RepositoryKeys::derive(&ring.with_new_epoch(&mut SystemEntropy).unwrap());
+        let first = keys(1);
+        assert_eq!(next.fingerprint(), first.fingerprint());
+        assert_eq!(next.owner().public(), first.owner().public());
+        assert_eq!(next.ids().chunk_id(b"x"), first.ids().chunk_id(b"x"));
+        assert_eq!(next.series(b"x"), first.series(b"x"));
+        assert_eq!(first.newest_epoch().public(), first.owner().public());
+        assert_ne!(next.newest_epoch().public(), first.owner().public());
+        assert_eq!(next.later_epochs().len(), 1);
     }
 
     #[test]

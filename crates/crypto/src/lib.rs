@@ -10,16 +10,16 @@
 //! what is promised against whom in `docs/threat-model.md`.
 //!
 //! ```
-//! use holdall_crypto::{MasterSecret, Opener, PlainObject, RepositoryKeys, Sealer, SystemEntropy};
+//! use holdall_crypto::{KeyRing, Opener, PlainObject, RepositoryKeys, Sealer, SystemEntropy};
 //! use holdall_format::{BlockKind, Suite};
 //!
-//! let keys = RepositoryKeys::derive(&MasterSecret::generate(&mut SystemEntropy));
+//! let keys = RepositoryKeys::derive(&KeyRing::generate(&mut SystemEntropy));
 //! let content = b"a small file";
 //! let id = keys.ids().chunk_id(content);
 //! let object = PlainObject { id, refs: Vec::new(), len: content.len() };
 //!
 //! let entropy = Box::new(SystemEntropy);
-//! let mut sealer = Sealer::new(keys.sealing(), Suite::Aes256Gcm, 1, 3, entropy);
+//! let mut sealer = Sealer::new(keys.sealing(), Suite::Aes256Gcm, 3, entropy);
 //! let block = sealer.seal(BlockKind::Chunks, &[object], content)?;
 //!
 //! let mut opener = Opener::new(keys.sealing(), keys.repository());
@@ -31,6 +31,7 @@
 mod compressible;
 mod entropy;
 mod error;
+mod key_ring;
 mod keys;
 mod letters;
 mod opened;
@@ -42,14 +43,14 @@ mod recovery;
 mod recovery_kit;
 mod sealer;
 mod sealing;
-mod secret;
 mod signing;
 mod wrapping;
 
 pub use compressible::worth_compressing;
 pub use entropy::{Entropy, SystemEntropy};
 pub use error::CryptoError;
-pub use keys::{FIRST_EPOCH, IdKeys, RepositoryKeys};
+pub use key_ring::KeyRing;
+pub use keys::{IdKeys, RepositoryKeys};
 pub use opened::{OpenedBlock, OpenedObject};
 pub use opener::Opener;
 pub use own_key::{OwnPrivateKey, OwnPublicKey};
@@ -58,9 +59,8 @@ pub use recovery::RecoverySecret;
 pub use recovery_kit::RecoveryKit;
 pub use sealer::{Overhead, PlainObject, Sealer};
 pub use sealing::{SealingKeys, suite_for_this_cpu};
-pub use secret::MasterSecret;
 pub use signing::SigningKey;
 pub use wrapping::{
     Opening, WORK_FACTOR_LOG_N, WORK_FACTOR_MAX_LOG_N, check_wrappings, sign_wrappings, unwrap,
-    wrap_for_key, wrap_passphrase, wrap_recovery,
+    wrap_again, wrap_for_key, wrap_passphrase, wrap_recovery,
 };

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use holdall_format::{Block, BlockKind, RepositoryId, TAG_BYTES};
 
 use crate::payload::Unpacker;
-use crate::sealing::EpochKey;
 use crate::{CryptoError, OpenedBlock, SealingKeys};
 
 /// Opens blocks of one repository. Each thread has one, for it keeps its buffers (at most 10 MiB)
@@ -13,7 +12,6 @@ use crate::{CryptoError, OpenedBlock, SealingKeys};
 pub struct Opener {
     keys: Arc<SealingKeys>,
     repository: RepositoryId,
-    epoch: EpochKey,
     decrypted: Vec<u8>,
     unpacker: Unpacker,
 }
@@ -21,8 +19,7 @@ pub struct Opener {
 impl Opener {
     /// An opener for that repository.
     pub fn new(keys: Arc<SealingKeys>, repository: RepositoryId) -> Self {
-        let epoch = keys.epoch(crate::FIRST_EPOCH);
-        Self { keys, repository, epoch, decrypted: Vec::new(), unpacker: Unpacker::default() }
+        Self { keys, repository, decrypted: Vec::new(), unpacker: Unpacker::default() }
     }
 
     /// Opens a block of the expected kind.
@@ -32,7 +29,8 @@ impl Opener {
     ///
     /// # Errors
     /// [`CryptoError::WrongRepository`] and [`CryptoError::WrongKind`] for a block that is not what
-    /// was asked for; [`CryptoError::NotAuthentic`] for one that was changed or sealed with another
+    /// was asked for; [`CryptoError::UnknownEpoch`] for one of an epoch that the key ring lacks;
+    /// [`CryptoError::NotAuthentic`] for one that was changed or sealed with another
     /// key; [`CryptoError::Format`] and [`CryptoError::Compression`] for one that was sealed wrongly.
     pub fn open<B: AsRef<[u8]>>(
         &mut self,
@@ -47,10 +45,9 @@ impl Opener {
         if header.kind != expected {
             return Err(CryptoError::WrongKind { found: header.kind, expected });
         }
-        if header.epoch != self.epoch.epoch() {
-            self.epoch = self.keys.epoch(header.epoch);
-        }
-        let key = self.epoch.block(header)?;
+        let epoch = header.epoch;
+        let epoch = self.keys.epoch(epoch).ok_or(CryptoError::UnknownEpoch { epoch })?;
+        let key = epoch.block(header)?;
         let (sealed, tag) =
             block.payload().split_last_chunk::<TAG_BYTES>().ok_or(CryptoError::NotAuthentic)?;
         self.decrypted.resize(sealed.len(), 0);

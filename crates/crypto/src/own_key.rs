@@ -1,5 +1,5 @@
-//! Keys of somebody's own: an age key or an SSH key, public to wrap the master secret for it, and
-//! private to unwrap it with.
+//! Keys of somebody's own: an age key or an SSH key, public to wrap the key ring for it, and private
+//! to unwrap it with.
 //!
 //! Taken are what age calls X25519 (`age1...`, `AGE-SECRET-KEY-1...`) and SSH keys of the kind
 //! ssh-ed25519. RSA keys are not, though age knows them: the library that would open them takes a
@@ -67,6 +67,14 @@ impl OwnPublicKey {
     /// What people may call it: the key itself, or the comment of an SSH key.
     pub fn label(&self) -> &str {
         &self.label
+    }
+
+    /// The key alone, without a comment, as [`OwnPublicKey::from_text`] reads it.
+    pub(crate) fn to_text(&self) -> String {
+        match &self.key {
+            Public::Age(key) => key.to_string(),
+            Public::Ssh(key) => key.to_string(),
+        }
     }
 
     pub(crate) fn recipient(&self) -> &dyn Recipient {

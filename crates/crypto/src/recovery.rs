@@ -1,6 +1,6 @@
 //! The recovery secret: 32 bytes on paper that bring everything back.
 //!
-//! From it are derived an age identity, which unwraps the master secret, and a signing key, the
+//! From it are derived an age identity, which unwraps the key ring, and a signing key, the
 //! *recovery identity*, with which a new computer signs in to a server and may only read.
 
 use age::x25519;
@@ -34,7 +34,7 @@ impl RecoverySecret {
 
     /// The bytes.
     ///
-    /// Secret: whoever has them can unwrap the master secret.
+    /// Secret: whoever has them can unwrap the key ring.
     pub fn expose(&self) -> &[u8; 32] {
         &self.0
     }

@@ -14,7 +14,7 @@ use crate::compressible::worth_compressing;
 use crate::payload::{
     Compression, directory_bytes, padding_bytes, payload_bytes, put_directory, put_prefix,
 };
-use crate::sealing::{Draw, EpochKey};
+use crate::sealing::Draw;
 use crate::{CryptoError, Entropy, SealingKeys};
 
 const WHAT: &str = "block to seal";
@@ -41,7 +41,6 @@ pub struct PlainObject {
 /// context (about three times the largest block that it sealed, and a few MiB for the level).
 pub struct Sealer {
     keys: Arc<SealingKeys>,
-    epoch: EpochKey,
     suite: Suite,
     entropy: Box<dyn Entropy>,
     counter: u64,
@@ -81,15 +80,14 @@ pub struct Overhead {
 }
 
 impl Sealer {
-    /// A sealer with that cipher, sealing epoch and zstd level (1 is fast, 3 usual, 19 slow).
+    /// A sealer with that cipher and zstd level (1 is fast, 3 usual, 19 slow), which seals in the
+    /// newest epoch of the keys.
     pub fn new(
         keys: Arc<SealingKeys>,
         suite: Suite,
-        epoch: u32,
         level: i32,
         entropy: Box<dyn Entropy>,
     ) -> Self {
-        let epoch = keys.epoch(epoch);
         #[expect(clippy::expect_used, reason = "a fresh context takes any level: zstd clamps it")]
         let mut zstd = Compressor::new(level).expect("zstd takes the level");
         tune(&mut zstd, level);
@@ -99,7 +97,6 @@ impl Sealer {
             .expect("zstd takes the flags");
         Self {
             keys,
-            epoch,
             suite,
             entropy,
             counter: 0,
@@ -150,14 +147,14 @@ impl Sealer {
             suite: self.suite,
             kind,
             repository: self.keys.repository(),
-            epoch: self.epoch.epoch(),
+            epoch: self.keys.newest().epoch(),
             table_bytes: field_u32("table", table.len())?,
             payload_bytes: field_u32("payload", payload.len() + TAG_BYTES)?,
             salt,
             table_hash: *blake3::hash(&table).as_bytes(),
             commitment: [0; 32],
         };
-        let key = self.epoch.block(&header)?;
+        let key = self.keys.newest().block(&header)?;
         header.commitment = key.commitment;
         let header = header.encode();
         let tag = key.seal(&header, payload)?;

@@ -1,7 +1,7 @@
 //! Block keys: each block has a key of its own, derived from everything that its header says.
 //!
 //! ```text
-//! epoch key               = BLAKE3 keyed(sealing key, epoch u32le)
+//! epoch key               = BLAKE3 keyed(sealing key of the epoch's secret, epoch u32le)
 //! key 32 | commitment 32  = BLAKE3 keyed XOF(epoch key, first 104 bytes of the header)
 //! salt                    = BLAKE3 keyed(hedge key, "salt" | random 32 | counter u64le | what decides
 //!                           the payload: kind, level and version of zstd, ids or a record's bytes)
@@ -19,24 +19,26 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use holdall_format::{BLOCK_HEADER_BYTES, BlockHeader, RepositoryId, Suite};
 use zeroize::Zeroizing;
 
-use crate::CryptoError;
+use crate::key_ring::derive;
+use crate::{CryptoError, KeyRing};
 
 /// What block keys are derived from.
 ///
 /// Secret: keys leave memory when dropped; neither printed nor cloned.
 pub struct SealingKeys {
     repository: RepositoryId,
-    sealing: Zeroizing<[u8; 32]>,
+    first: EpochKey,
+    later: Vec<EpochKey>,
     hedge: Zeroizing<[u8; 32]>,
 }
 
 impl SealingKeys {
-    pub(crate) fn new(
-        repository: RepositoryId,
-        sealing: Zeroizing<[u8; 32]>,
-        hedge: Zeroizing<[u8; 32]>,
-    ) -> Self {
-        Self { repository, sealing, hedge }
+    pub(crate) fn new(repository: RepositoryId, ring: &KeyRing) -> Self {
+        let (first, later) = ring.secrets();
+        let later = (2..).zip(later).map(|(epoch, secret)| EpochKey::new(epoch, secret)).collect();
+        let first = EpochKey::new(1, first);
+        let hedge = ring.derive("holdall v1 salt hedge key");
+        Self { repository, first, later, hedge }
     }
 
     /// The repository that sealed blocks name.
@@ -44,10 +46,15 @@ impl SealingKeys {
         self.repository
     }
 
-    /// The key from which all block keys of an epoch are derived.
-    pub(crate) fn epoch(&self, epoch: u32) -> EpochKey {
-        let key = blake3::keyed_hash(&self.sealing, &epoch.to_le_bytes());
-        EpochKey { epoch, key: Zeroizing::new(*key.as_bytes()) }
+    /// The key from which all block keys of an epoch are derived; none for one that the key ring
+    /// does not have.
+    pub(crate) fn epoch(&self, epoch: u32) -> Option<&EpochKey> {
+        std::iter::once(&self.first).chain(&self.later).find(|key| key.epoch == epoch)
+    }
+
+    /// The key of the newest epoch, in which new blocks are sealed.
+    pub(crate) fn newest(&self) -> &EpochKey {
+        self.later.last().unwrap_or(&self.first)
     }
 
     /// A hash keyed for salts and shuffles, begun with what makes this block's draw its own.
@@ -73,6 +80,13 @@ pub(crate) struct EpochKey {
 }
 
 impl EpochKey {
+    /// The key of an epoch that has that secret.
+    fn new(epoch: u32, secret: &[u8; 32]) -> Self {
+        let sealing = derive(secret, "holdall v1 sealing key");
+        let key = blake3::keyed_hash(&sealing, &epoch.to_le_bytes());
+        Self { epoch, key: Zeroizing::new(*key.as_bytes()) }
+    }
+
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch
     }

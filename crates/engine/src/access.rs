@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use holdall_crypto::{MasterSecret, RepositoryKeys, SigningKey};
+use holdall_crypto::{KeyRing, RepositoryKeys, SigningKey};
 use holdall_format::{MachineId, PublicKey, RepositoryConfig, SessionId, WrappingSet};
 use holdall_protocol::{Description, Repository, RepositoryError, SessionPurpose, Traffic};
 use holdall_tree::Fingerprints;
@@ -38,7 +38,7 @@ impl Place {
         Ok(self.described.get_or_init(|| described))
     }
 
-    /// Fetches the repository's wrapped master secret.
+    /// Fetches the repository's wrapped key ring.
     ///
     /// # Errors
     /// [`EngineError::Repository`] if there is none or it can not be reached; [`EngineError::Damaged`].
@@ -48,13 +48,13 @@ impl Place {
             .map_err(|error| EngineError::unreadable("the repository's wrappings", &error))
     }
 
-    /// Opens the repository with its master secret.
+    /// Opens the repository with its key ring.
     ///
     /// # Errors
-    /// [`EngineError::Crypto`] if the secret is not this repository's.
-    pub fn open(self, secret: &MasterSecret) -> Result<Access, EngineError> {
+    /// [`EngineError::Crypto`] if the ring is not this repository's.
+    pub fn open(self, ring: &KeyRing) -> Result<Access, EngineError> {
         let description = self.describe()?;
-        let keys = RepositoryKeys::derive(secret);
+        let keys = RepositoryKeys::derive(ring);
         let config = keys.check_config(&description.config)?;
         let (machine, receipts_from) = (description.machine, description.signer);
         Ok(Access {

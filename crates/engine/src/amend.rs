@@ -35,7 +35,7 @@ pub fn amend(access: &Access, amendments: &[Amendment<'_>]) -> Result<(), Engine
     let mut chain = ChainEnd { head: grant.head, sequence: grant.sequence };
     let (config, entropy) = (&access.config, Box::new(SystemEntropy));
     let keys = access.keys.sealing();
-    let mut sealer = Sealer::new(keys, config.suite, config.epoch, LEVEL, entropy);
+    let mut sealer = Sealer::new(keys, config.suite, LEVEL, entropy);
     let published = amendments.iter().try_for_each(|amendment| {
         let new = NewRecord {
             kind: RecordKind::Amendment,
@@ -106,7 +106,7 @@ mod tests {
         let mut chain = ChainEnd { head: grant.head, sequence: grant.sequence };
         let (config, entropy) = (&access.config, Box::new(SystemEntropy));
         let keys = access.keys.sealing();
-        let mut sealer = Sealer::new(keys, config.suite, config.epoch, LEVEL, entropy);
+        let mut sealer = Sealer::new(keys, config.suite, LEVEL, entropy);
         let Snapshot { series, root, .. } = world.snapshots()[0];
         let (secret, kind) = (&RecordSecret::default(), RecordKind::Checkpoint);
         let new = NewRecord { kind, series, root, secret, pinned: false, amends: None };

@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use holdall_crypto::{
-    Entropy, FIRST_EPOCH, IdKeys, MasterSecret, Opener, PlainObject, RepositoryKeys, Sealer,
-    suite_for_this_cpu,
+    Entropy, IdKeys, KeyRing, Opener, PlainObject, RepositoryKeys, Sealer, suite_for_this_cpu,
 };
 use holdall_format::{BlockKind, Suite};
 use holdall_lab::{Moved, Probe, Step, incompressible, text};
@@ -27,7 +26,7 @@ const INCOMPRESSIBLE: &str = "incompressible";
 pub fn cpu_probes(
     entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + Clone + 'static,
 ) -> Vec<Probe> {
-    let keys = Arc::new(RepositoryKeys::derive(&MasterSecret::generate(&mut *entropy())));
+    let keys = Arc::new(RepositoryKeys::derive(&KeyRing::generate(&mut *entropy())));
     let mut probes = vec![chunk(&keys), id(&keys)];
     for level in LEVELS {
         let name = format!("compress at level {level} and seal");
@@ -52,18 +51,12 @@ pub fn content_probe(
     content: Arc<Vec<u8>>,
     entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
 ) -> Probe {
-    let keys = Arc::new(RepositoryKeys::derive(&MasterSecret::generate(&mut *entropy())));
+    let keys = Arc::new(RepositoryKeys::derive(&KeyRing::generate(&mut *entropy())));
     probe("chunk, hash, compress, seal and check", "the source's own", move || {
         let mut steps = Steps {
             chunker: Chunker::new(keys.chunker_key()),
             ids: keys.ids().clone(),
-            sealer: Sealer::new(
-                keys.sealing(),
-                suite_for_this_cpu(),
-                FIRST_EPOCH,
-                LEVELS[0],
-                entropy(),
-            ),
+            sealer: Sealer::new(keys.sealing(), suite_for_this_cpu(), LEVELS[0], entropy()),
             opener: Opener::new(keys.sealing(), keys.repository()),
         };
         let (content, mut at) = (Arc::clone(&content), 0);
@@ -166,7 +159,7 @@ fn seal(
     let keys = Arc::clone(keys);
     probe(name, kind, move || {
         let (objects, plain) = block(&keys, kind);
-        let mut sealer = Sealer::new(keys.sealing(), suite, FIRST_EPOCH, level, entropy());
+        let mut sealer = Sealer::new(keys.sealing(), suite, level, entropy());
         Box::new(move || {
             let sealed = sealer.seal(BlockKind::Chunks, &objects, &plain);
             let output_bytes = sealed.map_or(0, |block| block.bytes().len() as u64);
@@ -186,7 +179,7 @@ fn open(
     let keys = Arc::clone(keys);
     probe(name, kind, move || {
         let (objects, plain) = block(&keys, kind);
-        let mut sealer = Sealer::new(keys.sealing(), suite, FIRST_EPOCH, 3, entropy());
+        let mut sealer = Sealer::new(keys.sealing(), suite, 3, entropy());
         let sealed = sealer.seal(BlockKind::Chunks, &objects, &plain);
         let mut opener = Opener::new(keys.sealing(), keys.repository());
         let plain_bytes = plain.len() as u64;

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use holdall_crypto::{
-    FIRST_EPOCH, MasterSecret, PlainObject, RecordSecret, RepositoryKeys, Sealer, SigningKey,
-    SystemEntropy,
+    KeyRing, PlainObject, RecordSecret, RepositoryKeys, Sealer, SigningKey, SystemEntropy,
 };
 use holdall_format::{
     Block, BlockKind, MachineId, ObjectId, Receipt, Record, RecordHash, RecordHead, RecordKind,
@@ -332,7 +331,7 @@ impl World {
 
     /// One with keys of its own.
     pub(crate) fn with_secret(secret: [u8; 32]) -> Self {
-        let keys = Arc::new(RepositoryKeys::derive(&MasterSecret::from_bytes(secret)));
+        let keys = Arc::new(RepositoryKeys::derive(&KeyRing::from_master(secret)));
         let signing = Arc::new(SigningKey::from_seed(&[4; 32]));
         let repository = Arc::new(MemoryRepository::new(Arc::clone(&signing)));
         let config = keys.new_config(Suite::Aes256Gcm, 3, 128).expect("within the limits");
@@ -374,7 +373,7 @@ impl World {
     pub(crate) fn seal(&self, kind: BlockKind, objects: &[PlainObject], plain: &[u8]) {
         let entropy = Box::new(SystemEntropy);
         let keys = self.access.keys.sealing();
-        let mut sealer = Sealer::new(keys, Suite::Aes256Gcm, FIRST_EPOCH, 1, entropy);
+        let mut sealer = Sealer::new(keys, Suite::Aes256Gcm, 1, entropy);
         let block = sealer.seal(kind, objects, plain).expect("it can be sealed");
         self.repository.put(block.into_bytes().into());
     }

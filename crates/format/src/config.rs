@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! | magic "HCfg" | version u8 | chunker u8 | suite u8 | leaf bits u8 | repository 16
-//! | inline limit u16 | zero u16 | epoch u32 | owner key 32 | signature 64 |
+//! | inline limit u16 | zero 6 | owner key 32 | signature 64 |
 //! ```
 //!
 //! It is signed by the owner key, which is derived from the master secret. Whoever holds the secret
@@ -14,7 +14,7 @@ use crate::{FormatError, PublicKey, RepositoryId, Signature, SignedContext, Suit
 
 const WHAT: &str = "repository configuration";
 const MAGIC: &[u8; 4] = b"HCfg";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// How content is cut into chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,8 +45,6 @@ pub struct RepositoryConfig {
     pub leaf_bits: u8,
     /// Contents up to this many bytes live in their entry.
     pub inline_limit_bytes: u16,
-    /// The sealing epoch of new blocks.
-    pub epoch: u32,
     /// The owner's public key, derived from the master secret.
     pub owner: PublicKey,
 }
@@ -59,8 +57,7 @@ impl RepositoryConfig {
         out.extend_from_slice(&[VERSION, self.chunker.code(), self.suite.code(), self.leaf_bits]);
         out.extend_from_slice(self.repository.as_bytes());
         out.extend_from_slice(&self.inline_limit_bytes.to_le_bytes());
-        out.extend_from_slice(&[0, 0]);
-        out.extend_from_slice(&self.epoch.to_le_bytes());
+        out.extend_from_slice(&[0; 6]);
         out.extend_from_slice(self.owner.as_bytes());
         out
     }
@@ -89,15 +86,17 @@ impl RepositoryConfig {
         }
         let repository = RepositoryId::from_bytes(reader.array("repository")?);
         let inline_limit_bytes = reader.u16("inline limit")?;
-        if inline_limit_bytes > 4096 || reader.u16("zero")? != 0 {
+        if inline_limit_bytes > 4096 {
             return Err(reader.invalid("inline limit", "over 4096"));
         }
-        let epoch = reader.u32("epoch")?;
+        if reader.array("zero")? != [0; 6] {
+            return Err(reader.invalid("reserved fields", "not zero"));
+        }
         let owner = PublicKey::from_bytes(reader.array("owner")?);
         reader.finish()?;
         owner.verify(SignedContext::Config, signed, &signature)?;
         let chunker = ChunkerName::ToeplitzAes;
-        Ok(Self { repository, chunker, suite, leaf_bits, inline_limit_bytes, epoch, owner })
+        Ok(Self { repository, chunker, suite, leaf_bits, inline_limit_bytes, owner })
     }
 }
 
@@ -115,7 +114,6 @@ mod tests {
             suite: Suite::ChaCha20Poly1305,
             leaf_bits: 5,
             inline_limit_bytes: 512,
-            epoch: 1,
             owner: key.public(),
         };
         let bytes = config.encode(&key.sign(SignedContext::Config, &config.signed_bytes()));

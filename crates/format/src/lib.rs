@@ -23,6 +23,7 @@ mod block;
 mod config;
 mod error;
 mod id;
+mod key_epoch;
 pub mod limits;
 mod pack;
 mod padding;
@@ -42,6 +43,7 @@ pub use id::{
     BlockName, MachineId, ObjectId, PackName, RecordHash, RepositoryId, SeriesId, SessionId,
     TagToken,
 };
+pub use key_epoch::KeyEpoch;
 pub use pack::{Footer, FooterBlock, PACK_TRAILER_BYTES, Trailer};
 pub use padding::padded_len;
 pub use receipt::{RECEIPT_BYTES, Receipt, StoredRecord};

@@ -36,7 +36,15 @@ pub const RECORD_MAX_BYTES: usize = 4 << 20;
 pub const RECORD_MAX_TAGS: usize = 256;
 /// Most wrappings of a master secret.
 pub const WRAPPINGS_MAX: usize = 64;
-/// Most bytes of one wrapping.
+/// Most bytes of one age file in a wrapping.
 pub const WRAPPING_MAX_BYTES: usize = 16 << 10;
+/// Most bytes of a public key that a wrapping is for.
+pub const RECIPIENT_MAX_BYTES: usize = 255;
+/// Most key epochs behind the first: what they take fits into a wrapping.
+pub const LATER_EPOCHS_MAX: usize = 255;
+/// Most bytes of a set of wrappings: what each of them, and each later epoch, takes at most.
+pub const WRAPPING_SET_MAX_BYTES: usize = WRAPPINGS_MAX * (2 * WRAPPING_MAX_BYTES + 1024)
+    + LATER_EPOCHS_MAX * crate::KeyEpoch::BYTES
+    + 1024;
 /// Most bytes of a wrapping's label.
 pub const LABEL_MAX_BYTES: usize = 255;

@@ -22,6 +22,8 @@ pub enum SignedContext {
     Tombstone,
     /// The wrappings of a master secret.
     Wrappings,
+    /// The key of the next epoch.
+    Epoch,
     /// A repository's configuration.
     Config,
 }
@@ -34,6 +36,7 @@ impl SignedContext {
             Self::Receipt => "holdall v1 receipt",
             Self::Tombstone => "holdall v1 tombstone",
             Self::Wrappings => "holdall v1 wrappings",
+            Self::Epoch => "holdall v1 epoch",
             Self::Config => "holdall v1 config",
         };
         [context.as_bytes(), &[0], message].concat()
@@ -46,6 +49,7 @@ impl SignedContext {
             Self::Receipt => "receipt",
             Self::Tombstone => "tombstone",
             Self::Wrappings => "wrapping set",
+            Self::Epoch => "key epoch",
             Self::Config => "repository configuration",
         }
     }
@@ -138,7 +142,11 @@ pub(crate) mod tests {
 
     impl TestKey {
         pub(crate) fn new() -> Self {
-            Self(Ed25519KeyPair::from_seed_unchecked(&[42; 32]).unwrap())
+            Self::of(42)
+        }
+
+        pub(crate) fn of(seed: u8) -> Self {
+            Self(Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap())
         }
 
         pub(crate) fn public(&self) -> PublicKey {

@@ -1,24 +1,31 @@
-//! Wrappings: the master secret, encrypted to whatever may open it.
+//! Wrappings: a repository's key ring, encrypted to whatever may open it.
 //!
 //! ```text
-//! | magic "HWrp" | version u8 | count u8 | zero u16 | repository 16 | generation u64 | owner key 32
-//! | per wrapping: kind u8 | label length u8 | label (UTF-8) | recovery identity 32, of a recovery
-//!   kit only | length u32 | age file | signature 64 |
+//! | magic "HWrp" | version u8 | count u8 | later epochs u8 | zero u8 | repository 16
+//! | generation u64 | owner key 32 | per later epoch: as in `key_epoch.rs`
+//! | per wrapping: kind u8 | label length u8 | label (UTF-8)
+//! |   recovery identity 32, of a recovery kit only | recipient length u8 | recipient (UTF-8)
+//! |   of a passphrase only: length u32 | age file of the recipient's private key
+//! |   length u32 | age file of the key ring | signature 64 by the newest epoch's key |
 //! ```
 //!
-//! The set is signed by the owner key, which is derived from the master secret: a keeper that swaps
-//! it for another can not sign it, and whoever unwraps the secret checks. A higher generation
-//! replaces a lower one. With a recovery kit stands the identity that it signs in with, so that a
-//! keeper lets in exactly the kits of the newest set.
+//! Each is for a public key, its *recipient*, so that whoever has the ring can wrap a new one for
+//! everybody without asking anybody. A passphrase opens the private key of a recipient of its own.
+//!
+//! The set is signed by the newest epoch's key, which is derived from the ring: a keeper that swaps
+//! it for another can not sign it, and whoever unwraps the ring checks. A higher generation replaces a
+//! lower one. With a recovery kit stands the identity that it signs in with, so that a keeper lets in
+//! exactly the kits of the newest set.
 
-use crate::limits::{LABEL_MAX_BYTES, WRAPPING_MAX_BYTES, WRAPPINGS_MAX};
+use crate::key_epoch::newest_key;
+use crate::limits::{LABEL_MAX_BYTES, RECIPIENT_MAX_BYTES, WRAPPING_MAX_BYTES, WRAPPINGS_MAX};
 use crate::signature::split_signed;
 use crate::wire::{Reader, put_length};
-use crate::{FormatError, PublicKey, RepositoryId, Signature, SignedContext};
+use crate::{FormatError, KeyEpoch, PublicKey, RepositoryId, Signature, SignedContext};
 
 const WHAT: &str = "wrapping set";
 const MAGIC: &[u8; 4] = b"HWrp";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// What opens a wrapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,7 +54,7 @@ impl WrappingKind {
     }
 }
 
-/// One encrypted copy of the master secret.
+/// One encrypted copy of the key ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapping {
     /// What opens it.
@@ -57,19 +64,26 @@ pub struct Wrapping {
     /// The identity that a recovery kit signs in with. A wrapping for a kit has it and nothing else
     /// has: any other does not read back.
     pub recovery_identity: Option<PublicKey>,
-    /// An age file.
+    /// The public key that the ring is wrapped for, as age writes it, at most 255 bytes.
+    pub recipient: String,
+    /// An age file that a passphrase opens: the recipient's private key. A wrapping for a passphrase
+    /// has it and nothing else has.
+    pub locked: Option<Vec<u8>>,
+    /// An age file for the recipient: the key ring.
     pub sealed: Vec<u8>,
 }
 
-/// All encrypted copies of a repository's master secret.
+/// All encrypted copies of a repository's key ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappingSet {
     /// The repository.
     pub repository: RepositoryId,
     /// Rises with every change.
     pub generation: u64,
-    /// The owner's public key.
+    /// The owner's public key: that of the first epoch.
     pub owner: PublicKey,
+    /// The epochs behind the first, at most 255.
+    pub later_epochs: Vec<KeyEpoch>,
     /// At most 64.
     pub wrappings: Vec<Wrapping>,
 }
@@ -79,19 +93,24 @@ impl WrappingSet {
     pub fn signed_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
         out.extend_from_slice(MAGIC);
-        let count = u8::try_from(self.wrappings.len()).unwrap_or(u8::MAX);
-        out.extend_from_slice(&[VERSION, count, 0, 0]);
+        let count = |items: usize| u8::try_from(items).unwrap_or(u8::MAX);
+        let epochs = count(self.later_epochs.len());
+        out.extend_from_slice(&[VERSION, count(self.wrappings.len()), epochs, 0]);
         out.extend_from_slice(self.repository.as_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(self.owner.as_bytes());
+        self.later_epochs.iter().for_each(|epoch| epoch.put(&mut out));
         for wrapping in &self.wrappings {
-            let label_len = u8::try_from(wrapping.label.len()).unwrap_or(u8::MAX);
-            out.extend_from_slice(&[wrapping.kind.code(), label_len]);
+            out.extend_from_slice(&[wrapping.kind.code(), count(wrapping.label.len())]);
             out.extend_from_slice(wrapping.label.as_bytes());
             let identity = wrapping.recovery_identity.as_ref();
             identity.into_iter().for_each(|key| out.extend_from_slice(key.as_bytes()));
-            put_length(&mut out, wrapping.sealed.len());
-            out.extend_from_slice(&wrapping.sealed);
+            out.push(count(wrapping.recipient.len()));
+            out.extend_from_slice(wrapping.recipient.as_bytes());
+            for file in wrapping.locked.iter().chain([&wrapping.sealed]) {
+                put_length(&mut out, file.len());
+                out.extend_from_slice(file);
+            }
         }
         out
     }
@@ -106,7 +125,7 @@ impl WrappingSet {
         [&self.signed_bytes()[..], signature.as_bytes()].concat()
     }
 
-    /// Reads a set and checks that the owner key in it signed it.
+    /// Reads a set and checks that the newest epoch's key signed it, and each epoch's the next one.
     ///
     /// # Errors
     /// [`FormatError`].
@@ -114,7 +133,7 @@ impl WrappingSet {
         let (signed, signature) = split_signed(WHAT, bytes)?;
         let mut reader = Reader::new(WHAT, signed);
         reader.magic(MAGIC, VERSION)?;
-        let [count, 0, 0] = reader.array("count")? else {
+        let [count, epochs, 0] = reader.array("count")? else {
             return Err(reader.invalid("reserved fields", "not zero"));
         };
         if usize::from(count) > WRAPPINGS_MAX {
@@ -123,28 +142,47 @@ impl WrappingSet {
         let repository = RepositoryId::from_bytes(reader.array("repository")?);
         let generation = reader.u64("generation")?;
         let owner = PublicKey::from_bytes(reader.array("owner")?);
+        let later_epochs =
+            (0..epochs).map(|_| KeyEpoch::read(&mut reader)).collect::<Result<Vec<_>, _>>()?;
         let wrappings =
             (0..count).map(|_| decode_wrapping(&mut reader)).collect::<Result<_, _>>()?;
         reader.finish()?;
-        owner.verify(SignedContext::Wrappings, signed, &signature)?;
-        Ok(Self { repository, generation, owner, wrappings })
+        let signer = newest_key(repository, owner, &later_epochs)?;
+        signer.verify(SignedContext::Wrappings, signed, &signature)?;
+        Ok(Self { repository, generation, owner, later_epochs, wrappings })
     }
 }
 
 fn decode_wrapping(reader: &mut Reader<'_>) -> Result<Wrapping, FormatError> {
     let kind = WrappingKind::from_code(reader.u8("kind")?)
         .ok_or_else(|| reader.invalid("kind", "unknown"))?;
-    let label_len = usize::from(reader.u8("label length")?).min(LABEL_MAX_BYTES);
-    let label = std::str::from_utf8(reader.bytes("label", label_len)?)
-        .map_err(|_| reader.invalid("label", "not UTF-8"))?
-        .to_owned();
+    let label = short_text(reader, "label", LABEL_MAX_BYTES)?;
     let recovery_identity = match kind {
         WrappingKind::Recovery => Some(PublicKey::from_bytes(reader.array("recovery identity")?)),
         WrappingKind::Passphrase | WrappingKind::Recipient => None,
     };
-    let sealed_len = reader.length("wrapping length", WRAPPING_MAX_BYTES)?;
-    let sealed = reader.bytes("wrapping", sealed_len)?.to_vec();
-    Ok(Wrapping { kind, label, recovery_identity, sealed })
+    let recipient = short_text(reader, "recipient", RECIPIENT_MAX_BYTES)?;
+    let locked = match kind {
+        WrappingKind::Passphrase => Some(age_file(reader)?),
+        WrappingKind::Recovery | WrappingKind::Recipient => None,
+    };
+    let sealed = age_file(reader)?;
+    Ok(Wrapping { kind, label, recovery_identity, recipient, locked, sealed })
+}
+
+fn short_text(
+    reader: &mut Reader<'_>,
+    field: &'static str,
+    limit_bytes: usize,
+) -> Result<String, FormatError> {
+    let len = usize::from(reader.u8(field)?).min(limit_bytes);
+    let text = std::str::from_utf8(reader.bytes(field, len)?);
+    text.map(str::to_owned).map_err(|_| reader.invalid(field, "not UTF-8"))
+}
+
+fn age_file(reader: &mut Reader<'_>) -> Result<Vec<u8>, FormatError> {
+    let len = reader.length("wrapping length", WRAPPING_MAX_BYTES)?;
+    Ok(reader.bytes("wrapping", len)?.to_vec())
 }
 
 #[cfg(test)]
@@ -153,38 +191,84 @@ mod tests {
     use crate::signature::tests::TestKey;
     use proptest::prelude::*;
 
-    fn sample() -> (WrappingSet, Vec<u8>) {
-        let key = TestKey::new();
-        let wrapping = |kind, label: &str| Wrapping {
+    fn wrapping(kind: WrappingKind, label: &str) -> Wrapping {
+        Wrapping {
             kind,
             label: label.into(),
             recovery_identity: (kind == WrappingKind::Recovery)
                 .then(|| PublicKey::from_bytes([7; 32])),
+            recipient: "age1".into(),
+            locked: (kind == WrappingKind::Passphrase).then(|| vec![9; 20]),
             sealed: vec![8; 30],
+        }
+    }
+
+    /// A set with epochs of these keys behind the owner's, signed by the key at `signer`.
+    fn set_of(keys: &[TestKey], signer: usize) -> (WrappingSet, Vec<u8>) {
+        let repository = RepositoryId::from_bytes([1; 16]);
+        let epoch = |(epoch, pair): (u32, &[TestKey])| {
+            let key = pair[1].public();
+            let signed = KeyEpoch::signed_bytes(repository, epoch, &key);
+            KeyEpoch { key, signature: pair[0].sign(SignedContext::Epoch, &signed) }
         };
         let set = WrappingSet {
-            repository: RepositoryId::from_bytes([1; 16]),
+            repository,
             generation: 2,
-            owner: key.public(),
+            owner: keys[0].public(),
+            later_epochs: (2..).zip(keys.windows(2)).map(epoch).collect(),
             wrappings: vec![
                 wrapping(WrappingKind::Passphrase, "passphrase"),
                 wrapping(WrappingKind::Recovery, ""),
             ],
         };
-        let bytes = set.encode(&key.sign(SignedContext::Wrappings, &set.signed_bytes()));
+        let signature = keys[signer].sign(SignedContext::Wrappings, &set.signed_bytes());
+        let bytes = set.encode(&signature);
         (set, bytes)
+    }
+
+    fn keys() -> [TestKey; 3] {
+        [1, 2, 3].map(TestKey::of)
     }
 
     #[test]
     fn a_wrapping_set_reads_back() {
-        let (set, bytes) = sample();
-        assert_eq!(WrappingSet::decode_signed(&bytes), Ok(set));
+        for count in 1..=3 {
+            let (set, bytes) = set_of(&keys()[..count], count - 1);
+            assert_eq!(WrappingSet::decode_signed(&bytes), Ok(set));
+        }
+    }
+
+    #[test]
+    fn a_set_that_an_earlier_epoch_s_key_signed_is_refused() {
+        for signer in 0..2 {
+            let (_, bytes) = set_of(&keys(), signer);
+            let refused = WrappingSet::decode_signed(&bytes).unwrap_err();
+            assert_eq!(refused, FormatError::BadSignature { what: "wrapping set" });
+        }
+    }
+
+    #[test]
+    fn an_epoch_that_another_than_the_one_before_signed_is_refused() {
+        let (set, _) = set_of(&keys(), 2);
+        let [first, second] = &set.later_epochs[..] else { panic!() };
+        let of_another_number = KeyEpoch { key: second.key, ..first.clone() };
+        let chains = [
+            vec![second.clone()],
+            vec![second.clone(), first.clone()],
+            vec![first.clone(), of_another_number],
+        ];
+        for later_epochs in chains {
+            let set = WrappingSet { later_epochs, ..set.clone() };
+            let signature = keys()[2].sign(SignedContext::Wrappings, &set.signed_bytes());
+            let refused = WrappingSet::decode_signed(&set.encode(&signature)).unwrap_err();
+            assert_eq!(refused, FormatError::BadSignature { what: "key epoch" });
+        }
     }
 
     proptest! {
         #[test]
         fn any_changed_bit_of_a_wrapping_set_is_refused(at: usize, flip in 1u8..) {
-            let mut bytes = sample().1;
+            let mut bytes = set_of(&keys(), 2).1;
             let at = at % bytes.len();
             bytes[at] ^= flip;
             prop_assert!(WrappingSet::decode_signed(&bytes).is_err());

@@ -42,12 +42,14 @@ pub trait Repository: Send + Sync {
     fn describe(&self) -> Result<Description, RepositoryError>;
 
     /// Replaces the set of wrappings: what may open the repository, and which recovery kits may sign
-    /// in to read it. The set is signed by the repository's owner, and its generation is the current
-    /// one's and 1. The current set again changes nothing.
+    /// in to read it. The set is signed by the key of the newest of its key epochs, has those of the current
+    /// set and perhaps more, and its generation is the current one's and 1. The current set again
+    /// changes nothing.
     ///
     /// # Errors
     /// [`RepositoryError::Refused`] for a set that breaks the format, has no wrapping, is of another
-    /// repository or owner, or of another generation: then the keys were changed meanwhile;
+    /// repository or owner, lacks an epoch, or is of another generation: then the keys were changed
+    /// meanwhile;
     /// [`RepositoryError::InUse`] while another process writes to a directory.
     fn put_wrappings(&self, wrappings: &Bytes) -> Result<(), RepositoryError>;
 

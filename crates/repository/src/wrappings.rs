@@ -1,7 +1,8 @@
 //! What may open the repository: signed sets of wrappings, one file for each generation.
 //!
 //! The highest generation counts, and is damage where it is not what the configuration's owner
-//! signed: an older one would let in again what was taken away. Only regular files with a generation
+//! signed: an older one would let in again what was taken away. So would one of an earlier key epoch,
+//! which is not taken: whoever only knows the keys from before a rotation changes nothing any more. Only regular files with a generation
 //! for their name are sets; other things are left alone. A new set is published beside the older
 //! ones under a name of its own. Whoever keeps a repository for others leaves the
 //! older ones where they are, so that an administrator can go back to them; whoever writes to a
@@ -11,7 +12,7 @@ use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use holdall_format::limits::{WRAPPING_MAX_BYTES, WRAPPINGS_MAX};
+use holdall_format::limits::WRAPPING_SET_MAX_BYTES;
 use holdall_format::{PublicKey, RepositoryConfig, WrappingSet};
 use holdall_protocol::RepositoryError;
 
@@ -19,7 +20,7 @@ use crate::layout::{Layout, number_of};
 use crate::pack_file::{damaged, unreadable};
 use crate::publish::{Published, names_in, publish, read_limited, remove, sync_dir};
 
-const SET_MAX_BYTES: u64 = (WRAPPINGS_MAX * (WRAPPING_MAX_BYTES + 512) + 1024) as u64;
+const SET_MAX_BYTES: u64 = WRAPPING_SET_MAX_BYTES as u64;
 /// Most sets that are kept.
 const KEPT_MAX: usize = 1000;
 
@@ -157,6 +158,12 @@ impl Wrappings {
         if Some(next.set.generation) != kept.newest.set.generation.checked_add(1) {
             return Err(refused(
                 "the keys were changed at the same time elsewhere; run the command again",
+            ));
+        }
+        if !next.set.later_epochs.starts_with(&kept.newest.set.later_epochs) {
+            return Err(refused(
+                "the keys were rotated since, and a set without the newest epoch is not taken; run the \
+                 command again",
             ));
         }
         let path = self.layout.wrappings_of(next.set.generation);

@@ -11,7 +11,7 @@
 //! input as hostile although it was sealed: whoever shares a repository has its key.
 //!
 //! ```
-//! use holdall_crypto::{MasterSecret, RepositoryKeys};
+//! use holdall_crypto::{KeyRing, RepositoryKeys};
 //! use holdall_format::ObjectId;
 //! use holdall_tree::{BuiltNode, Cursor, Entry, EntryKind, Node, NodeSource, PathKey, TreeBuilder};
 //! use std::collections::HashMap;
@@ -31,7 +31,7 @@
 //!     }
 //! }
 //!
-//! let keys = RepositoryKeys::derive(&MasterSecret::from_bytes([1; 32]));
+//! let keys = RepositoryKeys::derive(&KeyRing::from_master([1; 32]));
 //! let mut nodes = Nodes(HashMap::new());
 //! let mut sink = |node: BuiltNode| {
 //!     nodes.0.insert(node.id, Arc::new(node.into_node()));

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::create::{NewKeys, check_kit_file};
 use crate::exit::{Exit, Refusal};
+use crate::known::Known;
 use crate::open;
 
 /// Makes a repository
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let server = opened.server.as_ref().map(|(hosts, identity)| (&hosts[..], *identity));
     let name = &opened.repository_name;
     new.create(app, &opened.place, Some(&password), server, name, kit_file)?;
-    opened.remember(app, new.keys.repository());
+    opened.remember(app, Known { repository: new.keys.repository(), epoch: None });
     let lacking = open::lacking(app)?;
     let summary = Summary {
         repository: new.keys.repository().to_string(),

@@ -23,14 +23,16 @@ const PUBLIC_KEY_MAX_BYTES: u64 = 64 << 10;
 
 /// What is told after a key was taken away.
 const OLDER_KEYS: &str = "whoever copied the repository's keys before, or can read a server's data \
-                          folder, can still open them with what was taken away";
+                          folder, can still open them with what was taken away; `holdall key \
+                          rotate` keeps what is backed up from now on from them";
 
 /// Lists, adds, removes and changes what opens the repository
 ///
-/// All keys open the same secret. Removing one, or changing the password, does not take back what
+/// All keys open the same secrets. Removing one, or changing the password, does not take back what
 /// somebody read or copied before: an older copy of the keys still opens with it. A server keeps
 /// its older copies, so that its administrator can undo what a stolen machine did; a directory
-/// keeps none.
+/// keeps none. After a computer or a password was stolen, remove its key, or change the password, and
+/// then rotate the keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples: holdall key list
@@ -39,6 +41,7 @@ Examples: holdall key list
           holdall key add --recipient-file ~/.ssh/id_ed25519.pub --label laptop
           holdall snapshots --identity ~/.ssh/id_ed25519
           holdall key remove laptop
+          holdall key rotate
 
 Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
 repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
@@ -82,6 +85,20 @@ repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable,
         #[command(flatten)]
         new_password: NewPassword,
     },
+    /// Seals what is backed up from now on with a new secret
+    ///
+    /// Whatever opens the repository now opens the new secret too; what was taken away before, and
+    /// whoever copied the former secret, from a stolen computer for instance, does not. What is stored
+    /// already stays as it is, and so do the names of contents: whoever has the former secret and the
+    /// stored bytes can still read the old snapshots, and tell whether a content that he knows is in
+    /// new ones. `holdall copy` into a new repository leaves that behind, too. Another computer that
+    /// keeps the key of this repository needs its password once, or its recovery kit.
+    #[command(after_help = "\
+Example: holdall key remove laptop && holdall key rotate
+
+Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+    Rotate,
 }
 
 #[derive(Debug, clap::Args)]
@@ -131,6 +148,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Action::List => list(app, &KeySet::open(app)?)?,
         Action::Add(args) => add(app, args)?,
         Action::Remove { key } => remove(app, key)?,
+        Action::Rotate => rotate(app)?,
         Action::Change { key, new_password } => change(app, key.as_deref(), new_password)?,
     }
     Ok(Exit::Done)
@@ -143,11 +161,12 @@ fn list(app: &App, keys: &KeySet) -> Result<()> {
         kind: &'static str,
         label: &'a str,
         generation: u64,
+        epoch: usize,
     }
-    let generation = keys.set.generation;
+    let (generation, epoch) = (keys.set.generation, keys.epoch());
     for (number, Wrapping { kind, label, .. }) in (1..).zip(&keys.set.wrappings) {
         let kind = kind_name(*kind);
-        app.output.object("key", &Key { number, kind, label, generation })?;
+        app.output.object("key", &Key { number, kind, label, generation, epoch })?;
         app.output.result(format_args!("{number:>3}  {kind:<12}  {}", Shown(label.as_bytes())))?;
     }
     Ok(())
@@ -172,7 +191,7 @@ fn add(app: &App, args: &Add) -> Result<()> {
         return add_kit(app, &mut keys, file, label);
     }
     let wrapping = match public {
-        Some(public) => wrap_for_key(&keys.secret, &public),
+        Some(public) => wrap_for_key(&keys.ring, &public),
         None => passphrase(&keys, &args.new_password)?,
     };
     let label = keys.free_label(label, &wrapping.label)?;
@@ -197,13 +216,13 @@ fn recipient(what: &What) -> Result<Option<OwnPublicKey>> {
 
 fn passphrase(keys: &KeySet, new: &NewPassword) -> Result<Wrapping> {
     let password = chosen_anew(new.new_password_file.as_deref(), keys.name())?;
-    Ok(wrap_passphrase(&keys.secret, &password, WORK_FACTOR_LOG_N))
+    Ok(wrap_passphrase(&keys.ring, &password, WORK_FACTOR_LOG_N))
 }
 
 /// The kit is handed out first: a wrapping whose kit nobody has would be of no use.
 fn add_kit(app: &App, keys: &mut KeySet, file: &Path, label: Option<&str>) -> Result<()> {
     let secret = RecoverySecret::generate(&mut SystemEntropy);
-    let wrapping = wrap_recovery(&keys.secret, &secret);
+    let wrapping = wrap_recovery(&keys.ring, &secret);
     let label = keys.free_label(label, &wrapping.label)?;
     let kit = keys.kit(&secret).to_text();
     private_file::hand_out(file, &kit)?;
@@ -276,14 +295,22 @@ fn password_to_change(keys: &KeySet, wanted: Option<&str>) -> Result<usize, Refu
     }
 }
 
+fn rotate(app: &App) -> Result<()> {
+    let mut keys = KeySet::open(app)?;
+    keys.rotate(app)?;
+    list(app, &keys)?;
+    tell(app, &keys, &format!("only these open what {} is sent from now on", keys.name()))
+}
+
 fn tell(app: &App, keys: &KeySet, done: &str) -> Result<()> {
     #[derive(Serialize)]
     struct Summary {
         generation: u64,
+        epoch: usize,
         keys: usize,
     }
     let (generation, count) = (keys.set.generation, keys.set.wrappings.len());
-    app.output.object("summary", &Summary { generation, keys: count })?;
+    app.output.object("summary", &Summary { generation, epoch: keys.epoch(), keys: count })?;
     app.output.say(done)?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdall_crypto::{
-    MasterSecret, RecoverySecret, RepositoryKeys, SigningKey, SystemEntropy, sign_wrappings,
+    KeyRing, RecoverySecret, RepositoryKeys, SigningKey, SystemEntropy, sign_wrappings,
     suite_for_this_cpu, wrap_recovery,
 };
 use holdall_engine::{
@@ -65,7 +65,7 @@ struct World {
     proxy: ChaosProxy,
     paired: Paired,
     seed: [u8; 32],
-    secret: MasterSecret,
+    secret: KeyRing,
 }
 
 impl World {
@@ -87,7 +87,7 @@ impl World {
         let paired =
             pair(&invited.unwrap().invite, "desk", &identity, ClientOptions::default()).unwrap();
         fs::create_dir(folder.path().join("source")).unwrap();
-        let secret = MasterSecret::from_bytes([7; 32]);
+        let secret = KeyRing::from_master([7; 32]);
         let world = Self { folder, _server: server, proxy, paired, seed, secret };
         world.make();
         world

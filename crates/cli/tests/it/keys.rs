@@ -1,8 +1,10 @@
 //! What opens a repository, and what does not any more: in a directory and on a server.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Path, PathBuf};
 
-use crate::house::{Machine, Outcome, Server};
+use crate::house::{Machine, Outcome, Server, files_below};
 
 // Keys for these tests; they open nothing else.
 pub(crate) const AGE_PUBLIC: &str =
@@ -256,4 +258,114 @@ fn of_two_changes_at_once_one_is_told() {
     assert!(done >= 1 && codes.iter().all(|code| [0, 1].contains(code)), "{codes:?}");
     // What was acknowledged is there, and nothing else.
     assert_eq!(keyed.keys().len(), 2 + done);
+}
+
+/// The key epochs of all blocks that lie there.
+fn sealed_epochs(repository: &Path) -> BTreeSet<u32> {
+    let mut epochs = BTreeSet::new();
+    for file in files_below(repository) {
+        let bytes = fs::read(file).unwrap();
+        let headers = bytes.windows(28).filter(|window| window.starts_with(b"HBlk\x01"));
+        epochs.extend(headers.map(|header| u32::from_le_bytes(header[24..].try_into().unwrap())));
+    }
+    epochs
+}
+
+/// The newest set of wrappings of a repository.
+fn newest_set(repository: &Path) -> PathBuf {
+    let sets = fs::read_dir(repository.join("wrappings")).unwrap();
+    sets.map(|set| set.unwrap().path()).max().unwrap()
+}
+
+/// Backs up before and after a rotation, and restores both.
+fn after_a_rotation_all_keys_open_all_snapshots(keyed: &Keyed, repository: &Path) {
+    let (age, tree) = (keyed.file("age.txt", AGE_PRIVATE), keyed.path("tree"));
+    keyed.ok(&["key", "add", "--recipient", AGE_PUBLIC]);
+    fs::create_dir(&tree).unwrap();
+    let put = |name: &str| fs::write(Path::new(&tree).join(name), name.repeat(1000)).unwrap();
+    put("before");
+    let first = keyed.ok(&["backup", &tree, "--json"]).summary();
+    assert_eq!(sealed_epochs(repository), BTreeSet::from([1]));
+
+    let rotated = keyed.ok(&["key", "rotate", "--json"]);
+    assert_eq!((rotated.summary()["epoch"].as_u64(), rotated.of_type("key").len()), (Some(2), 3));
+    put("after");
+    let second = keyed.ok(&["backup", &tree, "--json"]).summary();
+    assert_eq!(sealed_epochs(repository), BTreeSet::from([1, 2]));
+    assert_eq!(second["files_unmodified"], 1, "what is there already is not sent again: {second}");
+
+    keyed.ok(&["check", "--verify", "all"]);
+    for (snapshot, names) in [(first, 1), (second, 2)] {
+        let (id, target) = (snapshot["snapshot_id"].as_str().unwrap(), keyed.path("target"));
+        keyed.ok(&["restore", &format!("{id}:{tree}"), "--target", &target]);
+        assert_eq!(fs::read_dir(&target).unwrap().count(), names);
+        fs::remove_dir_all(target).unwrap();
+    }
+    keyed.open(OLD, &[]).expect(0);
+    keyed.open("wrong", &["--identity", &age]).expect(0);
+    keyed.open("wrong", &[]).expect(12);
+}
+
+#[test]
+fn a_rotation_of_a_directory_s_keys_seals_anew_and_is_not_set_back_unseen() {
+    let keyed = Keyed::in_directory();
+    let repository = keyed.machine.path("repo");
+    after_a_rotation_all_keys_open_all_snapshots(&keyed, &repository);
+    let kit = keyed.path("kit.txt");
+    let computer = Machine::new().with_password(None);
+    computer.run(keyed.args(&["pair", "--recovery-kit", &kit])).expect(0);
+    computer.run(keyed.args(&["snapshots"])).expect(0);
+
+    // Somebody who had the former keys puts the set back that they signed.
+    let before = fs::read(newest_set(&repository)).unwrap();
+    keyed.ok(&["key", "rotate"]);
+    fs::remove_file(newest_set(&repository)).unwrap();
+    fs::write(repository.join("wrappings/0000000000000003"), before).unwrap();
+    for args in [&["snapshots"][..], &["backup", &keyed.path("tree")], &["key", "list"]] {
+        let refused = keyed.run(args).expect(20);
+        assert!(refused.stderr.contains("set back to what they were before"), "{}", refused.stderr);
+    }
+    // A computer that saw nothing of the second rotation can not know.
+    computer.run(keyed.args(&["snapshots"])).expect(0);
+}
+
+#[test]
+fn a_paired_machine_rotates_its_keys_and_another_that_keeps_them_asks_once() {
+    let mut keyed = Keyed::on_server();
+    let repositories = keyed.machine.path("data/repositories");
+    let repository = fs::read_dir(repositories).unwrap().next().unwrap().unwrap().path();
+    let kept = keyed.machine.path("config/state/keys");
+    let former = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
+    let former_ring = fs::read(&former).unwrap();
+    after_a_rotation_all_keys_open_all_snapshots(&keyed, &repository);
+
+    // As another computer has it, which kept the key before.
+    let keep = |ring: &[u8]| {
+        fs::create_dir_all(&kept).unwrap();
+        fs::write(&former, ring).unwrap();
+    };
+    let snapshots = |password: Option<&str>| {
+        let mut command = keyed.machine.command(keyed.args(&["snapshots"]));
+        command.env_remove("HOLDALL_PASSWORD");
+        password.map(|password| command.env("HOLDALL_PASSWORD", password));
+        Outcome::of(&mut command)
+    };
+    keep(&former_ring);
+    snapshots(Some("wrong")).expect(12);
+    let asked = snapshots(None);
+    assert!(asked.code != Some(0) && asked.stderr.contains("the keys were rotated"), "{asked:?}");
+    snapshots(Some(OLD)).expect(0);
+    snapshots(None).expect(0);
+    let ring = fs::read(&former).unwrap();
+    assert!(ring.len() > former_ring.len());
+
+    // The server shows the keys from before, as its administrator may, too.
+    drop(keyed.server.take());
+    fs::remove_file(newest_set(&repository)).unwrap();
+    let server = Server::start(&keyed.machine.path("data"));
+    keyed.repo = vec!["-r".to_owned(), format!("https://{}", server.address())];
+    keyed.server = Some(server);
+    keep(&ring);
+    let refused = keyed.run(&["snapshots"]).expect(20);
+    assert!(refused.stderr.contains("set back to what they were before"), "{}", refused.stderr);
 }

@@ -28,7 +28,7 @@ use zeroize::Zeroizing;
 use label::{Label, broken, check_group};
 use lines::{check, mistake, split};
 
-use crate::{CryptoError, MasterSecret, Opening, RecoverySecret, RepositoryKeys, unwrap};
+use crate::{CryptoError, KeyRing, Opening, RecoverySecret, RepositoryKeys, unwrap};
 
 /// Most server addresses in a kit.
 const SERVERS_MAX: usize = 16;
@@ -62,7 +62,7 @@ pub struct RecoveryKit {
     pub repository: RepositoryId,
     /// The fingerprint of [`RepositoryKeys::fingerprint`].
     pub fingerprint: String,
-    /// What unwraps the master secret.
+    /// What unwraps the key ring.
     pub secret: RecoverySecret,
 }
 
@@ -118,20 +118,20 @@ impl RecoveryKit {
         })
     }
 
-    /// Unwraps the master secret and checks that it is that of this kit's repository.
+    /// Unwraps the key ring and checks that it is that of this kit's repository.
     ///
     /// # Errors
     /// [`CryptoError::OtherRepository`] if the set, or the fingerprint of what it opens to, is
     /// another than the kit's; else as [`unwrap`].
-    pub fn open(&self, set: &WrappingSet) -> Result<MasterSecret, CryptoError> {
+    pub fn open(&self, set: &WrappingSet) -> Result<KeyRing, CryptoError> {
         if set.repository != self.repository {
             return Err(CryptoError::OtherRepository);
         }
-        let master = unwrap(set, &Opening::Recovery(&self.secret))?;
-        if RepositoryKeys::derive(&master).fingerprint() != self.fingerprint {
+        let ring = unwrap(set, &Opening::Recovery(&self.secret))?;
+        if RepositoryKeys::derive(&ring).fingerprint() != self.fingerprint {
             return Err(CryptoError::OtherRepository);
         }
-        Ok(master)
+        Ok(ring)
     }
 
     /// The fields and their values in the order of the page.
@@ -167,7 +167,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn kit(server_addresses: &[&str]) -> RecoveryKit {
-        let keys = RepositoryKeys::derive(&MasterSecret::from_bytes([1; 32]));
+        let keys = RepositoryKeys::derive(&KeyRing::from_master([1; 32]));
         RecoveryKit {
             server_addresses: server_addresses.iter().map(|&address| address.into()).collect(),
             server_identity: (!server_addresses.is_empty())
@@ -272,19 +272,19 @@ mod tests {
 
     #[test]
     fn a_kit_opens_its_own_repository_only() {
-        let master = MasterSecret::from_bytes([1; 32]);
-        let other = MasterSecret::from_bytes([2; 32]);
-        let set_for = |master: &MasterSecret, secret: &RecoverySecret| {
-            let wrapping = wrap_recovery(master, secret);
-            let keys = RepositoryKeys::derive(master);
+        let own = KeyRing::from_master([1; 32]);
+        let other = KeyRing::from_master([2; 32]);
+        let set_for = |ring: &KeyRing, secret: &RecoverySecret| {
+            let wrapping = wrap_recovery(ring, secret);
+            let keys = RepositoryKeys::derive(ring);
             WrappingSet::decode_signed(&sign_wrappings(&keys, 1, vec![wrapping]).unwrap()).unwrap()
         };
-        let set = |master: &MasterSecret| set_for(master, &served().secret);
-        assert_eq!(served().open(&set(&master)).unwrap().expose(), master.expose());
+        let set = |ring: &KeyRing| set_for(ring, &served().secret);
+        assert_eq!(served().open(&set(&own)).unwrap().encode(), own.encode());
         let fingerprint = RepositoryKeys::derive(&other).fingerprint();
         let unlike = RecoveryKit { fingerprint, ..served() };
         let strangers = set_for(&other, &RecoverySecret::from_bytes([8; 32]));
-        for (kit, set) in [(served(), set(&other)), (served(), strangers), (unlike, set(&master))] {
+        for (kit, set) in [(served(), set(&other)), (served(), strangers), (unlike, set(&own))] {
             assert_eq!(kit.open(&set).err(), Some(CryptoError::OtherRepository));
         }
     }

@@ -9,15 +9,15 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use holdall_crypto::{
-    CopiedFrom, Opening, RecordSecret, RecoveryKit, RecoverySecret, SigningKey, sign_wrappings,
-    unwrap, wrap_passphrase, wrap_recovery,
+    CopiedFrom, Opening, RecordSecret, RecoveryKit, RecoverySecret, RepositoryKeys, SigningKey,
+    sign_wrappings, unwrap, wrap_passphrase, wrap_recovery,
 };
 use holdall_format::{
     Block, BlockKind, MachineId, ObjectId, PublicKey, Record, RecordHash, RecordHead, RecordKind,
     SignedContext, Suite, WrappingSet,
 };
 
-use crate::support::{keys, master, noise, objects, opener, sealer};
+use crate::support::{keys, noise, objects, opener, ring, rotated, sealer};
 
 const PASSPHRASE: &str = "golden passphrase";
 const CONTENT: &[u8] = b"golden content";
@@ -85,7 +85,11 @@ fn the_golden_vectors_hold() {
 fn derived(golden: &mut Golden) {
     let keys = keys(0x11);
     let refs = [ObjectId::from_bytes([1; 32]), ObjectId::from_bytes([2; 32])];
-    golden.fixed("master secret", master(0x11).expose());
+    golden.fixed("master secret", &[0x11; 32]);
+    golden.fixed("key ring", &ring(0x11).encode());
+    golden.fixed("key ring with a second epoch", &rotated(0x11).encode());
+    let rotated = RepositoryKeys::derive(&rotated(0x11));
+    golden.fixed("key of the second epoch", rotated.newest_epoch().public().as_bytes());
     golden.fixed("repository id", keys.repository().as_bytes());
     golden.fixed("owner key", keys.owner().public().as_bytes());
     golden.fixed("fingerprint (text)", keys.fingerprint().as_bytes());
@@ -119,21 +123,24 @@ fn blocks(golden: &mut Golden) {
     }
     let text = [&CONTENT.repeat(2000)[..], &noise("golden", 1000)].concat();
     let (objects, plain) = objects(&keys, BlockKind::Chunks, &[&text, CONTENT]);
-    golden.kept(
-        "kept block of chunks, compressed",
-        |bytes| {
-            assert!(bytes.len() < text.len() / 2);
-            assert_opens(bytes, BlockKind::Chunks, &plain);
-        },
-        || {
-            let mut sealer = sealer(&keys, Suite::Aes256Gcm);
-            sealer.seal(BlockKind::Chunks, &objects, &plain).unwrap().into_bytes()
-        },
-    );
+    let rotated = RepositoryKeys::derive(&rotated(0x11));
+    for (keys, name) in [(&keys, ""), (&rotated, ", second epoch")] {
+        golden.kept(
+            &format!("kept block of chunks, compressed{name}"),
+            |bytes| {
+                assert!(bytes.len() < text.len() / 2);
+                assert_opens(bytes, BlockKind::Chunks, &plain);
+            },
+            || {
+                let mut sealer = sealer(keys, Suite::Aes256Gcm);
+                sealer.seal(BlockKind::Chunks, &objects, &plain).unwrap().into_bytes()
+            },
+        );
+    }
 }
 
 fn assert_opens(bytes: &[u8], kind: BlockKind, plain: &[u8]) {
-    let keys = keys(0x11);
+    let keys = RepositoryKeys::derive(&rotated(0x11));
     let opened = opener(&keys).open(&Block::decode(bytes).unwrap(), kind).unwrap();
     assert_eq!(opened.plain, plain);
     opened.check_ids(keys.ids(), kind).unwrap();
@@ -207,14 +214,14 @@ fn wrappings(golden: &mut Golden) {
         |bytes| {
             let set = WrappingSet::decode_signed(bytes).unwrap();
             for opening in [Opening::Passphrase(PASSPHRASE), Opening::Recovery(&secret())] {
-                assert_eq!(unwrap(&set, &opening).unwrap().expose(), master(0x11).expose());
+                assert_eq!(unwrap(&set, &opening).unwrap().encode(), rotated(0x11).encode());
             }
         },
         || {
-            let master = master(0x11);
+            let ring = rotated(0x11);
             let wrappings =
-                vec![wrap_passphrase(&master, PASSPHRASE, 4), wrap_recovery(&master, &secret())];
-            sign_wrappings(&keys(0x11), 1, wrappings).unwrap()
+                vec![wrap_passphrase(&ring, PASSPHRASE, 4), wrap_recovery(&ring, &secret())];
+            sign_wrappings(&RepositoryKeys::derive(&ring), 2, wrappings).unwrap()
         },
     );
 }

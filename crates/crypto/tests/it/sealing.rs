@@ -11,7 +11,7 @@ use holdall_format::{
     RecordKind, RepositoryId, SeriesId, Suite, TAG_BYTES, TagToken, padded_len,
 };
 
-use crate::support::{keys, noise, objects, opener, sealer};
+use crate::support::{keys, noise, objects, opener, rotated, sealer};
 
 const SUITES: [Suite; 2] = [Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
 
@@ -164,21 +164,25 @@ fn another_repository_kind_or_key_does_not_open_a_block() {
 
 #[test]
 fn blocks_of_several_epochs_open_in_turn_and_not_under_another_ones_key() {
-    let keys = keys(1);
-    let (objects, plain) = objects(&keys, BlockKind::Chunks, &[b"content"]);
-    let seal = |epoch| {
-        Sealer::new(keys.sealing(), Suite::Aes256Gcm, epoch, 3, Box::new(SystemEntropy))
+    let (first, second) = (keys(1), RepositoryKeys::derive(&rotated(1)));
+    let (objects, plain) = objects(&first, BlockKind::Chunks, &[b"content"]);
+    let seal = |keys: &RepositoryKeys| {
+        Sealer::new(keys.sealing(), Suite::Aes256Gcm, 3, Box::new(SystemEntropy))
             .seal(BlockKind::Chunks, &objects, &plain)
             .unwrap()
     };
-    let mut opener = opener(&keys);
-    for epoch in [1, 7, 1, u32::MAX] {
-        assert!(opener.open(&seal(epoch), BlockKind::Chunks).is_ok(), "epoch {epoch}");
+    let mut opens = opener(&second);
+    for (keys, epoch) in [(&first, 1), (&second, 2), (&first, 1)] {
+        let block = seal(keys);
+        assert_eq!(block.header().epoch, epoch);
+        assert!(opens.open(&block, BlockKind::Chunks).is_ok(), "epoch {epoch}");
     }
-    let mut moved = seal(1).into_bytes();
+    let unknown = Err(CryptoError::UnknownEpoch { epoch: 2 });
+    assert_eq!(opener(&first).open(&seal(&second), BlockKind::Chunks), unknown);
+    let mut moved = seal(&first).into_bytes();
     moved[24] = 2;
     let moved = Block::decode(moved).unwrap();
-    assert_eq!(opener.open(&moved, BlockKind::Chunks), Err(CryptoError::NotAuthentic));
+    assert_eq!(opens.open(&moved, BlockKind::Chunks), Err(CryptoError::NotAuthentic));
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn a_stuck_random_source_repeats_no_key() {
 /// and of the key commitment of each, which follow from nothing but salt, header and key.
 fn seal_many(thread: u64, count: u64) -> Vec<[u128; 2]> {
     let keys = keys(1);
-    let fresh = || Sealer::new(keys.sealing(), Suite::Aes256Gcm, 1, 1, Box::new(Stuck(5)));
+    let fresh = || Sealer::new(keys.sealing(), Suite::Aes256Gcm, 1, Box::new(Stuck(5)));
     let mut sealer = fresh();
     let mut found = Vec::with_capacity(count as usize);
     for number in 0..count {

@@ -1,15 +1,21 @@
 //! Fixed keys and fixed randomness.
 
-use holdall_crypto::{Entropy, MasterSecret, Opener, PlainObject, RepositoryKeys, Sealer};
+use holdall_crypto::{Entropy, KeyRing, Opener, PlainObject, RepositoryKeys, Sealer};
 use holdall_format::{BlockKind, ObjectId, Suite};
 
-/// The byte that a master secret of a test is made of.
-pub(crate) fn master(byte: u8) -> MasterSecret {
-    MasterSecret::from_bytes([byte; 32])
+/// A ring of one epoch, whose master secret is made of that byte.
+pub(crate) fn ring(byte: u8) -> KeyRing {
+    KeyRing::from_master([byte; 32])
 }
 
 pub(crate) fn keys(byte: u8) -> RepositoryKeys {
-    RepositoryKeys::derive(&master(byte))
+    RepositoryKeys::derive(&ring(byte))
+}
+
+/// The ring of that byte with a second epoch, whose secret is made of 0x77.
+pub(crate) fn rotated(byte: u8) -> KeyRing {
+    let front = [&b"HMst"[..], &[2, 1]].concat();
+    KeyRing::decode(&[&front[..], &[byte; 32], &[0x77; 32]].concat()).unwrap()
 }
 
 /// A generator that is stuck: it gives the same byte for ever.
@@ -22,7 +28,7 @@ impl Entropy for Stuck {
 }
 
 pub(crate) fn sealer(keys: &RepositoryKeys, suite: Suite) -> Sealer {
-    Sealer::new(keys.sealing(), suite, 1, 3, Box::new(Stuck(5)))
+    Sealer::new(keys.sealing(), suite, 3, Box::new(Stuck(5)))
 }
 
 pub(crate) fn opener(keys: &RepositoryKeys) -> Opener {

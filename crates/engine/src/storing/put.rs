@@ -29,7 +29,7 @@ impl<'a> Putter<'a> {
     pub(crate) fn new(access: &'a Access, session: SessionId) -> Self {
         let (keys, config) = (access.keys.sealing(), &access.config);
         let entropy = Box::new(SystemEntropy);
-        let sealer = Sealer::new(keys, config.suite, config.epoch, LEVEL, entropy);
+        let sealer = Sealer::new(keys, config.suite, LEVEL, entropy);
         Self { access, session, sealer, check: SelfCheck::new(access), open: OpenBlocks::default() }
     }
 

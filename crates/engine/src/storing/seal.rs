@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::test_world::World;
     use crossbeam_channel::unbounded;
-    use holdall_crypto::{FIRST_EPOCH, PlainObject, SystemEntropy};
+    use holdall_crypto::{PlainObject, SystemEntropy};
     use holdall_format::Suite;
 
     /// Seals a chunk, of whose bytes one bit flipped in memory behind its id if so wished; gives
@@ -130,7 +130,7 @@ mod tests {
         drop(to_seal);
         let entropy = Box::new(SystemEntropy);
         let sealing = Sealing {
-            sealer: Sealer::new(keys.sealing(), Suite::Aes256Gcm, FIRST_EPOCH, 1, entropy),
+            sealer: Sealer::new(keys.sealing(), Suite::Aes256Gcm, 1, entropy),
             level: Level::new(),
             overhead: &Mutex::default(),
             check: checked.then(|| SelfCheck::new(&world.access)),

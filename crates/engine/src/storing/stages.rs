@@ -206,7 +206,7 @@ impl<'a> Storing<'a> {
         let config = &self.access.config;
         let level = self.level.now();
         let entropy = Box::new(SystemEntropy);
-        Sealer::new(self.access.keys.sealing(), config.suite, config.epoch, level, entropy)
+        Sealer::new(self.access.keys.sealing(), config.suite, level, entropy)
     }
 
     fn store(&self, to_sealers: Sender<PlainBlock>) -> Store<'_> {

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use holdall_crypto::{MasterSecret, RepositoryKeys};
+use holdall_crypto::{KeyRing, RepositoryKeys};
 use holdall_engine::{BackupOptions, BackupSummary, Source};
 use holdall_format::ObjectId;
 use holdall_testkit::{RandomTreeSizes, mutate_tree, random_tree};
@@ -97,7 +97,7 @@ fn leaf_cache(world: &World) -> Option<PathBuf> {
 }
 
 fn starts_leaf(name: &str) -> bool {
-    let keys = RepositoryKeys::derive(&MasterSecret::from_bytes([7; 32]));
+    let keys = RepositoryKeys::derive(&KeyRing::from_master([7; 32]));
     let path = PathKey::from_absolute(format!("/data/files/{name}").as_bytes()).unwrap();
     Fingerprints::new(*keys.leaf_key(), *keys.boundary_key(), 3).starts_leaf(&path)
 }

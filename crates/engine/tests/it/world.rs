@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use holdall_crypto::{
-    MasterSecret, RecoverySecret, RepositoryKeys, SigningKey, SystemEntropy, sign_wrappings,
+    KeyRing, RecoverySecret, RepositoryKeys, SigningKey, SystemEntropy, sign_wrappings,
     suite_for_this_cpu, wrap_recovery,
 };
 use holdall_engine::{
@@ -42,14 +42,14 @@ impl ReceiptSigner for Signer {
 
 pub(crate) struct World {
     folder: TempDir,
-    secret: MasterSecret,
+    secret: KeyRing,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("source")).unwrap();
-        let world = Self { folder, secret: MasterSecret::from_bytes([7; 32]) };
+        let world = Self { folder, secret: KeyRing::from_master([7; 32]) };
         let keys = RepositoryKeys::derive(&world.secret);
         let recovery = RecoverySecret::generate(&mut SystemEntropy);
         let wrappings = vec![wrap_recovery(&world.secret, &recovery)];
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// What opens the repository.
-    pub(crate) fn secret(&self) -> &MasterSecret {
+    pub(crate) fn secret(&self) -> &KeyRing {
         &self.secret
     }
 

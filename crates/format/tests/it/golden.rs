@@ -177,6 +177,7 @@ fn keys_and_configuration(golden: &mut Golden) {
         ("machine", samples::machine_key()),
         ("server", samples::server_key()),
         ("owner", samples::owner_key()),
+        ("second epoch", samples::epoch_key()),
     ] {
         golden.put(&format!("public key of the {name}"), key.public().as_bytes());
     }
@@ -190,7 +191,7 @@ fn keys_and_configuration(golden: &mut Golden) {
     golden.holds(
         "wrapping set",
         &samples::wrapping_set(),
-        |set| set.encode(&owner.sign(SignedContext::Wrappings, &set.signed_bytes())),
+        |set| set.encode(&samples::epoch_key().sign(SignedContext::Wrappings, &set.signed_bytes())),
         |bytes| WrappingSet::decode_signed(bytes).unwrap(),
     );
 }

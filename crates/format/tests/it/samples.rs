@@ -2,7 +2,7 @@
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use holdall_format::{
-    Block, BlockHeader, BlockKind, ChunkerName, Footer, FooterBlock, MachineId, ObjectId,
+    Block, BlockHeader, BlockKind, ChunkerName, Footer, FooterBlock, KeyEpoch, MachineId, ObjectId,
     PublicKey, Receipt, Record, RecordHash, RecordHead, RecordKind, RepositoryConfig, RepositoryId,
     SeriesId, Signature, SignedContext, StoredRecord, Suite, Table, TableEntry, TagToken,
     Tombstone, TombstoneReason, Wrapping, WrappingKind, WrappingSet,
@@ -37,9 +37,14 @@ pub(crate) fn server_key() -> Key {
     Key::new(0x22)
 }
 
-/// Signs the configuration and the wrappings.
+/// Signs the configuration, and the key of the second epoch.
 pub(crate) fn owner_key() -> Key {
     Key::new(0x33)
+}
+
+/// The second epoch's; signs the wrappings.
+pub(crate) fn epoch_key() -> Key {
+    Key::new(0x44)
 }
 
 pub(crate) fn repository() -> RepositoryId {
@@ -170,7 +175,6 @@ pub(crate) fn config() -> RepositoryConfig {
         suite: Suite::ChaCha20Poly1305,
         leaf_bits: 5,
         inline_limit_bytes: 512,
-        epoch: 1,
         owner: owner_key().public(),
     }
 }
@@ -180,12 +184,18 @@ pub(crate) fn wrapping_set() -> WrappingSet {
         kind,
         label: label.to_owned(),
         recovery_identity: (kind == WrappingKind::Recovery).then(|| server_key().public()),
+        recipient: "age1recipient".to_owned(),
+        locked: (kind == WrappingKind::Passphrase).then(|| b"a locked key".to_vec()),
         sealed: sealed.to_vec(),
     };
+    let key = epoch_key().public();
+    let signed = KeyEpoch::signed_bytes(repository(), 2, &key);
+    let signature = owner_key().sign(SignedContext::Epoch, &signed);
     WrappingSet {
         repository: repository(),
         generation: 3,
         owner: owner_key().public(),
+        later_epochs: vec![KeyEpoch { key, signature }],
         wrappings: vec![
             wrapping(WrappingKind::Passphrase, "passphrase", b"an age file"),
             wrapping(WrappingKind::Recovery, "recovery kit", b"another"),

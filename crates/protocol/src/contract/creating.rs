@@ -18,6 +18,7 @@ cases![
     the_current_wrappings_again_change_nothing,
     wrappings_of_another_generation_are_refused,
     wrappings_that_are_not_the_owners_are_refused,
+    key_epochs_are_added_and_none_is_taken_back,
     of_two_changes_of_the_wrappings_at_once_one_wins,
 ];
 
@@ -119,6 +120,24 @@ fn wrappings_that_are_not_the_owners_are_refused(world: &mut dyn ContractWorld) 
         assert_refused(fixture.repository.put_wrappings(&bad));
     }
     assert_eq!(wrappings(&fixture), fixture.forge.wrappings(1));
+}
+
+fn key_epochs_are_added_and_none_is_taken_back(world: &mut dyn ContractWorld) {
+    let fixture = Fixture::new(world);
+    let put = |set: &Bytes| fixture.repository.put_wrappings(set);
+    let [second, third, other] = [81, 82, 83].map(|seed| TestKey::from_seed(&[seed; 32]));
+    let chain = [second, third];
+    let rotated = fixture.forge.wrappings_in_epoch(2, &chain[..1]);
+    put(&rotated).expect("the owner begins an epoch");
+    assert_refused(put(&fixture.forge.wrappings(3)));
+    assert_refused(put(&fixture.forge.wrappings_in_epoch(3, &[other])));
+    assert_eq!(wrappings(&fixture), rotated);
+    for (generation, epochs) in [(3, 1), (4, 2)] {
+        let next = fixture.forge.wrappings_in_epoch(generation, &chain[..epochs]);
+        put(&next).expect("it has the epoch that is there, or one more");
+        assert_eq!(wrappings(&fixture), next);
+    }
+    assert_refused(put(&fixture.forge.wrappings_in_epoch(5, &chain[..1])));
 }
 
 fn of_two_changes_of_the_wrappings_at_once_one_wins(world: &mut dyn ContractWorld) {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use bytes::Bytes;
 use holdall_format::{
-    Block, BlockHeader, BlockKind, ChunkerName, MachineId, ObjectId, PublicKey, Record, RecordHash,
-    RecordHead, RecordKind, RepositoryConfig, RepositoryId, SeriesId, Signature, SignedContext,
-    Suite, TAG_BYTES, Table, TableEntry, Wrapping, WrappingKind, WrappingSet,
+    Block, BlockHeader, BlockKind, ChunkerName, KeyEpoch, MachineId, ObjectId, PublicKey, Record,
+    RecordHash, RecordHead, RecordKind, RepositoryConfig, RepositoryId, SeriesId, Signature,
+    SignedContext, Suite, TAG_BYTES, Table, TableEntry, Wrapping, WrappingKind, WrappingSet,
 };
 
 use crate::NewRepository;
@@ -71,7 +71,6 @@ impl Forge {
             suite: Suite::Aes256Gcm,
             leaf_bits: 5,
             inline_limit_bytes: 512,
-            epoch: 0,
             owner: self.owner.public(),
         };
         config.encode(&self.owner.sign(SignedContext::Config, &config.signed_bytes())).into()
@@ -90,9 +89,27 @@ impl Forge {
 
     /// A signed set of these wrappings.
     pub fn wrappings_of(&self, generation: u64, wrappings: Vec<Wrapping>) -> Bytes {
+        self.signed(generation, wrappings, &[])
+    }
+
+    /// A signed set of one wrapping, in the newest of the epochs of these keys behind the first.
+    pub fn wrappings_in_epoch(&self, generation: u64, later: &[TestKey]) -> Bytes {
+        self.signed(generation, vec![wrapping(WrappingKind::Passphrase, None)], later)
+    }
+
+    fn signed(&self, generation: u64, wrappings: Vec<Wrapping>, later: &[TestKey]) -> Bytes {
+        let (repository, mut newest) = (self.repository, &self.owner);
+        let mut later_epochs = Vec::new();
+        for (epoch, next) in (2..).zip(later) {
+            let key = next.public();
+            let signed = KeyEpoch::signed_bytes(repository, epoch, &key);
+            later_epochs
+                .push(KeyEpoch { key, signature: newest.sign(SignedContext::Epoch, &signed) });
+            newest = next;
+        }
         let owner = self.owner.public();
-        let set = WrappingSet { repository: self.repository, generation, owner, wrappings };
-        set.encode(&self.owner.sign(SignedContext::Wrappings, &set.signed_bytes())).into()
+        let set = WrappingSet { repository, generation, owner, later_epochs, wrappings };
+        set.encode(&newest.sign(SignedContext::Wrappings, &set.signed_bytes())).into()
     }
 
     /// A block of chunks with these ids. Two calls never give the same block.
@@ -197,7 +214,14 @@ impl Forge {
 }
 
 fn wrapping(kind: WrappingKind, recovery_identity: Option<PublicKey>) -> Wrapping {
-    Wrapping { kind, label: "contract".into(), recovery_identity, sealed: vec![1; 64] }
+    Wrapping {
+        kind,
+        label: "contract".into(),
+        recovery_identity,
+        recipient: "age1contract".into(),
+        locked: (kind == WrappingKind::Passphrase).then(|| vec![2; 64]),
+        sealed: vec![1; 64],
+    }
 }
 
 /// An object id that nobody else has.

@@ -44,9 +44,7 @@ pub use probe::{
 pub use route::{LabVerb, Method, OWN_REPOSITORY, RepositoryVerb, Route, is_repository_name};
 pub use scrub::{ScrubGathering, ScrubLine};
 
-use holdall_format::limits::{
-    BLOCK_MAX_BYTES, RECORD_MAX_BYTES, WRAPPING_MAX_BYTES, WRAPPINGS_MAX,
-};
+use holdall_format::limits::{BLOCK_MAX_BYTES, RECORD_MAX_BYTES, WRAPPING_SET_MAX_BYTES};
 
 use crate::{FETCH_TARGET_BYTES, MAX_IDS, MAX_PUT_BYTES};
 
@@ -71,8 +69,7 @@ pub const MAX_LAB_BYTES: usize = 64 << 20;
 /// Most bytes of a body of ids.
 pub const MAX_IDS_BODY_BYTES: usize = 32 * MAX_IDS;
 /// Most bytes of the body that makes a repository, and of a description.
-pub const MAX_REPOSITORY_BODY_BYTES: usize =
-    WRAPPINGS_MAX * (WRAPPING_MAX_BYTES + 512) + MAX_CONTROL_BYTES;
+pub const MAX_REPOSITORY_BODY_BYTES: usize = WRAPPING_SET_MAX_BYTES + MAX_CONTROL_BYTES;
 /// Most bytes of a fetch's answer: the target, one block over it, and what is around them.
 pub const MAX_FETCH_ANSWER_BYTES: usize =
     FETCH_TARGET_BYTES + BLOCK_MAX_BYTES + 4 * MAX_FRAMES + (1 << 20);

@@ -1,6 +1,6 @@
 //! Nodes in memory, and trees to put there.
 
-use holdall_crypto::{MasterSecret, RepositoryKeys};
+use holdall_crypto::{KeyRing, RepositoryKeys};
 use holdall_format::ObjectId;
 use holdall_format::limits::{NODE_MAX_BODY_BYTES, NODE_MAX_REFS};
 use holdall_tree::{
@@ -52,7 +52,7 @@ impl NodeSink for Nodes {
 
 pub(crate) fn keys() -> &'static RepositoryKeys {
     static KEYS: LazyLock<RepositoryKeys> =
-        LazyLock::new(|| RepositoryKeys::derive(&MasterSecret::from_bytes([7; 32])));
+        LazyLock::new(|| RepositoryKeys::derive(&KeyRing::from_master([7; 32])));
     &KEYS
 }
 

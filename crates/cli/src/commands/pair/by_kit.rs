@@ -4,7 +4,7 @@
 //! lies on another, `--again` takes the identity that is shown instead, and people compare its
 //! fingerprint. A false server learns nothing by that: the kit's secret is not sent, it signs in and
 //! opens. And it can show no other repository: what is opened must be wrapped for the kit's secret,
-//! and configuration and wrappings must be signed by the owner key that this master secret derives.
+//! and configuration and wrappings must be signed by keys that this key ring derives.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ pub(super) fn pair(app: &App, file: &Path, again: bool) -> Result<Exit> {
     }
     let place = open::place_at(app, address.clone(), signing, Patience::default());
     let place = place.map_err(|error| open::hint_at_kit(error, again))?;
-    let secret = kit.open(&place.wrappings()?)?;
-    keep(app, &address, place, &secret, true)?;
+    let ring = kit.open(&place.wrappings()?)?;
+    keep(app, &address, place, &ring, true)?;
     Ok(Exit::Done)
 }
 
@@ -88,8 +88,8 @@ fn in_directory(app: &App, kit: &RecoveryKit) -> Result<Exit> {
             .into());
     }
     let opened = open::place(app, Patience::default())?;
-    let secret = kit.open(&opened.place.wrappings()?)?;
-    KeptKeys::in_state(&app.folders.state).keep(kit.repository, &secret)?;
+    let ring = kit.open(&opened.place.wrappings()?)?;
+    KeptKeys::in_state(&app.folders.state).keep(kit.repository, &ring)?;
     app.output.say(format_args!(
         "the key of {} is kept on this machine: no password is needed",
         opened.name

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use holdall_crypto::{MasterSecret, RecoveryKit};
+use holdall_crypto::{KeyRing, RecoveryKit};
 use holdall_protocol::Invite;
 use zeroize::Zeroizing;
 
@@ -26,7 +26,7 @@ pub(crate) enum KitFile<'a> {
     /// It is a kit: of a repository that exists.
     Existing(&'a Path, RecoveryKit),
     /// It is the kit of a repository that this computer was about to make, when it lost the answer.
-    Unfinished(&'a Path, RecoveryKit, MasterSecret),
+    Unfinished(&'a Path, RecoveryKit, KeyRing),
 }
 
 impl<'a> KitFile<'a> {
@@ -49,9 +49,9 @@ impl<'a> KitFile<'a> {
             return Ok(Self::Existing(file, read(file)?));
         }
         if let Ok(kit) = read(file)
-            && let Some(secret) = unfinished(app, &kit, invite)?
+            && let Some(ring) = unfinished(app, &kit, invite)?
         {
-            return Ok(Self::Unfinished(file, kit, secret));
+            return Ok(Self::Unfinished(file, kit, ring));
         }
         check_kit_file(Some(file)).map(|()| Self::New(file)).map_err(Into::into)
     }
@@ -59,7 +59,7 @@ impl<'a> KitFile<'a> {
     /// The keys of a repository that is made: new ones, or those that the kit was drawn with.
     pub(crate) fn new_keys(&self) -> NewKeys {
         match self {
-            Self::Unfinished(_, kit, secret) => NewKeys::again(secret, kit),
+            Self::Unfinished(_, kit, ring) => NewKeys::again(ring, kit),
             _ => NewKeys::draw(),
         }
     }
@@ -98,8 +98,8 @@ impl<'a> KitFile<'a> {
     }
 }
 
-/// The secret of a repository that this computer drew for that server and never saw made.
-fn unfinished(app: &App, kit: &RecoveryKit, invite: &Invite) -> Result<Option<MasterSecret>> {
+/// The key ring of a repository that this computer drew for that server and never saw made.
+fn unfinished(app: &App, kit: &RecoveryKit, invite: &Invite) -> Result<Option<KeyRing>> {
     let is_paired = app.pairings()?.of(&kit.repository.to_string()).is_some();
     if is_paired || kit.server_identity != Some(invite.identity) {
         return Ok(None);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_crypto::MasterSecret;
+use holdall_crypto::KeyRing;
 use holdall_engine::{Access, EngineError, Place};
 use holdall_format::WrappingSet;
 use holdall_protocol::{Invite, MachineIdentity, Paired, RepositoryError, ServerAddress};
@@ -100,8 +100,8 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
         None => holdall_protocol::pair(&invite, by.name, &machine, options)?,
     };
     let place = open::place_at(app, paired.address.clone(), signing, patience)?;
-    let secret = obtain_secret(app, &paired, &place, &kit, former.as_ref())?;
-    let access = keep(app, &paired.address, place, &secret, false)?;
+    let ring = obtain_ring(app, &paired, &place, &kit, former.as_ref())?;
+    let access = keep(app, &paired.address, place, &ring, false)?;
     if former.is_some() {
         // The pairing stays even if something is missing, as a backup would go on, too.
         open::snapshots(app, &access)?;
@@ -115,14 +115,14 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The master secret of the machine's repository, which is made if it does not exist.
-fn obtain_secret(
+/// The key ring of the machine's repository, which is made if it does not exist.
+fn obtain_ring(
     app: &App,
     paired: &Paired,
     place: &Place,
     kit: &KitFile<'_>,
     former: Option<&Former>,
-) -> Result<MasterSecret> {
+) -> Result<KeyRing> {
     let name = &paired.repository;
     match (place.wrappings(), former) {
         (Ok(set), former) => {
@@ -139,15 +139,15 @@ fn obtain_secret(
             let new = kit.new_keys();
             let server = Some((&paired.address.hosts[..], paired.address.identity));
             // The key is kept before it protects anything.
-            KeptKeys::in_state(&app.folders.state).keep(new.keys.repository(), &new.secret)?;
+            KeptKeys::in_state(&app.folders.state).keep(new.keys.repository(), &new.ring)?;
             new.create(app, place, password, server, name, kit_file)?;
-            Ok(new.secret)
+            Ok(new.ring)
         }
         (Err(error), _) => Err(error.into()),
     }
 }
 
-/// The master secret of a repository that exists: from its kit, if one is given, as it is kept on
+/// The key ring of a repository that exists: from its kit, if one is given, as it is kept on
 /// this machine, or by the password. A repository that `is_known` is one that this machine had.
 fn open_existing(
     app: &App,
@@ -155,7 +155,7 @@ fn open_existing(
     set: &WrappingSet,
     kit: &KitFile<'_>,
     is_known: bool,
-) -> Result<MasterSecret> {
+) -> Result<KeyRing> {
     if let Some(kit) = kit.to_open(&paired.repository)? {
         if kit.repository != set.repository {
             let message = format!(
@@ -168,7 +168,7 @@ fn open_existing(
         return Ok(kit.open(set)?);
     }
     let known = is_known.then_some(set.repository);
-    open::master_secret(app, set, &paired.address.to_string(), known)
+    open::key_ring(app, set, &paired.address.to_string(), known)
 }
 
 /// Keeps the key, and makes the repository the default one.
@@ -176,7 +176,7 @@ fn keep(
     app: &App,
     address: &ServerAddress,
     place: Place,
-    secret: &MasterSecret,
+    ring: &KeyRing,
     reads_only: bool,
 ) -> Result<Access> {
     #[derive(Serialize)]
@@ -188,10 +188,10 @@ fn keep(
         reads_only: bool,
     }
     let signing = Arc::clone(&place.signing);
-    let access = place.open(secret)?;
+    let access = place.open(ring)?;
     let repository = access.config().repository;
     let keys = KeptKeys::in_state(&app.folders.state);
-    keys.keep(repository, secret)?;
+    keys.keep(repository, ring)?;
     let pairing = Pairing {
         addresses: address.hosts.clone(),
         identity: address.identity.to_string(),

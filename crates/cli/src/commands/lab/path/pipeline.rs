@@ -185,7 +185,7 @@ impl<'a> Pipeline<'a> {
             Some(wire) => Arc::new(Through::new(repository, Arc::clone(wire))),
             None => repository,
         };
-        Ok(RepositoryPlace::new(repository, signing, cache).open(&new.secret)?)
+        Ok(RepositoryPlace::new(repository, signing, cache).open(&new.ring)?)
     }
 }
 
