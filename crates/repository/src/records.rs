@@ -12,7 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::{
-    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, Tombstone,
+    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, TagToken,
+    Tombstone,
 };
 use holdall_protocol::wire::MAX_STORED_RECORD_BYTES;
 use holdall_protocol::{
@@ -45,6 +46,8 @@ pub(crate) struct RecordEntry {
     pub(crate) kind: RecordKind,
     /// Whether retention must keep it, if nothing amended it.
     pub(crate) pinned: bool,
+    /// Tokens of its tags, if nothing amended it.
+    pub(crate) tags: Vec<TagToken>,
     /// The record that it amends.
     pub(crate) amends: Option<RecordHash>,
     /// When it came, in nanoseconds since 1970 UTC; when it was forgotten, for one that was.
@@ -86,6 +89,7 @@ impl RecordEntry {
             root: head.root,
             kind: head.kind,
             pinned: head.pinned,
+            tags: head.tags.clone(),
             amends: head.amends,
             received_ns,
             clock_sure,

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use holdall_format::{RecordHash, RecordKind};
+use holdall_format::{RecordHash, RecordKind, TagToken};
 use jiff::tz::TimeZone;
 
+use crate::records::RecordEntry;
 use crate::retention::{Aged, Policy, Reason, keep};
 use crate::store::Store;
 
@@ -20,22 +21,25 @@ pub struct Judged {
 }
 
 impl Store {
-    /// Says of each snapshot, oldest first, why it is kept. One that came when the clock was not set
-    /// is kept: nobody knows how old it is.
-    pub fn judge(&self, policy: &Policy) -> Vec<Judged> {
+    /// Says of each snapshot, oldest first, why it is kept: by rules, or by a tag of one of these
+    /// `tokens`. One that came when the clock was not set is kept: nobody knows how old it is.
+    pub fn judge(&self, policy: &Policy, tokens: &[TagToken]) -> Vec<Judged> {
         let records = self.records().after(0);
-        let amended = |kind: RecordKind| records.iter().filter(move |entry| entry.kind == kind);
-        let pins: BTreeMap<RecordHash, bool> = amended(RecordKind::Amendment)
-            .filter_map(|entry| Some((entry.amends?, entry.pinned)))
+        let of_kind = |kind: RecordKind| records.iter().filter(move |entry| entry.kind == kind);
+        let amended: BTreeMap<RecordHash, &RecordEntry> = of_kind(RecordKind::Amendment)
+            .filter_map(|entry| Some((entry.amends?, entry)))
             .collect();
-        let snapshots: Vec<_> = amended(RecordKind::Snapshot).collect();
+        let snapshots: Vec<_> = of_kind(RecordKind::Snapshot).collect();
         let aged: Vec<_> = snapshots
             .iter()
-            .map(|entry| Aged {
-                series: (entry.machine, entry.series),
-                received_ns: entry.received_ns,
-                pinned: pins.get(&entry.hash).copied().unwrap_or(entry.pinned),
-                tagged: false,
+            .map(|entry| {
+                let as_it_is = amended.get(&entry.hash).unwrap_or(entry);
+                Aged {
+                    series: (entry.machine, entry.series),
+                    received_ns: entry.received_ns,
+                    pinned: as_it_is.pinned,
+                    tagged: as_it_is.tags.iter().any(|tag| tokens.contains(tag)),
+                }
             })
             .collect();
         let kept = keep(policy, &aged, self.now_ns(), &TimeZone::UTC);

@@ -1,7 +1,7 @@
 //! `holdall tag`.
 
 use anyhow::Result;
-use holdall_engine::{Amendment, Snapshot};
+use holdall_engine::{Access, Amendment, Snapshot};
 use holdall_format::limits::RECORD_MAX_TAGS;
 use serde::Serialize;
 
@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::commands::snapshots::{JsonSnapshot, print};
 use crate::exit::{Exit, Refusal};
 use crate::open;
+use crate::output::Shown;
 
 /// The longest tag that a record takes.
 const TAG_MAX_BYTES: usize = 1024;
@@ -22,12 +23,13 @@ const TAG_MAX_BYTES: usize = 1024;
 Examples: holdall tag latest --add before-upgrade --pin
           holdall tag 1f2e3d 4c5b6a --remove weekly
           holdall tag latest --set ''             takes all tags off
+          holdall tag --token weekly              for `holdall admin retention --keep-tag`
 
 Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such repository, 11 in use, \
 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
 pub(crate) struct Args {
     /// Snapshots: `latest`, or the beginning of an id
-    #[arg(required = true, value_name = "SNAP")]
+    #[arg(required_unless_present = "token", value_name = "SNAP")]
     snapshots: Vec<String>,
     #[command(flatten)]
     change: Change,
@@ -52,6 +54,13 @@ struct Change {
     /// Lets them be forgotten again
     #[arg(long)]
     unpin: bool,
+    /// Tells the token by which a server, which reads no tags, knows this one
+    #[arg(
+        long,
+        value_name = "TAG",
+        conflicts_with_all = ["add", "remove", "set", "pin", "unpin", "snapshots"]
+    )]
+    token: Vec<String>,
 }
 
 impl Change {
@@ -107,6 +116,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     args.change.check()?;
     let access = open::access(app)?;
+    if !args.change.token.is_empty() {
+        return tell_tokens(app, &access, &args.change.token);
+    }
     let listed = open::snapshots(app, &access)?;
     let mut chosen: Vec<&Snapshot> = Vec::new();
     for name in &args.snapshots {
@@ -127,6 +139,22 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     app.output.object("summary", &summary)?;
     app.output
         .say(format_args!("{changed} changed, {} were so already", summary.snapshots_unchanged))?;
+    Ok(Exit::Done)
+}
+
+/// Says by which tokens a server knows tags.
+fn tell_tokens(app: &App, access: &Access, tags: &[String]) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct Token<'a> {
+        tag: &'a str,
+        token: String,
+    }
+    check_tags(tags)?;
+    for tag in tags {
+        let token = access.keys().tag_token(tag).to_string();
+        app.output.result(format_args!("{token}  {}", Shown(tag.as_bytes())))?;
+        app.output.object("tag_token", &Token { tag, token })?;
+    }
     Ok(Exit::Done)
 }
 

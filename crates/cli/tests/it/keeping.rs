@@ -80,6 +80,26 @@ fn rules_are_told_and_changed_and_a_shorter_lock_waits() {
 }
 
 #[test]
+fn tags_that_are_kept_are_told_by_their_tokens() {
+    let house = House::new();
+    let name = house.repository();
+    let tokens = house.machine.ok(["tag", "--token", "taxes", "--json"]).of_type("tag_token");
+    let token = tokens[0]["token"].as_str().unwrap();
+    let keep = ["retention", &name, "--keep-last", "1", "--keep-tag", token];
+    assert_eq!(house.told(&keep, "retention")[0]["tag_tokens"], json!([token]));
+    // Nothing else that is said forgets it.
+    let locked = house.told(&["retention", &name, "--lock", "31d"], "retention");
+    assert_eq!(locked[0]["tag_tokens"], json!([token]));
+
+    for wrong in ["taxes", &token[1..], &format!("{token}0")] {
+        assert_eq!(house.admin(&["retention", &name, "--keep-tag", wrong]).code, Some(2));
+    }
+    let none = house.told(&["retention", &name, "--keep-tag", ""], "retention");
+    assert_eq!(none[0]["tag_tokens"], json!([]));
+    assert_eq!(none[0]["last"], 1);
+}
+
+#[test]
 fn a_deletion_waits_and_can_be_cancelled() {
     let house = House::new();
     let (name, before) = (house.repository(), house.snapshots());

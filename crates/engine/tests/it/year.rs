@@ -97,7 +97,7 @@ fn a_year_of_hourly_backups_stays_small_and_whole() {
         clock.0.fetch_add(every * HOUR_NS, Ordering::SeqCst);
         if hour % 24 < every {
             let goes: Vec<RecordHash> = store
-                .judge(&Policy::USUAL)
+                .judge(&Policy::USUAL, &[])
                 .into_iter()
                 .filter(|one| one.reasons.is_empty())
                 .map(|one| one.id)
@@ -108,7 +108,7 @@ fn a_year_of_hourly_backups_stays_small_and_whole() {
             store.prune(&options, &AtomicBool::new(false)).unwrap();
         }
     }
-    let kept = store.judge(&Policy::USUAL).len() as i64;
+    let kept = store.judge(&Policy::USUAL, &[]).len() as i64;
     let stored = store.usage().stored_bytes;
     let holds = source_bytes(&source);
     println!(

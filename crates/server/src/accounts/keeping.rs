@@ -10,7 +10,7 @@ use crate::ServerError;
 use crate::admin::{Deletion, Keeping, KeepingEntry};
 
 /// The rules of a repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeepingRow {
     now: Keeping,
     /// What is to be in force from that time on, in nanoseconds since 1970 UTC.
@@ -23,9 +23,11 @@ impl KeepingRow {
 
     /// What is in force.
     fn at(&self, now_ns: i64) -> Self {
-        match self.then {
-            Some((keeping, from_ns)) if from_ns <= now_ns => Self { now: keeping, then: None },
-            _ => *self,
+        match &self.then {
+            Some((keeping, from_ns)) if *from_ns <= now_ns => {
+                Self { now: keeping.clone(), then: None }
+            }
+            _ => self.clone(),
         }
     }
 
@@ -33,7 +35,8 @@ impl KeepingRow {
     fn changed_to(&self, wanted: Keeping, now_ns: i64) -> Self {
         let Self { now, .. } = self.at(now_ns);
         if wanted.delay_ns < now.delay_ns || wanted.policy.lock_ns < now.policy.lock_ns {
-            return Self { now, then: Some((wanted, now_ns.saturating_add(now.delay_ns))) };
+            let then = Some((wanted, now_ns.saturating_add(now.delay_ns)));
+            return Self { now, then };
         }
         Self { now: wanted, then: None }
     }
@@ -48,7 +51,7 @@ impl Accounts {
     /// What is kept of a repository, and what is to be.
     pub(crate) fn keeping(&self, repository: &str) -> KeepingEntry {
         let now_ns = self.clock.now_ns();
-        let row = self.state().keeping.get(repository).copied();
+        let row = self.state().keeping.get(repository).cloned();
         row.unwrap_or(KeepingRow::USUAL).entry(repository, now_ns)
     }
 
@@ -60,11 +63,12 @@ impl Accounts {
     ) -> Result<KeepingEntry, ServerError> {
         let now_ns = self.clock.now_ns();
         let mut state = self.state();
-        let row = state.keeping.get(repository).copied().unwrap_or(KeepingRow::USUAL);
+        let row = state.keeping.get(repository).cloned().unwrap_or(KeepingRow::USUAL);
         let row = row.changed_to(wanted, now_ns);
         self.database.change(|changes| changes.put_keeping(repository, &row))?;
+        let entry = row.entry(repository, now_ns);
         state.keeping.insert(repository.to_owned(), row);
-        Ok(row.entry(repository, now_ns))
+        Ok(entry)
     }
 
     /// Notes that snapshots are to be deleted once the repository's delay is over. Asking for the same
@@ -122,17 +126,17 @@ mod tests {
     fn a_shorter_lock_or_delay_comes_into_force_when_the_delay_is_over() {
         let usual = KeepingRow::USUAL;
         let strict = Keeping { delay_ns: 30 * DAY_NS, ..Keeping::USUAL };
-        assert_eq!(usual.changed_to(strict, 5).at(5).now, strict, "longer at once");
+        assert_eq!(usual.changed_to(strict.clone(), 5).at(5).now, strict, "longer at once");
         let mut unlocked = Keeping::USUAL;
         unlocked.policy.lock_ns = 0;
         let hasty = Keeping { delay_ns: 0, ..Keeping::USUAL };
         for wanted in [unlocked, hasty] {
-            let row = usual.changed_to(wanted, 5);
+            let row = usual.changed_to(wanted.clone(), 5);
             assert_eq!(row.at(5).now, Keeping::USUAL);
             assert_eq!(row.at(5 + 7 * DAY_NS - 1).now, Keeping::USUAL);
             assert_eq!(row.at(5 + 7 * DAY_NS).now, wanted);
             // Asking again does not make it sooner, and thinking better of it does.
-            assert_eq!(row.changed_to(wanted, DAY_NS).at(6 * DAY_NS).now, Keeping::USUAL);
+            assert_eq!(row.changed_to(wanted.clone(), DAY_NS).at(6 * DAY_NS).now, Keeping::USUAL);
             assert_eq!(row.changed_to(Keeping::USUAL, DAY_NS).at(9 * DAY_NS).now, Keeping::USUAL);
         }
     }

@@ -29,7 +29,7 @@ impl Administration<'_> {
         if snapshots.is_empty() {
             return Err(refused("no snapshot is named".to_owned()));
         }
-        let there = self.stores.store(name)?.judge(&self.accounts.keeping(name).now.policy);
+        let there = self.judge(&*self.stores.store(name)?, name);
         let there: BTreeSet<RecordHash> = there.iter().map(|one| one.id).collect();
         if let Some(unknown) = snapshots.iter().find(|id| !there.contains(id)) {
             return Err(refused(format!("{unknown} is no snapshot of this repository")));

@@ -1,5 +1,6 @@
 //! What an administrator asks, and what is answered, as lines of JSON.
 
+use holdall_format::TagToken;
 use holdall_protocol::PruneReport;
 use holdall_repository::Judged;
 use holdall_repository::retention::Policy;
@@ -127,17 +128,22 @@ pub(super) enum Reply {
 }
 
 /// What is kept of a repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keeping {
     /// The rules.
     pub policy: Policy,
+    /// What has one of these tags is kept whatever the rules say. A server knows tags by their tokens
+    /// only.
+    #[serde(default, with = "super::tokens")]
+    pub tags: Vec<TagToken>,
     /// How long a deletion that was asked for waits, in nanoseconds.
     pub delay_ns: i64,
 }
 
 impl Keeping {
     /// As long as nobody says otherwise: a deletion waits for a week.
-    pub const USUAL: Self = Self { policy: Policy::USUAL, delay_ns: 7 * 24 * 3600 * 1_000_000_000 };
+    pub const USUAL: Self =
+        Self { policy: Policy::USUAL, tags: Vec::new(), delay_ns: 7 * 24 * 3600 * 1_000_000_000 };
 }
 
 /// What is kept of a repository now, and what is to be.

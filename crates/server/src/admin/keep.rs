@@ -40,11 +40,17 @@ impl Administration<'_> {
         Ok(Reply::Keeping(entry))
     }
 
+    /// Says of each snapshot of a repository why it is kept.
+    pub(super) fn judge(&self, store: &Store, name: &str) -> Vec<Judged> {
+        let Keeping { policy, tags, .. } = self.accounts.keeping(name).now;
+        store.judge(&policy, &tags)
+    }
+
     /// Asks for snapshots to be deleted, named by their ids or the beginnings of those.
     pub(super) fn forget(&self, name: &str, wanted: &[String]) -> Result<Reply, ServerError> {
         self.check_name(name)?;
         let store = self.stores.store(name)?;
-        let snapshots = store.judge(&self.accounts.keeping(name).now.policy);
+        let snapshots = self.judge(&store, name);
         let ids = wanted.iter().map(|wanted| find(&snapshots, wanted).map(|id| id.to_string()));
         let deletion = self.accounts.ask_deletion(name, ids.collect::<Result<_, _>>()?)?;
         self.log(&format!("deletion {} of {name} was asked for", deletion.number));
@@ -160,7 +166,7 @@ impl Administration<'_> {
                 && clock.has_passed(asked_ns, delay_ns)
         };
         for deletion in deletions.filter(due) {
-            let there = store.judge(&self.accounts.keeping(&deletion.repository).now.policy);
+            let there = self.judge(store, &deletion.repository);
             let asked = |one: &&Judged| deletion.snapshots.contains(&one.id.to_string());
             let chosen: Vec<_> = there.iter().filter(asked).collect();
             if !dry_run {
@@ -180,10 +186,10 @@ impl Administration<'_> {
         dry_run: bool,
         entry: &mut PrunedEntry,
     ) -> Result<(), ServerError> {
-        let policy = self.accounts.keeping(&entry.repository).now.policy;
-        let (goes, kept): (Vec<_>, Vec<_>) = store.judge(&policy).into_iter().partition(|one| {
-            one.reasons.is_empty() && clock.has_passed(one.received_ns, policy.lock_ns)
-        });
+        let lock_ns = self.accounts.keeping(&entry.repository).now.policy.lock_ns;
+        let judged = self.judge(store, &entry.repository).into_iter();
+        let (goes, kept): (Vec<_>, Vec<_>) = judged
+            .partition(|one| one.reasons.is_empty() && clock.has_passed(one.received_ns, lock_ns));
         if !dry_run {
             let ids: Vec<RecordHash> = goes.iter().map(|one| one.id).collect();
             store.forget(&ids, TombstoneReason::Retention)?;

@@ -17,6 +17,7 @@ mod keep;
 mod owner;
 mod socket;
 mod thin;
+mod tokens;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@
 use holdall_repository::retention::{ALL, Policy};
 
 use super::carry_out::Administration;
-use super::command::{Reply, SnapshotEntry, Thinning};
+use super::command::{Keeping, Reply, SnapshotEntry, Thinning};
 use crate::ServerError;
 
 /// What is left of a thinned repository: the last of 7 days, of 4 weeks, and of every month.
@@ -12,12 +12,13 @@ const THINNED: Policy = Policy { hourly: 0, daily: 7, weekly: 4, monthly: ALL, .
 
 impl Administration<'_> {
     /// Says which snapshots could go beside those that the rules let go anyway, and, once that is
-    /// confirmed, asks for their deletion, which waits as any other. The lock is that of the rules.
+    /// confirmed, asks for their deletion, which waits as any other. The lock is that of the rules, and
+    /// so are the tags.
     pub(super) fn thin(&self, name: &str, confirmed: bool) -> Result<Reply, ServerError> {
         self.check_name(name)?;
         let store = self.stores.store(name)?;
-        let lock_ns = self.accounts.keeping(name).now.policy.lock_ns;
-        let judged = store.judge(&Policy { lock_ns, ..THINNED });
+        let Keeping { policy, tags, .. } = self.accounts.keeping(name).now;
+        let judged = store.judge(&Policy { lock_ns: policy.lock_ns, ..THINNED }, &tags);
         let kept = judged.iter().filter(|one| !one.reasons.is_empty()).count() as u64;
         let goes: Vec<_> = judged.iter().filter(|one| one.reasons.is_empty()).collect();
         let snapshots: Vec<_> = goes.into_iter().map(SnapshotEntry::of).collect();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use holdall_format::TagToken;
 use holdall_repository::retention::{ALL, Policy};
 use holdall_server::admin::{self, Keeping, KeepingEntry};
 use serde::Serialize;
@@ -21,10 +22,12 @@ use crate::output::{local_time, rfc3339};
 Example: holdall admin retention laptop
          holdall admin retention laptop --keep-daily 14 --keep-monthly all
          holdall admin retention laptop --lock 90d --delay 30d
+         holdall admin retention laptop --keep-tag 0f1e2d3c4b5a69788796a5b4c3d2e1f0
 
 Rules count for each machine and series, by the time at which a snapshot came; rules that are not \
 named keep nothing. Without any: hourly for a day, daily for a month, weekly for ever. Nothing goes \
-that is younger than --lock (30 days), that is pinned, or the newest of its series. Want of space \
+that is younger than --lock (30 days), that is pinned, has a tag of --keep-tag, or is the newest of \
+its series. Want of space \
 deletes nothing. A shorter --lock or --delay comes into force when the present --delay is over.
 
 Exit codes: 0 done, 1 failed, such as for a repository that is not there, 2 wrong usage")]
@@ -34,6 +37,10 @@ pub(crate) struct Args {
     repository: String,
     #[command(flatten)]
     keep: KeepRules,
+    /// Keeps all with the tag of this token, whatever the rules say; several times for several.
+    /// `holdall tag --token TAG` tells it; '' for none any more
+    #[arg(long, value_name = "TOKEN", value_parser = parse_token)]
+    keep_tag: Vec<Wanted>,
     /// Lets nothing go that is younger, whatever the rules say
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     lock: Option<Duration>,
@@ -41,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     delay: Option<Duration>,
     /// Goes back to what is usual
-    #[arg(long, conflicts_with_all = ["keep", "lock", "delay"])]
+    #[arg(long, conflicts_with_all = ["keep", "keep_tag", "lock", "delay"])]
     usual: bool,
 }
 
@@ -52,20 +59,36 @@ impl Args {
             return Some(Keeping::USUAL);
         }
         let rules = self.keep.policy();
-        if rules.is_empty() && self.lock.is_none() && self.delay.is_none() {
+        let says_nothing = rules.is_empty() && self.keep_tag.is_empty();
+        if says_nothing && self.lock.is_none() && self.delay.is_none() {
             return None;
         }
+        let wanted = || self.keep_tag.iter().filter_map(|wanted| wanted.0).collect();
+        let tags = if self.keep_tag.is_empty() { now.tags } else { wanted() };
         let policy = if rules.is_empty() { now.policy } else { rules };
         let lock_ns = self.lock.map_or(now.policy.lock_ns, nanoseconds);
         let delay_ns = self.delay.map_or(now.delay_ns, nanoseconds);
-        Some(Keeping { policy: Policy { lock_ns, ..policy }, delay_ns })
+        Some(Keeping { policy: Policy { lock_ns, ..policy }, tags, delay_ns })
     }
+}
+
+/// A token, or nothing for none any more.
+#[derive(Debug, Clone, Copy)]
+struct Wanted(Option<TagToken>);
+
+fn parse_token(text: &str) -> Result<Wanted, String> {
+    if text.is_empty() {
+        return Ok(Wanted(None));
+    }
+    let refused =
+        |_| "it is 32 hexadecimal digits, which `holdall tag --token TAG` tells".to_owned();
+    text.parse().map(|token| Wanted(Some(token))).map_err(refused)
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     let clock = || Arc::new(SystemClock);
     let before = admin::keeping(data, &args.repository, None, clock())?;
-    let entry = match args.wanted(before.now) {
+    let entry = match args.wanted(before.now.clone()) {
         Some(wanted) => admin::keeping(data, &args.repository, Some(wanted), clock())?,
         None => before,
     };
@@ -85,8 +108,8 @@ fn show(app: &App, entry: &KeepingEntry) -> Result<()> {
     let object = JsonRetention {
         repository: &entry.repository,
         now: JsonKeeping::of(&entry.now),
-        then: entry.then.map(|(then, _)| JsonKeeping::of(&then)),
-        then_from: entry.then.map(|(_, from_ns)| rfc3339(from_ns)),
+        then: entry.then.as_ref().map(|(then, _)| JsonKeeping::of(then)),
+        then_from: entry.then.as_ref().map(|(_, from_ns)| rfc3339(*from_ns)),
     };
     app.output.object("retention", &object)?;
     app.output.result(format_args!("{} keeps {}", entry.repository, words(&entry.now)))?;
@@ -116,6 +139,7 @@ fn words(keeping: &Keeping) -> String {
     if said.is_empty() {
         said.push("the newest".to_owned());
     }
+    said.extend(keeping.tags.iter().map(|token| format!("all with the tag {token}")));
     let (lock, delay) = (days(policy.lock_ns), days(keeping.delay_ns));
     format!("{}; nothing goes before {lock}; a deletion waits for {delay}", said.join(", "))
 }
@@ -138,6 +162,7 @@ struct JsonKeeping {
     monthly: i64,
     yearly: i64,
     within_seconds: Option<i64>,
+    tag_tokens: Vec<String>,
     lock_seconds: i64,
     delay_seconds: i64,
 }
@@ -155,6 +180,7 @@ impl JsonKeeping {
             monthly: count(policy.monthly),
             yearly: count(policy.yearly),
             within_seconds: policy.within_ns.map(|within_ns| within_ns / SECOND_NS),
+            tag_tokens: keeping.tags.iter().map(ToString::to_string).collect(),
             lock_seconds: policy.lock_ns / SECOND_NS,
             delay_seconds: keeping.delay_ns / SECOND_NS,
         }

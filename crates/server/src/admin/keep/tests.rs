@@ -9,7 +9,7 @@ use crate::admin::Command;
 use crate::data_folder::DataFolder;
 use crate::identity::ServerIdentity;
 use crate::stores::Stores;
-use holdall_format::{MachineId, ObjectId, Record, RecordKind};
+use holdall_format::{MachineId, ObjectId, Record, RecordHead, RecordKind, TagToken};
 use holdall_protocol::contract::Forge;
 use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
 use holdall_repository::Clock;
@@ -124,6 +124,19 @@ impl World {
         record.hash()
     }
 
+    /// Gives a snapshot that `back_up` made of `name` these tags.
+    fn tag(&mut self, snapshot: RecordHash, name: &str, tags: Vec<TagToken>) {
+        let machine =
+            self.stores.store("laptop").unwrap().for_machine(MACHINE, self.forge.key.public());
+        let session = machine.open_session(&SessionPurpose::Read).unwrap().session;
+        let root = ObjectId::from_bytes(*blake3::hash(name.as_bytes()).as_bytes());
+        let head = self.forge.record_head(RecordKind::Amendment, root, self.head);
+        let record = self.forge.sign(RecordHead { amends: Some(snapshot), tags, ..head });
+        assert!(matches!(machine.commit(&session, &record).unwrap(), CommitAnswer::Committed(_)));
+        let record = Record::decode(&record).unwrap();
+        self.head = Some((record.hash(), record.head.sequence));
+    }
+
     /// A snapshot of these chunks, of which those that are there are not sent again.
     fn back_up_chunks(&mut self, root: &str, chunks: &[String]) {
         let id = |text: &str| ObjectId::from_bytes(*blake3::hash(text.as_bytes()).as_bytes());
@@ -155,7 +168,7 @@ impl World {
     }
 
     fn snapshots(&self) -> usize {
-        self.stores.store("laptop").unwrap().judge(&Policy::USUAL).len()
+        self.stores.store("laptop").unwrap().judge(&Policy::USUAL, &[]).len()
     }
 }
 
@@ -188,6 +201,35 @@ fn hourly_backups_thin_out_to_days_and_weeks_and_nothing_young_goes() {
     let left = world.snapshots();
     assert!((24 + 28..=24 + 30).contains(&left), "{left}");
     assert!(stored[1] < 29 * 24 * 1000, "what was let go is given back: {stored:?}");
+}
+
+#[test]
+fn what_has_a_kept_tag_stays_until_it_is_taken_off_or_kept_no_more() {
+    let mut world = World::new();
+    let ids: Vec<_> = (0..4).map(|number| world.back_up(&number.to_string(), 1000)).collect();
+    let [kept, other] = [1, 2].map(|byte| TagToken::from_bytes([byte; 16]));
+    for (number, tags) in [(0, vec![kept, other]), (1, vec![other]), (2, vec![kept])] {
+        world.tag(ids[number], &number.to_string(), tags);
+    }
+    let keeping = |tags| Keeping {
+        policy: Policy { last: 1, lock_ns: 30 * DAY_NS, ..Policy::default() },
+        tags,
+        ..Keeping::USUAL
+    };
+    world.accounts.set_keeping("laptop", keeping(vec![kept])).unwrap();
+    let left = |world: &World| {
+        for _ in 0..33 {
+            world.clocks.pass(DAY_NS);
+            assert_eq!(world.prune().problem, None);
+        }
+        let there = world.stores.store("laptop").unwrap().judge(&Policy::USUAL, &[]);
+        there.iter().map(|one| one.id).collect::<Vec<_>>()
+    };
+    assert_eq!(left(&world), [ids[0], ids[2], ids[3]]);
+    world.tag(ids[0], "0", vec![other]);
+    assert_eq!(left(&world), [ids[2], ids[3]]);
+    world.accounts.set_keeping("laptop", keeping(Vec::new())).unwrap();
+    assert_eq!(left(&world), [ids[3]]);
 }
 
 #[test]
