@@ -13,8 +13,9 @@ use crate::app::App;
 use crate::create::recovery_kit;
 use crate::exit::{Exit, Refusal};
 use crate::known::Known;
-use crate::open::{self, Opened, Patience, kept_key};
+use crate::open::{self, Opened, Patience};
 use crate::pairing::KeptKeys;
+use crate::unlock::kept_key;
 
 /// What a number behind a label takes.
 const NUMBER_MAX_BYTES: usize = 3;

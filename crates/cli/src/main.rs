@@ -28,6 +28,7 @@ mod keep_rules;
 mod key_set;
 mod known;
 mod lab_report;
+mod listing;
 mod moment;
 mod open;
 mod output;
@@ -43,6 +44,7 @@ mod second;
 mod selection;
 mod sources;
 mod speed_history;
+mod unlock;
 mod verdict;
 
 use std::process::ExitCode;

@@ -8,15 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use holdall_crypto::{
-    CryptoError, KeyRing, Opening, RepositoryKeys, SigningKey, check_wrappings, unwrap,
-};
-use holdall_engine::{
-    Access, BreakKind, ChainBreak, DamagedRecord, EngineError, Listed, Place, Snapshot,
-};
-use holdall_format::{
-    MachineId, PublicKey, RepositoryId, Signature, SignedContext, WrappingSet, record_file,
-};
+use holdall_crypto::{KeyRing, SigningKey};
+use holdall_engine::{Access, Place};
+use holdall_format::{PublicKey, Signature, SignedContext, WrappingSet};
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
 };
@@ -26,17 +20,13 @@ use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal, is_wrong_server};
 use crate::known::{self, Directories, Known};
-use crate::own_key;
 use crate::pairing::{KeptKeys, Pairing};
-use crate::receipts::Receipts;
+use crate::unlock::key_ring;
 
 /// The port of a server that is named without one.
 const DEFAULT_PORT: u16 = 7443;
 /// How long a server that this machine does not know is tried.
 const UNKNOWN_SERVER_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Damaged records that are told one by one.
-const DAMAGED_TOLD: usize = 10;
 
 /// How long, and over which connections, a server is asked.
 #[derive(Debug, Clone)]
@@ -391,185 +381,6 @@ pub(crate) fn access_with(app: &App, patience: Patience) -> Result<Access> {
     Ok(opened.place.open(&ring)?)
 }
 
-/// The key ring that is wrapped in `set`: the one that is kept on this machine, or unwrapped with the
-/// key that was named or the password, and then kept again where the one that was kept is older.
-/// `name` is the repository's, for people; `known` is the one that a key of somebody's own may open
-/// unless its fingerprint was given.
-///
-/// # Errors
-/// What keeps it from being unwrapped; damage if the keys were set back to an older epoch than the
-/// kept one's; as for [`known::check_opened`].
-pub(crate) fn key_ring(
-    app: &App,
-    set: &WrappingSet,
-    name: &str,
-    known: Option<RepositoryId>,
-) -> Result<KeyRing> {
-    let open = |opening: &Opening<'_>| unwrap(set, opening).with_context(|| name.to_owned());
-    let kept = kept_key(app, set.repository)?;
-    let is_rotated = kept.as_ref().map_or(Ok(false), |kept| is_rotated(set, kept));
-    let is_rotated = is_rotated.with_context(|| name.to_owned())?;
-    if is_rotated {
-        app.output.note(
-            "the keys were rotated since this computer kept them: its password is needed once, or \
-             `holdall pair --recovery-kit FILE`",
-        );
-    }
-    let (ring, known) = if let Some(kept) = kept.filter(|_| !is_rotated) {
-        (kept, Some(set.repository))
-    } else if let Some(file) = &app.own_key {
-        (open(&Opening::OwnKey(&own_key::read(file, &app.passwords)?))?, known)
-    } else {
-        (open(&Opening::Passphrase(&app.passwords.existing(name)?))?, Some(set.repository))
-    };
-    known::check_opened(app, &ring, known, name)?;
-    if is_rotated {
-        KeptKeys::in_state(&app.folders.state).keep(set.repository, &ring)?;
-    }
-    Ok(ring)
-}
-
-/// Whether the keys were rotated since a ring was kept.
-fn is_rotated(set: &WrappingSet, kept: &KeyRing) -> Result<bool, CryptoError> {
-    match check_wrappings(set, &RepositoryKeys::derive(kept)) {
-        Ok(()) => Ok(false),
-        Err(CryptoError::Rotated) => Ok(true),
-        Err(error) => Err(error),
-    }
-}
-
-/// The key ring of a repository, if it is kept on this machine.
-///
-/// # Errors
-/// If it can not be read.
-pub(crate) fn kept_key(app: &App, repository: RepositoryId) -> Result<Option<KeyRing>> {
-    KeptKeys::in_state(&app.folders.state).get(repository)
-}
-
-/// Lists all snapshots, and checks that none is missing that this machine remembers. Those that are
-/// damaged are told, and make the exit code that of damage; they keep no other from being used.
-///
-/// # Errors
-/// If they can not be listed; damage if one is missing.
-pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
-    let listed = holdall_engine::snapshots(access)?;
-    tell_damage(app, access, &listed)?;
-    Ok(listed.snapshots)
-}
-
-/// Says what this computer can not know of a list: without a receipt of its own, whether it is all that
-/// there is.
-///
-/// # Errors
-/// If the receipt can not be read.
-pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
-    let repository = access.config().repository.to_string();
-    if Receipts::in_state(&app.folders.state).machine(&repository)?.is_none() {
-        app.output.note(
-            "this computer made no snapshot here, so it can not tell whether these are all: each is as \
-             its machine made it and follows the one before, but newer ones may be hidden",
-        );
-    }
-    Ok(())
-}
-
-/// Tells which of the records that were listed are damaged, and checks that none is missing.
-///
-/// # Errors
-/// Damage if one is missing; if the receipt can not be read.
-pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result<()> {
-    for damaged in listed.damaged.iter().take(DAMAGED_TOLD) {
-        app.damage(&lost_record(damaged));
-    }
-    if let Some(more @ 1..) = listed.damaged.len().checked_sub(DAMAGED_TOLD) {
-        app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
-    }
-    listed.breaks.iter().take(DAMAGED_TOLD).for_each(|broken| tell_break(app, broken));
-    Receipts::in_state(&app.folders.state).check(access, listed)
-}
-
-/// Tells where a machine's chain is broken: damage where something is missing, else a note.
-fn tell_break(app: &App, broken: &ChainBreak) {
-    let ChainBreak { record, position, kind } = broken;
-    let file = format!("records/{}", record_file(*position));
-    let message = match kind {
-        BreakKind::LeftOut(count) => left_out(*count),
-        BreakKind::TwoHistories => {
-            let told = format!(
-                "{file} ({record}) follows the same record as another one: the repository was set \
-                 back once and goes on from there, and has what came before and after"
-            );
-            return app.output.note(told);
-        }
-    };
-    let hint = "what is listed can be used; ask whoever keeps the repository what became of the rest, \
-                and put back copies of the files";
-    app.damage(&Refusal::new(Exit::Damage, format!("{file}: {message}")).hint(hint).into());
-}
-
-/// Says that records are missing.
-pub(crate) fn left_out(count: u64) -> String {
-    let records = if count == 1 { "the record" } else { "records" };
-    format!(
-        "{records} of its machine before it ({count}) can not be seen: the repository lost or hides \
-         them"
-    )
-}
-
-fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {
-    let DamagedRecord { position, reason } = damaged;
-    let file = format!("records/{}", record_file(*position));
-    Refusal::new(Exit::Damage, format!("{file} in the repository is damaged: {reason}"))
-        .hint("the other snapshots are not affected; put back a copy of that file")
-        .into()
-}
-
-/// Finds the snapshot that is meant by `name`, which may be `latest`, of `path`. On a computer that
-/// backed nothing up itself, such as one that replaces a lost one, `latest` is that of the only
-/// machine that did. A copy is only meant where there is nothing that it could hide.
-///
-/// # Errors
-/// As for [`snapshots`]; if none or several answer to the name.
-pub(crate) fn snapshot(
-    app: &App,
-    access: &Access,
-    name: &str,
-    path: Option<&[u8]>,
-) -> Result<Snapshot> {
-    let listed = snapshots(app, access)?;
-    Ok(named(access, &listed, name, path)?.clone())
-}
-
-/// The same among snapshots that were listed and checked.
-///
-/// # Errors
-/// If none or several answer to the name.
-pub(crate) fn named<'a>(
-    access: &Access,
-    listed: &'a [Snapshot],
-    name: &str,
-    path: Option<&[u8]>,
-) -> Result<&'a Snapshot, EngineError> {
-    let made: Vec<_> = listed.iter().map(|one| (one.machine, one.is_copy())).collect();
-    let machine = whose_latest(access.machine(), &made);
-    holdall_engine::find_snapshot(listed, machine, name, path)
-}
-
-/// Whose snapshots `latest` is about: those of this machine, `own`; where it has none, those of the
-/// only machine that made some, or else that copied some. Of each, `listed` has the machine and
-/// whether it is a copy.
-fn whose_latest(own: MachineId, listed: &[(MachineId, bool)]) -> MachineId {
-    if listed.iter().any(|(machine, _)| *machine == own) {
-        return own;
-    }
-    let some_made = listed.iter().any(|(_, is_copy)| !is_copy);
-    let mut machines = listed.iter().filter(|(_, is_copy)| !some_made || !is_copy);
-    match machines.next() {
-        Some((first, _)) if machines.all(|(machine, _)| machine == first) => *first,
-        _ => own,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -589,16 +400,5 @@ mod tests {
         for wrong in ["https://", "https://nas:x/a", "http://nas", "s3://bucket/x"] {
             assert_eq!(Where::parse(wrong).unwrap_err().exit, Exit::Usage, "{wrong}");
         }
-    }
-    #[test]
-    fn latest_is_of_another_machine_only_where_this_one_has_nothing_and_only_one_made_something() {
-        let [own, one, two] = [1, 2, 3].map(|byte| MachineId::from_bytes([byte; 16]));
-        let (made, copy) = (|machine| (machine, false), |machine| (machine, true));
-        assert_eq!(whose_latest(own, &[made(one), copy(own)]), own);
-        assert_eq!(whose_latest(own, &[made(one), copy(two), made(one)]), one);
-        assert_eq!(whose_latest(own, &[made(one), made(two)]), own);
-        assert_eq!(whose_latest(own, &[copy(two), copy(two)]), two);
-        assert_eq!(whose_latest(own, &[copy(one), copy(two)]), own);
-        assert_eq!(whose_latest(own, &[]), own);
     }
 }

@@ -20,6 +20,7 @@ use crate::connection::Connection;
 use crate::deletions;
 use crate::exit::{Exit, Refusal, exit_of, is_closed_pipe};
 use crate::forecast::Forecast;
+use crate::listing;
 use crate::open;
 use crate::output::{Shown, count, duration, size};
 use crate::progress::watched;
@@ -201,7 +202,7 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
     let is_passing = |error: &_| matches!(exit_of(error), Exit::Unreachable | Exit::Interrupted);
     let (listed, error) = match holdall_engine::snapshots_by_cache(access) {
         Ok(listed) => {
-            let error = open::tell_damage(app, access, &listed).err();
+            let error = listing::tell_damage(app, access, &listed).err();
             (Some(listed), error)
         }
         Err(error) => (None, Some(error.into())),

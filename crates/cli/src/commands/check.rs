@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, exit_of};
+use crate::listing;
 use crate::open::{self, Patience};
 use crate::output::{JsonPath, Shown, count};
 use crate::progress::Meter;
@@ -113,7 +114,7 @@ fn damaged_records(
             let missing = Receipts::in_state(&app.folders.state).check(access, &listed).err();
             let broken = listed.breaks.into_iter().filter_map(|broken| match broken.kind {
                 BreakKind::LeftOut(count) => {
-                    let reason = open::left_out(count);
+                    let reason = listing::left_out(count);
                     Some(DamagedRecord { position: broken.position, reason })
                 }
                 BreakKind::TwoHistories => None,

@@ -15,6 +15,7 @@ use crate::connection::Connection;
 use crate::exit::{self, Exit, Refusal};
 use crate::filter::Filter;
 use crate::forecast::Forecast;
+use crate::listing;
 use crate::open;
 use crate::output::{Output, Shown, count, duration, rfc3339, size};
 use crate::progress::watched;
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         args.from_key.open(app, &args.from, args.connection.patience())?;
     let destination = open::access_with(app, args.connection.patience())?;
     check_different(&source, &destination)?;
-    let listed = open::snapshots(&from, &source).map_err(|error| about(error, &args.from))?;
+    let listed = listing::snapshots(&from, &source).map_err(|error| about(error, &args.from))?;
     let mut wanted = wanted(&source, &listed, &args.snapshots)?;
     wanted.retain(|snapshot| filter.takes(snapshot));
     tell_lost(app, &destination);
@@ -110,7 +111,7 @@ fn wanted<'a>(
     }
     let mut wanted = named
         .iter()
-        .map(|name| open::named(source, listed, name, None))
+        .map(|name| listing::named(source, listed, name, None))
         .collect::<Result<Vec<_>, _>>()?;
     wanted.sort_by_key(|snapshot| snapshot.log_position);
     wanted.dedup_by_key(|snapshot| snapshot.id);

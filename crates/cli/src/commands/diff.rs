@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::changes::{aspects, kind};
 use crate::exit::Exit;
+use crate::listing;
 use crate::open;
 use crate::output::{JsonPath, Output, Shown, count, size};
 use crate::sources::snapshot_path;
@@ -47,10 +48,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let path = snapshot_path(args.path.as_os_str().as_bytes())?;
     let access = open::access(app)?;
-    let listed = open::snapshots(app, &access)?;
+    let listed = listing::snapshots(app, &access)?;
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let before = open::named(&access, &listed, &args.before, of)?;
-    let after = open::named(&access, &listed, &args.after, of)?;
+    let before = listing::named(&access, &listed, &args.before, of)?;
+    let after = listing::named(&access, &listed, &args.after, of)?;
     let show = &mut |entry: ChangedEntry<'_>| {
         show(&app.output, args.metadata, &entry)
             .map_err(|error| EngineError::io("standard output", error))

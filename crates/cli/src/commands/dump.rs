@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::forecast::Forecast;
+use crate::listing;
 use crate::open;
 use crate::output::{Output, count, size};
 use crate::private_file::sync_folder_of;
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let access = open::access(app)?;
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let snapshot = open::snapshot(app, &access, &name, of)?;
+    let snapshot = listing::snapshot(app, &access, &name, of)?;
     let dump = Dump::find(&access, &snapshot, &path)?;
     match &args.target {
         Some(target) => {

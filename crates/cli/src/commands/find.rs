@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::entries::{modified_ns, word};
 use crate::exit::Exit;
 use crate::filter::Filter;
+use crate::listing;
 use crate::moment::Moment;
 use crate::open;
 use crate::output::{JsonPath, Output, Shown, local_time, rfc3339};
@@ -80,8 +81,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let names = Names::new(&args.patterns, args.ignore_case)?;
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = open::snapshots(app, &access)?;
-    let named = args.snapshots.iter().map(|name| open::named(&access, &listed, name, None));
+    let listed = listing::snapshots(app, &access)?;
+    let named = args.snapshots.iter().map(|name| listing::named(&access, &listed, name, None));
     let named = named.collect::<Result<Vec<_>, _>>()?;
     let is_named =
         |snapshot: &Snapshot| named.is_empty() || named.iter().any(|named| named.id == snapshot.id);

@@ -15,6 +15,7 @@ use crate::deletions::{self, TokenArgs};
 use crate::exit::{Exit, Refusal};
 use crate::filter::Filter;
 use crate::keep_rules::KeepRules;
+use crate::listing;
 use crate::open;
 use crate::output::{Shown, local_time, rfc3339};
 
@@ -91,14 +92,14 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let (filter, token) = (args.filter.resolve()?, args.token.read()?);
     let access = open::access(app)?;
-    let listed = open::snapshots(app, &access)?;
+    let listed = listing::snapshots(app, &access)?;
     let judged = if args.snapshots.is_empty() {
         let mut chosen: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
         // A copy is as old as what it is a copy of, wherever it lies in the log.
         chosen.sort_by_key(|snapshot| snapshot.taken_ns());
         by_rules(&args.rules, &chosen)
     } else {
-        let named = args.snapshots.iter().map(|name| open::named(&access, &listed, name, None));
+        let named = args.snapshots.iter().map(|name| listing::named(&access, &listed, name, None));
         let mut named: Vec<&Snapshot> = named.collect::<Result<_, _>>()?;
         named.sort_by_key(|snapshot| snapshot.log_position);
         named.dedup_by_key(|snapshot| snapshot.id);

@@ -12,6 +12,7 @@ use crate::changes::{aspects, kind};
 use crate::entries::{modified_ns, word};
 use crate::exit::{Exit, Refusal};
 use crate::filter::Origin;
+use crate::listing;
 use crate::open;
 use crate::output::{JsonPath, Shown, count, local_time, rfc3339};
 use crate::sources::snapshot_path;
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let path = snapshot_path(args.path.as_os_str().as_bytes())?;
     let filter = args.origin.of(path.clone());
     let access = open::access(app)?;
-    let listed = open::snapshots(app, &access)?;
+    let listed = listing::snapshots(app, &access)?;
     let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
     let versions = holdall_engine::history(&access, &wanted, &path, &app.run())?;
     if versions.is_empty() {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::entries::{modified_ns, word};
 use crate::exit::Exit;
+use crate::listing;
 use crate::open;
 use crate::output::{JsonPath, Output, Shown, count, local_time, rfc3339};
 use crate::sources::snapshot_path;
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     // `latest` of what is asked for; at the top, of anything.
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let snapshot = open::snapshot(app, &access, &args.snapshot, of)?;
+    let snapshot = listing::snapshot(app, &access, &args.snapshot, of)?;
     let show = &mut |listed: ListedEntry<'_>| {
         show(&app.output, args.long, &listed)
             .map_err(|error| EngineError::io("standard output", error))

@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::Exit;
 use crate::forecast::Forecast;
+use crate::listing;
 use crate::open;
 use crate::output::{count, duration, size};
 use crate::progress::watched;
@@ -89,8 +90,8 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let (name, path) = split_snapshot(&args.snapshot)?;
     let patterns = Patterns::new(&args.include, &args.exclude)?;
     let access = open::access(app)?;
-    let snapshot = open::snapshot(app, &access, &name, path.as_deref())?;
-    open::tell_unknown(app, &access)?;
+    let snapshot = listing::snapshot(app, &access, &name, path.as_deref())?;
+    listing::tell_unknown(app, &access)?;
     let options = RestoreOptions {
         overwrite: args.overwrite.map(Into::into),
         numeric_ids: args.numeric_ids,

@@ -8,6 +8,7 @@ use crate::app::App;
 use crate::deletions;
 use crate::exit::Exit;
 use crate::filter::Filter;
+use crate::listing;
 use crate::open;
 use crate::output::{Shown, base64, count, local_time, rfc3339, size};
 
@@ -27,7 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = open::snapshots(app, &access)?;
+    let listed = listing::snapshots(app, &access)?;
     let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
     let waiting = access.repository().deletions()?;
     let due = deletions::by_snapshot(&waiting);
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     print(app, &wanted)?;
     waiting.iter().for_each(|deletion| app.output.note(deletions::in_words(deletion)));
     if !listed.is_empty() {
-        open::tell_unknown(app, &access)?;
+        listing::tell_unknown(app, &access)?;
     }
     Ok(Exit::Done)
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::filter::Filter;
+use crate::listing;
 use crate::open;
 use crate::output::{count, size};
 
@@ -30,7 +31,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = open::snapshots(app, &access)?;
+    let listed = listing::snapshots(app, &access)?;
     let chosen: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
     let usage = access.repository().usage()?;
     let stats = Stats::new(&chosen, chosen.len() == listed.len(), &usage);

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::commands::snapshots::{JsonSnapshot, print};
 use crate::exit::{Exit, Refusal};
+use crate::listing;
 use crate::open;
 use crate::output::Shown;
 
@@ -119,10 +120,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if !args.change.token.is_empty() {
         return tell_tokens(app, &access, &args.change.token);
     }
-    let listed = open::snapshots(app, &access)?;
+    let listed = listing::snapshots(app, &access)?;
     let mut chosen: Vec<&Snapshot> = Vec::new();
     for name in &args.snapshots {
-        let snapshot = open::named(&access, &listed, name, None)?;
+        let snapshot = listing::named(&access, &listed, name, None)?;
         if !chosen.iter().any(|other| other.id == snapshot.id) {
             chosen.push(snapshot);
         }

@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 use crate::app::App;
 use crate::create::{NewKeys, check_kit_file};
 use crate::exit::{Exit, Refusal};
-use crate::open::kept_key;
 use crate::private_file;
+use crate::unlock::kept_key;
 
 /// The longest recovery kit that is read.
 const KIT_MAX_BYTES: u64 = 64 << 10;

@@ -16,8 +16,10 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
+use crate::listing;
 use crate::open::{self, Patience};
 use crate::pairing::{KeptKeys, Pairing};
+use crate::unlock;
 use former::Former;
 use kit_file::KitFile;
 
@@ -104,7 +106,7 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
     let access = keep(app, &paired.address, place, &ring, false)?;
     if former.is_some() {
         // The pairing stays even if something is missing, as a backup would go on, too.
-        open::snapshots(app, &access)?;
+        listing::snapshots(app, &access)?;
         app.output.note(
             "the recovery kit names what the server was before: it still opens the repository, \
              with `holdall pair --recovery-kit FILE --again`",
@@ -168,7 +170,7 @@ fn open_existing(
         return Ok(kit.open(set)?);
     }
     let known = is_known.then_some(set.repository);
-    open::key_ring(app, set, &paired.address.to_string(), known)
+    unlock::key_ring(app, set, &paired.address.to_string(), known)
 }
 
 /// Keeps the key, and makes the repository the default one.

@@ -1,0 +1,153 @@
+//! What snapshots there are, whether some are missing or damaged, and which one is meant by a name.
+
+use anyhow::Result;
+use holdall_engine::{Access, BreakKind, ChainBreak, DamagedRecord, EngineError, Listed, Snapshot};
+use holdall_format::{MachineId, record_file};
+
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::receipts::Receipts;
+
+/// Damaged records that are told one by one.
+const DAMAGED_TOLD: usize = 10;
+
+/// Lists all snapshots, and checks that none is missing that this machine remembers. Those that are
+/// damaged are told, and make the exit code that of damage; they keep no other from being used.
+///
+/// # Errors
+/// If they can not be listed; damage if one is missing.
+pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
+    let listed = holdall_engine::snapshots(access)?;
+    tell_damage(app, access, &listed)?;
+    Ok(listed.snapshots)
+}
+
+/// Says what this computer can not know of a list: without a receipt of its own, whether it is all that
+/// there is.
+///
+/// # Errors
+/// If the receipt can not be read.
+pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
+    let repository = access.config().repository.to_string();
+    if Receipts::in_state(&app.folders.state).machine(&repository)?.is_none() {
+        app.output.note(
+            "this computer made no snapshot here, so it can not tell whether these are all: each is as \
+             its machine made it and follows the one before, but newer ones may be hidden",
+        );
+    }
+    Ok(())
+}
+
+/// Tells which of the records that were listed are damaged, and checks that none is missing.
+///
+/// # Errors
+/// Damage if one is missing; if the receipt can not be read.
+pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result<()> {
+    for damaged in listed.damaged.iter().take(DAMAGED_TOLD) {
+        app.damage(&lost_record(damaged));
+    }
+    if let Some(more @ 1..) = listed.damaged.len().checked_sub(DAMAGED_TOLD) {
+        app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
+    }
+    listed.breaks.iter().take(DAMAGED_TOLD).for_each(|broken| tell_break(app, broken));
+    Receipts::in_state(&app.folders.state).check(access, listed)
+}
+
+/// Tells where a machine's chain is broken: damage where something is missing, else a note.
+fn tell_break(app: &App, broken: &ChainBreak) {
+    let ChainBreak { record, position, kind } = broken;
+    let file = format!("records/{}", record_file(*position));
+    let message = match kind {
+        BreakKind::LeftOut(count) => left_out(*count),
+        BreakKind::TwoHistories => {
+            let told = format!(
+                "{file} ({record}) follows the same record as another one: the repository was set \
+                 back once and goes on from there, and has what came before and after"
+            );
+            return app.output.note(told);
+        }
+    };
+    let hint = "what is listed can be used; ask whoever keeps the repository what became of the rest, \
+                and put back copies of the files";
+    app.damage(&Refusal::new(Exit::Damage, format!("{file}: {message}")).hint(hint).into());
+}
+
+/// Says that records are missing.
+pub(crate) fn left_out(count: u64) -> String {
+    let records = if count == 1 { "the record" } else { "records" };
+    format!(
+        "{records} of its machine before it ({count}) can not be seen: the repository lost or hides \
+         them"
+    )
+}
+
+fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {
+    let DamagedRecord { position, reason } = damaged;
+    let file = format!("records/{}", record_file(*position));
+    Refusal::new(Exit::Damage, format!("{file} in the repository is damaged: {reason}"))
+        .hint("the other snapshots are not affected; put back a copy of that file")
+        .into()
+}
+
+/// Finds the snapshot that is meant by `name`, which may be `latest`, of `path`. On a computer that
+/// backed nothing up itself, such as one that replaces a lost one, `latest` is that of the only
+/// machine that did. A copy is only meant where there is nothing that it could hide.
+///
+/// # Errors
+/// As for [`snapshots`]; if none or several answer to the name.
+pub(crate) fn snapshot(
+    app: &App,
+    access: &Access,
+    name: &str,
+    path: Option<&[u8]>,
+) -> Result<Snapshot> {
+    let listed = snapshots(app, access)?;
+    Ok(named(access, &listed, name, path)?.clone())
+}
+
+/// The same among snapshots that were listed and checked.
+///
+/// # Errors
+/// If none or several answer to the name.
+pub(crate) fn named<'a>(
+    access: &Access,
+    listed: &'a [Snapshot],
+    name: &str,
+    path: Option<&[u8]>,
+) -> Result<&'a Snapshot, EngineError> {
+    let made: Vec<_> = listed.iter().map(|one| (one.machine, one.is_copy())).collect();
+    let machine = whose_latest(access.machine(), &made);
+    holdall_engine::find_snapshot(listed, machine, name, path)
+}
+
+/// Whose snapshots `latest` is about: those of this machine, `own`; where it has none, those of the
+/// only machine that made some, or else that copied some. Of each, `listed` has the machine and
+/// whether it is a copy.
+fn whose_latest(own: MachineId, listed: &[(MachineId, bool)]) -> MachineId {
+    if listed.iter().any(|(machine, _)| *machine == own) {
+        return own;
+    }
+    let some_made = listed.iter().any(|(_, is_copy)| !is_copy);
+    let mut machines = listed.iter().filter(|(_, is_copy)| !some_made || !is_copy);
+    match machines.next() {
+        Some((first, _)) if machines.all(|(machine, _)| machine == first) => *first,
+        _ => own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latest_is_of_another_machine_only_where_this_one_has_nothing_and_only_one_made_something() {
+        let [own, one, two] = [1, 2, 3].map(|byte| MachineId::from_bytes([byte; 16]));
+        let (made, copy) = (|machine| (machine, false), |machine| (machine, true));
+        assert_eq!(whose_latest(own, &[made(one), copy(own)]), own);
+        assert_eq!(whose_latest(own, &[made(one), copy(two), made(one)]), one);
+        assert_eq!(whose_latest(own, &[made(one), made(two)]), own);
+        assert_eq!(whose_latest(own, &[copy(two), copy(two)]), two);
+        assert_eq!(whose_latest(own, &[copy(one), copy(two)]), own);
+        assert_eq!(whose_latest(own, &[]), own);
+    }
+}
