@@ -41,7 +41,7 @@ pub(crate) struct Serving {
 struct Known {
     tls: TlsStream<Watched>,
     key: Option<PublicKey>,
-    _places: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
+    _places: [OwnedSemaphorePermit; 2],
 }
 
 /// Serves one connection to its end. What goes wrong on the way there ends it, and nothing else.
@@ -65,13 +65,13 @@ async fn meet(serving: &Serving, tcp: TcpStream) -> Option<Known> {
         Some(ALPN) => tls::peer_key(session.peer_certificates()),
         _ => None,
     };
-    let is_machine = key.is_some_and(|key| serving.state.accounts.role(&key) != Role::Unknown);
-    let stranger = match is_machine {
-        true => None,
-        false => Some(Arc::clone(&serving.strangers).try_acquire_owned().ok()?),
+    let is_machine = |key: &PublicKey| serving.state.accounts.role(key) != Role::Unknown;
+    let share = match key.filter(is_machine) {
+        Some(key) => serving.state.connection_of(&key)?,
+        None => Arc::clone(&serving.strangers).try_acquire_owned().ok()?,
     };
     let place = Arc::clone(&serving.places).acquire_owned().await.ok()?;
-    Some(Known { tls, key, _places: (place, stranger) })
+    Some(Known { tls, key, _places: [share, place] })
 }
 
 /// Does the handshake with the configuration that the client's ALPN asks for.

@@ -9,6 +9,8 @@ pub struct Limits {
     pub arrivals: usize,
     /// Most connections at once that have; more wait, as long as there is room for arrivals.
     pub connections: usize,
+    /// Most of them of one machine, which may run several clients; more are closed.
+    pub connections_of_machine: usize,
     /// Most connections at once whose key is no machine's, browsers among them; more are closed.
     pub strangers: usize,
     /// Most requests of one machine whose answers were not sent to their end yet; more are answered
@@ -36,6 +38,7 @@ impl Default for Limits {
         Self {
             arrivals: 384,
             connections: 256,
+            connections_of_machine: 64,
             strangers: 64,
             requests_of_machine: 16,
             workers: 32,

@@ -53,6 +53,7 @@ pub(crate) struct ServerState {
 
 /// What one key may have under way.
 struct Share {
+    connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     bodies: Memory,
 }
@@ -85,6 +86,12 @@ impl ServerState {
         }
     }
 
+    /// Counts a connection of a known key until it ends; nothing if it has too many. So whoever holds
+    /// connections and asks nothing leaves room for all others.
+    pub(crate) fn connection_of(&self, key: &PublicKey) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.share_of(key).connections).try_acquire_owned().ok()
+    }
+
     /// Counts a request of a known key until its answer was sent; an error if it has too many under
     /// way. At most half of the workers can be one key's.
     pub(crate) fn turn_of(&self, key: &PublicKey) -> Result<OwnedSemaphorePermit, WireError> {
@@ -115,6 +122,7 @@ impl ServerState {
         let new = || {
             let requests = self.limits.requests_of_machine.min((self.limits.workers / 2).max(1));
             Arc::new(Share {
+                connections: Arc::new(Semaphore::new(self.limits.connections_of_machine)),
                 requests: Arc::new(Semaphore::new(requests)),
                 bodies: Memory::new(self.limits.body_bytes / 2),
             })

@@ -1,6 +1,6 @@
 //! What strangers and broken clients get.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -142,6 +142,30 @@ fn paths_and_headers_that_make_no_sense_are_refused_and_the_server_goes_on() {
         assert!(answer.is_empty() || status(&answer).starts_with('4'), "{request}: {answer}");
     }
     holdall_protocol::Repository::describe(&machine.connect()).unwrap();
+}
+
+/// Whether a connection was let in: the server ends others at once, and waits on this one.
+fn is_open(raw: &mut raw::Raw) -> bool {
+    raw.sock.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let read = raw.read(&mut [0; 1]);
+    matches!(read, Err(error) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()))
+}
+
+#[test]
+fn connections_of_one_machine_that_ask_nothing_leave_room_for_the_others() {
+    let limits = Limits { connections: 8, connections_of_machine: 4, ..Limits::default() };
+    let world = World::with_limits(limits);
+    let (greedy, honest) = (world.machine(1), world.machine(2));
+    let mut held: Vec<_> = (0..12).map(|_| raw::machine(&world, &greedy.seed)).collect();
+    for raw in &mut held {
+        // The server may have ended it before its own end of the handshake was sent.
+        let _ = raw.conn.complete_io(&mut raw.sock);
+    }
+    held.retain_mut(is_open);
+    assert_eq!(held.len(), 4);
+    honest.connect().describe().unwrap();
+    drop(held);
+    greedy.connect().describe().unwrap();
 }
 
 #[test]
