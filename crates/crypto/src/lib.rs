@@ -1,9 +1,10 @@
 //! Keys, sealing and opening: everything that a keeper of a repository must not be able to do.
 //!
-//! One random master secret stands for a repository. Every key is derived from it, each for one
-//! purpose; blocks are sealed with keys of their own; the secret itself is stored only wrapped (for
-//! a passphrase or a recovery kit). Clients link this crate. Nothing that a server links can reach
-//! it, and that is how "the server cannot read" is kept.
+//! A key ring stands for a repository: one random secret, and a further one for each time that the
+//! keys were rotated. Every key is derived from it, each for one purpose; blocks are sealed with keys
+//! of their own; the ring itself is stored only wrapped (for a passphrase, a recovery kit or somebody's
+//! own key). Clients link this crate. Nothing that a server links can reach it, and that is how "the
+//! server cannot read" is kept.
 //!
 //! It does no I/O, reads no clock and spawns nothing. Randomness is a parameter ([`Entropy`]);
 //! only `age` draws its own from the system. Which bytes lie where is written in `docs/format.md`,

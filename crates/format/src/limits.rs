@@ -34,7 +34,7 @@ pub const PACK_MAX_BLOCKS: usize = 65_536;
 pub const RECORD_MAX_BYTES: usize = 4 << 20;
 /// Most tag tokens of a record.
 pub const RECORD_MAX_TAGS: usize = 256;
-/// Most wrappings of a master secret.
+/// Most wrappings of a key ring.
 pub const WRAPPINGS_MAX: usize = 64;
 /// Most bytes of one age file in a wrapping.
 pub const WRAPPING_MAX_BYTES: usize = 16 << 10;

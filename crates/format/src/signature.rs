@@ -20,7 +20,7 @@ pub enum SignedContext {
     Receipt,
     /// What stays of a forgotten record.
     Tombstone,
-    /// The wrappings of a master secret.
+    /// The wrappings of a key ring.
     Wrappings,
     /// The key of the next epoch.
     Epoch,
