@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, EngineError, Snapshot};
 use holdall_format::RecordHash;
-use holdall_lab::Verdict;
+use holdall_lab::{StageCounters, Verdict};
 use serde::Serialize;
 
 use super::backup::{cores, tell_lost};
@@ -224,7 +224,7 @@ fn told(output: &Output, snapshot: &Snapshot, done: &CopySummary, usage: &Usage)
     output.object("copy", &json)?;
     let paths = snapshot.secret.paths.iter().map(|path| Shown(path).to_string());
     output.say(format_args!(
-        "{}: copied as {}: {} of {}; {} items, {} in {}; {} added, {} sent; limited by {}",
+        "{}: copied as {}: {} of {}; {} items, {} in {}; {} added, {} sent; limited by {}{}",
         short(&snapshot.id),
         short(&done.snapshot_id),
         paths.collect::<Vec<_>>().join(", "),
@@ -235,8 +235,38 @@ fn told(output: &Output, snapshot: &Snapshot, done: &CopySummary, usage: &Usage)
         size(done.data_added),
         size(done.bytes_sent),
         verdict.limited_by,
+        side(&verdict).map_or("", Side::words),
     ))?;
     Ok(())
+}
+
+/// One of the two repositories of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Side {
+    From,
+    To,
+}
+
+impl Side {
+    fn words(self) -> &'static str {
+        match self {
+            Self::From => ", where it is copied from",
+            Self::To => ", where it is copied to",
+        }
+    }
+}
+
+/// At which of the two repositories the limiting layer is; nothing for what is on this computer.
+fn side(verdict: &Verdict) -> Option<Side> {
+    let busy = |stage: &StageCounters| stage.working_seconds / f64::from(stage.threads.max(1));
+    let of_layer = verdict.stages.iter().filter(|stage| stage.layer == verdict.limited_by);
+    let busiest = of_layer.max_by(|one, other| busy(one).total_cmp(&busy(other)))?;
+    match &busiest.name[..] {
+        "fetch" => Some(Side::From),
+        "ask" | "send" => Some(Side::To),
+        _ => None,
+    }
 }
 
 fn report(output: &Output, sums: &Sums) -> Result<()> {
@@ -282,6 +312,7 @@ struct Measured<'a> {
     items_per_second: f64,
     bytes_per_second: f64,
     verdict: &'a Verdict,
+    limited_side: Option<Side>,
 }
 
 impl<'a> JsonCopy<'a> {
@@ -307,7 +338,48 @@ impl<'a> JsonCopy<'a> {
                 items_per_second: per_second(done.items, done.seconds),
                 bytes_per_second: per_second(done.bytes, done.seconds),
                 verdict,
+                limited_side: side(verdict),
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdall_lab::{Layer, Unit};
+
+    #[test]
+    fn the_side_is_that_of_the_busiest_stage_of_the_limiting_layer() {
+        let stage = |name: &str, layer, working_seconds, threads| StageCounters {
+            name: name.to_owned(),
+            layer,
+            working_seconds,
+            waiting_in_seconds: 0.0,
+            waiting_out_seconds: 0.0,
+            threads,
+        };
+        let of = |limited_by| {
+            side(&Verdict {
+                limited_by,
+                confidence: 1.0,
+                achieved: 1.0,
+                ceiling: 1.0,
+                unit: Unit::ItemsPerSecond,
+                ratio: 1.0,
+                explanation: String::new(),
+                stages: vec![
+                    stage("fetch", Layer::Network, 8.0, 4),
+                    stage("fetch", Layer::ServerDisk, 1.0, 4),
+                    stage("seal", Layer::ClientCpu, 9.0, 1),
+                    stage("send", Layer::Network, 6.0, 2),
+                    stage("send", Layer::ServerDisk, 0.1, 2),
+                ],
+            })
+        };
+        assert_eq!(of(Layer::Network), Some(Side::To), "3 s each, and 2 s each");
+        assert_eq!(of(Layer::ServerDisk), Some(Side::From));
+        assert_eq!(of(Layer::ClientCpu), None);
+        assert_eq!(of(Layer::Nothing), None);
     }
 }
