@@ -1,24 +1,19 @@
 //! Reading: files are opened, read, cut, hashed and described, each job by one of a few threads.
 
-use std::fs::File;
+mod entries;
+mod files;
+
 use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
 use holdall_crypto::RepositoryKeys;
-use holdall_sys::reading::append_content;
-use holdall_sys::sparse::Extent;
-use holdall_sys::xattr::{self, Xattr};
 use holdall_sys::{Dir, FileKind, Name, Stat, Timestamp, host};
-use holdall_tree::{
-    ATTRIBUTES_INLINE_MAX_BYTES, Attributes, Chunker, Content, EXTENTS_INLINE_MAX_BYTES, Entry,
-    Extents, PathKey,
-};
+use holdall_tree::{Chunker, Content, Entry, PathKey};
 
-use super::content::{Cutter, FileStream};
-use super::describe::{Mounts, Owners, kind_of, time};
-use super::file_data::FileData;
+use super::content::Cutter;
+use super::describe::{Mounts, Owners};
 use super::job::{Job, Planned, Work};
 use super::meters::Meters;
 use crate::EngineError;
@@ -194,267 +189,6 @@ impl<'a> JobReader<'a> {
         }
     }
 
-    /// A file, read in one of three ways: into the entry, whole, or in chunks.
-    fn file(
-        &mut self,
-        path: &PathKey,
-        (dir, name): (&Dir, Name<'_>),
-        grant: &Arc<Grant>,
-    ) -> Result<io::Result<Entry>, EngineError> {
-        let now = host::now();
-        let opened = self.reading.meters.read.working(|| {
-            let (file, stat) = dir.open_file(name)?;
-            let attributes = xattr::read_fd(&file)?;
-            Ok::<_, io::Error>((file, stat, attributes))
-        });
-        let (file, stat, attributes) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return Ok(Err(error)),
-        };
-        let mut entry = self.describe(&stat);
-        if let Err(error) = self.attributes(&mut entry, attributes, grant)? {
-            return Ok(Err(error));
-        }
-        let data = match self.reading.meters.read.working(|| FileData::find(&file, &stat)) {
-            Ok(data) => data,
-            Err(error) => return Ok(Err(error)),
-        };
-        let read = if stat.size > SMALL_FILE_BYTES || data.has_holes() {
-            self.large_file(&file, data, &mut entry, grant)?
-        } else {
-            self.small_file(&file, &stat, &mut entry)
-        };
-        if let Err(error) = read {
-            return Ok(Err(error));
-        }
-        let after = holdall_sys::stat::of_fd(&file);
-        let changed = after.as_ref().map_or(true, |after| {
-            (after.size, after.mtime, after.ctime) != (stat.size, stat.mtime, stat.ctime)
-        });
-        if changed {
-            self.reading.shared.run.changed(&path.to_absolute());
-        }
-        entry.unsettled = changed || after.is_ok_and(|after| self.unsettled(after.ctime, now));
-        Ok(Ok(entry))
-    }
-
-    /// A small file that is, behind reading it, as `seen` says: then what was read is what was seen,
-    /// and it was asked for only once what it is. Nothing if it is not, or can not be read.
-    fn small_file_as_seen(
-        &mut self,
-        (dir, name): (&Dir, Name<'_>),
-        seen: &Stat,
-        grant: &Arc<Grant>,
-    ) -> Result<Option<Entry>, EngineError> {
-        let read_meter = &self.reading.meters.read;
-        let opened = read_meter.working(|| {
-            let file = dir.open_unseen(name)?;
-            let attributes = xattr::read_fd(&file)?;
-            Ok::<_, io::Error>((file, attributes))
-        });
-        let Ok((file, attributes)) = opened else { return Ok(None) };
-        let mut entry = self.describe(seen);
-        if self.attributes(&mut entry, attributes, grant)?.is_err() {
-            return Ok(None);
-        }
-        let (start, size) = (self.buffer.len(), usize::try_from(seen.size).unwrap_or(usize::MAX));
-        let read = read_meter.working(|| {
-            let read = append_content(&file, &mut self.buffer, size)?;
-            Ok::<_, io::Error>((read, holdall_sys::stat::of_fd(&file)?))
-        });
-        match read {
-            Ok((read, now)) if read == size && is_as_seen(seen, &now) => {
-                self.keep_small(start, &mut entry);
-                entry.unsettled = self.unsettled(now.ctime, self.begun);
-                Ok(Some(entry))
-            }
-            _ => {
-                self.buffer.truncate(start);
-                Ok(None)
-            }
-        }
-    }
-
-    /// Keeps what the buffer has from `start` on as an entry's content.
-    fn keep_small(&mut self, start: usize, entry: &mut Entry) {
-        let read = self.buffer.len() - start;
-        entry.size = read as u64;
-        if read <= self.reading.inline_limit_bytes {
-            entry.content = Content::Inline(self.buffer.split_off(start));
-        } else {
-            self.small.push(SmallFile { at_piece: self.pieces.len(), len_bytes: read });
-        }
-    }
-
-    fn small_file(&mut self, file: &File, stat: &Stat, entry: &mut Entry) -> io::Result<()> {
-        let start = self.buffer.len();
-        let size = usize::try_from(stat.size).map_err(io::Error::other)?;
-        let read_meter = &self.reading.meters.read;
-        let read = read_meter.working(|| append_content(file, &mut self.buffer, size));
-        // What a file has grown by is not what was looked at; nothing of one that can not be read stays.
-        let kept = read.as_ref().map_or(0, |read| size.min(*read));
-        self.buffer.truncate(start + kept);
-        read?;
-        self.keep_small(start, entry);
-        Ok(())
-    }
-
-    fn large_file(
-        &mut self,
-        file: &File,
-        mut data: FileData,
-        entry: &mut Entry,
-        grant: &Arc<Grant>,
-    ) -> Result<io::Result<()>, EngineError> {
-        let mut stream = FileStream::new(file, &data);
-        let cut = self.cut(&mut stream, grant)?;
-        if let Some(end) = stream.cut_short_at {
-            data.cut_short(end);
-        }
-        match cut {
-            Ok(content) => entry.content = content,
-            Err(error) => return Ok(Err(error)),
-        }
-        // The entry says what was read, not what was there before.
-        entry.size = data.size_bytes;
-        if data.has_holes() { self.extents(entry, &data.extents, grant) } else { Ok(Ok(())) }
-    }
-
-    /// Puts where a sparse file's data lies into its entry, or into chunks if that is much.
-    fn extents(
-        &mut self,
-        entry: &mut Entry,
-        extents: &[Extent],
-        grant: &Arc<Grant>,
-    ) -> Result<io::Result<()>, EngineError> {
-        let pairs = extents.iter().map(|extent| (extent.offset, extent.len_bytes)).collect();
-        let encoded = match Extents::new(pairs, entry.size) {
-            Ok(extents) => extents.encode(),
-            Err(error) => return Ok(Err(io::Error::other(error))),
-        };
-        Ok(self
-            .inline_or_cut(encoded, EXTENTS_INLINE_MAX_BYTES, grant)?
-            .map(|content| entry.extents = Some(content)))
-    }
-
-    fn attributes(
-        &mut self,
-        entry: &mut Entry,
-        attributes: Vec<Xattr>,
-        grant: &Arc<Grant>,
-    ) -> Result<io::Result<()>, EngineError> {
-        if attributes.is_empty() {
-            return Ok(Ok(()));
-        }
-        let pairs = attributes.into_iter().map(|xattr| (xattr.name, xattr.value)).collect();
-        let encoded = match Attributes::new(pairs) {
-            Ok(attributes) => attributes.encode(),
-            Err(error) => return Ok(Err(io::Error::other(error))),
-        };
-        Ok(self
-            .inline_or_cut(encoded, ATTRIBUTES_INLINE_MAX_BYTES, grant)?
-            .map(|content| entry.attributes = content))
-    }
-
-    fn inline_or_cut(
-        &mut self,
-        bytes: Vec<u8>,
-        inline_max_bytes: usize,
-        grant: &Arc<Grant>,
-    ) -> Result<io::Result<Content>, EngineError> {
-        if bytes.len() <= inline_max_bytes {
-            return Ok(Ok(Content::Inline(bytes)));
-        }
-        self.cut(&mut &bytes[..], grant)
-    }
-
-    fn cut(
-        &mut self,
-        stream: &mut dyn super::content::Bytestream,
-        grant: &Arc<Grant>,
-    ) -> Result<io::Result<Content>, EngineError> {
-        // What was read before goes first, so that entries stay behind what they refer to.
-        self.flush(grant)?;
-        let results = &self.results;
-        self.cutter.cut(stream, &mut |pieces| send(results, pieces))
-    }
-
-    fn directory(
-        &mut self,
-        path: &PathKey,
-        (dir, stat): (&Dir, &Stat),
-        grant: &Arc<Grant>,
-    ) -> Result<io::Result<Entry>, EngineError> {
-        let mut entry = self.describe(stat);
-        entry.unsettled = self.unsettled(stat.ctime, host::now());
-        let attributes = self.reading.meters.read.working(|| xattr::read_fd(dir));
-        match attributes {
-            Ok(attributes) => {
-                let kept = self.attributes(&mut entry, attributes, grant)?;
-                Ok(kept.map(|()| entry))
-            }
-            Err(error) => {
-                self.reading
-                    .shared
-                    .run
-                    .problem(&path.to_absolute(), format!("its attributes were not read: {error}"));
-                Ok(Ok(self.described_only(stat)))
-            }
-        }
-    }
-
-    /// An entry that lacks what could not be read, so that it is read again next time.
-    fn described_only(&self, stat: &Stat) -> Entry {
-        let mut entry = self.describe(stat);
-        entry.unsettled = true;
-        entry
-    }
-
-    /// A symbolic link, fifo, socket or device, or a directory that is not entered.
-    fn other(
-        &mut self,
-        dir: &Dir,
-        name: Name<'_>,
-        stat: &Stat,
-        grant: &Arc<Grant>,
-    ) -> Result<io::Result<Entry>, EngineError> {
-        let mut entry = self.describe(stat);
-        entry.unsettled = self.unsettled(stat.ctime, host::now());
-        let read = self.reading.meters.read.working(|| {
-            if stat.kind == FileKind::Symlink {
-                entry.content = Content::Inline(dir.read_link(name)?);
-            }
-            xattr::read_at(dir, name)
-        });
-        match read {
-            Ok(attributes) => {
-                let kept = self.attributes(&mut entry, attributes, grant)?;
-                Ok(kept.map(|()| entry))
-            }
-            Err(error) => Ok(Err(error)),
-        }
-    }
-
-    fn unsettled(&self, ctime: Timestamp, now: Timestamp) -> bool {
-        ctime.secs >= now.secs.saturating_sub(self.reading.settling_seconds)
-    }
-
-    fn describe(&self, stat: &Stat) -> Entry {
-        let owners = &self.reading.owners;
-        let mut entry = Entry::empty(kind_of(stat));
-        entry.mode = stat.mode;
-        entry.uid = stat.uid;
-        entry.gid = stat.gid;
-        entry.user = owners.name(false, stat.uid);
-        entry.group = owners.name(true, stat.gid);
-        entry.mtime = time(stat.mtime);
-        entry.ctime = time(stat.ctime);
-        entry.size = if stat.kind == FileKind::File { stat.size } else { 0 };
-        entry.inode = stat.inode;
-        entry.hardlink = self.reading.mounts.hardlink_group(self.reading.keys, stat);
-        entry
-    }
-
     /// Names the small files read so far and hands everything on.
     fn flush(&mut self, grant: &Arc<Grant>) -> Result<(), EngineError> {
         let pieces = std::mem::take(&mut self.pieces);
@@ -510,13 +244,6 @@ fn small_file_bytes(item: &Planned) -> u64 {
 /// Whether a file is read whole.
 fn is_small(stat: &Stat) -> bool {
     stat.kind == FileKind::File && stat.size <= SMALL_FILE_BYTES && !stat.may_have_holes()
-}
-
-/// Whether a file is the one that was seen, and nothing of it changed since.
-fn is_as_seen(seen: &Stat, now: &Stat) -> bool {
-    let state =
-        |stat: &Stat| (stat.kind, stat.device, stat.inode, stat.size, stat.mtime, stat.ctime);
-    state(seen) == state(now)
 }
 
 #[cfg(test)]

@@ -1,0 +1,134 @@
+//! Entries: what is known of a path beside a file's content, and everything that is no file.
+
+use std::io;
+use std::sync::Arc;
+
+use holdall_sys::xattr::{self, Xattr};
+use holdall_sys::{Dir, FileKind, Name, Stat, Timestamp, host};
+use holdall_tree::{ATTRIBUTES_INLINE_MAX_BYTES, Attributes, Content, Entry, PathKey};
+
+use super::{JobReader, send};
+use crate::EngineError;
+use crate::backup::content::Bytestream;
+use crate::backup::describe::{kind_of, time};
+use crate::budget::Grant;
+
+impl JobReader<'_> {
+    pub(super) fn attributes(
+        &mut self,
+        entry: &mut Entry,
+        attributes: Vec<Xattr>,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<()>, EngineError> {
+        if attributes.is_empty() {
+            return Ok(Ok(()));
+        }
+        let pairs = attributes.into_iter().map(|xattr| (xattr.name, xattr.value)).collect();
+        let encoded = match Attributes::new(pairs) {
+            Ok(attributes) => attributes.encode(),
+            Err(error) => return Ok(Err(io::Error::other(error))),
+        };
+        Ok(self
+            .inline_or_cut(encoded, ATTRIBUTES_INLINE_MAX_BYTES, grant)?
+            .map(|content| entry.attributes = content))
+    }
+
+    pub(super) fn inline_or_cut(
+        &mut self,
+        bytes: Vec<u8>,
+        inline_max_bytes: usize,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Content>, EngineError> {
+        if bytes.len() <= inline_max_bytes {
+            return Ok(Ok(Content::Inline(bytes)));
+        }
+        self.cut(&mut &bytes[..], grant)
+    }
+
+    pub(super) fn cut(
+        &mut self,
+        stream: &mut dyn Bytestream,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Content>, EngineError> {
+        // What was read before goes first, so that entries stay behind what they refer to.
+        self.flush(grant)?;
+        let results = &self.results;
+        self.cutter.cut(stream, &mut |pieces| send(results, pieces))
+    }
+
+    pub(super) fn directory(
+        &mut self,
+        path: &PathKey,
+        (dir, stat): (&Dir, &Stat),
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Entry>, EngineError> {
+        let mut entry = self.describe(stat);
+        entry.unsettled = self.unsettled(stat.ctime, host::now());
+        let attributes = self.reading.meters.read.working(|| xattr::read_fd(dir));
+        match attributes {
+            Ok(attributes) => {
+                let kept = self.attributes(&mut entry, attributes, grant)?;
+                Ok(kept.map(|()| entry))
+            }
+            Err(error) => {
+                self.reading
+                    .shared
+                    .run
+                    .problem(&path.to_absolute(), format!("its attributes were not read: {error}"));
+                Ok(Ok(self.described_only(stat)))
+            }
+        }
+    }
+
+    /// An entry that lacks what could not be read, so that it is read again next time.
+    pub(super) fn described_only(&self, stat: &Stat) -> Entry {
+        let mut entry = self.describe(stat);
+        entry.unsettled = true;
+        entry
+    }
+
+    /// A symbolic link, fifo, socket or device, or a directory that is not entered.
+    pub(super) fn other(
+        &mut self,
+        dir: &Dir,
+        name: Name<'_>,
+        stat: &Stat,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Entry>, EngineError> {
+        let mut entry = self.describe(stat);
+        entry.unsettled = self.unsettled(stat.ctime, host::now());
+        let read = self.reading.meters.read.working(|| {
+            if stat.kind == FileKind::Symlink {
+                entry.content = Content::Inline(dir.read_link(name)?);
+            }
+            xattr::read_at(dir, name)
+        });
+        match read {
+            Ok(attributes) => {
+                let kept = self.attributes(&mut entry, attributes, grant)?;
+                Ok(kept.map(|()| entry))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    pub(super) fn unsettled(&self, ctime: Timestamp, now: Timestamp) -> bool {
+        ctime.secs >= now.secs.saturating_sub(self.reading.settling_seconds)
+    }
+
+    pub(super) fn describe(&self, stat: &Stat) -> Entry {
+        let owners = &self.reading.owners;
+        let mut entry = Entry::empty(kind_of(stat));
+        entry.mode = stat.mode;
+        entry.uid = stat.uid;
+        entry.gid = stat.gid;
+        entry.user = owners.name(false, stat.uid);
+        entry.group = owners.name(true, stat.gid);
+        entry.mtime = time(stat.mtime);
+        entry.ctime = time(stat.ctime);
+        entry.size = if stat.kind == FileKind::File { stat.size } else { 0 };
+        entry.inode = stat.inode;
+        entry.hardlink = self.reading.mounts.hardlink_group(self.reading.keys, stat);
+        entry
+    }
+}
