@@ -169,6 +169,51 @@ fn connections_of_one_machine_that_ask_nothing_leave_room_for_the_others() {
 }
 
 #[test]
+fn connections_of_strangers_that_ask_nothing_leave_room_for_machines() {
+    let world = World::with_limits(Limits { connections: 8, strangers: 3, ..Limits::default() });
+    let machine = world.machine(1);
+    let mut held: Vec<_> = (0..12).map(|_| raw::browser(&world, &[]).0).collect();
+    for raw in &mut held {
+        let _ = raw.conn.complete_io(&mut raw.sock);
+    }
+    held.retain_mut(is_open);
+    assert_eq!(held.len(), 3);
+    machine.connect().describe().unwrap();
+}
+
+/// How many bytes a connection takes after `begun` was sent, one every 50 ms, until it ends.
+fn drips(world: &World, machine: &Machine, begun: &str) -> usize {
+    let mut raw = raw::machine(world, &machine.seed);
+    raw.write_all(begun.as_bytes()).unwrap();
+    let drip = |_: &i32| {
+        std::thread::sleep(Duration::from_millis(50));
+        raw.write_all(b"x").and_then(|()| raw.flush()).is_ok()
+    };
+    (0..200).take_while(drip).count()
+}
+
+#[test]
+fn a_head_that_comes_byte_by_byte_is_given_up() {
+    let idle = Duration::from_millis(300);
+    let world = World::with_limits(Limits { idle, ..Limits::default() });
+    let drips = drips(&world, &world.machine(1), "GET / HTTP/1.1\r\nX: ");
+    assert!((3..100).contains(&drips), "{drips}");
+}
+
+#[test]
+fn a_body_that_comes_byte_by_byte_is_given_up() {
+    let mut world = World::new();
+    let machine = world.machine(1);
+    let session = session(&machine.connect());
+    world.stop();
+    world.start_with(Limits { stalled: Duration::from_millis(300), ..Limits::default() });
+    let path = format!("/api/v1/repositories/~/sessions/{session}/blocks");
+    let begun = format!("POST {path} HTTP/1.1\r\nContent-Length: 1000\r\n{CLOSE}");
+    let drips = drips(&world, &machine, &begun);
+    assert!((3..100).contains(&drips), "{drips}");
+}
+
+#[test]
 fn no_verb_deletes() {
     let world = World::new();
     let machine = world.machine(1);
