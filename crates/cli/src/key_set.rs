@@ -3,8 +3,7 @@
 use anyhow::Result;
 use bytes::Bytes;
 use holdall_crypto::{
-    KeyRing, RecoveryKit, RecoverySecret, RepositoryKeys, SystemEntropy, check_wrappings,
-    sign_wrappings, wrap_again,
+    KeyRing, RecoveryKit, RecoverySecret, RepositoryKeys, SystemEntropy, sign_wrappings, wrap_again,
 };
 use holdall_format::limits::{LABEL_MAX_BYTES, WRAPPINGS_MAX};
 use holdall_format::{Wrapping, WrappingSet};
@@ -34,12 +33,11 @@ impl KeySet {
     /// Opens the repository that was named, or the paired one, as every command does.
     ///
     /// # Errors
-    /// What keeps it from being opened; [`holdall_crypto::CryptoError::SwappedWrappings`].
+    /// What keeps it from being opened.
     pub(crate) fn open(app: &App) -> Result<Self> {
         let opened = open::place(app, Patience::default())?;
         let (set, ring) = opened.unlock(app)?;
         let keys = RepositoryKeys::derive(&ring);
-        check_wrappings(&set, &keys)?;
         Ok(Self { opened, set, ring, keys })
     }
 

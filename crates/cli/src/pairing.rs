@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use holdall_crypto::{KeyRing, SigningKey};
+use holdall_crypto::{CryptoError, KeyRing, SigningKey};
 use holdall_format::{PublicKey, RepositoryId};
 use holdall_protocol::{INVITE_MAX_ADDRESSES, Invite};
 use serde::{Deserialize, Serialize};
@@ -191,11 +191,16 @@ impl KeptKeys {
         Ok(Some(SigningKey::from_seed(&seed)))
     }
 
-    /// Keeps a repository's key ring.
+    /// Keeps a repository's key ring; one that is kept and can be read is replaced only by one that
+    /// continues it, or a keeper that sets the keys back could have this computer forget an epoch.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// [`CryptoError::SetBack`] if the ring does not continue the kept one; if it can not be written.
     pub(crate) fn keep(&self, repository: RepositoryId, ring: &KeyRing) -> Result<()> {
+        let kept = self.get(repository).ok().flatten();
+        if kept.is_some_and(|kept| !ring.continues(&kept)) {
+            return Err(CryptoError::SetBack.into());
+        }
         let path = self.folder.join(repository.to_string());
         private_file::replace(&path, &ring.encode())
     }
@@ -213,6 +218,7 @@ impl KeptKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdall_crypto::SystemEntropy;
 
     fn pairing(address: &str, name: &str) -> Pairing {
         Pairing {
@@ -271,7 +277,12 @@ mod tests {
         let ring = KeyRing::from_master([9; 32]);
         keys.keep(repository, &ring).unwrap();
         assert_eq!(keys.get(repository).unwrap().unwrap().encode(), ring.encode());
+        let rotated = ring.with_new_epoch(&mut SystemEntropy).unwrap();
+        keys.keep(repository, &rotated).unwrap();
+        assert!(keys.keep(repository, &ring).is_err());
+        assert_eq!(keys.get(repository).unwrap().unwrap().encode(), rotated.encode());
         std::fs::write(state.path().join("keys").join(repository.to_string()), "x").unwrap();
         assert!(keys.get(repository).is_err());
+        keys.keep(repository, &ring).unwrap();
     }
 }

@@ -59,6 +59,11 @@ impl KeyRing {
         Ok(next)
     }
 
+    /// Whether it is `older`, or that with further epochs.
+    pub fn continues(&self, older: &Self) -> bool {
+        self.master == older.master && self.later.starts_with(&older.later)
+    }
+
     /// The bytes that are wrapped, and kept on a paired computer.
     ///
     /// Secret: whoever has them reads and signs everything.
@@ -148,6 +153,16 @@ mod tests {
         assert_eq!(next[0], [1; 32]);
         assert_ne!(next[1], other[1]);
         assert_ne!(next[1], [1; 32]);
+    }
+
+    #[test]
+    fn a_ring_continues_itself_and_what_it_came_of() {
+        let first = KeyRing::from_master([1; 32]);
+        let [second, fork] = [0; 2].map(|_| first.with_new_epoch(&mut SystemEntropy).unwrap());
+        assert!(second.continues(&first) && second.continues(&second));
+        let others =
+            [(&first, &second), (&fork, &second), (&KeyRing::from_master([2; 32]), &first)];
+        assert!(others.iter().all(|(ring, older)| !ring.continues(older)));
     }
 
     proptest! {

@@ -2,11 +2,12 @@
 //!
 //! The highest generation counts, and is damage where it is not what the configuration's owner
 //! signed: an older one would let in again what was taken away. So would one of an earlier key epoch,
-//! which is not taken: whoever only knows the keys from before a rotation changes nothing any more. Only regular files with a generation
-//! for their name are sets; other things are left alone. A new set is published beside the older
-//! ones under a name of its own. Whoever keeps a repository for others leaves the
-//! older ones where they are, so that an administrator can go back to them; whoever writes to a
-//! directory of his own removes them, so that what was taken away opens nothing there any more.
+//! which is not taken: whoever only knows the keys from before a rotation changes nothing any more.
+//! Only regular files with a generation for their name are sets; other things are left alone. A new
+//! set is published beside the older ones under a name of its own. Whoever keeps a repository for
+//! others leaves the older ones where they are, so that an administrator can go back to them; whoever
+//! writes to a directory of his own removes them, so that what was taken away opens nothing there any
+//! more.
 
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -368,4 +368,7 @@ fn a_paired_machine_rotates_its_keys_and_another_that_keeps_them_asks_once() {
     keep(&ring);
     let refused = keyed.run(&["snapshots"]).expect(20);
     assert!(refused.stderr.contains("set back to what they were before"), "{}", refused.stderr);
+    // Nor is it had to forget what it knows by being paired with the kit.
+    keyed.run(&["pair", "--recovery-kit", &keyed.path("kit.txt")]).expect(20);
+    assert_eq!(fs::read(&former).unwrap(), ring);
 }
