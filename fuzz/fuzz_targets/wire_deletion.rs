@@ -1,10 +1,11 @@
-//! Deletions: what is asked for, and what waits.
+//! Deletions and compacting: what is asked for, and what waits.
 
 #![no_main]
 
 use holdall_protocol::wire::{
-    decode_deletion, decode_deletions, decode_forget, decode_pruned, encode_deletions,
-    encode_forget, encode_pruned,
+    decode_deletion, decode_deletions, decode_forget, decode_pruned, decode_sparse,
+    decode_supersede, decode_superseding, encode_deletions, encode_forget, encode_pruned,
+    encode_sparse, encode_supersede, encode_superseding,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -16,6 +17,15 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(encode_deletions(&deletions), data);
     }
     let _ = decode_deletion(data);
+    if let Ok((token, blocks)) = decode_supersede(data) {
+        assert_eq!(encode_supersede(&token, &blocks), data);
+    }
+    if let Ok(blocks) = decode_sparse(data) {
+        assert_eq!(encode_sparse(&blocks), data);
+    }
+    if let Ok(superseding) = decode_superseding(data) {
+        assert_eq!(encode_superseding(&superseding), data);
+    }
     if let Ok(report) = decode_pruned(data) {
         assert_eq!(decode_pruned(&encode_pruned(&report)), Ok(report));
     }

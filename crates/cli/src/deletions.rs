@@ -1,4 +1,4 @@
-//! Deletions of snapshots on a server: asked for with an administrator's token, and announced to
+//! Deletions of snapshots and blocks on a server: asked for with an administrator's token, and announced to
 //! whoever would lose by them.
 
 use std::collections::BTreeMap;
@@ -60,13 +60,14 @@ pub(crate) fn waiting(access: &Access) -> Vec<WaitingDeletion> {
 
 /// A deletion that waits, in words.
 pub(crate) fn in_words(deletion: &WaitingDeletion) -> String {
-    let WaitingDeletion { number, snapshots, due_ns, .. } = deletion;
-    let snapshots = match snapshots.len() {
-        1 => "a snapshot".to_owned(),
-        many => format!("{} snapshots", count(many as u64)),
+    let WaitingDeletion { number, snapshots, blocks, due_ns, .. } = deletion;
+    let what = match (snapshots.len(), *blocks) {
+        (0, blocks) => format!("{} blocks that gave way to others", count(blocks)),
+        (1, _) => "a snapshot".to_owned(),
+        (many, _) => format!("{} snapshots", count(many as u64)),
     };
     format!(
-        "{snapshots} will be deleted after {}, as was asked for; `holdall admin cancel {number}` on \
+        "{what} will be deleted after {}, as was asked for; `holdall admin cancel {number}` on \
          the server takes that back",
         local_time(*due_ns)
     )
@@ -79,8 +80,13 @@ mod tests {
     #[test]
     fn the_first_deletion_of_a_snapshot_counts() {
         let hash = |byte| RecordHash::from_bytes([byte; 32]);
-        let deletion =
-            |number, snapshots, due_ns| WaitingDeletion { number, snapshots, asked_ns: 0, due_ns };
+        let deletion = |number, snapshots, due_ns| WaitingDeletion {
+            number,
+            snapshots,
+            blocks: 0,
+            asked_ns: 0,
+            due_ns,
+        };
         let waiting = [deletion(1, vec![hash(1), hash(2)], 9), deletion(2, vec![hash(1)], 5)];
         let due = by_snapshot(&waiting);
         assert_eq!((due[&hash(1)], due[&hash(2)], due.len()), (5, 9, 2));

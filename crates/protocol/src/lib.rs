@@ -45,11 +45,12 @@ pub use identity::{MachineIdentity, fingerprint};
 pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
 pub use known_records::{RecordsDigest, RecordsDigesting};
 pub use pairing::{FormerAccount, Paired, pair, pair_again};
-pub use repository::Repository;
+pub use repository::{Repository, refuse_token};
 pub use types::{
     BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, NewRepository,
     PruneReport, RecordQuery, Repair, RepairReport, RequestTimes, ScrubDamage, ScrubProgress,
-    ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage, WaitingDeletion,
+    ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic, Usage,
+    WaitingDeletion,
 };
 
 /// Most ids in one question or one fetch.

@@ -6,7 +6,8 @@ use holdall_format::{ObjectId, RecordHash, SessionId};
 use crate::{
     AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
     NewRepository, PruneReport, RecordQuery, RepairReport, RepositoryError, RequestTimes,
-    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage, WaitingDeletion,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic,
+    Usage, WaitingDeletion,
 };
 
 /// Why a machine may not delete.
@@ -17,6 +18,25 @@ const DELETING: &str = "a server lets no machine delete without an administrator
 /// Why a directory takes no token.
 const NO_TOKEN: &str = "only a server takes an administrator's token; in a directory, whoever may \
                         write there deletes without one";
+
+/// The administrator's token that a server wants.
+///
+/// # Errors
+/// [`RepositoryError::NotAllowed`] without one.
+pub(crate) fn needed_token(token: Option<&AdminToken>) -> Result<&AdminToken, RepositoryError> {
+    token.ok_or_else(|| RepositoryError::NotAllowed { reason: DELETING.into() })
+}
+
+/// Refuses an administrator's token where a directory is used.
+///
+/// # Errors
+/// [`RepositoryError::NotAllowed`] with one.
+pub fn refuse_token(token: Option<&AdminToken>) -> Result<(), RepositoryError> {
+    match token {
+        Some(_) => Err(RepositoryError::NotAllowed { reason: NO_TOKEN.into() }),
+        None => Ok(()),
+    }
+}
 
 /// Why a machine may not repair.
 const REPAIRING: &str = "a server lets no machine change what is stored; its administrator repairs \
@@ -211,6 +231,35 @@ pub trait Repository: Send + Sync {
     /// [`RepositoryError::Unreachable`].
     fn deletions(&self) -> Result<Vec<WaitingDeletion>, RepositoryError> {
         Ok(Vec::new())
+    }
+
+    /// Tells which blocks, from the arrival position `from` on, are mostly dead: of which at most half of
+    /// the objects are needed; and these. There may be more behind the last one; only an empty answer
+    /// is the end. A server wants a token, as for [`Repository::ask_prune`].
+    ///
+    /// # Errors
+    /// As for [`Repository::ask_prune`].
+    fn sparse_blocks(
+        &self,
+        _token: Option<&AdminToken>,
+        _from: u64,
+    ) -> Result<Vec<SparseBlock>, RepositoryError> {
+        Err(RepositoryError::NotAllowed { reason: DELETING.into() })
+    }
+
+    /// Has these blocks, by arrival position, give way to later copies of what is needed of them, which
+    /// somebody put before: those count first then, and a prune takes the blocks. A server wants a
+    /// token, keeps the blocks for as long as a deletion waits, and lets that be cancelled. A block of
+    /// which something needed is nowhere else stays as it is. Asking for the same again changes nothing.
+    ///
+    /// # Errors
+    /// As for [`Repository::ask_prune`]; [`RepositoryError::Refused`] over [`crate::MAX_IDS`] blocks.
+    fn supersede(
+        &self,
+        _token: Option<&AdminToken>,
+        _blocks: &[u64],
+    ) -> Result<Superseding, RepositoryError> {
+        Err(RepositoryError::NotAllowed { reason: DELETING.into() })
     }
 
     /// Scrubs, and mends what can be mended: packs from their parity, and what is sound of others.

@@ -272,7 +272,7 @@ pub struct Usage {
     pub quota_bytes: Option<u64>,
 }
 
-/// Snapshots that are to be deleted, and are there until then. Times are in nanoseconds since 1970
+/// Snapshots or blocks that are to be deleted, and are there until then. Times are in nanoseconds since 1970
 /// UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingDeletion {
@@ -280,10 +280,32 @@ pub struct WaitingDeletion {
     pub number: u64,
     /// The snapshots.
     pub snapshots: Vec<RecordHash>,
+    /// How many blocks gave way to later copies of what is needed of them.
+    pub blocks: u64,
     /// When it was asked for.
     pub asked_ns: i64,
     /// When it is carried out, if nobody cancels it.
     pub due_ns: i64,
+}
+
+/// A block of which at most half of the objects are needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SparseBlock {
+    /// Its arrival position, which names it.
+    pub arrival: u64,
+    /// How many objects it holds.
+    pub objects: u64,
+    /// Those that are needed, in ascending order, and at least one.
+    pub living: Vec<ObjectId>,
+}
+
+/// What gave way to later copies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superseding {
+    /// How many blocks; the others that were named stay as they are.
+    pub blocks: u64,
+    /// The deletion that waits, on a server.
+    pub waiting: Option<WaitingDeletion>,
 }
 
 /// What a prune did, or would do.

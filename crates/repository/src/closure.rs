@@ -153,7 +153,10 @@ impl Descent<'_> {
                 nodes.push(*first);
             } else {
                 self.tally.chunks += 1;
-                self.tally.old_chunks += u64::from(first.arrival < self.old_before);
+                // One that was compacted is as old as what it is a copy of.
+                let copies = lookup.copies_of(question).iter();
+                let is_old = copies.into_iter().any(|copy| copy.arrival < self.old_before);
+                self.tally.old_chunks += u64::from(is_old);
             }
         }
         nodes.sort_unstable_by_key(|copy| (copy.holder, copy.block));

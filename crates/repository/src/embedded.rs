@@ -8,9 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, PublicKey, RecordHash, SessionId, TombstoneReason};
 use holdall_protocol::{
-    BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, NewRepository,
-    PruneReport, RecordQuery, RepairReport, Repository, RepositoryError, RequestTimes,
-    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, Traffic, Usage,
+    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
+    NewRepository, PruneReport, RecordQuery, RepairReport, Repository, RepositoryError,
+    RequestTimes, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, SparseBlock,
+    Superseding, Traffic, Usage, refuse_token,
 };
 
 use crate::creating::ClearParts;
@@ -237,6 +238,26 @@ impl Repository for EmbeddedRepository {
         let grace = if store.lease().is_local() { Duration::ZERO } else { SHARE_GRACE };
         let options = PruneOptions { grace, sparse_part: SPARSE_PART, dry_run };
         store.prune(&options, &self.should_stop)
+    }
+
+    fn sparse_blocks(
+        &self,
+        token: Option<&AdminToken>,
+        from: u64,
+    ) -> Result<Vec<SparseBlock>, RepositoryError> {
+        refuse_token(token)?;
+        self.owned()?.sparse_blocks(from)
+    }
+
+    fn supersede(
+        &self,
+        token: Option<&AdminToken>,
+        blocks: &[u64],
+    ) -> Result<Superseding, RepositoryError> {
+        refuse_token(token)?;
+        let superseded = self.owned()?.supersede(blocks, false)?;
+        let blocks = superseded.map_or(0, |superseded| superseded.blocks);
+        Ok(Superseding { blocks, waiting: None })
     }
 
     fn repair(

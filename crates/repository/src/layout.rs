@@ -16,6 +16,7 @@
 //!     records/<log position>    records with their receipts
 //!     tombstones/<log position> what stays of records that were forgotten
 //!     condemned/<pack name>     packs that are to go, and since when
+//!     superseded/<log position> blocks of which what is needed lies in later ones too
 //!     pruned/<log position>     the last prune that let something go, by the position it was at
 //!     scrubbed                  how far the keeper has read everything again
 //!     sessions/<session>        sessions that have not lapsed
@@ -119,6 +120,10 @@ impl Layout {
         self.root.join("condemned")
     }
 
+    pub(crate) fn superseded(&self) -> PathBuf {
+        self.root.join("superseded")
+    }
+
     pub(crate) fn sessions(&self) -> PathBuf {
         self.root.join("sessions")
     }
@@ -128,7 +133,7 @@ impl Layout {
     }
 
     /// All folders that a repository has, besides those of single packs.
-    pub(crate) fn folders(&self) -> [PathBuf; 11] {
+    pub(crate) fn folders(&self) -> [PathBuf; 12] {
         [
             self.wrappings(),
             self.packs(),
@@ -138,6 +143,7 @@ impl Layout {
             self.records(),
             self.tombstones(),
             self.condemned(),
+            self.superseded(),
             self.pruned(),
             self.sessions(),
             self.tmp(),
@@ -170,6 +176,10 @@ impl Layout {
 
     pub(crate) fn pruned_at(&self, position: u64) -> PathBuf {
         self.pruned().join(record_file(position))
+    }
+
+    pub(crate) fn superseded_at(&self, position: u64, ending: &str) -> PathBuf {
+        self.superseded().join(record_file(position) + ending)
     }
 
     pub(crate) fn condemned_pack(&self, pack: &PackName) -> PathBuf {

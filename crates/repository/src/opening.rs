@@ -15,6 +15,7 @@ use crate::publish::{failed, make_all, names_in, remove};
 use crate::recovery::Recovered;
 use crate::session::Sessions;
 use crate::store::Access;
+use crate::superseded;
 use crate::tail::Tail;
 
 /// The first log position that nothing has.
@@ -56,7 +57,10 @@ impl Found {
             index.add_old_tail(tail.clone(), &closed);
         }
         let condemned = condemned::read_all(layout)?.into_keys().collect();
-        index.learn_pruned(condemned, condemned::last_prune(layout)?);
+        let superseded = superseded::read_all(layout)?;
+        let pruned = condemned::last_prune(layout)?.max(superseded.newest);
+        index.learn_superseded(superseded);
+        index.learn_pruned(condemned, pruned);
         if listing.left_out || !recovered.damaged.is_empty() || !recovered.salvaged.is_empty() {
             // What is lost, or moves, may have been reached by what was closed: it is found again
             // from records.

@@ -8,7 +8,7 @@ use holdall_format::{BlockKind, MachineId, ObjectId, SessionId};
 use holdall_protocol::{MAX_IDS, MAX_PUT_BYTES, RepositoryError, RequestTimes};
 
 use crate::checked::Checked;
-use crate::index::{Holder, Lookup};
+use crate::index::{Holder, Lookup, ObjectCopy};
 use crate::session::ReliedOn;
 use crate::store::Store;
 
@@ -37,16 +37,15 @@ impl Store {
         let (mut packs, mut arrivals) = (BTreeSet::new(), BTreeSet::new());
         let mut is_there = |id: &ObjectId| {
             let copies = lookup.copies_of_id(id);
-            let came_lately = copies
-                .last()
-                .is_some_and(|last| watermark.is_some_and(|start| last.arrival >= start));
+            let came_lately =
+                |copy: &ObjectCopy| watermark.is_some_and(|start| copy.arrival >= start);
             let closed = copies.first().filter(|first| lookup.is_closed(first));
             match closed.map(|first| (first.holder, first.arrival)) {
                 Some((holder @ Holder::Pack(_), _)) => drop(packs.insert(holder)),
                 Some((Holder::Tail(_), arrival)) => drop(arrivals.insert(arrival)),
                 None => {}
             }
-            came_lately || closed.is_some()
+            closed.is_some() || copies.iter().any(came_lately)
         };
         let missing = ids.iter().map(|id| !is_there(id)).collect();
         let packs = packs.into_iter().filter_map(|holder| lookup.state.pack_of(holder));

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use holdall_format::limits::{BLOCK_MAX_BYTES, RECORD_MAX_BYTES};
-use holdall_format::{PublicKey, RecordHash, SessionId};
+use holdall_format::{FormatError, PublicKey, RecordHash, SessionId};
 use holdall_protocol::wire::{
     self, ErrorAnswer, Frames, LabTaken, LabVerb, LabWritten, PairAnswer, PairRequest,
     RepositoryVerb, Route, WireError,
 };
 use holdall_protocol::{
-    Fetched, MAX_PUT_BYTES, RecordQuery, Repository, RepositoryError, RequestTimes,
+    AdminToken, Fetched, MAX_PUT_BYTES, RecordQuery, Repository, RepositoryError, RequestTimes,
 };
 use holdall_repository::EmbeddedRepository;
 use hyper::body::Incoming;
@@ -282,6 +282,8 @@ impl Asked<'_> {
             RepositoryVerb::Deletions => Ok(self.deletions()),
             RepositoryVerb::Forget => self.forget().await,
             RepositoryVerb::Prune(dry_run) => self.prune(dry_run).await,
+            RepositoryVerb::SparseBlocks(from) => self.sparse_blocks(from).await,
+            RepositoryVerb::Supersede => self.supersede().await,
         }
     }
 
@@ -469,7 +471,8 @@ impl Asked<'_> {
         let call = |administration: Administration<'_>, name: &str, snapshots: Vec<RecordHash>| {
             administration.ask_forget(name, &snapshots)
         };
-        let waiting = self.administer(call).await?;
+        let decode = wire::decode_forget;
+        let waiting = self.administer(wire::MAX_FORGET_BODY_BYTES, decode, call).await?;
         Ok(respond(BYTES, Frames::plain(wire::encode_deletions(&[waiting])), None))
     }
 
@@ -477,24 +480,44 @@ impl Asked<'_> {
         let call = move |administration: Administration<'_>, name: &str, _| {
             administration.ask_prune(name, dry_run)
         };
-        let report = self.administer(call).await?;
+        let decode = wire::decode_forget;
+        let report = self.administer(wire::MAX_FORGET_BODY_BYTES, decode, call).await?;
         Ok(respond(JSON, Frames::plain(wire::encode_pruned(&report)), None))
     }
 
-    /// Does what an administrator's token in the body allows, on a thread for that.
-    async fn administer<T: Send + 'static>(
+    async fn sparse_blocks(self, from: u64) -> Result<Response<Answer>, WireError> {
+        let call = move |administration: Administration<'_>, name: &str, _| {
+            administration.ask_sparse(name, from)
+        };
+        let decode = wire::decode_supersede;
+        let sparse = self.administer(wire::MAX_SUPERSEDE_BODY_BYTES, decode, call).await?;
+        Ok(respond(BYTES, Frames::plain(wire::encode_sparse(&sparse)), None))
+    }
+
+    async fn supersede(self) -> Result<Response<Answer>, WireError> {
+        let call = |administration: Administration<'_>, name: &str, blocks: Vec<u64>| {
+            administration.ask_supersede(name, &blocks)
+        };
+        let decode = wire::decode_supersede;
+        let superseding = self.administer(wire::MAX_SUPERSEDE_BODY_BYTES, decode, call).await?;
+        Ok(respond(BYTES, Frames::plain(wire::encode_superseding(&superseding)), None))
+    }
+
+    /// Does what an administrator's token in the body allows with what is named behind it, on a thread
+    /// for that.
+    async fn administer<N: Send + 'static, T: Send + 'static>(
         mut self,
-        call: impl FnOnce(Administration<'_>, &str, Vec<RecordHash>) -> Result<T, ServerError>
-        + Send
-        + 'static,
+        limit_bytes: usize,
+        decode: impl FnOnce(&[u8]) -> Result<(AdminToken, N), FormatError>,
+        call: impl FnOnce(Administration<'_>, &str, N) -> Result<T, ServerError> + Send + 'static,
     ) -> Result<T, WireError> {
-        let taken = self.take(wire::MAX_FORGET_BODY_BYTES).await?;
-        let (token, snapshots) = wire::decode_forget(&taken.bytes)?;
+        let taken = self.take(limit_bytes).await?;
+        let (token, named) = decode(&taken.bytes)?;
         let (state, permit) = (Arc::clone(self.state), self.permit);
         let allowed = move || {
             let name = permit.repository();
             state.accounts.check_token(&token, name)?;
-            Ok(call(state.administration(), name, snapshots)?)
+            Ok(call(state.administration(), name, named)?)
         };
         Ok(self.state.work.run(allowed).await?.0)
     }

@@ -150,13 +150,21 @@ fn writes(verb: &RepositoryVerb) -> bool {
         | RepositoryVerb::Usage
         | RepositoryVerb::Deletions
         | RepositoryVerb::Forget
-        | RepositoryVerb::Prune(_) => false,
+        | RepositoryVerb::Prune(_)
+        | RepositoryVerb::SparseBlocks(_)
+        | RepositoryVerb::Supersede => false,
     }
 }
 
 /// Whether a verb needs an administrator's token.
 fn is_for_administrators(verb: &RepositoryVerb) -> bool {
-    matches!(verb, RepositoryVerb::Forget | RepositoryVerb::Prune(_))
+    matches!(
+        verb,
+        RepositoryVerb::Forget
+            | RepositoryVerb::Prune(_)
+            | RepositoryVerb::SparseBlocks(_)
+            | RepositoryVerb::Supersede
+    )
 }
 
 fn denied(reason: &str) -> WireError {
@@ -188,13 +196,15 @@ mod tests {
             RepositoryVerb::Deletions,
             RepositoryVerb::Forget,
             RepositoryVerb::Prune(true),
+            RepositoryVerb::SparseBlocks(0),
+            RepositoryVerb::Supersede,
         ]
     }
 
     /// How many of [`verbs`] write; these come first.
     const WRITING: usize = 4;
     /// How many want a token; these come last.
-    const FOR_ADMINISTRATORS: usize = 2;
+    const FOR_ADMINISTRATORS: usize = 4;
 
     #[test]
     fn every_role_may_do_exactly_what_the_table_says() {

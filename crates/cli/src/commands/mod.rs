@@ -3,6 +3,7 @@
 mod admin;
 pub(crate) mod backup;
 mod check;
+mod compact;
 mod completions;
 mod copy;
 mod diff;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Copy(copy::Args),
     Forget(Box<forget::Args>),
     Prune(prune::Args),
+    Compact(compact::Args),
     Lab(lab::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -90,6 +92,7 @@ impl Command {
             Self::Copy(args) => copy::run(&args, app),
             Self::Forget(args) => forget::run(&args, app),
             Self::Prune(args) => prune::run(&args, app),
+            Self::Compact(args) => compact::run(&args, app),
             Self::Lab(args) => lab::run(args, app),
             Self::Completions(args) => completions::run(&args),
             Self::Man(args) => man::run(&args, app),

@@ -199,7 +199,7 @@ impl Clock for Forger {
     }
 }
 
-fn forge_tombstone(data: &Path, snapshot: &str, reason: TombstoneReason) {
+pub(crate) fn forge_tombstone(data: &Path, snapshot: &str, reason: TombstoneReason) {
     let seed = fs::read(data.join("identity.key")).unwrap().try_into().unwrap();
     let forger = || Arc::new(Forger(SigningKey::from_seed(&seed)));
     let repository = fs::read_dir(data.join("repositories")).unwrap().next().unwrap().unwrap();

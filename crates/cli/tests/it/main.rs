@@ -13,6 +13,7 @@ mod admin;
 mod audits;
 mod canary;
 mod clocks;
+mod compacting;
 mod copy;
 mod cuts;
 mod directory;

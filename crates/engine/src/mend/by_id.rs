@@ -43,7 +43,7 @@ impl Mending<'_> {
                 }
             }
         }
-        taking.putter.map_or(Ok(()), Putter::finish)?;
+        taking.putter.map(Putter::finish).transpose()?;
         let mended = taking.mended;
         notes.iter().for_each(|reason| self.note(snapshot, b"/", reason));
         Ok(mended)

@@ -23,6 +23,8 @@ pub(crate) struct Putter<'a> {
     sealer: Sealer,
     check: SelfCheck,
     open: OpenBlocks,
+    /// What was sent.
+    sealed_bytes: u64,
 }
 
 impl<'a> Putter<'a> {
@@ -30,7 +32,8 @@ impl<'a> Putter<'a> {
         let (keys, config) = (access.keys.sealing(), &access.config);
         let entropy = Box::new(SystemEntropy);
         let sealer = Sealer::new(keys, config.suite, LEVEL, entropy);
-        Self { access, session, sealer, check: SelfCheck::new(access), open: OpenBlocks::default() }
+        let (check, open) = (SelfCheck::new(access), OpenBlocks::default());
+        Self { access, session, sealer, check, open, sealed_bytes: 0 }
     }
 
     /// Puts a chunk. Its id must have been compared with its bytes.
@@ -55,13 +58,15 @@ impl<'a> Putter<'a> {
         self.add(Lane::of_node(kind), id, refs, body)
     }
 
-    /// Sends what is left. When it returns, everything is durable.
+    /// Sends what is left, and says how many sealed bytes were sent. When it returns, everything is
+    /// durable.
     ///
     /// # Errors
     /// [`EngineError::SelfCheck`]; what the repository answers. What was put until then stays.
-    pub(crate) fn finish(mut self) -> Result<(), EngineError> {
+    pub(crate) fn finish(mut self) -> Result<u64, EngineError> {
         let mut rest = std::mem::take(&mut self.open).into_blocks();
-        rest.try_for_each(|block| self.send(&block))
+        rest.try_for_each(|block| self.send(&block))?;
+        Ok(self.sealed_bytes)
     }
 
     fn add(
@@ -79,6 +84,7 @@ impl<'a> Putter<'a> {
         let sealed = self.sealer.seal(block.kind, &block.objects, &block.plain)?;
         self.check.check(block, &sealed)?;
         let sealed = Bytes::from(sealed.into_bytes());
+        self.sealed_bytes += sealed.len() as u64;
         self.access.repository.put_blocks(&self.session, &[sealed])?;
         Ok(())
     }

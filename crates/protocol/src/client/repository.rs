@@ -5,12 +5,13 @@ use holdall_format::{ObjectId, RecordHash, SessionId};
 
 use super::body::Sink;
 use super::{Caller, ClientOptions, ServerAddress, Weight};
+use crate::repository::needed_token;
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
     AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, MAX_IDS,
     MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository, PruneReport, RecordQuery,
     Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, Traffic, Usage, WaitingDeletion,
+    SessionPurpose, SparseBlock, Superseding, Traffic, Usage, WaitingDeletion,
 };
 
 /// Asks a holdall server over TLS.
@@ -241,6 +242,29 @@ impl Repository for HttpRepository {
         let body = Frames::plain(wire::encode_forget(token, &[]));
         let decode = |body: Bytes| wire::decode_pruned(&body);
         self.ask(RepositoryVerb::Prune(dry_run), body, LIGHT, decode)
+    }
+
+    fn sparse_blocks(
+        &self,
+        token: Option<&AdminToken>,
+        from: u64,
+    ) -> Result<Vec<SparseBlock>, RepositoryError> {
+        let body = Frames::plain(wire::encode_supersede(needed_token(token)?, &[]));
+        let limits = (Weight::Light, wire::MAX_SPARSE_ANSWER_BYTES);
+        let decode = |body: Bytes| wire::decode_sparse(&body);
+        self.ask(RepositoryVerb::SparseBlocks(from), body, limits, decode)
+    }
+
+    fn supersede(
+        &self,
+        token: Option<&AdminToken>,
+        blocks: &[u64],
+    ) -> Result<Superseding, RepositoryError> {
+        check_count(blocks.len())?;
+        let body = Frames::plain(wire::encode_supersede(needed_token(token)?, blocks));
+        let limits = (Weight::Light, wire::MAX_DELETIONS_ANSWER_BYTES);
+        let decode = |body: Bytes| wire::decode_superseding(&body);
+        self.ask(RepositoryVerb::Supersede, body, limits, decode)
     }
 
     fn deletions(&self) -> Result<Vec<WaitingDeletion>, RepositoryError> {

@@ -11,7 +11,7 @@ use crate::{AdminToken, MAX_IDS, PruneReport, WaitingDeletion};
 /// Most bytes of the body that asks for a deletion.
 pub const MAX_FORGET_BODY_BYTES: usize = AdminToken::LEN + RecordHash::LEN * MAX_IDS;
 /// What stands before a deletion's snapshots.
-const DELETION_HEAD_BYTES: usize = 8 + 8 + 8 + 4;
+const DELETION_HEAD_BYTES: usize = 8 + 8 + 8 + 8 + 4;
 /// Most deletions in one answer.
 const MAX_DELETIONS: usize = 4096;
 /// Most bytes of the answer that lists deletions.
@@ -44,17 +44,18 @@ pub fn decode_forget(body: &[u8]) -> Result<(AdminToken, Vec<RecordHash>), Forma
 }
 
 /// The answer with deletions that wait: of each its number (u64), when it was asked for and when it
-/// is due (i64 each, nanoseconds since 1970 UTC), the count of its snapshots (u32), and these, 32
-/// bytes each. What is over the limits is left out, from the end.
+/// is due (i64 each, nanoseconds since 1970 UTC), how many blocks gave way (u64), the count of its
+/// snapshots (u32), and these, 32 bytes each. What is over the limits is left out, from the end.
 pub fn encode_deletions(deletions: &[WaitingDeletion]) -> Bytes {
     let (mut out, mut left) = (Vec::new(), MAX_IDS);
     for deletion in deletions.iter().take(MAX_DELETIONS) {
-        let WaitingDeletion { number, snapshots, asked_ns, due_ns } = deletion;
+        let WaitingDeletion { number, snapshots, blocks, asked_ns, due_ns } = deletion;
         let told = snapshots.get(..left).unwrap_or(snapshots);
         left -= told.len();
         out.extend_from_slice(&number.to_le_bytes());
         out.extend_from_slice(&asked_ns.to_le_bytes());
         out.extend_from_slice(&due_ns.to_le_bytes());
+        out.extend_from_slice(&blocks.to_le_bytes());
         out.extend_from_slice(&(told.len() as u32).to_le_bytes());
         told.iter().for_each(|snapshot| out.extend_from_slice(snapshot.as_bytes()));
     }
@@ -77,11 +78,12 @@ pub fn decode_deletions(body: &[u8]) -> Result<Vec<WaitingDeletion>, FormatError
         let number = reader.u64("number")?;
         let asked_ns = i64::from_le_bytes(reader.array("time")?);
         let due_ns = i64::from_le_bytes(reader.array("time")?);
+        let blocks = reader.u64("blocks")?;
         let count = reader.length("snapshots", left)?;
         left -= count;
         let hash = |_| reader.array("snapshot").map(RecordHash::from_bytes);
         let snapshots = (0..count).map(hash).collect::<Result<_, _>>()?;
-        deletions.push(WaitingDeletion { number, snapshots, asked_ns, due_ns });
+        deletions.push(WaitingDeletion { number, snapshots, blocks, asked_ns, due_ns });
     }
     Ok(deletions)
 }
@@ -122,7 +124,8 @@ mod tests {
     }
 
     fn deletion(number: u64, count: usize) -> WaitingDeletion {
-        WaitingDeletion { number, snapshots: hashes(count), asked_ns: -5, due_ns: i64::MAX }
+        let (snapshots, blocks) = (hashes(count), number % 7);
+        WaitingDeletion { number, snapshots, blocks, asked_ns: -5, due_ns: i64::MAX }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! buffer whose length was limited before it was allocated, and blocks are slices of that buffer.
 //! This module does no I/O and knows nothing of HTTP but methods, paths and status numbers.
 
+mod compacting;
 mod control;
 mod deletion;
 mod error;
@@ -17,6 +18,10 @@ mod route;
 mod scrub;
 mod text;
 
+pub use compacting::{
+    MAX_SPARSE_ANSWER_BYTES, MAX_SUPERSEDE_BODY_BYTES, decode_sparse, decode_supersede,
+    decode_superseding, encode_sparse, encode_supersede, encode_superseding,
+};
 pub use control::{
     PairAnswer, PairRequest, decode_session_answer, decode_session_request, decode_times,
     decode_usage, encode_session_answer, encode_session_request, encode_times, encode_usage,

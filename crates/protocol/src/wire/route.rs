@@ -124,6 +124,10 @@ pub enum RepositoryVerb {
     Forget,
     /// `POST repositories/NAME/prune?dry=DRY`, 1 to change nothing.
     Prune(bool),
+    /// `POST repositories/NAME/sparse?from=POSITION`.
+    SparseBlocks(u64),
+    /// `POST repositories/NAME/superseded`.
+    Supersede,
 }
 
 impl RepositoryVerb {
@@ -147,6 +151,8 @@ impl RepositoryVerb {
             Self::Deletions => "deletions",
             Self::Forget => "forget",
             Self::Prune(_) => "prune",
+            Self::SparseBlocks(_) => "sparse blocks",
+            Self::Supersede => "supersede",
         }
     }
 
@@ -181,6 +187,8 @@ impl RepositoryVerb {
             Self::Usage => "/usage".into(),
             Self::Deletions | Self::Forget => "/deletions".into(),
             Self::Prune(dry) => format!("/prune?dry={}", u8::from(*dry)),
+            Self::SparseBlocks(from) => format!("/sparse?from={from}"),
+            Self::Supersede => "/superseded".into(),
         }
     }
 
@@ -195,6 +203,8 @@ impl RepositoryVerb {
             ("GET", ["deletions"]) => Self::Deletions,
             ("POST", ["deletions"]) => Self::Forget,
             ("POST", ["prune"]) => Self::Prune(flag(query, "dry=")?),
+            ("POST", ["sparse"]) => Self::SparseBlocks(number(query, "from=")?),
+            ("POST", ["superseded"]) => Self::Supersede,
             ("GET", ["records"]) => Self::Records(record_query(query)?),
             ("POST", ["sessions", session, verb]) => {
                 Self::parse_in_session(session.parse().ok()?, verb, query)?
@@ -203,7 +213,11 @@ impl RepositoryVerb {
         };
         let takes_query = matches!(
             verb,
-            Self::Records(_) | Self::Fetch(..) | Self::ReadBlocks(..) | Self::Prune(_)
+            Self::Records(_)
+                | Self::Fetch(..)
+                | Self::ReadBlocks(..)
+                | Self::Prune(_)
+                | Self::SparseBlocks(_)
         );
         (takes_query || query.is_empty()).then_some(verb)
     }
@@ -333,6 +347,8 @@ mod tests {
             RepositoryVerb::Forget,
             RepositoryVerb::Prune(false),
             RepositoryVerb::Prune(true),
+            RepositoryVerb::SparseBlocks(9),
+            RepositoryVerb::Supersede,
         ]
     }
 

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use holdall_format::{BlockKind, Footer, FooterBlock, ObjectId, PackName, RepositoryId};
 use holdall_protocol::RepositoryError;
 
+use crate::superseded::Superseded;
 use crate::tail::Tail;
 
 mod bits;
@@ -28,6 +29,7 @@ mod checksum;
 mod entry;
 mod error;
 mod filter;
+mod living;
 mod manifest;
 mod merge;
 mod needed;
@@ -114,7 +116,8 @@ impl Index {
         // A block that is being moved lies in two places for a moment, with one arrival.
         copies.sort_unstable_by_key(|copy| {
             let is_condemned = state.is_condemned(copy.holder);
-            (copy.question, is_condemned, copy.arrival, copy.holder, copy.block)
+            let is_superseded = state.superseded.arrivals.contains(&copy.arrival);
+            (copy.question, is_condemned, is_superseded, copy.arrival, copy.holder, copy.block)
         });
         Ok(Lookup { state, ids, copies })
     }
@@ -258,6 +261,12 @@ impl Index {
         if is_newer {
             self.forget_closed();
         }
+    }
+
+    /// Learns which blocks are superseded. What is closed is found anew by a mark, since other copies
+    /// count first now.
+    pub(crate) fn learn_superseded(&self, superseded: Superseded) {
+        self.change_state(|state| state.superseded = Arc::new(superseded));
     }
 
     /// Notes that what is closed now was found by the mark of that prune.

@@ -46,12 +46,11 @@ impl NeededBlocks {
     }
 
     /// Takes in all copies of one object, in order of arrival, and whether each is closed.
-    fn judge(&mut self, copies: &[(Entry, bool)], since: Option<u64>) {
+    fn judge(&mut self, copies: &[(Entry, bool)], is_kept: &impl Fn(u64) -> bool) {
         let place = |entry: &Entry| (entry.pack, entry.block);
-        let came_lately = |entry: &Entry| since.is_some_and(|since| entry.arrival >= since);
         let first = copies.iter().find(|(_, is_closed)| *is_closed).map(|(entry, _)| entry);
         for (entry, is_closed) in copies {
-            if *is_closed || came_lately(entry) {
+            if *is_closed || is_kept(entry.arrival) {
                 self.need(place(entry));
             } else if let Some(first) = first {
                 let others = self.spare.entry(place(first)).or_default();
@@ -64,10 +63,13 @@ impl NeededBlocks {
 }
 
 impl Index {
-    /// Finds the blocks of packs that hold something closed, or that came at or after `since`.
+    /// Finds the blocks of packs that hold something closed, or are kept, by arrival position.
     /// Condemned packs hold nothing that is needed. Whoever asks holds the commit lock, so that what
     /// is closed stays as it is.
-    pub(crate) fn needed_blocks(&self, since: Option<u64>) -> Result<NeededBlocks, IndexError> {
+    pub(crate) fn needed_blocks(
+        &self,
+        is_kept: impl Fn(u64) -> bool,
+    ) -> Result<NeededBlocks, IndexError> {
         let state = self.state();
         let mut needed = NeededBlocks::of(&state);
         let mut sides: Vec<Side<'_>> = state.runs.iter().map(|run| Side::of(run)).collect();
@@ -87,7 +89,7 @@ impl Index {
             }
             copies.retain(|(entry, _)| !state.is_condemned(Holder::Pack(entry.pack)));
             copies.sort_unstable_by_key(|(entry, _)| entry.arrival);
-            needed.judge(&copies, since);
+            needed.judge(&copies, &is_kept);
         }
     }
 }

@@ -120,8 +120,10 @@ impl Index {
                 let generation = state.generation + 1;
                 let tails = std::mem::take(&mut state.tails);
                 let condemned = std::mem::take(&mut state.condemned);
+                let superseded = std::mem::take(&mut state.superseded);
                 let pruned = state.pruned;
-                *state = State { generation, tails, condemned, pruned, ..State::default() };
+                let kept = State { generation, tails, condemned, superseded, ..State::default() };
+                *state = State { pruned, ..kept };
             });
             for tail in &self.state().tails {
                 for object in tail.objects().values_mut() {

@@ -7,6 +7,7 @@ use holdall_format::{BlockKind, ObjectId, PackName};
 
 use super::manifest::PackInfo;
 use super::run::Run;
+use crate::superseded::Superseded;
 use crate::tail::Tail;
 use crate::tail_objects::TailObject;
 
@@ -25,7 +26,9 @@ pub(crate) struct State {
     pub(crate) condemned: Arc<BTreeSet<PackName>>,
     /// The places of those in `packs`.
     pub(super) condemned_places: Arc<BTreeSet<u32>>,
-    /// The number of the last prune: what is closed was found after its mark.
+    /// Blocks whose copies stand behind all others, known here or not.
+    pub(crate) superseded: Arc<Superseded>,
+    /// The number of the last prune or mark of superseded blocks: what is closed was found after it.
     pub(crate) pruned: u64,
     /// Rises when all marks were thrown away.
     pub(crate) generation: u64,

@@ -61,22 +61,21 @@ impl Store {
     }
 
     /// The blocks of a pack that were needed when the plan was made, or hold something that was closed
-    /// since, or came since the oldest live session began.
+    /// since, or are kept.
     fn needed_of(
         &self,
         file: &PackFile,
         holder: Holder,
         planned: &[bool],
     ) -> Result<Vec<u32>, RepositoryError> {
-        let since = self.sessions().lowest_watermark(self.now_ns());
+        let is_kept = self.kept_arrivals();
         let mut needed = Vec::new();
         for (place, number) in file.blocks().iter().zip(0..) {
-            let came_lately = since.is_some_and(|since| place.arrival >= since);
             let ids = file.read_table(place)?.entries.iter().map(|entry| entry.id).collect();
             let lookup = self.index().lookup(ids)?;
             let mut here = lookup.copies.iter().filter(|copy| copy.is_at(holder, number));
             let was_needed = planned.get(number as usize).is_some_and(|needed| *needed);
-            if was_needed || came_lately || here.any(|copy| lookup.is_closed(copy)) {
+            if was_needed || is_kept(place.arrival) || here.any(|copy| lookup.is_closed(copy)) {
                 needed.push(number);
             }
         }

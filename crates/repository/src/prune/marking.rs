@@ -21,7 +21,7 @@ impl Store {
     /// # Errors
     /// [`RepositoryError::Damaged`] if anything that is needed is missing, or a file can not be read
     /// of which nobody knows what it needs or holds.
-    pub(super) fn mark_needed(
+    pub(crate) fn mark_needed(
         &self,
         commit: &CommitGuard<'_>,
         options: &PruneOptions,

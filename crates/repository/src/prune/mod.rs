@@ -15,7 +15,7 @@
 //!   and reading go on.
 //! - Objects that came since the oldest live session began are needed, whoever put them; so are the
 //!   parents that sessions name. A pack of which a live session was told that it holds something is
-//!   left alone.
+//!   left alone. So are blocks that are superseded and held.
 //! - A condemned pack is as good as gone from the moment that its mark is durable. Deleting it later
 //!   takes nothing from anybody.
 //! - Where anything is missing or can not be read, nothing is condemned or deleted: what looks dead may
@@ -78,6 +78,7 @@ impl Store {
             report.checkpoints_forgotten = self.forget_superseded(&commit)?;
             self.mark_needed(&commit, options)?;
             self.delete_due(&commit, options, &mut report)?;
+            self.forget_spent_marks(&commit)?;
             self.close_sparse_tails(options);
             let plan = self.plan(&commit, options)?;
             if !plan.is_empty() {

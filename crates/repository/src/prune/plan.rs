@@ -32,10 +32,9 @@ impl Store {
         options: &PruneOptions,
     ) -> Result<Vec<Candidate>, RepositoryError> {
         let now_ns = self.now_ns();
-        let since = self.sessions().lowest_watermark(now_ns);
         let relied_on = self.sessions().relied_on(now_ns);
         let state = self.index().state();
-        let mut needed = self.index().needed_blocks(since)?;
+        let mut needed = self.index().needed_blocks(self.kept_arrivals())?;
         self.keep_spares(&state, &mut needed);
         let (mut candidates, mut small) = (Vec::new(), Vec::new());
         for (pack, place) in state.packs.iter().zip(0..) {
@@ -56,6 +55,16 @@ impl Store {
             }
         }
         Ok(candidates)
+    }
+
+    /// Which blocks stay whatever the mark found, by arrival position: those that came since the oldest
+    /// live session began, and those that are superseded and held.
+    pub(super) fn kept_arrivals(&self) -> impl Fn(u64) -> bool + use<> {
+        let since = self.sessions().lowest_watermark(self.now_ns());
+        let superseded = self.index().state().superseded.clone();
+        move |arrival| {
+            since.is_some_and(|since| arrival >= since) || superseded.held.contains(&arrival)
+        }
     }
 
     /// Where the first copy of an object can not be read, the others are needed.
@@ -95,12 +104,9 @@ impl Store {
 
     /// Tails that hold much that nothing needs: whether of nodes, and how many bytes.
     pub(super) fn sparse_tails(&self, options: &PruneOptions) -> Vec<(bool, u64)> {
-        let now_ns = self.now_ns();
-        let since = self.sessions().lowest_watermark(now_ns);
-        let relied_on = self.sessions().relied_on(now_ns).arrivals;
-        let is_kept = |arrival: u64| {
-            since.is_some_and(|since| arrival >= since) || relied_on.contains(&arrival)
-        };
+        let relied_on = self.sessions().relied_on(self.now_ns()).arrivals;
+        let kept = self.kept_arrivals();
+        let is_kept = |arrival: u64| kept(arrival) || relied_on.contains(&arrival);
         let state = self.index().state();
         let unneeded = state.tails.iter().map(|tail| {
             let unneeded_bytes = tail.unneeded_bytes(is_kept);

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use holdall_format::{
-    MachineId, ObjectId, Record, RecordHash, RecordKind, Tombstone, TombstoneReason,
+    MachineId, ObjectId, Record, RecordHash, RecordKind, SessionId, Tombstone, TombstoneReason,
 };
 use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
 use holdall_protocol::{
@@ -17,6 +17,7 @@ use holdall_protocol::{
 use holdall_repository::{EmbeddedRepository, PruneOptions, Store};
 use proptest::prelude::*;
 
+use crate::compacting::{References, put_again};
 use crate::house::{House, id, names};
 use crate::world::{MACHINE, MACHINE_SEED};
 
@@ -332,6 +333,8 @@ enum Step {
         root: u8,
         chunks: Vec<u8>,
         kib: u16,
+        /// So many of the chunks in one block.
+        together: usize,
     },
     /// Puts and does not commit.
     Abandon {
@@ -340,6 +343,14 @@ enum Step {
     Forget(u8),
     Prune,
     PruneWithGrace,
+    /// Puts what is needed of sparse blocks again, and has them give way.
+    Compact {
+        hold: bool,
+    },
+    /// Lets go what is held, or takes it back.
+    Settle {
+        go: bool,
+    },
     Pass {
         hours: u8,
     },
@@ -351,36 +362,62 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let chunks = || proptest::collection::vec(0u8..40, 1..12);
     prop_oneof![
-        4 => (any::<u8>(), chunks(), 1u16..5000)
-            .prop_map(|(root, chunks, kib)| Step::Snapshot { root, chunks, kib }),
+        4 => (any::<u8>(), chunks(), 1u16..5000, 1usize..6).prop_map(|(root, chunks, kib, together)| {
+            Step::Snapshot { root, chunks, kib, together }
+        }),
         1 => chunks().prop_map(|chunks| Step::Abandon { chunks }),
         3 => any::<u8>().prop_map(Step::Forget),
         2 => Just(Step::Prune),
         2 => Just(Step::PruneWithGrace),
+        2 => any::<bool>().prop_map(|hold| Step::Compact { hold }),
+        1 => any::<bool>().prop_map(|go| Step::Settle { go }),
         1 => (0u8..200).prop_map(|hours| Step::Pass { hours }),
         2 => any::<bool>().prop_map(|cache_is_lost| Step::Restart { cache_is_lost }),
     ]
 }
 
+/// Puts what is missing of these chunks, several to a block.
+fn put_together(
+    house: &House,
+    session: &SessionId,
+    chunks: &[String],
+    bytes: usize,
+    together: usize,
+) {
+    let ids: Vec<ObjectId> = chunks.iter().map(|chunk| id(chunk)).collect();
+    let missing = house.repository().missing(session, &ids).unwrap();
+    let missing: BTreeSet<ObjectId> =
+        ids.iter().zip(missing).filter(|(_, missing)| *missing).map(|(id, _)| *id).collect();
+    for group in missing.into_iter().collect::<Vec<_>>().chunks(together) {
+        let block = house.forge.chunks_of_bytes(group, bytes);
+        house.repository().put_blocks(session, &[block]).unwrap();
+    }
+}
+
 fn history(steps: &[Step]) {
     let mut house = House::new();
     let mut kept: BTreeMap<RecordHash, Vec<ObjectId>> = BTreeMap::new();
-    let mut roots = BTreeSet::new();
+    let mut references = References::new();
     for (number, step) in steps.iter().enumerate() {
         match step {
-            Step::Snapshot { root, chunks, kib } => {
+            Step::Snapshot { root, chunks, kib, together } => {
                 let chunks: Vec<_> = chunks.iter().map(|chunk| format!("chunk {chunk}")).collect();
                 // A root has the same chunks whenever it comes.
                 let root = format!("{root} over {chunks:?}");
-                roots.insert(root.clone());
-                let snapshot = house.snapshot(&root, &chunks, usize::from(*kib) << 10);
+                references.insert(id(&root), chunks.iter().map(|name| id(name)).collect());
+                let session = house.session(&[]);
+                put_together(&house, &session, &chunks, usize::from(*kib) << 10, *together);
+                house.put(&session, &root, &chunks, 100);
+                let snapshot = house.try_commit(&session, &root).unwrap();
                 let objects = chunks.iter().chain([&root]).map(|name| id(name)).collect();
                 kept.insert(snapshot, objects);
             }
             Step::Abandon { chunks } => {
                 let chunks: Vec<_> = chunks.iter().map(|chunk| format!("chunk {chunk}")).collect();
                 let session = house.session(&[]);
-                house.put(&session, &format!("abandoned {number}"), &chunks, 1000);
+                let root = format!("abandoned {number}");
+                references.insert(id(&root), chunks.iter().map(|name| id(name)).collect());
+                house.put(&session, &root, &chunks, 1000);
                 house.repository().close_session(&session).unwrap();
             }
             Step::Forget(which) => {
@@ -393,6 +430,26 @@ fn history(steps: &[Step]) {
             Step::Prune => drop(house.prune()),
             Step::PruneWithGrace => {
                 with_grace(&house.store());
+                house.world.restart();
+            }
+            Step::Compact { hold } => {
+                let store = house.store();
+                let blocks = put_again(&store, &house.forge, &references);
+                let superseded = store.supersede(&blocks, *hold).unwrap();
+                let all = superseded.map_or(0, |superseded| superseded.blocks);
+                assert_eq!(all, blocks.len() as u64, "everything was put again");
+                drop(store);
+                house.world.restart();
+            }
+            Step::Settle { go } => {
+                let store = house.store();
+                for number in store.held_supersessions().unwrap() {
+                    match go {
+                        true => store.let_superseded_go(number).unwrap(),
+                        false => store.take_superseded_back(number).unwrap(),
+                    }
+                }
+                drop(store);
                 house.world.restart();
             }
             Step::Pass { hours } => house.world.clock.advance_ns(i64::from(*hours) * HOUR_NS),
@@ -409,8 +466,14 @@ fn history(steps: &[Step]) {
     for objects in kept.values() {
         objects.iter().for_each(|object| assert!(house.has(*object)));
     }
-    // All that is left is what is needed, once everything has lapsed.
+    // All that is left is what is needed, once everything has lapsed and nothing is held.
     house.world.clock.advance_ns(30 * 24 * HOUR_NS);
+    let store = house.store();
+    for number in store.held_supersessions().unwrap() {
+        store.let_superseded_go(number).unwrap();
+    }
+    drop(store);
+    house.world.restart();
     house.prune();
     house.prune();
     house.assert_whole();

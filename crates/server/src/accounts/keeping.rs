@@ -3,6 +3,7 @@
 //! Who breaks in as an administrator shall not be able to take backups away at once. So what was
 //! asked to be deleted waits, and a shorter wait comes into force only when the longer one is over.
 
+use holdall_repository::Supersession;
 use serde::{Deserialize, Serialize};
 
 use super::Accounts;
@@ -71,24 +72,28 @@ impl Accounts {
         Ok(entry)
     }
 
-    /// Notes that snapshots are to be deleted once the repository's delay is over. Asking for the same
-    /// again is no other deletion.
+    /// Notes that snapshots, or blocks that are superseded, are to be deleted once the repository's delay
+    /// is over. Asking for the same again is no other deletion.
     pub(crate) fn ask_deletion(
         &self,
         repository: &str,
         snapshots: Vec<String>,
+        superseded: Option<Supersession>,
     ) -> Result<Deletion, ServerError> {
         let delay_ns = self.keeping(repository).now.delay_ns;
         let asked_ns = self.clock.now_ns();
         let mut state = self.state();
-        let same = |one: &&Deletion| one.repository == repository && one.snapshots == snapshots;
+        let same = |one: &&Deletion| {
+            let what = (one.repository.as_str(), &one.snapshots, one.superseded);
+            what == (repository, &snapshots, superseded)
+        };
         if let Some(waiting) = state.deletions.values().find(same) {
             return Ok(waiting.clone());
         }
         let number = state.deletions.keys().next_back().map_or(1, |last| last + 1);
         let due_ns = asked_ns.saturating_add(delay_ns);
         let repository = repository.to_owned();
-        let deletion = Deletion { number, repository, snapshots, asked_ns, due_ns };
+        let deletion = Deletion { number, repository, snapshots, superseded, asked_ns, due_ns };
         self.database.change(|changes| changes.put_deletion(number, &deletion))?;
         state.deletions.insert(number, deletion.clone());
         Ok(deletion)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use holdall_format::RecordHash;
-use holdall_protocol::{PruneReport, RepositoryError, WaitingDeletion};
+use holdall_protocol::{PruneReport, RepositoryError, SparseBlock, Superseding, WaitingDeletion};
 
 use super::carry_out::Administration;
 use super::command::{Deletion, PrunedEntry, Reply};
@@ -35,9 +35,36 @@ impl Administration<'_> {
             return Err(refused(format!("{unknown} is no snapshot of this repository")));
         }
         let ids = snapshots.iter().map(ToString::to_string).collect();
-        let deletion = self.accounts.ask_deletion(name, ids)?;
+        let deletion = self.accounts.ask_deletion(name, ids, None)?;
         self.log(&format!("deletion {} of {name} was asked for by its machine", deletion.number));
         Ok(waiting(deletion))
+    }
+
+    /// Tells which blocks are mostly dead.
+    pub(crate) fn ask_sparse(
+        &self,
+        name: &str,
+        from: u64,
+    ) -> Result<Vec<SparseBlock>, ServerError> {
+        Ok(self.stores.store(name)?.sparse_blocks(from)?)
+    }
+
+    /// Has blocks give way to later copies, and asks for their deletion. Until that is due they stay,
+    /// and once it is cancelled they count first again.
+    pub(crate) fn ask_supersede(
+        &self,
+        name: &str,
+        blocks: &[u64],
+    ) -> Result<Superseding, ServerError> {
+        let Some(superseded) = self.stores.store(name)?.supersede(blocks, true)? else {
+            return Ok(Superseding { blocks: 0, waiting: None });
+        };
+        let deletion = self.accounts.ask_deletion(name, Vec::new(), Some(superseded))?;
+        self.log(&format!(
+            "deletion {} of {name} was asked for by its machine: {} blocks were compacted",
+            deletion.number, superseded.blocks
+        ));
+        Ok(Superseding { blocks: superseded.blocks, waiting: Some(waiting(deletion)) })
     }
 
     /// Applies rules and deletions that are due, and prunes.
@@ -66,7 +93,8 @@ fn refused(reason: String) -> ServerError {
 }
 
 fn waiting(deletion: Deletion) -> WaitingDeletion {
-    let Deletion { number, snapshots, asked_ns, due_ns, .. } = deletion;
+    let Deletion { number, snapshots, superseded, asked_ns, due_ns, .. } = deletion;
+    let blocks = superseded.map_or(0, |superseded| superseded.blocks);
     let snapshots = snapshots.iter().filter_map(|id| id.parse().ok()).collect();
-    WaitingDeletion { number, snapshots, asked_ns, due_ns }
+    WaitingDeletion { number, snapshots, blocks, asked_ns, due_ns }
 }

@@ -2,8 +2,8 @@
 
 use holdall_format::TagToken;
 use holdall_protocol::PruneReport;
-use holdall_repository::Judged;
 use holdall_repository::retention::Policy;
+use holdall_repository::{Judged, Supersession};
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::InviteRequest;
@@ -157,7 +157,7 @@ pub struct KeepingEntry {
     pub then: Option<(Keeping, i64)>,
 }
 
-/// Snapshots that are to be deleted. Times are in nanoseconds since 1970 UTC.
+/// Snapshots or superseded blocks that are to be deleted. Times are in nanoseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deletion {
     /// What it is called.
@@ -166,6 +166,9 @@ pub struct Deletion {
     pub repository: String,
     /// The ids of the snapshots, in hexadecimal.
     pub snapshots: Vec<String>,
+    /// The blocks that gave way to later copies of what is needed of them.
+    #[serde(default)]
+    pub superseded: Option<Supersession>,
     /// When it was asked for.
     pub asked_ns: i64,
     /// When it is carried out, if nobody cancels it.

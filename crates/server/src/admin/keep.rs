@@ -52,7 +52,7 @@ impl Administration<'_> {
         let store = self.stores.store(name)?;
         let snapshots = self.judge(&store, name);
         let ids = wanted.iter().map(|wanted| find(&snapshots, wanted).map(|id| id.to_string()));
-        let deletion = self.accounts.ask_deletion(name, ids.collect::<Result<_, _>>()?)?;
+        let deletion = self.accounts.ask_deletion(name, ids.collect::<Result<_, _>>()?, None)?;
         self.log(&format!("deletion {} of {name} was asked for", deletion.number));
         Ok(Reply::Deletions { deletions: vec![deletion] })
     }
@@ -131,6 +131,9 @@ impl Administration<'_> {
         entry: &mut PrunedEntry,
     ) -> Result<Option<PruneReport>, ServerError> {
         let store = self.stores.store(name)?;
+        if !dry_run {
+            self.take_back_cancelled(&store, name)?;
+        }
         let clock = self.stores.watch_clock()?;
         if !clock.is_believed() {
             entry.frozen_until_ns = Some(clock.believed_from_ns());
@@ -172,11 +175,25 @@ impl Administration<'_> {
             if !dry_run {
                 let ids: Vec<RecordHash> = chosen.iter().map(|one| one.id).collect();
                 store.forget(&ids, TombstoneReason::Request)?;
+                if let Some(superseded) = deletion.superseded {
+                    store.let_superseded_go(superseded.number)?;
+                }
                 self.accounts.drop_deletion(deletion.number)?;
             }
             entry.forgotten.extend(chosen.into_iter().map(SnapshotEntry::of));
         }
         Ok(())
+    }
+
+    /// Has blocks count first again that gave way for a deletion which does not wait any more.
+    fn take_back_cancelled(&self, store: &Store, name: &str) -> Result<(), ServerError> {
+        let held = store.held_supersessions()?;
+        let deletions = self.accounts.deletions().into_iter();
+        let of_this = deletions.filter(|one| one.repository == name);
+        let waiting: Vec<u64> =
+            of_this.filter_map(|one| one.superseded).map(|one| one.number).collect();
+        let mut cancelled = held.iter().filter(|number| !waiting.contains(number));
+        cancelled.try_for_each(|number| Ok(store.take_superseded_back(*number)?))
     }
 
     fn apply_rules(

@@ -26,7 +26,7 @@ impl Administration<'_> {
             return Ok(Reply::Thinning(Thinning { snapshots, kept, deletion: None }));
         }
         let ids = snapshots.iter().map(|one| one.id.clone()).collect();
-        let deletion = self.accounts.ask_deletion(name, ids)?;
+        let deletion = self.accounts.ask_deletion(name, ids, None)?;
         self.log(&format!("deletion {} of {name} was asked for, to thin it", deletion.number));
         Ok(Reply::Thinning(Thinning { snapshots, kept, deletion: Some(deletion) }))
     }

@@ -68,6 +68,8 @@ fn row(verb: &RepositoryVerb) -> &'static str {
         RepositoryVerb::Deletions => "GET /deletions",
         RepositoryVerb::Forget => "POST /deletions",
         RepositoryVerb::Prune(_) => "POST /prune?dry=0",
+        RepositoryVerb::SparseBlocks(_) => "POST /sparse?from=POSITION",
+        RepositoryVerb::Supersede => "POST /superseded",
     }
 }
 
@@ -127,6 +129,8 @@ fn requests(machine: &Machine, session: SessionId) -> Vec<Request> {
         of(RepositoryVerb::Deletions, &[], READING, DONE),
         of(RepositoryVerb::Forget, &[7; 64], WITH_TOKEN, no_token),
         of(RepositoryVerb::Prune(false), &[7; 32], WITH_TOKEN, no_token),
+        of(RepositoryVerb::SparseBlocks(0), &[7; 32], WITH_TOKEN, no_token),
+        of(RepositoryVerb::Supersede, &[7; 40], WITH_TOKEN, no_token),
     ]
 }
 

@@ -81,18 +81,22 @@ fn show(app: &App, deletion: &Deletion) -> Result<()> {
         number: u64,
         repository: &'a str,
         snapshots: &'a [String],
+        /// Blocks that gave way to others.
+        blocks: u64,
         asked: String,
         due: String,
     }
-    let Deletion { number, repository, snapshots, asked_ns, due_ns } = deletion;
+    let Deletion { number, repository, snapshots, superseded, asked_ns, due_ns } = deletion;
+    let blocks = superseded.map_or(0, |superseded| superseded.blocks);
     let (asked, due) = (rfc3339(*asked_ns), rfc3339(*due_ns));
-    let object = JsonDeletion { number: *number, repository, snapshots, asked, due };
+    let object = JsonDeletion { number: *number, repository, snapshots, blocks, asked, due };
     app.output.object("deletion", &object)?;
-    let short = snapshots.iter().map(|id| id.get(..10).unwrap_or(id));
+    let short = snapshots.iter().map(|id| id.get(..10).unwrap_or(id).to_owned());
+    let compacted = (blocks > 0).then(|| format!("{blocks} blocks that gave way to others"));
     app.output.result(format_args!(
         "{number:>4}  {repository:<16} due {}  {}",
         local_time(*due_ns),
-        short.collect::<Vec<_>>().join(" ")
+        short.chain(compacted).collect::<Vec<_>>().join(" ")
     ))?;
     Ok(())
 }

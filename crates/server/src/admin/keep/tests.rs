@@ -9,6 +9,7 @@ use crate::admin::Command;
 use crate::data_folder::DataFolder;
 use crate::identity::ServerIdentity;
 use crate::stores::Stores;
+use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, Record, RecordHead, RecordKind, TagToken};
 use holdall_protocol::contract::Forge;
 use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
@@ -105,16 +106,35 @@ impl World {
         std::fs::write(largest, bytes).unwrap();
     }
 
+    /// A snapshot of so many chunks that lie in one block of that length, and one of the first of them
+    /// alone; says which the former is, and the chunks.
+    fn back_up_together(&mut self, count: usize, bytes: usize) -> (RecordHash, Vec<ObjectId>) {
+        let id = |text: String| ObjectId::from_bytes(*blake3::hash(text.as_bytes()).as_bytes());
+        let chunks: Vec<ObjectId> = (0..count).map(|chunk| id(format!("chunk {chunk}"))).collect();
+        let [all, first] = ["all", "first"].map(|root| id(root.to_owned()));
+        let block = self.forge.chunks_of_bytes(&chunks, bytes);
+        let old = self.commit(all, vec![block, self.forge.nodes(&[(all, &chunks)])]);
+        self.commit(first, vec![self.forge.nodes(&[(first, &chunks[..1])])]);
+        (old, chunks)
+    }
+
     /// A snapshot of so much that nobody else has.
     fn back_up(&mut self, name: &str, bytes: usize) -> RecordHash {
         let id = |text: &str| ObjectId::from_bytes(*blake3::hash(text.as_bytes()).as_bytes());
+        let (root, chunk) = (id(name), id(&format!("{name} content")));
+        let blocks = vec![
+            self.forge.chunks_of_bytes(&[chunk], bytes),
+            self.forge.nodes(&[(root, &[chunk])]),
+        ];
+        self.commit(root, blocks)
+    }
+
+    /// A snapshot of that root, for which these blocks are put.
+    fn commit(&mut self, root: ObjectId, blocks: Vec<Bytes>) -> RecordHash {
         let machine =
             self.stores.store("laptop").unwrap().for_machine(MACHINE, self.forge.key.public());
         let purpose = SessionPurpose::Backup { parents: vec![] };
         let session = machine.open_session(&purpose).unwrap().session;
-        let (root, chunk) = (id(name), id(&format!("{name} content")));
-        let blocks =
-            [self.forge.chunks_of_bytes(&[chunk], bytes), self.forge.nodes(&[(root, &[chunk])])];
         machine.put_blocks(&session, &blocks).unwrap();
         let record = self.forge.record(RecordKind::Snapshot, root, self.head);
         let answer = machine.commit(&session, &record).unwrap();
@@ -260,6 +280,57 @@ fn a_deletion_waits_can_be_cancelled_and_then_takes_only_what_was_asked() {
     assert_eq!(pruned.forgotten[0].id, ids[1]);
     assert!(world.accounts.deletions().is_empty());
     assert_eq!(world.snapshots(), 3);
+}
+
+#[test]
+fn blocks_that_gave_way_stay_for_the_delay_and_come_back_when_it_is_cancelled() {
+    let mut world = World::new();
+    let (old, chunks) = world.back_up_together(10, 3 << 20);
+    let store = world.stores.store("laptop").unwrap();
+    store.forget(&[old], TombstoneReason::Request).unwrap();
+    let machine = store.for_machine(MACHINE, world.forge.key.public());
+    let ask = |world: &World| {
+        let sparse = world.administration().ask_sparse("laptop", 0).unwrap();
+        let block = sparse.first().unwrap();
+        assert_eq!(block.living, chunks[..1]);
+        let purpose = SessionPurpose::Backup { parents: vec![] };
+        let session = machine.open_session(&purpose).unwrap().session;
+        machine.put_blocks(&session, &[world.forge.chunks(&block.living)]).unwrap();
+        machine.close_session(&session).unwrap();
+        let asked = world.administration().ask_supersede("laptop", &[block.arrival]).unwrap();
+        assert_eq!(asked.blocks, 1);
+        asked.waiting.unwrap()
+    };
+    let stored = |world: &World| world.prune().stored_after_bytes;
+    let is_large = |stored: u64| stored > 3 << 20;
+
+    let waiting = ask(&world);
+    assert_eq!((waiting.blocks, waiting.snapshots.len()), (1, 0));
+    assert_eq!(waiting.due_ns - waiting.asked_ns, 7 * DAY_NS);
+    assert_eq!(world.administration().waiting("laptop"), std::slice::from_ref(&waiting));
+    world.administration().cancel(waiting.number).unwrap();
+    assert!(is_large(stored(&world)));
+    assert!(store.held_supersessions().unwrap().is_empty(), "taken back");
+    for _ in 0..10 {
+        world.clocks.pass(DAY_NS);
+        assert!(is_large(stored(&world)), "it was cancelled");
+    }
+
+    ask(&world);
+    for _ in 0..7 {
+        world.clocks.pass(DAY_NS - 1);
+        assert!(is_large(stored(&world)));
+    }
+    assert_eq!(store.held_supersessions().unwrap().len(), 1);
+    world.clocks.pass(7);
+    world.prune();
+    assert!(world.accounts.deletions().is_empty());
+    for _ in 0..2 {
+        world.clocks.pass(2 * DAY_NS);
+        world.prune();
+    }
+    assert!(!is_large(stored(&world)));
+    assert_eq!(store.scrub(&AtomicBool::new(false), &mut |_| {}).unwrap().damaged, []);
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! `holdall compact`.
+
+use anyhow::Result;
+use holdall_engine::CompactReport;
+use serde::Serialize;
+
+use super::prune;
+use crate::app::App;
+use crate::deletions::{self, TokenArgs};
+use crate::exit::Exit;
+use crate::open;
+use crate::output::{count, rfc3339, size};
+
+/// Stores again what little is needed of blocks that are mostly dead
+///
+/// Content is sealed in blocks of about 1 MiB, and a prune can only keep a block or let it go. This opens
+/// those of which at most half is needed, seals what is needed in new ones, and lets the old ones go.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall compact --dry-run
+
+It needs the password, and room for what is stored again. In a directory it prunes afterwards. On a \
+server it takes an administrator's token (`holdall admin token`, then --admin-token-file FILE); the old \
+blocks stay for a week there, are read where a new one can not be, and `holdall admin cancel` takes it \
+back.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 12 wrong password, 13 not \
+allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
+pub(crate) struct Args {
+    /// Says how many such blocks there are, and changes nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten)]
+    token: TokenArgs,
+}
+
+/// What was compacted, as programs see it.
+#[derive(Debug, Serialize)]
+struct Summary {
+    dry_run: bool,
+    sparse_blocks: u64,
+    objects: u64,
+    living_objects: u64,
+    compacted_blocks: u64,
+    before_bytes: u64,
+    after_bytes: u64,
+    damaged_blocks: u64,
+    /// The numbers of the deletions that wait.
+    deletions: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let token = args.token.read()?;
+    let access = open::access(app)?;
+    let run = app.run();
+    let report = holdall_engine::compact(&access, token.as_ref(), args.dry_run, &run)?;
+    tell(app, &report, args.dry_run)?;
+    if token.is_none() && report.blocks > 0 {
+        let pruned = prune::delete_unneeded(access.repository().as_ref(), None, false)?;
+        prune::tell(app, &pruned, false)?;
+    }
+    Ok(if report.damaged_blocks > 0 { Exit::Damage } else { Exit::Done })
+}
+
+fn tell(app: &App, report: &CompactReport, dry_run: bool) -> Result<()> {
+    let summary = Summary {
+        dry_run,
+        sparse_blocks: report.sparse_blocks,
+        objects: report.objects,
+        living_objects: report.living_objects,
+        compacted_blocks: report.blocks,
+        before_bytes: report.before_bytes,
+        after_bytes: report.after_bytes,
+        damaged_blocks: report.damaged_blocks,
+        deletions: report.waiting.iter().map(|waiting| waiting.number).collect(),
+        due: report.waiting.iter().map(|waiting| waiting.due_ns).max().map(rfc3339),
+    };
+    app.output.object("summary", &summary)?;
+    app.output.say(format_args!(
+        "{} blocks are mostly dead: {} of their {} objects are needed",
+        count(report.sparse_blocks),
+        count(report.living_objects),
+        count(report.objects)
+    ))?;
+    if !dry_run {
+        app.output.say(format_args!(
+            "{} of them, {}, gave way to {}",
+            count(report.blocks),
+            size(report.before_bytes),
+            size(report.after_bytes)
+        ))?;
+    }
+    if report.damaged_blocks > 0 {
+        app.output.note(format!(
+            "{} blocks do not open to what they should hold and stay as they are: run `holdall check \
+             --verify`",
+            count(report.damaged_blocks)
+        ));
+    }
+    for waiting in &report.waiting {
+        app.output.note(deletions::in_words(waiting));
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Compacting: what is needed of blocks that are mostly dead is stored again, and they give way to it.
+//!
+//! A block is sealed as a whole, so that its keeper can let it go only when nothing in it is needed any
+//! more. Where snapshots go one by one, blocks stay for a few objects each. Only whoever has the keys can
+//! open them, take out what is needed, and seal that again. What is put is what was there: every object
+//! is compared with its id first, and every new block is opened again before it leaves.
+
+use bytes::Bytes;
+use holdall_crypto::{OpenedBlock, Opener};
+use holdall_format::{Block, BlockKind, ObjectId, SessionId};
+use holdall_protocol::{AdminToken, SessionPurpose, SparseBlock, WaitingDeletion};
+use holdall_tree::NodeKind;
+
+use crate::restore::{ChunkSource, is_damaged};
+use crate::storing::Putter;
+use crate::{Access, EngineError, Run};
+
+/// Blocks give way in portions of so many: each costs the keeper a mark.
+const PORTION_BLOCKS: usize = 4096;
+/// Blocks that are asked for at once.
+const FETCH_BLOCKS: usize = 16;
+
+/// What was compacted, or would be.
+#[derive(Debug, Clone, Default)]
+pub struct CompactReport {
+    /// Blocks of which at most half of the objects are needed.
+    pub sparse_blocks: u64,
+    /// Objects in them.
+    pub objects: u64,
+    /// Those that are needed.
+    pub living_objects: u64,
+    /// Blocks that gave way.
+    pub blocks: u64,
+    /// Sealed bytes of the blocks that what is needed was taken out of.
+    pub before_bytes: u64,
+    /// Sealed bytes of those that it was put into.
+    pub after_bytes: u64,
+    /// Blocks that do not open, or in which something is not what its id says: they stay as they are.
+    pub damaged_blocks: u64,
+    /// What waits on a server until the blocks are deleted.
+    pub waiting: Vec<WaitingDeletion>,
+}
+
+/// Has blocks that are mostly dead give way to others; with `dry_run`, only counts them. A server wants
+/// an administrator's token.
+///
+/// # Errors
+/// As for [`holdall_protocol::Repository::sparse_blocks`]; [`EngineError::Interrupted`]. What gave way
+/// until then did, and calling again goes on from there.
+pub fn compact(
+    access: &Access,
+    token: Option<&AdminToken>,
+    dry_run: bool,
+    run: &Run,
+) -> Result<CompactReport, EngineError> {
+    if dry_run {
+        return count(access, token, run);
+    }
+    let purpose = SessionPurpose::Backup { parents: Vec::new() };
+    let session = access.repository.open_session(&purpose)?.session;
+    let opener = ChunkSource::opener(access);
+    let (report, ready) = Default::default();
+    let compacted = Compacting { access, token, session, run, opener, report, ready }.run();
+    // What was put and did not count yet lapses with its session.
+    let _ = access.repository.close_session(&session);
+    compacted
+}
+
+fn count(
+    access: &Access,
+    token: Option<&AdminToken>,
+    run: &Run,
+) -> Result<CompactReport, EngineError> {
+    let mut report = CompactReport::default();
+    let mut from = 0;
+    while let Some(next) = report.page(&access.repository.sparse_blocks(token, from)?) {
+        run.check()?;
+        from = next;
+    }
+    Ok(report)
+}
+
+impl CompactReport {
+    /// Counts a page of blocks, and says from where on to ask for the next one.
+    fn page(&mut self, sparse: &[SparseBlock]) -> Option<u64> {
+        self.sparse_blocks += sparse.len() as u64;
+        self.objects += sparse.iter().map(|block| block.objects).sum::<u64>();
+        self.living_objects += sparse.iter().map(|block| block.living.len() as u64).sum::<u64>();
+        sparse.last().map(|last| last.arrival.saturating_add(1))
+    }
+}
+
+struct Compacting<'a> {
+    access: &'a Access,
+    token: Option<&'a AdminToken>,
+    session: SessionId,
+    run: &'a Run,
+    opener: Opener,
+    report: CompactReport,
+    /// Blocks of which everything that is needed was handed to the putter.
+    ready: Vec<u64>,
+}
+
+impl Compacting<'_> {
+    fn run(mut self) -> Result<CompactReport, EngineError> {
+        let mut putter = Putter::new(self.access, self.session);
+        let mut from = 0;
+        loop {
+            let sparse = self.access.repository.sparse_blocks(self.token, from)?;
+            let Some(next) = self.report.page(&sparse) else { break };
+            from = next;
+            for blocks in sparse.chunks(FETCH_BLOCKS) {
+                self.store_again(blocks, &mut putter)?;
+            }
+            if self.ready.len() >= PORTION_BLOCKS {
+                let full = std::mem::replace(&mut putter, Putter::new(self.access, self.session));
+                self.give_way(full)?;
+            }
+        }
+        self.give_way(putter)?;
+        Ok(self.report)
+    }
+
+    /// Stores again what is needed of these blocks.
+    fn store_again(
+        &mut self,
+        blocks: &[SparseBlock],
+        putter: &mut Putter<'_>,
+    ) -> Result<(), EngineError> {
+        let mut rest = blocks;
+        while !rest.is_empty() {
+            self.run.check()?;
+            let fetched = self.fetch(rest)?;
+            let (now, behind) = rest.split_at(fetched.len().clamp(1, rest.len()));
+            let mut fetched = fetched.into_iter();
+            for sparse in now {
+                match fetched.next().flatten() {
+                    Some(fetched) => self.take(sparse, &fetched, putter)?,
+                    None => self.report.damaged_blocks += 1,
+                }
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Fetches some of these blocks, from the first one on, by the first object that is needed of each,
+    /// whose copy there is the one that counts. `None` for what does not open, and nothing if the first
+    /// can not be had.
+    fn fetch(&mut self, blocks: &[SparseBlock]) -> Result<Vec<Option<Fetched>>, EngineError> {
+        let firsts: Vec<ObjectId> =
+            blocks.iter().filter_map(|block| block.living.first().copied()).collect();
+        let fetched = self.access.repository.fetch_objects(&self.session, &firsts, 0);
+        let blocks = match fetched.map_err(EngineError::from) {
+            Err(error) if is_damaged(&error) => return Ok(Vec::new()),
+            fetched => fetched?.blocks,
+        };
+        Ok(blocks.into_iter().map(|bytes| self.open(bytes)).collect())
+    }
+
+    fn open(&mut self, bytes: Bytes) -> Option<Fetched> {
+        let sealed_bytes = bytes.len() as u64;
+        let block = Block::decode(bytes).ok()?;
+        let kind = block.header().kind;
+        let opened = self.opener.open(&block, kind).ok()?;
+        Some(Fetched { kind, opened, sealed_bytes })
+    }
+
+    /// Hands on what is needed of a block, if that is worth it.
+    fn take(
+        &mut self,
+        sparse: &SparseBlock,
+        fetched: &Fetched,
+        putter: &mut Putter<'_>,
+    ) -> Result<(), EngineError> {
+        let Fetched { kind, opened, sealed_bytes } = fetched;
+        let ids = self.access.keys.ids();
+        let found = sparse.living.iter().map(|id| opened.find_object(id));
+        let right = found.map(|found| found.filter(|one| opened.check_id(one, ids, *kind).is_ok()));
+        let Some(living) = right.collect::<Option<Vec<_>>>() else {
+            self.report.damaged_blocks += 1;
+            return Ok(());
+        };
+        let living_bytes: usize = living.iter().map(|object| object.range.len()).sum();
+        if living_bytes * 2 > opened.plain.len() {
+            return Ok(());
+        }
+        for object in living {
+            let body = opened.body(object);
+            match kind {
+                // Which kind of node it is only matters for what it lies beside.
+                BlockKind::Nodes => {
+                    putter.node(NodeKind::Leaf, object.id, object.refs.clone(), body)?;
+                }
+                _ => putter.chunk(object.id, body)?,
+            }
+        }
+        self.report.before_bytes += sealed_bytes;
+        self.ready.push(sparse.arrival);
+        Ok(())
+    }
+
+    /// Has the blocks that are ready give way, once what is needed of them is durable elsewhere.
+    fn give_way(&mut self, putter: Putter<'_>) -> Result<(), EngineError> {
+        self.report.after_bytes += putter.finish()?;
+        let ready = std::mem::take(&mut self.ready);
+        if !ready.is_empty() {
+            let gave_way = self.access.repository.supersede(self.token, &ready)?;
+            self.report.blocks += gave_way.blocks;
+            self.report.waiting.extend(gave_way.waiting);
+        }
+        Ok(())
+    }
+}
+
+/// A block that was fetched and opened.
+struct Fetched {
+    kind: BlockKind,
+    opened: OpenedBlock,
+    sealed_bytes: u64,
+}

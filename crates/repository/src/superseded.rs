@@ -1,0 +1,197 @@
+//! Marks of superseded blocks: what is needed of them lies in later blocks too, which count first.
+//!
+//! ```text
+//! superseded/<log position>.held  | magic "HSup" | version u8 | zero 3 | log position u64 | count u32
+//! superseded/<log position>       | arrival u64, ascending (count times) | checksum 32 |
+//! ```
+//!
+//! A client with keys stored again what is needed of a block that is mostly dead, and says so. From then
+//! on the block's copies stand behind all others of the same objects. While the mark is held, the block
+//! itself stays all the same, so that one can go back; the same mark without its ending lets a prune
+//! take it. A mark is removed when none of its blocks is stored any more.
+
+use std::collections::BTreeSet;
+
+use holdall_format::FormatError;
+use holdall_format::wire::Reader;
+use holdall_protocol::{MAX_IDS, RepositoryError};
+
+use crate::layout::{Layout, number_of};
+use crate::publish::{names_in, publish, read_limited, remove, sync_dir};
+
+const WHAT: &str = "mark of superseded blocks";
+const MAGIC: &[u8; 4] = b"HSup";
+const VERSION: u8 = 1;
+/// What the file of a mark ends with while its blocks are to stay.
+const HELD: &str = ".held";
+const MARK_MAX_BYTES: u64 = 1024 + 8 * MAX_IDS as u64;
+
+/// Blocks that are superseded, by arrival position.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Superseded {
+    /// All of them: other copies of the same objects count first.
+    pub(crate) arrivals: BTreeSet<u64>,
+    /// Those that stay all the same.
+    pub(crate) held: BTreeSet<u64>,
+    /// The log position of the newest mark, 0 without one.
+    pub(crate) newest: u64,
+}
+
+/// One mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The log position that it was made at, which names it.
+    pub(crate) number: u64,
+    /// Whether its blocks are to stay.
+    pub(crate) is_held: bool,
+    /// The arrival positions of its blocks, at most [`MAX_IDS`].
+    pub(crate) arrivals: BTreeSet<u64>,
+}
+
+impl Mark {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + 8 * self.arrivals.len());
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&[VERSION, 0, 0, 0]);
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&(self.arrivals.len() as u32).to_le_bytes());
+        self.arrivals.iter().for_each(|arrival| out.extend_from_slice(&arrival.to_le_bytes()));
+        let checksum = blake3::hash(&out);
+        out.extend_from_slice(checksum.as_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8], number: u64, is_held: bool) -> Result<Self, FormatError> {
+        let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
+        let (bytes, checksum) = bytes.split_last_chunk::<32>().ok_or(mismatch.clone())?;
+        if blake3::hash(bytes).as_bytes() != checksum {
+            return Err(mismatch);
+        }
+        let mut reader = Reader::new(WHAT, bytes);
+        reader.magic(MAGIC, VERSION)?;
+        reader.bytes("zero", 3)?;
+        if reader.u64("log position")? != number {
+            return Err(reader.invalid("log position", "another one than its name says"));
+        }
+        let count = reader.length("arrivals", MAX_IDS)?;
+        let arrivals = (0..count).map(|_| reader.u64("arrival")).collect::<Result<_, _>>()?;
+        reader.finish()?;
+        Ok(Self { number, is_held, arrivals })
+    }
+}
+
+/// Reads all marks, in no order. One that can not be read counts for nothing: its blocks are there as
+/// any others.
+pub(crate) fn read_marks(layout: &Layout) -> Result<Vec<Mark>, RepositoryError> {
+    let mut marks: Vec<Mark> = Vec::new();
+    for name in names_in(&layout.superseded())? {
+        let name = name.to_str().unwrap_or_default();
+        let (digits, is_held) = match name.strip_suffix(HELD) {
+            Some(digits) => (digits, true),
+            None => (name, false),
+        };
+        let Some(number) = number_of(digits) else { continue };
+        let bytes = read_limited(&layout.superseded().join(name), MARK_MAX_BYTES).ok().flatten();
+        let mark = bytes.and_then(|bytes| Mark::decode(&bytes, number, is_held).ok());
+        marks.extend(mark);
+    }
+    // A crash may have left what held a mark that is let go.
+    let free: BTreeSet<u64> =
+        marks.iter().filter(|mark| !mark.is_held).map(|mark| mark.number).collect();
+    marks.retain(|mark| !mark.is_held || !free.contains(&mark.number));
+    Ok(marks)
+}
+
+/// All marks together.
+pub(crate) fn read_all(layout: &Layout) -> Result<Superseded, RepositoryError> {
+    let mut all = Superseded::default();
+    for mark in read_marks(layout)? {
+        all.newest = all.newest.max(mark.number);
+        all.held.extend(mark.arrivals.iter().filter(|_| mark.is_held));
+        all.arrivals.extend(mark.arrivals);
+    }
+    Ok(all)
+}
+
+/// Writes a mark; it is durable when this returns.
+pub(crate) fn write(layout: &Layout, mark: &Mark) -> Result<(), RepositoryError> {
+    let path = layout.superseded_at(mark.number, ending(mark.is_held));
+    publish(&layout.tmp(), &path, &mark.encode()).map(drop)
+}
+
+/// Removes a mark, held or not. Whether it was there does not matter.
+pub(crate) fn remove_mark(layout: &Layout, number: u64) -> Result<(), RepositoryError> {
+    // What holds goes last: without it, what is left would let its blocks go.
+    remove(&layout.superseded_at(number, ending(false)))?;
+    sync_dir(&layout.superseded())?;
+    remove(&layout.superseded_at(number, ending(true)))?;
+    sync_dir(&layout.superseded())
+}
+
+/// Has the blocks of a held mark be let go.
+pub(crate) fn let_go(layout: &Layout, mark: &Mark) -> Result<(), RepositoryError> {
+    write(layout, &Mark { is_held: false, ..mark.clone() })?;
+    remove(&layout.superseded_at(mark.number, ending(true)))?;
+    sync_dir(&layout.superseded())
+}
+
+fn ending(is_held: bool) -> &'static str {
+    if is_held { HELD } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::publish::make_dir;
+    use proptest::prelude::*;
+
+    fn mark(number: u64, is_held: bool, arrivals: &[u64]) -> Mark {
+        Mark { number, is_held, arrivals: arrivals.iter().copied().collect() }
+    }
+
+    fn place() -> (tempfile::TempDir, Layout) {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
+        (dir, layout)
+    }
+
+    #[test]
+    fn what_is_let_go_is_held_no_more_and_what_is_taken_back_is_as_any_other() {
+        let (_dir, layout) = place();
+        let (first, second) = (mark(5, true, &[1, 3]), mark(9, true, &[4]));
+        write(&layout, &first).unwrap();
+        write(&layout, &second).unwrap();
+        let all = read_all(&layout).unwrap();
+        assert_eq!((all.arrivals, all.newest), (BTreeSet::from([1, 3, 4]), 9));
+        assert_eq!(all.held, BTreeSet::from([1, 3, 4]));
+        let_go(&layout, &first).unwrap();
+        let all = read_all(&layout).unwrap();
+        assert_eq!((all.arrivals.len(), all.held), (3, BTreeSet::from([4])));
+        // As after a crash in the middle of it.
+        write(&layout, &first).unwrap();
+        assert_eq!(read_all(&layout).unwrap().held, BTreeSet::from([4]));
+        remove_mark(&layout, 9).unwrap();
+        remove_mark(&layout, 9).unwrap();
+        assert_eq!(read_marks(&layout).unwrap(), [mark(5, false, &[1, 3])]);
+        std::fs::write(layout.superseded().join("00000000000000ff"), b"torn").unwrap();
+        assert_eq!(read_all(&layout).unwrap().newest, 5, "what can not be read counts for nothing");
+    }
+
+    proptest! {
+        #[test]
+        fn any_changed_bit_of_a_mark_is_noticed(
+            arrivals: BTreeSet<u64>,
+            at: usize,
+            flip in 1u8..,
+        ) {
+            let mark = Mark { number: 7, is_held: true, arrivals };
+            let mut bytes = mark.encode();
+            prop_assert_eq!(Mark::decode(&bytes, 7, true), Ok(mark));
+            prop_assert!(Mark::decode(&bytes, 8, true).is_err());
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+            prop_assert!(Mark::decode(&bytes, 7, true).is_err());
+        }
+    }
+}

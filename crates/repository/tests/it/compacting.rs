@@ -1,0 +1,249 @@
+//! Compacting: blocks that are mostly dead give way, and nobody loses by it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use holdall_format::ObjectId;
+use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
+use holdall_protocol::{PruneReport, Repository, RepositoryError, SessionPurpose};
+use holdall_repository::{EmbeddedRepository, PruneOptions, Store};
+
+use crate::house::{House, id, names};
+use crate::world::{MACHINE, MACHINE_SEED};
+
+const WEEK_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
+
+/// The references of each node that was ever put; a chunk has none.
+pub(crate) type References = BTreeMap<ObjectId, Vec<ObjectId>>;
+
+pub(crate) fn machine(store: &Arc<Store>) -> EmbeddedRepository {
+    store.for_machine(MACHINE, TestKey::from_seed(&MACHINE_SEED).public())
+}
+
+/// Puts what is needed of sparse blocks again, each in a block of its own, and says which those are.
+pub(crate) fn put_again(store: &Arc<Store>, forge: &Forge, references: &References) -> Vec<u64> {
+    let machine = machine(store);
+    let purpose = SessionPurpose::Backup { parents: vec![] };
+    let session = machine.open_session(&purpose).unwrap().session;
+    let (mut blocks, mut from) = (Vec::new(), 0);
+    loop {
+        let sparse = store.sparse_blocks(from).unwrap();
+        let Some(last) = sparse.last() else { break };
+        from = last.arrival + 1;
+        for block in &sparse {
+            assert!(!block.living.is_empty() && block.living.len() as u64 * 2 <= block.objects);
+            for object in &block.living {
+                let again = match references.get(object) {
+                    Some(refs) => forge.nodes(&[(*object, refs)]),
+                    None => forge.chunks(&[*object]),
+                };
+                machine.put_blocks(&session, &[again]).unwrap();
+            }
+            blocks.push(block.arrival);
+        }
+    }
+    machine.close_session(&session).unwrap();
+    blocks
+}
+
+fn prune(store: &Store) -> PruneReport {
+    let options = PruneOptions { grace: Duration::ZERO, sparse_part: 20, dry_run: false };
+    store.prune(&options, &AtomicBool::new(false)).unwrap()
+}
+
+/// A block of 10 chunks of which one snapshot needs the last one, and a block of two nodes of which it
+/// needs one; the other snapshot is forgotten.
+fn sparse_house() -> (House, References) {
+    let mut house = House::new();
+    let session = house.session(&[]);
+    let chunks: Vec<ObjectId> = names(0..10).iter().map(|name| id(name)).collect();
+    let block = house.forge.chunks_of_bytes(&chunks, 3 << 20);
+    house.repository().put_blocks(&session, &[block]).unwrap();
+    let (one, two) = ((id("one"), chunks.clone()), (id("two"), vec![id("chunk 9")]));
+    let nodes = house.forge.nodes(&[(one.0, &one.1), (two.0, &two.1)]);
+    house.repository().put_blocks(&session, &[nodes]).unwrap();
+    let first = house.try_commit(&session, "one").unwrap();
+    let session = house.session(&[]);
+    house.try_commit(&session, "two").unwrap();
+    house.repository().forget(&[first]).unwrap();
+    (house, References::from([one, two]))
+}
+
+/// The block that counts for an object.
+fn first_copy(house: &House, object: ObjectId) -> bytes::Bytes {
+    let session = house.repository().open_session(&SessionPurpose::Read).unwrap().session;
+    let fetched = house.repository().fetch_objects(&session, &[object], 0).unwrap();
+    house.repository().close_session(&session).unwrap();
+    fetched.blocks[0].clone()
+}
+
+#[test]
+fn what_is_needed_of_a_sparse_block_counts_elsewhere_and_the_block_goes() {
+    let (mut house, references) = sparse_house();
+    house.prune();
+    let before = house.repository().usage().unwrap().stored_bytes;
+    assert!(before > 3 << 20, "a prune can not take a block apart");
+    let store = house.store();
+    let sparse = store.sparse_blocks(0).unwrap();
+    let told: Vec<_> = sparse.iter().map(|one| (one.objects, one.living.clone())).collect();
+    assert_eq!(told, [(10, vec![id("chunk 9")]), (2, vec![id("two")])]);
+    let blocks = put_again(&store, &house.forge, &references);
+    assert_eq!(blocks, sparse.iter().map(|one| one.arrival).collect::<Vec<_>>());
+    let superseded = store.supersede(&blocks, false).unwrap().unwrap();
+    assert_eq!(superseded.blocks, 2);
+    assert_eq!(store.supersede(&blocks, false).unwrap(), Some(superseded), "asked again");
+    assert_eq!(store.sparse_blocks(0).unwrap(), []);
+    drop(store);
+    for cache_is_lost in [false, true] {
+        house.world.close();
+        if cache_is_lost {
+            std::fs::remove_dir_all(house.world.cache_dir()).unwrap();
+        }
+        house.world.restart();
+        assert!(first_copy(&house, id("chunk 9")).len() < 8192, "the new copy is handed out");
+        let session = house.session(&[]);
+        let missing = house.repository().missing(&session, &[id("chunk 9"), id("two")]).unwrap();
+        assert_eq!(missing, [false, false]);
+        // What it was told is there would keep its pack.
+        house.repository().close_session(&session).unwrap();
+        house.assert_whole();
+    }
+    house.prune();
+    assert!(house.repository().usage().unwrap().stored_bytes < 1 << 20);
+    let marks = || std::fs::read_dir(house.world.dir().join("superseded")).unwrap().count();
+    house.prune();
+    assert_eq!(marks(), 0, "a mark goes with its blocks");
+    assert!(house.has(id("chunk 9")) && !house.has(id("chunk 0")));
+    house.assert_whole();
+}
+
+#[test]
+fn a_block_stays_where_something_needed_of_it_is_nowhere_else() {
+    let (mut house, _) = sparse_house();
+    let store = house.store();
+    let blocks: Vec<u64> = store.sparse_blocks(0).unwrap().iter().map(|one| one.arrival).collect();
+    assert_eq!(store.supersede(&blocks, false).unwrap(), None, "nothing was put again");
+    assert_eq!(store.supersede(&[], false).unwrap(), None);
+    assert_eq!(store.supersede(&[u64::MAX], false).unwrap(), None, "no such block");
+    let too_many = vec![1; holdall_protocol::MAX_IDS + 1];
+    let refused = store.supersede(&too_many, false);
+    assert!(matches!(refused, Err(RepositoryError::Refused { .. })), "{refused:?}");
+    prune(&store);
+    drop(store);
+    house.world.restart();
+    assert!(house.has(id("chunk 9")) && house.has(id("two")));
+}
+
+/// A copy with other references would let go of what the right ones refer to.
+#[test]
+fn a_block_does_not_give_way_to_a_node_with_other_references() {
+    let mut house = House::new();
+    let session = house.session(&[]);
+    let lost = house.forge.chunks_of_bytes(&[id("chunk 0")], 1 << 20);
+    house.repository().put_blocks(&session, &[lost]).unwrap();
+    let others: Vec<ObjectId> = names(10..14).iter().map(|name| id(name)).collect();
+    let dead: Vec<(ObjectId, &[ObjectId])> = others.iter().map(|one| (*one, &[][..])).collect();
+    let refs = [id("chunk 0")];
+    let nodes = [dead.as_slice(), &[(id("root"), &refs[..])]].concat();
+    // The first copy counts for the commit; the second was put when nothing was committed yet.
+    for block in [house.forge.nodes(&nodes), house.forge.nodes(&[(id("root"), &[])])] {
+        house.repository().put_blocks(&session, &[block]).unwrap();
+    }
+    house.try_commit(&session, "root").unwrap();
+    let store = house.store();
+    let sparse: Vec<u64> = store.sparse_blocks(0).unwrap().iter().map(|one| one.arrival).collect();
+    assert_eq!(sparse.len(), 1);
+    assert_eq!(store.supersede(&sparse, false).unwrap(), None);
+    house.world.clock.advance_ns(2 * WEEK_NS);
+    prune(&store);
+    drop(store);
+    house.world.restart();
+    house.assert_whole();
+    assert!(house.has(id("chunk 0")));
+}
+
+#[test]
+fn what_is_held_stays_and_counts_first_again_when_it_is_taken_back() {
+    let (mut house, references) = sparse_house();
+    let store = house.store();
+    let blocks = put_again(&store, &house.forge, &references);
+    let superseded = store.supersede(&blocks, true).unwrap().unwrap();
+    assert_eq!(store.held_supersessions().unwrap(), [superseded.number]);
+    house.world.clock.advance_ns(2 * WEEK_NS);
+    for _ in 0..2 {
+        prune(&store);
+    }
+    drop(store);
+    house.world.restart();
+    assert!(house.repository().usage().unwrap().stored_bytes > 3 << 20, "the old block stays");
+    assert!(first_copy(&house, id("chunk 9")).len() < 8192, "and comes behind the new one");
+
+    let store = house.store();
+    store.take_superseded_back(superseded.number).unwrap();
+    assert!(store.held_supersessions().unwrap().is_empty());
+    drop(store);
+    house.world.restart();
+    assert!(first_copy(&house, id("chunk 9")).len() > 3 << 20, "the first copy counts");
+    let store = house.store();
+    prune(&store);
+    assert_eq!(store.sparse_blocks(0).unwrap().len(), 2, "nothing is needed of what was put again");
+
+    let blocks = put_again(&store, &house.forge, &references);
+    let superseded = store.supersede(&blocks, true).unwrap().unwrap();
+    store.let_superseded_go(superseded.number).unwrap();
+    store.let_superseded_go(superseded.number).unwrap();
+    assert!(store.held_supersessions().unwrap().is_empty());
+    prune(&store);
+    drop(store);
+    house.world.restart();
+    assert!(house.repository().usage().unwrap().stored_bytes < 1 << 20);
+    house.assert_whole();
+    assert!(house.has(id("chunk 9")) && house.has(id("two")));
+}
+
+/// What a backup is putting is not dead, though no snapshot reaches it yet.
+#[test]
+fn what_a_live_session_put_is_not_sparse() {
+    let mut house = House::new();
+    let session = house.session(&[]);
+    let chunks: Vec<ObjectId> = names(0..10).iter().map(|name| id(name)).collect();
+    let put = [house.forge.chunks(&chunks), house.forge.nodes(&[(id("root"), &chunks[..1])])];
+    house.repository().put_blocks(&session, &put).unwrap();
+    let other = house.session(&[]);
+    house.try_commit(&other, "root").unwrap();
+    let store = house.store();
+    assert_eq!(store.sparse_blocks(0).unwrap(), []);
+    house.world.clock.advance_ns(2 * WEEK_NS);
+    assert_eq!(store.sparse_blocks(0).unwrap().len(), 1);
+}
+
+/// As on a share that two computers use: this one's cache says of another order what is closed.
+#[test]
+fn a_cache_from_before_is_not_believed_about_what_is_closed() {
+    let (mut house, references) = sparse_house();
+    house.world.close();
+    let (cache, kept) = (house.world.cache_dir(), house.world.dir().join("../kept"));
+    copy_files(&cache, &kept);
+    let store = house.store();
+    let blocks = put_again(&store, &house.forge, &references);
+    store.supersede(&blocks, false).unwrap().unwrap();
+    drop(store);
+    std::fs::remove_dir_all(&cache).unwrap();
+    copy_files(&kept, &cache);
+    house.world.restart();
+    let session = house.session(&[]);
+    let missing = house.repository().missing(&session, &[id("chunk 9"), id("two")]).unwrap();
+    assert_eq!(missing, [false, false], "found again from records");
+    house.prune();
+    house.assert_whole();
+    assert!(house.has(id("chunk 9")));
+}
+
+fn copy_files(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for file in std::fs::read_dir(from).unwrap().map(|file| file.unwrap()) {
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
