@@ -7,8 +7,8 @@
 //!
 //! - A block is superseded only where every object that is needed of it has another sound copy, and a
 //!   node one with the same references. What a chunk's copy says, only keys can tell.
-//! - The old copies come behind all others from then on, and are read where another one does not open to
-//!   its id. While they are held, one can go back.
+//! - The old copies come behind all others that are there, and are read where another one does not open
+//!   to its id. What somebody puts later comes behind them. While they are held, one can go back.
 //! - What is superseded is let go by a prune, after a mark, as anything that nothing needs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -58,7 +58,9 @@ impl Store {
         let superseded = &state.superseded.arrivals;
         let mut sparse = self.sparse_in_packs(&state)?;
         sparse.extend(sparse_in_tails(&state));
-        sparse.retain(|arrival, _| (from..end).contains(arrival) && !superseded.contains(arrival));
+        sparse.retain(|arrival, _| {
+            (from..end).contains(arrival) && !superseded.contains_key(arrival)
+        });
         let (mut blocks, mut ids) = (Vec::new(), 0);
         for (arrival, place) in sparse {
             let Ok(table) = self.table(&state, place.0, place.1) else { continue };
@@ -280,20 +282,19 @@ impl Elsewhere<'_> {
             let copies = lookup.copies_of_id(id).iter();
             copies.filter(|copy| copy.is_at(place.0, place.1)).any(|copy| lookup.is_closed(copy))
         };
-        let mut needed = table.entries.iter().filter(|entry| is_needed(&entry.id));
-        Ok(needed.all(|entry| self.has(&lookup, &entry.id, &entry.refs)))
+        let mut entries = table.entries.iter();
+        Ok(entries.all(|entry| match self.first_other(&lookup, &entry.id) {
+            // What is not needed now may be tomorrow, and by the references of what counts then.
+            Some(other) => self.sound_table(state, other).get(&entry.id) == Some(&entry.refs),
+            None => !is_needed(&entry.id),
+        }))
     }
 
-    /// Whether the copy that would count is sound, and has these references.
-    fn has(&mut self, lookup: &Lookup, id: &ObjectId, refs: &[ObjectId]) -> bool {
-        let superseded = &lookup.state.superseded.arrivals;
-        let counts =
-            |arrival: &u64| !self.arrivals.contains(arrival) && !superseded.contains(arrival);
-        let others = lookup.copies_of_id(id).iter().filter(|copy| counts(&copy.arrival));
-        let places: Vec<Place> = others.map(|copy| (copy.holder, copy.block)).collect();
-        places.first().is_some_and(|first| {
-            self.sound_table(&lookup.state, *first).get(id).is_some_and(|known| known == refs)
-        })
+    /// Where the copy lies that would count.
+    fn first_other(&self, lookup: &Lookup, id: &ObjectId) -> Option<Place> {
+        let mut copies = lookup.copies_of_id(id).iter();
+        let first = copies.find(|copy| !self.arrivals.contains(&copy.arrival));
+        first.map(|copy| (copy.holder, copy.block))
     }
 
     /// What a block holds, by its table; nothing if it is not what was stored.

@@ -6,11 +6,12 @@
 //! ```
 //!
 //! A client with keys stored again what is needed of a block that is mostly dead, and says so. From then
-//! on the block's copies stand behind all others of the same objects. While the mark is held, the block
+//! on the block's copies count as if they had come at the mark's position: behind those that came before
+//! it, and before whatever somebody puts later. While the mark is held, the block
 //! itself stays all the same, so that one can go back; the same mark without its ending lets a prune
 //! take it. A mark is removed when none of its blocks is stored any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdall_format::FormatError;
 use holdall_format::wire::Reader;
@@ -29,12 +30,19 @@ const MARK_MAX_BYTES: u64 = 1024 + 8 * MAX_IDS as u64;
 /// Blocks that are superseded, by arrival position.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Superseded {
-    /// All of them: other copies of the same objects count first.
-    pub(crate) arrivals: BTreeSet<u64>,
+    /// All of them, and the position that each counts as having come at.
+    pub(crate) arrivals: BTreeMap<u64, u64>,
     /// Those that stay all the same.
     pub(crate) held: BTreeSet<u64>,
     /// The log position of the newest mark, 0 without one.
     pub(crate) newest: u64,
+}
+
+impl Superseded {
+    /// The position that a block counts as having come at.
+    pub(crate) fn counts_at(&self, arrival: u64) -> u64 {
+        self.arrivals.get(&arrival).copied().unwrap_or(arrival)
+    }
 }
 
 /// One mark.
@@ -108,7 +116,10 @@ pub(crate) fn read_all(layout: &Layout) -> Result<Superseded, RepositoryError> {
     for mark in read_marks(layout)? {
         all.newest = all.newest.max(mark.number);
         all.held.extend(mark.arrivals.iter().filter(|_| mark.is_held));
-        all.arrivals.extend(mark.arrivals);
+        for arrival in mark.arrivals {
+            let behind = all.arrivals.entry(arrival).or_insert(mark.number);
+            *behind = mark.number.max(*behind);
+        }
     }
     Ok(all)
 }
@@ -163,7 +174,8 @@ mod tests {
         write(&layout, &first).unwrap();
         write(&layout, &second).unwrap();
         let all = read_all(&layout).unwrap();
-        assert_eq!((all.arrivals, all.newest), (BTreeSet::from([1, 3, 4]), 9));
+        assert_eq!(all.arrivals, BTreeMap::from([(1, 5), (3, 5), (4, 9)]));
+        assert_eq!((all.counts_at(3), all.counts_at(2), all.newest), (5, 2, 9));
         assert_eq!(all.held, BTreeSet::from([1, 3, 4]));
         let_go(&layout, &first).unwrap();
         let all = read_all(&layout).unwrap();

@@ -116,8 +116,8 @@ impl Index {
         // A block that is being moved lies in two places for a moment, with one arrival.
         copies.sort_unstable_by_key(|copy| {
             let is_condemned = state.is_condemned(copy.holder);
-            let is_superseded = state.superseded.arrivals.contains(&copy.arrival);
-            (copy.question, is_condemned, is_superseded, copy.arrival, copy.holder, copy.block)
+            let counts_at = state.superseded.counts_at(copy.arrival);
+            (copy.question, is_condemned, counts_at, copy.arrival, copy.holder, copy.block)
         });
         Ok(Lookup { state, ids, copies })
     }

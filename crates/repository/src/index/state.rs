@@ -26,7 +26,7 @@ pub(crate) struct State {
     pub(crate) condemned: Arc<BTreeSet<PackName>>,
     /// The places of those in `packs`.
     pub(super) condemned_places: Arc<BTreeSet<u32>>,
-    /// Blocks whose copies stand behind all others, known here or not.
+    /// Blocks whose copies count behind others, known here or not.
     pub(crate) superseded: Arc<Superseded>,
     /// The number of the last prune or mark of superseded blocks: what is closed was found after it.
     pub(crate) pruned: u64,

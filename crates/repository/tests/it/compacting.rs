@@ -164,6 +164,23 @@ fn a_block_does_not_give_way_to_a_node_with_other_references() {
     assert!(house.has(id("chunk 0")));
 }
 
+/// What nobody needs now may be needed tomorrow, and by the references of the copy that counts then.
+#[test]
+fn a_block_does_not_give_way_where_a_dead_node_has_a_copy_with_other_references() {
+    let (mut house, references) = sparse_house();
+    let session = house.session(&[]);
+    // Nothing holds the keeper to the references of a node that no snapshot reaches any more.
+    house.prune();
+    house.repository().put_blocks(&session, &[house.forge.nodes(&[(id("one"), &[])])]).unwrap();
+    house.repository().close_session(&session).unwrap();
+    let store = house.store();
+    let blocks = put_again(&store, &house.forge, &references);
+    assert_eq!(blocks.len(), 2);
+    let superseded = store.supersede(&blocks, false).unwrap().unwrap();
+    assert_eq!(superseded.blocks, 1, "the chunks' block alone");
+    assert_eq!(store.sparse_blocks(0).unwrap().len(), 1);
+}
+
 #[test]
 fn what_is_held_stays_and_counts_first_again_when_it_is_taken_back() {
     let (mut house, references) = sparse_house();

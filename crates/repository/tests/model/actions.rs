@@ -26,6 +26,14 @@ pub(crate) enum Action {
     Forge {
         client: usize,
     },
+    /// What is needed is put again, though it is there.
+    PutAgain {
+        object: usize,
+    },
+    /// All other copies that are there count before those in a pack.
+    GiveWay {
+        pack: usize,
+    },
     /// The keeper checks a commit and refuses it with what is missing, or is about to write its record.
     Check {
         client: usize,
@@ -78,6 +86,7 @@ pub(crate) enum Action {
 pub(crate) fn all() -> Vec<Action> {
     use Action::*;
     let mut all = vec![CloseTail, Save, Restart, Mark, Unlock, EndPrune, Wait, EndRead];
+    all.extend((0..OBJECTS).map(|object| PutAgain { object }));
     for (client, root) in ROOTS.into_iter().enumerate() {
         all.extend([None, Some(0), Some(1)].map(|parent| Open { client, parent }));
         for object in each(reached(root)) {
@@ -88,7 +97,7 @@ pub(crate) fn all() -> Vec<Action> {
         all.extend([Forget { snapshot: client }, Read { snapshot: client }]);
     }
     for pack in 0..PACKS {
-        all.extend([Delete { pack }, Move { pack }, Condemn { pack }]);
+        all.extend([Delete { pack }, Move { pack }, Condemn { pack }, GiveWay { pack }]);
     }
     all
 }
@@ -130,6 +139,8 @@ impl Keeper<'_> {
             Action::Ask { client, object } => self.ask(client, object),
             Action::Put { client, object } => self.put(client, object),
             Action::Forge { client } => self.forge(client),
+            Action::PutAgain { object } => self.put_again(object),
+            Action::GiveWay { pack } => self.give_way(pack),
             Action::Check { client } => self.check(client),
             Action::Record { client } => self.record(client),
             Action::ClientDies { client } => self.client_dies(client),
@@ -171,8 +182,9 @@ impl Keeper<'_> {
         self.may_use(client)?;
         only_if(self.state.clients[client].believed & (1 << object) == 0)?;
         let (pack, first) = self.state.first_copy(object)?;
-        let (_, last) = self.state.last_copy(object)?;
-        only_if(first.is_closed || last.since & (1 << client) != 0)?;
+        let came_lately =
+            self.state.counting(object).any(|(_, copy)| copy.since & (1 << client) != 0);
+        only_if(first.is_closed || came_lately)?;
         if first.is_closed && self.state.clients[client].is_live() {
             self.state.packs[pack].relied_on |= 1 << client;
         }
@@ -196,6 +208,26 @@ impl Keeper<'_> {
         let (_, first) = self.state.first_copy(NODE)?;
         only_if(first.is_closed && !self.rules.first_copy_counts)?;
         self.store(NODE, true)
+    }
+
+    fn put_again(&mut self, object: usize) -> Option<()> {
+        only_if(self.state.first_copy(object)?.1.is_closed)?;
+        self.store(object, false)
+    }
+
+    fn give_way(&mut self, pack: usize) -> Option<()> {
+        only_if(!self.state.is_locked() || !self.rules.prune_locks)?;
+        let Pack { copies, .. } = self.state.packs[pack];
+        only_if(self.state.packs[pack].counts() && copies.iter().any(Copy::is_there))?;
+        for object in (0..OBJECTS).filter(|object| copies[*object].is_there()) {
+            let behind = self.state.last_copy(object).map_or(0, |(_, last)| last.rank + 1);
+            let copy = &mut self.state.packs[pack].copies[object];
+            // For the right rules that is no more than an order of copies, whether or not there are others.
+            copy.is_superseded = !self.rules.keeps_superseded;
+            copy.rank = behind;
+        }
+        self.doubt_saves();
+        self.close_what_is_needed()
     }
 
     /// Adds a block to the tail.
@@ -329,6 +361,13 @@ impl Keeper<'_> {
     fn mark(&mut self) -> Option<()> {
         only_if(self.state.prune == Prune::Idle)?;
         only_if(!self.state.is_locked() || !self.rules.prune_locks)?;
+        self.close_what_is_needed()?;
+        self.state.prune = Prune::Marked;
+        Some(())
+    }
+
+    /// Has exactly that be closed which snapshots and parents reach.
+    fn close_what_is_needed(&mut self) -> Option<()> {
         let mut needed = 0;
         for (snapshot, root) in ROOTS.into_iter().enumerate() {
             if self.state.is_committed(snapshot) {
@@ -341,7 +380,6 @@ impl Keeper<'_> {
         let copies = self.state.packs.iter_mut().flat_map(|pack| &mut pack.copies);
         copies.for_each(|copy| copy.is_closed = false);
         self.close(needed);
-        self.state.prune = Prune::Marked;
         Some(())
     }
 
@@ -399,6 +437,7 @@ impl Keeper<'_> {
         copy.is_there()
             && (is_closed || came_lately)
             && (self.rules.keeps_one_of_many || !has_other)
+            && !copy.is_superseded
     }
 
     /// Stores a copy again as if it had come right behind the one that it is of.

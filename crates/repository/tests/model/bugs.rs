@@ -4,7 +4,7 @@
 //! keeper that checks, whatever else it does, so those rows turn the check off too.
 
 use crate::rules::Rules;
-use crate::scene::{ALONE, Scene, TWO};
+use crate::scene::{ALONE, COMPACTING, Scene, TWO};
 
 /// A bug, and what it breaks.
 pub(crate) struct Bug {
@@ -84,5 +84,11 @@ pub(crate) const BUGS: &[Bug] = &[
         name: "a broken parent is closed",
         rules: Rules { parents_are_whole: false, ..RIGHT },
         scene: PARENTS,
+    },
+    // A block goes because it gave way, though nothing else has what is needed of it.
+    Bug {
+        name: "a block gives way to nothing",
+        rules: Rules { keeps_superseded: false, ..RIGHT },
+        scene: COMPACTING,
     },
 ];

@@ -54,6 +54,13 @@ fn nothing_is_lost_where_two_clients_go_on_from_forgotten_snapshots() {
 }
 
 #[test]
+fn nothing_is_lost_where_blocks_give_way_to_others() {
+    let states = visit(&scene::COMPACTING);
+    println!("{states} states");
+    assert_eq!(states, 539_328);
+}
+
+#[test]
 fn every_planted_bug_is_found() {
     for bug in bugs::BUGS {
         let outcome = search::search(&bug.scene, &bug.rules, State::violation);

@@ -29,6 +29,8 @@ pub(crate) struct Rules {
     pub(crate) refuses_lapsed: bool,
     /// All entries of a tail come into the index when it becomes a pack.
     pub(crate) index_is_complete: bool,
+    /// What gave way stays for as long as it is needed all the same.
+    pub(crate) keeps_superseded: bool,
     /// A condemned pack stays until its grace is over and nobody reads who began before it.
     pub(crate) delete_waits: bool,
 }
@@ -49,6 +51,7 @@ impl Rules {
         doubts_old_saves: true,
         refuses_lapsed: true,
         index_is_complete: true,
+        keeps_superseded: true,
         delete_waits: true,
     };
 }

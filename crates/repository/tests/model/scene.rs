@@ -16,6 +16,8 @@ pub(crate) struct Scene {
     pub(crate) reads: bool,
     /// Whether clients die and go on in their sessions.
     pub(crate) deaths: bool,
+    /// Whether blocks are compacted.
+    pub(crate) compacts: bool,
     /// Copies of objects that there is room for.
     pub(crate) most_copies: usize,
     /// Packs that there is room for.
@@ -43,6 +45,7 @@ impl Scene {
             Action::ClientDies { .. } => self.deaths,
             Action::Save | Action::Restart => self.restarts,
             Action::Read { .. } => self.reads,
+            Action::PutAgain { .. } | Action::GiveWay { .. } => self.compacts,
             _ => true,
         }
     }
@@ -55,6 +58,7 @@ pub(crate) const ALONE: Scene = Scene {
     restarts: true,
     reads: true,
     deaths: true,
+    compacts: false,
     most_copies: 4,
     most_packs: 3,
 };
@@ -66,9 +70,14 @@ pub(crate) const TWO: Scene = Scene {
     restarts: false,
     reads: false,
     deaths: false,
+    compacts: false,
     most_copies: 4,
     most_packs: 2,
 };
 
 /// Two clients that may go on from each other's snapshots, forgotten or not.
 pub(crate) const TWO_WITH_PARENTS: Scene = Scene { parents: true, most_copies: 3, ..TWO };
+
+/// One client that compacts.
+pub(crate) const COMPACTING: Scene =
+    Scene { parents: false, deaths: false, reads: false, compacts: true, ..ALONE };

@@ -49,6 +49,8 @@ pub(crate) struct Copy {
     pub(crate) is_saved: bool,
     /// Whether it says that it refers to nothing.
     pub(crate) is_forged: bool,
+    /// Whether its block gave way.
+    pub(crate) is_superseded: bool,
     /// A bit for each client whose session was open when it came, and has been since.
     pub(crate) since: u8,
 }
@@ -142,7 +144,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Copies of an object that count as there, by pack, in order of arrival.
+    /// The copy of an object that counts, and the pack that it is in.
     pub(crate) fn first_copy(&self, object: usize) -> Option<(usize, Copy)> {
         self.counting(object).min_by_key(|(_, copy)| copy.rank)
     }
@@ -151,7 +153,8 @@ impl State {
         self.counting(object).max_by_key(|(_, copy)| copy.rank)
     }
 
-    fn counting(&self, object: usize) -> impl Iterator<Item = (usize, Copy)> {
+    /// Copies of an object that count as there, by pack.
+    pub(crate) fn counting(&self, object: usize) -> impl Iterator<Item = (usize, Copy)> {
         let packs = self.packs.iter().enumerate().filter(|(_, pack)| pack.counts());
         packs.map(move |(at, pack)| (at, pack.copies[object])).filter(|(_, copy)| copy.is_there())
     }
