@@ -56,14 +56,14 @@ pub fn compact(
     if dry_run {
         return count(access, token, run);
     }
-    let purpose = SessionPurpose::Backup { parents: Vec::new() };
-    let session = access.repository.open_session(&purpose)?.session;
     let opener = ChunkSource::opener(access);
     let (report, ready) = Default::default();
-    let compacted = Compacting { access, token, session, run, opener, report, ready }.run();
-    // What was put and did not count yet lapses with its session.
-    let _ = access.repository.close_session(&session);
-    compacted
+    let mut compacting = Compacting { access, token, run, opener, report, ready };
+    let mut from = Some(0);
+    while let Some(next) = from {
+        from = compacting.portion(next)?;
+    }
+    Ok(compacting.report)
 }
 
 fn count(
@@ -93,7 +93,6 @@ impl CompactReport {
 struct Compacting<'a> {
     access: &'a Access,
     token: Option<&'a AdminToken>,
-    session: SessionId,
     run: &'a Run,
     opener: Opener,
     report: CompactReport,
@@ -102,35 +101,48 @@ struct Compacting<'a> {
 }
 
 impl Compacting<'_> {
-    fn run(mut self) -> Result<CompactReport, EngineError> {
-        let mut putter = Putter::new(self.access, self.session);
-        let mut from = 0;
-        loop {
-            let sparse = self.access.repository.sparse_blocks(self.token, from)?;
-            let Some(next) = self.report.page(&sparse) else { break };
-            from = next;
+    /// Has a portion of blocks give way, in a session of its own; says from where on to go on.
+    fn portion(&mut self, from: u64) -> Result<Option<u64>, EngineError> {
+        let purpose = SessionPurpose::Backup { parents: Vec::new() };
+        let session = self.access.repository.open_session(&purpose)?.session;
+        let gone_through = self.give_way(from, &session);
+        // It ended where blocks gave way; else what was put lapses with it.
+        let _ = self.access.repository.close_session(&session);
+        gone_through
+    }
+
+    fn give_way(&mut self, from: u64, session: &SessionId) -> Result<Option<u64>, EngineError> {
+        let mut putter = Putter::new(self.access, *session);
+        let mut from = Some(from);
+        while let Some(next) = from.filter(|_| self.ready.len() < PORTION_BLOCKS) {
+            let sparse = self.access.repository.sparse_blocks(self.token, next)?;
+            from = self.report.page(&sparse);
             for blocks in sparse.chunks(FETCH_BLOCKS) {
-                self.store_again(blocks, &mut putter)?;
-            }
-            if self.ready.len() >= PORTION_BLOCKS {
-                let full = std::mem::replace(&mut putter, Putter::new(self.access, self.session));
-                self.give_way(full)?;
+                self.store_again(blocks, session, &mut putter)?;
             }
         }
-        self.give_way(putter)?;
-        Ok(self.report)
+        // Everything that is needed of them is durable elsewhere then.
+        self.report.after_bytes += putter.finish()?;
+        let ready = std::mem::take(&mut self.ready);
+        if !ready.is_empty() {
+            let gave_way = self.access.repository.supersede(session, self.token, &ready)?;
+            self.report.blocks += gave_way.blocks;
+            self.report.waiting.extend(gave_way.waiting);
+        }
+        Ok(from)
     }
 
     /// Stores again what is needed of these blocks.
     fn store_again(
         &mut self,
         blocks: &[SparseBlock],
+        session: &SessionId,
         putter: &mut Putter<'_>,
     ) -> Result<(), EngineError> {
         let mut rest = blocks;
         while !rest.is_empty() {
             self.run.check()?;
-            let fetched = self.fetch(rest)?;
+            let fetched = self.fetch(rest, session)?;
             let (now, behind) = rest.split_at(fetched.len().clamp(1, rest.len()));
             let mut fetched = fetched.into_iter();
             for sparse in now {
@@ -147,10 +159,14 @@ impl Compacting<'_> {
     /// Fetches some of these blocks, from the first one on, by the first object that is needed of each,
     /// whose copy there is the one that counts. `None` for what does not open, and nothing if the first
     /// can not be had.
-    fn fetch(&mut self, blocks: &[SparseBlock]) -> Result<Vec<Option<Fetched>>, EngineError> {
+    fn fetch(
+        &mut self,
+        blocks: &[SparseBlock],
+        session: &SessionId,
+    ) -> Result<Vec<Option<Fetched>>, EngineError> {
         let firsts: Vec<ObjectId> =
             blocks.iter().filter_map(|block| block.living.first().copied()).collect();
-        let fetched = self.access.repository.fetch_objects(&self.session, &firsts, 0);
+        let fetched = self.access.repository.fetch_objects(session, &firsts, 0);
         let blocks = match fetched.map_err(EngineError::from) {
             Err(error) if is_damaged(&error) => return Ok(Vec::new()),
             fetched => fetched?.blocks,
@@ -197,18 +213,6 @@ impl Compacting<'_> {
         }
         self.report.before_bytes += sealed_bytes;
         self.ready.push(sparse.arrival);
-        Ok(())
-    }
-
-    /// Has the blocks that are ready give way, once what is needed of them is durable elsewhere.
-    fn give_way(&mut self, putter: Putter<'_>) -> Result<(), EngineError> {
-        self.report.after_bytes += putter.finish()?;
-        let ready = std::mem::take(&mut self.ready);
-        if !ready.is_empty() {
-            let gave_way = self.access.repository.supersede(self.token, &ready)?;
-            self.report.blocks += gave_way.blocks;
-            self.report.waiting.extend(gave_way.waiting);
-        }
         Ok(())
     }
 }

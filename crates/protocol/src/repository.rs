@@ -250,12 +250,14 @@ pub trait Repository: Send + Sync {
     /// Has these blocks, by arrival position, give way to later copies of what is needed of them, which
     /// somebody put before: those count first then, and a prune takes the blocks. A server wants a
     /// token, keeps the blocks for as long as a deletion waits, and lets that be cancelled. A block of
-    /// which something needed is nowhere else stays as it is. Asking for the same again changes nothing.
+    /// which something needed is nowhere else stays as it is. The session in which it was put ends.
+    /// Asking for the same again changes nothing.
     ///
     /// # Errors
     /// As for [`Repository::ask_prune`]; [`RepositoryError::Refused`] over [`crate::MAX_IDS`] blocks.
     fn supersede(
         &self,
+        _session: &SessionId,
         _token: Option<&AdminToken>,
         _blocks: &[u64],
     ) -> Result<Superseding, RepositoryError> {

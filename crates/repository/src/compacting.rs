@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use holdall_format::{ObjectId, Table};
+use holdall_format::{MachineId, ObjectId, SessionId, Table};
 use holdall_protocol::{MAX_IDS, RepositoryError, SparseBlock};
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +128,19 @@ impl Store {
         superseded::write(self.layout(), &Mark { number, is_held: hold, arrivals })?;
         self.count_anew(&commit)?;
         Ok(Some(Supersession { number, blocks }))
+    }
+
+    /// Ends a session in which a machine put what others gave way to: nothing needs to wait until it
+    /// lapses. One that is not there ended before.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub fn end_session(
+        &self,
+        machine: &MachineId,
+        session: &SessionId,
+    ) -> Result<(), RepositoryError> {
+        self.sessions().end_own(session, machine)
     }
 
     /// The numbers of what was superseded and is held.

@@ -251,11 +251,14 @@ impl Repository for EmbeddedRepository {
 
     fn supersede(
         &self,
+        session: &SessionId,
         token: Option<&AdminToken>,
         blocks: &[u64],
     ) -> Result<Superseding, RepositoryError> {
         refuse_token(token)?;
-        let superseded = self.owned()?.supersede(blocks, false)?;
+        let store = self.owned()?;
+        let superseded = store.supersede(blocks, false)?;
+        store.end_session(&self.machine, session)?;
         let blocks = superseded.map_or(0, |superseded| superseded.blocks);
         Ok(Superseding { blocks, waiting: None })
     }

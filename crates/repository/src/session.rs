@@ -248,6 +248,16 @@ impl Sessions {
         self.write(&session)
     }
 
+    /// Ends a session of that machine of which nothing is left to be done; none is no error.
+    pub(crate) fn end_own(
+        &self,
+        id: &SessionId,
+        machine: &MachineId,
+    ) -> Result<(), RepositoryError> {
+        let is_own = |known: &Known| known.session.machine == *machine;
+        if self.lock().get(id).is_some_and(is_own) { self.end(id) } else { Ok(()) }
+    }
+
     /// Ends a session whose snapshot was committed.
     pub(crate) fn end(&self, id: &SessionId) -> Result<(), RepositoryError> {
         self.lock().remove(id);

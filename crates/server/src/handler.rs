@@ -283,7 +283,7 @@ impl Asked<'_> {
             RepositoryVerb::Forget => self.forget().await,
             RepositoryVerb::Prune(dry_run) => self.prune(dry_run).await,
             RepositoryVerb::SparseBlocks(from) => self.sparse_blocks(from).await,
-            RepositoryVerb::Supersede => self.supersede().await,
+            RepositoryVerb::Supersede(session) => self.supersede(session).await,
         }
     }
 
@@ -494,9 +494,10 @@ impl Asked<'_> {
         Ok(respond(BYTES, Frames::plain(wire::encode_sparse(&sparse)), None))
     }
 
-    async fn supersede(self) -> Result<Response<Answer>, WireError> {
-        let call = |administration: Administration<'_>, name: &str, blocks: Vec<u64>| {
-            administration.ask_supersede(name, &blocks)
+    async fn supersede(self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let machine = self.permit.machine();
+        let call = move |administration: Administration<'_>, name: &str, blocks: Vec<u64>| {
+            administration.ask_supersede(name, &machine, &session, &blocks)
         };
         let decode = wire::decode_supersede;
         let superseding = self.administer(wire::MAX_SUPERSEDE_BODY_BYTES, decode, call).await?;

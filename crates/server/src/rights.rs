@@ -152,7 +152,7 @@ fn writes(verb: &RepositoryVerb) -> bool {
         | RepositoryVerb::Forget
         | RepositoryVerb::Prune(_)
         | RepositoryVerb::SparseBlocks(_)
-        | RepositoryVerb::Supersede => false,
+        | RepositoryVerb::Supersede(_) => false,
     }
 }
 
@@ -163,7 +163,7 @@ fn is_for_administrators(verb: &RepositoryVerb) -> bool {
         RepositoryVerb::Forget
             | RepositoryVerb::Prune(_)
             | RepositoryVerb::SparseBlocks(_)
-            | RepositoryVerb::Supersede
+            | RepositoryVerb::Supersede(_)
     )
 }
 
@@ -197,7 +197,7 @@ mod tests {
             RepositoryVerb::Forget,
             RepositoryVerb::Prune(true),
             RepositoryVerb::SparseBlocks(0),
-            RepositoryVerb::Supersede,
+            RepositoryVerb::Supersede(session),
         ]
     }
 

@@ -257,6 +257,7 @@ impl Repository for HttpRepository {
 
     fn supersede(
         &self,
+        session: &SessionId,
         token: Option<&AdminToken>,
         blocks: &[u64],
     ) -> Result<Superseding, RepositoryError> {
@@ -264,7 +265,7 @@ impl Repository for HttpRepository {
         let body = Frames::plain(wire::encode_supersede(needed_token(token)?, blocks));
         let limits = (Weight::Light, wire::MAX_DELETIONS_ANSWER_BYTES);
         let decode = |body: Bytes| wire::decode_superseding(&body);
-        self.ask(RepositoryVerb::Supersede, body, limits, decode)
+        self.ask(RepositoryVerb::Supersede(*session), body, limits, decode)
     }
 
     fn deletions(&self) -> Result<Vec<WaitingDeletion>, RepositoryError> {

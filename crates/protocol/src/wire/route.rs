@@ -126,8 +126,8 @@ pub enum RepositoryVerb {
     Prune(bool),
     /// `POST repositories/NAME/sparse?from=POSITION`.
     SparseBlocks(u64),
-    /// `POST repositories/NAME/superseded`.
-    Supersede,
+    /// `POST repositories/NAME/sessions/ID/superseded`.
+    Supersede(SessionId),
 }
 
 impl RepositoryVerb {
@@ -152,7 +152,7 @@ impl RepositoryVerb {
             Self::Forget => "forget",
             Self::Prune(_) => "prune",
             Self::SparseBlocks(_) => "sparse blocks",
-            Self::Supersede => "supersede",
+            Self::Supersede(_) => "supersede",
         }
     }
 
@@ -188,7 +188,7 @@ impl RepositoryVerb {
             Self::Deletions | Self::Forget => "/deletions".into(),
             Self::Prune(dry) => format!("/prune?dry={}", u8::from(*dry)),
             Self::SparseBlocks(from) => format!("/sparse?from={from}"),
-            Self::Supersede => "/superseded".into(),
+            Self::Supersede(session) => format!("/sessions/{session}/superseded"),
         }
     }
 
@@ -204,7 +204,6 @@ impl RepositoryVerb {
             ("POST", ["deletions"]) => Self::Forget,
             ("POST", ["prune"]) => Self::Prune(flag(query, "dry=")?),
             ("POST", ["sparse"]) => Self::SparseBlocks(number(query, "from=")?),
-            ("POST", ["superseded"]) => Self::Supersede,
             ("GET", ["records"]) => Self::Records(record_query(query)?),
             ("POST", ["sessions", session, verb]) => {
                 Self::parse_in_session(session.parse().ok()?, verb, query)?
@@ -229,6 +228,7 @@ impl RepositoryVerb {
             "records" => Self::Commit(session),
             "close" => Self::CloseSession(session),
             "proofs" => Self::ProveBlocks(session),
+            "superseded" => Self::Supersede(session),
             "fetch" => Self::Fetch(session, number(query, "copy=")?),
             "pages" => Self::ReadBlocks(session, number(query, "cursor=")?),
             _ => return None,
@@ -348,7 +348,7 @@ mod tests {
             RepositoryVerb::Prune(false),
             RepositoryVerb::Prune(true),
             RepositoryVerb::SparseBlocks(9),
-            RepositoryVerb::Supersede,
+            RepositoryVerb::Supersede(session),
         ]
     }
 

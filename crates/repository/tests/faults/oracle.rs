@@ -8,7 +8,7 @@ use holdall_format::{ObjectId, RecordHash, RecordKind, StoredRecord, Tombstone};
 use holdall_protocol::{CommitAnswer, RecordQuery, Repository, RepositoryError, SessionPurpose};
 
 use crate::machine::{forge, open};
-use crate::plan::{Commit, Step};
+use crate::plan::{Commit, Step, again};
 use crate::script::read_notes;
 
 /// What was promised, and what was on its way.
@@ -61,7 +61,7 @@ impl Expected {
             }
             Step::Forget(hash) => drop(self.forgotten.insert(*hash)),
             Step::Wrappings(bytes) => self.wrappings = vec![bytes.clone()],
-            Step::Prune | Step::Restart => {}
+            Step::Prune | Step::Compact | Step::Restart => {}
         }
     }
 
@@ -81,15 +81,16 @@ impl Expected {
                 self.may_be_forgotten.extend(superseded.map(|one| one.hash));
             }
             Step::Wrappings(bytes) => self.wrappings.push(bytes.clone()),
-            Step::Create | Step::Restart => {}
+            Step::Create | Step::Compact | Step::Restart => {}
         }
     }
 
-    /// What the snapshots reach that nobody asked to be forgotten.
-    pub(crate) fn needed(&self) -> BTreeSet<ObjectId> {
+    /// What the snapshots reach that nobody asked to be forgotten, with the blocks it was put in.
+    pub(crate) fn needed(&self) -> BTreeMap<ObjectId, Bytes> {
         let is_there = |one: &&Commit| !self.may_be_forgotten.contains(&one.hash);
         let snapshots = self.committed.iter().filter(|one| one.kind == RecordKind::Snapshot);
-        snapshots.filter(is_there).flat_map(|one| one.reaches.iter().copied()).collect()
+        let reached = snapshots.filter(is_there).flat_map(|one| &one.reaches);
+        reached.map(|id| (*id, self.blocks[id].clone())).collect()
     }
 
     /// What these reach, and what was put since the last snapshot.
@@ -170,7 +171,9 @@ impl Expected {
             let fetched = repository
                 .fetch_objects(&session, &[id], 0)
                 .map_err(|error| format!("{id} can not be fetched: {error}"))?;
-            if self.blocks.get(&id).is_none_or(|block| fetched.blocks != [block.clone()]) {
+            let is_put =
+                self.blocks.get(&id).is_some_and(|block| fetched.blocks == [block.clone()]);
+            if !is_put && fetched.blocks != [again(id)] {
                 return Err(format!("{id} is not what was put"));
             }
         }

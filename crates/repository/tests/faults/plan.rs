@@ -36,7 +36,14 @@ pub(crate) enum Step {
     Commit(Commit),
     Forget(RecordHash),
     Prune,
+    /// Puts what is needed of sparse blocks again, and has them give way.
+    Compact,
     Wrappings(Bytes),
+}
+
+/// The block that a chunk is put into again when the one that it is in gives way.
+pub(crate) fn again(chunk: ObjectId) -> Bytes {
+    forge().chunks(&[chunk])
 }
 
 /// Draws a script.
@@ -45,7 +52,8 @@ struct Drawing {
     forge: Forge,
     steps: Vec<Step>,
     head: Option<(RecordHash, u64)>,
-    /// What the next snapshot reaches.
+    /// What the next snapshot reaches: what is put for it, and some of what the one before reaches, so
+    /// that blocks stay of which little is needed.
     since: Vec<ObjectId>,
     snapshots: Vec<RecordHash>,
     next_id: u32,
@@ -93,7 +101,7 @@ impl Drawing {
         }
         let root = self.root(&self.since.clone());
         self.commit(root, RecordKind::Snapshot);
-        self.since.clear();
+        self.since.drain(..self.since.len() - 1);
     }
 
     /// Forgetting, pruning and changing keys.
@@ -103,6 +111,7 @@ impl Drawing {
             let forgotten = self.snapshots.remove(at);
             self.steps.push(Step::Forget(forgotten));
             self.steps.push(Step::Prune);
+            self.steps.push(Step::Compact);
         }
         match round % 3 {
             0 => {

@@ -16,7 +16,7 @@ use holdall_testkit::{Choice, Image, Random};
 
 use crate::machine::open;
 use crate::oracle::Expected;
-use crate::plan::plan;
+use crate::plan::{again, plan};
 use crate::{assert_none, failing, memory, place, setting, turn, watching};
 
 const ROUNDS: u32 = 2;
@@ -40,7 +40,7 @@ struct Found {
 }
 
 /// Reads everything that there is.
-fn read(disk: &Path, ids: &BTreeSet<ObjectId>) -> Found {
+fn read(disk: &Path, ids: &BTreeMap<ObjectId, Bytes>) -> Found {
     let repository = open(disk);
     let mut found = Found { content: Content::default(), told: Vec::new() };
     let outcome = read_all(&repository, ids, &mut found);
@@ -50,7 +50,7 @@ fn read(disk: &Path, ids: &BTreeSet<ObjectId>) -> Found {
 
 fn read_all(
     repository: &dyn Repository,
-    ids: &BTreeSet<ObjectId>,
+    ids: &BTreeMap<ObjectId, Bytes>,
     found: &mut Found,
 ) -> Result<(), RepositoryError> {
     let description = repository.describe()?;
@@ -62,10 +62,13 @@ fn read_all(
         Err(error) => found.told.push(error.to_string()),
     }
     let session = repository.open_session(&SessionPurpose::Read)?.session;
-    for id in ids {
+    for (id, put) in ids {
         match repository.fetch_objects(&session, &[*id], 0) {
             Ok(fetched) => {
-                found.content.objects.extend(fetched.blocks.into_iter().map(|one| (*id, one)));
+                // Which of two copies counts, a damaged mark may change.
+                let as_put = |one| if one == again(*id) { put.clone() } else { one };
+                let blocks = fetched.blocks.into_iter().map(as_put);
+                found.content.objects.extend(blocks.map(|one| (*id, one)));
             }
             Err(error) => found.told.push(error.to_string()),
         }
@@ -107,10 +110,11 @@ impl Rot {
     }
 }
 
-/// A small repository, by what a script left of it, and the objects that its snapshots reach.
+/// A small repository, by what a script left of it, and the objects that its snapshots reach, with the
+/// blocks that they were put in.
 struct Small {
     image: Image,
-    ids: BTreeSet<ObjectId>,
+    ids: BTreeMap<ObjectId, Bytes>,
     content: Content,
 }
 

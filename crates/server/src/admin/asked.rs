@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdall_format::RecordHash;
+use holdall_format::{MachineId, RecordHash, SessionId};
 use holdall_protocol::{PruneReport, RepositoryError, SparseBlock, Superseding, WaitingDeletion};
 
 use super::carry_out::Administration;
@@ -49,14 +49,20 @@ impl Administration<'_> {
         Ok(self.stores.store(name)?.sparse_blocks(from)?)
     }
 
-    /// Has blocks give way to later copies, and asks for their deletion. Until that is due they stay,
+    /// Has blocks give way to later copies, which a machine put in a session that ends by it, and asks for
+    /// their deletion. Until that is due they stay,
     /// and once it is cancelled they count first again.
     pub(crate) fn ask_supersede(
         &self,
         name: &str,
+        machine: &MachineId,
+        session: &SessionId,
         blocks: &[u64],
     ) -> Result<Superseding, ServerError> {
-        let Some(superseded) = self.stores.store(name)?.supersede(blocks, true)? else {
+        let store = self.stores.store(name)?;
+        let superseded = store.supersede(blocks, true)?;
+        store.end_session(machine, session)?;
+        let Some(superseded) = superseded else {
             return Ok(Superseding { blocks: 0, waiting: None });
         };
         let deletion = self.accounts.ask_deletion(name, Vec::new(), Some(superseded))?;

@@ -69,7 +69,7 @@ fn row(verb: &RepositoryVerb) -> &'static str {
         RepositoryVerb::Forget => "POST /deletions",
         RepositoryVerb::Prune(_) => "POST /prune?dry=0",
         RepositoryVerb::SparseBlocks(_) => "POST /sparse?from=POSITION",
-        RepositoryVerb::Supersede => "POST /superseded",
+        RepositoryVerb::Supersede(_) => "POST /sessions/ID/superseded",
     }
 }
 
@@ -130,7 +130,7 @@ fn requests(machine: &Machine, session: SessionId) -> Vec<Request> {
         of(RepositoryVerb::Forget, &[7; 64], WITH_TOKEN, no_token),
         of(RepositoryVerb::Prune(false), &[7; 32], WITH_TOKEN, no_token),
         of(RepositoryVerb::SparseBlocks(0), &[7; 32], WITH_TOKEN, no_token),
-        of(RepositoryVerb::Supersede, &[7; 40], WITH_TOKEN, no_token),
+        of(RepositoryVerb::Supersede(session), &[7; 40], WITH_TOKEN, no_token),
     ]
 }
 

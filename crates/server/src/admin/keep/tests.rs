@@ -296,8 +296,9 @@ fn blocks_that_gave_way_stay_for_the_delay_and_come_back_when_it_is_cancelled() 
         let purpose = SessionPurpose::Backup { parents: vec![] };
         let session = machine.open_session(&purpose).unwrap().session;
         machine.put_blocks(&session, &[world.forge.chunks(&block.living)]).unwrap();
-        machine.close_session(&session).unwrap();
-        let asked = world.administration().ask_supersede("laptop", &[block.arrival]).unwrap();
+        let administration = world.administration();
+        let asked = administration.ask_supersede("laptop", &MACHINE, &session, &[block.arrival]);
+        let asked = asked.unwrap();
         assert_eq!(asked.blocks, 1);
         asked.waiting.unwrap()
     };
