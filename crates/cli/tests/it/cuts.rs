@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use holdall_crypto::{
     KeyRing, RecoverySecret, RepositoryKeys, SigningKey, SystemEntropy, sign_wrappings,
@@ -57,6 +58,9 @@ impl Clock for SystemClock {
         now.secs * 1_000_000_000 + i64::from(now.nanos)
     }
 }
+
+/// How long a client goes on without an answer here.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// A server, a machine with a repository there, and a proxy between them.
 struct World {
@@ -115,7 +119,9 @@ impl World {
             address.hosts = vec![self.proxy.address().to_string()];
         }
         let identity = MachineIdentity::from_seed(&self.seed).unwrap();
-        HttpRepository::connect(address, &identity, ClientOptions::default()).unwrap()
+        // Thousands of cuts in a row may let no request through for longer than a client waits by itself.
+        let options = ClientOptions { retry_for: PATIENCE, ..ClientOptions::default() };
+        HttpRepository::connect(address, &identity, options).unwrap()
     }
 
     fn access(&self, repository: HttpRepository) -> Access {

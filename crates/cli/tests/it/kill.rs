@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::house::{Machine, Server, disk_bytes};
 
-const KILLS: u64 = 50;
+const KILLS: u64 = 85;
 const BYTES: u64 = 48 << 20;
 /// The exit code of a client that never reached its server.
 pub(crate) const UNREACHABLE: i32 = 14;

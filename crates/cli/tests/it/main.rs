@@ -53,6 +53,7 @@ mod schema;
 mod second;
 mod sessions;
 mod share;
+mod short_calls;
 mod soak;
 mod sources;
 mod speed;

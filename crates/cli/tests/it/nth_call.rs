@@ -30,14 +30,14 @@ const FAILED: [i32; 8] = [1, 3, 10, 11, 12, 13, 14, 20];
 
 /// A command whose calls fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
+pub(crate) enum Work {
     Backup,
     Prune,
     Restore,
 }
 
 /// What all runs begin with: a computer with a repository, and what it backs up.
-struct Beginning {
+pub(crate) struct Beginning {
     folder: tempfile::TempDir,
     fingerprint: String,
     image: Image,
@@ -45,7 +45,7 @@ struct Beginning {
 
 impl Beginning {
     /// A repository with snapshots, two of which are forgotten and not pruned.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir_in(memory()).expect("a folder");
         let mut beginning = Self { folder, fingerprint: String::new(), image: Image::default() };
         let machine = Machine::in_folder(beginning.machine(0));
@@ -88,7 +88,7 @@ impl Beginning {
         self.folder.path().join("identity")
     }
 
-    fn run(&self, machine: &Machine, args: &[&str]) -> Outcome {
+    pub(crate) fn run(&self, machine: &Machine, args: &[&str]) -> Outcome {
         self.run_by(machine, &["env"], args)
     }
 
@@ -99,7 +99,7 @@ impl Beginning {
         machine.run_by(by, [args, &opens, &["--fingerprint", &self.fingerprint]].concat())
     }
 
-    fn work(&self, work: Work, machine: &Machine, by: &[&str], target: &str) -> Outcome {
+    pub(crate) fn work(&self, work: Work, machine: &Machine, by: &[&str], target: &str) -> Outcome {
         let (source, target) = (self.source(), machine.path(target));
         let from = format!("latest:{}", text(&source));
         match work {
@@ -112,7 +112,7 @@ impl Beginning {
     }
 
     /// A computer on which nothing of what is to be tested was done.
-    fn fresh(&self, number: usize, work: Work) -> Machine {
+    pub(crate) fn fresh(&self, number: usize, work: Work) -> Machine {
         let folder = self.machine(number);
         self.image.lay_down(&folder).expect("room");
         let machine = Machine::in_folder(folder);
@@ -204,7 +204,7 @@ impl Beginning {
         assert!(listed.len() >= made, "{} of {made} snapshots after {what}", listed.len());
     }
 
-    fn assert_restored(&self, target: &Path, what: &str) {
+    pub(crate) fn assert_restored(&self, target: &Path, what: &str) {
         let differences = compare_trees(&self.source(), target, &CompareOptions::default());
         assert_eq!(differences, [], "{what}");
     }
@@ -219,7 +219,7 @@ struct Fault {
     error: &'static str,
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 

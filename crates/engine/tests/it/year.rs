@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use holdall_engine::{Place, Run, backup};
+use holdall_engine::{Place, Run, backup, compact};
 use holdall_format::{RecordHash, TombstoneReason};
 use holdall_protocol::Repository;
 use holdall_repository::retention::Policy;
@@ -123,4 +123,27 @@ fn a_year_of_hourly_backups_stays_small_and_whole() {
     assert_eq!(store.scrub(&AtomicBool::new(false), &mut |_| {}).unwrap().damaged, []);
     drop((repository, store));
     assert_eq!(world.differences("restored"), []);
+    assert_compacts(&world, stored);
+}
+
+/// What is compacted is less, and still whole.
+fn assert_compacts(world: &World, before: u64) {
+    let access = world.access();
+    let repository = access.repository();
+    repository.prune(false).unwrap();
+    let pruned = repository.usage().unwrap().stored_bytes;
+    let report = compact(&access, None, false, &Run::new()).unwrap();
+    repository.prune(false).unwrap();
+    let stored = repository.usage().unwrap().stored_bytes;
+    println!(
+        "{before} stored, {pruned} after a prune that takes all it can; {} of {} sparse blocks gave way, \
+         {} bytes to {}: {stored} stored",
+        report.blocks, report.sparse_blocks, report.before_bytes, report.after_bytes
+    );
+    assert_eq!(report.damaged_blocks, 0);
+    assert!(report.blocks > 0 && stored < pruned, "{report:?}: {pruned}, then {stored}");
+    assert_eq!(repository.scrub(&mut |_| {}).unwrap().damaged, []);
+    // It holds the directory.
+    drop(access);
+    assert_eq!(world.differences("compacted"), []);
 }

@@ -220,6 +220,24 @@ fn what_is_held_stays_and_counts_first_again_when_it_is_taken_back() {
     assert!(house.has(id("chunk 9")) && house.has(id("two")));
 }
 
+#[test]
+fn a_session_ends_by_what_gives_way_so_that_the_rest_of_what_it_put_can_go() {
+    let (house, _) = sparse_house();
+    let repository = house.repository();
+    let sparse = repository.sparse_blocks(None, 0).unwrap();
+    let session = house.session(&[]);
+    let of_nobody = house.forge.chunks_of_bytes(&[id("of nobody")], 2 << 20);
+    let again = house.forge.chunks(&[id("chunk 9")]);
+    repository.put_blocks(&session, &[of_nobody, again]).unwrap();
+    let gave_way = repository.supersede(&session, None, &[sparse[0].arrival]).unwrap();
+    assert_eq!((gave_way.blocks, gave_way.waiting), (1, None));
+    let ended = repository.missing(&session, &[id("chunk 9")]);
+    assert!(matches!(ended, Err(RepositoryError::NoSession { .. })), "{ended:?}");
+    house.prune();
+    assert!(!house.has(id("of nobody")) && house.has(id("chunk 9")));
+    assert!(house.repository().usage().unwrap().stored_bytes < 1 << 20);
+}
+
 /// What a backup is putting is not dead, though no snapshot reaches it yet.
 #[test]
 fn what_a_live_session_put_is_not_sparse() {
@@ -249,6 +267,8 @@ fn a_cache_from_before_is_not_believed_about_what_is_closed() {
     drop(store);
     std::fs::remove_dir_all(&cache).unwrap();
     copy_files(&kept, &cache);
+    // Nothing counts as there because a live session put it.
+    house.world.clock.advance_ns(2 * WEEK_NS);
     house.world.restart();
     let session = house.session(&[]);
     let missing = house.repository().missing(&session, &[id("chunk 9"), id("two")]).unwrap();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::*;
 use crate::rights::Right;
 use holdall_protocol::FormerAccount;
+use holdall_repository::Supersession;
 
 /// A clock that is set by hand.
 #[derive(Default)]
@@ -79,6 +80,16 @@ impl World {
 
 fn reason(result: Result<Account, ServerError>) -> String {
     result.unwrap_err().to_string()
+}
+
+#[test]
+fn blocks_that_gave_way_are_a_deletion_of_their_own_each_time() {
+    let world = World::new();
+    let ask = |number| {
+        let superseded = Supersession { number, blocks: 2 };
+        world.accounts.ask_deletion("desk", Vec::new(), Some(superseded)).unwrap().number
+    };
+    assert_eq!((ask(7), ask(8), ask(7)), (1, 2, 1));
 }
 
 #[test]

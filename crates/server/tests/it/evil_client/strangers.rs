@@ -155,6 +155,52 @@ pub(super) const ROWS: &[Row] = &[
         "administrator's token",
     ),
     own(
+        "which blocks are dead, with a token that is none",
+        |_| request("POST", &format!("{OWN}/sparse?from=0"), &[7; 32]),
+        "403",
+        "administrator's token",
+    ),
+    own(
+        "which blocks are dead, from nowhere",
+        |_| request("POST", &format!("{OWN}/sparse?from=-1"), &[7; 32]),
+        "404",
+        "",
+    ),
+    own(
+        "blocks give way, with a token that is none",
+        |stage| stage.in_session("superseded", &[7; 40]),
+        "403",
+        "administrator's token",
+    ),
+    own(
+        "blocks give way, cut in the middle of a position",
+        |stage| stage.in_session("superseded", &[7; 41]),
+        "400",
+        "refused",
+    ),
+    own(
+        "more blocks give way than may be named",
+        |stage| stage.in_session("superseded", &[7; 32 + 8 * 16_385]),
+        "413",
+        "too-large",
+    ),
+    refused(
+        "a recovery kit has blocks give way",
+        Who::Kit,
+        |stage| stage.in_session("superseded", &[7; 40]),
+        "403",
+        "not-allowed",
+    ),
+    own(
+        "another's blocks give way",
+        |stage| {
+            let path = "/sessions/00000000000000000000000000000000/superseded";
+            request("POST", &of_victim(stage, path), &[7; 40])
+        },
+        "403",
+        "not-allowed",
+    ),
+    own(
         "another's deletions",
         |stage| request("GET", &of_victim(stage, "/deletions"), b""),
         "403",
