@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use holdall_format::ObjectId;
+use holdall_format::{ObjectId, SessionId};
 use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
 use holdall_protocol::{PruneReport, Repository, RepositoryError, SessionPurpose};
-use holdall_repository::{EmbeddedRepository, PruneOptions, Store};
+use holdall_repository::{EmbeddedRepository, PruneOptions, Store, Supersession};
 
 use crate::house::{House, id, names};
 use crate::world::{MACHINE, MACHINE_SEED};
@@ -22,8 +22,22 @@ pub(crate) fn machine(store: &Arc<Store>) -> EmbeddedRepository {
     store.for_machine(MACHINE, TestKey::from_seed(&MACHINE_SEED).public())
 }
 
-/// Puts what is needed of sparse blocks again, each in a block of its own, and says which those are.
-pub(crate) fn put_again(store: &Arc<Store>, forge: &Forge, references: &References) -> Vec<u64> {
+/// Has sparse blocks give way as a client does; says how many there were, and what became of them.
+pub(crate) fn compact(
+    store: &Arc<Store>,
+    forge: &Forge,
+    references: &References,
+    hold: bool,
+) -> (u64, Option<Supersession>) {
+    let (session, blocks) = put_again(store, forge, references);
+    let superseded = store.supersede(&blocks, hold).unwrap();
+    store.end_session(&MACHINE, &session).unwrap();
+    (blocks.len() as u64, superseded)
+}
+
+/// Puts what is needed of sparse blocks again, each in a block of its own; says in which session, and
+/// which blocks those are.
+fn put_again(store: &Arc<Store>, forge: &Forge, references: &References) -> (SessionId, Vec<u64>) {
     let machine = machine(store);
     let purpose = SessionPurpose::Backup { parents: vec![] };
     let session = machine.open_session(&purpose).unwrap().session;
@@ -44,8 +58,7 @@ pub(crate) fn put_again(store: &Arc<Store>, forge: &Forge, references: &Referenc
             blocks.push(block.arrival);
         }
     }
-    machine.close_session(&session).unwrap();
-    blocks
+    (session, blocks)
 }
 
 fn prune(store: &Store) -> PruneReport {
@@ -89,7 +102,7 @@ fn what_is_needed_of_a_sparse_block_counts_elsewhere_and_the_block_goes() {
     let sparse = store.sparse_blocks(0).unwrap();
     let told: Vec<_> = sparse.iter().map(|one| (one.objects, one.living.clone())).collect();
     assert_eq!(told, [(10, vec![id("chunk 9")]), (2, vec![id("two")])]);
-    let blocks = put_again(&store, &house.forge, &references);
+    let (_, blocks) = put_again(&store, &house.forge, &references);
     assert_eq!(blocks, sparse.iter().map(|one| one.arrival).collect::<Vec<_>>());
     let superseded = store.supersede(&blocks, false).unwrap().unwrap();
     assert_eq!(superseded.blocks, 2);
@@ -174,7 +187,7 @@ fn a_block_does_not_give_way_where_a_dead_node_has_a_copy_with_other_references(
     house.repository().put_blocks(&session, &[house.forge.nodes(&[(id("one"), &[])])]).unwrap();
     house.repository().close_session(&session).unwrap();
     let store = house.store();
-    let blocks = put_again(&store, &house.forge, &references);
+    let (_, blocks) = put_again(&store, &house.forge, &references);
     assert_eq!(blocks.len(), 2);
     let superseded = store.supersede(&blocks, false).unwrap().unwrap();
     assert_eq!(superseded.blocks, 1, "the chunks' block alone");
@@ -185,7 +198,7 @@ fn a_block_does_not_give_way_where_a_dead_node_has_a_copy_with_other_references(
 fn what_is_held_stays_and_counts_first_again_when_it_is_taken_back() {
     let (mut house, references) = sparse_house();
     let store = house.store();
-    let blocks = put_again(&store, &house.forge, &references);
+    let (_, blocks) = put_again(&store, &house.forge, &references);
     let superseded = store.supersede(&blocks, true).unwrap().unwrap();
     assert_eq!(store.held_supersessions().unwrap(), [superseded.number]);
     house.world.clock.advance_ns(2 * WEEK_NS);
@@ -207,7 +220,7 @@ fn what_is_held_stays_and_counts_first_again_when_it_is_taken_back() {
     prune(&store);
     assert_eq!(store.sparse_blocks(0).unwrap().len(), 2, "nothing is needed of what was put again");
 
-    let blocks = put_again(&store, &house.forge, &references);
+    let (_, blocks) = put_again(&store, &house.forge, &references);
     let superseded = store.supersede(&blocks, true).unwrap().unwrap();
     store.let_superseded_go(superseded.number).unwrap();
     store.let_superseded_go(superseded.number).unwrap();
@@ -262,7 +275,7 @@ fn a_cache_from_before_is_not_believed_about_what_is_closed() {
     let (cache, kept) = (house.world.cache_dir(), house.world.dir().join("../kept"));
     copy_files(&cache, &kept);
     let store = house.store();
-    let blocks = put_again(&store, &house.forge, &references);
+    let (_, blocks) = put_again(&store, &house.forge, &references);
     store.supersede(&blocks, false).unwrap().unwrap();
     drop(store);
     std::fs::remove_dir_all(&cache).unwrap();

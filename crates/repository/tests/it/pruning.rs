@@ -17,7 +17,7 @@ use holdall_protocol::{
 use holdall_repository::{EmbeddedRepository, PruneOptions, Store};
 use proptest::prelude::*;
 
-use crate::compacting::{References, put_again};
+use crate::compacting::{References, compact};
 use crate::house::{House, id, names};
 use crate::world::{MACHINE, MACHINE_SEED};
 
@@ -434,10 +434,9 @@ fn history(steps: &[Step]) {
             }
             Step::Compact { hold } => {
                 let store = house.store();
-                let blocks = put_again(&store, &house.forge, &references);
-                let superseded = store.supersede(&blocks, *hold).unwrap();
+                let (sparse, superseded) = compact(&store, &house.forge, &references, *hold);
                 let all = superseded.map_or(0, |superseded| superseded.blocks);
-                assert_eq!(all, blocks.len() as u64, "everything was put again");
+                assert_eq!(all, sparse, "everything was put again");
                 drop(store);
                 house.world.restart();
             }
@@ -529,8 +528,10 @@ impl Writer {
         let root = id(&format!("root over {chunks:?}"));
         for _ in 0..10 {
             let missing = self.machine.missing(&session, &objects).unwrap();
-            for (chunk, _) in objects.iter().zip(missing).filter(|(_, is_missing)| *is_missing) {
-                let block = self.forge.chunks_of_bytes(&[*chunk], 1 << 20);
+            let missing = objects.iter().zip(missing).filter(|(_, is_missing)| *is_missing);
+            let missing: Vec<ObjectId> = missing.map(|(chunk, _)| *chunk).collect();
+            for together in missing.chunks(3) {
+                let block = self.forge.chunks_of_bytes(together, 1 << 20);
                 self.machine.put_blocks(&session, &[block]).unwrap();
             }
             if self.machine.missing(&session, &[root]).unwrap()[0] {
@@ -551,7 +552,7 @@ impl Writer {
 }
 
 #[test]
-fn beside_each_other_backups_forgetting_and_pruning_lose_nothing() {
+fn beside_each_other_backups_forgetting_pruning_and_compacting_lose_nothing() {
     let mut house = House::new();
     let store = house.store();
     let done = AtomicBool::new(false);
@@ -593,11 +594,22 @@ fn beside_each_other_backups_forgetting_and_pruning_lose_nothing() {
             }
             (prunes, deleted)
         });
+        let compacting = scope.spawn(|| {
+            let forge = Forge::new(1, MACHINE, &MACHINE_SEED);
+            let mut gave_way = 0;
+            while !done.load(std::sync::atomic::Ordering::Acquire) {
+                // Only chunks share blocks, so that no node has to be put again.
+                let (_, superseded) = compact(&store, &forge, &References::new(), false);
+                gave_way += superseded.map_or(0, |superseded| superseded.blocks);
+            }
+            gave_way
+        });
         let worked: Vec<_> = working.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         done.store(true, std::sync::atomic::Ordering::Release);
         assert!(worked.iter().all(Result::is_ok), "a writer failed");
         let (ran, deleted) = pruning.join().unwrap();
         assert!(deleted > 0, "nothing was deleted meanwhile");
+        assert!(compacting.join().unwrap() > 0, "nothing was compacted meanwhile");
         prunes = ran;
     });
     assert!(prunes > 1);
