@@ -10,6 +10,7 @@
 
 mod adopted;
 mod backup;
+mod compacting;
 mod live;
 mod meddling;
 mod patterns;
