@@ -3,22 +3,32 @@
 //! A block is sealed as a whole, so that its keeper can let it go only when nothing in it is needed any
 //! more. Where snapshots go one by one, blocks stay for a few objects each. Only whoever has the keys can
 //! open them, take out what is needed, and seal that again. What is put is what was there: every object
-//! is compared with its id first, and every new block is opened again before it leaves.
+//! is compared with its id first, and every new block is opened again before it leaves. And what will count
+//! then is fetched and opened before anything gives way: somebody who may put could have put other copies
+//! before, and a keeper can not tell them from the right ones.
+
+use std::collections::HashSet;
 
 use bytes::Bytes;
 use holdall_crypto::{OpenedBlock, Opener};
 use holdall_format::{Block, BlockKind, ObjectId, SessionId};
-use holdall_protocol::{AdminToken, SessionPurpose, SparseBlock, WaitingDeletion};
+use holdall_protocol::{
+    AdminToken, FETCH_TARGET_BYTES, MAX_IDS, SessionPurpose, SparseBlock, WaitingDeletion,
+};
 use holdall_tree::NodeKind;
 
 use crate::restore::{ChunkSource, is_damaged};
 use crate::storing::Putter;
 use crate::{Access, EngineError, Run};
 
-/// Blocks give way in portions of so many: each costs the keeper a mark.
+/// Blocks give way in portions of so many, and a page of as many: each portion costs the keeper a mark.
 const PORTION_BLOCKS: usize = 4096;
+/// The same for objects, of which the ids are kept: 8 MiB.
+const PORTION_OBJECTS: usize = 256 << 10;
 /// Blocks that are asked for at once.
 const FETCH_BLOCKS: usize = 16;
+/// Plain bytes whose next copies are asked for at once: fewer than an answer has room for.
+const CHECKED_BYTES: usize = 3 << 20;
 
 /// What was compacted, or would be.
 #[derive(Debug, Clone, Default)]
@@ -73,11 +83,26 @@ fn count(
 ) -> Result<CompactReport, EngineError> {
     let mut report = CompactReport::default();
     let mut from = 0;
-    while let Some(next) = report.page(&access.repository.sparse_blocks(token, from)?) {
+    while let Some(next) = report.page(&page(access, token, from)?) {
         run.check()?;
         from = next;
     }
     Ok(report)
+}
+
+/// Blocks from that position on; none of them comes before it.
+fn page(
+    access: &Access,
+    token: Option<&AdminToken>,
+    from: u64,
+) -> Result<Vec<SparseBlock>, EngineError> {
+    let mut sparse = access.repository.sparse_blocks(token, from)?;
+    sparse.truncate(PORTION_BLOCKS);
+    if sparse.first().is_some_and(|first| first.arrival < from) {
+        let reason = "blocks are listed that came before those that were asked for";
+        return Err(EngineError::damaged("the list of sparse blocks", reason));
+    }
+    Ok(sparse)
 }
 
 impl CompactReport {
@@ -97,7 +122,7 @@ struct Compacting<'a> {
     opener: Opener,
     report: CompactReport,
     /// Blocks of which everything that is needed was handed to the putter.
-    ready: Vec<u64>,
+    ready: Vec<Ready>,
 }
 
 impl Compacting<'_> {
@@ -114,8 +139,8 @@ impl Compacting<'_> {
     fn give_way(&mut self, from: u64, session: &SessionId) -> Result<Option<u64>, EngineError> {
         let mut putter = Putter::new(self.access, *session);
         let mut from = Some(from);
-        while let Some(next) = from.filter(|_| self.ready.len() < PORTION_BLOCKS) {
-            let sparse = self.access.repository.sparse_blocks(self.token, next)?;
+        while let Some(next) = from.filter(|_| !self.is_full()) {
+            let sparse = page(self.access, self.token, next)?;
             from = self.report.page(&sparse);
             for blocks in sparse.chunks(FETCH_BLOCKS) {
                 self.store_again(blocks, session, &mut putter)?;
@@ -123,13 +148,81 @@ impl Compacting<'_> {
         }
         // Everything that is needed of them is durable elsewhere then.
         self.report.after_bytes += putter.finish()?;
-        let ready = std::mem::take(&mut self.ready);
+        let ready = self.with_right_copies(session)?;
         if !ready.is_empty() {
             let gave_way = self.access.repository.supersede(session, self.token, &ready)?;
             self.report.blocks += gave_way.blocks;
             self.report.waiting.extend(gave_way.waiting);
         }
         Ok(from)
+    }
+
+    fn is_full(&self) -> bool {
+        let objects: usize = self.ready.iter().map(|block| block.objects.len()).sum();
+        self.ready.len() >= PORTION_BLOCKS || objects >= PORTION_OBJECTS
+    }
+
+    /// Those blocks that are ready and of which the next copy of each object that is needed, which counts
+    /// once they gave way, is what its id says.
+    fn with_right_copies(&mut self, session: &SessionId) -> Result<Vec<u64>, EngineError> {
+        let ready = std::mem::take(&mut self.ready);
+        let objects: Vec<(ObjectId, usize)> =
+            ready.iter().flat_map(|block| block.objects.iter().copied()).collect();
+        let mut wrong = HashSet::new();
+        let (mut rest, mut some) = (objects.as_slice(), 0);
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            while bytes < CHECKED_BYTES && some < rest.len().min(MAX_IDS) {
+                bytes += rest.get(some).map_or(0, |(_, bytes)| *bytes);
+                some += 1;
+            }
+            let (now, behind) = rest.split_at(some);
+            self.check_next_copies(session, now, &mut wrong)?;
+            (rest, some) = (behind, 0);
+        }
+        let is_wrong = |block: &Ready| block.objects.iter().any(|(id, _)| wrong.contains(id));
+        let (bad, good): (Vec<_>, Vec<_>) = ready.into_iter().partition(is_wrong);
+        self.report.damaged_blocks += bad.len() as u64;
+        Ok(good.into_iter().map(|block| block.arrival).collect())
+    }
+
+    /// Finds those of these objects whose next copy can not be had, or is not what its id says. An answer
+    /// that may have been cut short is asked for again in two halves: an object may lie in a block that
+    /// was sent for another one, and only the block that is sent for itself tells which copy counts.
+    fn check_next_copies(
+        &mut self,
+        session: &SessionId,
+        objects: &[(ObjectId, usize)],
+        wrong: &mut HashSet<ObjectId>,
+    ) -> Result<(), EngineError> {
+        self.run.check()?;
+        let ids: Vec<ObjectId> = objects.iter().map(|(id, _)| *id).collect();
+        let fetched = self.access.repository.fetch_objects(session, &ids, 1);
+        let blocks = match fetched.map_err(EngineError::from) {
+            Err(error) if is_damaged(&error) => Vec::new(),
+            fetched => fetched?.blocks,
+        };
+        let mut is_cut = blocks.iter().map(Bytes::len).sum::<usize>() >= FETCH_TARGET_BYTES;
+        let mut missing: HashSet<ObjectId> = ids.iter().copied().collect();
+        for bytes in blocks {
+            let Some(Fetched { kind, opened, .. }) = self.open(bytes) else {
+                is_cut = true;
+                continue;
+            };
+            for object in ids.iter().filter_map(|id| opened.find_object(id)) {
+                missing.remove(&object.id);
+                if opened.check_id(object, self.access.keys.ids(), kind).is_err() {
+                    wrong.insert(object.id);
+                }
+            }
+        }
+        if ids.len() > 1 && (is_cut || !missing.is_empty()) {
+            let (first, second) = objects.split_at(objects.len() / 2);
+            self.check_next_copies(session, first, wrong)?;
+            return self.check_next_copies(session, second, wrong);
+        }
+        wrong.extend(missing);
+        Ok(())
     }
 
     /// Stores again what is needed of these blocks.
@@ -197,8 +290,8 @@ impl Compacting<'_> {
             self.report.damaged_blocks += 1;
             return Ok(());
         };
-        let living_bytes: usize = living.iter().map(|object| object.range.len()).sum();
-        if living_bytes * 2 > opened.plain.len() {
+        let lengths: Vec<usize> = living.iter().map(|object| object.range.len()).collect();
+        if lengths.iter().sum::<usize>() * 2 > opened.plain.len() {
             return Ok(());
         }
         for object in living {
@@ -212,9 +305,17 @@ impl Compacting<'_> {
             }
         }
         self.report.before_bytes += sealed_bytes;
-        self.ready.push(sparse.arrival);
+        let objects = sparse.living.iter().copied().zip(lengths).collect();
+        self.ready.push(Ready { arrival: sparse.arrival, objects });
         Ok(())
     }
+}
+
+/// A block of which everything that is needed was stored again.
+struct Ready {
+    arrival: u64,
+    /// What is needed of it, with plain lengths.
+    objects: Vec<(ObjectId, usize)>,
 }
 
 /// A block that was fetched and opened.

@@ -14,18 +14,22 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use holdall_format::{MachineId, ObjectId, SessionId, Table};
+use holdall_format::{MachineId, ObjectId, SessionId};
 use holdall_protocol::{MAX_IDS, RepositoryError, SparseBlock};
 use serde::{Deserialize, Serialize};
 
 use crate::condemned;
-use crate::index::{Holder, Lookup, State};
+use crate::index::{Counted, Holder, Lookup, State};
 use crate::prune::PruneOptions;
 use crate::store::{CommitGuard, Store};
-use crate::superseded::{self, Mark};
+use crate::superseded::{self, Found, Mark};
 
 /// A block is sparse if at most one in so many of its objects is needed.
-const SPARSE_ONE_IN: u64 = 2;
+const SPARSE_ONE_IN: u32 = 2;
+/// Most blocks that are told at once.
+const PAGE_BLOCKS: usize = 4096;
+/// Tables that are kept while copies are looked for: those of neighbours lie in few blocks.
+const KEPT_TABLES: usize = 64;
 /// For a mark that lets nothing go.
 const MARK_ONLY: PruneOptions =
     PruneOptions { grace: Duration::MAX, sparse_part: 1, dry_run: false };
@@ -68,8 +72,12 @@ impl Store {
             let all = table.entries.iter().map(|entry| entry.id).collect();
             let living = self.index().living_of(all, arrival)?;
             ids += living.len();
-            if ids > MAX_IDS {
+            if ids > MAX_IDS || blocks.len() == PAGE_BLOCKS {
                 break;
+            }
+            if living.is_empty() {
+                // A mark came meanwhile.
+                continue;
             }
             blocks.push(SparseBlock { arrival, objects, living });
         }
@@ -78,19 +86,17 @@ impl Store {
 
     fn sparse_in_packs(&self, state: &State) -> Result<BTreeMap<u64, Place>, RepositoryError> {
         let mut sparse = BTreeMap::new();
-        let living = self.index().living_in_packs(state)?;
-        for ((pack, living), number) in state.packs.iter().zip(&living).zip(0..) {
+        let counted = self.index().count_in_packs(state)?;
+        for ((pack, counted), number) in state.packs.iter().zip(&counted).zip(0..) {
             let holder = Holder::Pack(number);
-            if state.is_condemned(holder) || living.iter().all(|count| *count == 0) {
+            if state.is_condemned(holder) || !counted.iter().any(is_sparse) {
                 continue;
             }
             // A prune may have taken it meanwhile, and one that can not be read is for a scrub to tell.
             let Ok(file) = self.packs().get(&pack.name) else { continue };
-            for ((place, living), block) in file.blocks().iter().zip(living).zip(0..) {
-                if *living > 0 && is_sparse(u64::from(*living), &file.read_table(place)?) {
-                    sparse.insert(place.arrival, (holder, block));
-                }
-            }
+            let blocks = file.blocks().iter().zip(counted).zip(0..);
+            let of_pack = blocks.filter(|((_, counted), _)| is_sparse(counted));
+            sparse.extend(of_pack.map(|((place, _), block)| (place.arrival, (holder, block))));
         }
         Ok(sparse)
     }
@@ -148,25 +154,33 @@ impl Store {
     /// # Errors
     /// If it can not be seen which there are.
     pub fn held_supersessions(&self) -> Result<Vec<u64>, RepositoryError> {
-        let marks = superseded::read_marks(self.layout())?;
-        Ok(marks.iter().filter(|mark| mark.is_held).map(|mark| mark.number).collect())
+        let found = superseded::find_all(self.layout())?.into_iter();
+        Ok(found
+            .filter_map(|found| match found {
+                Found::Mark(mark) => mark.is_held.then_some(mark.number),
+                Found::UnreadableHeld(number) => Some(number),
+            })
+            .collect())
     }
 
-    /// Has a prune take the blocks of that mark. One that is not there was let go, or taken back.
+    /// Has a prune take the blocks of that mark, once more if what is needed of them is elsewhere; says
+    /// whether it may. One that is not there was let go, or taken back.
     ///
     /// # Errors
-    /// If it can not be written.
-    pub fn let_superseded_go(&self, number: u64) -> Result<(), RepositoryError> {
+    /// [`RepositoryError::Damaged`] if something can not be read; if it can not be written.
+    pub fn let_superseded_go(&self, number: u64) -> Result<bool, RepositoryError> {
         self.appender()?;
         let _commit = self.lock_commit();
         let marks = superseded::read_marks(self.layout())?;
         let held = marks.iter().find(|mark| mark.number == number && mark.is_held);
-        if let Some(held) = held {
-            self.lease().renew()?;
-            superseded::let_go(self.layout(), held)?;
+        let Some(held) = held else { return Ok(true) };
+        if self.with_other_copies(held.arrivals.clone())?.len() < held.arrivals.len() {
+            return Ok(false);
         }
+        self.lease().renew()?;
+        superseded::let_go(self.layout(), held)?;
         self.index().learn_superseded(superseded::read_all(self.layout())?);
-        Ok(())
+        Ok(true)
     }
 
     /// Has the blocks of that mark count first again, as if nobody had asked.
@@ -192,26 +206,33 @@ impl Store {
         }
         let state = self.index().state();
         let all = marks.iter().flat_map(|mark| mark.arrivals.iter().copied()).collect();
-        let stored = self.blocks_at(&state, &all)?;
+        // What is in a pack that can not be read nobody knows; such marks can wait.
+        let Ok(stored) = self.blocks_at(&state, &all) else { return Ok(()) };
         let is_spent = |mark: &&Mark| !mark.arrivals.iter().any(|one| stored.contains_key(one));
         for mark in marks.iter().filter(is_spent) {
             superseded::remove_mark(self.layout(), mark.number)?;
         }
-        self.learn_marks()
+        self.index().learn_superseded(superseded::read_all(self.layout())?);
+        self.note_newest_mark()
     }
 
     /// Takes in the marks that there are, and finds anew what is closed, since other copies count first.
+    /// What is saved meanwhile has the former number, so that no later start believes it.
     fn count_anew(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
-        self.learn_marks()?;
-        self.index().forget_closed();
-        self.mark_needed(commit, &MARK_ONLY)?;
+        self.index().learn_superseded(superseded::read_all(self.layout())?);
+        if let Err(error) = self.mark_needed(commit, &MARK_ONLY) {
+            self.index().forget_closed();
+            self.mark_records(commit)?;
+            return Err(error);
+        }
+        self.note_newest_mark()?;
         self.index().save()
     }
 
-    fn learn_marks(&self) -> Result<(), RepositoryError> {
-        let all = superseded::read_all(self.layout())?;
-        self.index().set_pruned(condemned::last_prune(self.layout())?.max(all.newest));
-        self.index().learn_superseded(all);
+    /// Has what is closed now be believed at the next start, with the marks that there are.
+    fn note_newest_mark(&self) -> Result<(), RepositoryError> {
+        let newest = self.index().state().superseded.newest;
+        self.index().set_pruned(condemned::last_prune(self.layout())?.max(newest));
         Ok(())
     }
 
@@ -256,22 +277,22 @@ impl Store {
     }
 }
 
-fn is_sparse(living: u64, table: &Table) -> bool {
-    living * SPARSE_ONE_IN <= table.entries.len() as u64
+fn is_sparse(block: &Counted) -> bool {
+    block.living > 0 && block.living * SPARSE_ONE_IN <= block.objects
 }
 
 fn sparse_in_tails(state: &State) -> BTreeMap<u64, Place> {
     let mut sparse = BTreeMap::new();
     for (tail, number) in state.tails.iter().zip(0..) {
-        let mut living: BTreeMap<u32, u64> = BTreeMap::new();
-        for (_, object) in tail.objects().iter().filter(|(_, object)| object.closed) {
-            *living.entry(object.block).or_default() += 1;
+        let mut counted: BTreeMap<u32, Counted> = BTreeMap::new();
+        for (_, object) in tail.objects().iter() {
+            let block = counted.entry(object.block).or_default();
+            block.objects += 1;
+            block.living += u32::from(object.closed);
         }
-        for (block, living) in living {
-            let Some(clear) = tail.clear(block) else { continue };
-            if clear.table().is_ok_and(|table| is_sparse(living, &table)) {
-                sparse.insert(clear.arrival, (Holder::Tail(number), block));
-            }
+        for (block, _) in counted.into_iter().filter(|(_, counted)| is_sparse(counted)) {
+            let arrival = tail.clear(block).map(|clear| clear.arrival);
+            sparse.extend(arrival.map(|arrival| (arrival, (Holder::Tail(number), block))));
         }
     }
     sparse
@@ -291,10 +312,9 @@ impl Elsewhere<'_> {
         let Ok(table) = self.store.table(state, place.0, place.1) else { return Ok(false) };
         let ids = table.entries.iter().map(|entry| entry.id).collect();
         let lookup = self.store.index().lookup(ids)?;
-        let is_needed = |id: &ObjectId| {
-            let copies = lookup.copies_of_id(id).iter();
-            copies.filter(|copy| copy.is_at(place.0, place.1)).any(|copy| lookup.is_closed(copy))
-        };
+        // By whichever copy: what gave way before counts elsewhere.
+        let is_needed =
+            |id: &ObjectId| lookup.copies_of_id(id).iter().any(|copy| lookup.is_closed(copy));
         let mut entries = table.entries.iter();
         Ok(entries.all(|entry| match self.first_other(&lookup, &entry.id) {
             // What is not needed now may be tomorrow, and by the references of what counts then.
@@ -312,6 +332,9 @@ impl Elsewhere<'_> {
 
     /// What a block holds, by its table; nothing if it is not what was stored.
     fn sound_table(&mut self, state: &State, place: Place) -> &HashMap<ObjectId, Vec<ObjectId>> {
+        if self.tables.len() > KEPT_TABLES && !self.tables.contains_key(&place) {
+            self.tables.clear();
+        }
         self.tables.entry(place).or_insert_with(|| {
             let is_sound = self.store.read_block(state, place.0, place.1).is_ok();
             let table = is_sound.then(|| self.store.table(state, place.0, place.1).ok()).flatten();

@@ -218,7 +218,7 @@ impl Store {
     }
 
     /// Descends from the records that are not in the closed bits yet.
-    fn mark_records(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
+    pub(crate) fn mark_records(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
         // An attempt that failed half-way may have left marks.
         self.index.drop_tentative();
         for record in self.records.after(self.index.closed_position()) {

@@ -34,6 +34,8 @@ pub(crate) struct Superseded {
     pub(crate) arrivals: BTreeMap<u64, u64>,
     /// Those that stay all the same.
     pub(crate) held: BTreeSet<u64>,
+    /// A mark that holds nobody knows which blocks: nothing may go while it is there.
+    pub(crate) unreadable: Option<u64>,
     /// The log position of the newest mark, 0 without one.
     pub(crate) newest: u64,
 }
@@ -88,10 +90,19 @@ impl Mark {
     }
 }
 
-/// Reads all marks, in no order. One that can not be read counts for nothing: its blocks are there as
-/// any others.
-pub(crate) fn read_marks(layout: &Layout) -> Result<Vec<Mark>, RepositoryError> {
-    let mut marks: Vec<Mark> = Vec::new();
+/// A mark that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It can be read.
+    Mark(Mark),
+    /// Nobody knows which blocks it holds.
+    UnreadableHeld(u64),
+}
+
+/// Reads all marks, in no order. One that can not be read and holds nothing counts for nothing: its
+/// blocks are there as any others.
+pub(crate) fn find_all(layout: &Layout) -> Result<Vec<Found>, RepositoryError> {
+    let (mut held, mut found) = (BTreeMap::new(), BTreeMap::new());
     for name in names_in(&layout.superseded())? {
         let name = name.to_str().unwrap_or_default();
         let (digits, is_held) = match name.strip_suffix(HELD) {
@@ -99,21 +110,44 @@ pub(crate) fn read_marks(layout: &Layout) -> Result<Vec<Mark>, RepositoryError> 
             None => (name, false),
         };
         let Some(number) = number_of(digits) else { continue };
-        let bytes = read_limited(&layout.superseded().join(name), MARK_MAX_BYTES).ok().flatten();
+        let bytes = read_limited(&layout.superseded().join(name), MARK_MAX_BYTES)?;
         let mark = bytes.and_then(|bytes| Mark::decode(&bytes, number, is_held).ok());
-        marks.extend(mark);
+        match (mark, is_held) {
+            (Some(mark), true) => drop(held.insert(number, Found::Mark(mark))),
+            (None, true) => drop(held.insert(number, Found::UnreadableHeld(number))),
+            (Some(mark), false) => drop(found.insert(number, Found::Mark(mark))),
+            (None, false) => {}
+        }
     }
     // A crash may have left what held a mark that is let go.
-    let free: BTreeSet<u64> =
-        marks.iter().filter(|mark| !mark.is_held).map(|mark| mark.number).collect();
-    marks.retain(|mark| !mark.is_held || !free.contains(&mark.number));
-    Ok(marks)
+    held.retain(|number, _| !found.contains_key(number));
+    found.append(&mut held);
+    Ok(found.into_values().collect())
+}
+
+/// Those marks that can be read.
+pub(crate) fn read_marks(layout: &Layout) -> Result<Vec<Mark>, RepositoryError> {
+    let found = find_all(layout)?.into_iter();
+    Ok(found
+        .filter_map(|found| match found {
+            Found::Mark(mark) => Some(mark),
+            Found::UnreadableHeld(_) => None,
+        })
+        .collect())
 }
 
 /// All marks together.
 pub(crate) fn read_all(layout: &Layout) -> Result<Superseded, RepositoryError> {
     let mut all = Superseded::default();
-    for mark in read_marks(layout)? {
+    for found in find_all(layout)? {
+        let mark = match found {
+            Found::Mark(mark) => mark,
+            Found::UnreadableHeld(number) => {
+                all.newest = all.newest.max(number);
+                all.unreadable = Some(number);
+                continue;
+            }
+        };
         all.newest = all.newest.max(mark.number);
         all.held.extend(mark.arrivals.iter().filter(|_| mark.is_held));
         for arrival in mark.arrivals {
@@ -127,6 +161,10 @@ pub(crate) fn read_all(layout: &Layout) -> Result<Superseded, RepositoryError> {
 /// Writes a mark; it is durable when this returns.
 pub(crate) fn write(layout: &Layout, mark: &Mark) -> Result<(), RepositoryError> {
     let path = layout.superseded_at(mark.number, ending(mark.is_held));
+    let there = read_limited(&path, MARK_MAX_BYTES)?;
+    if there.is_some_and(|bytes| Mark::decode(&bytes, mark.number, mark.is_held).is_err()) {
+        remove(&path)?;
+    }
     publish(&layout.tmp(), &path, &mark.encode()).map(drop)
 }
 
@@ -187,7 +225,11 @@ mod tests {
         remove_mark(&layout, 9).unwrap();
         assert_eq!(read_marks(&layout).unwrap(), [mark(5, false, &[1, 3])]);
         std::fs::write(layout.superseded().join("00000000000000ff"), b"torn").unwrap();
-        assert_eq!(read_all(&layout).unwrap().newest, 5, "what can not be read counts for nothing");
+        let all = read_all(&layout).unwrap();
+        assert_eq!((all.newest, all.unreadable), (5, None), "it counts for nothing");
+        std::fs::write(layout.superseded().join("00000000000000fe.held"), b"torn").unwrap();
+        let all = read_all(&layout).unwrap();
+        assert_eq!((all.newest, all.unreadable), (0xfe, Some(0xfe)), "it may hold anything");
     }
 
     proptest! {

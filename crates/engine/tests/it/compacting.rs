@@ -4,11 +4,11 @@ use std::fs;
 
 use bytes::Bytes;
 use holdall_crypto::{PlainObject, Sealer, SystemEntropy};
-use holdall_engine::{Access, Run, Verify, verify};
+use holdall_engine::{Access, Run, Verify, compact, verify};
 use holdall_format::{Block, BlockKind, ObjectId, SessionId};
 use holdall_protocol::{ScrubDamage, SessionPurpose};
 
-use crate::world::World;
+use crate::world::{World, newest};
 
 /// The chunks of a small repository, by block.
 fn chunks(access: &Access, session: &SessionId) -> Vec<Vec<ObjectId>> {
@@ -26,6 +26,39 @@ fn lies(access: &Access, ids: &[ObjectId]) -> Bytes {
         ids.iter().map(|id| PlainObject { id: *id, refs: Vec::new(), len: 100 }).collect();
     let sealed = sealer.seal(BlockKind::Chunks, &objects, &vec![b'x'; 100 * ids.len()]).unwrap();
     sealed.into_bytes().into()
+}
+
+/// Whoever may put could have put wrong copies before: they would count next.
+#[test]
+fn nothing_gives_way_to_a_wrong_copy_that_was_put_before() {
+    let world = World::new();
+    for number in 0..20u8 {
+        fs::write(world.source().join(number.to_string()), vec![number; 5000]).unwrap();
+    }
+    world.backup();
+    let first = newest(&world.access(), None).id;
+    for number in 1..20u8 {
+        fs::remove_file(world.source().join(number.to_string())).unwrap();
+    }
+    world.backup();
+    let access = world.access();
+    access.repository().forget(&[first]).unwrap();
+    let is_planted = |access: &Access| {
+        let purpose = SessionPurpose::Backup { parents: vec![] };
+        let session = access.repository().open_session(&purpose).unwrap().session;
+        for ids in chunks(access, &session) {
+            access.repository().put_blocks(&session, &[lies(access, &ids)]).unwrap();
+        }
+        // It stays for a week, as what a run put that was killed.
+        access.repository().close_session(&session).unwrap();
+    };
+    is_planted(&access);
+    let report = compact(&access, None, false, &Run::new()).unwrap();
+    assert!(report.sparse_blocks > 0, "{report:?}");
+    assert_eq!((report.blocks, report.damaged_blocks), (0, 1), "{report:?}");
+    access.repository().prune(false).unwrap();
+    drop(access);
+    assert_eq!(world.differences("restored"), []);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! How many closed objects each block holds, counted by going through all runs once.
+//! How many objects each block holds, and how many of them are closed, counted by going through all runs
+//! once.
 
 use holdall_format::ObjectId;
 
@@ -7,24 +8,34 @@ use super::error::IndexError;
 use super::merge::RunReader;
 use super::state::State;
 
+/// Of one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counted {
+    /// How many objects it holds.
+    pub(crate) objects: u32,
+    /// How many of those are closed there.
+    pub(crate) living: u32,
+}
+
 impl Index {
-    /// For each pack of the catalogue, and each of its blocks, how many of its objects are closed.
-    pub(crate) fn living_in_packs(&self, state: &State) -> Result<Vec<Vec<u32>>, IndexError> {
-        let none = |blocks: u64| vec![0; usize::try_from(blocks).unwrap_or_default()];
-        let mut living: Vec<Vec<u32>> = state.packs.iter().map(|pack| none(pack.blocks)).collect();
+    /// Counts for each pack of the catalogue, and each of its blocks. 8 bytes for each block.
+    pub(crate) fn count_in_packs(&self, state: &State) -> Result<Vec<Vec<Counted>>, IndexError> {
+        let none = |blocks: u64| vec![Counted::default(); usize::try_from(blocks).unwrap_or(0)];
+        let mut counted: Vec<Vec<Counted>> =
+            state.packs.iter().map(|pack| none(pack.blocks)).collect();
         for run in &state.runs {
             let mut reader = RunReader::new(run);
             let mut at = 0;
             while let Some(entry) = reader.next_entry()? {
-                let pack = living.get_mut(entry.pack as usize);
-                let block = pack.and_then(|pack| pack.get_mut(entry.block as usize));
-                if let Some(count) = block.filter(|_| run.closed.get(at)) {
-                    *count += 1;
+                let pack = counted.get_mut(entry.pack as usize);
+                if let Some(block) = pack.and_then(|pack| pack.get_mut(entry.block as usize)) {
+                    block.objects += 1;
+                    block.living += u32::from(run.closed.get(at));
                 }
                 at += 1;
             }
         }
-        Ok(living)
+        Ok(counted)
     }
 
     /// Which of the objects of one block are closed there, in ascending order of their ids.

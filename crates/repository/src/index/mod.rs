@@ -41,6 +41,7 @@ mod state;
 
 use entry::Entry;
 pub(crate) use error::IndexError;
+pub(crate) use living::Counted;
 pub(crate) use manifest::{ClosedByArrival, PackInfo};
 pub(crate) use needed::NeededBlocks;
 use page_cache::PageCache;

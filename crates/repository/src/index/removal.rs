@@ -28,6 +28,7 @@ impl Index {
         self.change_state(|state| {
             let mut next = State {
                 condemned: state.condemned.clone(),
+                superseded: state.superseded.clone(),
                 tails: state.tails.clone(),
                 pruned: state.pruned,
                 generation: state.generation,

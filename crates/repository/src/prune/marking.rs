@@ -29,6 +29,12 @@ impl Store {
         if let Some((path, reason)) = self.unreadable() {
             return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
         }
+        if let Some(mark) = self.index().state().superseded.unreadable {
+            let path = self.layout().superseded().join(format!("{mark:016x}.held"));
+            let reason =
+                "it can not be read, and may hold any block; nothing is deleted while it is so";
+            return Err(damaged(&path, reason));
+        }
         let position = self.log().next();
         loop {
             self.index().drop_tentative();

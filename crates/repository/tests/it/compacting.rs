@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use holdall_format::{ObjectId, SessionId};
+use holdall_format::{ObjectId, SessionId, TombstoneReason};
 use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
 use holdall_protocol::{PruneReport, Repository, RepositoryError, SessionPurpose};
 use holdall_repository::{EmbeddedRepository, PruneOptions, Store, Supersession};
@@ -197,14 +197,15 @@ fn a_block_does_not_give_way_where_a_dead_node_has_a_copy_with_other_references(
 #[test]
 fn what_is_held_stays_and_counts_first_again_when_it_is_taken_back() {
     let (mut house, references) = sparse_house();
+    let gone = house.snapshot("gone", &names(50..62), 5 << 20);
     let store = house.store();
     let (_, blocks) = put_again(&store, &house.forge, &references);
     let superseded = store.supersede(&blocks, true).unwrap().unwrap();
     assert_eq!(store.held_supersessions().unwrap(), [superseded.number]);
     house.world.clock.advance_ns(2 * WEEK_NS);
-    for _ in 0..2 {
-        prune(&store);
-    }
+    store.forget(&[gone], TombstoneReason::Request).unwrap();
+    assert!(prune(&store).deleted_packs > 0, "what is held is known also after packs went");
+    prune(&store);
     drop(store);
     house.world.restart();
     assert!(house.repository().usage().unwrap().stored_bytes > 3 << 20, "the old block stays");
@@ -222,8 +223,8 @@ fn what_is_held_stays_and_counts_first_again_when_it_is_taken_back() {
 
     let (_, blocks) = put_again(&store, &house.forge, &references);
     let superseded = store.supersede(&blocks, true).unwrap().unwrap();
-    store.let_superseded_go(superseded.number).unwrap();
-    store.let_superseded_go(superseded.number).unwrap();
+    assert!(store.let_superseded_go(superseded.number).unwrap());
+    assert!(store.let_superseded_go(superseded.number).unwrap());
     assert!(store.held_supersessions().unwrap().is_empty());
     prune(&store);
     drop(store);
@@ -231,6 +232,45 @@ fn what_is_held_stays_and_counts_first_again_when_it_is_taken_back() {
     assert!(house.repository().usage().unwrap().stored_bytes < 1 << 20);
     house.assert_whole();
     assert!(house.has(id("chunk 9")) && house.has(id("two")));
+}
+
+#[test]
+fn while_nobody_knows_what_a_mark_holds_nothing_is_deleted() {
+    let (mut house, references) = sparse_house();
+    let store = house.store();
+    let (_, superseded) = compact(&store, &house.forge, &references, true);
+    let number = superseded.unwrap().number;
+    drop(store);
+    let mark = house.world.dir().join(format!("superseded/{number:016x}.held"));
+    std::fs::write(&mark, b"rot").unwrap();
+    house.world.restart();
+    let refused = house.repository().prune(false);
+    assert!(matches!(refused, Err(RepositoryError::Damaged { .. })), "{refused:?}");
+    assert!(house.has(id("chunk 9")) && house.has(id("two")));
+    let store = house.store();
+    assert_eq!(store.held_supersessions().unwrap(), [number]);
+    store.take_superseded_back(number).unwrap();
+    prune(&store);
+    drop(store);
+    house.world.restart();
+    assert!(!mark.exists());
+    assert!(first_copy(&house, id("chunk 9")).len() > 3 << 20, "the first copy counts");
+}
+
+#[test]
+fn what_is_held_is_not_let_go_once_what_it_gave_way_to_is_damaged() {
+    let (mut house, references) = sparse_house();
+    let store = house.store();
+    let (_, superseded) = compact(&store, &house.forge, &references, true);
+    let number = superseded.unwrap().number;
+    // What was put last is the chunk's new block.
+    let payload = house.world.dir().join("tails/chunks.0.payload");
+    let mut bytes = std::fs::read(&payload).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&payload, bytes).unwrap();
+    assert!(!store.let_superseded_go(number).unwrap());
+    assert_eq!(store.held_supersessions().unwrap(), [number]);
 }
 
 #[test]

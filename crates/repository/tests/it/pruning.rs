@@ -444,7 +444,7 @@ fn history(steps: &[Step]) {
                 let store = house.store();
                 for number in store.held_supersessions().unwrap() {
                     match go {
-                        true => store.let_superseded_go(number).unwrap(),
+                        true => assert!(store.let_superseded_go(number).unwrap()),
                         false => store.take_superseded_back(number).unwrap(),
                     }
                 }

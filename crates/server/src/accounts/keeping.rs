@@ -3,6 +3,8 @@
 //! Who breaks in as an administrator shall not be able to take backups away at once. So what was
 //! asked to be deleted waits, and a shorter wait comes into force only when the longer one is over.
 
+use std::sync::{MutexGuard, PoisonError};
+
 use holdall_repository::Supersession;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +99,12 @@ impl Accounts {
         self.database.change(|changes| changes.put_deletion(number, &deletion))?;
         state.deletions.insert(number, deletion.clone());
         Ok(deletion)
+    }
+
+    /// Held while blocks give way and their deletion is noted, and while it is looked which of them are
+    /// noted.
+    pub(crate) fn asking(&self) -> MutexGuard<'_, ()> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All deletions that wait, in the order in which they were asked for.

@@ -43,6 +43,7 @@ pub(crate) struct Accounts {
     state: Mutex<State>,
     seen: Seen,
     clock: Arc<dyn Clock>,
+    asking: Mutex<()>,
 }
 
 /// What redb holds, in memory.
@@ -72,7 +73,7 @@ impl Accounts {
         let mut state = database.load()?;
         state.derive_roles();
         let seen = Seen::of_noted(database.seen()?.into_iter());
-        Ok(Self { database, state: Mutex::new(state), seen, clock })
+        Ok(Self { database, state: Mutex::new(state), seen, clock, asking: Mutex::default() })
     }
 
     /// What a key is.

@@ -49,9 +49,8 @@ impl Administration<'_> {
         Ok(self.stores.store(name)?.sparse_blocks(from)?)
     }
 
-    /// Has blocks give way to later copies, which a machine put in a session that ends by it, and asks for
-    /// their deletion. Until that is due they stay,
-    /// and once it is cancelled they count first again.
+    /// Has blocks give way to later copies, which a machine put in a session that ends by it, and asks
+    /// for their deletion. Until that is due they stay, and once it is cancelled they count first again.
     pub(crate) fn ask_supersede(
         &self,
         name: &str,
@@ -60,6 +59,8 @@ impl Administration<'_> {
         blocks: &[u64],
     ) -> Result<Superseding, ServerError> {
         let store = self.stores.store(name)?;
+        // Else a prune could take it for cancelled before it is noted that it waits.
+        let _asking = self.accounts.asking();
         let superseded = store.supersede(blocks, true)?;
         store.end_session(machine, session)?;
         let Some(superseded) = superseded else {

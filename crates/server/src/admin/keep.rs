@@ -175,8 +175,8 @@ impl Administration<'_> {
             if !dry_run {
                 let ids: Vec<RecordHash> = chosen.iter().map(|one| one.id).collect();
                 store.forget(&ids, TombstoneReason::Request)?;
-                if let Some(superseded) = deletion.superseded {
-                    store.let_superseded_go(superseded.number)?;
+                if !self.let_go(store, &deletion)? {
+                    continue;
                 }
                 self.accounts.drop_deletion(deletion.number)?;
             }
@@ -185,8 +185,23 @@ impl Administration<'_> {
         Ok(())
     }
 
+    /// Lets blocks go that gave way, unless something needed of them is not sound elsewhere any more.
+    fn let_go(&self, store: &Store, deletion: &Deletion) -> Result<bool, ServerError> {
+        let Some(superseded) = deletion.superseded else { return Ok(true) };
+        let may_go = store.let_superseded_go(superseded.number)?;
+        if !may_go {
+            self.log(&format!(
+                "{}: what blocks gave way to is damaged, so that they stay: `holdall admin scrub`, then \
+                 `holdall admin cancel {}`",
+                deletion.repository, deletion.number
+            ));
+        }
+        Ok(may_go)
+    }
+
     /// Has blocks count first again that gave way for a deletion which does not wait any more.
     fn take_back_cancelled(&self, store: &Store, name: &str) -> Result<(), ServerError> {
+        let _asking = self.accounts.asking();
         let held = store.held_supersessions()?;
         let deletions = self.accounts.deletions().into_iter();
         let of_this = deletions.filter(|one| one.repository == name);
