@@ -204,7 +204,13 @@ fn what_is_held_stays_and_counts_first_again_when_it_is_taken_back() {
     assert_eq!(store.held_supersessions().unwrap(), [superseded.number]);
     house.world.clock.advance_ns(2 * WEEK_NS);
     store.forget(&[gone], TombstoneReason::Request).unwrap();
-    assert!(prune(&store).deleted_packs > 0, "what is held is known also after packs went");
+    assert!(prune(&store).deleted_packs > 0);
+    let reader = machine(&store);
+    let session = reader.open_session(&SessionPurpose::Read).unwrap().session;
+    let counts = reader.fetch_objects(&session, &[id("chunk 9")], 0).unwrap().blocks;
+    assert!(counts[0].len() < 8192, "which copy counts is known also after packs went");
+    reader.close_session(&session).unwrap();
+    drop(reader);
     prune(&store);
     drop(store);
     house.world.restart();
