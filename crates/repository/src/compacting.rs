@@ -174,7 +174,8 @@ impl Store {
         let marks = superseded::read_marks(self.layout())?;
         let held = marks.iter().find(|mark| mark.number == number && mark.is_held);
         let Some(held) = held else { return Ok(true) };
-        if self.with_other_copies(held.arrivals.clone())?.len() < held.arrivals.len() {
+        let stored = self.blocks_at(&self.index().state(), &held.arrivals)?;
+        if self.with_other_copies(held.arrivals.clone())?.len() < stored.len() {
             return Ok(false);
         }
         self.lease().renew()?;
