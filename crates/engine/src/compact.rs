@@ -83,7 +83,7 @@ fn count(
 ) -> Result<CompactReport, EngineError> {
     let mut report = CompactReport::default();
     let mut from = 0;
-    while let Some(next) = report.page(&page(access, token, from)?) {
+    while let Some(next) = report.add(&page(access, token, from)?) {
         run.check()?;
         from = next;
     }
@@ -107,7 +107,7 @@ fn page(
 
 impl CompactReport {
     /// Counts a page of blocks, and says from where on to ask for the next one.
-    fn page(&mut self, sparse: &[SparseBlock]) -> Option<u64> {
+    fn add(&mut self, sparse: &[SparseBlock]) -> Option<u64> {
         self.sparse_blocks += sparse.len() as u64;
         self.objects += sparse.iter().map(|block| block.objects).sum::<u64>();
         self.living_objects += sparse.iter().map(|block| block.living.len() as u64).sum::<u64>();
@@ -141,7 +141,7 @@ impl Compacting<'_> {
         let mut from = Some(from);
         while let Some(next) = from.filter(|_| !self.is_full()) {
             let sparse = page(self.access, self.token, next)?;
-            from = self.report.page(&sparse);
+            from = self.report.add(&sparse);
             for blocks in sparse.chunks(FETCH_BLOCKS) {
                 self.store_again(blocks, session, &mut putter)?;
             }
@@ -169,16 +169,17 @@ impl Compacting<'_> {
         let objects: Vec<(ObjectId, usize)> =
             ready.iter().flat_map(|block| block.objects.iter().copied()).collect();
         let mut wrong = HashSet::new();
-        let (mut rest, mut some) = (objects.as_slice(), 0);
+        let mut rest = objects.as_slice();
         while !rest.is_empty() {
             let mut bytes = 0;
-            while bytes < CHECKED_BYTES && some < rest.len().min(MAX_IDS) {
-                bytes += rest.get(some).map_or(0, |(_, bytes)| *bytes);
-                some += 1;
-            }
-            let (now, behind) = rest.split_at(some);
+            let fits = |(_, length): &&(ObjectId, usize)| {
+                let fits = bytes < CHECKED_BYTES;
+                bytes += length;
+                fits
+            };
+            let (now, behind) = rest.split_at(rest.iter().take(MAX_IDS).take_while(fits).count());
             self.check_next_copies(session, now, &mut wrong)?;
-            (rest, some) = (behind, 0);
+            rest = behind;
         }
         let is_wrong = |block: &Ready| block.objects.iter().any(|(id, _)| wrong.contains(id));
         let (bad, good): (Vec<_>, Vec<_>) = ready.into_iter().partition(is_wrong);

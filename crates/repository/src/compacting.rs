@@ -22,7 +22,7 @@ use crate::condemned;
 use crate::index::{Counted, Holder, Lookup, State};
 use crate::prune::PruneOptions;
 use crate::store::{CommitGuard, Store};
-use crate::superseded::{self, Found, Mark};
+use crate::superseded::{self, Mark, Marks};
 
 /// A block is sparse if at most one in so many of its objects is needed.
 const SPARSE_ONE_IN: u32 = 2;
@@ -125,7 +125,7 @@ impl Store {
             return Ok(None);
         }
         let blocks = arrivals.len() as u64;
-        let marks = superseded::read_marks(self.layout())?;
+        let marks = superseded::read_marks(self.layout())?.readable;
         if let Some(same) = marks.iter().find(|mark| mark.arrivals == arrivals) {
             return Ok(Some(Supersession { number: same.number, blocks }));
         }
@@ -154,13 +154,9 @@ impl Store {
     /// # Errors
     /// If it can not be seen which there are.
     pub fn held_supersessions(&self) -> Result<Vec<u64>, RepositoryError> {
-        let found = superseded::find_all(self.layout())?.into_iter();
-        Ok(found
-            .filter_map(|found| match found {
-                Found::Mark(mark) => mark.is_held.then_some(mark.number),
-                Found::UnreadableHeld(number) => Some(number),
-            })
-            .collect())
+        let Marks { readable, unreadable } = superseded::read_marks(self.layout())?;
+        let held = readable.iter().filter(|mark| mark.is_held).map(|mark| mark.number);
+        Ok(held.chain(unreadable).collect())
     }
 
     /// Has a prune take the blocks of that mark, once more if what is needed of them is elsewhere; says
@@ -171,7 +167,7 @@ impl Store {
     pub fn let_superseded_go(&self, number: u64) -> Result<bool, RepositoryError> {
         self.appender()?;
         let _commit = self.lock_commit();
-        let marks = superseded::read_marks(self.layout())?;
+        let marks = superseded::read_marks(self.layout())?.readable;
         let held = marks.iter().find(|mark| mark.number == number && mark.is_held);
         let Some(held) = held else { return Ok(true) };
         let stored = self.blocks_at(&self.index().state(), &held.arrivals)?;
@@ -201,7 +197,7 @@ impl Store {
         &self,
         _commit: &CommitGuard<'_>,
     ) -> Result<(), RepositoryError> {
-        let marks = superseded::read_marks(self.layout())?;
+        let marks = superseded::read_marks(self.layout())?.readable;
         if marks.is_empty() {
             return Ok(());
         }

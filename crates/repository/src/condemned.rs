@@ -16,6 +16,7 @@ use holdall_format::wire::Reader;
 use holdall_format::{FormatError, PackName};
 use holdall_protocol::RepositoryError;
 
+use crate::checksummed::{with_checksum, without_checksum};
 use crate::layout::{Layout, number_of};
 use crate::publish::{names_in, publish, read_limited, remove, sync_dir};
 
@@ -41,18 +42,11 @@ impl Condemned {
         out.extend_from_slice(pack.as_bytes());
         out.extend_from_slice(&self.since_ns.to_le_bytes());
         out.extend_from_slice(&self.log_position.to_le_bytes());
-        let checksum = blake3::hash(&out);
-        out.extend_from_slice(checksum.as_bytes());
-        out
+        with_checksum(out)
     }
 
     fn decode(bytes: &[u8], pack: &PackName) -> Result<Self, FormatError> {
-        let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
-        let (bytes, checksum) = bytes.split_last_chunk::<32>().ok_or(mismatch.clone())?;
-        if blake3::hash(bytes).as_bytes() != checksum {
-            return Err(mismatch);
-        }
-        let mut reader = Reader::new(WHAT, bytes);
+        let mut reader = Reader::new(WHAT, without_checksum(WHAT, bytes)?);
         reader.magic(MAGIC, VERSION)?;
         reader.bytes("zero", 3)?;
         if PackName::from_bytes(reader.array("pack")?) != *pack {

@@ -49,6 +49,7 @@
 mod appending;
 mod background;
 mod checked;
+mod checksummed;
 mod closure;
 mod committing;
 mod compacting;

@@ -20,6 +20,7 @@ use holdall_format::wire::Reader;
 use holdall_format::{FormatError, MachineId, PackName, RecordHash, SessionId};
 use holdall_protocol::{RepositoryError, SessionPurpose};
 
+use crate::checksummed::{with_checksum, without_checksum};
 use crate::index::PackInfo;
 use crate::layout::Layout;
 use crate::publish::{names_in, random, read_limited, remove, replace};
@@ -61,18 +62,11 @@ impl Session {
         let count = u16::try_from(self.parents.len()).unwrap_or(u16::MAX);
         out.extend_from_slice(&count.to_le_bytes());
         self.parents.iter().for_each(|parent| out.extend_from_slice(parent.as_bytes()));
-        let checksum = blake3::hash(&out);
-        out.extend_from_slice(checksum.as_bytes());
-        out
+        with_checksum(out)
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
-        let (bytes, checksum) = bytes.split_last_chunk::<32>().ok_or(mismatch.clone())?;
-        if blake3::hash(bytes).as_bytes() != checksum {
-            return Err(mismatch);
-        }
-        let mut reader = Reader::new(WHAT, bytes);
+        let mut reader = Reader::new(WHAT, without_checksum(WHAT, bytes)?);
         reader.magic(MAGIC, VERSION)?;
         let [backup, open, _] = reader.array("flags")?;
         let id = SessionId::from_bytes(reader.array("session")?);

@@ -12,11 +12,13 @@
 //! take it. A mark is removed when none of its blocks is stored any more.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use holdall_format::FormatError;
 use holdall_format::wire::Reader;
 use holdall_protocol::{MAX_IDS, RepositoryError};
 
+use crate::checksummed::{with_checksum, without_checksum};
 use crate::layout::{Layout, number_of};
 use crate::publish::{names_in, publish, read_limited, remove, sync_dir};
 
@@ -33,7 +35,7 @@ pub(crate) struct Superseded {
     /// All of them, and the position that each counts as having come at.
     pub(crate) arrivals: BTreeMap<u64, u64>,
     /// Those that stay all the same.
-    pub(crate) held: BTreeSet<u64>,
+    held: BTreeSet<u64>,
     /// A mark that holds nobody knows which blocks: nothing may go while it is there.
     pub(crate) unreadable: Option<u64>,
     /// The log position of the newest mark, 0 without one.
@@ -44,6 +46,11 @@ impl Superseded {
     /// The position that a block counts as having come at.
     pub(crate) fn counts_at(&self, arrival: u64) -> u64 {
         self.arrivals.get(&arrival).copied().unwrap_or(arrival)
+    }
+
+    /// Whether a block stays, superseded or not: every one may be held by a mark that can not be read.
+    pub(crate) fn holds(&self, arrival: u64) -> bool {
+        self.unreadable.is_some() || self.held.contains(&arrival)
     }
 }
 
@@ -66,18 +73,11 @@ impl Mark {
         out.extend_from_slice(&self.number.to_le_bytes());
         out.extend_from_slice(&(self.arrivals.len() as u32).to_le_bytes());
         self.arrivals.iter().for_each(|arrival| out.extend_from_slice(&arrival.to_le_bytes()));
-        let checksum = blake3::hash(&out);
-        out.extend_from_slice(checksum.as_bytes());
-        out
+        with_checksum(out)
     }
 
     fn decode(bytes: &[u8], number: u64, is_held: bool) -> Result<Self, FormatError> {
-        let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
-        let (bytes, checksum) = bytes.split_last_chunk::<32>().ok_or(mismatch.clone())?;
-        if blake3::hash(bytes).as_bytes() != checksum {
-            return Err(mismatch);
-        }
-        let mut reader = Reader::new(WHAT, bytes);
+        let mut reader = Reader::new(WHAT, without_checksum(WHAT, bytes)?);
         reader.magic(MAGIC, VERSION)?;
         reader.bytes("zero", 3)?;
         if reader.u64("log position")? != number {
@@ -90,19 +90,19 @@ impl Mark {
     }
 }
 
-/// A mark that is there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// It can be read.
-    Mark(Mark),
-    /// Nobody knows which blocks it holds.
-    UnreadableHeld(u64),
+/// The marks that there are.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// Those that can be read, in no order.
+    pub(crate) readable: Vec<Mark>,
+    /// The numbers of those that hold nobody knows which blocks. One that can not be read and holds
+    /// nothing counts for nothing: its blocks are there as any others.
+    pub(crate) unreadable: Vec<u64>,
 }
 
-/// Reads all marks, in no order. One that can not be read and holds nothing counts for nothing: its
-/// blocks are there as any others.
-pub(crate) fn find_all(layout: &Layout) -> Result<Vec<Found>, RepositoryError> {
-    let (mut held, mut found) = (BTreeMap::new(), BTreeMap::new());
+/// Reads all marks.
+pub(crate) fn read_marks(layout: &Layout) -> Result<Marks, RepositoryError> {
+    let mut marks = Marks::default();
     for name in names_in(&layout.superseded())? {
         let name = name.to_str().unwrap_or_default();
         let (digits, is_held) = match name.strip_suffix(HELD) {
@@ -110,45 +110,32 @@ pub(crate) fn find_all(layout: &Layout) -> Result<Vec<Found>, RepositoryError> {
             None => (name, false),
         };
         let Some(number) = number_of(digits) else { continue };
-        let bytes = read_limited(&layout.superseded().join(name), MARK_MAX_BYTES)?;
-        let mark = bytes.and_then(|bytes| Mark::decode(&bytes, number, is_held).ok());
-        match (mark, is_held) {
-            (Some(mark), true) => drop(held.insert(number, Found::Mark(mark))),
-            (None, true) => drop(held.insert(number, Found::UnreadableHeld(number))),
-            (Some(mark), false) => drop(found.insert(number, Found::Mark(mark))),
-            (None, false) => {}
+        let bytes = read_limited(&layout.superseded().join(name), MARK_MAX_BYTES);
+        let mark = bytes.ok().flatten();
+        match mark.and_then(|bytes| Mark::decode(&bytes, number, is_held).ok()) {
+            Some(mark) => marks.readable.push(mark),
+            None if is_held => marks.unreadable.push(number),
+            None => {}
         }
     }
     // A crash may have left what held a mark that is let go.
-    held.retain(|number, _| !found.contains_key(number));
-    found.append(&mut held);
-    Ok(found.into_values().collect())
-}
-
-/// Those marks that can be read.
-pub(crate) fn read_marks(layout: &Layout) -> Result<Vec<Mark>, RepositoryError> {
-    let found = find_all(layout)?.into_iter();
-    Ok(found
-        .filter_map(|found| match found {
-            Found::Mark(mark) => Some(mark),
-            Found::UnreadableHeld(_) => None,
-        })
-        .collect())
+    let free = marks.readable.iter().filter(|mark| !mark.is_held).map(|mark| mark.number);
+    let free: BTreeSet<u64> = free.collect();
+    marks.readable.retain(|mark| !mark.is_held || !free.contains(&mark.number));
+    marks.unreadable.retain(|number| !free.contains(number));
+    Ok(marks)
 }
 
 /// All marks together.
 pub(crate) fn read_all(layout: &Layout) -> Result<Superseded, RepositoryError> {
-    let mut all = Superseded::default();
-    for found in find_all(layout)? {
-        let mark = match found {
-            Found::Mark(mark) => mark,
-            Found::UnreadableHeld(number) => {
-                all.newest = all.newest.max(number);
-                all.unreadable = Some(number);
-                continue;
-            }
-        };
-        all.newest = all.newest.max(mark.number);
+    let Marks { readable, unreadable } = read_marks(layout)?;
+    let numbers = readable.iter().map(|mark| mark.number).chain(unreadable.iter().copied());
+    let mut all = Superseded {
+        unreadable: unreadable.first().copied(),
+        newest: numbers.max().unwrap_or_default(),
+        ..Superseded::default()
+    };
+    for mark in readable {
         all.held.extend(mark.arrivals.iter().filter(|_| mark.is_held));
         for arrival in mark.arrivals {
             let behind = all.arrivals.entry(arrival).or_insert(mark.number);
@@ -161,7 +148,7 @@ pub(crate) fn read_all(layout: &Layout) -> Result<Superseded, RepositoryError> {
 /// Writes a mark; it is durable when this returns.
 pub(crate) fn write(layout: &Layout, mark: &Mark) -> Result<(), RepositoryError> {
     let path = layout.superseded_at(mark.number, ending(mark.is_held));
-    let there = read_limited(&path, MARK_MAX_BYTES)?;
+    let there = read_limited(&path, MARK_MAX_BYTES).ok().flatten();
     if there.is_some_and(|bytes| Mark::decode(&bytes, mark.number, mark.is_held).is_err()) {
         remove(&path)?;
     }
@@ -182,6 +169,11 @@ pub(crate) fn let_go(layout: &Layout, mark: &Mark) -> Result<(), RepositoryError
     write(layout, &Mark { is_held: false, ..mark.clone() })?;
     remove(&layout.superseded_at(mark.number, ending(true)))?;
     sync_dir(&layout.superseded())
+}
+
+/// Where a held mark lies.
+pub(crate) fn held_file(layout: &Layout, number: u64) -> PathBuf {
+    layout.superseded_at(number, HELD)
 }
 
 fn ending(is_held: bool) -> &'static str {
@@ -223,7 +215,7 @@ mod tests {
         assert_eq!(read_all(&layout).unwrap().held, BTreeSet::from([4]));
         remove_mark(&layout, 9).unwrap();
         remove_mark(&layout, 9).unwrap();
-        assert_eq!(read_marks(&layout).unwrap(), [mark(5, false, &[1, 3])]);
+        assert_eq!(read_marks(&layout).unwrap().readable, [mark(5, false, &[1, 3])]);
         std::fs::write(layout.superseded().join("00000000000000ff"), b"torn").unwrap();
         let all = read_all(&layout).unwrap();
         assert_eq!((all.newest, all.unreadable), (5, None), "it counts for nothing");

@@ -10,6 +10,16 @@ use holdall_protocol::{ScrubDamage, SessionPurpose};
 
 use crate::world::{World, newest};
 
+/// Twenty files that share a block.
+fn backed_up() -> World {
+    let world = World::new();
+    for number in 0..20u8 {
+        fs::write(world.source().join(number.to_string()), vec![number; 5000]).unwrap();
+    }
+    world.backup();
+    world
+}
+
 /// The chunks of a small repository, by block.
 fn chunks(access: &Access, session: &SessionId) -> Vec<Vec<ObjectId>> {
     let page = access.repository().read_blocks(session, 0).unwrap();
@@ -31,11 +41,7 @@ fn lies(access: &Access, ids: &[ObjectId]) -> Bytes {
 /// Whoever may put could have put wrong copies before: they would count next.
 #[test]
 fn nothing_gives_way_to_a_wrong_copy_that_was_put_before() {
-    let world = World::new();
-    for number in 0..20u8 {
-        fs::write(world.source().join(number.to_string()), vec![number; 5000]).unwrap();
-    }
-    world.backup();
+    let world = backed_up();
     let first = newest(&world.access(), None).id;
     for number in 1..20u8 {
         fs::remove_file(world.source().join(number.to_string())).unwrap();
@@ -43,16 +49,13 @@ fn nothing_gives_way_to_a_wrong_copy_that_was_put_before() {
     world.backup();
     let access = world.access();
     access.repository().forget(&[first]).unwrap();
-    let is_planted = |access: &Access| {
-        let purpose = SessionPurpose::Backup { parents: vec![] };
-        let session = access.repository().open_session(&purpose).unwrap().session;
-        for ids in chunks(access, &session) {
-            access.repository().put_blocks(&session, &[lies(access, &ids)]).unwrap();
-        }
-        // It stays for a week, as what a run put that was killed.
-        access.repository().close_session(&session).unwrap();
-    };
-    is_planted(&access);
+    let purpose = SessionPurpose::Backup { parents: vec![] };
+    let session = access.repository().open_session(&purpose).unwrap().session;
+    for ids in chunks(&access, &session) {
+        access.repository().put_blocks(&session, &[lies(&access, &ids)]).unwrap();
+    }
+    // It stays for a week, as what a run put that was killed.
+    access.repository().close_session(&session).unwrap();
     let report = compact(&access, None, false, &Run::new()).unwrap();
     assert!(report.sparse_blocks > 0, "{report:?}");
     assert_eq!((report.blocks, report.damaged_blocks), (0, 1), "{report:?}");
@@ -63,11 +66,7 @@ fn nothing_gives_way_to_a_wrong_copy_that_was_put_before() {
 
 #[test]
 fn a_wrong_copy_that_others_gave_way_to_is_told_and_not_restored_while_they_are_there() {
-    let world = World::new();
-    for number in 0..20u8 {
-        fs::write(world.source().join(number.to_string()), vec![number; 5000]).unwrap();
-    }
-    world.backup();
+    let world = backed_up();
     let access = world.access();
     let purpose = SessionPurpose::Backup { parents: vec![] };
     let session = access.repository().open_session(&purpose).unwrap().session;

@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 use holdall_format::wire::{Reader, put_length};
 use holdall_format::{BlockKind, FormatError, PackName, RepositoryId};
 
+use crate::checksummed::{with_checksum, without_checksum};
+
 const WHAT: &str = "index manifest";
 const MAGIC: &[u8; 4] = b"HIdx";
 const VERSION: u8 = 3;
@@ -99,9 +101,7 @@ impl Manifest {
             out.extend_from_slice(bits);
         }
         out.extend_from_slice(&self.pruned.to_le_bytes());
-        let checksum = blake3::hash(&out);
-        out.extend_from_slice(checksum.as_bytes());
-        out
+        with_checksum(out)
     }
 
     /// Reads a manifest; allocates at most in proportion to `bytes`.
@@ -109,12 +109,7 @@ impl Manifest {
     /// # Errors
     /// [`FormatError`] if it is damaged or of another repository.
     pub(crate) fn decode(bytes: &[u8], repository: &RepositoryId) -> Result<Self, FormatError> {
-        let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
-        let (bytes, checksum) = bytes.split_last_chunk::<32>().ok_or(mismatch.clone())?;
-        if blake3::hash(bytes).as_bytes() != checksum {
-            return Err(mismatch);
-        }
-        let mut reader = Reader::new(WHAT, bytes);
+        let mut reader = Reader::new(WHAT, without_checksum(WHAT, bytes)?);
         reader.magic(MAGIC, VERSION)?;
         reader.bytes("zero", 3)?;
         if RepositoryId::from_bytes(reader.array("repository")?) != *repository {

@@ -13,6 +13,8 @@
 use holdall_format::wire::Reader;
 use holdall_format::{FormatError, PackName};
 
+use crate::checksummed::{with_checksum, without_checksum};
+
 const WHAT: &str = "parity head";
 const MAGIC: &[u8; 4] = b"HPar";
 const VERSION: u8 = 1;
@@ -67,21 +69,14 @@ impl Head {
         let parity = u32::try_from(self.parity.len()).unwrap_or(u32::MAX);
         out.extend_from_slice(&parity.to_le_bytes());
         self.data.iter().chain(&self.parity).for_each(|hash| out.extend_from_slice(hash));
-        let checksum = blake3::hash(&out);
-        out.extend_from_slice(checksum.as_bytes());
-        out
+        with_checksum(out)
     }
 
     /// Reads the head of `pack`'s parity.
     ///
     /// Untrusted: allocates no more than `bytes` has.
     pub(crate) fn decode(bytes: &[u8], pack: &PackName) -> Result<Self, FormatError> {
-        let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
-        let (bytes, checksum) = bytes.split_last_chunk::<HASH_BYTES>().ok_or(mismatch.clone())?;
-        if blake3::hash(bytes).as_bytes() != checksum {
-            return Err(mismatch);
-        }
-        let mut reader = Reader::new(WHAT, bytes);
+        let mut reader = Reader::new(WHAT, without_checksum(WHAT, bytes)?);
         let (found, pack_bytes, parity) = read_front(&mut reader)?;
         if found != *pack {
             return Err(reader.invalid("pack", "another one than its name says"));

@@ -13,6 +13,7 @@ use crate::layout::number_of;
 use crate::moving::IfDamaged;
 use crate::pack_file::damaged;
 use crate::store::{CommitGuard, Store};
+use crate::superseded;
 
 impl Store {
     /// Has exactly that be closed which is needed. What a condemned pack should not have lost is
@@ -30,7 +31,7 @@ impl Store {
             return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
         }
         if let Some(mark) = self.index().state().superseded.unreadable {
-            let path = self.layout().superseded().join(format!("{mark:016x}.held"));
+            let path = superseded::held_file(self.layout(), mark);
             let reason =
                 "it can not be read, and may hold any block; nothing is deleted while it is so";
             return Err(damaged(&path, reason));

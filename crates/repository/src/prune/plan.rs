@@ -62,9 +62,7 @@ impl Store {
     pub(super) fn kept_arrivals(&self) -> impl Fn(u64) -> bool + use<> {
         let since = self.sessions().lowest_watermark(self.now_ns());
         let superseded = self.index().state().superseded.clone();
-        move |arrival| {
-            since.is_some_and(|since| arrival >= since) || superseded.held.contains(&arrival)
-        }
+        move |arrival| since.is_some_and(|since| arrival >= since) || superseded.holds(arrival)
     }
 
     /// Where the first copy of an object can not be read, the others are needed.

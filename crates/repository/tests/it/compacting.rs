@@ -10,7 +10,7 @@ use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
 use holdall_protocol::{PruneReport, Repository, RepositoryError, SessionPurpose};
 use holdall_repository::{EmbeddedRepository, PruneOptions, Store, Supersession};
 
-use crate::house::{House, id, names};
+use crate::house::{House, copy_files, id, names};
 use crate::world::{MACHINE, MACHINE_SEED};
 
 const WEEK_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
@@ -261,6 +261,13 @@ fn while_nobody_knows_what_a_mark_holds_nothing_is_deleted() {
     house.world.restart();
     assert!(!mark.exists());
     assert!(first_copy(&house, id("chunk 9")).len() > 3 << 20, "the first copy counts");
+
+    // Nor does one that can not be read at all keep anybody from reading the rest.
+    std::fs::create_dir(&mark).unwrap();
+    house.world.restart();
+    assert!(house.has(id("chunk 9")) && house.has(id("two")));
+    let refused = house.repository().prune(false);
+    assert!(matches!(refused, Err(RepositoryError::Damaged { .. })), "{refused:?}");
 }
 
 #[test]
@@ -335,11 +342,4 @@ fn a_cache_from_before_is_not_believed_about_what_is_closed() {
     house.prune();
     house.assert_whole();
     assert!(house.has(id("chunk 9")));
-}
-
-fn copy_files(from: &std::path::Path, to: &std::path::Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for file in std::fs::read_dir(from).unwrap().map(|file| file.unwrap()) {
-        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
-    }
 }

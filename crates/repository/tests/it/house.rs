@@ -1,5 +1,7 @@
 //! A repository and its only client, that puts what is missing as a real one does.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use holdall_format::{ObjectId, Record, RecordHash, RecordKind, SessionId};
@@ -114,4 +116,12 @@ impl House {
 /// Names of chunks.
 pub(crate) fn names(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|number| format!("chunk {number}")).collect()
+}
+
+/// Copies the files of a folder.
+pub(crate) fn copy_files(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap().map(|file| file.unwrap()) {
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
 }

@@ -18,7 +18,7 @@ use holdall_repository::{EmbeddedRepository, PruneOptions, Store};
 use proptest::prelude::*;
 
 use crate::compacting::{References, compact};
-use crate::house::{House, id, names};
+use crate::house::{House, copy_files, id, names};
 use crate::world::{MACHINE, MACHINE_SEED};
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
@@ -255,13 +255,6 @@ fn a_cache_from_before_a_whole_prune_is_not_believed() {
     house.repository().put_blocks(&session, &[node]).unwrap();
     let lacking = house.try_commit(&session, "new").expect_err("its chunks are gone");
     assert!(lacking.contains(&id("chunk 0")), "{lacking:?}");
-}
-
-fn copy_files(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for file in fs::read_dir(from).unwrap().map(|file| file.unwrap()) {
-        fs::copy(file.path(), to.join(file.file_name())).unwrap();
-    }
 }
 
 #[test]
