@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::Duration;
 
 use holdall_testkit::ChaosProxy;
 use serde_json::Value;
@@ -10,6 +12,9 @@ use crate::house::{Machine, Server, files_below};
 
 /// Most bytes that an unchanged backup sends, and most that it receives.
 const MOST_BYTES: u64 = 8 << 10;
+/// A file that changed less than this before it was read is read again by the next backup, which
+/// records it anew once it has settled.
+const SETTLING: Duration = Duration::from_secs(3);
 
 /// A machine that is paired with a server through a proxy that counts, and backed some files up.
 struct Watched {
@@ -30,6 +35,7 @@ impl Watched {
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(format!("{number}.txt")), format!("number {number}\n")).unwrap();
         }
+        sleep(SETTLING);
         Self { machine, proxy, _server: server }
     }
 
