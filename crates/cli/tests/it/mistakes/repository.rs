@@ -1,6 +1,7 @@
 //! Repositories that are not there, not theirs, of a later version, or damaged.
 
 use std::fs;
+use std::path::PathBuf;
 
 use super::{Row, Scene, Template, edit, flip, hold, hold_with, nothing, only_file, tells};
 use crate::house::files_below;
@@ -174,15 +175,18 @@ fn later_record(scene: &mut Scene) {
     edit(&only_file(&scene.path("repo/records")), |bytes| bytes[12] = 99);
 }
 
-/// Of the chunks: tails are numbered as the first blocks of either kind come.
 fn later_journal(scene: &mut Scene) {
-    let files = std::fs::read_dir(scene.path("repo/tails")).unwrap();
-    let mut paths = files.map(|file| file.unwrap().path());
-    let is_journal = |path: &std::path::PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with("chunks.") && name.ends_with(".journal")
+    edit(&tail_of_chunks(scene, ".journal"), |bytes| bytes[4] = 99);
+}
+
+/// A file of the tail that holds chunks: tails are numbered as the first blocks of either kind come.
+fn tail_of_chunks(scene: &Scene, ending: &str) -> PathBuf {
+    let mut files = files_below(&scene.path("repo/tails")).into_iter();
+    let is_wanted = |file: &PathBuf| {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        name.starts_with("chunks.") && name.ends_with(ending)
     };
-    edit(&paths.find(is_journal).unwrap(), |bytes| bytes[4] = 99);
+    files.find(is_wanted).unwrap()
 }
 
 fn later_receipt(scene: &mut Scene) {
@@ -509,18 +513,18 @@ fn damage_to_a_closed_pack() {
     hold_with(&template, &rows);
 }
 
-fn closed_pack(scene: &Scene) -> std::path::PathBuf {
+fn closed_pack(scene: &Scene) -> PathBuf {
     only_file(&scene.path("repo/packs"))
 }
 
 /// The largest file of the repository holds content.
 fn flipped_content(scene: &mut Scene) {
-    let size = |file: &std::path::PathBuf| fs::metadata(file).unwrap().len();
+    let size = |file: &PathBuf| fs::metadata(file).unwrap().len();
     flip(&files_below(&scene.path("repo")).into_iter().max_by_key(size).unwrap());
 }
 
 fn cut_content(scene: &mut Scene) {
-    edit(&scene.path("repo/tails/chunks.0.payload"), |bytes| bytes.truncate(1000));
+    edit(&tail_of_chunks(scene, ".payload"), |bytes| bytes.truncate(1000));
 }
 
 fn lost_content(scene: &mut Scene) {
