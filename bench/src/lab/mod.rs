@@ -1,10 +1,10 @@
 //! The lab's figures beside those of fio and iperf3, on the same folder, link and settings.
 //!
 //! Both run in turns, each first as often as the other, so that what else the computer does meets both
-//! alike, and the medians are compared. What goes past the cache goes on for seconds: a disk that others
-//! use too is twice as fast in one half of a second as in the next. No comparison is finer than the other
-//! tool's own runs are apart: where our median lies among them, and not within the tolerance, the row is
-//! called undecided. Run it on a quiet computer.
+//! alike. What goes past the cache goes on for seconds: a disk that others use too is twice as fast in
+//! one half of a second as in the next. What counts is the median of the ratios of runs that followed
+//! each other, since a disk that others use drifts, and meets such two alike. Where it is not within the
+//! tolerance, but may be by how far the ratios are apart, the row is called undecided: more runs decide.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::command::text;
 
 mod net;
 
-/// How far the medians may be apart.
+/// How far both may be apart.
 const TOLERANCE: f64 = 0.10;
 
 /// One setting that both measure.
@@ -29,15 +29,15 @@ struct Case {
     direct: bool,
 }
 
-/// Runs both on every setting in `folder`, `runs` times each; prints the medians, and fails if any
-/// are too far apart.
+/// Runs both on every setting in `folder`, `runs` times each; prints how they compare, and fails if
+/// any are too far apart.
 ///
 /// # Errors
 ///
 /// If fio or iperf3 (Debian packages of these names) is not there, or a link can not be made.
 pub(crate) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<()> {
     println!(
-        "{:<16} {:>5} {:>6} {:<20} {:>12} {:>12} {:>7}   fio's, iperf3's own",
+        "{:<16} {:>5} {:>6} {:<20} {:>12} {:>12} {:>7}   it lies within",
         "", "block", "queue", "", "fio, iperf3", "holdall", "ratio"
     );
     let mut found = Vec::new();
@@ -59,7 +59,7 @@ pub(crate) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<()> {
             case.depth,
             case.words()
         );
-        found.push(Compared::print(&words, theirs, ours, TOLERANCE));
+        found.push(print(&words, &theirs, &ours, TOLERANCE));
     }
     found.extend(net::compare(binary, folder, runs)?);
     let count = |wanted| found.iter().filter(|one| **one == wanted).count();
@@ -68,7 +68,7 @@ pub(crate) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<()> {
     // Where most rows are undecided, nothing was shown.
     if alike + undecided < found.len() || alike * 2 < found.len() {
         bail!(
-            "medians are too far apart: {:.0} % is allowed for disks, {:.0} % for the network",
+            "they are too far apart: {:.0} % is allowed for disks, {:.0} % for the network",
             TOLERANCE * 100.0,
             net::TOLERANCE * 100.0
         );
@@ -76,49 +76,78 @@ pub(crate) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<()> {
     Ok(())
 }
 
-/// How the medians of both tools stand to each other.
+/// How both tools stand to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compared {
     /// As near as they have to be.
     Alike,
-    /// Ours is farther away, and among the other tool's own runs.
+    /// Farther away, and by how far the runs are apart it may be chance.
     Undecided,
     /// Ours is not what the other tool measures.
     Apart,
 }
 
-impl Compared {
-    fn of(theirs: &[f64], ours: &[f64], tolerance: f64) -> Self {
-        let (low, high) = range(theirs);
-        let (theirs, ours) = (median(theirs), median(ours));
-        if (ours / theirs - 1.0).abs() <= tolerance {
-            Self::Alike
-        } else if (low..=high).contains(&ours) {
-            Self::Undecided
-        } else {
-            Self::Apart
-        }
+/// How many times the other tool's figure ours is, by runs in pairs.
+struct Ratio {
+    median: f64,
+    /// Between these it lies with a probability of 95 %, however the ratios are distributed; with fewer
+    /// than six runs these are the least and the most, and it is less sure.
+    interval: (f64, f64),
+}
+
+impl Ratio {
+    fn of(theirs: &[f64], ours: &[f64]) -> Self {
+        let mut ratios: Vec<f64> = theirs.iter().zip(ours).map(|(t, o)| o / t).collect();
+        ratios.sort_by(f64::total_cmp);
+        let outside = outside(ratios.len());
+        let at = |place: usize| ratios.get(place).copied().unwrap_or(f64::NAN);
+        let interval = (at(outside), at(ratios.len().saturating_sub(outside + 1)));
+        Self { median: median(&ratios), interval }
     }
 
-    /// Compares what both measured, in bytes a second, and prints it in a line that begins with `words`.
-    fn print(words: &str, theirs: Vec<f64>, ours: Vec<f64>, tolerance: f64) -> Self {
-        let compared = Self::of(&theirs, &ours, tolerance);
-        let (low, high) = range(&theirs);
-        let (theirs, ours) = (median(&theirs), median(&ours));
-        let (low, high) = (low / theirs, high / theirs);
-        let mark = match compared {
-            Self::Alike => "",
-            Self::Undecided => "  ?",
-            Self::Apart => "  !",
-        };
-        println!(
-            "{words} {:>7.1} MB/s {:>7.1} MB/s {:>7.2}   {low:.2}-{high:.2}{mark}",
-            theirs / 1e6,
-            ours / 1e6,
-            ours / theirs
-        );
-        compared
+    fn judged(&self, tolerance: f64) -> Compared {
+        let (low, high) = self.interval;
+        if (self.median - 1.0).abs() <= tolerance {
+            Compared::Alike
+        } else if low <= 1.0 + tolerance && high >= 1.0 - tolerance {
+            Compared::Undecided
+        } else {
+            Compared::Apart
+        }
     }
+}
+
+/// How many of `count` values in order lie below an interval that has their true median with a
+/// probability of 95 %, and as many above: each value lies below the median as a coin falls.
+fn outside(count: usize) -> usize {
+    let mut chance = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let (mut below, mut left_out) = (chance, 0);
+    while below <= 0.025 {
+        left_out += 1;
+        chance *= (count + 1 - left_out) as f64 / left_out as f64;
+        below += chance;
+    }
+    left_out.saturating_sub(1)
+}
+
+/// Compares what both measured, in bytes a second, and prints it in a line that begins with `words`.
+fn print(words: &str, theirs: &[f64], ours: &[f64], tolerance: f64) -> Compared {
+    let ratio = Ratio::of(theirs, ours);
+    let compared = ratio.judged(tolerance);
+    let mark = match compared {
+        Compared::Alike => "",
+        Compared::Undecided => "  ?",
+        Compared::Apart => "  !",
+    };
+    println!(
+        "{words} {:>7.1} MB/s {:>7.1} MB/s {:>7.2}   {:.2}-{:.2}{mark}",
+        median(theirs) / 1e6,
+        median(ours) / 1e6,
+        ratio.median,
+        ratio.interval.0,
+        ratio.interval.1
+    );
+    compared
 }
 
 /// Every order and way, small and large blocks; directly with one request and with many, and through
@@ -197,12 +226,6 @@ fn holdall(binary: &Path, folder: &Path, case: &Case) -> Result<f64> {
     rates.next().context("holdall told no rate")
 }
 
-/// The least and the most.
-fn range(values: &[f64]) -> (f64, f64) {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    (least, values.iter().copied().fold(0.0, f64::max))
-}
-
 fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
@@ -216,16 +239,31 @@ mod tests {
     #[test]
     fn the_middle_value_counts() {
         assert_eq!(median(&[5.0, 1.0, 100.0]), 5.0);
-        assert_eq!(range(&[5.0, 1.0, 100.0]), (1.0, 100.0));
     }
 
     #[test]
-    fn what_lies_among_the_other_tools_runs_is_not_decided() {
-        let of = |ours| Compared::of(&[80.0, 100.0, 140.0], &[ours], 0.1);
-        assert_eq!([of(91.0), of(109.0)], [Compared::Alike; 2]);
-        assert_eq!([of(81.0), of(139.0)], [Compared::Undecided; 2]);
-        assert_eq!([of(79.0), of(141.0)], [Compared::Apart; 2]);
-        assert_eq!(Compared::of(&[100.0; 3], &[111.0], 0.1), Compared::Apart);
+    fn the_interval_leaves_out_what_tables_of_the_sign_test_say() {
+        let counts = [1, 5, 6, 8, 9, 15, 17, 25];
+        assert_eq!(counts.map(outside), [0, 0, 0, 0, 1, 3, 4, 7]);
+    }
+
+    #[test]
+    fn runs_are_compared_in_pairs() {
+        // The disk is twice as fast in the second half, and both tools say so.
+        let ratio =
+            Ratio::of(&[100.0, 90.0, 200.0, 180.0, 220.0], &[102.0, 90.0, 200.0, 178.0, 224.0]);
+        assert!((ratio.median - 1.0).abs() < 0.001, "{}", ratio.median);
+        assert_eq!(ratio.judged(0.05), Compared::Alike);
+    }
+
+    #[test]
+    fn what_may_be_chance_is_not_decided() {
+        let judged = |ours: [f64; 5]| Ratio::of(&[100.0; 5], &ours).judged(0.1);
+        assert_eq!(judged([91.0, 109.0, 109.0, 150.0, 60.0]), Compared::Alike);
+        assert_eq!(judged([109.0, 111.0, 112.0, 130.0, 131.0]), Compared::Undecided);
+        assert_eq!(judged([80.0, 81.0, 81.0, 85.0, 91.0]), Compared::Undecided);
+        assert_eq!(judged([111.0, 111.0, 112.0, 130.0, 131.0]), Compared::Apart);
+        assert_eq!(judged([70.0, 75.0, 80.0, 85.0, 89.0]), Compared::Apart);
     }
 
     #[test]

@@ -9,13 +9,13 @@ use anyhow::{Context, Result};
 use holdall_testkit::{End, Links};
 use serde_json::Value;
 
-use super::Compared;
+use super::{Compared, print};
 use crate::command::{prefixed, text};
 
 const BITS_PER_SECOND: u64 = 1_000_000_000;
 const PORT: &str = "5201";
 const SECONDS: &str = "3";
-/// How far the medians may be apart.
+/// How far both may be apart.
 pub(super) const TOLERANCE: f64 = 0.05;
 /// As long as what iperf3 writes and reads at once.
 const BUFFER: &str = "128K";
@@ -62,8 +62,8 @@ struct Ground<'a> {
     links: &'a Links,
 }
 
-/// Runs both on every way by `binary`, with files in `folder`, `runs` times each; prints the medians,
-/// and tells how they compare.
+/// Runs both on every way by `binary`, with files in `folder`, `runs` times each; prints and tells
+/// how they compare.
 pub(super) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<Vec<Compared>> {
     let links = Links::of_rates(&[BITS_PER_SECOND])?;
     let file = folder.join("holdall-torture-net");
@@ -92,7 +92,7 @@ impl Ground<'_> {
             }
             for ((operation, theirs), ours) in case.operations().into_iter().zip(theirs).zip(ours) {
                 let words = format!("{operation:<16} x{} {:>31}", case.streams, "iperf3, holdall");
-                found.push(Compared::print(&words, theirs, ours, TOLERANCE));
+                found.push(print(&words, &theirs, &ours, TOLERANCE));
             }
         }
         Ok(found)

@@ -74,6 +74,10 @@ impl Far for FarServer {
         // The client makes its connections, from its addresses in turn.
         Ok(Box::new(Requests { far: self }))
     }
+
+    fn buffer_bytes(&self, _job: &Job) -> Option<u32> {
+        None
+    }
 }
 
 /// Requests over one of the client's connections.

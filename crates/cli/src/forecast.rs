@@ -18,7 +18,7 @@ const LEAST_UNSURE: f64 = 0.05;
 /// What a run is expected to take.
 pub(crate) struct Forecast {
     model: CostModel,
-    /// Whether most items are expected to be as they were.
+    /// Whether items are as they were, unless they are expected to be new.
     unchanged: bool,
 }
 
@@ -44,16 +44,17 @@ impl Forecast {
         Self { model: speed_history::model(&runs), unchanged: kind == Kind::Backup }
     }
 
-    /// What is left after `seconds`, when of the expected items and bytes so many are done; `None` if
-    /// nothing is expected.
+    /// What is left after `seconds`, when of the expected items and bytes, which may be `new`, so many are
+    /// done; `None` if nothing is expected.
     pub(crate) fn left(
         &self,
         done: (u64, u64),
         expected: (u64, u64),
         seconds: f64,
+        new: bool,
     ) -> Option<Left> {
-        let (so_far, all) =
-            (self.model.estimate(&self.work(done)), self.model.estimate(&self.work(expected)));
+        let estimate = |of| self.model.estimate(&self.work(of, new));
+        let (so_far, all) = (estimate(done), estimate(expected));
         if all.seconds <= 0.0 {
             return None;
         }
@@ -66,8 +67,8 @@ impl Forecast {
         Some(Left { seconds: left, plus_minus_seconds })
     }
 
-    fn work(&self, (items, bytes): (u64, u64)) -> Work {
-        match self.unchanged {
+    fn work(&self, (items, bytes): (u64, u64), new: bool) -> Work {
+        match self.unchanged && !new {
             true => Work { items: 0, items_unchanged: items, bytes: 0 },
             false => Work { items, items_unchanged: 0, bytes },
         }
@@ -101,14 +102,19 @@ mod tests {
 
     #[test]
     fn before_a_run_has_a_pace_the_history_says_what_it_takes() {
-        assert_near(forecast().left((0, 0), (100_000, 1_000_000_000), 0.0), 200.0);
-        assert_eq!(forecast().left((0, 0), (0, 0), 1.0), None);
+        assert_near(forecast().left((0, 0), (100_000, 1_000_000_000), 0.0, false), 200.0);
+        assert_eq!(forecast().left((0, 0), (0, 0), 1.0, false), None);
+        let as_before = Forecast { unchanged: true, ..forecast() };
+        assert_near(as_before.left((0, 0), (100_000, 1_000_000_000), 0.0, true), 200.0);
+        assert!(
+            as_before.left((0, 0), (100_000, 1_000_000_000), 0.0, false).unwrap().seconds < 20.0
+        );
     }
 
     #[test]
     fn a_run_of_the_usual_pace_is_not_misled_by_few_large_files_at_its_end() {
         // All items but one are done, and half of the time is still to come.
-        assert_near(forecast().left((99_999, 0), (100_000, 1_000_000_000), 100.0), 100.0);
+        assert_near(forecast().left((99_999, 0), (100_000, 1_000_000_000), 100.0, false), 100.0);
     }
 
     #[test]
@@ -116,7 +122,7 @@ mod tests {
         let expected = (1_000_000, 10_000_000_000);
         let typical = Forecast::typical();
         let share = |done, seconds| {
-            let left = typical.left(done, expected, seconds).expect("something is expected");
+            let left = typical.left(done, expected, seconds, false).expect("something is expected");
             left.plus_minus_seconds / left.seconds
         };
         let (first, later) = (share((0, 0), 0.0), share((500_000, 5_000_000_000), 100.0));
@@ -127,8 +133,9 @@ mod tests {
     #[test]
     fn a_run_that_is_slower_than_its_history_goes_by_its_own_pace() {
         let expected = (1_000_000, 10_000_000_000);
-        assert_near(forecast().left((500_000, 5_000_000_000), expected, 4_000.0), 3_730.0);
-        let left = forecast().left(expected, expected, 8_000.0).expect("something was expected");
+        assert_near(forecast().left((500_000, 5_000_000_000), expected, 4_000.0, false), 3_730.0);
+        let left =
+            forecast().left(expected, expected, 8_000.0, false).expect("something was expected");
         assert_eq!((left.seconds, left.plus_minus_seconds), (0.0, 0.0));
     }
 }

@@ -27,23 +27,33 @@ impl ReportArgs {
     /// Checks what can be known before anything is measured.
     ///
     /// # Errors
-    /// [`Refusal`] for an ending that says nothing.
+    /// [`Refusal`] for an ending that says nothing, and where no file can be.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
-        self.report.iter().try_for_each(|file| form_of(file).map(|_| ()))
+        self.report.iter().try_for_each(|file| {
+            form_of(file)?;
+            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if file.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
+                let what = format!("--report {}: no file can be there", file.display());
+                return Err(
+                    Refusal::new(Exit::Usage, what).hint("name a file in a folder that is there")
+                );
+            }
+            Ok(())
+        })
     }
 
-    /// Writes the report where it was asked for, and keeps it in the history.
+    /// Keeps the report in the history, and writes it where it was asked for.
     ///
     /// # Errors
     /// If a file that was asked for can not be written; that it can not be kept is a note.
     pub(crate) fn finish(&self, app: &App, report: &Report) -> Result<()> {
+        if let Err(error) = Kept::in_state(&app.folders.state).keep(report) {
+            app.output.note(format_args!("this measurement is not in the history: {error:#}"));
+        }
         for file in &self.report {
             std::fs::write(file, report.write(form_of(file)?))
                 .with_context(|| format!("can not write {}", file.display()))?;
             app.output.say(format_args!("report: {}", file.display()))?;
-        }
-        if let Err(error) = Kept::in_state(&app.folders.state).keep(report) {
-            app.output.note(format_args!("this measurement is not in the history: {error:#}"));
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ use crate::verdict::{self, Usage};
 const BAR_PERIOD: Duration = Duration::from_millis(250);
 /// How often a status line is printed.
 const LINE_PERIOD: Duration = Duration::from_secs(1);
+/// A run that expects nothing after so long is counted ahead: it is not over at once.
+const COUNT_AFTER: Duration = Duration::from_secs(2);
 /// Rates, and the layer that limits now, are those of this many seconds.
 const WINDOW_SECONDS: f64 = 3.0;
 
@@ -32,18 +34,38 @@ pub(crate) fn watched<R>(
     forecast: impl FnOnce() -> Forecast + Send,
     work: impl FnOnce() -> R,
 ) -> R {
+    counted_ahead(output, run, forecast, |_| (), work)
+}
+
+/// The same, and what is to be expected is counted by `count` where the run does not know it by itself.
+/// The run that `count` is given says when it is to stop.
+pub(crate) fn counted_ahead<R>(
+    output: &Output,
+    run: &Run,
+    forecast: impl FnOnce() -> Forecast + Send,
+    count: impl FnOnce(&Run) + Send,
+    work: impl FnOnce() -> R,
+) -> R {
     let bar = !output.json && !output.quiet && io::stderr().is_terminal();
     if !bar && !output.json {
         return work();
     }
-    let (done, ending) = channel::<()>();
+    let counting = &Run::new();
+    let ((done, ending), (over, goes_on)) = (channel::<()>(), channel::<()>());
     std::thread::scope(|scope| {
         scope.spawn(move || match bar {
             true => draw(run, &forecast(), &ending),
             false => print(output, run, &forecast(), &ending),
         });
+        scope.spawn(move || {
+            let is_over = goes_on.recv_timeout(COUNT_AFTER) != Err(RecvTimeoutError::Timeout);
+            if !is_over && run.items_expected.load(Ordering::Relaxed) == 0 {
+                count(counting);
+            }
+        });
         let result = work();
-        drop(done);
+        counting.stop();
+        drop((done, over));
         result
     })
 }
@@ -238,15 +260,17 @@ fn between(
 ) -> Status {
     let wall_seconds = (now.at - first.at).as_secs_f64().max(1e-3);
     let rate = |later: u64, earlier: u64| later.saturating_sub(earlier) as f64 / wall_seconds;
-    let expected = |of: u64| Some(of).filter(|&of| of > 0);
-    let items_expected = expected(run.items_expected.load(Ordering::Relaxed));
-    let bytes_expected = expected(run.bytes_expected.load(Ordering::Relaxed));
+    let all = [&run.items_expected, &run.bytes_expected].map(|of| of.load(Ordering::Relaxed));
+    // Where there is more than was expected, nobody knows how much more.
+    let is_known = now.items <= all[0] && now.bytes <= all[1];
+    let [items_expected, bytes_expected] = all.map(|of| Some(of).filter(|&of| is_known && of > 0));
     // The slower of the two says how far it is: a few huge files, or very many tiny ones.
     let share = |done: u64, of: Option<u64>| of.map(|of| (done as f64 / of as f64).min(1.0));
     let done = [share(now.items, items_expected), share(now.bytes, bytes_expected)];
     let done = done.into_iter().flatten().reduce(f64::min);
     let all = (items_expected.unwrap_or(0), bytes_expected.unwrap_or(0));
-    let left = forecast.left((now.items, now.bytes), all, seconds_elapsed);
+    let new = run.expects_new.load(Ordering::Relaxed);
+    let left = forecast.left((now.items, now.bytes), all, seconds_elapsed, new);
     Status {
         seconds_elapsed,
         items_done: now.items,
@@ -280,8 +304,7 @@ mod tests {
     #[test]
     fn a_status_says_how_far_it_is_by_the_slower_of_items_and_bytes() {
         let run = Run::new();
-        run.items_expected.store(100, Ordering::Relaxed);
-        run.bytes_expected.store(1_000, Ordering::Relaxed);
+        run.expect(100, 1_000, true);
         let first = Sample::take(&run);
         run.advance(50, 250);
         let now = Sample { at: first.at + Duration::from_secs(2), ..Sample::take(&run) };
@@ -290,6 +313,18 @@ mod tests {
         assert_eq!(status.items_per_second, 25.0);
         assert!(status.seconds_remaining > Some(0.0), "{status:?}");
         assert!(status.words().contains("50 of 100 items, 250 B of 1.0 kB, 25 items/s"));
+    }
+
+    #[test]
+    fn more_than_was_expected_is_no_run_that_is_about_to_end() {
+        let run = Run::new();
+        run.expect(100, 1_000, false);
+        let first = Sample::take(&run);
+        run.advance(50, 1_001);
+        let now = Sample { at: first.at + Duration::from_secs(2), ..Sample::take(&run) };
+        let status = between((&run, &Forecast::typical()), &first, &now, 2.0);
+        assert_eq!((status.items_expected, status.percent_done), (None, None));
+        assert!(status.seconds_remaining.is_none() && status.bytes_expected.is_none());
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Run {
     pub items_expected: AtomicU64,
     /// Plain content bytes that are expected in all, where that is known; else 0.
     pub bytes_expected: AtomicU64,
+    /// Whether what is expected is expected to be new.
+    pub expects_new: AtomicBool,
     stop: AtomicBool,
     problems: Mutex<Vec<Problem>>,
     problem_count: AtomicU64,
@@ -72,6 +74,13 @@ impl Run {
     pub fn advance(&self, items: u64, bytes: u64) {
         self.items.fetch_add(items, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// So much is expected in all; whether it is new.
+    pub fn expect(&self, items: u64, bytes: u64, new: bool) {
+        self.items_expected.store(items, Ordering::Relaxed);
+        self.bytes_expected.store(bytes, Ordering::Relaxed);
+        self.expects_new.store(new, Ordering::Relaxed);
     }
 
     /// Forgets what was counted and noted: the run begins anew.

@@ -235,6 +235,7 @@ fn verdict(
         unit: run.unit,
         ratio,
         explanation,
+        help: limited_by.help(None),
         stages: run.stages.clone(),
     }
 }

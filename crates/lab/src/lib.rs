@@ -33,6 +33,7 @@ pub mod disk;
 mod error;
 pub mod files;
 pub mod ground;
+mod help;
 mod judge;
 mod latency;
 mod layer;

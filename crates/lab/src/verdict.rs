@@ -59,13 +59,48 @@ pub struct Verdict {
     pub ratio: f64,
     /// One sentence with the figures that led here.
     pub explanation: String,
+    /// What would help, in a sentence; nothing where nothing is known to limit.
+    #[serde(default)]
+    pub help: Option<String>,
     /// The counters that the verdict was made from, in pipeline order.
     pub stages: Vec<StageCounters>,
+}
+
+impl Verdict {
+    /// What limits, how sure that is, why, and what would help.
+    pub fn words(&self) -> String {
+        let sure = match self.limited_by {
+            Layer::Nothing | Layer::Unsure => String::new(),
+            _ => format!(" ({:.0} % sure)", self.confidence * 100.0),
+        };
+        let help = self.help.as_ref().map(|help| format!(" {help}"));
+        let help = help.unwrap_or_default();
+        format!("limited by {}{sure}: {}{help}", self.limited_by, self.explanation)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_verdict_says_how_sure_it_is_and_what_would_help() {
+        let mut verdict = Verdict {
+            limited_by: Layer::ServerBusy,
+            confidence: 0.625,
+            achieved: 1.0,
+            ceiling: 2.0,
+            unit: Unit::BytesPerSecond,
+            ratio: 0.5,
+            explanation: "It is so.".to_owned(),
+            help: Some("What would help: peace.".to_owned()),
+            stages: Vec::new(),
+        };
+        let told = "limited by server-busy (62 % sure): It is so. What would help: peace.";
+        assert_eq!(verdict.words(), told);
+        (verdict.limited_by, verdict.help) = (Layer::Nothing, None);
+        assert_eq!(verdict.words(), "limited by nothing: It is so.");
+    }
 
     #[test]
     fn speeds_read_like_a_person_would_write_them() {

@@ -23,7 +23,7 @@ use crate::forecast::Forecast;
 use crate::listing;
 use crate::open;
 use crate::output::{Shown, count, duration, size};
-use crate::progress::watched;
+use crate::progress::counted_ahead;
 use crate::receipts::Receipts;
 use crate::selection::PATTERN_HINT;
 use crate::sources::{self, ReadAs};
@@ -135,6 +135,7 @@ fn name_own_limit(args: &Args, done: &mut Done) {
             size(limit),
             size(sent as u64)
         );
+        done.verdict.help = Some("What would help: a higher limit, or none.".to_owned());
     }
 }
 
@@ -326,7 +327,13 @@ pub(crate) fn measured(
     let run = app.run();
     let before = Usage::now();
     let forecast = || Forecast::of(Kind::Backup, app, access);
-    let result = watched(&app.output, &run, forecast, || match listed {
+    let count = |counting: &_| {
+        // What keeps it from being counted is the backup's own to tell.
+        if let Ok((items, bytes)) = holdall_engine::count_ahead(options, counting) {
+            run.expect(items, bytes, true);
+        }
+    };
+    let result = counted_ahead(&app.output, &run, forecast, count, || match listed {
         Some(listed) => holdall_engine::backup_upon(access, listed, options, &run),
         None => holdall_engine::backup(access, options, &run),
     });
@@ -393,7 +400,7 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
             size(summary.data_stored),
             size(summary.bytes_sent),
         ),
-        format!("limited by {}: {}", done.verdict.limited_by, done.verdict.explanation),
+        done.verdict.words(),
     ];
     if summary.files_unsettled > 0 {
         let files = count(summary.files_unsettled);

@@ -368,6 +368,7 @@ mod tests {
                 unit: Unit::ItemsPerSecond,
                 ratio: 1.0,
                 explanation: String::new(),
+                help: None,
                 stages: vec![
                     stage("fetch", Layer::Network, 8.0, 4),
                     stage("fetch", Layer::ServerDisk, 1.0, 4),

@@ -194,7 +194,7 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
             count(per_second(items, seconds) as u64),
             size(per_second(summary.bytes, seconds) as u64),
         ),
-        format!("limited by {}: {}", done.verdict.limited_by, done.verdict.explanation),
+        done.verdict.words(),
     ];
     lines.extend(summary.notes.iter().map(|note| format!("note: {note}")));
     if summary.skipped > 0 {

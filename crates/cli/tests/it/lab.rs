@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, send_signal};
-use crate::mounts::{Mount, is_there};
+use crate::mounts::{Mount, Share, is_there};
 
 /// A machine and an empty folder on its disk.
 fn with_folder() -> (Machine, PathBuf) {
@@ -137,6 +137,37 @@ fn what_a_killed_run_left_is_removed_by_the_next_and_nothing_else_is() {
     assert!(next.objects()[0]["notes"][0].as_str().unwrap().contains("is removed"), "{next:?}");
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
     assert_eq!(fs::read(dir.join("holdall-lab-notes")).unwrap(), b"mine");
+}
+
+#[test]
+fn a_share_is_measured_and_left_as_it_was_and_so_it_is_after_a_killed_run() {
+    let Some(share) = Share::new() else { return };
+    let mount = share.mount("seen", &[]);
+    let (machine, dir) = (Machine::new(), mount.point());
+    let report = machine.path("report.json");
+    let small = ["--op", "write", "--size", "64K", "--report", report.to_str().unwrap()];
+    machine.ok(args("disk", dir, &small));
+    expect_empty(dir);
+    assert!(report.is_file());
+    machine.ok(args("files", dir, &["--files", "5", "--size", "1K"]));
+    expect_empty(dir);
+    let endless = ["--op", "read", "--size", "8M", "--time", "3600"];
+    let mut lab = Process::spawn(&mut machine.command(args("disk", dir, &endless))).unwrap();
+    lab.wait_for_line("{\"message_type\":\"circumstances\"").unwrap();
+    lab.kill().unwrap();
+    let next = machine.ok(args("disk", dir, &small));
+    assert!(next.objects()[0]["notes"][0].as_str().unwrap().contains("is removed"), "{next:?}");
+    expect_empty(dir);
+}
+
+#[test]
+fn a_report_that_could_not_be_written_is_refused_before_anything_is_measured() {
+    let (machine, dir) = with_folder();
+    let nowhere = machine.path("none/report.html");
+    let refused = machine.run(args("disk", &dir, &["--report", nowhere.to_str().unwrap()]));
+    assert!(refused.expect(2).stderr.contains("none/report.html"));
+    let counted = machine.run(args("files", &dir, &["--count", "--report", "x.json"])).expect(2);
+    assert!(counted.stderr.contains("--report"), "{}", counted.stderr);
 }
 
 #[test]

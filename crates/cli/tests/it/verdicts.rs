@@ -204,7 +204,7 @@ fn a_link_of_50_megabits_is_the_wire_of_the_ladder_and_used_up() {
     let (rate, used) = (wire["bytes_per_second"].as_f64(), wire["used"].as_f64());
     assert!((4e6..6.3e6).contains(&rate.expect("a rate")), "{wire}");
     assert!((0.7..1.3).contains(&used.expect("a share")), "{wire}");
-    assert!(summary["advice"].as_str().is_some_and(|help| help.contains("a faster wire")));
+    assert!(summary["verdict"]["help"].as_str().is_some_and(|help| help.contains("a faster wire")));
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn a_server_whose_fsync_takes_long_is_the_disk_of_the_ladder() {
     let mut path = world.machine.command(["lab", "path", text(&source), "--json"]);
     let summary = Outcome::of(&mut path).expect(0).summary();
     names(&summary["verdict"], &["server-disk"]);
-    assert!(summary["advice"].as_str().is_some_and(|help| help.contains("a faster disk")));
+    assert!(summary["verdict"]["help"].as_str().is_some_and(|help| help.contains("a faster disk")));
 }
 
 #[test]

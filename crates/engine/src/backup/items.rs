@@ -21,6 +21,7 @@ use super::job::{JobSender, Planned, Work};
 use super::meters::Meters;
 use super::options::BackupOptions;
 use super::parents::{KnownLeaf, Parents};
+use super::plan::Found;
 use crate::EngineError;
 use crate::storing::{AdoptedLeaf, Change};
 
@@ -87,51 +88,6 @@ impl<'a> Items<'a> {
             is_first: true,
             last_mount: None,
         }
-    }
-
-    /// Adds the next path. What can not be read of the source never comes here.
-    ///
-    /// # Errors
-    /// A parent that can not be read, or the wish to stop.
-    pub(super) fn add(&mut self, path: PathKey, stat: Stat, work: Work) -> Result<(), EngineError> {
-        self.take(Item { path, stat, work })?;
-        self.go_on()
-    }
-
-    /// Adds a directory that is nowhere: one above a source that is recorded elsewhere.
-    ///
-    /// # Errors
-    /// As [`Items::add`].
-    pub(super) fn made_up(&mut self, path: PathKey) -> Result<(), EngineError> {
-        self.decide(Some(&path))?;
-        self.is_first = false;
-        let mut entry = Entry::empty(EntryKind::Directory);
-        entry.mode = 0o755;
-        let before = self.parents.find(&path)?;
-        let change = before.map_or(Change::New, |before| Change::Maybe(Box::new(before.clone())));
-        let work = Work::Keep(Box::new(entry));
-        self.out.push(Planned { path, change, work }, self.meters)
-    }
-
-    /// How many entries the parents have below the path that was added last. Steps past them.
-    ///
-    /// # Errors
-    /// As [`Items::add`].
-    pub(super) fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError> {
-        while self.candidate.is_some() {
-            self.refuse()?;
-            self.go_on()?;
-        }
-        self.parents.count_below(path)
-    }
-
-    /// Hands on what is left, when there are no more items.
-    ///
-    /// # Errors
-    /// As [`Items::add`].
-    pub(super) fn finish(&mut self) -> Result<(), EngineError> {
-        self.decide(None)?;
-        self.out.flush(self.meters)
     }
 
     fn go_on(&mut self) -> Result<(), EngineError> {
@@ -272,6 +228,37 @@ impl<'a> Items<'a> {
             work => work,
         };
         self.out.push(Planned { path, change, work }, self.meters)
+    }
+}
+
+impl Found for Items<'_> {
+    fn add(&mut self, path: PathKey, stat: Stat, work: Work) -> Result<(), EngineError> {
+        self.take(Item { path, stat, work })?;
+        self.go_on()
+    }
+
+    fn made_up(&mut self, path: PathKey) -> Result<(), EngineError> {
+        self.decide(Some(&path))?;
+        self.is_first = false;
+        let mut entry = Entry::empty(EntryKind::Directory);
+        entry.mode = 0o755;
+        let before = self.parents.find(&path)?;
+        let change = before.map_or(Change::New, |before| Change::Maybe(Box::new(before.clone())));
+        let work = Work::Keep(Box::new(entry));
+        self.out.push(Planned { path, change, work }, self.meters)
+    }
+
+    fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError> {
+        while self.candidate.is_some() {
+            self.refuse()?;
+            self.go_on()?;
+        }
+        self.parents.count_below(path)
+    }
+
+    fn finish(&mut self) -> Result<(), EngineError> {
+        self.decide(None)?;
+        self.out.flush(self.meters)
     }
 }
 

@@ -11,6 +11,7 @@
 //! follows what the storage gains from.
 
 mod content;
+mod count;
 mod describe;
 mod file_data;
 mod items;
@@ -26,6 +27,7 @@ mod scan;
 mod summary;
 mod walk;
 
+pub use count::count_ahead;
 pub use options::{BackupOptions, Source};
 pub(crate) use pipeline::series_of;
 

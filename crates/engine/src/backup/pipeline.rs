@@ -1,7 +1,6 @@
 //! The whole run: sets the stages up, joins them by queues, and tears them down.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
@@ -32,9 +31,9 @@ use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing};
 use crate::{Access, EngineError, Run};
 
 /// Plain bytes in flight between reading and sealing.
-const BUDGET_BYTES: usize = 16 << 20;
+pub(super) const BUDGET_BYTES: usize = 16 << 20;
 /// The share kept for the job whose turn it is: three segments of a large file.
-const RESERVE_BYTES: usize = 18 << 20;
+pub(super) const RESERVE_BYTES: usize = 18 << 20;
 /// Jobs being read or waiting to be used.
 const JOBS_IN_FLIGHT: usize = 24;
 /// Threads that read at most, each a job.
@@ -114,8 +113,7 @@ fn attempt(
     let grant = access.repository.open_session(&purpose)?;
     let opening = asked.elapsed();
     if let Some(parent) = parents.last() {
-        run.items_expected.store(parent.secret.items, Ordering::Relaxed);
-        run.bytes_expected.store(parent.secret.bytes, Ordering::Relaxed);
+        run.expect(parent.secret.items, parent.secret.bytes, false);
     }
     let stages = Stages::new(access, options, run, (grant, series), lost);
     stages.meters.storing.talk.add(opening);
@@ -266,7 +264,12 @@ impl<'a> Stages<'a> {
         Storing::new(self.access, &self.grant, shared, meters, &self.cache, stages)
     }
 
-    fn plan<'b>(&'b self, out: JobSender, parents: &[Snapshot], mounts: &'b Mounts) -> Plan<'b> {
+    fn plan<'b>(
+        &'b self,
+        out: JobSender,
+        parents: &[Snapshot],
+        mounts: &'b Mounts,
+    ) -> Plan<'b, Items<'b>> {
         let (access, options, meters) = (self.access, self.options, &*self.meters);
         let (cache, parents) = (&self.cache, (&self.series, parents));
         let parents = Parents::open(access, self.grant.session, cache, parents, &self.shared);

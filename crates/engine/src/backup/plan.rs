@@ -1,4 +1,4 @@
-//! The plan: the source and its parents, gone through in the same order, become jobs.
+//! The plan: goes through the source, in the order of the tree.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,7 +7,6 @@ use std::sync::Arc;
 use holdall_sys::{Dir, FileKind, Name, Stat};
 use holdall_tree::PathKey;
 
-use super::items::Items;
 use super::job::Work;
 use super::listed::{Deeper, Listed};
 use super::meters::Meters;
@@ -23,14 +22,41 @@ use crate::storing::Shared;
 /// the walkers always have something to do.
 const AHEAD_LEFT: usize = 8;
 
-/// Goes through the sources and makes jobs.
-pub(super) struct Plan<'a> {
+/// What becomes of the paths that a plan finds: jobs, or a count. They come in the order of the tree.
+pub(super) trait Found {
+    /// Takes the next path. What can not be read of the source never comes here.
+    ///
+    /// # Errors
+    /// What keeps the plan from going on.
+    fn add(&mut self, path: PathKey, stat: Stat, work: Work) -> Result<(), EngineError>;
+
+    /// Takes a directory that is nowhere: one above a source that is recorded elsewhere.
+    ///
+    /// # Errors
+    /// As [`Found::add`].
+    fn made_up(&mut self, path: PathKey) -> Result<(), EngineError>;
+
+    /// How many entries the parents have below the path that was added last. Steps past them.
+    ///
+    /// # Errors
+    /// As [`Found::add`].
+    fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError>;
+
+    /// There are no more paths.
+    ///
+    /// # Errors
+    /// As [`Found::add`].
+    fn finish(&mut self) -> Result<(), EngineError>;
+}
+
+/// Goes through the sources.
+pub(super) struct Plan<'a, F> {
     pub(super) options: &'a BackupOptions,
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a Meters,
     pub(super) walk: &'a Walk,
     pub(super) exclude: Arc<ExcludeRules>,
-    pub(super) items: Items<'a>,
+    pub(super) items: F,
     /// Where the sources are recorded, those within others too.
     pub(super) named: BTreeSet<PathKey>,
 }
@@ -67,7 +93,7 @@ impl Frame {
     }
 }
 
-impl Plan<'_> {
+impl<F: Found> Plan<'_, F> {
     /// Plans all steps: the body of the plan's thread.
     ///
     /// # Errors

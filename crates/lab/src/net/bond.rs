@@ -8,8 +8,12 @@
 
 use std::path::Path;
 
+use super::paths::lower_interfaces;
+
 /// Longest file that is read; a bond of 32 links has far less.
 const MOST_BYTES: usize = 64 << 10;
+/// A VLAN of a bridge over a bond is two above it; more is a loop or somebody's experiment.
+const MOST_ABOVE: u32 = 8;
 
 /// What the system tells of a bond.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
@@ -40,6 +44,25 @@ impl Bond {
     pub fn read(root: &Path, name: &str) -> Option<Self> {
         let text = std::fs::read_to_string(root.join("proc/net/bonding").join(name)).ok()?;
         (text.len() <= MOST_BYTES).then(|| Self::parse(&text))
+    }
+
+    /// The bond that an interface is, or lies on, as a VLAN or a bridge does.
+    pub fn below(root: &Path, interface: &str) -> Option<Self> {
+        Self::below_within(root, interface, MOST_ABOVE)
+    }
+
+    fn below_within(root: &Path, interface: &str, deeper: u32) -> Option<Self> {
+        Self::read(root, interface).or_else(|| {
+            let deeper = deeper.checked_sub(1)?;
+            let lower = lower_interfaces(&root.join("sys/class/net").join(interface));
+            lower.iter().find_map(|name| Self::below_within(root, name, deeper))
+        })
+    }
+
+    /// Its mode and what chooses a link, in words.
+    pub fn words(&self) -> String {
+        let policy = self.hash_policy.as_ref().map(|policy| format!(", {policy}"));
+        format!("bond of {} ({}{})", self.links.join(", "), self.mode, policy.unwrap_or_default())
     }
 
     /// Reads `key: value` lines: of the bond first, then of each link.
@@ -157,7 +180,27 @@ mod tests {
             (&["enp1s0".into()][..], &["enp2s0".into()][..])
         );
         assert_eq!(bond.advice()[0], "the bond's link enp2s0 is down");
+        assert_eq!(bond.words(), format!("bond of enp1s0 ({LACP}, layer2+3)"));
         assert_eq!(Bond::read(root.path(), "bond1"), None);
+    }
+
+    #[test]
+    fn a_bond_below_a_vlan_and_a_bridge_is_found_and_a_loop_ends() {
+        let root = tempfile::tempdir().unwrap();
+        let bonds = root.path().join("proc/net/bonding");
+        std::fs::create_dir_all(&bonds).unwrap();
+        std::fs::write(bonds.join("bond0"), recorded(LACP, "", "up")).unwrap();
+        for (upper, lower) in [("br0", "bond0.10"), ("bond0.10", "bond0"), ("a", "b"), ("b", "a")] {
+            let folder = root.path().join("sys/class/net").join(upper);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join(format!("lower_{lower}")), "").unwrap();
+        }
+        let below = |name: &str| Bond::below(root.path(), name).map(|bond| bond.mode);
+        assert_eq!(
+            ["br0", "bond0.10", "bond0"].map(below),
+            [(); 3].map(|()| Some(LACP.to_owned()))
+        );
+        assert_eq!(["a", "eth0"].map(below), [None, None]);
     }
 
     #[test]

@@ -49,6 +49,10 @@ impl Far for Direct {
         let nonce = Greeting::decode(&greeting)?.nonce;
         Ok(Box::new(Connection { stream, token: &self.token, nonce }))
     }
+
+    fn buffer_bytes(&self, job: &Job) -> Option<u32> {
+        Some(job.buffer_bytes)
+    }
 }
 
 fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {

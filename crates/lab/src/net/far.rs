@@ -54,6 +54,10 @@ pub trait Far: Sync {
     /// # Errors
     /// What the system, or the other end, says.
     fn connect(&self, from: Option<std::net::IpAddr>) -> io::Result<Box<dyn Carrier + '_>>;
+
+    /// Bytes that are written and read at once, where they are as many as the job says; `None` where
+    /// the other end's protocol decides on that.
+    fn buffer_bytes(&self, job: &Job) -> Option<u32>;
 }
 
 /// A connection that was not asked for anything yet.

@@ -19,7 +19,7 @@ pub struct Link {
     pub mtu_bytes: Option<u64>,
     /// Whether it is Wi-Fi, whose speed changes all the time.
     pub wireless: bool,
-    /// The bond that it is.
+    /// The bond that it is, or lies on.
     pub bond: Option<Bond>,
 }
 
@@ -39,7 +39,7 @@ impl Link {
             duplex: text("duplex").filter(|duplex| duplex != "unknown"),
             mtu_bytes: number("mtu"),
             wireless: folder.join("wireless").exists() || folder.join("phy80211").exists(),
-            bond: Bond::read(root, interface),
+            bond: Bond::below(root, interface),
         }
     }
 
@@ -57,6 +57,9 @@ impl Link {
         }
         if let Some(mtu) = self.mtu_bytes {
             words += &format!(", MTU {mtu}");
+        }
+        if let Some(bond) = &self.bond {
+            words += &format!(", {}", bond.words());
         }
         words
     }

@@ -62,6 +62,12 @@ impl NetPlan {
             wait: Wait::Never,
         }
     }
+
+    /// Whether a file is read or written at either end.
+    pub fn wants_files(&self) -> bool {
+        let here = self.from_file.is_some() || self.to_file.is_some();
+        here || self.to_far_file || self.from_far_file
+    }
 }
 
 /// A measured row, and what else the system counted meanwhile.
@@ -277,7 +283,7 @@ impl Measuring<'_> {
     }
 
     fn tell(&mut self, row: &Row<'_>, moved: &[Moved], before: Option<u64>) -> io::Result<()> {
-        let Job { direction, ref near, far_file, wait, buffer_bytes, .. } = row.job;
+        let Job { direction, ref near, far_file, wait, .. } = row.job;
         let is_file = far_file || matches!(near, End::File(_));
         let writes = is_file && (direction == Direction::Send) == far_file;
         let bytes: u64 = moved.iter().map(|one| one.bytes).sum();
@@ -285,7 +291,7 @@ impl Measuring<'_> {
         let each = if writes && wait == Wait::EachWrite { ", each write durable" } else { "" };
         let measurement = Measurement {
             operation: format!("{}{each}", row.operation),
-            block_bytes: Some(buffer_bytes.into()),
+            block_bytes: self.far.buffer_bytes(&row.job).map(u64::from),
             file_bytes: None,
             queue_depth: None,
             jobs: u32::try_from(row.streams).ok(),

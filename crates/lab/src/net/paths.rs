@@ -31,20 +31,19 @@ pub struct PathShare {
 }
 
 impl Paths {
-    /// What the system counts now, of interfaces that are a wire: not of bonds, bridges and other
-    /// masters, where the same bytes are counted again. `root` is `/` but in tests.
+    /// What the system counts now, of interfaces that are a wire: not of bonds, VLANs, tunnels and
+    /// others that lie on another, where the same bytes are counted again. `root` is `/` but in tests.
     pub fn now(root: &Path) -> Self {
         let Ok(folder) = std::fs::read_dir(root.join("sys/class/net")) else {
             return Self::default();
         };
         let found = folder.flatten().filter_map(|entry| {
             let (name, path) = (entry.file_name().into_string().ok()?, entry.path());
-            let is_master = path.join("bonding").exists() || path.join("bridge").exists();
             let count = |file: &str| {
                 let text = std::fs::read_to_string(path.join("statistics").join(file)).ok()?;
                 text.trim().parse().ok()
             };
-            let sent_bytes = count("tx_bytes").filter(|_| !is_master)?;
+            let sent_bytes = count("tx_bytes").filter(|_| is_wire(&path))?;
             Some((name, Counters { sent_bytes, received_bytes: count("rx_bytes")? }))
         });
         Self(found.collect())
@@ -69,6 +68,24 @@ impl Paths {
         shares.sort_by(|a, b| b.share.total_cmp(&a.share));
         shares
     }
+}
+
+/// Whether an interface's bytes go over no other interface, as far as its folder tells.
+fn is_wire(interface: &Path) -> bool {
+    let has = |name: &str| interface.join(name).exists();
+    let kind = std::fs::read_to_string(interface.join("type")).unwrap_or_default();
+    // Ethernet and Wi-Fi, InfiniBand, and the computer's own (if_arp.h); tunnels have other types, but
+    // for those of a process.
+    let is_kind_of_wire = matches!(kind.trim(), "1" | "32" | "772");
+    let lies_on_another = !lower_interfaces(interface).is_empty();
+    is_kind_of_wire && !lies_on_another && !has("tun_flags") && !has("bonding") && !has("bridge")
+}
+
+/// The names of those that an interface lies on, by its folder below `/sys/class/net`.
+pub(super) fn lower_interfaces(interface: &Path) -> Vec<String> {
+    let Ok(folder) = std::fs::read_dir(interface) else { return Vec::new() };
+    let names = folder.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| Some(name.strip_prefix("lower_")?.to_owned())).collect()
 }
 
 /// Says plainly over how many paths `streams` streams went.
@@ -103,6 +120,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("tx_bytes"), format!("{sent}\n")).unwrap();
         fs::write(folder.join("rx_bytes"), format!("{received}\n")).unwrap();
+        fs::write(folder.join("../type"), "1\n").unwrap();
     }
 
     #[test]
@@ -131,5 +149,22 @@ mod tests {
             "the 4 streams took 2 paths: eth1 (60 %), eth0 (40 %)"
         );
         assert_eq!(links(400, 600).shares_since(&links(0, 0), Direction::Receive), []);
+    }
+
+    #[test]
+    fn what_lies_on_another_interface_is_no_path_of_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |file: &str| root.path().join("sys/class/net").join(file);
+        let names = ["eth0", "eth0.10", "macvlan0", "wg0", "tap0", "br0"];
+        names.iter().for_each(|name| write(root.path(), name, 0, 0));
+        fs::write(at("eth0.10/lower_eth0"), "").unwrap();
+        fs::write(at("macvlan0/lower_eth0"), "").unwrap();
+        fs::write(at("wg0/type"), "65534\n").unwrap();
+        fs::write(at("tap0/tun_flags"), "0x1002\n").unwrap();
+        fs::create_dir(at("br0/bridge")).unwrap();
+        let before = Paths::now(root.path());
+        names.iter().for_each(|name| fs::write(at(name).join("statistics/tx_bytes"), "9").unwrap());
+        let shares = Paths::now(root.path()).shares_since(&before, Direction::Send);
+        assert_eq!(shares, [PathShare { interface: "eth0".into(), share: 1.0 }]);
     }
 }

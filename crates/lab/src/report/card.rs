@@ -14,9 +14,7 @@ pub(super) fn of(report: &Report) -> String {
     rows(&mut card, &report.measurements);
     ladder(&mut card, report);
     for verdict in &report.verdicts {
-        let sure = verdict.confidence * 100.0;
-        let words = format!("limited by {} ({sure:.0} % sure)", verdict.limited_by);
-        paragraph(&mut card, &format!("\n{words}: {}", verdict.explanation));
+        paragraph(&mut card, &format!("\n{}", verdict.words()));
     }
     for note in &report.notes {
         paragraph(&mut card, &format!("- {note}"));

@@ -70,6 +70,7 @@ pub(super) fn report() -> Report {
         unit: Unit::BytesPerSecond,
         ratio: 0.92,
         explanation: "The network limited the run: send worked for 92 % of the 20.0 s.".into(),
+        help: Layer::Network.help(None),
         stages: vec![StageCounters {
             name: "send".into(),
             layer: Layer::Network,

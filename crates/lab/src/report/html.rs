@@ -47,12 +47,13 @@ fn verdict(page: &mut String, verdict: &Verdict) {
     // Writing to a String can not fail, here and below.
     let _ = writeln!(
         page,
-        "<p class=\"verdict\"><strong>Limited by {}</strong> ({:.0} % sure): {} of at most {}.<br>{}</p>",
+        "<p class=\"verdict\"><strong>Limited by {}</strong> ({:.0} % sure): {} of at most {}.<br>{} {}</p>",
         escaped(verdict.limited_by.word()),
         verdict.confidence * 100.0,
         escaped(&verdict.unit.show(verdict.achieved)),
         escaped(&verdict.unit.show(verdict.ceiling)),
         escaped(&verdict.explanation),
+        escaped(verdict.help.as_deref().unwrap_or_default()),
     );
 }
 

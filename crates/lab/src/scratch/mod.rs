@@ -38,8 +38,8 @@ const ATTEMPTS: usize = 16;
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    /// Held until the folder is gone.
-    _lock: File,
+    /// Held until nothing else is left in the folder.
+    lock: Option<File>,
     free_bytes: Option<u64>,
     claimed_bytes: AtomicU64,
 }
@@ -56,7 +56,7 @@ impl Scratch {
         let free_bytes = disk::free_bytes_if_told(dir).map_err(failed)?;
         let (path, lock) = make_locked(dir).map_err(failed)?;
         let claimed_bytes = AtomicU64::new(0);
-        Ok((Self { path, _lock: lock, free_bytes, claimed_bytes }, remains))
+        Ok((Self { path, lock: Some(lock), free_bytes, claimed_bytes }, remains))
     }
 
     /// Where it is: an absolute path.
@@ -96,9 +96,12 @@ impl Scratch {
     ///
     /// # Errors
     /// [`LabError::Io`]; what is left stays, and the next run removes it.
-    pub fn remove(self) -> Result<(), LabError> {
-        removal::remove_tree(&self.path)
-            .map_err(|error| LabError::io("removing", &self.path, error))
+    pub fn remove(mut self) -> Result<(), LabError> {
+        self.clear().map_err(|error| LabError::io("removing", &self.path, error))
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.lock.take().map_or(Ok(()), |lock| remove_locked(&self.path, lock))
     }
 
     fn allowed_bytes(&self) -> u64 {
@@ -108,9 +111,28 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // After `remove` there is nothing left; after a failure elsewhere, that one is told.
-        let _ = removal::remove_tree(&self.path);
+        // After a failure elsewhere, that one is told.
+        let _ = self.clear();
     }
+}
+
+/// Removes a folder whose lock is held. NFS and sshfs keep a file that is open and was removed under
+/// another name until it is closed, so the lock goes last, and closed.
+fn remove_locked(folder: &Path, lock: File) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name() == LOCK {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            removal::remove_tree(&entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    drop(lock);
+    // Whoever measures here next may have taken the rest for remains.
+    removal::remove_tree(folder)
 }
 
 /// Makes a folder with a name that is free, and locks it.

@@ -5,9 +5,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use holdall_sys::{disk, lock, process, raw_file, removal, users};
+use holdall_sys::{disk, lock, process, raw_file, users};
 
-use super::{LOCK, PREFIX};
+use super::{LOCK, PREFIX, remove_locked};
 
 /// What was found of earlier runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,7 +16,8 @@ pub struct Remains {
     pub removed: u64,
     /// Folders in which somebody measures now.
     pub in_use: u64,
-    /// Folders of which it is not certain, as on a share that other computers use too. They stay.
+    /// Folders of which it is not certain, as on a share that other computers use too, or which could
+    /// not be removed. They stay.
     pub unsure: u64,
 }
 
@@ -37,10 +38,11 @@ pub(super) fn sweep(dir: &Path) -> io::Result<Remains> {
         if !is_named_so || !is_own_folder(&entry.path()) {
             continue;
         }
-        match state(&entry.path())? {
-            State::Left => remains.removed += 1,
-            State::InUse => remains.in_use += 1,
-            State::Unsure => remains.unsure += 1,
+        match state(&entry.path()) {
+            Ok(State::Left) => remains.removed += 1,
+            Ok(State::InUse) => remains.in_use += 1,
+            // What is in the way of removing them is not in the way of measuring.
+            Ok(State::Unsure) | Err(_) => remains.unsure += 1,
         }
     }
     Ok(remains)
@@ -74,7 +76,7 @@ fn state(folder: &Path) -> io::Result<State> {
     if disk::is_share(disk::file_system(folder)?) && !process::has_ended(&owner) {
         return Ok(State::Unsure);
     }
-    removal::remove_tree(folder)?;
+    remove_locked(folder, lock)?;
     Ok(State::Left)
 }
 

@@ -6,6 +6,10 @@
 use std::fs;
 use std::io;
 
+/// Places in `/proc/PID/stat`.
+const STATE: usize = 3;
+const START_TIME: usize = 22;
+
 /// Names this process: boot, process namespace, number and start time, parted by spaces.
 ///
 /// # Errors
@@ -28,9 +32,11 @@ pub fn has_ended(name: &str) -> bool {
     else {
         return false;
     };
-    let (Ok(number), Ok(start)) = (number.parse(), start.parse::<u64>()) else { return false };
-    match started(number) {
-        Ok(now) => now != start,
+    let (Ok(number), Ok(start)) = (number.parse::<u32>(), start.parse::<u64>()) else {
+        return false;
+    };
+    match fs::read_to_string(format!("/proc/{number}/stat")) {
+        Ok(stat) => stat_field(&stat, START_TIME) != Some(start) || is_zombie(&stat),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
@@ -65,14 +71,23 @@ fn boot() -> io::Result<String> {
 /// When a process started, in clock ticks since the boot.
 fn started(number: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat"))?;
-    stat_field(&stat, 22).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    stat_field(&stat, START_TIME).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Whether a process does nothing any more but wait for whoever started it to ask how it ended.
+fn is_zombie(stat: &str) -> bool {
+    stat_word(stat, STATE) == Some("Z")
 }
 
 /// A number from `/proc/PID/stat`, by its place there (proc_pid_stat(5)), from 4.
 pub(super) fn stat_field(stat: &str, place: usize) -> Option<u64> {
+    stat_word(stat, place)?.parse().ok()
+}
+
+fn stat_word(stat: &str, place: usize) -> Option<&str> {
     // The second, the name in parentheses, is the process's own choice, and may hold any of both.
     let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(place.checked_sub(3)?)?.parse().ok()
+    fields.split_whitespace().nth(place.checked_sub(3)?)
 }
 
 #[cfg(test)]
@@ -89,6 +104,11 @@ mod tests {
         let mut child = Command::new("true").spawn().unwrap();
         let (boot, _) = place.rsplit_once(' ').unwrap();
         let name = format!("{boot} {} {}", child.id(), started(child.id()).unwrap());
+        let state = || fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        while !is_zombie(&state()) {
+            std::thread::yield_now();
+        }
+        assert!(has_ended(&name), "nobody asked yet how it ended");
         child.wait().unwrap();
         assert!(has_ended(&name));
     }

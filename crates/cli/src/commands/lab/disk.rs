@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let exit = bench.slowest().exit(args.fail_below);
     let report = circumstances.report(bench.slowest().rows());
-    place.close()?;
     args.report.finish(app, &report)?;
+    place.close()?;
     Ok(exit)
 }

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     workers: Option<u32>,
     /// Measures nothing, and counts what is in DIR: files, directories, links
-    #[arg(long, conflicts_with_all = ["files", "size", "workers"])]
+    #[arg(long, conflicts_with_all = ["files", "size", "workers", "report"])]
     count: bool,
     /// Exit code 4 if any row has fewer items a second
     #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
@@ -97,8 +97,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if is_standard {
         told.ladder_and_mix(&place)?;
     }
-    place.close()?;
     args.report.finish(app, &circumstances.report(told.slowest.rows()))?;
+    place.close()?;
     Ok(told.slowest.exit(args.fail_below))
 }
 

@@ -158,8 +158,7 @@ impl Args {
                 Ok(Box::new(Direct::new(resolve(server)?, token.clone())))
             }
             (None, server) if server.is_none_or(|server| server.starts_with("https://")) => {
-                let wants_files = plan.to_far_file || plan.from_far_file;
-                if wants_files {
+                if plan.wants_files() {
                     let refusal = Refusal::new(Exit::Usage, "a server measures from memory only");
                     return Err(refusal.hint("run `holdall lab listen --dir DIR` there").into());
                 }

@@ -49,8 +49,9 @@ impl Place {
         }
         if unsure > 0 {
             told.note(
-                "Here are folders of earlier measurements (holdall-lab-*), and whether another \
-                 computer uses them is not certain: if none does, remove them.",
+                "Here are folders of earlier measurements (holdall-lab-*) that could not be removed, \
+                 or of which it is not certain whether another computer uses them: if none does, \
+                 remove them.",
             );
         }
         told

@@ -55,7 +55,6 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     bench.row(&large(), None)?;
     bench.row(&small(), None)?;
     let mut slowest = bench.slowest().clone();
-    place.close()?;
     // The disk was measured, whatever becomes of the network.
     if let Err(error) = net::paired_quickly(app, &mut slowest) {
         app.output.note(format_args!("the paired server is not measured: {error:#}"));
@@ -63,6 +62,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let exit = slowest.exit(args.fail_below);
     let report = circumstances.report(slowest.rows());
     args.report.finish(app, &report)?;
+    place.close()?;
     Ok(exit)
 }
 

@@ -101,17 +101,24 @@ impl Ladder {
     /// The verdict on the backup, with what the steps alone say of it.
     fn judged(&self, verdict: &Verdict) -> Verdict {
         let mut verdict = verdict.clone();
+        if verdict.limited_by == Layer::Nothing {
+            // What a run that was over at once used of a step says nothing.
+            verdict.help =
+                Some("What would help: more to measure, by --size or SOURCE.".to_owned());
+            return verdict;
+        }
         let Some((step, used)) = self.most_used() else { return verdict };
         let percent = used * 100.0;
-        let knows = !matches!(verdict.limited_by, Layer::Nothing | Layer::Unsure);
         verdict.explanation += &format!(
             " Of the steps alone, {} was used most: {percent:.0} % of what it can do.",
             step.name
         );
-        if !knows && used >= USED_UP {
+        if verdict.limited_by == Layer::Unsure && used >= USED_UP {
             verdict.limited_by = step.layer;
             verdict.confidence = 0.5 * used.min(1.0);
         }
+        let figure = self.figure_of(verdict.limited_by);
+        verdict.help = verdict.limited_by.help(figure.as_deref());
         if let Some((step, used)) = self.hardly_used(verdict.limited_by) {
             verdict.explanation += &format!(
                 " But {} alone does {:.1} times as much: beside the others it gets less of what they \
@@ -120,6 +127,11 @@ impl Ladder {
                 1.0 / used
             );
             verdict.confidence *= HARDLY_USED + used;
+            verdict.help = Some(
+                "What would help is not certain: measure again when nothing else runs here; if it stays \
+                 so, more cores, or source and repository on disks of their own."
+                    .to_owned(),
+            );
         }
         verdict
     }
@@ -151,25 +163,12 @@ impl Ladder {
         self.steps.iter().map(step).chain(self.reached.iter().cloned()).collect()
     }
 
-    /// What would help, in a sentence.
-    fn advice(&self) -> Option<String> {
-        let verdict = self.verdict.as_ref()?;
-        if self.hardly_used(verdict.limited_by).is_some() {
-            return Some(
-                "What would help is not certain: measure again when nothing else runs here; if it stays \
-                 so, more cores, or source and repository on disks of their own."
-                    .to_owned(),
-            );
-        }
-        help_for(verdict.limited_by, &self.figure_of(verdict.limited_by))
-    }
-
     /// What the step of a layer can do.
-    fn figure_of(&self, layer: Layer) -> String {
+    fn figure_of(&self, layer: Layer) -> Option<String> {
         let step = self.steps.iter().find(|step| step.layer == layer);
         let bytes = step.and_then(|step| step.bytes).map(|rate| Unit::BytesPerSecond.show(rate));
         let items = step.and_then(|step| step.items).map(|rate| Unit::ItemsPerSecond.show(rate));
-        bytes.or(items).unwrap_or_else(|| "not measured".to_owned())
+        bytes.or(items)
     }
 
     /// Tells the ladder, the verdict and what would help, and puts them into the report.
@@ -183,77 +182,24 @@ impl Ladder {
             timeline: &'a [Moment],
             notes: &'a [String],
             verdict: &'a Option<Verdict>,
-            advice: &'a Option<String>,
         }
-        let (ladder, advice) = (self.rungs(), self.advice());
+        let ladder = self.rungs();
         let Self { verdict, timeline, .. } = self;
-        let summary = Summary {
-            ladder: &ladder,
-            timeline: &timeline,
-            notes,
-            verdict: &verdict,
-            advice: &advice,
-        };
+        let summary = Summary { ladder: &ladder, timeline: &timeline, notes, verdict: &verdict };
         app.output.object("summary", &summary)?;
         tell(&app.output, &ladder)?;
         for note in notes {
             app.output.say(format_args!("- {note}"))?;
         }
         if let Some(verdict) = &verdict {
-            app.output.say(format_args!(
-                "limited by {} ({:.0} % sure): {}",
-                verdict.limited_by,
-                verdict.confidence * 100.0,
-                verdict.explanation
-            ))?;
-        }
-        if let Some(advice) = &advice {
-            app.output.say(advice)?;
+            app.output.say(verdict.words())?;
         }
         report.ladder = ladder;
         report.timeline = timeline;
         report.verdicts = verdict.into_iter().collect();
         report.notes.extend(notes.iter().cloned());
-        report.notes.extend(advice);
         Ok(())
     }
-}
-
-/// What would help where a layer limits whose step can do so much, in a sentence.
-fn help_for(layer: Layer, figure: &str) -> Option<String> {
-    let help = match layer {
-        Layer::SourceMetadata => format!(
-            "names that are found faster ({figure} now): a source on an SSD, or run the backup on the \
-             computer that has the disk and not over a share."
-        ),
-        Layer::SourceRead => format!(
-            "a source that is read faster ({figure} now), such as an SSD, or no other program that \
-             reads there meanwhile."
-        ),
-        Layer::ClientCpu => format!(
-            "more cores or a faster processor here ({figure} is all that it does with this source); \
-             nothing behind it has to be faster."
-        ),
-        Layer::ClientMemory => {
-            "more memory here, or fewer programs beside the backup while it runs.".to_owned()
-        }
-        Layer::Network => format!(
-            "a faster wire ({figure} now): a cable and not Wi-Fi, a faster port; `holdall lab net` \
-             tells more."
-        ),
-        Layer::ServerDisk => format!(
-            "a faster disk for the repository ({figure} with fsync now), such as an SSD; `holdall lab \
-             disk` on it tells more."
-        ),
-        Layer::ServerCpu => {
-            "a faster processor where the repository is, or fewer programs beside it.".to_owned()
-        }
-        Layer::ServerBusy => {
-            "another time of the day for this backup, when the server has less to do.".to_owned()
-        }
-        _ => return None,
-    };
-    Some(format!("What would help: {help}"))
 }
 
 /// What a run reached. A backup that finds nothing new moves no bytes to speak of.
@@ -296,6 +242,7 @@ mod tests {
             unit: Unit::BytesPerSecond,
             ratio: 0.5,
             explanation: "It is so.".to_owned(),
+            help: None,
             stages: Vec::new(),
         }
     }
@@ -343,6 +290,8 @@ mod tests {
         assert!(told.explanation.contains("wire was used most: 90 %"), "{}", told.explanation);
         assert_eq!(judged(Layer::Unsure, 100_000_000).limited_by, Layer::Unsure);
         assert_eq!(judged(Layer::SourceRead, 180_000_000).limited_by, Layer::SourceRead);
+        // What was too short to tell stays so, however busy a step was meanwhile.
+        assert_eq!(judged(Layer::Nothing, 180_000_000).limited_by, Layer::Nothing);
     }
 
     #[test]
@@ -356,10 +305,13 @@ mod tests {
 
     #[test]
     fn what_would_help_has_the_figure_of_its_step() {
-        let advice = ladder(Layer::Network, 180_000_000).advice().unwrap();
-        assert!(advice.contains("a faster wire (100.0 MB/s now)"), "{advice}");
-        assert_eq!(ladder(Layer::Unsure, 1).advice(), None);
-        let advice = ladder(Layer::SourceRead, 180_000_000).advice().unwrap();
-        assert!(advice.contains("not certain"), "a quarter of it was used: {advice}");
+        let help = |layer, sent| ladder(layer, sent).verdict.unwrap().help;
+        let told = help(Layer::Network, 180_000_000).unwrap();
+        assert!(told.contains("a faster wire (100.0 MB/s now)"), "{told}");
+        assert_eq!(help(Layer::Unsure, 1), None);
+        let told = help(Layer::SourceRead, 180_000_000).unwrap();
+        assert!(told.contains("not certain"), "a quarter of it was used: {told}");
+        let told = help(Layer::Nothing, 180_000_000).unwrap();
+        assert!(told.contains("more to measure"), "{told}");
     }
 }

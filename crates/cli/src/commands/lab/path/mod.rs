@@ -100,8 +100,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let Measuring { told, ladder, .. } = measuring;
     let mut report = circumstances.report(told.rows());
     ladder.conclude(app, told.notes(), &mut report)?;
-    place.close()?;
     args.report.finish(app, &report)?;
+    place.close()?;
     Ok(told.exit(args.fail_below))
 }
 
@@ -199,17 +199,17 @@ impl Measuring<'_, '_> {
             sample.drop_cached();
         }
         let first = series.backup(subject)?;
-        self.told.ran("first backup", &subject.name, &first)?;
+        self.told.ran(("first backup", true), &subject.name, &first)?;
         self.told.counts(&first);
         let again = series.backup(subject)?;
-        self.told.ran("unchanged backup", &subject.name, &again)?;
+        self.told.ran(("unchanged backup", false), &subject.name, &again)?;
         if let Some((tree, folder)) = subject.made {
             tree.change(folder)?;
             let changed = series.backup(subject)?;
-            self.told.ran("backup, 1 % changed", &subject.name, &changed)?;
+            self.told.ran(("backup, 1 % changed", false), &subject.name, &changed)?;
         }
         let restored = series.restore()?;
-        self.told.ran("restore", &subject.name, &restored)?;
+        self.told.ran(("restore", true), &subject.name, &restored)?;
         series.end()?;
         if sample.is_some() {
             self.ladder.reached(&first, &again, &restored);

@@ -74,8 +74,8 @@ impl Ran {
         per_second(amount, self.seconds)
     }
 
-    /// As every measurement is told.
-    pub(super) fn measurement(&self, operation: String) -> Measurement {
+    /// As every measurement is told; bytes that were not `moved` have no rate.
+    pub(super) fn measurement(&self, operation: String, moved: bool) -> Measurement {
         Measurement {
             operation,
             block_bytes: None,
@@ -85,7 +85,7 @@ impl Ran {
             direct: None,
             end_fsync: None,
             duration_seconds: self.seconds,
-            bytes_per_second: Some(self.rate(self.bytes)),
+            bytes_per_second: moved.then(|| self.rate(self.bytes)),
             operations_per_second: Some(self.rate(self.items)),
             latency_ns: None,
         }

@@ -48,12 +48,12 @@ impl<'a> Told<'a> {
         self.tell(&Row { measurement, cache, limited_by: None, stored_bytes: None }, how)
     }
 
-    /// A backup or a restore.
+    /// A backup or a restore, and whether its bytes were moved.
     ///
     /// # Errors
     /// If standard output can not be written.
-    pub(super) fn ran(&mut self, what: &str, of: &str, ran: &Ran) -> Result<()> {
-        let measurement = ran.measurement(format!("{what}{of}"));
+    pub(super) fn ran(&mut self, (what, moved): (&str, bool), of: &str, ran: &Ran) -> Result<()> {
+        let measurement = ran.measurement(format!("{what}{of}"), moved);
         let limited_by = ran.verdict.limited_by;
         let row = Row {
             measurement: &measurement,

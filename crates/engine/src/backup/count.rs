@@ -1,0 +1,70 @@
+//! Counting ahead: what a first backup will deal with, so that whoever watches it learns how long it
+//! will take. One that has a parent expects what that had.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use holdall_sys::{FileKind, Stat};
+use holdall_tree::PathKey;
+
+use super::job::Work;
+use super::meters::Meters;
+use super::options::BackupOptions;
+use super::pipeline::{BUDGET_BYTES, RESERVE_BYTES};
+use super::plan::{Found, Plan};
+use super::scan::{named, steps};
+use super::walk::Walk;
+use crate::budget::Budget;
+use crate::storing::Shared;
+use crate::{EngineError, Run};
+
+/// Counts what a backup would deal with: items, and plain bytes. It looks at every name, and reads
+/// nothing. What can not be read becomes a problem of `run`, whose [`Run::stop`] ends the counting.
+///
+/// # Errors
+/// [`EngineError::Interrupted`]; [`EngineError::Path`] for a source that is not absolute or not clean.
+pub fn count_ahead(options: &BackupOptions, run: &Run) -> Result<(u64, u64), EngineError> {
+    let shared = Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES));
+    let (meters, walk) = (Meters::new(1, 1, 1, 1), Walk::new());
+    let counted = Counted::default();
+    let mut plan = Plan {
+        options,
+        shared: &shared,
+        meters: &meters,
+        // Nobody lists ahead: this must not be in the way of the backup.
+        walk: &walk,
+        exclude: Arc::new(options.exclude.clone()),
+        items: &counted,
+        named: named(&options.sources),
+    };
+    plan.run(steps(&options.sources)?)?;
+    Ok((counted.items.into_inner(), counted.bytes.into_inner()))
+}
+
+#[derive(Default)]
+struct Counted {
+    items: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Found for &Counted {
+    fn add(&mut self, _path: PathKey, stat: Stat, _work: Work) -> Result<(), EngineError> {
+        let bytes = if stat.kind == FileKind::File { stat.size } else { 0 };
+        self.items.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn made_up(&mut self, _path: PathKey) -> Result<(), EngineError> {
+        self.items.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn count_below(&mut self, _path: &PathKey) -> Result<u64, EngineError> {
+        Ok(0)
+    }
+
+    fn finish(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
