@@ -3,7 +3,8 @@
 //! Jobs are read in parallel and used in order. If bytes were granted to whoever asks first, jobs
 //! far ahead could take everything while the job that is waited for gets nothing. So a reserve
 //! beyond the bound is kept for the job whose turn it is: it always gets on, and what it frees lets
-//! the others get on.
+//! the others get on. What jobs before it have counts against the reserve too: their results may wait
+//! for a slow wire, and the turn goes on meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
@@ -38,7 +39,8 @@ pub(crate) struct Grant {
 
 impl Budget {
     /// A bound of `limit_bytes`, and `reserve_bytes` for the job whose turn it is: at least the
-    /// largest grant and all that may wait to be stored. It is the turn of job 0.
+    /// largest grant and all grants of what waits for more to come before it is stored. It is the turn of
+    /// job 0.
     pub(crate) fn new(limit_bytes: usize, reserve_bytes: usize) -> Arc<Self> {
         let (state, changed) = (Mutex::default(), Condvar::new());
         Arc::new(Self { limit_bytes, reserve_bytes, state, changed })
@@ -60,9 +62,10 @@ impl Budget {
     }
 
     fn fits(&self, state: &State, job: u64, bytes: usize) -> bool {
-        let has = state.by_job.get(&job).copied().unwrap_or(0);
+        let before_and_now =
+            || state.by_job.range(..=state.turn).map(|(_, has)| has).sum::<usize>();
         state.used_bytes + bytes <= self.limit_bytes
-            || (state.turn >= job && has + bytes <= self.reserve_bytes)
+            || (state.turn >= job && before_and_now() + bytes <= self.reserve_bytes)
     }
 
     /// Says that it is the turn of `job`: its results are being used now.
@@ -118,6 +121,22 @@ mod tests {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| budget.grant(0, 1).is_some());
             drop(reserved);
+            assert!(waiting.join().unwrap());
+        });
+        drop(ahead);
+    }
+
+    #[test]
+    fn what_jobs_before_have_counts_against_the_reserve() {
+        let budget = Budget::new(10, 10);
+        let ahead = budget.grant(5, 10).unwrap();
+        let before: Vec<_> = (0..2).map(|job| (budget.turn(job), budget.grant(job, 5))).collect();
+        budget.turn(2);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| budget.grant(2, 1).is_some());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!waiting.is_finished(), "two jobs before it have all of the reserve");
+            drop(before);
             assert!(waiting.join().unwrap());
         });
         drop(ahead);

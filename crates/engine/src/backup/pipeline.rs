@@ -32,8 +32,9 @@ use crate::{Access, EngineError, Run};
 
 /// Plain bytes in flight between reading and sealing.
 pub(super) const BUDGET_BYTES: usize = 16 << 20;
-/// The share kept for the job whose turn it is: three segments of a large file.
-pub(super) const RESERVE_BYTES: usize = 18 << 20;
+/// The share kept for the job whose turn it is: a segment of a large file, and what waits to be asked for, of
+/// the segment before and of the file before that, and small files between.
+pub(super) const RESERVE_BYTES: usize = 24 << 20;
 /// Jobs being read or waiting to be used.
 const JOBS_IN_FLIGHT: usize = 24;
 /// Threads that read at most, each a job.

@@ -25,8 +25,8 @@ use crate::{EngineError, Run, Snapshot};
 
 /// Plain bytes in flight between fetching and sealing.
 const BUDGET_BYTES: usize = 16 << 20;
-/// The share kept for the window whose turn it is: more than the largest has.
-const RESERVE_BYTES: usize = 8 << 20;
+/// The share kept for the window whose turn it is: the largest, and what waits to be asked for of those before.
+const RESERVE_BYTES: usize = 24 << 20;
 /// Windows that are rebuilt and not assembled.
 const WINDOWS_REBUILT: usize = 4;
 
