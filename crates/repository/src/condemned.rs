@@ -18,7 +18,7 @@ use holdall_protocol::RepositoryError;
 
 use crate::checksummed::{with_checksum, without_checksum};
 use crate::layout::{Layout, number_of};
-use crate::publish::{names_in, publish, read_limited, remove, sync_dir};
+use crate::publish::{names_in, publish, read_limited, remove, replace, sync_dir};
 
 const WHAT: &str = "condemn mark";
 const MAGIC: &[u8; 4] = b"HCon";
@@ -35,6 +35,14 @@ pub(crate) struct Condemned {
 }
 
 impl Condemned {
+    /// Since when, nobody knows: nothing is due by it.
+    const UNREADABLE: Self = Self { since_ns: i64::MAX, log_position: u64::MAX };
+
+    /// Whether nobody knows since when.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        *self == Self::UNREADABLE
+    }
+
     fn encode(&self, pack: &PackName) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
         out.extend_from_slice(MAGIC);
@@ -59,8 +67,9 @@ impl Condemned {
     }
 }
 
-/// Reads all marks. One that can not be read counts for nothing: its pack is there as any other, and
-/// is condemned anew if nothing needs it.
+/// Reads all marks. The name alone condemns its pack: a mark has it from when it is durable, and what was
+/// needed of the pack lies elsewhere then. If a mark counted only where it can be read, a pack could count
+/// at one time and be gone at the next, with what relied on it meanwhile.
 pub(crate) fn read_all(layout: &Layout) -> Result<BTreeMap<PackName, Condemned>, RepositoryError> {
     let mut marks = BTreeMap::new();
     for name in names_in(&layout.condemned())? {
@@ -69,23 +78,27 @@ pub(crate) fn read_all(layout: &Layout) -> Result<BTreeMap<PackName, Condemned>,
         };
         let bytes = read_limited(&layout.condemned_pack(&pack), MARK_MAX_BYTES);
         let mark = bytes.ok().flatten().and_then(|bytes| Condemned::decode(&bytes, &pack).ok());
-        marks.extend(mark.map(|mark| (pack, mark)));
+        marks.insert(pack, mark.unwrap_or(Condemned::UNREADABLE));
     }
     Ok(marks)
 }
 
-/// Writes a mark; it is durable when this returns. One that is there and can be read stays.
+/// Writes a mark; it is durable when this returns. One that is there stays.
 pub(crate) fn write(
     layout: &Layout,
     pack: &PackName,
     mark: &Condemned,
 ) -> Result<(), RepositoryError> {
-    let path = layout.condemned_pack(pack);
-    let there = read_limited(&path, MARK_MAX_BYTES).ok().flatten();
-    if there.is_some_and(|bytes| Condemned::decode(&bytes, pack).is_err()) {
-        remove(&path)?;
+    publish(&layout.tmp(), &layout.condemned_pack(pack), &mark.encode(pack)).map(drop)
+}
+
+/// Writes marks that can not be read anew, as if their packs were condemned now.
+pub(crate) fn renew_unreadable(layout: &Layout, now: &Condemned) -> Result<(), RepositoryError> {
+    let marks = read_all(layout)?.into_iter();
+    for (pack, _) in marks.filter(|(_, mark)| mark.is_unreadable()) {
+        replace(&layout.tmp(), &layout.condemned_pack(&pack), &now.encode(&pack))?;
     }
-    publish(&layout.tmp(), &path, &mark.encode(pack)).map(drop)
+    Ok(())
 }
 
 /// The number of the last prune that let something go; 0 if there was none.
@@ -124,7 +137,7 @@ mod tests {
     const MARK: Condemned = Condemned { since_ns: 5, log_position: 7 };
 
     #[test]
-    fn a_mark_is_written_once_and_one_that_is_damaged_counts_for_nothing() {
+    fn a_mark_is_written_once_and_one_that_is_damaged_counts_but_nothing_is_due_by_it() {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::new(dir.path());
         layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
@@ -132,9 +145,12 @@ mod tests {
         write(&layout, &PACK, &Condemned { since_ns: 9, ..MARK }).unwrap();
         assert_eq!(read_all(&layout).unwrap(), BTreeMap::from([(PACK, MARK)]));
         std::fs::write(layout.condemned_pack(&PACK), b"torn").unwrap();
-        assert!(read_all(&layout).unwrap().is_empty());
+        assert!(read_all(&layout).unwrap()[&PACK].is_unreadable());
         write(&layout, &PACK, &MARK).unwrap();
-        assert_eq!(read_all(&layout).unwrap().len(), 1);
+        assert!(read_all(&layout).unwrap()[&PACK].is_unreadable());
+        renew_unreadable(&layout, &MARK).unwrap();
+        renew_unreadable(&layout, &Condemned { since_ns: 9, ..MARK }).unwrap();
+        assert_eq!(read_all(&layout).unwrap(), BTreeMap::from([(PACK, MARK)]));
         remove_marks(&layout, [PACK].iter()).unwrap();
         assert!(read_all(&layout).unwrap().is_empty());
     }

@@ -90,8 +90,10 @@ impl Store {
             let is_read = self.sessions().reads_since(mark.log_position, now_ns);
             is_over && (options.grace.is_zero() || !is_read)
         };
-        let marks = condemned::read_all(self.layout())?;
         let state = self.index().state();
+        let mut marks = condemned::read_all(self.layout())?;
+        // What the mark left out, and nothing that a look at the disk finds now.
+        marks.retain(|name, _| state.condemned.contains(name));
         let length = |name: &PackName| {
             let pack = state.packs.iter().find(|pack| pack.name == *name);
             pack.map_or(0, |pack| pack.file_bytes)
@@ -140,7 +142,8 @@ impl Store {
             let due_ns = mark.since_ns.saturating_add(options.grace_ns());
             report.waiting_packs += 1;
             report.waiting_bytes += pack.map_or(0, |pack| pack.file_bytes);
-            report.next_due_ns = [report.next_due_ns, Some(due_ns)].into_iter().flatten().min();
+            let due_ns = (!mark.is_unreadable()).then_some(due_ns);
+            report.next_due_ns = [report.next_due_ns, due_ns].into_iter().flatten().min();
         }
         Ok(())
     }

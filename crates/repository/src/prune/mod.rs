@@ -17,7 +17,8 @@
 //!   parents that sessions name. A pack of which a live session was told that it holds something is
 //!   left alone. So are blocks that are superseded and held.
 //! - A condemned pack is as good as gone from the moment that its mark is durable. Deleting it later
-//!   takes nothing from anybody.
+//!   takes nothing from anybody. Only packs go that the mark left out: what is condemned is known once,
+//!   when the repository is opened, and not looked up again.
 //! - Where anything is missing or can not be read, nothing is condemned or deleted: what looks dead may
 //!   be what a repair needs.
 
@@ -30,7 +31,7 @@ use std::time::Duration;
 
 use holdall_protocol::{PruneReport, RepositoryError};
 
-use crate::condemned;
+use crate::condemned::{self, Condemned};
 use crate::store::{CommitGuard, Store};
 
 /// How to prune.
@@ -78,6 +79,8 @@ impl Store {
             report.checkpoints_forgotten = self.forget_superseded(&commit)?;
             self.mark_needed(&commit, options)?;
             self.delete_due(&commit, options, &mut report)?;
+            let now = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
+            condemned::renew_unreadable(self.layout(), &now)?;
             self.forget_spent_marks(&commit)?;
             self.close_sparse_tails(options);
             let plan = self.plan(&commit, options)?;
@@ -92,8 +95,11 @@ impl Store {
             }
             self.condemn(candidate, &mut report)?;
         }
-        if options.grace.is_zero() {
-            self.delete_due(&self.lock_commit(), options, &mut report)?;
+        if options.grace.is_zero() && report.condemned_packs > 0 {
+            let commit = self.lock_commit();
+            // Without a grace nothing else would find out that something needed was left behind.
+            self.mark_needed(&commit, options)?;
+            self.delete_due(&commit, options, &mut report)?;
         }
         self.count_waiting(options, &mut report)?;
         report.stored_after_bytes = self.stored_bytes();
