@@ -40,6 +40,19 @@ impl FarServer {
     /// [`Refusal`] if this machine is paired with none, or for more streams than a server takes;
     /// [`RepositoryError::Unreachable`].
     pub(crate) fn find(app: &App, server: Option<&str>, plan: &NetPlan) -> Result<Self> {
+        Self::find_until(app, server, plan, app.interrupt.flag())
+    }
+
+    /// The same, with every request and the connecting ended once `interrupt` is set.
+    ///
+    /// # Errors
+    /// As for [`FarServer::find`].
+    pub(crate) fn find_until(
+        app: &App,
+        server: Option<&str>,
+        plan: &NetPlan,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<Self> {
         if plan.streams.iter().any(|&streams| streams > MOST_STREAMS) {
             let why = format!("a server measures with at most {MOST_STREAMS} streams");
             return Err(Refusal::new(Exit::Usage, why).into());
@@ -48,7 +61,7 @@ impl FarServer {
         let identity = MachineIdentity::from_seed(signing.seed())?;
         let options = ClientOptions {
             retry_for: Duration::ZERO,
-            interrupt: app.interrupt.flag(),
+            interrupt,
             bind: plan.bind.clone(),
             ..ClientOptions::default()
         };
@@ -112,11 +125,18 @@ impl Carrier for Requests<'_> {
         Ok(Moved { bytes, duration: begun.elapsed(), ..Moved::default() })
     }
 
-    fn round_trips(&mut self, most: usize, stop: &AtomicBool) -> io::Result<Vec<Duration>> {
+    fn round_trips(
+        &mut self,
+        most: usize,
+        within: Duration,
+        stop: &AtomicBool,
+    ) -> io::Result<Vec<Duration>> {
+        let started = Instant::now();
         let mut trips = Vec::new();
         // The first one may have to connect.
         self.far.server.give(0).map_err(in_io)?;
-        while trips.len() < most && !stop.load(Ordering::Relaxed) {
+        let is_over = || started.elapsed() >= within || stop.load(Ordering::Relaxed);
+        while trips.len() < most && !is_over() {
             let begun = Instant::now();
             self.far.server.give(0).map_err(in_io)?;
             trips.push(begun.elapsed());

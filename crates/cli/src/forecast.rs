@@ -5,6 +5,7 @@ use holdall_engine::Access;
 use holdall_lab::cost::{CostModel, Work};
 
 use crate::app::App;
+use crate::lab_ceilings::Ceilings;
 use crate::speed_history::{self, Kind, SpeedHistory};
 
 /// The run's own pace weighs as much as all runs before it after so many seconds, or after this share of
@@ -33,7 +34,7 @@ pub(crate) struct Left {
 impl Forecast {
     /// From typical rates, for what no history is kept of.
     pub(crate) fn typical() -> Self {
-        Self { model: CostModel::fit(&[]), unchanged: false }
+        Self { model: CostModel::fit(&[], &[]), unchanged: false }
     }
 
     /// From the earlier runs of that kind. What a backup expects is known from the snapshot before, most
@@ -41,7 +42,12 @@ impl Forecast {
     pub(crate) fn of(kind: Kind, app: &App, access: &Access) -> Self {
         let repository = access.config().repository.to_string();
         let runs = SpeedHistory::in_state(&app.folders.state).comparable(kind, &repository);
-        Self { model: speed_history::model(&runs), unchanged: kind == Kind::Backup }
+        let measured = match kind {
+            Kind::Backup => Ceilings::newest(app).map(|ceilings| ceilings.runs()),
+            Kind::Restore => None,
+        };
+        let model = speed_history::model(&runs, &measured.unwrap_or_default());
+        Self { model, unchanged: kind == Kind::Backup }
     }
 
     /// What is left after `seconds`, when of the expected items and bytes, which may be `new`, so many are
@@ -91,7 +97,7 @@ mod tests {
             run(50_000, 800_000_000),
             run(9_000, 90_000_000),
         ];
-        Forecast { model: CostModel::fit(&runs), unchanged: false }
+        Forecast { model: CostModel::fit(&runs, &[]), unchanged: false }
     }
 
     #[track_caller]

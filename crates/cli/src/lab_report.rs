@@ -132,6 +132,12 @@ impl Kept {
         Ok(())
     }
 
+    /// The newest of those that can be read and are `wanted`.
+    pub(crate) fn newest(&self, wanted: impl Fn(&Report) -> bool) -> Option<Report> {
+        let files = self.files().ok()?;
+        files.iter().rev().filter_map(|file| read(file).ok()).find(wanted)
+    }
+
     /// Their files, oldest first: their names begin with when they were made.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ mod interrupt;
 mod keep_rules;
 mod key_set;
 mod known;
+mod lab_ceilings;
 mod lab_report;
 mod listing;
 mod moment;

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use holdall_lab::cost::{CostModel, Past, Slowness, slower_than_usual};
+use holdall_lab::cost::{CostModel, Past, Slowness, Work, slower_than_usual};
 use holdall_lab::{Layer, Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,9 @@ pub(crate) struct Run {
     pub(crate) kind: Kind,
     /// The repository's id.
     pub(crate) repository: String,
+    /// What was backed up, or where to it was restored: what is usual for one is not for another.
+    #[serde(default)]
+    pub(crate) what: String,
     /// Whether it was held back on purpose, and says nothing about what could be.
     #[serde(default)]
     pub(crate) limited: bool,
@@ -48,8 +51,13 @@ pub(crate) struct Run {
 
 impl Run {
     /// A run that ended now.
-    pub(crate) fn new(kind: Kind, repository: String, past: Past, verdict: &Verdict) -> Self {
-        Self { kind, repository, limited: false, limited_by: verdict.limited_by, past }
+    pub(crate) fn new(
+        kind: Kind,
+        (repository, what): (String, String),
+        past: Past,
+        verdict: &Verdict,
+    ) -> Self {
+        Self { kind, repository, what, limited: false, limited_by: verdict.limited_by, past }
     }
 }
 
@@ -97,18 +105,19 @@ impl SpeedHistory {
     /// Adds a run, and says whether it was slower than those before it. That the history can not be
     /// written fails no backup.
     pub(crate) fn remember(&self, run: &Run) -> Option<Slowness> {
-        let earlier: Vec<_> =
-            self.comparable(run.kind, &run.repository).into_iter().map(|run| run.past).collect();
+        let mut earlier = self.comparable(run.kind, &run.repository);
+        earlier.retain(|earlier| earlier.what == run.what);
+        let earlier: Vec<_> = earlier.into_iter().map(|run| run.past).collect();
         let slowness = slower_than_usual(&earlier, &run.past).filter(|_| !run.limited);
         let _ = self.add(run);
         slowness
     }
 }
 
-/// The model of what such runs take.
-pub(crate) fn model(runs: &[Run]) -> CostModel {
+/// The model of what such runs take, beside what was `measured`.
+pub(crate) fn model(runs: &[Run], measured: &[(Work, f64)]) -> CostModel {
     let fitted: Vec<_> = runs.iter().map(|run| (run.past.work, run.past.seconds)).collect();
-    CostModel::fit(&fitted)
+    CostModel::fit(&fitted, measured)
 }
 
 /// The layer that held most of the last runs back, if one did.
@@ -131,6 +140,7 @@ pub(crate) fn slowness_in_words(slow: &Slowness) -> String {
     if slow.runs > 1 {
         words += &format!(", for {} runs now, since {}", slow.runs, local_time(slow.since_ns));
     }
+    words += &format!("; it was not at {}", local_time(slow.usual_until_ns));
     if let Some(stage) = &slow.stage {
         words += &format!("; it is the stage `{stage}` that takes longer");
     }
@@ -140,13 +150,13 @@ pub(crate) fn slowness_in_words(slow: &Slowness) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdall_lab::cost::Work;
 
     fn run(at_ns: i64, seconds: f64) -> Run {
         let work = Work { items: 1000, items_unchanged: 0, bytes: 1_000_000_000 };
         Run {
             kind: Kind::Backup,
             repository: "one".into(),
+            what: "/home".into(),
             limited: false,
             limited_by: Layer::Network,
             past: Past { at_ns, work, seconds, stages: Vec::new() },
@@ -188,6 +198,8 @@ mod tests {
         assert_eq!(history.remember(&on_purpose), None);
         let elsewhere = Run { repository: "two".into(), ..run(6, 200.0) };
         assert_eq!(history.remember(&elsewhere), None);
+        let another = Run { what: "/mnt/slow".into(), ..run(6, 200.0) };
+        assert_eq!(history.remember(&another), None, "it may always be so slow");
         let slow = history.remember(&run(7, 62.0)).unwrap();
         let words = slowness_in_words(&slow);
         assert!(words.contains("3.1 times the 20.0 s"), "{words}");

@@ -1,5 +1,6 @@
 //! One measured row: what was done, how, and how fast it was.
 
+use crate::disk::Cache;
 use serde::{Deserialize, Serialize};
 
 /// One row of a report, with the fields that every measurement of the lab has.
@@ -30,6 +31,33 @@ pub struct Measurement {
     pub operations_per_second: Option<f64>,
     /// How long single requests took.
     pub latency_ns: Option<Latency>,
+    /// Where the bytes of a read came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// What others call such a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_as: Option<String>,
+}
+
+impl Measurement {
+    /// Something that took so many seconds, with no figures yet.
+    pub fn new(operation: impl Into<String>, duration_seconds: f64) -> Self {
+        Self {
+            operation: operation.into(),
+            block_bytes: None,
+            file_bytes: None,
+            queue_depth: None,
+            jobs: None,
+            direct: None,
+            end_fsync: None,
+            duration_seconds,
+            bytes_per_second: None,
+            operations_per_second: None,
+            latency_ns: None,
+            cache: None,
+            known_as: None,
+        }
+    }
 }
 
 /// How long requests took, in nanoseconds: each figure is met by that share of them.

@@ -108,17 +108,11 @@ impl Tally {
     fn probed(&self, probe: &Probe, threads: u32) -> Probed {
         let (seconds, bytes) = (self.wall.as_secs_f64(), self.moved.input_bytes as f64);
         let measurement = Measurement {
-            operation: probe.name.clone(),
-            block_bytes: self.moved.input_bytes.checked_div(self.goes),
-            file_bytes: None,
-            queue_depth: None,
             jobs: Some(threads),
-            direct: None,
-            end_fsync: None,
-            duration_seconds: seconds,
             bytes_per_second: Some(bytes / seconds.max(f64::MIN_POSITIVE)),
             operations_per_second: Some(self.goes as f64 / seconds.max(f64::MIN_POSITIVE)),
             latency_ns: self.latency.latency(),
+            ..Measurement::new(probe.name.clone(), seconds)
         };
         Probed {
             measurement,
@@ -150,7 +144,7 @@ mod tests {
         let row = &probed.measurement;
         let counted = row.operations_per_second.unwrap() * row.duration_seconds;
         assert_eq!(counted.round() as u64 + 3, goes.load(Ordering::Relaxed));
-        assert_eq!((probed.output_ratio, row.block_bytes, row.jobs), (0.5, Some(10), Some(3)));
+        assert_eq!((probed.output_ratio, row.jobs), (0.5, Some(3)));
         assert!(probed.bytes_per_core_second > 0.0);
     }
 }

@@ -20,6 +20,7 @@ use crate::connection::Connection;
 use crate::deletions;
 use crate::exit::{Exit, Refusal, exit_of, is_closed_pipe};
 use crate::forecast::Forecast;
+use crate::lab_ceilings::Ceilings;
 use crate::listing;
 use crate::open;
 use crate::output::{Shown, count, duration, size};
@@ -111,9 +112,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     });
     let mut done = done?;
     name_own_limit(args, &mut done);
+    name_shares(app, &mut done);
     let speed = match options.dry_run {
         true => Speed::expected(app, &access, &done),
-        false => Speed::remembered(args, app, &access, &done),
+        false => Speed::remembered(args, app, &access, &options, &done),
     };
     still_committed(&done.summary, report(app, &done, &speed))?;
     waiting.iter().for_each(|deletion| app.output.note(deletions::in_words(deletion)));
@@ -139,6 +141,19 @@ fn name_own_limit(args: &Args, done: &mut Done) {
     }
 }
 
+/// Says what was used of the wire and the server's disk, where they were measured, of a run that was no
+/// start-up alone.
+fn name_shares(app: &App, done: &mut Done) {
+    let Done { summary, verdict } = done;
+    if verdict.limited_by == Layer::Nothing {
+        return;
+    }
+    let rate = |bytes| per_second(bytes, summary.seconds);
+    let used = Ceilings::newest(app)
+        .and_then(|ceilings| ceilings.used(rate(summary.bytes_sent), rate(summary.data_stored)));
+    verdict.explanation += &used.unwrap_or_default();
+}
+
 /// What the history of earlier backups says of this one.
 #[derive(Default, Serialize)]
 struct Speed {
@@ -158,20 +173,29 @@ impl Speed {
         let repository = access.config().repository.to_string();
         let history = SpeedHistory::in_state(&app.folders.state);
         let runs = history.comparable(Kind::Backup, &repository);
-        let estimate = speed_history::model(&runs).estimate(&work(&done.summary));
+        let measured = Ceilings::newest(app).map(|ceilings| ceilings.runs()).unwrap_or_default();
+        let estimate = speed_history::model(&runs, &measured).estimate(&work(&done.summary));
         let usual_limit = speed_history::usual_limit(&runs);
         Self { estimate: Some(estimate), usual_limit, ..Self::default() }
     }
 
     /// Adds a backup to the history, and looks whether it was slow.
-    fn remembered(args: &Args, app: &App, access: &Access, done: &Done) -> Self {
+    fn remembered(
+        args: &Args,
+        app: &App,
+        access: &Access,
+        options: &BackupOptions,
+        done: &Done,
+    ) -> Self {
+        let paths = options.sources.iter().map(|source| Shown(&source.path).to_string());
+        let what = paths.collect::<Vec<_>>().join(" ");
         let Done { summary, verdict } = done;
         let (at_ns, stages) = (SystemClock.now_ns(), summary.stages.clone());
         let past = Past { at_ns, work: work(summary), seconds: summary.seconds, stages };
         let repository = access.config().repository.to_string();
         let run = Run {
             limited: args.connection.upload_limit().is_some(),
-            ..Run::new(Kind::Backup, repository, past, verdict)
+            ..Run::new(Kind::Backup, (repository, what), past, verdict)
         };
         let slower_than_usual = SpeedHistory::in_state(&app.folders.state).remember(&run);
         Self { slower_than_usual, ..Self::default() }

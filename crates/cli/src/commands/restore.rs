@@ -106,7 +106,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let done = measured(app, &access, &snapshot, path.as_deref(), &args.target, &options)?;
     // How fast damage was found says nothing of the next restore.
     let tells = !args.dry_run && done.summary.damaged == 0;
-    let slow = if tells { remembered(app, &access, &done) } else { None };
+    let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
     report(app, &done, args.dry_run, slow.as_ref())?;
     Ok(match done.summary {
         RestoreSummary { damaged: 1.., .. } => Exit::Damage,
@@ -116,14 +116,15 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
 }
 
 /// Adds a restore to the history of runs, and looks whether it was slow.
-fn remembered(app: &App, access: &Access, done: &Done) -> Option<Slowness> {
+fn remembered(app: &App, access: &Access, target: &Path, done: &Done) -> Option<Slowness> {
     let Done { summary, verdict } = done;
     let work =
         Work { items: summary.files + summary.dirs, items_unchanged: 0, bytes: summary.bytes };
     let (at_ns, stages) = (SystemClock.now_ns(), summary.stages.clone());
     let past = Past { at_ns, work, seconds: summary.duration_seconds, stages };
     let repository = access.config().repository.to_string();
-    let run = Run::new(Kind::Restore, repository, past, verdict);
+    let what = std::path::absolute(target).unwrap_or_default().display().to_string();
+    let run = Run::new(Kind::Restore, (repository, what), past, verdict);
     SpeedHistory::in_state(&app.folders.state).remember(&run)
 }
 

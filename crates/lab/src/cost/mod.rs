@@ -26,6 +26,8 @@ const NO_BELIEF: f64 = 1e-9;
 const SUREST: f64 = 0.1;
 /// Without runs, an estimate may be off by this share of itself.
 const UNSURE: f64 = 0.6;
+/// A run of so many seconds and more counts whole; most of a shorter one is its start and its end.
+const WHOLE_SECONDS: f64 = 0.5;
 /// What of a link's rate is payload: Ethernet, IP, TCP and TLS take the rest.
 const PAYLOAD: f64 = 0.94;
 
@@ -59,6 +61,8 @@ pub struct CostModel {
     spread: f64,
     /// How many runs it comes from.
     runs: usize,
+    /// Whether measured runs stood beside them.
+    measured: bool,
 }
 
 /// What a run is expected to take.
@@ -74,6 +78,8 @@ pub struct Estimate {
     pub rate: f64,
     /// How many earlier runs it comes from.
     pub runs: usize,
+    /// Whether backups that a measurement made stood beside them.
+    pub measured: bool,
 }
 
 /// A part of the time.
@@ -89,24 +95,37 @@ pub enum Part {
 }
 
 impl CostModel {
-    /// Fits the model to runs: what each had to do, and the seconds that it took.
-    pub fn fit(runs: &[(Work, f64)]) -> Self {
-        let usable = |run: &&(Work, f64)| run.1 > 0.0 && run.1.is_finite();
-        let runs: Vec<_> = runs
-            .iter()
-            .filter(usable)
-            .map(|(work, seconds)| (work.terms(), *seconds, 1.0))
-            .collect();
-        let by_runs = fit::non_negative(&with_belief(&runs, &TYPICAL, NO_BELIEF));
-        let believed = moved(&by_runs, runs.len());
-        let seconds = fit::non_negative(&with_belief(&runs, &believed, BELIEF));
-        Self { seconds, spread: spread(&runs, &seconds), runs: runs.len() }
+    /// Fits the model to runs: what each had to do, and the seconds that it took. Those that were `measured`
+    /// on the way stand in for runs as long as there are few.
+    pub fn fit(runs: &[(Work, f64)], measured: &[(Work, f64)]) -> Self {
+        let own = rows(runs, 1.0);
+        // Errors count squared, and one that is several times off must not outweigh the runs.
+        let measured = rows(measured, (1.0 + own.len() as f64).powi(-3));
+        let all = [own.as_slice(), measured.as_slice()].concat();
+        let by_runs = fit::non_negative(&with_belief(&all, &TYPICAL, NO_BELIEF));
+        let believed = moved(&by_runs, all.iter().map(|(_, _, weight)| weight).sum());
+        let seconds = fit::non_negative(&with_belief(&all, &believed, BELIEF));
+        let spread = spread(&all, &seconds);
+        Self { seconds, spread, runs: own.len(), measured: !measured.is_empty() }
     }
 
-    /// The same where a link carries only so many bytes each second.
+    /// How many bytes go each second.
+    pub fn bytes_per_second(&self) -> f64 {
+        1.0 / self.seconds[2].max(f64::MIN_POSITIVE)
+    }
+
+    /// The same over a link of that rate, with all that is beside it able to do `beside` bytes a second.
     #[must_use]
-    pub fn over_link(mut self, link_bytes_per_second: f64) -> Self {
-        self.seconds[2] = self.seconds[2].max(1.0 / (link_bytes_per_second * PAYLOAD).max(1.0));
+    pub fn over_link(mut self, link_bytes_per_second: f64, beside: f64) -> Self {
+        let rate = (link_bytes_per_second * PAYLOAD).min(beside);
+        self.seconds[2] = 1.0 / rate.max(1.0);
+        self
+    }
+
+    /// The same where the repository's disk takes no more than so many bytes each second.
+    #[must_use]
+    pub fn at_disk_rate(mut self, bytes_per_second: f64) -> Self {
+        self.seconds[2] = self.seconds[2].max(1.0 / bytes_per_second.max(1.0));
         self
     }
 
@@ -131,12 +150,22 @@ impl CostModel {
             mostly: names[most],
             rate,
             runs: self.runs,
+            measured: self.measured,
         }
     }
 }
 
 /// What one run says: its terms, what it took, its weight.
 type Row = ([f64; 3], f64, f64);
+
+/// What usable runs say, each with that weight, or less if it was over at once.
+fn rows(runs: &[(Work, f64)], weight: f64) -> Vec<Row> {
+    let usable = runs.iter().filter(|(_, seconds)| *seconds > 0.0 && seconds.is_finite());
+    let row = |(work, seconds): &(Work, f64)| {
+        (work.terms(), *seconds, weight * (seconds / WHOLE_SECONDS).min(1.0).powi(2))
+    };
+    usable.map(row).collect()
+}
 
 /// The runs, and beside them that each term alone goes at the rate that is believed.
 fn with_belief(runs: &[Row], believed: &[f64; 3], weight: f64) -> Vec<Row> {
@@ -149,11 +178,11 @@ fn with_belief(runs: &[Row], believed: &[f64; 3], weight: f64) -> Vec<Row> {
     rows
 }
 
-/// What is believed once `runs` runs were fitted: it goes along with what they say, by factors, not by
+/// What is believed once so many runs were fitted: it goes along with what they say, by factors, not by
 /// differences. A computer that is a hundred times slower than a typical one would be far off for ever
 /// else, since its runs would have to weigh against an error of a hundred times.
-fn moved(seconds: &[f64; 3], runs: usize) -> [f64; 3] {
-    let typical_weight = 1.0 / (1.0 + runs as f64);
+fn moved(seconds: &[f64; 3], runs: f64) -> [f64; 3] {
+    let typical_weight = 1.0 / (1.0 + runs);
     std::array::from_fn(|term| match seconds[term] {
         cost if cost > 0.0 => {
             TYPICAL[term].powf(typical_weight) * (1.0 / cost).powf(1.0 - typical_weight)
@@ -164,12 +193,12 @@ fn moved(seconds: &[f64; 3], runs: usize) -> [f64; 3] {
 
 /// By which share of itself the model is typically off, wider the fewer runs there are.
 fn spread(rows: &[Row], seconds: &[f64; 3]) -> f64 {
-    let error = |(terms, took, _): &Row| {
+    let error = |(terms, took, weight): &Row| {
         let expected: f64 = terms.iter().zip(seconds).map(|(term, cost)| term * cost).sum();
-        (expected / took - 1.0).powi(2)
+        weight * (expected / took - 1.0).powi(2)
     };
-    let count = rows.len() as f64;
-    let typical = (rows.iter().map(error).sum::<f64>() / count.max(1.0)).sqrt();
+    let count: f64 = rows.iter().map(|(_, _, weight)| weight).sum();
+    let typical = (rows.iter().map(error).sum::<f64>() / count.max(f64::MIN_POSITIVE)).sqrt();
     let few = UNSURE / (1.0 + count);
     (typical + few).clamp(SUREST, 1.0)
 }
@@ -199,7 +228,7 @@ mod tests {
     #[test]
     fn the_rates_that_made_a_history_are_found_again() {
         let rates = [5_000.0, 400_000.0, 38e6];
-        let model = CostModel::fit(&history(rates, 0.0));
+        let model = CostModel::fit(&history(rates, 0.0), &[]);
         for (found, rate) in model.seconds.iter().zip(rates) {
             let off = (1.0 / found / rate - 1.0).abs();
             assert!(off < 0.15, "1/{found} for {rate}");
@@ -215,7 +244,7 @@ mod tests {
     #[test]
     fn a_computer_that_is_far_slower_or_faster_than_typical_ones_is_known_after_a_few_runs() {
         for rates in [[100.0, 3_000.0, 4e6], [80_000.0, 2e6, 900e6], [100.0, 2e6, 900e6]] {
-            let model = CostModel::fit(&history(rates, 0.0)[..4]);
+            let model = CostModel::fit(&history(rates, 0.0)[..4], &[]);
             for (found, rate) in model.seconds.iter().zip(rates) {
                 let off = (1.0 / found / rate - 1.0).abs();
                 assert!(off < 0.4, "{} for {rate} of {rates:?}", 1.0 / found);
@@ -228,7 +257,7 @@ mod tests {
         let work = Work { items: 1000, items_unchanged: 0, bytes: 1_000_000 };
         let share = |noise| {
             let estimate =
-                CostModel::fit(&history([5_000.0, 400_000.0, 38e6], noise)).estimate(&work);
+                CostModel::fit(&history([5_000.0, 400_000.0, 38e6], noise), &[]).estimate(&work);
             estimate.plus_minus_seconds / estimate.seconds
         };
         assert!(share(0.4) > share(0.0) + 0.15, "{} and {}", share(0.4), share(0.0));
@@ -236,7 +265,7 @@ mod tests {
 
     #[test]
     fn without_a_history_typical_rates_answer_and_say_how_unsure_they_are() {
-        let model = CostModel::fit(&[]);
+        let model = CostModel::fit(&[], &[]);
         let estimate = model.estimate(&Work { items: 100_000, ..Work::default() });
         assert!((estimate.seconds - 10.0).abs() < 1e-6, "{estimate:?}");
         assert_eq!((estimate.runs, estimate.mostly), (0, Part::Items));
@@ -244,13 +273,37 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_link_makes_bytes_dearer_and_a_faster_one_does_not_make_them_cheaper() {
-        let model = CostModel::fit(&history([5_000.0, 400_000.0, 38e6], 0.0));
+    fn what_was_measured_answers_until_there_are_runs() {
+        let rates = [2_000.0, 90_000.0, 200e6];
+        let measured = history(rates, 0.0);
+        let work = Work { items: 100_000, items_unchanged: 0, bytes: 20_000_000_000 };
+        let truth = |rates: [f64; 3]| 100_000.0 / rates[0] + 20e9 / rates[2];
+        let estimate = CostModel::fit(&[], &measured).estimate(&work);
+        assert!((estimate.seconds / truth(rates) - 1.0).abs() < 0.2, "{estimate:?}");
+        assert_eq!((estimate.runs, estimate.measured), (0, true));
+        let own = [5_000.0, 400_000.0, 38e6];
+        let estimate = CostModel::fit(&history(own, 0.0), &measured).estimate(&work);
+        assert!((estimate.seconds / truth(own) - 1.0).abs() < 0.3, "{estimate:?}");
+    }
+
+    #[test]
+    fn a_run_that_was_over_at_once_says_hardly_anything() {
+        let short = [(Work { items: 0, items_unchanged: 63, bytes: 0 }, 0.16)];
+        let million = Work { items_unchanged: 1_000_000, ..Work::default() };
+        let estimate = CostModel::fit(&short, &[]).estimate(&million);
+        assert!(estimate.seconds < 20.0, "{estimate:?}");
+    }
+
+    #[test]
+    fn bytes_go_at_the_rate_of_a_link_or_of_what_is_beside_it_or_of_the_disk() {
+        let model = CostModel::fit(&history([5_000.0, 400_000.0, 38e6], 0.0), &[]);
         let work = Work { bytes: 1_000_000_000, ..Work::default() };
-        let alone = model.estimate(&work).seconds;
-        let slow = model.over_link(1e6).estimate(&work);
+        let slow = model.over_link(1e6, 200e6).estimate(&work);
         assert!((slow.seconds - 1000.0 / PAYLOAD).abs() < 1e-3, "{slow:?}");
-        assert_eq!(model.over_link(1e12).estimate(&work).seconds, alone);
+        assert!((model.over_link(1e12, 200e6).estimate(&work).seconds - 5.0).abs() < 1e-9);
+        assert!((model.at_disk_rate(10e6).estimate(&work).seconds - 100.0).abs() < 1e-9);
+        let alone = model.estimate(&work).seconds;
+        assert_eq!(model.at_disk_rate(1e9).estimate(&work).seconds, alone);
         let items = Work { items: 500, ..Work::default() };
         assert!((model.at_item_rate(50.0).estimate(&items).seconds - 10.0).abs() < 1e-9);
     }
@@ -263,7 +316,7 @@ mod tests {
             vec![(Work::default(), 5.0)],
             vec![(huge, f64::INFINITY), (huge, f64::NAN), (huge, -1.0)],
         ] {
-            let estimate = CostModel::fit(&runs).estimate(&huge);
+            let estimate = CostModel::fit(&runs, &[]).estimate(&huge);
             assert!(estimate.seconds.is_finite() && estimate.seconds >= 0.0, "{estimate:?}");
             assert!(estimate.plus_minus_seconds.is_finite());
         }

@@ -39,6 +39,8 @@ pub struct Slowness {
     pub runs: usize,
     /// When the first of them was, in nanoseconds since 1970 UTC.
     pub since_ns: i64,
+    /// When the last one before them was.
+    pub usual_until_ns: i64,
     /// The stage that grew most, if one did.
     pub stage: Option<String>,
 }
@@ -53,7 +55,7 @@ pub fn slower_than_usual(earlier: &[Past], run: &Past) -> Option<Slowness> {
         return None;
     }
     let fitted: Vec<_> = earlier.iter().map(|past| (past.work, past.seconds)).collect();
-    let model = CostModel::fit(&fitted);
+    let model = CostModel::fit(&fitted, &[]);
     let pace = |past: &Past| {
         let expected = model.estimate(&past.work).seconds;
         if expected > 0.0 { past.seconds / expected } else { 1.0 }
@@ -70,7 +72,10 @@ pub fn slower_than_usual(earlier: &[Past], run: &Past) -> Option<Slowness> {
     let first = earlier.get(earlier.len() - slow_before).map_or(run.at_ns, |past| past.at_ns);
     let normal = &earlier[..earlier.len() - slow_before];
     let stage = grown(normal, run, &model);
-    Some(Slowness { times, usual_seconds, runs: slow_before + 1, since_ns: first, stage })
+    // More than half of all runs are not slow, so that there is one.
+    let usual_until_ns = normal.last().map_or(first, |past| past.at_ns);
+    let runs = slow_before + 1;
+    Some(Slowness { times, usual_seconds, runs, since_ns: first, usual_until_ns, stage })
 }
 
 /// The stage whose working time grew most, against what its median part of a run is.
@@ -131,7 +136,7 @@ mod tests {
         let mut earlier = usual();
         earlier.extend([past(10, 60.0, 50.0), past(11, 65.0, 55.0)]);
         let slow = slower_than_usual(&earlier, &past(12, 62.0, 52.0)).unwrap();
-        assert_eq!((slow.runs, slow.since_ns), (3, 10));
+        assert_eq!((slow.runs, slow.since_ns, slow.usual_until_ns), (3, 10, 9));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What a row gave.
 
+use std::path::Path;
 use std::time::Duration;
 
+use holdall_sys::{disk, process};
 use serde::{Deserialize, Serialize};
 
 use super::row::Row;
@@ -63,6 +65,14 @@ impl Cache {
         }
     }
 
+    /// Of `bytes` that were read in `folder` through the cache, since this process had made the system read
+    /// `before` from disks. A share's bytes come over the network, and are not counted.
+    pub(crate) fn of_read_in(folder: &Path, bytes: u64, before: Option<u64>) -> Self {
+        let read = process::bytes_read_from_disks().zip(before).map(|(now, then)| now - then);
+        let is_share = disk::file_system(folder).is_ok_and(disk::is_share);
+        Self::of(bytes, read.filter(|&read| read > 0 || !is_share))
+    }
+
     /// Of a read through the cache of `asked` bytes, of which `from_disk` were counted as read from a
     /// disk. What the system reads ahead may make that more than was asked.
     pub(crate) fn of(asked: u64, from_disk: Option<u64>) -> Self {
@@ -103,17 +113,17 @@ impl Measured {
         let seconds = self.duration.as_secs_f64();
         let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
         Measurement {
-            operation: self.row.access.words().to_owned(),
             block_bytes: Some(self.row.block_bytes),
             file_bytes: Some(self.row.file_bytes),
             queue_depth: Some(self.row.queue_depth),
             jobs: Some(self.row.jobs),
             direct: Some(self.row.direct),
             end_fsync: Some(self.row.end_fsync),
-            duration_seconds: seconds,
             bytes_per_second: rate(self.bytes),
             operations_per_second: rate(self.operations),
             latency_ns: self.latency,
+            cache: self.cache,
+            ..Measurement::new(self.row.access.words(), seconds)
         }
     }
 }

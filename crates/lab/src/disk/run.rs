@@ -8,8 +8,8 @@ use std::time::Instant;
 use std::{io, thread};
 
 use holdall_sys::aligned::AlignedBuffer;
+use holdall_sys::process;
 use holdall_sys::ring::{Ring, Way};
-use holdall_sys::{disk, process};
 
 use super::content;
 use super::files::{DiskFiles, Opened};
@@ -46,20 +46,21 @@ fn measure_opened(row: &Row, opened: &Opened, files: &DiskFiles<'_>) -> Result<M
     let (workers, engine) = workers(row, opened, files.seed()).map_err(failed)?;
     let read_before = process::bytes_read_from_disks();
     let tallies = run_all(workers, row, files.stop()).map_err(failed)?;
-    let read = process::bytes_read_from_disks().zip(read_before).map(|(now, then)| now - then);
     let mut total = Tally::default();
     let starts = tallies.iter().map(|tally| tally.started).min().flatten();
     let ends = tallies.iter().filter_map(|tally| tally.ended).max();
     tallies.iter().for_each(|tally| total.add(tally));
     let bytes = total.operations * row.block_bytes;
-    let is_share = disk::file_system(&place).is_ok_and(disk::is_share);
-    let through_cache = || Cache::of(bytes, read.filter(|&read| read > 0 || !is_share));
+    let cache = match (row.access.writes(), row.direct) {
+        (true, _) => None,
+        (false, true) => Some(Cache::Direct),
+        (false, false) => Some(Cache::of_read_in(&place, bytes, read_before)),
+    };
     Ok(Measured {
         row: row.clone(),
         direct_refused: false,
         engine,
-        cache: (!row.access.writes())
-            .then(|| if row.direct { Cache::Direct } else { through_cache() }),
+        cache,
         operations: total.operations,
         bytes,
         duration: starts.zip(ends).map(|(start, end)| end - start).unwrap_or_default(),

@@ -42,17 +42,15 @@ pub fn measure_fsync(files: &DiskFiles<'_>, limit: Duration) -> Result<Measureme
     let seconds = started.elapsed().as_secs_f64();
     std::fs::remove_file(&path).map_err(failed)?;
     Ok(Measurement {
-        operation: "fsync".to_owned(),
         block_bytes: Some(BLOCK_BYTES),
         file_bytes: Some(FILE_BYTES),
         queue_depth: Some(1),
         jobs: Some(1),
         direct: Some(false),
         end_fsync: Some(true),
-        duration_seconds: seconds,
         // It is waiting that is measured, not moving.
-        bytes_per_second: None,
         operations_per_second: Some(syncs as f64 / seconds),
         latency_ns: latency.latency(),
+        ..Measurement::new("fsync", seconds)
     })
 }

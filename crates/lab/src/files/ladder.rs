@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use holdall_sys::process;
 
 use super::{
-    FilesMeasured, Items, Work, cache, drop_cached, make_durable, make_folder, piece, read_file,
-    remove, write_file,
+    FilesMeasured, Items, Work, drop_cached, make_durable, make_folder, piece, read_file, remove,
+    write_file,
 };
+use crate::disk::Cache;
 use crate::{LabError, Scratch, Stop};
 
 /// The sizes of the ladder, in bytes.
@@ -48,7 +49,7 @@ pub fn measure_size(
     let started = Instant::now();
     let read = read(&paths, || !stop.is_wished() && started.elapsed() < limit).map_err(failed)?;
     let mut readings = read.measured("read", started.elapsed(), 1);
-    readings.cache = Some(cache(&folder, read.bytes, read_before));
+    readings.measurement.cache = Some(Cache::of_read_in(&folder, read.bytes, read_before));
     stop.check()?;
     remove(&folder).map_err(failed)?;
     scratch.release(room);

@@ -10,9 +10,10 @@ use std::time::Instant;
 use holdall_sys::{disk, process, raw_file};
 
 use super::{
-    FilesMeasured, Items, Work, cache, drop_cached, make_durable, make_folder, piece, read_file,
-    remove, write_file,
+    FilesMeasured, Items, Work, drop_cached, make_durable, make_folder, piece, read_file, remove,
+    write_file,
 };
+use crate::disk::Cache;
 use crate::{LabError, Scratch, Stop};
 
 /// How many bytes the whole mix has.
@@ -51,18 +52,26 @@ pub fn measure_mix(
     let (written, paths) = write(&folder, share, stop).map_err(failed)?;
     stop.check()?;
     make_all_durable(&folder, &paths).map_err(failed)?;
-    let mut wrote = written.measured("write a mix", started.elapsed(), 1);
+    let mut wrote = written.measured(&named("write", share), started.elapsed(), 1);
     wrote.measurement.end_fsync = Some(true);
     drop_cached(&paths).map_err(failed)?;
     let read_before = process::bytes_read_from_disks();
     let started = Instant::now();
     let read = read(&paths, stop).map_err(failed)?;
-    let mut readings = read.measured("read a mix", started.elapsed(), 1);
-    readings.cache = Some(cache(&folder, read.bytes, read_before));
+    let mut readings = read.measured(&named("read", share), started.elapsed(), 1);
+    readings.measurement.cache = Some(Cache::of_read_in(&folder, read.bytes, read_before));
     stop.check()?;
     remove(&folder).map_err(failed)?;
     scratch.release(room);
     Ok([wrote, readings])
+}
+
+/// What a mix is called: one that was made smaller is another.
+fn named(verb: &str, share: f64) -> String {
+    match (MIX_BYTES as f64 * share) as u64 {
+        MIX_BYTES => format!("{verb} a mix"),
+        bytes => format!("{verb} a mix of {:.1} MB", bytes as f64 / 1e6),
+    }
 }
 
 /// Makes all of it durable: at once where that is known to reach the disk, as after copying to one that

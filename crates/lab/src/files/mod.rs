@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::disk::Cache;
 use crate::{LatencyCount, Measurement};
 
 /// How much is read or written at a time.
@@ -35,9 +34,6 @@ pub struct FilesMeasured {
     pub items: Items,
     /// Bytes of content that were moved.
     pub bytes: u64,
-    /// Where the bytes of a read came from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache: Option<Cache>,
 }
 
 /// What was done so far.
@@ -61,21 +57,16 @@ impl Work {
         let rate = |amount: u64| (seconds > 0.0).then(|| amount as f64 / seconds);
         FilesMeasured {
             measurement: Measurement {
-                operation: operation.to_owned(),
-                block_bytes: None,
-                file_bytes: None,
-                queue_depth: None,
                 jobs: Some(jobs),
                 direct: Some(false),
                 end_fsync: Some(false),
-                duration_seconds: seconds,
                 bytes_per_second: rate(self.bytes).filter(|_| self.bytes > 0),
                 operations_per_second: rate(self.items.all()),
                 latency_ns: self.latency.latency(),
+                ..Measurement::new(operation, seconds)
             },
             items: self.items,
             bytes: self.bytes,
-            cache: None,
         }
     }
 }
@@ -122,14 +113,6 @@ fn make_durable(path: &Path) -> io::Result<()> {
 /// Empties the system's cache of files that are durable, as far as it lets itself be asked.
 fn drop_cached<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> io::Result<()> {
     paths.into_iter().try_for_each(|path| holdall_sys::raw_file::drop_cached(&File::open(path)?))
-}
-
-/// Where `bytes` came from that were read in `folder`, since `before` had been read from disks.
-fn cache(folder: &Path, bytes: u64, before: Option<u64>) -> Cache {
-    let read =
-        holdall_sys::process::bytes_read_from_disks().zip(before).map(|(now, then)| now - then);
-    let is_share = holdall_sys::disk::file_system(folder).is_ok_and(holdall_sys::disk::is_share);
-    Cache::of(bytes, read.filter(|&read| read > 0 || !is_share))
 }
 
 /// Removes a folder with what was measured in it.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use holdall_sys::process;
 
 use super::{
-    FilesMeasured, Items, Work, cache, drop_cached, make_durable, make_folder, piece, read_file,
-    remove,
+    FilesMeasured, Items, Work, drop_cached, make_durable, make_folder, piece, read_file, remove,
 };
+use crate::disk::Cache;
 use crate::{LabError, Scratch, Stop};
 
 /// What a small file takes on a disk at least.
@@ -102,7 +102,8 @@ pub fn measure_small<E: From<LabError>>(
         let mut measured = work.measured(phase.words(), took, asked.workers);
         measured.measurement.file_bytes = Some(asked.file_bytes);
         measured.measurement.end_fsync = Some(phase == Phase::Fsync);
-        measured.cache = (phase == Phase::Read).then(|| cache(&folder, work.bytes, read_before));
+        measured.measurement.cache =
+            (phase == Phase::Read).then(|| Cache::of_read_in(&folder, work.bytes, read_before));
         told(measured)?;
     }
     remove(&folder).map_err(failed)?;

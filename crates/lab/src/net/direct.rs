@@ -146,7 +146,13 @@ impl Carrier for Connection<'_> {
         }
     }
 
-    fn round_trips(&mut self, most: usize, stop: &AtomicBool) -> io::Result<Vec<Duration>> {
+    fn round_trips(
+        &mut self,
+        most: usize,
+        within: Duration,
+        stop: &AtomicBool,
+    ) -> io::Result<Vec<Duration>> {
+        let started = Instant::now();
         self.ask(&Ask {
             operation: Operation::Echo,
             end: FarEnd::Memory,
@@ -156,7 +162,8 @@ impl Carrier for Connection<'_> {
         })?;
         self.stream.set_read_timeout(Some(SILENCE))?;
         let mut trips = Vec::new();
-        while trips.len() < most && !stop.load(Ordering::Relaxed) {
+        let is_over = || started.elapsed() >= within || stop.load(Ordering::Relaxed);
+        while trips.len() < most && !is_over() {
             let begun = Instant::now();
             self.stream.write_all(&[0x5a; PING_BYTES])?;
             self.stream.read_exact(&mut [0; PING_BYTES])?;

@@ -77,10 +77,15 @@ pub trait Carrier: Send {
     /// What the system, or the other end, says.
     fn carry(&mut self, job: &Job, stop: &AtomicBool) -> io::Result<Moved>;
 
-    /// Goes there and back until `stop` is set or `most` is reached, with a pause between two; the
-    /// time that each took.
+    /// Goes there and back until `stop` is set, `most` is reached or the time is over, with a pause
+    /// between two; the time that each took.
     ///
     /// # Errors
     /// What the system, or the other end, says.
-    fn round_trips(&mut self, most: usize, stop: &AtomicBool) -> io::Result<Vec<Duration>>;
+    fn round_trips(
+        &mut self,
+        most: usize,
+        within: Duration,
+        stop: &AtomicBool,
+    ) -> io::Result<Vec<Duration>>;
 }

@@ -30,6 +30,8 @@ pub struct NetPlan {
     pub streams: Vec<usize>,
     /// Whether both ways are measured at once, too.
     pub both_ways: bool,
+    /// For how long round trips are measured before anything is sent, at most.
+    pub idle: Duration,
     /// Addresses of this computer to connect from, in turn; empty for any.
     pub bind: Vec<IpAddr>,
     /// Read here and sent, too.
@@ -53,6 +55,7 @@ impl NetPlan {
             duration,
             streams: vec![streams],
             both_ways: false,
+            idle: Duration::from_millis(300),
             bind: Vec::new(),
             from_file: None,
             to_file: None,
@@ -154,7 +157,7 @@ struct Row<'a> {
 impl Measuring<'_> {
     fn idle_trips(&mut self) -> io::Result<()> {
         let mut connection = self.far.connect(self.plan.bind.first().copied())?;
-        let trips = connection.round_trips(IDLE_TRIPS, self.stop)?;
+        let trips = connection.round_trips(IDLE_TRIPS, self.plan.idle, self.stop)?;
         self.tell_trips("round trip", &trips)
     }
 
@@ -268,7 +271,7 @@ impl Measuring<'_> {
                 .collect();
             let trips = trips.map(|mut connection| {
                 let ended = &ended;
-                scope.spawn(move || connection.round_trips(MOST_TRIPS, ended))
+                scope.spawn(move || connection.round_trips(MOST_TRIPS, Duration::MAX, ended))
             });
             let moved: Vec<_> = carrying.into_iter().map(joined).collect();
             ended.store(true, Ordering::Relaxed);
@@ -290,17 +293,13 @@ impl Measuring<'_> {
         let seconds = moved.iter().map(|one| one.duration.as_secs_f64()).fold(0.0, f64::max);
         let each = if writes && wait == Wait::EachWrite { ", each write durable" } else { "" };
         let measurement = Measurement {
-            operation: format!("{}{each}", row.operation),
             block_bytes: self.far.buffer_bytes(&row.job).map(u64::from),
-            file_bytes: None,
-            queue_depth: None,
             jobs: u32::try_from(row.streams).ok(),
             direct: is_file.then_some(false),
             end_fsync: writes.then_some(wait == Wait::AtEnd),
-            duration_seconds: seconds,
             bytes_per_second: (seconds > 0.0).then(|| bytes as f64 / seconds),
-            operations_per_second: None,
             latency_ns: moved.iter().find_map(|one| one.latency),
+            ..Measurement::new(format!("{}{each}", row.operation), seconds)
         };
         let retransmits = match direction {
             Direction::Send => {
@@ -316,17 +315,11 @@ impl Measuring<'_> {
         let mut samples = Samples::default();
         trips.iter().for_each(|&trip| samples.add(trip));
         let measurement = Measurement {
-            operation: operation.to_owned(),
             block_bytes: Some(super::message::PING_BYTES as u64),
-            file_bytes: None,
             queue_depth: Some(1),
             jobs: Some(1),
-            direct: None,
-            end_fsync: None,
-            duration_seconds: trips.iter().map(Duration::as_secs_f64).sum(),
-            bytes_per_second: None,
-            operations_per_second: None,
             latency_ns: samples.latency(),
+            ..Measurement::new(operation, trips.iter().map(Duration::as_secs_f64).sum())
         };
         self.keep(NetRow { measurement, retransmits: None })
     }

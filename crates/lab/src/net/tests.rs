@@ -58,6 +58,7 @@ impl Drop for Serving {
 
 fn plan() -> NetPlan {
     NetPlan {
+        idle: Duration::from_secs(1),
         duration: Duration::from_millis(60),
         streams: vec![1, 3],
         both_ways: true,

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use holdall_sys::raw_file;
+use holdall_sys::{disk, raw_file};
 
 use super::Sample;
 use super::read::each_file;
@@ -81,17 +81,13 @@ pub fn measure_copy(
     target.finish().map_err(failed)?;
     let seconds = begun.elapsed().as_secs_f64().max(1e-9);
     Ok(Measurement {
-        operation: operation.to_owned(),
-        block_bytes: None,
-        file_bytes: None,
-        queue_depth: None,
         jobs: Some(1),
         direct: Some(false),
         end_fsync: Some(target.is_durable()),
-        duration_seconds: seconds,
         bytes_per_second: Some(bytes as f64 / seconds),
         operations_per_second: Some(files as f64 / seconds),
         latency_ns: latency.latency(),
+        ..Measurement::new(operation, seconds)
     })
 }
 
@@ -116,9 +112,11 @@ fn copy_file(
     Ok(copied)
 }
 
-/// A folder that gets a file for each file, made durable at the end.
+/// A folder that gets a file for each file. All of it is made durable at the end, but on a share, whose
+/// server would have to be told of each file: who copies a tree there does not do that.
 pub struct FileByFile {
     folder: PathBuf,
+    is_share: bool,
     file: Option<File>,
     made: Option<usize>,
 }
@@ -130,7 +128,8 @@ impl FileByFile {
     /// What the system says.
     pub fn make(folder: &Path) -> io::Result<Self> {
         fs::create_dir(folder)?;
-        Ok(Self { folder: folder.to_owned(), file: None, made: None })
+        let is_share = disk::file_system(folder).is_ok_and(disk::is_share);
+        Ok(Self { folder: folder.to_owned(), is_share, file: None, made: None })
     }
 }
 
@@ -156,11 +155,14 @@ impl CopyTarget for FileByFile {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        if self.is_share {
+            return Ok(());
+        }
         raw_file::sync_file_system(&File::open(&self.folder)?)
     }
 
     fn is_durable(&self) -> bool {
-        true
+        !self.is_share
     }
 }
 

@@ -1,6 +1,8 @@
 //! Reading a sample's files, by as many threads as a backup reads with.
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,8 +21,6 @@ const PIECE_BYTES: usize = 1 << 20;
 pub struct SampleRead {
     /// The row; its operations are files.
     pub measurement: Measurement,
-    /// Where the bytes came from.
-    pub cache: Cache,
     /// Whether the time ended it before all was read.
     pub ended_early: bool,
 }
@@ -68,12 +68,19 @@ impl Sample {
             total.bytes += tally.bytes;
             total.latency.merge(&tally.latency);
         }
-        let from_disk = process::bytes_read_from_disks().zip(before).map(|(now, then)| now - then);
         Ok(SampleRead {
-            measurement: row("source read", &total, readers, took),
-            cache: Cache::of(total.bytes, from_disk),
+            measurement: Measurement {
+                cache: Some(self.cache(total.bytes, before)),
+                ..row("source read", &total, readers, took)
+            },
             ended_early: ended_early.into_inner(),
         })
+    }
+
+    fn cache(&self, bytes: u64, before: Option<u64>) -> Cache {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = self.batches.first().map(|batch| OsStr::from_bytes(&batch.folder));
+        Cache::of_read_in(Path::new(folder.unwrap_or_default()), bytes, before)
     }
 
     fn read_batches(&self, next: &AtomicUsize, is_over: &dyn Fn() -> bool) -> Tally {
@@ -105,17 +112,12 @@ impl Sample {
 fn row(operation: &str, tally: &Tally, jobs: u32, took: Duration) -> Measurement {
     let seconds = took.as_secs_f64().max(1e-9);
     Measurement {
-        operation: operation.to_owned(),
-        block_bytes: None,
-        file_bytes: None,
-        queue_depth: None,
         jobs: Some(jobs),
         direct: Some(false),
-        end_fsync: None,
-        duration_seconds: seconds,
         bytes_per_second: Some(tally.bytes as f64 / seconds),
         operations_per_second: Some(tally.files as f64 / seconds),
         latency_ns: tally.latency.latency(),
+        ..Measurement::new(operation, seconds)
     }
 }
 

@@ -95,17 +95,10 @@ pub fn walk(top: &Path, limit: Duration, stop: &Stop) -> Result<(Walked, Measure
 fn measurement(state: &State, took: Duration) -> Measurement {
     let seconds = took.as_secs_f64().max(1e-9);
     Measurement {
-        operation: "source walk".to_owned(),
-        block_bytes: None,
-        file_bytes: None,
-        queue_depth: None,
         jobs: Some(WALKERS),
-        direct: None,
-        end_fsync: None,
-        duration_seconds: seconds,
-        bytes_per_second: None,
         operations_per_second: Some(state.found.items as f64 / seconds),
         latency_ns: state.latency.latency(),
+        ..Measurement::new("source walk", seconds)
     }
 }
 

@@ -1,9 +1,11 @@
 //! The rows for a spreadsheet (RFC 4180), one line each.
 
 use super::{Report, escape};
+use crate::disk::Cache;
 
 const HEADER: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,direct,end_fsync,\
-    duration_seconds,bytes_per_second,operations_per_second,p50_ns,p90_ns,p99_ns,p99.9_ns";
+    duration_seconds,bytes_per_second,operations_per_second,p50_ns,p90_ns,p99_ns,p99.9_ns,\
+    cache";
 
 /// All rows of a report.
 pub(super) fn of(report: &Report) -> String {
@@ -25,6 +27,7 @@ pub(super) fn of(report: &Report) -> String {
             number(latency.map(|latency| latency.p90)),
             number(latency.map(|latency| latency.p99)),
             number(latency.map(|latency| latency.p99_9)),
+            number(row.cache.map(Cache::words)),
         ];
         out += &fields.join(",");
         out += "\r\n";

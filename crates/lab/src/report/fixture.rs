@@ -6,17 +6,14 @@ use crate::{Latency, Layer, Measurement, StageCounters, Unit, Verdict};
 /// A row with these figures.
 pub(super) fn row(operation: &str, block_bytes: u64, bytes_per_second: f64) -> Measurement {
     Measurement {
-        operation: operation.to_owned(),
         block_bytes: Some(block_bytes),
-        file_bytes: None,
         queue_depth: Some(1),
         jobs: Some(1),
         direct: Some(true),
-        end_fsync: None,
-        duration_seconds: 1.5,
         bytes_per_second: Some(bytes_per_second),
         operations_per_second: Some(bytes_per_second / block_bytes as f64),
         latency_ns: Some(Latency { p50: 80_000, p90: 120_000, p99: 900_000, p99_9: 20_000_000 }),
+        ..Measurement::new(operation, 1.5)
     }
 }
 

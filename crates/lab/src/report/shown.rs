@@ -1,5 +1,6 @@
 //! Figures as people read them.
 
+use crate::disk::Cache;
 use crate::{Measurement, Unit};
 
 /// `4K`, `128K`, `1M`: the sizes of requests, in powers of 1024; what is none of them in bytes.
@@ -77,6 +78,12 @@ pub(super) fn row(row: &Measurement) -> String {
     }
     if row.end_fsync == Some(true) {
         words += " + fsync";
+    }
+    if let Some(cache) = row.cache.filter(|cache| *cache != Cache::Direct) {
+        words += &format!(", {}", cache.words());
+    }
+    if let Some(name) = &row.known_as {
+        words += &format!(" ({name})");
     }
     words
 }

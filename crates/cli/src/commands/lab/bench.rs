@@ -6,8 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use holdall_lab::Measurement;
 use holdall_lab::disk::{
-    Access, Cache, DiskFiles, Engine, Measured, Row, large_steps, measure, measure_fsync,
-    standard_set,
+    Access, DiskFiles, Engine, Measured, Row, large_steps, measure, measure_fsync, standard_set,
 };
 use holdall_lab::ground::DeviceWork;
 use serde::Serialize;
@@ -17,17 +16,16 @@ use super::rate::Slowest;
 use super::table::{binary_size, latency, latency_heads, megabytes, operations};
 use crate::app::App;
 
+const DIRECT_REFUSED: &str = "this file system refuses direct access: measured through the cache, writes \
+    with an fsync at their end";
+
 /// What a row is told as.
 #[derive(Serialize)]
 struct Told<'a> {
     #[serde(flatten)]
     measurement: &'a Measurement,
     #[serde(skip_serializing_if = "Option::is_none")]
-    known_as: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     engine: Option<Engine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache: Option<Cache>,
     #[serde(skip_serializing_if = "Option::is_none")]
     direct_refused: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,9 +81,15 @@ impl<'a> Bench<'a> {
     /// As for [`measure`].
     pub(super) fn row(&mut self, row: &Row, known_as: Option<&str>) -> Result<()> {
         let (measured, device) = self.measured(row)?;
-        let measurement = measured.measurement();
-        let told = Told { known_as, device, ..Told::of(&measurement, &measured) };
+        let known_as = known_as.map(str::to_owned);
+        let measurement = Measurement { known_as, ..measured.measurement() };
+        let told = Told { device, ..Told::of(&measurement, &measured) };
         self.tell(&told, &how(&measured))
+    }
+
+    /// What to make of the rows, in sentences.
+    pub(super) fn notes(&self) -> impl Iterator<Item = String> {
+        self.told_refusal.then(|| DIRECT_REFUSED.to_owned()).into_iter()
     }
 
     /// The slowest row so far.
@@ -154,7 +158,7 @@ impl<'a> Bench<'a> {
                 megabytes(row),
                 operations(row),
                 latency(row),
-                told.known_as.map(|name| format!(", {name}")).unwrap_or_default(),
+                row.known_as.as_ref().map(|name| format!(", {name}")).unwrap_or_default(),
             )
             .trim_end(),
         )?;
@@ -163,10 +167,7 @@ impl<'a> Bench<'a> {
         }
         if told.direct_refused == Some(true) && !self.told_refusal {
             self.told_refusal = true;
-            output.say(
-                "note: this file system refuses direct access: measured through the cache, writes \
-                 with an fsync at their end",
-            )?;
+            output.say(format_args!("note: {DIRECT_REFUSED}"))?;
         }
         Ok(())
     }
@@ -174,14 +175,12 @@ impl<'a> Bench<'a> {
 
 impl<'a> Told<'a> {
     fn new(measurement: &'a Measurement) -> Self {
-        let (known_as, engine, cache, direct_refused, device) = (None, None, None, None, None);
-        Self { measurement, known_as, engine, cache, direct_refused, device }
+        Self { measurement, engine: None, direct_refused: None, device: None }
     }
 
     fn of(measurement: &'a Measurement, measured: &Measured) -> Self {
         Self {
             engine: Some(measured.engine),
-            cache: measured.cache,
             direct_refused: Some(measured.direct_refused),
             ..Self::new(measurement)
         }

@@ -149,7 +149,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         None => bench.standard(args.size.unwrap_or(SET_BYTES), limit, !args.buffered)?,
     }
     let exit = bench.slowest().exit(args.fail_below);
-    let report = circumstances.report(bench.slowest().rows());
+    let mut report = circumstances.report(bench.slowest().rows());
+    report.notes.extend(bench.notes());
     args.report.finish(app, &report)?;
     place.close()?;
     Ok(exit)

@@ -1,16 +1,20 @@
 //! `holdall lab estimate`.
 
 use anyhow::Result;
+use holdall_lab::Layer;
 use holdall_lab::cost::{Estimate, Work};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
+use crate::lab_ceilings::Ceilings;
 use crate::output::duration;
 use crate::quantity;
 use crate::speed_history::{self, Kind, SpeedHistory};
 
 const HOUR_SECONDS: f64 = 3600.0;
+/// What a small computer's processor and disk do, in bytes a second, where nobody measured it.
+const BESIDE_LINK: f64 = 150e6;
 
 /// Says what a backup will take, from what earlier ones took
 #[derive(Debug, clap::Args)]
@@ -19,8 +23,11 @@ Examples: holdall lab estimate --items 1000000 --bytes 80G
           holdall lab estimate --items 300 --unchanged 1000000 --bytes 2G --link 50Mbit
 
 Time is items divided by an item rate, and bytes by a byte rate, with rates fitted to the backups that \
-this computer made. Without any, they are those of a small computer at gigabit Ethernet, and the answer \
-says how unsure that is.
+this computer made, and as long as these are few to those of the last `holdall lab path` there. Without \
+any, they are those of a small computer at gigabit Ethernet, and the answer says how unsure that is.
+
+A faster link helps only where the link is what holds backups back; how fast the rest is then, the last \
+`holdall lab path` says.
 
 Exit codes: 0 done, 2 wrong usage")]
 pub(crate) struct Args {
@@ -36,6 +43,9 @@ pub(crate) struct Args {
     /// Over a link of this rate: in bytes (12M), or in bits (100Mbit) a second
     #[arg(long, value_name = "RATE", value_parser = parse_link)]
     link: Option<f64>,
+    /// To a disk that takes so many bytes a second (such as 200M)
+    #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
+    disk: Option<u64>,
     /// With a disk that takes so many items a second
     #[arg(long, value_name = "R", value_parser = parse_item_rate)]
     item_rate: Option<f64>,
@@ -55,9 +65,22 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Some(last) => history.comparable(Kind::Backup, &last.repository),
         None => Vec::new(),
     };
-    let mut model = speed_history::model(&runs);
+    let ceilings = Ceilings::newest(app);
+    let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
+    let mut model = speed_history::model(&runs, &measured);
     if let Some(link) = args.link {
-        model = model.over_link(link);
+        let is_link_the_limit = match speed_history::usual_limit(&runs) {
+            Some(layer) => layer == Layer::Network,
+            None => runs.is_empty() && measured.is_empty(),
+        };
+        let beside = match is_link_the_limit {
+            true => ceilings.and_then(|found| found.beside_wire()).unwrap_or(BESIDE_LINK),
+            false => model.bytes_per_second(),
+        };
+        model = model.over_link(link, beside);
+    }
+    if let Some(disk) = args.disk {
+        model = model.at_disk_rate(disk as f64);
     }
     if let Some(rate) = args.item_rate {
         model = model.at_item_rate(rate);
@@ -109,10 +132,14 @@ pub(crate) fn in_words(estimate: &Estimate) -> String {
         }
         Part::Bytes => format!("bytes at {}", Unit::BytesPerSecond.show(estimate.rate)),
     };
-    let from = match estimate.runs {
-        0 => "typical rates, since this computer made no backup yet".to_owned(),
-        1 => "1 earlier backup".to_owned(),
-        runs => format!("{runs} earlier backups"),
+    let path = "what `holdall lab path` measured";
+    let from = match (estimate.runs, estimate.measured) {
+        (0, false) => "typical rates, since this computer made no backup yet".to_owned(),
+        (0, true) => path.to_owned(),
+        (1, false) => "1 earlier backup".to_owned(),
+        (runs, false) => format!("{runs} earlier backups"),
+        (1, true) => format!("1 earlier backup, and {path}"),
+        (runs, true) => format!("{runs} earlier backups, and {path}"),
     };
     format!(
         "about {}, ± {}, most of it for {rate} (from {from})",
@@ -144,7 +171,14 @@ mod tests {
     use holdall_lab::cost::Part;
 
     fn estimate(seconds: f64, plus_minus_seconds: f64) -> Estimate {
-        Estimate { seconds, plus_minus_seconds, mostly: Part::Bytes, rate: 38e6, runs: 12 }
+        Estimate {
+            seconds,
+            plus_minus_seconds,
+            mostly: Part::Bytes,
+            rate: 38e6,
+            runs: 12,
+            measured: false,
+        }
     }
 
     #[test]

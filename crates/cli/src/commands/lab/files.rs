@@ -70,7 +70,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let mut told = Told { app, slowest: Slowest::default(), has_heads: false };
+    let mut told = Told { app, slowest: Slowest::default(), notes: Vec::new(), has_heads: false };
     if args.count {
         let place = holdall_lab::ground::Ground::of(&args.dir)
             .map_err(|error| anyhow::Error::from(error).context(args.dir.display().to_string()))?;
@@ -97,7 +97,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if is_standard {
         told.ladder_and_mix(&place)?;
     }
-    args.report.finish(app, &circumstances.report(told.slowest.rows()))?;
+    let mut report = circumstances.report(told.slowest.rows());
+    report.notes.append(&mut told.notes);
+    args.report.finish(app, &report)?;
     place.close()?;
     Ok(told.slowest.exit(args.fail_below))
 }
@@ -106,6 +108,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 struct Told<'a> {
     app: &'a App,
     slowest: Slowest,
+    /// What to make of the rows, in sentences.
+    notes: Vec<String>,
     has_heads: bool,
 }
 
@@ -120,7 +124,7 @@ impl Told<'_> {
         }
         let room = (place.scratch.room_bytes() as f64 * MIX_SHARE) as u64;
         if room < MIX_BYTES {
-            self.app.output.note(format_args!(
+            self.note(format!(
                 "The mix is made smaller, to {} of its {}: there is no room for more.",
                 size(room),
                 size(MIX_BYTES)
@@ -136,8 +140,13 @@ impl Told<'_> {
         }
     }
 
-    fn left_out(&self, what: &str) {
-        self.app.output.note(format_args!("Left out, since there is no room: {what}."));
+    fn left_out(&mut self, what: &str) {
+        self.note(format!("Left out, since there is no room: {what}."));
+    }
+
+    fn note(&mut self, note: String) {
+        self.app.output.note(&note);
+        self.notes.push(note);
     }
 
     fn row(&mut self, measured: &FilesMeasured) -> Result<()> {
@@ -167,7 +176,7 @@ impl Told<'_> {
                 operations(row),
                 megabytes(row),
                 latency(row),
-                measured.cache.map_or("", holdall_lab::disk::Cache::words),
+                row.cache.map_or("", holdall_lab::disk::Cache::words),
             )
             .trim_end(),
         )?;

@@ -2,7 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -24,6 +27,8 @@ use crate::quantity;
 
 /// The port of a listener that is named without one.
 const LISTENER_PORT: u16 = 7444;
+/// For how long round trips are measured at most.
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Measures the path to a server, or to a `holdall lab listen`
 #[derive(Debug, clap::Args)]
@@ -90,6 +95,8 @@ enum WaitFor {
     Never,
 }
 
+/// How often it is looked whether a quick measurement was interrupted.
+const LOOKS_EVERY: Duration = Duration::from_millis(50);
 /// Most bytes of a scratch file here.
 const SCRATCH_BYTES: u64 = 256 << 20;
 
@@ -137,6 +144,7 @@ impl Args {
             duration: self.time,
             streams,
             both_ways: true,
+            idle: IDLE,
             bind: self.bind.clone(),
             from_file: from_file.transpose()?,
             to_file: to_file.transpose()?,
@@ -202,7 +210,7 @@ fn look_up(server: impl ToSocketAddrs) -> Result<Option<SocketAddr>> {
 fn in_words(args: &Args, error: std::io::Error) -> anyhow::Error {
     use std::io::ErrorKind::{
         AddrNotAvailable, ConnectionRefused, ConnectionReset, HostUnreachable, Interrupted,
-        NetworkUnreachable, PermissionDenied, TimedOut,
+        InvalidInput, NetworkUnreachable, PermissionDenied, TimedOut,
     };
     // An error of a paired server says itself what it is.
     let error = match error.downcast::<RepositoryError>() {
@@ -212,7 +220,7 @@ fn in_words(args: &Args, error: std::io::Error) -> anyhow::Error {
     let exit = match error.kind() {
         Interrupted => Exit::Interrupted,
         PermissionDenied => Exit::NotAllowed,
-        AddrNotAvailable => Exit::Usage,
+        AddrNotAvailable | InvalidInput => Exit::Usage,
         ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable | TimedOut => {
             Exit::Unreachable
         }
@@ -228,29 +236,55 @@ fn in_words(args: &Args, error: std::io::Error) -> anyhow::Error {
             refusal.hint("is `holdall lab listen` running there, and no firewall between?")
         }
         Exit::Usage => {
-            refusal.hint("--bind takes addresses of this computer: `ip address` shows them")
+            refusal.hint(
+            "--bind takes addresses of this computer, of the same kind (IPv4 or IPv6) as the server's: `ip \
+             address` shows them",
+        )
         }
         _ => refusal,
     }
     .into()
 }
 
-/// Measures the paired server for a second each way, and tells the rows; nothing without one.
+/// Measures the paired server for a second each way, and tells the rows; nothing without one. What is not
+/// measured `within` that time is not waited for.
 ///
 /// # Errors
 /// If standard output can not be written, or what kept the server from being measured.
-pub(super) fn paired_quickly(app: &App, slowest: &mut Slowest) -> Result<()> {
+pub(super) fn paired_quickly(app: &App, slowest: &mut Slowest, within: Duration) -> Result<()> {
     if app.pairings()?.default().is_none() {
         return Ok(());
     }
+    let (stop, wished) = (Arc::new(AtomicBool::new(false)), app.interrupt.flag());
+    let (over, ended) = std::sync::mpsc::channel::<()>();
+    let until = Instant::now() + within;
+    let measured = std::thread::scope(|scope| {
+        let (stop, wished) = (&stop, &wished);
+        scope.spawn(move || {
+            let goes_on = || Instant::now() < until && !wished.load(Ordering::Relaxed);
+            while goes_on() && ended.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout) {}
+            stop.store(true, Ordering::Relaxed);
+        });
+        let measured = paired(app, slowest, stop);
+        drop(over);
+        measured
+    });
+    let is_late = Instant::now() >= until && !wished.load(Ordering::Relaxed);
+    measured.map_err(|error| match is_late {
+        true => error.context(format!("it took longer than {:.1} s", within.as_secs_f64())),
+        false => error,
+    })
+}
+
+fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<()> {
     let plan = NetPlan::memory(Duration::from_secs(1), 4);
-    let far = FarServer::find(app, None, &plan)?;
+    let far = FarServer::find_until(app, None, &plan, Arc::clone(stop))?;
     let mut told = |row: &NetRow| {
         slowest.add_bytes(&row.measurement);
         app.output.object("measurement", row)?;
         app.output.result(words(row))
     };
-    let measured = measure(&far, &plan, &app.interrupt.flag(), &mut told);
+    let measured = measure(&far, &plan, stop, &mut told);
     measured.map(drop).map_err(out_of_io)
 }
 

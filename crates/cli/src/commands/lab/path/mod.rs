@@ -21,10 +21,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_lab::path::{Content, Limits, Sample, Shape, Tree, walk};
+use holdall_lab::report::Fact;
 
 use super::place::Place;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
+use crate::lab_ceilings;
 use crate::lab_report::ReportArgs;
 use crate::output::{count, size};
 use crate::quantity;
@@ -99,6 +101,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let Measuring { told, ladder, .. } = measuring;
     let mut report = circumstances.report(told.rows());
+    let leads_to = lab_ceilings::place(app);
+    report.facts.extend(leads_to.map(|place| Fact::new(lab_ceilings::REPOSITORY, &place)));
     ladder.conclude(app, told.notes(), &mut report)?;
     args.report.finish(app, &report)?;
     place.close()?;

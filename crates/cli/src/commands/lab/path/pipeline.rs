@@ -77,17 +77,9 @@ impl Ran {
     /// As every measurement is told; bytes that were not `moved` have no rate.
     pub(super) fn measurement(&self, operation: String, moved: bool) -> Measurement {
         Measurement {
-            operation,
-            block_bytes: None,
-            file_bytes: None,
-            queue_depth: None,
-            jobs: None,
-            direct: None,
-            end_fsync: None,
-            duration_seconds: self.seconds,
             bytes_per_second: moved.then(|| self.rate(self.bytes)),
             operations_per_second: Some(self.rate(self.items)),
-            latency_ns: None,
+            ..Measurement::new(operation, self.seconds)
         }
     }
 }

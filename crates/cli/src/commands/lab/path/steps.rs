@@ -61,7 +61,7 @@ impl Steps<'_, '_> {
             "Names and times are as the system had them when the walk began; the backups \
              come after it, and find them in memory.",
         );
-        self.told.row(row, None)
+        self.told.row(row)
     }
 
     /// All other steps.
@@ -107,7 +107,7 @@ impl Steps<'_, '_> {
         if read.ended_early {
             self.told.note("Reading the source was ended before all of it was read.");
         }
-        self.told.row(row, Some(read.cache))
+        self.told.row(row)
     }
 
     fn processor(&mut self, sample: &Sample) -> Result<()> {
@@ -127,12 +127,12 @@ impl Steps<'_, '_> {
         let rate = probed.measurement.bytes_per_second;
         self.add("processor", Layer::ClientCpu, Needs::Plain, (rate, None));
         let row = Measurement { operations_per_second: None, ..probed.measurement };
-        self.told.row(&row, None)
+        self.told.row(&row)
     }
 
     fn wire(&mut self, far: &crate::far_server::FarServer) -> Result<()> {
         let told = &mut *self.told;
-        let mut tell = |row: &NetRow| told.row(&row.measurement, None).map_err(io::Error::other);
+        let mut tell = |row: &NetRow| told.row(&row.measurement).map_err(io::Error::other);
         let stop = self.app.interrupt.flag();
         let measured = net::measure(far, &target::plan(), &stop, &mut tell).map_err(out_of_io)?;
         let sent = measured.rows.iter().filter(|row| row.measurement.operation == "send");
@@ -162,9 +162,9 @@ impl Steps<'_, '_> {
         let measured = measure_row(&row, &mut files)?.measurement();
         let rate = measured.bytes_per_second;
         self.add(self.target.disk_name(), Layer::ServerDisk, Needs::Stored, (rate, None));
-        self.told.row(&measured, None)?;
+        self.told.row(&measured)?;
         let fsync = measure_fsync(&files, STEP_TIME)?;
-        self.told.row(&fsync, None)
+        self.told.row(&fsync)
     }
 
     /// The server's disk: by what the server says of single requests, or by several at once, whichever
@@ -183,7 +183,7 @@ impl Steps<'_, '_> {
         let seen = together.row.bytes_per_second.unwrap_or_default();
         let rate = alone.disk_rate.max(seen);
         self.add(self.target.disk_name(), Layer::ServerDisk, Needs::Stored, (Some(rate), None));
-        [alone, together].iter().try_for_each(|written| self.told.row(&written.row, None))
+        [alone, together].iter().try_for_each(|written| self.told.row(&written.row))
     }
 
     fn copies(&mut self, sample: &Sample) -> Result<()> {
@@ -212,7 +212,7 @@ impl Steps<'_, '_> {
         let copied = measure_copy(name, sample, to, &self.place.stop).map_err(of_the_wire)?;
         let can_do = (copied.bytes_per_second, copied.operations_per_second);
         self.add(name, Layer::Unsure, Needs::Copy, can_do);
-        self.told.row(&copied, None)
+        self.told.row(&copied)
     }
 }
 
@@ -257,17 +257,14 @@ fn written(wire: &Wire, at_once: usize, stop: &holdall_lab::Stop) -> Result<Writ
     all.iter().for_each(|(took, _)| latency.add(*took));
     let disk_seconds: f64 = all.iter().map(|(_, times)| times.disk_seconds).sum();
     let row = Measurement {
-        operation: "write at the server, durable".to_owned(),
         block_bytes: Some(PUT_BYTES as u64),
-        file_bytes: None,
-        queue_depth: None,
         jobs: u32::try_from(at_once).ok(),
         direct: Some(false),
         end_fsync: Some(true),
-        duration_seconds: seconds,
         bytes_per_second: Some(bytes / seconds),
         operations_per_second: Some(all.len() as f64 / seconds),
         latency_ns: latency.latency(),
+        ..Measurement::new("write at the server, durable", seconds)
     };
     Ok(Written { row, disk_rate: if disk_seconds > 0.0 { bytes / disk_seconds } else { 0.0 } })
 }

@@ -18,8 +18,6 @@ struct Row<'a> {
     #[serde(flatten)]
     measurement: &'a Measurement,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cache: Option<Cache>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     limited_by: Option<Layer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stored_bytes: Option<u64>,
@@ -43,9 +41,9 @@ impl<'a> Told<'a> {
     ///
     /// # Errors
     /// If standard output can not be written.
-    pub(super) fn row(&mut self, measurement: &Measurement, cache: Option<Cache>) -> Result<()> {
-        let how = cache.map(Cache::words).unwrap_or_default();
-        self.tell(&Row { measurement, cache, limited_by: None, stored_bytes: None }, how)
+    pub(super) fn row(&mut self, measurement: &Measurement) -> Result<()> {
+        let how = measurement.cache.map(Cache::words).unwrap_or_default();
+        self.tell(&Row { measurement, limited_by: None, stored_bytes: None }, how)
     }
 
     /// A backup or a restore, and whether its bytes were moved.
@@ -57,7 +55,6 @@ impl<'a> Told<'a> {
         let limited_by = ran.verdict.limited_by;
         let row = Row {
             measurement: &measurement,
-            cache: None,
             limited_by: Some(limited_by),
             stored_bytes: Some(ran.stored_bytes).filter(|&stored| stored > 0),
         };
@@ -103,10 +100,11 @@ impl<'a> Told<'a> {
         let measurement = row.measurement;
         output.object("measurement", row)?;
         let seconds = figure(measurement.duration_seconds);
+        let jobs = measurement.jobs.filter(|&jobs| jobs > 1).map(|jobs| format!(" x{jobs}"));
+        let what = measurement.operation.clone() + &jobs.unwrap_or_default();
         output.result(
             format!(
-                "{:<44} {:>10} {:>10} {:<39}  {seconds} s {how}",
-                measurement.operation,
+                "{what:<44} {:>10} {:>10} {:<39}  {seconds} s {how}",
                 megabytes(measurement),
                 operations(measurement),
                 latency(measurement),
