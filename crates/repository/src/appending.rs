@@ -21,6 +21,7 @@ use crate::publish::{
     Published, failed, is_there, make_dir, publish_file, random, remove, sync_dir, sync_parent,
 };
 use crate::recovery::{Salvaged, discard, list_all, put_aside};
+use crate::reread::unless_lost;
 use crate::tail::{Tail, read_whole};
 
 /// A full tail, and how far it is on its way to be a pack.
@@ -292,12 +293,11 @@ impl Appender {
     ) -> Result<u64, RepositoryError> {
         let mut lost = 0;
         for block in from.all_clear().into_iter().take(from.durable_blocks()) {
-            let bytes = match from.read_block(&block) {
-                Err(error) if unreadable == Unreadable::Fails => {
-                    let path = self.layout.payload(from.name());
-                    return Err(failed("reading", &path)(error));
-                }
-                read => read.ok(),
+            let path = self.layout.payload(from.name());
+            let read = || from.read_block(&block).map_err(failed("reading", &path));
+            let bytes = match unreadable {
+                Unreadable::Fails => Some(read()?),
+                Unreadable::IsLost => unless_lost(read)?,
             };
             match bytes.and_then(|bytes| self.as_named(bytes, &block)) {
                 Some(checked) => {

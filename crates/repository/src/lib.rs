@@ -76,6 +76,7 @@ mod reading;
 mod records;
 mod recovery;
 mod repair;
+mod reread;
 mod retaining;
 pub mod retention;
 mod room;

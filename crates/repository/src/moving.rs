@@ -7,6 +7,7 @@ use holdall_protocol::RepositoryError;
 use crate::checked::Checked;
 use crate::pack_file::{BlockPlace, PackFile, damaged};
 use crate::publish::failed;
+use crate::reread::unless_lost;
 use crate::store::Store;
 
 /// Blocks are stored again in portions of about so many bytes, which are in memory at once.
@@ -44,9 +45,12 @@ impl Store {
     ) -> Result<Moved, RepositoryError> {
         let (mut moved, mut portion, mut portion_bytes) = (Moved::default(), Vec::new(), 0);
         for place in places {
-            let checked = match self.read_sound(file, place) {
-                Err(_) if if_damaged == IfDamaged::LeaveOut => continue,
-                read => read?,
+            let checked = match if_damaged {
+                IfDamaged::Fail => self.read_sound(file, place)?,
+                IfDamaged::LeaveOut => match unless_lost(|| self.read_sound(file, place))? {
+                    Some(checked) => checked,
+                    None => continue,
+                },
             };
             moved.blocks += 1;
             moved.bytes += checked.block.bytes().len() as u64;

@@ -107,6 +107,16 @@ impl Store {
         Ok(report)
     }
 
+    /// Checks that everything is there that snapshots need, as a prune does before it lets anything go: while
+    /// one is damaged, those before it may be all that is left.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Damaged`] if something is missing or can not be read.
+    pub fn check_needed(&self) -> Result<(), RepositoryError> {
+        let options = PruneOptions { grace: Duration::MAX, sparse_part: 1, dry_run: false };
+        self.mark_needed(&self.lock_commit(), &options)
+    }
+
     /// Has no index from before be believed about what is closed: one of its closed nodes may refer to
     /// what is let go from now on.
     fn begin_letting_go(&self, _commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {

@@ -13,6 +13,7 @@ use crate::appending::Unreadable;
 use crate::condemned::{self, Condemned};
 use crate::moving::IfDamaged;
 use crate::publish::{failed, keep_as, sync_parent};
+use crate::reread::unless_lost;
 use crate::store::Store;
 
 impl Store {
@@ -27,18 +28,23 @@ impl Store {
         let path = self.layout().pack(pack);
         let state = self.index().state();
         let known = state.packs.iter().find(|known| known.name == *pack);
-        let file = known.and_then(|_| self.packs().get(pack).ok());
-        let (Some(known), Some(file)) = (known, file) else {
+        let Some(file) = unless_lost(|| self.packs().get(pack))? else {
             return self.put_aside(pack, dry_run, quarantined);
         };
+        // One that could not be read when the repository was opened, and can be now, is there at the next
+        // opening.
+        let Some(known) = known else { return Ok(None) };
         let places = file.blocks().iter();
         let salvaged = |kept_blocks: u64| {
             let lost_blocks = file.blocks().len() as u64 - kept_blocks;
             Some(Repair::Salvaged { pack: *pack, kept_blocks, lost_blocks })
         };
         if dry_run {
-            let sound = places.filter(|place| self.read_sound(&file, place).is_ok());
-            return Ok(salvaged(sound.count() as u64));
+            let mut sound = 0;
+            for place in places {
+                sound += u64::from(unless_lost(|| self.read_sound(&file, place))?.is_some());
+            }
+            return Ok(salvaged(sound));
         }
         let _commit = self.lock_commit();
         let moved = self.move_blocks(known.kind, &file, places, IfDamaged::LeaveOut)?;

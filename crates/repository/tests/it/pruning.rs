@@ -257,6 +257,67 @@ fn a_cache_from_before_a_whole_prune_is_not_believed() {
     assert!(lacking.contains(&id("chunk 0")), "{lacking:?}");
 }
 
+/// A disk that fails once: what is condemned must not be there at one look and gone at the next.
+#[test]
+fn a_mark_that_can_not_be_read_for_a_moment_costs_nothing() {
+    for cache_is_lost in [false, true] {
+        let mut house = House::new();
+        let first = house.snapshot("one", &names(0..24), 5 << 20);
+        // So much is moved that it becomes a pack, which is not needed where the first one counts.
+        let every_other: Vec<_> = names(0..24).into_iter().step_by(2).collect();
+        house.snapshot("two", &every_other, 5 << 20);
+        house.repository().forget(&[first]).unwrap();
+        let report = with_grace(&house.store());
+        assert!(report.condemned_packs > 0 && report.moved_bytes > 0, "{report:?}");
+        house.world.close();
+        if cache_is_lost {
+            fs::remove_dir_all(house.world.cache_dir()).unwrap();
+        }
+        let marks = fs::read_dir(house.world.dir().join("condemned")).unwrap();
+        let marks: Vec<_> = marks.map(|mark| mark.unwrap().path()).collect();
+        let aside = |mark: &Path| mark.with_extension("aside");
+        for mark in &marks {
+            fs::rename(mark, aside(mark)).unwrap();
+            fs::create_dir(mark).unwrap();
+        }
+        house.world.restart();
+        let foreseen = house.repository().prune(true).unwrap();
+        assert_eq!(foreseen.waiting_packs, report.condemned_packs, "{foreseen:?}");
+        for mark in &marks {
+            fs::remove_dir(mark).unwrap();
+            fs::rename(aside(mark), mark).unwrap();
+        }
+        house.prune();
+        house.assert_whole();
+        house.world.restart();
+        house.prune();
+        house.assert_whole();
+        assert!(house.has(id("chunk 0")) && house.has(id("chunk 22")));
+    }
+}
+
+/// The pack stays until its mark is written anew and the grace is over again.
+#[test]
+fn a_mark_that_is_damaged_is_written_anew() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..10), 5 << 20);
+    house.snapshot("two", &names(3..12), 5 << 20);
+    house.repository().forget(&[first]).unwrap();
+    let condemned = with_grace(&house.store()).condemned_packs;
+    house.world.close();
+    for mark in fs::read_dir(house.world.dir().join("condemned")).unwrap() {
+        fs::write(mark.unwrap().path(), "torn").unwrap();
+    }
+    house.world.clock.advance_ns(25 * HOUR_NS);
+    house.world.restart();
+    let report = with_grace(&house.store());
+    assert_eq!((report.deleted_packs, report.waiting_packs), (0, condemned), "{report:?}");
+    house.world.clock.advance_ns(25 * HOUR_NS);
+    assert_eq!(with_grace(&house.store()).deleted_packs, condemned);
+    house.world.restart();
+    house.assert_whole();
+}
+
 #[test]
 fn where_something_is_missing_or_unreadable_nothing_is_deleted() {
     let packs = |house: &House| files_in(&house.world.dir().join("packs"));

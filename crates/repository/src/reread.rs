@@ -1,0 +1,72 @@
+//! Reading again what a repair is about to give up.
+//!
+//! A repair takes what can not be read for lost, and what is lost is put aside. So a disk that fails once
+//! must not be believed, and a process that may open no more files has found out nothing about the disk.
+
+use std::io;
+
+use holdall_protocol::RepositoryError;
+use rustix::io::Errno;
+
+/// So often is it read before it is lost.
+const TRIES: u32 = 3;
+
+/// What a disk says, or a file system, of bytes that it does not have any more.
+const OF_LOST_BYTES: [Errno; 4] = [Errno::IO, Errno::NODATA, Errno::BADMSG, Errno::UCLEAN];
+
+/// Reads until it can be read; `None` if it is lost.
+///
+/// # Errors
+/// Those that say nothing about what is read.
+pub(crate) fn unless_lost<T>(
+    mut read: impl FnMut() -> Result<T, RepositoryError>,
+) -> Result<Option<T>, RepositoryError> {
+    for _ in 0..TRIES {
+        match read() {
+            Ok(read) => return Ok(Some(read)),
+            Err(error) if says_lost(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+fn says_lost(error: &RepositoryError) -> bool {
+    match error {
+        RepositoryError::Damaged { .. } => true,
+        RepositoryError::Io { source, .. } => {
+            let is_cut = source.kind() == io::ErrorKind::UnexpectedEof;
+            let is_gone = source.kind() == io::ErrorKind::NotFound;
+            let is_lost = |errno: &Errno| Some(errno.raw_os_error()) == source.raw_os_error();
+            is_cut || is_gone || OF_LOST_BYTES.iter().any(is_lost)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(errno: Errno, times: u32) -> (Result<Option<()>, RepositoryError>, u32) {
+        let mut tries = 0;
+        let read = unless_lost(|| {
+            tries += 1;
+            if tries > times { Ok(()) } else { Err(RepositoryError::io("reading", errno.into())) }
+        });
+        (read, tries)
+    }
+
+    #[test]
+    fn what_fails_once_is_not_lost_and_what_fails_every_time_is() {
+        assert!(matches!(failing(Errno::IO, 1), (Ok(Some(())), 2)));
+        assert!(matches!(failing(Errno::IO, 9), (Ok(None), TRIES)));
+    }
+
+    #[test]
+    fn an_error_that_says_nothing_about_the_bytes_ends_it() {
+        for errno in [Errno::MFILE, Errno::NOMEM, Errno::ACCESS, Errno::NOTCONN] {
+            assert!(matches!(failing(errno, 1), (Err(RepositoryError::Io { .. }), 1)));
+        }
+    }
+}
