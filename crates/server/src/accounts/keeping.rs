@@ -1,7 +1,8 @@
 //! What an administrator said about keeping: rules for each repository, and deletions that wait.
 //!
 //! Who breaks in as an administrator shall not be able to take backups away at once. So what was
-//! asked to be deleted waits, and a shorter wait comes into force only when the longer one is over.
+//! asked to be deleted waits, and a shorter wait comes into force only when the longer one is over. That
+//! it is, no clock is believed that somebody may have set: who prunes knows how it went.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -24,19 +25,17 @@ pub(super) struct KeepingRow {
 impl KeepingRow {
     const USUAL: Self = Self { now: Keeping::USUAL, then: None };
 
-    /// What is in force.
-    fn at(&self, now_ns: i64) -> Self {
-        match &self.then {
-            Some((keeping, from_ns)) if *from_ns <= now_ns => {
-                Self { now: keeping.clone(), then: None }
-            }
-            _ => self.clone(),
-        }
+    /// The same with what was to be in force, if the delay has passed since that was asked for.
+    fn in_force(&self, has_passed: impl Fn(i64, i64) -> bool) -> Option<Self> {
+        let (keeping, from_ns) = self.then.as_ref()?;
+        let asked_ns = from_ns.saturating_sub(self.now.delay_ns);
+        let is_over = has_passed(asked_ns, self.now.delay_ns);
+        is_over.then(|| Self { now: keeping.clone(), then: None })
     }
 
     /// The same after a change was asked for.
     fn changed_to(&self, wanted: Keeping, now_ns: i64) -> Self {
-        let Self { now, .. } = self.at(now_ns);
+        let now = self.now.clone();
         if wanted.delay_ns < now.delay_ns || wanted.policy.lock_ns < now.policy.lock_ns {
             let then = Some((wanted, now_ns.saturating_add(now.delay_ns)));
             return Self { now, then };
@@ -44,8 +43,8 @@ impl KeepingRow {
         Self { now: wanted, then: None }
     }
 
-    fn entry(&self, repository: &str, now_ns: i64) -> KeepingEntry {
-        let Self { now, then } = self.at(now_ns);
+    fn entry(&self, repository: &str) -> KeepingEntry {
+        let Self { now, then } = self.clone();
         KeepingEntry { repository: repository.to_owned(), now, then }
     }
 }
@@ -53,9 +52,23 @@ impl KeepingRow {
 impl Accounts {
     /// What is kept of a repository, and what is to be.
     pub(crate) fn keeping(&self, repository: &str) -> KeepingEntry {
-        let now_ns = self.clock.now_ns();
         let row = self.state().keeping.get(repository).cloned();
-        row.unwrap_or(KeepingRow::USUAL).entry(repository, now_ns)
+        row.unwrap_or(KeepingRow::USUAL).entry(repository)
+    }
+
+    /// Has a change come into force that was asked for so long ago; `has_passed` says of a time and a
+    /// delay whether it certainly has.
+    pub(crate) fn bring_into_force(
+        &self,
+        repository: &str,
+        has_passed: impl Fn(i64, i64) -> bool,
+    ) -> Result<(), ServerError> {
+        let mut state = self.state();
+        let row = state.keeping.get(repository);
+        let Some(row) = row.and_then(|row| row.in_force(has_passed)) else { return Ok(()) };
+        self.database.change(|changes| changes.put_keeping(repository, &row))?;
+        state.keeping.insert(repository.to_owned(), row);
+        Ok(())
     }
 
     /// Changes what is kept of a repository.
@@ -69,7 +82,7 @@ impl Accounts {
         let row = state.keeping.get(repository).cloned().unwrap_or(KeepingRow::USUAL);
         let row = row.changed_to(wanted, now_ns);
         self.database.change(|changes| changes.put_keeping(repository, &row))?;
-        let entry = row.entry(repository, now_ns);
+        let entry = row.entry(repository);
         state.keeping.insert(repository.to_owned(), row);
         Ok(entry)
     }
@@ -139,18 +152,23 @@ mod tests {
     fn a_shorter_lock_or_delay_comes_into_force_when_the_delay_is_over() {
         let usual = KeepingRow::USUAL;
         let strict = Keeping { delay_ns: 30 * DAY_NS, ..Keeping::USUAL };
-        assert_eq!(usual.changed_to(strict.clone(), 5).at(5).now, strict, "longer at once");
+        assert_eq!(usual.changed_to(strict.clone(), 5).now, strict, "longer at once");
+        // As a clock says that never went unevenly.
+        let at = |row: &KeepingRow, now: i64| {
+            row.in_force(|asked, delay| now - asked >= delay).unwrap_or_else(|| row.clone()).now
+        };
         let mut unlocked = Keeping::USUAL;
         unlocked.policy.lock_ns = 0;
         let hasty = Keeping { delay_ns: 0, ..Keeping::USUAL };
         for wanted in [unlocked, hasty] {
             let row = usual.changed_to(wanted.clone(), 5);
-            assert_eq!(row.at(5).now, Keeping::USUAL);
-            assert_eq!(row.at(5 + 7 * DAY_NS - 1).now, Keeping::USUAL);
-            assert_eq!(row.at(5 + 7 * DAY_NS).now, wanted);
+            assert_eq!(at(&row, 5), Keeping::USUAL);
+            assert_eq!(at(&row, 5 + 7 * DAY_NS - 1), Keeping::USUAL);
+            assert_eq!(at(&row, 5 + 7 * DAY_NS), wanted);
             // Asking again does not make it sooner, and thinking better of it does.
-            assert_eq!(row.changed_to(wanted.clone(), DAY_NS).at(6 * DAY_NS).now, Keeping::USUAL);
-            assert_eq!(row.changed_to(Keeping::USUAL, DAY_NS).at(9 * DAY_NS).now, Keeping::USUAL);
+            let again = row.changed_to(wanted.clone(), DAY_NS);
+            assert_eq!(at(&again, 6 * DAY_NS), Keeping::USUAL);
+            assert_eq!(at(&row.changed_to(Keeping::USUAL, DAY_NS), 9 * DAY_NS), Keeping::USUAL);
         }
     }
 }

@@ -59,6 +59,7 @@ impl Administration<'_> {
 
     /// Takes a deletion back.
     pub(super) fn cancel(&self, number: u64) -> Result<Reply, ServerError> {
+        let _asking = self.accounts.asking();
         let deletion = self.accounts.drop_deletion(number)?;
         self.log(&format!("deletion {number} of {} was cancelled", deletion.repository));
         Ok(Reply::Deletions { deletions: vec![deletion] })
@@ -139,6 +140,8 @@ impl Administration<'_> {
             entry.frozen_until_ns = Some(clock.believed_from_ns());
             return Ok(None);
         }
+        self.accounts
+            .bring_into_force(name, |asked_ns, delay_ns| clock.has_passed(asked_ns, delay_ns))?;
         self.delete_due(&store, &clock, dry_run, entry)?;
         entry.alarm = self.alarm(&store, name, dry_run)?;
         if entry.alarm.is_none() {
@@ -169,6 +172,11 @@ impl Administration<'_> {
                 && clock.has_passed(asked_ns, delay_ns)
         };
         for deletion in deletions.filter(due) {
+            // Until it is carried out it can be cancelled, and is not carried out then.
+            let _asking = self.accounts.asking();
+            if !self.accounts.deletions().contains(&deletion) {
+                continue;
+            }
             let there = self.judge(store, &deletion.repository);
             let asked = |one: &&Judged| deletion.snapshots.contains(&one.id.to_string());
             let chosen: Vec<_> = there.iter().filter(asked).collect();
@@ -224,6 +232,9 @@ impl Administration<'_> {
             .partition(|one| one.reasons.is_empty() && clock.has_passed(one.received_ns, lock_ns));
         if !dry_run {
             let ids: Vec<RecordHash> = goes.iter().map(|one| one.id).collect();
+            if !ids.is_empty() {
+                store.check_needed()?;
+            }
             store.forget(&ids, TombstoneReason::Retention)?;
         }
         entry.snapshots_kept = kept.len() as u64;

@@ -66,9 +66,25 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let temp = tempfile::tempdir().unwrap();
         let clocks = Arc::new(Clocks::default());
         clocks.jump(1_700_000_000_000_000_000);
+        Self::open(tempfile::tempdir().unwrap(), clocks, Forge::new(1, MACHINE, &[8; 32]), None)
+    }
+
+    /// The same after the server was started anew; its files may be changed by `meanwhile`.
+    fn restarted(self, meanwhile: impl FnOnce(&std::path::Path)) -> Self {
+        let Self { temp, clocks, forge, head, accounts, stores, .. } = self;
+        drop((accounts, stores));
+        meanwhile(&temp.path().join("repositories/laptop"));
+        Self::open(temp, clocks, forge, head)
+    }
+
+    fn open(
+        temp: tempfile::TempDir,
+        clocks: Arc<Clocks>,
+        forge: Forge,
+        head: Option<(RecordHash, u64)>,
+    ) -> Self {
         let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
         let clock: Arc<dyn Clock> = Arc::clone(&clocks) as _;
         let accounts = Arc::new(Accounts::open(&folder.database(), clock.clone()).unwrap());
@@ -76,11 +92,13 @@ impl World {
         let told = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&told);
         let log: LogSink = Arc::new(move |line| lines.lock().unwrap().push(line.to_owned()));
-        let forge = Forge::new(1, MACHINE, &[8; 32]);
-        Store::create(&folder.repository("laptop"), &forge.new_repository()).unwrap();
+        let repository = folder.repository("laptop");
+        if !repository.exists() {
+            Store::create(&repository, &forge.new_repository()).unwrap();
+        }
         let stores = Stores::new(folder, signer, clock, accounts.clone(), log.clone());
         let should_stop = AtomicBool::new(false);
-        Self { clocks, accounts, stores, log, told, forge, head: None, should_stop, temp }
+        Self { clocks, accounts, stores, log, told, forge, head, should_stop, temp }
     }
 
     fn administration(&self) -> Administration<'_> {
@@ -332,6 +350,62 @@ fn blocks_that_gave_way_stay_for_the_delay_and_come_back_when_it_is_cancelled() 
     }
     assert!(!is_large(stored(&world)));
     assert_eq!(store.scrub(&AtomicBool::new(false), &mut |_| {}).unwrap().damaged, []);
+}
+
+#[test]
+fn rules_let_nothing_go_while_a_snapshot_is_damaged() {
+    let mut world = World::new();
+    for number in 0..5 {
+        world.back_up(&number.to_string(), 1000);
+        world.clocks.pass(HOUR_NS);
+    }
+    let newest = Keeping { policy: Policy { last: 1, ..Policy::USUAL }, ..Keeping::USUAL };
+    let rules = Policy { hourly: 0, daily: 0, weekly: 0, ..newest.policy };
+    world.accounts.set_keeping("laptop", Keeping { policy: rules, ..newest }).unwrap();
+    world.back_up("newest", 1000);
+    let pass = |world: &World| {
+        for _ in 0..33 {
+            world.clocks.pass(DAY_NS);
+            world.stores.watch_clock().unwrap();
+        }
+    };
+    pass(&world);
+    let mut payload = Vec::new();
+    let mut world = world.restarted(|repository| {
+        let file = repository.join("tails/chunks.0.payload");
+        payload = std::fs::read(&file).unwrap();
+        std::fs::write(file, &payload[..payload.len() - 500]).unwrap();
+    });
+    for _ in 0..3 {
+        pass(&world);
+        let pruned = world.prune();
+        assert!(pruned.problem.is_some_and(|problem| problem.contains("nothing is deleted")));
+        assert_eq!(pruned.forgotten, []);
+    }
+    assert_eq!(world.snapshots(), 6);
+    // What was lost comes back, and rules go on.
+    world.back_up("newest", 1000);
+    pass(&world);
+    assert_eq!((world.prune().problem, world.snapshots()), (None, 1));
+}
+
+#[test]
+fn a_shorter_lock_comes_into_force_by_no_clock_that_was_set() {
+    let world = World::new();
+    let mut hasty = Keeping { delay_ns: 0, ..Keeping::USUAL };
+    hasty.policy.lock_ns = 0;
+    world.accounts.set_keeping("laptop", hasty.clone()).unwrap();
+    world.clocks.jump(200 * DAY_NS);
+    for _ in 0..6 {
+        world.prune();
+        assert_eq!(world.accounts.keeping("laptop").now, Keeping::USUAL);
+        world.clocks.pass(DAY_NS);
+    }
+    for _ in 0..3 {
+        world.clocks.pass(DAY_NS);
+        world.prune();
+    }
+    assert_eq!(world.accounts.keeping("laptop").now, hasty, "it waited for as long as it was to");
 }
 
 #[test]
