@@ -33,6 +33,7 @@ mod identity;
 mod invite;
 mod known_records;
 mod pairing;
+mod read_sessions;
 mod repository;
 pub mod tls;
 mod types;
@@ -45,6 +46,7 @@ pub use identity::{MachineIdentity, fingerprint};
 pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
 pub use known_records::{RecordsDigest, RecordsDigesting};
 pub use pairing::{FormerAccount, Paired, pair, pair_again};
+pub use read_sessions::ReadSessions;
 pub use repository::{Repository, refuse_token};
 pub use types::{
     BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, NewRepository,

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, PublicKey, RecordHash, SessionId, TombstoneReason};
 use holdall_protocol::{
     AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
-    NewRepository, PruneReport, RecordQuery, RepairReport, Repository, RepositoryError,
-    RequestTimes, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, SparseBlock,
-    Superseding, Traffic, Usage, refuse_token,
+    NewRepository, PruneReport, ReadSessions, RecordQuery, RepairReport, Repository,
+    RepositoryError, RequestTimes, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose,
+    SparseBlock, Superseding, Traffic, Usage, refuse_token,
 };
 
 use crate::creating::ClearParts;
@@ -52,6 +52,7 @@ pub struct EmbeddedRepository {
     machine: MachineId,
     key: PublicKey,
     should_stop: Arc<AtomicBool>,
+    reading: ReadSessions,
 }
 
 impl EmbeddedRepository {
@@ -68,7 +69,8 @@ impl EmbeddedRepository {
         let open = Mutex::new(None);
         let (layout, dir) = (Layout::new(dir), dir.to_owned());
         let place = Place { dir, cache_dir: cache_dir.to_owned(), signer, clock, open };
-        Self { layout, source: Source::Place(place), machine, key, should_stop: Arc::default() }
+        let (should_stop, reading) = (Arc::default(), ReadSessions::default());
+        Self { layout, source: Source::Place(place), machine, key, should_stop, reading }
     }
 
     /// The same, which ends a scrub with [`RepositoryError::Interrupted`] once the flag is set.
@@ -79,7 +81,8 @@ impl EmbeddedRepository {
 
     pub(crate) fn of_store(store: Arc<Store>, machine: MachineId, key: PublicKey) -> Self {
         let (layout, should_stop) = (store.layout().clone(), Arc::default());
-        Self { layout, source: Source::Shared(store), machine, key, should_stop }
+        let reading = ReadSessions::default();
+        Self { layout, source: Source::Shared(store), machine, key, should_stop, reading }
     }
 
     fn store(&self, access: Access) -> Result<Arc<Store>, RepositoryError> {
@@ -168,7 +171,9 @@ impl Repository for EmbeddedRepository {
             SessionPurpose::Backup { .. } => Access::Write,
             SessionPurpose::Read => Access::Read,
         };
-        self.store(access)?.open_session(&self.machine, purpose)
+        let grant = self.store(access)?.open_session(&self.machine, purpose)?;
+        self.reading.opened(purpose, &grant);
+        Ok(grant)
     }
 
     fn missing(&self, session: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError> {
@@ -188,7 +193,8 @@ impl Repository for EmbeddedRepository {
     }
 
     fn close_session(&self, session: &SessionId) -> Result<(), RepositoryError> {
-        self.store(Access::Read)?.sessions().close(session, &self.machine)
+        let session = self.reading.closed(session);
+        self.store(Access::Read)?.sessions().close(&session, &self.machine)
     }
 
     fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
@@ -202,11 +208,16 @@ impl Repository for EmbeddedRepository {
         ids: &[ObjectId],
         copy: u32,
     ) -> Result<Fetched, RepositoryError> {
-        self.store(Access::Read)?.fetch_objects(&self.machine, session, ids, copy)
+        let store = self.store(Access::Read)?;
+        let open = || self.open_session(&SessionPurpose::Read);
+        let fetch = |session: &_| store.fetch_objects(&self.machine, session, ids, copy);
+        self.reading.ask(session, open, fetch)
     }
 
     fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
-        self.store(Access::Read)?.read_blocks(&self.machine, session, cursor)
+        let store = self.store(Access::Read)?;
+        let open = || self.open_session(&SessionPurpose::Read);
+        self.reading.ask(session, open, |session| store.read_blocks(&self.machine, session, cursor))
     }
 
     fn prove_blocks(

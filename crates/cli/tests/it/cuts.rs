@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use holdall_crypto::{
@@ -50,23 +50,31 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
-struct SystemClock;
+/// The system's clock, or one that is so far ahead of it: the server's, for which a computer slept.
+#[derive(Default)]
+struct ServerClock {
+    ahead_ns: AtomicI64,
+}
 
-impl Clock for SystemClock {
+impl Clock for ServerClock {
     fn now_ns(&self) -> i64 {
         let now = holdall_sys::host::now();
-        now.secs * 1_000_000_000 + i64::from(now.nanos)
+        let now_ns = now.secs * 1_000_000_000 + i64::from(now.nanos);
+        now_ns + self.ahead_ns.load(Ordering::SeqCst)
     }
 }
 
 /// How long a client goes on without an answer here.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
+const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+
 /// A server, a machine with a repository there, and a proxy between them.
 struct World {
     folder: TempDir,
     _server: Server,
     proxy: ChaosProxy,
+    clock: Arc<ServerClock>,
     paired: Paired,
     seed: [u8; 32],
     secret: KeyRing,
@@ -74,12 +82,12 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let folder = folder();
+        let (folder, clock) = (folder(), Arc::new(ServerClock::default()));
         let data_dir = folder.path().join("data");
         let server = Server::start(ServerOptions {
             data_dir: data_dir.clone(),
             listen: "127.0.0.1:0".parse().unwrap(),
-            clock: Arc::new(SystemClock),
+            clock: clock.clone(),
             limits: Limits::default(),
             log: Arc::new(|_| ()),
         });
@@ -87,12 +95,12 @@ impl World {
         let proxy = ChaosProxy::start(server.local_addr()).unwrap();
         let seed = [5; 32];
         let identity = MachineIdentity::from_seed(&seed).unwrap();
-        let invited = admin::invite(&data_dir, &InviteRequest::default(), Arc::new(SystemClock));
+        let invited = admin::invite(&data_dir, &InviteRequest::default(), clock.clone());
         let paired =
             pair(&invited.unwrap().invite, "desk", &identity, ClientOptions::default()).unwrap();
         fs::create_dir(folder.path().join("source")).unwrap();
         let secret = KeyRing::from_master([7; 32]);
-        let world = Self { folder, _server: server, proxy, paired, seed, secret };
+        let world = Self { folder, _server: server, proxy, clock, paired, seed, secret };
         world.make();
         world
     }
@@ -106,6 +114,22 @@ impl World {
             wrappings: sign_wrappings(&keys, 1, wrappings).unwrap().into(),
         };
         self.connect(false).create(&new).unwrap();
+    }
+
+    /// Has so much time pass on the server's clock once so many more bytes went over the wire.
+    fn sleep_after<T>(&self, bytes: u64, days: i64, work: impl FnOnce() -> T) -> T {
+        let until = self.proxy.forwarded_bytes() + bytes;
+        std::thread::scope(|scope| {
+            let slept = scope.spawn(|| {
+                while self.proxy.forwarded_bytes() < until {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                self.clock.ahead_ns.fetch_add(days * DAY_NS, Ordering::SeqCst);
+            });
+            let done = work();
+            assert!(slept.is_finished(), "it slept before the end");
+            done
+        })
     }
 
     fn source(&self) -> PathBuf {
@@ -228,4 +252,27 @@ fn a_large_backup_that_is_cut_again_and_again_sends_a_request_of_each_stream_aga
     let again = summary.bytes_sent.saturating_sub(LARGE_BYTES as u64);
     assert!(again <= (cuts + 1) * PUTS * REQUEST_BYTES, "{again} bytes were sent again");
     eprintln!("{cuts} cuts of {LARGE_BYTES} bytes: {again} bytes were sent again");
+}
+
+/// A week is over for a session that writes, and a day for one that reads.
+#[test]
+fn a_backup_and_a_restore_go_on_after_a_sleep_that_was_longer_than_their_session_lives() {
+    let world = World::new();
+    for number in 0..24 {
+        let file = world.source().join(format!("file-{number}"));
+        fs::write(file, Random::new(number).bytes(2 << 20)).unwrap();
+    }
+    let summary = world.sleep_after(20 << 20, 8, || world.back_up(|_| ()));
+    world.assert_restores(&summary, "slept in a backup");
+
+    let access = world.access(world.connect(true));
+    let listed = snapshots(&access).unwrap();
+    let newest = find_snapshot(&listed.snapshots, access.machine(), "latest", None).unwrap();
+    let (target, source, run) = (world.folder.path().join("target"), world.source(), Run::new());
+    let path = Some(source.as_os_str().as_bytes());
+    world.sleep_after(10 << 20, 2, || {
+        restore(&access, newest, path, &target, &RestoreOptions::default(), &run).unwrap()
+    });
+    assert_eq!(run.take_problems(), []);
+    assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crossbeam_channel::bounded;
 use holdall_crypto::RecordSecret;
 use holdall_format::SeriesId;
-use holdall_protocol::{SessionGrant, SessionPurpose};
+use holdall_protocol::{RepositoryError, SessionGrant, SessionPurpose};
 use holdall_tree::Chunker;
 
 use super::describe::{Mounts, Owners};
@@ -39,6 +39,8 @@ pub(super) const RESERVE_BYTES: usize = 24 << 20;
 const JOBS_IN_FLIGHT: usize = 24;
 /// Threads that read at most, each a job.
 const MAX_READERS: usize = JOBS_IN_FLIGHT;
+/// So often a backup begins again because its session has lapsed.
+const MOST_LAPSES: u32 = 3;
 /// Threads that list directories ahead, at first.
 const WALKERS: usize = 2;
 /// Threads that list directories ahead at most.
@@ -71,12 +73,19 @@ pub fn backup_upon(
     // Directories stay open until what is in them is read. Where the limit can not be raised, what
     // passes it is told.
     let _ = holdall_sys::limits::raise_open_files();
-    let mut lost = Lost::default();
+    let (mut lost, mut lapses) = (Lost::default(), 0);
     let mut summary = loop {
         match attempt(access, listed, options, run, &lost) {
             // A list of what is missing ends at what nobody can look behind, so there may be several.
             Err(EngineError::Lost { ids }) if lost.add(&ids) => {}
             Err(EngineError::Parent(_)) if !lost.parents => lost.parents = true,
+            // A computer may sleep for longer than a session lives. What it put without a checkpoint may
+            // be pruned by now, and counts as missing.
+            Err(EngineError::Repository(RepositoryError::NoSession { .. }))
+                if lapses < MOST_LAPSES =>
+            {
+                lapses += 1;
+            }
             ended => break ended?,
         }
         run.begin_again();

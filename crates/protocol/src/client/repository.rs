@@ -9,15 +9,16 @@ use crate::repository::needed_token;
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
     AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, MAX_IDS,
-    MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository, PruneReport, RecordQuery,
-    Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, SparseBlock, Superseding, Traffic, Usage, WaitingDeletion,
+    MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository, PruneReport, ReadSessions,
+    RecordQuery, Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport,
+    SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic, Usage, WaitingDeletion,
 };
 
 /// Asks a holdall server over TLS.
 pub struct HttpRepository {
     caller: Caller,
     address: ServerAddress,
+    reading: ReadSessions,
 }
 
 impl HttpRepository {
@@ -39,7 +40,7 @@ impl HttpRepository {
         let caller = Caller::new(&address, identity, options)
             .map_err(|error| RepositoryError::Refused { reason: error.to_string() })?;
         caller.reach()?;
-        Ok(Self { caller, address })
+        Ok(Self { caller, address, reading: ReadSessions::default() })
     }
 
     /// The one of the address's hosts that answered last.
@@ -75,6 +76,15 @@ impl HttpRepository {
             }
             other => other,
         }
+    }
+
+    /// Asks in a session to read in, or in one that takes its place.
+    fn read_in<T>(
+        &self,
+        session: &SessionId,
+        ask: impl Fn(&SessionId) -> Result<T, RepositoryError>,
+    ) -> Result<T, RepositoryError> {
+        self.reading.ask(session, || self.open_session(&SessionPurpose::Read), ask)
     }
 }
 
@@ -116,7 +126,9 @@ impl Repository for HttpRepository {
     fn open_session(&self, purpose: &SessionPurpose) -> Result<SessionGrant, RepositoryError> {
         let body = Frames::plain(wire::encode_session_request(purpose));
         let decode = |body: Bytes| wire::decode_session_answer(&body);
-        self.ask(RepositoryVerb::OpenSession, body, LIGHT, decode)
+        let grant = self.ask(RepositoryVerb::OpenSession, body, LIGHT, decode)?;
+        self.reading.opened(purpose, &grant);
+        Ok(grant)
     }
 
     fn missing(&self, session: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError> {
@@ -148,7 +160,8 @@ impl Repository for HttpRepository {
     }
 
     fn close_session(&self, session: &SessionId) -> Result<(), RepositoryError> {
-        self.ask(RepositoryVerb::CloseSession(*session), Frames::new(), LIGHT, |_| Ok(()))
+        let session = self.reading.closed(session);
+        self.ask(RepositoryVerb::CloseSession(session), Frames::new(), LIGHT, |_| Ok(()))
     }
 
     fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
@@ -181,15 +194,19 @@ impl Repository for HttpRepository {
     ) -> Result<Fetched, RepositoryError> {
         check_count(ids.len())?;
         let limits = (Weight::Fetches, wire::MAX_FETCH_ANSWER_BYTES);
-        let body = Frames::plain(wire::encode_ids(ids));
-        let decode = |body: Bytes| wire::decode_fetched(&body);
-        self.ask(RepositoryVerb::Fetch(*session, copy), body, limits, decode)
+        self.read_in(session, |session| {
+            let body = Frames::plain(wire::encode_ids(ids));
+            let decode = |body: Bytes| wire::decode_fetched(&body);
+            self.ask(RepositoryVerb::Fetch(*session, copy), body, limits, decode)
+        })
     }
 
     fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError> {
         let limits = (Weight::Fetches, wire::MAX_FETCH_ANSWER_BYTES);
-        let decode = |body: Bytes| wire::decode_block_page(&body);
-        self.ask(RepositoryVerb::ReadBlocks(*session, cursor), Frames::new(), limits, decode)
+        self.read_in(session, |session| {
+            let decode = |body: Bytes| wire::decode_block_page(&body);
+            self.ask(RepositoryVerb::ReadBlocks(*session, cursor), Frames::new(), limits, decode)
+        })
     }
 
     fn prove_blocks(
