@@ -1,0 +1,207 @@
+//! A short run of every fuzz target on the stable compiler, over inputs that are the same every time: the
+//! golden vectors, and what becomes of them when bytes are changed, cut, doubled and exchanged.
+//!
+//! `cargo xtask fuzz` looks for more, for as long as one likes, and needs a nightly compiler; what it finds
+//! belongs into the golden vectors or a test. `HOLDALL_HOSTILE_INPUTS` says how many inputs each target
+//! gets here.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "tests fail by panicking, are told how long by variables, and tell the input that did it"
+)]
+
+extern crate self as holdall_fuzz;
+extern crate self as libfuzzer_sys;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use holdall_testkit::Random;
+
+#[path = "../../../../fuzz/src/lib.rs"]
+#[allow(unreachable_pub)]
+mod shared;
+use shared::*;
+
+/// Inputs for each target.
+const INPUTS: u64 = 10_000;
+/// Of a target that derives keys from passwords, which takes its time.
+const SLOW_INPUTS: u64 = 100;
+const SLOW: [&str; 2] = ["recovery_kit", "unwrap"];
+/// Longest input.
+const MAX_BYTES: usize = 64 << 10;
+
+/// What a target takes, made of the bytes of an input.
+trait Input<'a>: Sized {
+    /// Nothing if they are none.
+    fn of(bytes: &'a [u8]) -> Option<Self>;
+}
+
+impl<'a> Input<'a> for &'a [u8] {
+    fn of(bytes: &'a [u8]) -> Option<Self> {
+        Some(bytes)
+    }
+}
+
+impl<'a> Input<'a> for &'a str {
+    fn of(bytes: &'a [u8]) -> Option<Self> {
+        str::from_utf8(bytes).ok()
+    }
+}
+
+impl Input<'_> for Vec<(u8, u16, u8)> {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let (edits, _) = bytes.as_chunks::<4>();
+        Some(edits.iter().map(|[a, b, c, d]| (*a, u16::from_le_bytes([*b, *c]), *d)).collect())
+    }
+}
+
+/// Stands for the fuzzer's own, which hands a target its inputs.
+#[macro_export]
+macro_rules! fuzz_target {
+    (|$data:ident: $kind:ty| $body:block) => {
+        /// Runs the target on one input.
+        pub(crate) fn run(bytes: &[u8]) {
+            let Some($data): Option<$kind> = $crate::Input::of(bytes) else { return };
+            $body
+        }
+    };
+}
+
+/// The targets, each in its own file. The fuzzer has a main of its own, which is not wanted here.
+macro_rules! targets {
+    ($($name:ident: $path:literal,)*) => {
+        $(
+            #[path = $path]
+            #[allow(unused_attributes, unused_imports)]
+            mod $name;
+        )*
+        const TARGETS: &[(&str, fn(&[u8]))] = &[$((stringify!($name), $name::run)),*];
+    };
+}
+
+targets! {
+    attributes: "../../../../fuzz/fuzz_targets/attributes.rs",
+    block: "../../../../fuzz/fuzz_targets/block.rs",
+    config: "../../../../fuzz/fuzz_targets/config.rs",
+    content_list: "../../../../fuzz/fuzz_targets/content_list.rs",
+    extents: "../../../../fuzz/fuzz_targets/extents.rs",
+    invite: "../../../../fuzz/fuzz_targets/invite.rs",
+    node: "../../../../fuzz/fuzz_targets/node.rs",
+    pack_footer: "../../../../fuzz/fuzz_targets/pack_footer.rs",
+    pack_trailer: "../../../../fuzz/fuzz_targets/pack_trailer.rs",
+    path: "../../../../fuzz/fuzz_targets/path.rs",
+    payload: "../../../../fuzz/fuzz_targets/payload.rs",
+    record: "../../../../fuzz/fuzz_targets/record.rs",
+    record_secret: "../../../../fuzz/fuzz_targets/record_secret.rs",
+    recovery_kit: "../../../../fuzz/fuzz_targets/recovery_kit.rs",
+    stored_record: "../../../../fuzz/fuzz_targets/stored_record.rs",
+    table: "../../../../fuzz/fuzz_targets/table.rs",
+    tombstone: "../../../../fuzz/fuzz_targets/tombstone.rs",
+    tree: "../../../../fuzz/fuzz_targets/tree.rs",
+    unwrap: "../../../../fuzz/fuzz_targets/unwrap.rs",
+    wire_control: "../../../../fuzz/fuzz_targets/wire_control.rs",
+    wire_deletion: "../../../../fuzz/fuzz_targets/wire_deletion.rs",
+    wire_frames: "../../../../fuzz/fuzz_targets/wire_frames.rs",
+    wire_probe: "../../../../fuzz/fuzz_targets/wire_probe.rs",
+    wire_route: "../../../../fuzz/fuzz_targets/wire_route.rs",
+    wire_scrub: "../../../../fuzz/fuzz_targets/wire_scrub.rs",
+    wrapping_set: "../../../../fuzz/fuzz_targets/wrapping_set.rs",
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The golden vectors: what is hexadecimal at the end of a line.
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = vec![Vec::new()];
+    for name in ["crypto.txt", "format.txt", "tree.txt"] {
+        let text = fs::read_to_string(root().join("golden").join(name)).expect("golden vectors");
+        let words = text.lines().filter_map(|line| line.split_whitespace().next_back());
+        seeds.extend(words.filter_map(from_hex));
+    }
+    seeds
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+/// A seed that was changed a few times, or not at all.
+fn input(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+    let mut bytes = pick(seeds, random).clone();
+    for _ in 0..random.below(5) {
+        change(&mut bytes, pick(seeds, random), random);
+    }
+    bytes.truncate(MAX_BYTES);
+    bytes
+}
+
+fn pick<'a>(seeds: &'a [Vec<u8>], random: &mut Random) -> &'a Vec<u8> {
+    &seeds[random.index(seeds.len())]
+}
+
+fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    let mut place = |length: usize| random.index(length + 1);
+    let (at, to) = (place(bytes.len()), place(bytes.len()));
+    let (from, end) = (at.min(to), at.max(to));
+    let (other_from, what) = (place(other.len()), place(6));
+    match what {
+        0 => bytes.truncate(at),
+        1 => drop(bytes.drain(from..end)),
+        2 => bytes.extend_from_within(from..end),
+        3 => drop(bytes.splice(from..end, other[other_from..].iter().copied())),
+        // Lengths and counts at their limits.
+        4 => {
+            bytes[from..].iter_mut().take(4).for_each(|byte| *byte = if at > to { 255 } else { 0 })
+        }
+        _ => {
+            if let Some(byte) = bytes.get_mut(from) {
+                *byte ^= 1 << (to % 8);
+            }
+        }
+    }
+}
+
+/// Tells the input on which a target panicked.
+struct Tells<'a>(&'a str, &'a [u8]);
+
+impl Drop for Tells<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let hex: String = self.1.iter().map(|byte| format!("{byte:02x}")).collect();
+            eprintln!("the target {} panicked on {hex}", self.0);
+        }
+    }
+}
+
+#[test]
+fn no_decoder_panics_on_changed_vectors_and_what_it_takes_it_writes_again() {
+    let said = std::env::var("HOLDALL_HOSTILE_INPUTS").ok();
+    let said: Option<u64> = said.map(|text| text.parse().expect("a number"));
+    let seeds = seeds();
+    assert!(seeds.len() > 50, "{}", seeds.len());
+    for (number, (name, run)) in TARGETS.iter().enumerate() {
+        let inputs = if SLOW.contains(name) { SLOW_INPUTS } else { INPUTS };
+        let mut random = Random::new(number as u64);
+        for _ in 0..said.unwrap_or(inputs) {
+            let bytes = input(&seeds, &mut random);
+            let _tells = Tells(name, &bytes);
+            run(&bytes);
+        }
+    }
+}
+
+#[test]
+fn every_fuzz_target_is_run() {
+    let files = fs::read_dir(root().join("fuzz/fuzz_targets")).expect("the targets");
+    let stem = |file: PathBuf| file.file_stem().expect("a name").to_string_lossy().into_owned();
+    let mut there: Vec<_> = files.map(|file| stem(file.expect("a file").path())).collect();
+    there.sort();
+    assert_eq!(TARGETS.iter().map(|(name, _)| *name).collect::<Vec<_>>(), there);
+}
