@@ -31,7 +31,8 @@ pub(crate) fn unless_lost<T>(
     Ok(None)
 }
 
-fn says_lost(error: &RepositoryError) -> bool {
+/// Whether an error says that the bytes are gone or are not what was stored.
+pub(crate) fn says_lost(error: &RepositoryError) -> bool {
     match error {
         RepositoryError::Damaged { .. } => true,
         RepositoryError::Io { source, .. } => {

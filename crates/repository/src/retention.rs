@@ -69,6 +69,21 @@ impl Policy {
         lock_ns: 30 * DAY_NS,
     };
 
+    /// What keeps all that either of both keeps.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            last: self.last.max(other.last),
+            hourly: self.hourly.max(other.hourly),
+            daily: self.daily.max(other.daily),
+            weekly: self.weekly.max(other.weekly),
+            monthly: self.monthly.max(other.monthly),
+            yearly: self.yearly.max(other.yearly),
+            within_ns: self.within_ns.max(other.within_ns),
+            lock_ns: self.lock_ns.max(other.lock_ns),
+        }
+    }
+
     /// Whether it says anything.
     pub fn is_empty(&self) -> bool {
         let counts = [self.last, self.hourly, self.daily, self.weekly, self.monthly, self.yearly];

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use holdall_testkit::{CompareOptions, Random, compare_trees};
 
-use crate::house::{Machine, Outcome, Server, files_below};
+use crate::house::{Machine, Outcome, Server, disk_bytes, files_below};
 use crate::mounts::Mount;
 
 fn text(path: &Path) -> &str {
@@ -162,4 +162,50 @@ fn a_full_target_is_told_and_has_no_half_files() {
     disk.resize(64 << 20);
     machine.ok(restore.iter().chain(&["--overwrite", "always"]));
     assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+}
+
+/// Packs that are half dead need room for a copy of the other half.
+#[test]
+fn a_prune_on_a_full_disk_begins_with_what_needs_no_room_and_says_what_it_lacks() {
+    let machine = Machine::new();
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 256 << 20) else { return };
+    let (repo, source) = (text(disk.point()).to_owned(), machine.path("source"));
+    machine.ok(["init", "-r", &repo]);
+    let back_up = || {
+        let done = machine.summary(["backup", "-r", &repo, text(&source)]);
+        done["snapshot_id"].as_str().expect("an id").to_owned()
+    };
+    let file = |number: u64| source.join(format!("file-{number}"));
+    (0..24).for_each(|number| write_random(&file(number), 5 << 19, number));
+    let halved = back_up();
+    (0..24).step_by(2).for_each(|number| fs::remove_file(file(number)).expect("it is there"));
+    let kept = back_up();
+    machine.ok(["forget", "-r", &repo, &halved]);
+    let filler = disk.fill_but(1 << 20);
+    let stored = || disk_bytes(disk.point()) - fs::metadata(&filler).map_or(0, |file| file.len());
+    let before = stored();
+    expect_no_room(machine.run(["prune", "-r", &repo]), &repo);
+    assert!(stored() >= before, "nothing could go");
+
+    fs::remove_file(&filler).expect("it is there");
+    write_random(&source.join("dead"), 60 << 20, 99);
+    let dead = back_up();
+    fs::remove_file(source.join("dead")).expect("it is there");
+    let last = back_up();
+    machine.ok(["forget", "-r", &repo, &dead]);
+    disk.fill_but(1 << 20);
+    let before = stored();
+    machine.ok(["prune", "-r", &repo]);
+    assert!(stored() + (40 << 20) < before, "what is wholly dead went");
+    machine.ok(["prune", "-r", &repo]);
+    assert!(stored() < 45 << 20, "and made room for the rest: {}", stored());
+    let modified = fs::metadata(&source).and_then(|dir| dir.modified()).expect("a time");
+    for snapshot in [kept, last] {
+        let (from, target) = (format!("{snapshot}:{}", text(&source)), machine.path("target"));
+        machine.ok(["restore", "-r", &repo, &from, "--target", text(&target)]);
+        // Between the two a file came and went.
+        fs::File::open(&target).and_then(|dir| dir.set_modified(modified)).expect("it is ours");
+        assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+        fs::remove_dir_all(&target).expect("it can be removed");
+    }
 }

@@ -14,6 +14,7 @@ use crate::moving::IfDamaged;
 use crate::pack_file::PackFile;
 use crate::parity;
 use crate::publish::{remove, sync_dir};
+use crate::reread::says_lost;
 use crate::store::{CommitGuard, Store};
 
 /// A condemned pack whose grace is over.
@@ -26,6 +27,9 @@ pub(super) struct Due {
 impl Store {
     /// Copies what is needed of a pack and condemns it, unless somebody came to rely on it. Commits
     /// wait meanwhile.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NoRoom`] for the copies; then the pack stays as it is.
     pub(super) fn condemn(
         &self,
         candidate: &Candidate,
@@ -46,9 +50,10 @@ impl Store {
         };
         let needed = self.needed_of(&file, Holder::Pack(place), &candidate.needed)?;
         let places = needed.iter().filter_map(|number| file.blocks().get(*number as usize));
-        let Ok(moved) = self.move_blocks(pack.kind, &file, places, IfDamaged::Fail) else {
+        let moved = match self.move_blocks(pack.kind, &file, places, IfDamaged::Fail) {
             // What is damaged may be mended: it stays as it is.
-            return Ok(());
+            Err(error) if says_lost(&error) => return Ok(()),
+            moved => moved?,
         };
         let mark = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
         self.lease().renew()?;

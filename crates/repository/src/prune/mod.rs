@@ -61,7 +61,8 @@ impl Store {
     ///
     /// # Errors
     /// [`RepositoryError::Damaged`] if something is missing or can not be read, and nothing is
-    /// deleted then; [`RepositoryError::Interrupted`] once `should_stop` is set: what was done until
+    /// deleted then; [`RepositoryError::NoRoom`] if what is needed of packs could not be copied, and no
+    /// room is made for it; [`RepositoryError::Interrupted`] once `should_stop` is set: what was done until
     /// then is done.
     pub fn prune(
         &self,
@@ -89,11 +90,19 @@ impl Store {
             }
             plan
         };
+        let mut blocked = None;
         for candidate in &plan {
             if should_stop.load(Ordering::Acquire) {
                 return Err(RepositoryError::Interrupted);
             }
-            self.condemn(candidate, &mut report)?;
+            match self.condemn(candidate, &mut report) {
+                Err(error @ RepositoryError::NoRoom { .. }) => {
+                    let lacking_bytes = candidate.file_bytes - candidate.unneeded_bytes;
+                    blocked = Some((error, lacking_bytes));
+                    break;
+                }
+                done => done?,
+            }
         }
         if options.grace.is_zero() && report.condemned_packs > 0 {
             let commit = self.lock_commit();
@@ -104,7 +113,13 @@ impl Store {
         self.count_waiting(options, &mut report)?;
         report.stored_after_bytes = self.stored_bytes();
         self.tend_index();
-        Ok(report)
+        match blocked {
+            // Else what went, or goes when its grace is over, makes the room.
+            Some((error, lacking)) if report.deleted_bytes + report.waiting_bytes < lacking => {
+                Err(error)
+            }
+            _ => Ok(report),
+        }
     }
 
     /// Checks that everything is there that snapshots need, as a prune does before it lets anything go: while

@@ -54,6 +54,8 @@ impl Store {
                 candidates.extend(of_kind.into_iter().map(|(_, candidate)| candidate.clone()));
             }
         }
+        // What needs no room goes first, and makes some.
+        candidates.sort_by_key(|candidate| candidate.file_bytes - candidate.unneeded_bytes);
         Ok(candidates)
     }
 
