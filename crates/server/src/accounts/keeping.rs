@@ -1,8 +1,9 @@
 //! What an administrator said about keeping: rules for each repository, and deletions that wait.
 //!
 //! Who breaks in as an administrator shall not be able to take backups away at once. So what was
-//! asked to be deleted waits, and a shorter wait comes into force only when the longer one is over. That
-//! it is, no clock is believed that somebody may have set: who prunes knows how it went.
+//! asked to be deleted waits, and so do rules that keep less: until the delay is over, all is kept that
+//! those before or those to come keep. That it is over, no clock is believed that somebody may have set:
+//! who prunes knows how it went.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -35,12 +36,10 @@ impl KeepingRow {
 
     /// The same after a change was asked for.
     fn changed_to(&self, wanted: Keeping, now_ns: i64) -> Self {
-        let now = self.now.clone();
-        if wanted.delay_ns < now.delay_ns || wanted.policy.lock_ns < now.policy.lock_ns {
-            let then = Some((wanted, now_ns.saturating_add(now.delay_ns)));
-            return Self { now, then };
-        }
-        Self { now: wanted, then: None }
+        let now = self.now.and(&wanted);
+        let from_ns = now_ns.saturating_add(now.delay_ns);
+        let then = (now != wanted).then_some((wanted, from_ns));
+        Self { now, then }
     }
 
     fn entry(&self, repository: &str) -> KeepingEntry {
@@ -145,11 +144,13 @@ impl Accounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdall_format::TagToken;
+    use holdall_repository::retention::Policy;
 
     const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 
     #[test]
-    fn a_shorter_lock_or_delay_comes_into_force_when_the_delay_is_over() {
+    fn what_keeps_less_comes_into_force_when_the_delay_is_over() {
         let usual = KeepingRow::USUAL;
         let strict = Keeping { delay_ns: 30 * DAY_NS, ..Keeping::USUAL };
         assert_eq!(usual.changed_to(strict.clone(), 5).now, strict, "longer at once");
@@ -160,7 +161,9 @@ mod tests {
         let mut unlocked = Keeping::USUAL;
         unlocked.policy.lock_ns = 0;
         let hasty = Keeping { delay_ns: 0, ..Keeping::USUAL };
-        for wanted in [unlocked, hasty] {
+        let mut sparse = Keeping::USUAL;
+        sparse.policy.daily = 1;
+        for wanted in [unlocked, hasty, sparse] {
             let row = usual.changed_to(wanted.clone(), 5);
             assert_eq!(at(&row, 5), Keeping::USUAL);
             assert_eq!(at(&row, 5 + 7 * DAY_NS - 1), Keeping::USUAL);
@@ -170,5 +173,19 @@ mod tests {
             assert_eq!(at(&again, 6 * DAY_NS), Keeping::USUAL);
             assert_eq!(at(&row.changed_to(Keeping::USUAL, DAY_NS), 9 * DAY_NS), Keeping::USUAL);
         }
+    }
+
+    #[test]
+    fn until_then_all_is_kept_that_either_keeps() {
+        let tagged = |byte| TagToken::from_bytes([byte; 16]);
+        let before = Keeping { tags: vec![tagged(1)], ..Keeping::USUAL };
+        let mut wanted = Keeping { tags: vec![tagged(2)], ..Keeping::USUAL };
+        (wanted.policy.hourly, wanted.policy.monthly) = (48, 12);
+        wanted.policy.weekly = 0;
+        let row = KeepingRow { now: before, then: None }.changed_to(wanted.clone(), 5);
+        let Policy { hourly, daily, weekly, monthly, .. } = row.now.policy;
+        assert_eq!((hourly, daily, weekly, monthly), (48, 30, u32::MAX, 12));
+        assert_eq!(row.now.tags, [tagged(2), tagged(1)]);
+        assert_eq!(row.then, Some((wanted, 5 + 7 * DAY_NS)));
     }
 }

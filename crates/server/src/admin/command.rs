@@ -144,6 +144,14 @@ impl Keeping {
     /// As long as nobody says otherwise: a deletion waits for a week.
     pub const USUAL: Self =
         Self { policy: Policy::USUAL, tags: Vec::new(), delay_ns: 7 * 24 * 3600 * 1_000_000_000 };
+
+    /// What keeps all that either of both keeps, for as long as either does.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        let mut tags = other.tags.clone();
+        tags.extend(self.tags.iter().filter(|tag| !other.tags.contains(tag)));
+        let delay_ns = self.delay_ns.max(other.delay_ns);
+        Self { policy: self.policy.and(other.policy), tags, delay_ns }
+    }
 }
 
 /// What is kept of a repository now, and what is to be.

@@ -28,7 +28,8 @@ Rules count for each machine and series, by the time at which a snapshot came; r
 named keep nothing. Without any: hourly for a day, daily for a month, weekly for ever. Nothing goes \
 that is younger than --lock (30 days), that is pinned, has a tag of --keep-tag, or is the newest of \
 its series. Want of space \
-deletes nothing. A shorter --lock or --delay comes into force when the present --delay is over.
+deletes nothing. What keeps less than now, such as fewer days or a shorter --lock or --delay, comes into \
+force when the present --delay is over; until then all stays that either keeps.
 
 Exit codes: 0 done, 1 failed, such as for a repository that is not there, 2 wrong usage")]
 pub(crate) struct Args {
@@ -53,8 +54,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What is wanted instead of `now`; nothing if nothing was named.
-    fn wanted(&self, now: Keeping) -> Option<Keeping> {
+    /// What is wanted instead of what was said `last`; nothing if nothing was named.
+    fn wanted(&self, last: Keeping) -> Option<Keeping> {
         if self.usual {
             return Some(Keeping::USUAL);
         }
@@ -64,10 +65,10 @@ impl Args {
             return None;
         }
         let wanted = || self.keep_tag.iter().filter_map(|wanted| wanted.0).collect();
-        let tags = if self.keep_tag.is_empty() { now.tags } else { wanted() };
-        let policy = if rules.is_empty() { now.policy } else { rules };
-        let lock_ns = self.lock.map_or(now.policy.lock_ns, nanoseconds);
-        let delay_ns = self.delay.map_or(now.delay_ns, nanoseconds);
+        let tags = if self.keep_tag.is_empty() { last.tags } else { wanted() };
+        let policy = if rules.is_empty() { last.policy } else { rules };
+        let lock_ns = self.lock.map_or(last.policy.lock_ns, nanoseconds);
+        let delay_ns = self.delay.map_or(last.delay_ns, nanoseconds);
         Some(Keeping { policy: Policy { lock_ns, ..policy }, tags, delay_ns })
     }
 }
@@ -88,7 +89,9 @@ fn parse_token(text: &str) -> Result<Wanted, String> {
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     let clock = || Arc::new(SystemClock);
     let before = admin::keeping(data, &args.repository, None, clock())?;
-    let entry = match args.wanted(before.now.clone()) {
+    // What is not said stays as it was said last, whether or not that is in force yet.
+    let last = before.then.as_ref().map_or(&before.now, |(then, _)| then).clone();
+    let entry = match args.wanted(last) {
         Some(wanted) => admin::keeping(data, &args.repository, Some(wanted), clock())?,
         None => before,
     };
