@@ -7,6 +7,7 @@
 //! for a slow wire, and the turn goes on meanwhile.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use crate::run::lock;
@@ -34,7 +35,28 @@ struct State {
 pub(crate) struct Grant {
     budget: Arc<Budget>,
     job: u64,
-    bytes: usize,
+    bytes: AtomicUsize,
+}
+
+impl Grant {
+    /// Gives back what is more than `bytes`: what is kept of it for long must not be more than what is
+    /// there, or what waits for more to come keeps that from coming.
+    pub(crate) fn shrink_to(&self, bytes: usize) {
+        self.give_back(self.bytes.fetch_min(bytes, Ordering::Relaxed).saturating_sub(bytes));
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let mut state = lock(&self.budget.state);
+        state.used_bytes -= bytes;
+        if let Some(has) = state.by_job.get_mut(&self.job) {
+            *has -= bytes;
+            if *has == 0 {
+                state.by_job.remove(&self.job);
+            }
+        }
+        drop(state);
+        self.budget.changed.notify_all();
+    }
 }
 
 impl Budget {
@@ -58,7 +80,7 @@ impl Budget {
         }
         state.used_bytes += bytes;
         *state.by_job.entry(job).or_default() += bytes;
-        Some(Grant { budget: Arc::clone(self), job, bytes })
+        Some(Grant { budget: Arc::clone(self), job, bytes: AtomicUsize::new(bytes) })
     }
 
     fn fits(&self, state: &State, job: u64, bytes: usize) -> bool {
@@ -83,16 +105,8 @@ impl Budget {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        let mut state = lock(&self.budget.state);
-        state.used_bytes -= self.bytes;
-        if let Some(has) = state.by_job.get_mut(&self.job) {
-            *has -= self.bytes;
-            if *has == 0 {
-                state.by_job.remove(&self.job);
-            }
-        }
-        drop(state);
-        self.budget.changed.notify_all();
+        let bytes = *self.bytes.get_mut();
+        self.give_back(bytes);
     }
 }
 
@@ -129,17 +143,28 @@ mod tests {
     #[test]
     fn what_jobs_before_have_counts_against_the_reserve() {
         let budget = Budget::new(10, 10);
-        let ahead = budget.grant(5, 10).unwrap();
+        let fits = |job, bytes| budget.fits(&lock(&budget.state), job, bytes);
+        let _ahead = budget.grant(5, 10).unwrap();
         let before: Vec<_> = (0..2).map(|job| (budget.turn(job), budget.grant(job, 5))).collect();
         budget.turn(2);
-        std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| budget.grant(2, 1).is_some());
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            assert!(!waiting.is_finished(), "two jobs before it have all of the reserve");
-            drop(before);
-            assert!(waiting.join().unwrap());
-        });
-        drop(ahead);
+        assert!(!fits(2, 1), "two jobs before it have all of the reserve");
+        drop(before);
+        assert!(fits(2, 10) && !fits(2, 11) && !fits(3, 1));
+    }
+
+    #[test]
+    fn what_is_not_there_after_all_is_given_back() {
+        let budget = Budget::new(0, 10);
+        let fits = |bytes| budget.fits(&lock(&budget.state), 0, bytes);
+        let grant = budget.grant(0, 10).unwrap();
+        grant.shrink_to(3);
+        assert!(fits(7) && !fits(8));
+        grant.shrink_to(5);
+        assert!(!fits(8), "it grows no more");
+        grant.shrink_to(0);
+        assert!(fits(10));
+        drop(grant);
+        assert!(fits(10) && !fits(11));
     }
 
     #[test]

@@ -154,3 +154,26 @@ fn strict_tells_of_each_that_an_ordinary_user_may_not_restore() {
     assert_eq!(told, ["", "/device", "/of-root", "/set-user-id"]);
     assert_eq!(done.summary()["notes"], serde_json::json!([]));
 }
+
+/// Room for what is read is kept by the sizes of files; what can not be opened must not keep it.
+#[test]
+fn many_files_that_may_not_be_read_do_not_hold_a_backup_up() {
+    let Some(machine) = ordinary_machine() else { return };
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    fs::create_dir(&source).unwrap();
+    for group in 0..60 {
+        for number in 0..31 {
+            let file = fs::File::create(source.join(format!("{group:02}-{number:02}"))).unwrap();
+            file.set_len(32 << 10).unwrap();
+            file.set_permissions(Permissions::from_mode(0o600)).unwrap();
+        }
+        let readable = holdall_testkit::Random::new(group).bytes(1 << 10);
+        fs::write(source.join(format!("{group:02}-readable")), readable).unwrap();
+    }
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
+    let in_time = [&["timeout", "100"], &AS_NOBODY[..]].concat();
+    let done = machine.run_by(&in_time, ["backup", "-r", repo, source, "--json"]).expect(3);
+    assert_eq!(done.summary()["errors"], 60 * 31);
+    assert_eq!(done.summary()["files_new"], 60);
+}

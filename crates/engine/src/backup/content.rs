@@ -143,6 +143,11 @@ impl Cutter<'_> {
                 Err(error) => return Ok(Err(error)),
             };
             self.readers.did(0, (segment.len() - carry.len()) as u64);
+            // A file that is shorter than it was when it was looked at.
+            grant.shrink_to(segment.len());
+            if segment.len() < segment.capacity() / 4 {
+                segment.shrink_to_fit();
+            }
             let mut segment = Bytes::from(segment);
             let mut pieces = Vec::new();
             self.meters.hash.working(|| {

@@ -84,6 +84,8 @@ struct JobReader<'a> {
     /// Small files' bytes since the last flush, before they are named.
     buffer: Vec<u8>,
     small: Vec<SmallFile>,
+    /// Bytes of small files that were handed on.
+    small_bytes: usize,
     /// When the job was begun: what was changed since is not settled.
     begun: Timestamp,
 }
@@ -112,6 +114,7 @@ impl<'a> JobReader<'a> {
             pieces: Vec::with_capacity(job.items.len() * 2),
             buffer: Vec::new(),
             small: Vec::new(),
+            small_bytes: 0,
             begun: host::now(),
         }
     }
@@ -126,7 +129,10 @@ impl<'a> JobReader<'a> {
             self.reading.shared.check()?;
             self.read_item(item, &grant)?;
         }
-        self.flush(&grant)
+        self.flush(&grant)?;
+        // What could not be opened, or is shorter now, left less.
+        grant.shrink_to(self.small_bytes);
+        Ok(())
     }
 
     fn read_item(&mut self, item: Planned, grant: &Arc<Grant>) -> Result<(), EngineError> {
@@ -196,7 +202,12 @@ impl<'a> JobReader<'a> {
             self.buffer.clear();
             return send(&self.results, pieces);
         }
-        let mut bytes = Bytes::from(std::mem::take(&mut self.buffer));
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.small_bytes += buffer.len();
+        if buffer.len() < buffer.capacity() / 4 {
+            buffer.shrink_to_fit();
+        }
+        let mut bytes = Bytes::from(buffer);
         let mut small = std::mem::take(&mut self.small).into_iter().peekable();
         let mut named = Vec::with_capacity(pieces.len() * 2);
         self.reading.meters.hash.working(|| {
