@@ -75,7 +75,8 @@ impl Store {
         place: &BlockPlace,
     ) -> Result<Checked, RepositoryError> {
         let bytes = file.read_block(place).map_err(failed("reading", file.path()))?;
-        let checked = Checked::new(bytes, &self.repository())?;
+        let checked = Checked::new(bytes, &self.repository());
+        let checked = checked.map_err(|error| damaged(file.path(), error))?;
         if checked.name == place.name {
             return Ok(checked);
         }

@@ -4,12 +4,16 @@
 //! must not be believed, and a process that may open no more files has found out nothing about the disk.
 
 use std::io;
+use std::time::Duration;
 
 use holdall_protocol::RepositoryError;
 use rustix::io::Errno;
 
 /// So often is it read before it is lost.
 const TRIES: u32 = 3;
+
+/// Before it is read again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a disk says, or a file system, of bytes that it does not have any more.
 const OF_LOST_BYTES: [Errno; 4] = [Errno::IO, Errno::NODATA, Errno::BADMSG, Errno::UCLEAN];
@@ -24,7 +28,7 @@ pub(crate) fn unless_lost<T>(
     for _ in 0..TRIES {
         match read() {
             Ok(read) => return Ok(Some(read)),
-            Err(error) if says_lost(&error) => {}
+            Err(error) if says_lost(&error) => std::thread::sleep(PAUSE),
             Err(error) => return Err(error),
         }
     }

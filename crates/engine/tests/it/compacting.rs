@@ -57,8 +57,9 @@ fn nothing_gives_way_to_a_wrong_copy_that_was_put_before() {
     // It stays for a week, as what a run put that was killed.
     access.repository().close_session(&session).unwrap();
     let report = compact(&access, None, false, &Run::new()).unwrap();
-    assert!(report.sparse_blocks > 0, "{report:?}");
-    assert_eq!((report.blocks, report.damaged_blocks), (0, 1), "{report:?}");
+    // A block of nodes may be sparse, too, by where the repository's keys let leaves end.
+    let stay = report.sparse_blocks - report.blocks;
+    assert_eq!((stay, report.damaged_blocks), (1, 1), "{report:?}");
     access.repository().prune(false).unwrap();
     drop(access);
     assert_eq!(world.differences("restored"), []);

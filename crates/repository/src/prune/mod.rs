@@ -81,7 +81,8 @@ impl Store {
             self.mark_needed(&commit, options)?;
             self.delete_due(&commit, options, &mut report)?;
             let now = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
-            condemned::renew_unreadable(self.layout(), &now)?;
+            // A mark that can not be written anew keeps its pack, and nothing else.
+            let _ = condemned::renew_unreadable(self.layout(), &now);
             self.forget_spent_marks(&commit)?;
             self.close_sparse_tails(options);
             let plan = self.plan(&commit, options)?;
@@ -115,7 +116,7 @@ impl Store {
         self.tend_index();
         match blocked {
             // Else what went, or goes when its grace is over, makes the room.
-            Some((error, lacking)) if report.deleted_bytes + report.waiting_bytes < lacking => {
+            Some((error, lacking)) if report.deleted_bytes + report.waiting_bytes <= lacking => {
                 Err(error)
             }
             _ => Ok(report),

@@ -42,19 +42,24 @@ impl Store {
         let (packs, parities) = self.damaged_packs(&found);
         let in_tails: BTreeSet<BlockName> = found.damaged.iter().filter_map(in_tail).collect();
         let mut report = RepairReport::default();
+        let mut hindered = None;
         for pack in &packs {
             stop_if(should_stop)?;
-            let repair = match self.restore_pack(pack, dry_run, &mut report.quarantined)? {
-                Some(repair) => Some(repair),
-                None => self.salvage_pack(pack, dry_run, &mut report.quarantined)?,
-            };
-            report.repairs.extend(repair);
+            match self.mend_pack(pack, dry_run, &mut report.quarantined) {
+                Ok(repair) => report.repairs.extend(repair),
+                // It says nothing about the others.
+                Err(error @ RepositoryError::Io { .. }) => hindered = hindered.or(Some(error)),
+                Err(error) => return Err(error),
+            }
         }
         for pack in parities.difference(&packs) {
             stop_if(should_stop)?;
             report.repairs.extend(self.remake_parity(pack, dry_run)?);
         }
         report.repairs.extend(self.salvage_tail(&in_tails, dry_run, &mut report.quarantined)?);
+        if let Some(error) = hindered {
+            return Err(error);
+        }
         if dry_run || report.repairs.is_empty() {
             report.scrub = found;
             return Ok(report);
@@ -103,6 +108,19 @@ impl Store {
             }
         }
         Ok(made)
+    }
+
+    /// Restores a damaged pack, or takes out of it what is sound.
+    fn mend_pack(
+        &self,
+        pack: &PackName,
+        dry_run: bool,
+        quarantined: &mut Vec<String>,
+    ) -> Result<Option<Repair>, RepositoryError> {
+        match self.restore_pack(pack, dry_run, quarantined)? {
+            Some(repair) => Ok(Some(repair)),
+            None => self.salvage_pack(pack, dry_run, quarantined),
+        }
     }
 
     fn is_sound(&self, pack: &PackName) -> bool {

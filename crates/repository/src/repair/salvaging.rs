@@ -14,6 +14,7 @@ use crate::condemned::{self, Condemned};
 use crate::moving::IfDamaged;
 use crate::publish::{failed, keep_as, sync_parent};
 use crate::reread::unless_lost;
+use crate::scrub::is_sound_pack;
 use crate::store::Store;
 
 impl Store {
@@ -31,9 +32,14 @@ impl Store {
         let Some(file) = unless_lost(|| self.packs().get(pack))? else {
             return self.put_aside(pack, dry_run, quarantined);
         };
-        // One that could not be read when the repository was opened, and can be now, is there at the next
-        // opening.
-        let Some(known) = known else { return Ok(None) };
+        let Some(known) = known else {
+            // One that could not be read when the repository was opened, and can be now, is there at the
+            // next opening.
+            return match is_sound_pack(&path, pack, &self.repository()) {
+                true => Ok(None),
+                false => self.put_aside(pack, dry_run, quarantined),
+            };
+        };
         let places = file.blocks().iter();
         let salvaged = |kept_blocks: u64| {
             let lost_blocks = file.blocks().len() as u64 - kept_blocks;
