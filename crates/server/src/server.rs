@@ -26,6 +26,8 @@ use crate::{LogSink, ServerError};
 
 /// Threads that wait on sockets.
 const WAITING_THREADS: usize = 2;
+/// How soon after the start the rules for keeping are applied for the first time.
+const FIRST_HOUSE: Duration = Duration::from_secs(600);
 /// How long ending may take beyond what requests under way are given.
 const ENDING: Duration = Duration::from_millis(500);
 
@@ -170,10 +172,13 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
     while connections.join_next().await.is_some() {}
 }
 
-/// Applies rules for keeping and prunes, once an hour. Never ends by itself.
+/// Applies rules for keeping and prunes, once an hour, and for the first time soon after the start: some
+/// servers do not run for an hour. Never ends by itself.
 async fn keep_house(state: &Arc<ServerState>) {
+    let mut wait = state.limits.keep_house.min(FIRST_HOUSE);
     loop {
-        sleep(state.limits.keep_house).await;
+        sleep(wait).await;
+        wait = state.limits.keep_house;
         let inner = Arc::clone(state);
         let kept = state.work.run(move || {
             inner.administration().keep_house();

@@ -37,6 +37,10 @@ impl KeepingRow {
     /// The same after a change was asked for.
     fn changed_to(&self, wanted: Keeping, now_ns: i64) -> Self {
         let now = self.now.and(&wanted);
+        if now == self.now && self.then.as_ref().is_some_and(|(then, _)| *then == wanted) {
+            // It waits already, and waits no longer for being said again.
+            return self.clone();
+        }
         let from_ns = now_ns.saturating_add(now.delay_ns);
         let then = (now != wanted).then_some((wanted, from_ns));
         Self { now, then }
@@ -168,9 +172,9 @@ mod tests {
             assert_eq!(at(&row, 5), Keeping::USUAL);
             assert_eq!(at(&row, 5 + 7 * DAY_NS - 1), Keeping::USUAL);
             assert_eq!(at(&row, 5 + 7 * DAY_NS), wanted);
-            // Asking again does not make it sooner, and thinking better of it does.
-            let again = row.changed_to(wanted.clone(), DAY_NS);
-            assert_eq!(at(&again, 6 * DAY_NS), Keeping::USUAL);
+            // Asking again makes it neither sooner nor later, and thinking better of it does.
+            let again = row.changed_to(wanted.clone(), 6 * DAY_NS);
+            assert_eq!(again, row);
             assert_eq!(at(&row.changed_to(Keeping::USUAL, DAY_NS), 9 * DAY_NS), Keeping::USUAL);
         }
     }

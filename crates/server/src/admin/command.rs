@@ -90,8 +90,9 @@ impl Command {
             | Self::Rights { .. }
             | Self::Revoke { .. }
             | Self::Pending
-            | Self::Cancel { .. }
             | Self::Resume { .. } => true,
+            // It waits for a deletion that is being carried out.
+            Self::Cancel { .. } => false,
             Self::Quota { .. }
             | Self::Repositories
             | Self::Token { .. }

@@ -140,8 +140,10 @@ impl Administration<'_> {
             entry.frozen_until_ns = Some(clock.believed_from_ns());
             return Ok(None);
         }
-        self.accounts
-            .bring_into_force(name, |asked_ns, delay_ns| clock.has_passed(asked_ns, delay_ns))?;
+        if !dry_run {
+            let has_passed = |asked_ns, delay_ns| clock.has_passed(asked_ns, delay_ns);
+            self.accounts.bring_into_force(name, has_passed)?;
+        }
         self.delete_due(&store, &clock, dry_run, entry)?;
         entry.alarm = self.alarm(&store, name, dry_run)?;
         if entry.alarm.is_none() {
