@@ -131,10 +131,10 @@ impl Carrier for Requests<'_> {
         within: Duration,
         stop: &AtomicBool,
     ) -> io::Result<Vec<Duration>> {
-        let started = Instant::now();
         let mut trips = Vec::new();
         // The first one may have to connect.
         self.far.server.give(0).map_err(in_io)?;
+        let started = Instant::now();
         let is_over = || started.elapsed() >= within || stop.load(Ordering::Relaxed);
         while trips.len() < most && !is_over() {
             let begun = Instant::now();

@@ -83,6 +83,15 @@ impl Run {
         self.expects_new.store(new, Ordering::Relaxed);
     }
 
+    /// So much is expected in all, and is new, unless it is known by now what is expected.
+    pub fn expect_if_unknown(&self, items: u64, bytes: u64) {
+        let (unknown, order) = (0, Ordering::Relaxed);
+        if self.items_expected.compare_exchange(unknown, items, order, order).is_ok() {
+            self.bytes_expected.store(bytes, Ordering::Relaxed);
+            self.expects_new.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Forgets what was counted and noted: the run begins anew.
     pub(crate) fn begin_again(&self) {
         let counters = [

@@ -17,6 +17,8 @@ use crate::{RepositoryError, SessionGrant, SessionPurpose};
 pub struct ReadSessions {
     /// By the id that was given out, the one that is open now.
     current: Mutex<HashMap<SessionId, SessionId>>,
+    /// Held while another is opened, so that those who ask at once do not all open one.
+    renewing: Mutex<()>,
 }
 
 impl ReadSessions {
@@ -47,13 +49,20 @@ impl ReadSessions {
         let (Some(used), Err(RepositoryError::NoSession { .. })) = (used, &answer) else {
             return answer;
         };
+        let renewing = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
         // Somebody else may have found out first.
         let known = self.lock().get(session).copied().filter(|other| *other != used);
         let renewed = match known {
             Some(other) => other,
             None => open()?.session,
         };
-        self.lock().insert(*session, renewed);
+        {
+            let mut current = self.lock();
+            // It was noted by its own id, by which nobody knows it.
+            current.remove(&renewed);
+            current.insert(*session, renewed);
+        }
+        drop(renewing);
         ask(&renewed)
     }
 

@@ -332,6 +332,14 @@ fn check_sources(sources: &[Source]) -> Result<bool> {
         .into())
 }
 
+/// Whether a source is on a share, where names are slow to look at, and are not to be looked at twice.
+fn is_far_away(sources: &[Source]) -> bool {
+    use holdall_sys::disk::{file_system, is_share};
+    use std::os::unix::ffi::OsStrExt;
+    let path = |source: &Source| PathBuf::from(std::ffi::OsStr::from_bytes(&source.read_at));
+    sources.iter().any(|source| file_system(&path(source)).is_ok_and(is_share))
+}
+
 /// A backup that was made, and what held it back.
 pub(crate) struct Done {
     /// What it did.
@@ -353,8 +361,10 @@ pub(crate) fn measured(
     let forecast = || Forecast::of(Kind::Backup, app, access);
     let count = |counting: &_| {
         // What keeps it from being counted is the backup's own to tell.
-        if let Ok((items, bytes)) = holdall_engine::count_ahead(options, counting) {
-            run.expect(items, bytes, true);
+        if !is_far_away(&options.sources)
+            && let Ok((items, bytes)) = holdall_engine::count_ahead(options, counting)
+        {
+            run.expect_if_unknown(items, bytes);
         }
     };
     let result = counted_ahead(&app.output, &run, forecast, count, || match listed {

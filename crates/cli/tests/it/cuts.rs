@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use holdall_crypto::{
@@ -120,16 +120,19 @@ impl World {
     /// Has so much time pass on the server's clock once so many more bytes went over the wire.
     fn sleep_after<T>(&self, bytes: u64, days: i64, work: impl FnOnce() -> T) -> T {
         let until = self.proxy.forwarded_bytes() + bytes;
+        let is_done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let slept = scope.spawn(|| {
-                while self.proxy.forwarded_bytes() < until {
+                while self.proxy.forwarded_bytes() < until && !is_done.load(Ordering::SeqCst) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 self.clock.ahead_ns.fetch_add(days * DAY_NS, Ordering::SeqCst);
             });
-            let done = work();
-            assert!(slept.is_finished(), "it slept before the end");
-            done
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            let has_slept = slept.is_finished();
+            is_done.store(true, Ordering::SeqCst);
+            assert!(has_slept, "it slept before the end");
+            done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 

@@ -25,7 +25,7 @@ use crate::{EngineError, Run};
 /// [`EngineError::Interrupted`]; [`EngineError::Path`] for a source that is not absolute or not clean.
 pub fn count_ahead(options: &BackupOptions, run: &Run) -> Result<(u64, u64), EngineError> {
     let shared = Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES));
-    let (meters, walk) = (Meters::new(1, 1, 1, 1), Walk::new());
+    let (meters, walk) = (Meters::new(1, 1, 1, 1), Walk::alone());
     let counted = Counted::default();
     let mut plan = Plan {
         options,

@@ -86,6 +86,7 @@ impl Drop for Begun<'_> {
 pub(super) struct Walk {
     queue: Mutex<Queue>,
     changed: Condvar,
+    has_walkers: bool,
 }
 
 #[derive(Default)]
@@ -110,7 +111,12 @@ impl Queue {
 
 impl Walk {
     pub(super) fn new() -> Self {
-        Self { queue: Mutex::default(), changed: Condvar::new() }
+        Self { queue: Mutex::default(), changed: Condvar::new(), has_walkers: true }
+    }
+
+    /// One that the plan goes by itself: nothing is listed ahead.
+    pub(super) fn alone() -> Self {
+        Self { has_walkers: false, ..Self::new() }
     }
 
     /// Hands over directories to be listed, nearest first; all of them come `behind` that one.
@@ -120,6 +126,9 @@ impl Walk {
         behind: Option<&Arc<Task>>,
     ) -> Vec<Arc<Task>> {
         let tasks: Vec<_> = begins.into_iter().map(Task::new).collect();
+        if !self.has_walkers {
+            return tasks;
+        }
         let mut queue = lock(&self.queue);
         let is_it = |task: &Arc<Task>| behind.is_some_and(|behind| Arc::ptr_eq(task, behind));
         let at = queue.tasks.iter().rposition(is_it).unwrap_or(queue.tasks.len());

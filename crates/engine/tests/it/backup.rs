@@ -3,11 +3,12 @@
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use holdall_engine::{
-    BackupOptions, ExcludeRules, Patterns, RestoreOptions, Run, Source, backup, list, restore,
-    snapshots,
+    BackupOptions, EngineError, ExcludeRules, Patterns, RestoreOptions, Run, Source, backup, list,
+    restore, snapshots,
 };
 use holdall_testkit::{RandomTreeSizes, mutate_tree, random_tree};
 
@@ -114,6 +115,35 @@ fn checkpoints_are_not_listed_and_the_next_run_builds_on_them() {
     let all = snapshots(&world.access()).unwrap().snapshots;
     assert_eq!(all.len(), 1);
     assert!(all[0].sequence > 2, "checkpoints are links of the chain: {}", all[0].sequence);
+    assert_eq!(world.differences("target"), []);
+}
+
+#[test]
+fn a_run_that_was_cut_is_gone_on_with_from_its_last_checkpoint() {
+    let world = World::new();
+    for number in 0..3000 {
+        let content = format!("{number} ").repeat(200);
+        write(&world.source().join(format!("file{number}")), content.as_bytes());
+    }
+    // All was written just now, and is to count as settled.
+    let settled = || BackupOptions { settling_seconds: -1, ..world.options() };
+    let options = BackupOptions { checkpoint_every: Duration::ZERO, ..settled() };
+    let (run, access) = (Arc::new(Run::new()), world.access());
+    let cut = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while run.items.load(Ordering::Relaxed) < 1500 {
+                std::thread::yield_now();
+            }
+            run.stop();
+        });
+        backup(&access, &options, &run)
+    });
+    drop(access);
+    assert!(matches!(cut, Err(EngineError::Interrupted)), "{cut:?}");
+    assert_eq!(snapshots(&world.access()).unwrap().snapshots.len(), 0, "it is none");
+    let next = world.backup_with(&settled());
+    assert!(next.has_parent && next.files_unmodified >= 1200, "{next:?}");
+    assert!(next.files_new <= 1800 && next.files_new + next.files_unmodified == 3000, "{next:?}");
     assert_eq!(world.differences("target"), []);
 }
 

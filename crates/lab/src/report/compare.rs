@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{Report, shown};
 use crate::Measurement;
+use crate::disk::Cache;
 
 /// Two reports, row by row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -81,8 +82,18 @@ fn difference(a: &Measurement, b: &Measurement) -> Option<Difference> {
     FIGURES.into_iter().find_map(|(figure, of)| {
         let (first, second) = (of(a)?, of(b)?);
         let percent = (first > 0.0).then(|| (second / first - 1.0) * 100.0);
-        Some(Difference { row: shown::row(a), figure, first, second, percent })
+        Some(Difference { row: name(a, b), figure, first, second, percent })
     })
+}
+
+/// A row in words, with where the bytes came from in each report if that is not the same.
+fn name(a: &Measurement, b: &Measurement) -> String {
+    if a.cache == b.cache {
+        return shown::row(a);
+    }
+    let cache = |row: &Measurement| row.cache.map_or("not told", Cache::words);
+    let row = shown::row(&Measurement { cache: None, ..a.clone() });
+    format!("{row}, {} / {}", cache(a), cache(b))
 }
 
 fn other_circumstances(first: &Report, second: &Report) -> Vec<(String, String, String)> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::lab_ceilings::Ceilings;
+use crate::lab_ceilings::{self, Ceilings};
 use crate::output::duration;
 use crate::quantity;
 use crate::speed_history::{self, Kind, SpeedHistory};
@@ -61,11 +61,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let history = SpeedHistory::in_state(&app.folders.state);
     // The repository that was used last is the one that is meant.
     let last = history.runs().into_iter().rev().find(|run| run.kind == Kind::Backup);
+    let is_there = |repository: &String| lab_ceilings::place(app).as_ref() == Some(repository);
+    let ceilings = match &last {
+        // A directory's id is not known without opening it.
+        Some(last) if !is_there(&last.repository) => None,
+        _ => Ceilings::newest(app),
+    };
     let runs = match last {
         Some(last) => history.comparable(Kind::Backup, &last.repository),
         None => Vec::new(),
     };
-    let ceilings = Ceilings::newest(app);
     let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
     let mut model = speed_history::model(&runs, &measured);
     if let Some(link) = args.link {
