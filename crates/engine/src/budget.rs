@@ -46,6 +46,9 @@ impl Grant {
     }
 
     fn give_back(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         let mut state = lock(&self.budget.state);
         state.used_bytes -= bytes;
         if let Some(has) = state.by_job.get_mut(&self.job) {

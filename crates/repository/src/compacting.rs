@@ -12,7 +12,6 @@
 //! - What is superseded is let go by a prune, after a mark, as anything that nothing needs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Duration;
 
 use holdall_format::{MachineId, ObjectId, SessionId};
 use holdall_protocol::{MAX_IDS, RepositoryError, SparseBlock};
@@ -20,7 +19,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::condemned;
 use crate::index::{Counted, Holder, Lookup, State};
-use crate::prune::PruneOptions;
 use crate::store::{CommitGuard, Store};
 use crate::superseded::{self, Mark, Marks};
 
@@ -30,9 +28,6 @@ const SPARSE_ONE_IN: u32 = 2;
 const PAGE_BLOCKS: usize = 4096;
 /// Tables that are kept while copies are looked for: those of neighbours lie in few blocks.
 const KEPT_TABLES: usize = 64;
-/// For a mark that lets nothing go.
-const MARK_ONLY: PruneOptions =
-    PruneOptions { grace: Duration::MAX, sparse_part: 1, dry_run: false };
 
 /// Blocks that were superseded together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +50,7 @@ impl Store {
     pub fn sparse_blocks(&self, from: u64) -> Result<Vec<SparseBlock>, RepositoryError> {
         self.appender()?;
         if from == 0 {
-            self.mark_needed(&self.lock_commit(), &MARK_ONLY)?;
+            self.check_needed()?;
         }
         let state = self.index().state();
         let end = self.sessions().lowest_watermark(self.now_ns()).unwrap_or(u64::MAX);
@@ -217,7 +212,7 @@ impl Store {
     /// What is saved meanwhile has the former number, so that no later start believes it.
     fn count_anew(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
         self.index().learn_superseded(superseded::read_all(self.layout())?);
-        if let Err(error) = self.mark_needed(commit, &MARK_ONLY) {
+        if let Err(error) = self.mark_needed(commit, false) {
             self.index().forget_closed();
             self.mark_records(commit)?;
             return Err(error);

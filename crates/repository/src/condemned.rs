@@ -5,10 +5,10 @@
 //!                        | log position u64 | checksum 32 |
 //! ```
 //!
-//! A mark is never taken back, and is written anew only where it can not be read: from then on nothing in its pack counts as there, and
-//! what is needed again is stored anew. So deleting the pack late, or twice, or after a crash does no
-//! harm. The log position is that of the moment: a session that reads and was opened before it may yet
-//! want something of the pack.
+//! A mark is never taken back, and is written anew only where it can not be read: from then on nothing in
+//! its pack counts as there, and what is needed again is stored anew. So deleting the pack late, or twice,
+//! or after a crash does no harm. The log position is that of the moment: a session that reads and was
+//! opened before it may yet want something of the pack.
 
 use std::collections::BTreeMap;
 

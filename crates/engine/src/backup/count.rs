@@ -2,7 +2,6 @@
 //! will take. One that has a parent expects what that had.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdall_sys::{FileKind, Stat};
 use holdall_tree::PathKey;
@@ -26,7 +25,6 @@ use crate::{EngineError, Run};
 pub fn count_ahead(options: &BackupOptions, run: &Run) -> Result<(u64, u64), EngineError> {
     let shared = Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES));
     let (meters, walk) = (Meters::new(1, 1, 1, 1), Walk::alone());
-    let counted = Counted::default();
     let mut plan = Plan {
         options,
         shared: &shared,
@@ -34,29 +32,28 @@ pub fn count_ahead(options: &BackupOptions, run: &Run) -> Result<(u64, u64), Eng
         // Nobody lists ahead: this must not be in the way of the backup.
         walk: &walk,
         exclude: Arc::new(options.exclude.clone()),
-        items: &counted,
+        items: Counted::default(),
         named: named(&options.sources),
     };
     plan.run(steps(&options.sources)?)?;
-    Ok((counted.items.into_inner(), counted.bytes.into_inner()))
+    Ok((plan.items.items, plan.items.bytes))
 }
 
 #[derive(Default)]
 struct Counted {
-    items: AtomicU64,
-    bytes: AtomicU64,
+    items: u64,
+    bytes: u64,
 }
 
-impl Found for &Counted {
+impl Found for Counted {
     fn add(&mut self, _path: PathKey, stat: Stat, _work: Work) -> Result<(), EngineError> {
-        let bytes = if stat.kind == FileKind::File { stat.size } else { 0 };
-        self.items.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.items += 1;
+        self.bytes += if stat.kind == FileKind::File { stat.size } else { 0 };
         Ok(())
     }
 
     fn made_up(&mut self, _path: PathKey) -> Result<(), EngineError> {
-        self.items.fetch_add(1, Ordering::Relaxed);
+        self.items += 1;
         Ok(())
     }
 

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use holdall_format::{ObjectId, RecordHash, RecordKind};
 use holdall_protocol::RepositoryError;
 
-use super::PruneOptions;
 use crate::closure::{Closed, descend};
 use crate::index::Holder;
 use crate::layout::number_of;
@@ -17,7 +16,7 @@ use crate::superseded;
 
 impl Store {
     /// Has exactly that be closed which is needed. What a condemned pack should not have lost is
-    /// copied out of it first.
+    /// copied out of it first, unless nothing is to be written.
     ///
     /// # Errors
     /// [`RepositoryError::Damaged`] if anything that is needed is missing, or a file can not be read
@@ -25,7 +24,7 @@ impl Store {
     pub(crate) fn mark_needed(
         &self,
         commit: &CommitGuard<'_>,
-        options: &PruneOptions,
+        dry_run: bool,
     ) -> Result<(), RepositoryError> {
         if let Some((path, reason)) = self.unreadable() {
             return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
@@ -43,7 +42,7 @@ impl Store {
             let Ok(None) = missing else {
                 self.index().drop_tentative();
                 let Some((snapshot, missing)) = missing? else { return Ok(()) };
-                if !options.dry_run && self.rescue(&missing)? {
+                if !dry_run && self.rescue(&missing)? {
                     continue;
                 }
                 let reason = format!(

@@ -33,6 +33,7 @@ use holdall_protocol::{PruneReport, RepositoryError};
 
 use crate::condemned::{self, Condemned};
 use crate::store::{CommitGuard, Store};
+use plan::Candidate;
 
 /// How to prune.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +79,7 @@ impl Store {
         let plan = {
             let commit = self.lock_commit();
             report.checkpoints_forgotten = self.forget_superseded(&commit)?;
-            self.mark_needed(&commit, options)?;
+            self.mark_needed(&commit, options.dry_run)?;
             self.delete_due(&commit, options, &mut report)?;
             let now = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
             // A mark that can not be written anew keeps its pack, and nothing else.
@@ -91,24 +92,11 @@ impl Store {
             }
             plan
         };
-        let mut blocked = None;
-        for candidate in &plan {
-            if should_stop.load(Ordering::Acquire) {
-                return Err(RepositoryError::Interrupted);
-            }
-            match self.condemn(candidate, &mut report) {
-                Err(error @ RepositoryError::NoRoom { .. }) => {
-                    let lacking_bytes = candidate.file_bytes - candidate.unneeded_bytes;
-                    blocked = Some((error, lacking_bytes));
-                    break;
-                }
-                done => done?,
-            }
-        }
+        let blocked = self.condemn_all(&plan, &mut report, should_stop)?;
         if options.grace.is_zero() && report.condemned_packs > 0 {
             let commit = self.lock_commit();
             // Without a grace nothing else would find out that something needed was left behind.
-            self.mark_needed(&commit, options)?;
+            self.mark_needed(&commit, options.dry_run)?;
             self.delete_due(&commit, options, &mut report)?;
         }
         self.count_waiting(options, &mut report)?;
@@ -123,14 +111,35 @@ impl Store {
         }
     }
 
+    /// Condemns what was planned, one after the other; the error and how many bytes were lacking if there is
+    /// no room for the copies of one.
+    fn condemn_all(
+        &self,
+        plan: &[Candidate],
+        report: &mut PruneReport,
+        should_stop: &AtomicBool,
+    ) -> Result<Option<(RepositoryError, u64)>, RepositoryError> {
+        for candidate in plan {
+            if should_stop.load(Ordering::Acquire) {
+                return Err(RepositoryError::Interrupted);
+            }
+            match self.condemn(candidate, report) {
+                Err(error @ RepositoryError::NoRoom { .. }) => {
+                    return Ok(Some((error, candidate.file_bytes - candidate.unneeded_bytes)));
+                }
+                done => done?,
+            }
+        }
+        Ok(None)
+    }
+
     /// Checks that everything is there that snapshots need, as a prune does before it lets anything go: while
     /// one is damaged, those before it may be all that is left.
     ///
     /// # Errors
     /// [`RepositoryError::Damaged`] if something is missing or can not be read.
     pub fn check_needed(&self) -> Result<(), RepositoryError> {
-        let options = PruneOptions { grace: Duration::MAX, sparse_part: 1, dry_run: false };
-        self.mark_needed(&self.lock_commit(), &options)
+        self.mark_needed(&self.lock_commit(), false)
     }
 
     /// Has no index from before be believed about what is closed: one of its closed nodes may refer to
@@ -146,7 +155,7 @@ impl Store {
     /// Says what pruning now would do. Nothing is written, and the marks are as a prune leaves them.
     fn foresee(&self, options: &PruneOptions) -> Result<PruneReport, RepositoryError> {
         let commit = self.lock_commit();
-        self.mark_needed(&commit, options)?;
+        self.mark_needed(&commit, options.dry_run)?;
         let due = self.due(options)?;
         let (plan, tails) = (self.plan(&commit, options)?, self.sparse_tails(options));
         let stored_before_bytes = self.stored_bytes();

@@ -117,8 +117,8 @@ impl Accounts {
         Ok(deletion)
     }
 
-    /// Held while blocks give way and their deletion is noted, and while it is looked which of them are
-    /// noted.
+    /// Held while blocks give way and their deletion is noted, while it is looked which of them are noted,
+    /// and while a deletion is carried out or cancelled.
     pub(crate) fn asking(&self) -> MutexGuard<'_, ()> {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use holdall_lab::Layer;
-use holdall_lab::cost::{Estimate, Work};
+use holdall_lab::cost::{CostModel, Estimate, Work};
 use serde::Serialize;
 
 use crate::app::App;
@@ -58,38 +58,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         estimate: &'a Estimate,
         fits_into_an_hour: Fits,
     }
-    let history = SpeedHistory::in_state(&app.folders.state);
-    // The repository that was used last is the one that is meant.
-    let last = history.runs().into_iter().rev().find(|run| run.kind == Kind::Backup);
-    let is_there = |repository: &String| lab_ceilings::place(app).as_ref() == Some(repository);
-    let ceilings = match &last {
-        // A directory's id is not known without opening it.
-        Some(last) if !is_there(&last.repository) => None,
-        _ => Ceilings::newest(app),
-    };
-    let runs = match last {
-        Some(last) => history.comparable(Kind::Backup, &last.repository),
-        None => Vec::new(),
-    };
-    let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
-    let mut model = speed_history::model(&runs, &measured);
-    if let Some(link) = args.link {
-        let is_link_the_limit = match speed_history::usual_limit(&runs) {
-            Some(layer) => layer == Layer::Network,
-            None => runs.is_empty() && measured.is_empty(),
-        };
-        let beside = match is_link_the_limit {
-            true => ceilings.and_then(|found| found.beside_wire()).unwrap_or(BESIDE_LINK),
-            false => model.bytes_per_second(),
-        };
-        model = model.over_link(link, beside);
-    }
-    if let Some(disk) = args.disk {
-        model = model.at_disk_rate(disk as f64);
-    }
-    if let Some(rate) = args.item_rate {
-        model = model.at_item_rate(rate);
-    }
+    let model = args.model(app);
     let Args { items, bytes, unchanged: items_unchanged, .. } = *args;
     let estimate = model.estimate(&Work { items, items_unchanged, bytes });
     let fits = Fits::of(&estimate);
@@ -101,6 +70,45 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Fits::No => "run every hour, it does not fit into the hour",
     })?;
     Ok(Exit::Done)
+}
+
+impl Args {
+    /// What the history and `lab path` say, over the link and to the disk that were named.
+    fn model(&self, app: &App) -> CostModel {
+        let history = SpeedHistory::in_state(&app.folders.state);
+        // The repository that was used last is the one that is meant.
+        let last = history.runs().into_iter().rev().find(|run| run.kind == Kind::Backup);
+        let is_there = |repository: &String| lab_ceilings::place(app).as_ref() == Some(repository);
+        let ceilings = match &last {
+            // A directory's id is not known without opening it.
+            Some(last) if !is_there(&last.repository) => None,
+            _ => Ceilings::newest(app),
+        };
+        let runs = match last {
+            Some(last) => history.comparable(Kind::Backup, &last.repository),
+            None => Vec::new(),
+        };
+        let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
+        let mut model = speed_history::model(&runs, &measured);
+        if let Some(link) = self.link {
+            let is_link_the_limit = match speed_history::usual_limit(&runs) {
+                Some(layer) => layer == Layer::Network,
+                None => runs.is_empty() && measured.is_empty(),
+            };
+            let beside = match is_link_the_limit {
+                true => ceilings.and_then(|found| found.beside_wire()).unwrap_or(BESIDE_LINK),
+                false => model.bytes_per_second(),
+            };
+            model = model.over_link(link, beside);
+        }
+        if let Some(disk) = self.disk {
+            model = model.at_disk_rate(disk as f64);
+        }
+        if let Some(rate) = self.item_rate {
+            model = model.at_item_rate(rate);
+        }
+        model
+    }
 }
 
 /// Whether a run fits into an hour.
