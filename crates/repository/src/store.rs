@@ -227,7 +227,11 @@ impl Store {
             } else {
                 // What is damaged is for a scrub to tell. Its chunks that are there need not be
                 // sent again; its nodes count as there once a commit reached them again.
-                self.index.close_tentative_chunks()?;
+                match self.index.close_tentative_chunks() {
+                    // They are sent again then.
+                    Err(IndexError::Damaged { .. }) => self.index.drop_tentative(),
+                    closed => closed?,
+                }
             }
         }
         Ok(())
@@ -413,6 +417,16 @@ impl Store {
         }
         self.index.rebuild(&self.layout)?;
         self.mark_records(commit)
+    }
+
+    /// Rebuilds the index if any of it is damaged: for what goes through all of it, also where no
+    /// lookup comes by, and can not begin anew half-way.
+    pub(crate) fn mend_index(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
+        let generation = self.index.state().generation;
+        match self.index.check() {
+            Err(IndexError::Damaged { .. }) => self.rebuild_index(commit, generation),
+            checked => Ok(checked?),
+        }
     }
 
     pub(crate) fn packs(&self) -> &OpenPacks {

@@ -123,6 +123,18 @@ impl Index {
         Ok(Lookup { state, ids, copies })
     }
 
+    /// Reads every page of every run.
+    ///
+    /// # Errors
+    /// As [`Index::lookup`].
+    pub(crate) fn check(&self) -> Result<(), IndexError> {
+        for run in &self.state().runs {
+            let mut reader = merge::RunReader::new(run);
+            while reader.next_entry()?.is_some() {}
+        }
+        Ok(())
+    }
+
     /// Keeps bits from being set or carried by anybody else.
     pub(crate) fn marks(&self) -> MutexGuard<'_, ()> {
         lock(&self.marks)

@@ -85,11 +85,28 @@ impl Index {
     ) -> Result<(Self, ClosedByArrival), IndexError> {
         fs::create_dir_all(dir).map_err(failed("making", dir))?;
         clear_folders(dir)?;
-        let (state, closed_position, closed) = match load(dir, repository, listing) {
-            Ok(Some(loaded)) => loaded,
-            Ok(None) | Err(IndexError::Damaged { .. }) => Default::default(),
-            Err(error) => return Err(error),
+        let loaded = match load(dir, repository, listing) {
+            Err(IndexError::Damaged { .. }) => None,
+            loaded => loaded?,
         };
+        if let Some(loaded) = loaded {
+            match Self::complete(dir, repository, layout, listing, loaded) {
+                // Merging reads pages that opening does not look at.
+                Err(IndexError::Damaged { .. }) => {}
+                completed => return completed,
+            }
+        }
+        Self::complete(dir, repository, layout, listing, Loaded::default())
+    }
+
+    /// The index with what was loaded, and new runs for all packs that are not in it.
+    fn complete(
+        dir: &Path,
+        repository: &RepositoryId,
+        layout: &Layout,
+        listing: &mut Listing,
+        (state, closed_position, closed): Loaded,
+    ) -> Result<(Self, ClosedByArrival), IndexError> {
         let index = Self {
             dir: dir.to_owned(),
             repository: *repository,

@@ -257,6 +257,52 @@ fn a_cache_from_before_a_whole_prune_is_not_believed() {
     assert!(lacking.contains(&id("chunk 0")), "{lacking:?}");
 }
 
+/// Changes a byte in the first page of each run of the index; says how many there are.
+fn damage_runs(cache: &Path) -> usize {
+    let mut damaged = 0;
+    for entry in fs::read_dir(cache).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_str().unwrap().starts_with("run-") {
+            let mut bytes = fs::read(entry.path()).unwrap();
+            bytes[4096] ^= 1;
+            fs::write(entry.path(), bytes).unwrap();
+            damaged += 1;
+        }
+    }
+    damaged
+}
+
+/// As after a power cut: runs are not made durable, since they can be made again.
+#[test]
+fn damage_in_the_index_that_opening_meets_keeps_nobody_from_reading() {
+    let mut house = House::new();
+    house.snapshot("one", &names(0..11), 5 << 20);
+    house.world.close();
+    let (cache, kept) = (house.world.cache_dir(), house.world.dir().join("../kept"));
+    copy_files(&cache, &kept);
+    house.world.restart();
+    house.snapshot("two", &names(20..31), 5 << 20);
+    house.world.close();
+    fs::remove_dir_all(&cache).unwrap();
+    copy_files(&kept, &cache);
+    assert_eq!(damage_runs(&cache), 1, "which the new pack's is merged with");
+    house.world.restart();
+    house.assert_whole();
+    assert!(house.prune().deleted_packs == 0);
+}
+
+#[test]
+fn damage_in_the_index_where_nothing_is_needed_keeps_no_prune_from_deleting() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..11), 5 << 20);
+    house.snapshot_of_nodes("two");
+    house.repository().forget(&[first]).unwrap();
+    house.world.close();
+    assert_eq!(damage_runs(&house.world.cache_dir()), 1);
+    house.world.restart();
+    assert!(house.prune().deleted_packs > 0);
+    house.assert_whole();
+}
+
 /// A disk that fails once: what is condemned must not be there at one look and gone at the next.
 #[test]
 fn a_mark_that_can_not_be_read_for_a_moment_costs_nothing() {
