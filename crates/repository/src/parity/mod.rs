@@ -145,6 +145,14 @@ impl Soundness {
     }
 }
 
+/// Reads the parity of a pack again, and says whether it is as it was made, if there is any.
+pub(crate) fn is_sound(layout: &Layout, pack: &PackName) -> bool {
+    match PackParity::open(layout, pack) {
+        Ok(found) => found.is_none_or(|parity| parity.is_sound(pack)),
+        Err(_) => false,
+    }
+}
+
 impl PackParity {
     /// Opens the parity of a pack; `None` if there is none.
     ///
@@ -168,7 +176,7 @@ impl PackParity {
     }
 
     /// Reads its own shards again, and says whether all are as they were, and both heads.
-    pub(crate) fn is_sound(&self, pack: &PackName) -> bool {
+    fn is_sound(&self, pack: &PackName) -> bool {
         self.shards().sound(&self.head.parity).iter().all(|sound| *sound)
             && read_first(&self.file, pack).is_ok()
             && read_second(&self.file, pack).is_ok()

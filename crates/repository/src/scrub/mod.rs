@@ -8,16 +8,17 @@ mod rounds;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind, RepositoryId};
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
 
 use crate::closure::{Closed, descend};
+use crate::creating::ClearParts;
 use crate::index::{Listing, State};
 use crate::pack_file::{damaged, read_footer};
-use crate::parity::{self, PackParity};
+use crate::parity;
 use crate::publish::{is_there, names_in};
 use crate::records::{self, Records};
 use crate::store::Store;
@@ -68,6 +69,7 @@ impl Store {
             scrub.go_on()?;
         }
         scrub.check_records()?;
+        scrub.check_keys()?;
         scrub.check_closure()?;
         scrub.report.bytes = bytes_total;
         scrub.tell();
@@ -157,11 +159,7 @@ impl Scrub<'_> {
         let layout = self.store.layout();
         for pack in parity::packs(layout)? {
             self.go_on()?;
-            let is_sound = match PackParity::open(layout, &pack) {
-                Ok(found) => found.is_none_or(|parity| parity.is_sound(&pack)),
-                Err(_) => false,
-            };
-            if !is_sound {
+            if !parity::is_sound(layout, &pack) {
                 let path = layout.pack_parity(&pack).display().to_string();
                 self.pack_damage(path, "its parity is damaged; the pack itself is checked apart");
             }
@@ -192,21 +190,18 @@ impl Scrub<'_> {
         self.report.damaged.push(ScrubDamage::Block { block, pack, reason });
     }
 
-    /// Reads all records again, and compares them with those that this process knows.
     fn check_records(&mut self) -> Result<(), RepositoryError> {
-        let layout = self.store.layout();
-        let loaded = Records::load(layout)?;
-        for (path, reason) in loaded.damaged {
+        for (path, reason) in damaged_records(self.store)? {
             let record = path.display().to_string();
             self.report.damaged.push(ScrubDamage::Record { record, reason });
         }
-        let there = names_in(&layout.records())?.len();
-        for known in self.store.records().after(0) {
-            if there == 0 || !layout.record(known.position).exists() {
-                let record = layout.record(known.position).display().to_string();
-                let reason = "its file is gone".to_owned();
-                self.report.damaged.push(ScrubDamage::Record { record, reason });
-            }
+        Ok(())
+    }
+
+    /// Reads again what nobody opens the repository without.
+    fn check_keys(&mut self) -> Result<(), RepositoryError> {
+        if let Some((path, reason)) = damaged_keys(self.store)? {
+            self.pack_damage(path, reason);
         }
         Ok(())
     }
@@ -239,6 +234,37 @@ impl Scrub<'_> {
         let room = MAX_DAMAGES.saturating_sub(self.report.damaged.len());
         let named = objects.iter().take(room);
         self.report.damaged.extend(named.map(|&object| ScrubDamage::Missing { object, record }));
+    }
+}
+
+/// Reads all records again, and compares them with those that this process knows.
+fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
+    let layout = store.layout();
+    let mut damaged = Records::load(layout)?.damaged;
+    let there = names_in(&layout.records())?.len();
+    for known in store.records().after(0) {
+        let path = layout.record(known.position);
+        if there == 0 || !path.exists() {
+            damaged.push((path, "its file is gone".to_owned()));
+        }
+    }
+    Ok(damaged)
+}
+
+/// The configuration or the wrappings, and why, if they can not be read as they were stored.
+fn damaged_keys(store: &Store) -> Result<Option<(String, String)>, RepositoryError> {
+    let layout = store.layout();
+    match ClearParts::read(layout) {
+        Ok(found) if found.config_bytes != store.config_bytes() => {
+            let config = layout.config().display().to_string();
+            Ok(Some((config, "it is not the one that was opened".to_owned())))
+        }
+        Ok(_) => Ok(None),
+        Err(RepositoryError::Damaged { what, reason }) => Ok(Some((what, reason))),
+        Err(error @ RepositoryError::NoRepository { .. }) => {
+            Ok(Some((layout.marker().display().to_string(), error.to_string())))
+        }
+        Err(error) => Err(error),
     }
 }
 

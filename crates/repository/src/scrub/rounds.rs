@@ -6,16 +6,19 @@
 //! ```
 //!
 //! A disk does not tell that it rots, it has to be asked. A round goes through the packs by name, as
-//! many as the time that has passed asks for, and ends with what is in no pack yet. Losing the file
-//! costs the round, nothing else. Closure is not walked here: every prune does.
+//! many as the time that has passed asks for, with the parity of each, and ends with what is in no pack:
+//! tails, records, the configuration and what opens it. Losing the file costs the round, nothing else.
+//! Closure is not walked here: every prune does, and notes here what is missing.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::PackName;
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubReport};
 
-use super::{is_named, open_pack};
+use super::{damaged_keys, damaged_records, is_named, open_pack};
+use crate::parity;
 use crate::publish::{read_limited, replace};
 use crate::store::Store;
 use crate::tail::read_whole;
@@ -25,6 +28,13 @@ const FRONT: &str = "holdall scrub, version 1";
 const FILE_MAX_BYTES: u64 = 64 << 20;
 /// What the name of a line stands for that is about blocks in no pack.
 const IN_NO_PACK: &str = "tails";
+/// The same for records and tombstones.
+const RECORDS: &str = "records";
+/// For the configuration and the wrappings.
+const KEYS: &str = "keys";
+/// For what snapshots need.
+const SNAPSHOTS: &str = "snapshots";
+const NO_PACKS: [&str; 4] = [IN_NO_PACK, RECORDS, KEYS, SNAPSHOTS];
 
 /// How far a round has come. Times are in nanoseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -119,8 +129,11 @@ impl Store {
         }
         if is_over {
             self.read_tails(&mut round);
+            tell(&mut round, RECORDS, of_many(damaged_records(self)?));
+            tell(&mut round, KEYS, of_many(damaged_keys(self)?));
             let is_there = |what: &String| {
-                what == IN_NO_PACK || packs.iter().any(|pack| pack.to_string() == *what)
+                NO_PACKS.contains(&what.as_str())
+                    || packs.iter().any(|pack| pack.to_string() == *what)
             };
             round.damaged.retain(|what, _| is_there(what));
             round = round.next(now_ns);
@@ -144,10 +157,28 @@ impl Store {
                     let pack = pack.map_or_else(|| IN_NO_PACK.to_owned(), |pack| pack.to_string());
                     round.damaged.insert(pack, reason.clone())
                 }
-                // Records are read at every start, and a prune tells what is missing.
-                ScrubDamage::Record { .. } | ScrubDamage::Missing { .. } => None,
+                ScrubDamage::Record { record, reason } => {
+                    round.damaged.insert(RECORDS.to_owned(), format!("{record}: {reason}"))
+                }
+                ScrubDamage::Missing { object, record } => {
+                    let reason = format!("{object} is missing, which snapshot {record} needs");
+                    round.damaged.insert(SNAPSHOTS.to_owned(), reason)
+                }
             };
         }
+        self.note(round).map(drop)
+    }
+
+    /// Notes what a prune found to be missing, or that it found everything there.
+    ///
+    /// # Errors
+    /// If the file can not be read or written.
+    pub fn note_needed(&self, missing: Option<String>) -> Result<(), RepositoryError> {
+        let mut round = self.scrub_round()?.unwrap_or_else(|| ScrubRound::begin(self.now_ns()));
+        if round.damaged.get(SNAPSHOTS) == missing.as_ref() {
+            return Ok(());
+        }
+        tell(&mut round, SNAPSHOTS, missing);
         self.note(round).map(drop)
     }
 
@@ -172,13 +203,16 @@ impl Store {
             footer.blocks.iter().filter(|block| !sound(block)).count()
         });
         let reason = match wrong {
+            Ok(0) if !parity::is_sound(self.layout(), name) => {
+                Some("it is whole, its parity is damaged".to_owned())
+            }
             Ok(0) => None,
             Ok(blocks) => Some(format!("{blocks} of its blocks are not what was stored")),
             // Deleted since the list was made.
             Err(_) if self.index().state().condemned.contains(name) => None,
             Err(error) => Some(error.to_string()),
         };
-        tell(round, name.to_string(), reason);
+        tell(round, &name.to_string(), reason);
     }
 
     fn read_tails(&self, round: &mut ScrubRound) {
@@ -191,15 +225,26 @@ impl Store {
             wrong += durable.filter(|block| !sound(block)).count();
         }
         let reason = (wrong > 0).then(|| format!("{wrong} blocks are not what was stored"));
-        tell(round, IN_NO_PACK.to_owned(), reason);
+        tell(round, IN_NO_PACK, reason);
     }
 }
 
-fn tell(round: &mut ScrubRound, what: String, reason: Option<String>) {
+fn tell(round: &mut ScrubRound, what: &str, reason: Option<String>) {
     match reason {
-        Some(reason) => drop(round.damaged.insert(what, reason)),
-        None => drop(round.damaged.remove(&what)),
+        Some(reason) => drop(round.damaged.insert(what.to_owned(), reason)),
+        None => drop(round.damaged.remove(what)),
     }
+}
+
+/// The first of several damages, and how many there are besides.
+fn of_many<P: AsRef<Path>>(damaged: impl IntoIterator<Item = (P, String)>) -> Option<String> {
+    let mut damaged = damaged.into_iter();
+    let (path, reason) = damaged.next()?;
+    let first = format!("{}: {reason}", path.as_ref().display());
+    Some(match damaged.count() {
+        0 => first,
+        more => format!("{first}; and {more} more"),
+    })
 }
 
 /// How many of so many packs are to be read when that much of a round has passed. One is ahead of its

@@ -262,6 +262,39 @@ fn who_may_not_delete_may_not_repair_and_parity_has_a_limit() {
 }
 
 #[test]
+fn rounds_read_what_is_in_no_pack_too_and_so_does_a_scrub() {
+    const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+    let mut house = backed_up(5);
+    house.store().scrub_on(30 * DAY_NS, &AtomicBool::new(false)).unwrap();
+    let dir = house.world.dir();
+    let only = |folder: &str| {
+        let mut entries = fs::read_dir(dir.join(folder)).unwrap();
+        entries.next().unwrap().unwrap().path()
+    };
+    let parity = house.parity().remove(0);
+    for (path, told) in [
+        (only("records"), "records".to_owned()),
+        (only("wrappings"), "keys".to_owned()),
+        (dir.join("config"), "keys".to_owned()),
+        (dir.join("holdall-repository"), "keys".to_owned()),
+        (parity.clone(), name_of(&parity).to_string()),
+    ] {
+        let before = fs::read(&path).unwrap();
+        let store = house.store();
+        change(&path, |bytes| bytes[20] ^= 1);
+        house.world.clock.advance_ns(31 * DAY_NS);
+        let round = store.scrub_on(30 * DAY_NS, &AtomicBool::new(false)).unwrap();
+        assert_eq!(round.damaged.keys().collect::<Vec<_>>(), [&told], "{}", path.display());
+        let damaged = store.scrub(&AtomicBool::new(false), &mut |_| {}).unwrap().damaged;
+        assert_eq!(damaged.len(), 1, "{damaged:?}");
+        fs::write(&path, before).unwrap();
+        house.world.clock.advance_ns(31 * DAY_NS);
+        let round = store.scrub_on(30 * DAY_NS, &AtomicBool::new(false)).unwrap();
+        assert_eq!(round.damaged.len(), 0, "{}", path.display());
+    }
+}
+
+#[test]
 fn rounds_read_everything_by_their_end_and_remember_what_is_damaged() {
     const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
     let mut house = backed_up(0);
