@@ -6,17 +6,24 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use holdall_repository::sync_dir;
 
 /// Makes a folder that only its owner can enter, with those above it.
 ///
 /// # Errors
 /// What the system says.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .with_context(|| format!("can not make {}", folder.display()))
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let above = folder_of(folder);
+    make_folder(above)?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        made => made.with_context(|| format!("can not make {}", folder.display()))?,
+    }
+    // What is durable in it would be lost with its name.
+    Ok(sync_dir(above)?)
 }
 
 /// Writes a new file that is durable when this returns. One that exists is kept: `false`.
@@ -98,10 +105,7 @@ fn folder_of(path: &Path) -> &Path {
 /// # Errors
 /// If the system can not.
 pub(crate) fn sync_folder_of(path: &Path) -> Result<()> {
-    let folder = folder_of(path);
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .with_context(|| format!("can not make {} durable", folder.display()))
+    Ok(sync_dir(folder_of(path))?)
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ pub use compacting::Supersession;
 pub use embedded::EmbeddedRepository;
 pub use probing::lacking;
 pub use prune::PruneOptions;
+pub use publish::{make_dirs, sync_dir};
 pub use retaining::Judged;
 pub use scrub::ScrubRound;
 pub use store::{Clock, ReceiptSigner, Store};

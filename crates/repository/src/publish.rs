@@ -89,7 +89,10 @@ pub(crate) fn publish_file(from: &Path, target: &Path) -> Result<Published, Repo
 }
 
 /// Makes the names in a directory durable, where its file system can.
-pub(crate) fn sync_dir(dir: &Path) -> Result<(), RepositoryError> {
+///
+/// # Errors
+/// [`RepositoryError::Io`].
+pub fn sync_dir(dir: &Path) -> Result<(), RepositoryError> {
     match File::open(dir).and_then(|dir| dir.sync_all()) {
         Err(error) if !is_unsupported(&error) => Err(failed("syncing", dir)(error)),
         _ => Ok(()),
@@ -121,7 +124,10 @@ pub(crate) fn make_all(dirs: &[impl AsRef<Path>]) -> Result<(), RepositoryError>
 /// Makes a directory and those above it, as far as they are not there, and makes all their names
 /// durable. The name of one that is there was made by somebody else, who may keep others from
 /// looking into the directory above it.
-pub(crate) fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
+///
+/// # Errors
+/// [`RepositoryError::Io`].
+pub fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
     if !dir.is_dir() {
         parent_of(dir).map_or(Ok(()), make_dirs)?;
         return make_dir(dir);

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use holdall_repository::{make_dirs, sync_dir};
+
 use crate::ServerError;
 
 const DATABASE: &str = "server.redb";
@@ -42,9 +44,12 @@ impl DataFolder {
     /// [`ServerError::DataFolderInUse`] if another process holds it and goes on holding it;
     /// [`ServerError::Refused`] if it is somebody else's folder, in which nothing is made then.
     pub(crate) fn take(path: &Path) -> Result<Self, ServerError> {
-        fs::create_dir_all(path.parent().unwrap_or(path))
-            .and_then(|()| make_private(path))
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        above.map_or(Ok(()), make_dirs)?;
+        make_private(path)
             .map_err(|source| ServerError::io("making the data folder", path, source))?;
+        // Its name may be of a start that came no further.
+        make_dirs(path)?;
         refuse_other_content(path)?;
         let lock_path = path.join("lock");
         let lock = File::options()
@@ -59,6 +64,8 @@ impl DataFolder {
         else {
             return Err(ServerError::DataFolderInUse { path: path.to_owned() });
         };
+        // What tells that this is a server's folder lasts before anything else is in it.
+        sync_dir(path)?;
         let folder = Self { path: path.to_owned(), _lock: lock };
         folder.keep_to_its_owner()?;
         Ok(folder)

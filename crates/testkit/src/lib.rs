@@ -31,7 +31,7 @@ pub use chaos::ChaosProxy;
 pub use clock::FakeClock;
 pub use compare::{CompareOptions, Difference, Field, compare_trees};
 pub use delay::DelayProxy;
-pub use disk::{Choice, History, Image, Moment, Watch, choices};
+pub use disk::{Choice, History, Image, Moment, State, Watch, choices, failing, memory, states};
 pub use fidelity::{FidelitySizes, LeftOut, fidelity_tree};
 pub use links::{End, Links};
 pub use process::Process;

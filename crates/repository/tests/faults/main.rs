@@ -17,7 +17,6 @@ mod script;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdall_testkit::{History, Image, Watch};
@@ -33,12 +32,6 @@ fn setting(name: &str, default: u64) -> u64 {
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A folder in memory where there is one: nothing of it has to outlive the test.
-fn memory() -> tempfile::TempDir {
-    let shared = Path::new("/dev/shm");
-    tempfile::tempdir_in(if shared.is_dir() { shared } else { Path::new("/tmp") }).unwrap()
 }
 
 /// A place for a script, with what is found there.
@@ -69,29 +62,6 @@ fn watching(
     assert!(output.status.success() || killed_at.is_some(), "seed {seed}: {said}");
     let folder = Image::read(&place.disk()).unwrap();
     assert!(history.last() == folder, "seed {seed}: the model is not the disk");
-}
-
-/// Checks all items, with a folder for each thread, on as many threads as there are cores; returns
-/// what failed.
-fn failing<T: Sync>(
-    items: &[T],
-    check: impl Fn(&T, &Path) -> Result<(), String> + Sync,
-) -> Vec<String> {
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let folder = memory();
-                while let Some(item) = items.get(next.fetch_add(1, Ordering::SeqCst)) {
-                    if let Err(reason) = check(item, folder.path()) {
-                        failed.lock().unwrap().push(reason);
-                    }
-                }
-            });
-        }
-    });
-    failed.into_inner().unwrap()
 }
 
 /// Fails with some of what failed.

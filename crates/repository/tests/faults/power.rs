@@ -4,47 +4,17 @@
 //! A real process is watched with strace. It may have been killed and started again before, or have
 //! started after another power cut.
 
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use holdall_testkit::{History, Image, Moment, Random, choices};
+use holdall_testkit::{Image, Random, State, failing, memory, states};
 
 use crate::oracle::Expected;
 use crate::plan::{Step, plan};
-use crate::{assert_none, failing, memory, place, setting, turn, watching};
+use crate::{assert_none, place, setting, turn, watching};
 
 /// Backups in a script.
 pub(crate) const ROUNDS: u32 = 4;
 const STATES: u64 = 10_000;
-
-/// A state that is to be checked.
-struct State {
-    image: Image,
-    said: String,
-    what: String,
-}
-
-/// States of a history, no two alike.
-fn states(history: &History, seed: u64, share: usize) -> Vec<State> {
-    let mut random = Random::new(seed);
-    let mut seen = HashSet::new();
-    let mut states = Vec::new();
-    let moments: Vec<Moment<'_>> = history.moments().collect();
-    let more = share / moments.len().max(1);
-    for (number, moment) in moments.iter().enumerate() {
-        for choice in choices(history, *moment, &mut random, more) {
-            let image = history.image(*moment, &choice);
-            let mut hasher = DefaultHasher::new();
-            (&image, moment.said.len()).hash(&mut hasher);
-            if seen.insert(hasher.finish()) {
-                let what = format!("seed {seed}, moment {number}, {choice:?}");
-                states.push(State { image, said: moment.said.to_owned(), what });
-            }
-        }
-    }
-    states
-}
 
 /// Checks all states; returns those that fail.
 fn check_all(plan: &[Step], states: &[State]) -> Vec<String> {
@@ -64,7 +34,7 @@ fn check_until(share: u64, states_of: impl Fn(&Path, u64, usize) -> Vec<State>) 
     let mut seed = setting("HOLDALL_POWER_SEED", 1);
     let mut checked = 0;
     while checked < wanted {
-        let folder = memory();
+        let folder = memory().unwrap();
         let mut states = states_of(folder.path(), seed, wanted - checked);
         states.truncate(wanted - checked);
         assert_none(&check_all(&plan(seed, ROUNDS), &states), states.len());

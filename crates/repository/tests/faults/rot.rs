@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use holdall_format::ObjectId;
 use holdall_protocol::{RecordQuery, Repository, RepositoryError, SessionPurpose};
-use holdall_testkit::{Choice, Image, Random};
+use holdall_testkit::{Choice, Image, Random, failing, memory};
 
 use crate::machine::open;
 use crate::oracle::Expected;
 use crate::plan::{again, plan};
-use crate::{assert_none, failing, memory, place, setting, turn, watching};
+use crate::{assert_none, place, setting, turn, watching};
 
 const ROUNDS: u32 = 2;
 /// Bits of each byte that are turned, one at a time.
@@ -120,7 +120,7 @@ struct Small {
 
 /// What a script left at its end, and while it pruned.
 fn repositories(seed: u64) -> Vec<Small> {
-    let folder = memory();
+    let folder = memory().unwrap();
     let (place, mut history) = place(folder.path(), &Image::default(), "");
     watching(&place, seed, ROUNDS, &mut history, None);
     let has = |image: &Image, name: &str| image.files().any(|path| path.starts_with(name));
@@ -132,7 +132,7 @@ fn repositories(seed: u64) -> Vec<Small> {
     let all = [(history.last(), said), pruning.unwrap()];
     let small = all.into_iter().map(|(image, said)| {
         let ids = Expected::after(&plan(seed, ROUNDS), &said).needed();
-        let folder = memory();
+        let folder = memory().unwrap();
         image.lay_down(folder.path()).unwrap();
         let found = read(folder.path(), &ids);
         assert_eq!(found.told, Vec::<String>::new(), "nothing is damaged");

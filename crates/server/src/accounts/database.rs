@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use holdall_format::{MachineId, PublicKey};
+use holdall_repository::sync_dir;
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,9 +42,10 @@ pub(super) struct Changes {
 impl Database {
     /// Opens or makes the database. Only the holder of the data folder's lock may.
     pub(super) fn open(path: &Path) -> Result<Self, ServerError> {
+        make_if_missing(path)?;
         let redb = redb::Builder::new()
             .set_cache_size(CACHE_BYTES)
-            .create(path)
+            .open(path)
             .map_err(redb::Error::from)?;
         let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(path, own)
@@ -163,6 +165,26 @@ impl Database {
         })?;
         Ok(found)
     }
+}
+
+/// Makes an empty database, whole and under its name for good, where there is none: redb makes durable
+/// what is in its file, not that there is one, and one that is half made it can not open.
+fn make_if_missing(path: &Path) -> Result<(), ServerError> {
+    let about = |what| move |source| ServerError::io(what, path, source);
+    if !path.try_exists().map_err(about("looking at"))? {
+        let beside = path.with_extension("new");
+        match std::fs::remove_file(&beside) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(about("making")(error));
+            }
+            _ => {}
+        }
+        drop(redb::Builder::new().create(&beside).map_err(redb::Error::from)?);
+        std::fs::rename(&beside, path).map_err(about("making"))?;
+    }
+    // Also for who was killed after the rename.
+    path.parent().map_or(Ok(()), sync_dir)?;
+    Ok(())
 }
 
 impl Changes {

@@ -178,4 +178,6 @@ impl State {
 }
 
 #[cfg(test)]
+mod power;
+#[cfg(test)]
 mod tests;

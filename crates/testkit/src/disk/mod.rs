@@ -21,6 +21,7 @@ mod choice;
 mod history;
 mod image;
 mod record;
+mod states;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -29,3 +30,4 @@ pub use choice::{Choice, choices};
 pub use history::{History, Moment};
 pub use image::Image;
 pub use record::Watch;
+pub use states::{State, failing, memory, states};
