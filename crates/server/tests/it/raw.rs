@@ -34,7 +34,10 @@ pub(crate) fn browser(world: &World, alpn: &[&[u8]]) -> (Raw, Arc<Asked>) {
 
 fn connect(world: &World, config: ClientConfig) -> Raw {
     let connection = ClientConnection::new(Arc::new(config), tls::server_name()).unwrap();
-    StreamOwned::new(connection, TcpStream::connect(world.address()).unwrap())
+    let tcp = TcpStream::connect(world.address()).unwrap();
+    // Else what is sent in several parts waits 40 ms for the server's word that the first one came.
+    tcp.set_nodelay(true).unwrap();
+    StreamOwned::new(connection, tcp)
 }
 
 /// Sends bytes and reads the answer to the connection's end; a connection that is cut ends too.

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod http;
+mod mutated;
 mod pairing;
 mod records;
 mod stage;
