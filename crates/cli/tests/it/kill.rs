@@ -16,7 +16,8 @@ use rustix::process::{Pid, Signal};
 
 use crate::house::{Machine, Server, disk_bytes};
 
-const KILLS: u64 = 85;
+/// Of a client or a server that was at work; rounds that end before are not counted.
+const KILLS: u64 = 100;
 const BYTES: u64 = 48 << 20;
 /// The exit code of a client that never reached its server.
 pub(crate) const UNREACHABLE: i32 = 14;
@@ -150,7 +151,8 @@ fn whatever_is_killed_at_any_moment_nothing_acknowledged_is_lost_or_sent_again()
     let mut acknowledged = Vec::new();
     let mut generation = 0;
     let mut before = disk_bytes(&data);
-    for kill in 0..kills {
+    let mut killed = 0;
+    while killed < kills {
         if acknowledged.len() > generation {
             // Everything is stored: something new, in place of something old.
             generation = acknowledged.len();
@@ -166,17 +168,19 @@ fn whatever_is_killed_at_any_moment_nothing_acknowledged_is_lost_or_sent_again()
             Some(ended) => Some(ended),
             None if random.one_in(2) => {
                 server.kill();
+                killed += 1;
                 Some(running.finish())
             }
             None => {
                 running.kill();
+                killed += 1;
                 None
             }
         };
         // A server that is gone when the client first asks is no failure of this kind.
         let ended = ended.filter(|(status, _)| status.code() != Some(UNREACHABLE));
         if let Some((status, said)) = ended {
-            acknowledged.push(summary_of(kill, status, &said, stored, bytes));
+            acknowledged.push(summary_of(killed, status, &said, stored, bytes));
             check_restores(&machine, &source, &acknowledged);
         }
     }
