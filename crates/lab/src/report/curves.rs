@@ -28,30 +28,28 @@ fn seconds(value: f64) -> String {
 
 /// A picture and what it shows.
 pub(super) struct Picture {
-    pub(super) title: &'static str,
+    pub(super) title: String,
     pub(super) svg: String,
 }
 
 /// The pictures of a report, those that have something to show.
 pub(super) fn pictures(report: &Report) -> Vec<Picture> {
     let pictures = [
-        Picture { title: "The ladder", svg: ladder(report) },
-        Picture { title: "The ladder, in items", svg: item_ladder(report) },
-        Picture {
-            title: "Bytes over time",
-            svg: over_time(report, "MB/s", BYTE_RATE, |m| m.bytes_per_second),
-        },
-        Picture {
-            title: "Items over time",
-            svg: over_time(report, "items/s", ITEM_RATE, |m| m.items_per_second),
-        },
-        Picture { title: "Processor over time", svg: processor(report) },
-        Picture { title: "Speed by size of file", svg: by_size(report, |row| row.file_bytes) },
-        Picture { title: "Speed by size of request", svg: by_size(report, |row| row.block_bytes) },
-        Picture { title: "Speed by how many at once", svg: by_jobs(report) },
-        Picture { title: "How long requests took", svg: percentiles(report) },
+        ("The ladder", ladder(report)),
+        ("The ladder, in items", item_ladder(report)),
+        ("Bytes over time", over_time(report, "MB/s", BYTE_RATE, |m| m.bytes_per_second)),
+        ("Items over time", over_time(report, "items/s", ITEM_RATE, |m| m.items_per_second)),
+        ("Processor over time", processor(report)),
+        ("Speed by size of file", by_size(report, |row| row.file_bytes)),
+        ("Speed by size of request", by_size(report, |row| row.block_bytes)),
+        ("Speed by how many at once", by_jobs(report)),
     ];
-    pictures.into_iter().filter(|picture| !picture.svg.is_empty()).collect()
+    let pictures = pictures.map(|(title, svg)| Picture { title: title.to_owned(), svg });
+    pictures
+        .into_iter()
+        .filter(|picture| !picture.svg.is_empty())
+        .chain(percentiles(report))
+        .collect()
 }
 
 fn ladder(report: &Report) -> String {
@@ -143,20 +141,26 @@ fn grouped(
     lines.take(MOST_LINES).collect()
 }
 
-fn percentiles(report: &Report) -> String {
-    let line = |row: &Measurement| {
-        let latency = row.latency_ns?;
-        let points = [
-            (2.0, latency.p50),
-            (10.0, latency.p90),
-            (100.0, latency.p99),
-            (1000.0, latency.p99_9),
-        ];
-        let points = points.map(|(one_in, nanos)| (one_in, nanos as f64)).to_vec();
-        Some(Line { name: shown::row(row), points })
-    };
-    let drawn: Vec<_> = report.measurements.iter().filter_map(line).take(MOST_LINES).collect();
-    lines("How long requests took", &drawn, (SHARES, TIMES))
+/// A picture for each operation, of all its rows.
+fn percentiles(report: &Report) -> Vec<Picture> {
+    let mut lines_of: BTreeMap<&str, Vec<Line>> = BTreeMap::new();
+    for row in &report.measurements {
+        lines_of.entry(&row.operation).or_default().extend(percentiles_of(row));
+    }
+    let drawn = lines_of.into_iter().flat_map(|(operation, drawn)| {
+        let title = format!("How long requests took: {operation}");
+        let pictures = drawn.chunks(MOST_LINES).map(|some| lines(&title, some, (SHARES, TIMES)));
+        pictures.map(|svg| Picture { title: title.clone(), svg }).collect::<Vec<_>>()
+    });
+    drawn.collect()
+}
+
+fn percentiles_of(row: &Measurement) -> Option<Line> {
+    let latency = row.latency_ns?;
+    let points =
+        [(2.0, latency.p50), (10.0, latency.p90), (100.0, latency.p99), (1000.0, latency.p99_9)];
+    let points = points.map(|(one_in, nanos)| (one_in, nanos as f64)).to_vec();
+    Some(Line { name: shown::row(row), points })
 }
 
 #[cfg(test)]
@@ -167,7 +171,7 @@ mod tests {
     #[test]
     fn a_full_report_has_every_picture_that_its_rows_allow() {
         let pictures = pictures(&fixture::report());
-        let titles: Vec<_> = pictures.iter().map(|picture| picture.title).collect();
+        let titles: Vec<_> = pictures.iter().map(|picture| picture.title.as_str()).collect();
         assert_eq!(
             titles,
             [
@@ -178,15 +182,27 @@ mod tests {
                 "Processor over time",
                 "Speed by size of file",
                 "Speed by size of request",
-                "How long requests took",
+                "How long requests took: random read",
+                "How long requests took: sequential write",
             ]
         );
         let of = |title: &str| &pictures.iter().find(|picture| picture.title == title).unwrap().svg;
         assert_eq!(of("Speed by size of file").matches("<polyline").count(), 1);
         assert_eq!(of("Processor over time").matches("<polyline").count(), 2);
         assert!(of("The ladder").contains("117.0 MB/s, backup 75 %"), "{}", of("The ladder"));
-        assert!(of("How long requests took").contains("p99.9"));
+        assert!(of("How long requests took: sequential write").contains("p99.9"));
         assert!(of("Speed by size of request").contains("sequential write direct"));
+    }
+
+    #[test]
+    fn every_row_has_its_curve_however_many_there_are() {
+        let mut report = fixture::report();
+        let row = report.measurements.iter().find(|row| row.latency_ns.is_some()).unwrap().clone();
+        report.measurements = vec![row; 30];
+        report.measurements[29].operation = "random read".to_owned();
+        let curves = pictures(&report).into_iter().filter(|one| one.title.contains("took"));
+        let curves: Vec<_> = curves.map(|one| one.svg.matches("<polyline").count()).collect();
+        assert_eq!(curves, [1, 12, 12, 5]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn of(report: &Report) -> String {
         let _ = writeln!(page, "<ul>{}</ul>", items.collect::<String>());
     }
     for picture in curves::pictures(report) {
-        let _ = writeln!(page, "<h2>{}</h2>\n{}", escaped(picture.title), picture.svg);
+        let _ = writeln!(page, "<h2>{}</h2>\n{}", escaped(&picture.title), picture.svg);
     }
     rows(&mut page, report);
     facts(&mut page, "What it was measured on", &report.facts);
