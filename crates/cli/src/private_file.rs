@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use holdall_repository::sync_dir;
+use holdall_repository::{make_dirs, sync_dir};
 
 /// Makes a folder that only its owner can enter, with those above it.
 ///
@@ -17,13 +17,15 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
         return Ok(());
     }
     let above = folder_of(folder);
-    make_folder(above)?;
+    if above != folder {
+        make_folder(above)?;
+    }
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
         made => made.with_context(|| format!("can not make {}", folder.display()))?,
     }
     // What is durable in it would be lost with its name.
-    Ok(sync_dir(above)?)
+    Ok(make_dirs(folder)?)
 }
 
 /// Writes a new file that is durable when this returns. One that exists is kept: `false`.

@@ -112,25 +112,19 @@ pub(crate) fn make_dir(dir: &Path) -> Result<(), RepositoryError> {
 
 /// Makes directories that lie in one, as [`make_dir`] does each.
 pub(crate) fn make_all(dirs: &[impl AsRef<Path>]) -> Result<(), RepositoryError> {
-    for dir in dirs.iter().map(AsRef::as_ref) {
-        match fs::create_dir(dir) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
-            made => made.map_err(failed("making", dir))?,
-        }
-    }
+    dirs.iter().try_for_each(|dir| make_name(dir.as_ref()))?;
     dirs.last().map_or(Ok(()), |dir| sync_parent(dir.as_ref()))
 }
 
 /// Makes a directory and those above it, as far as they are not there, and makes all their names
-/// durable. The name of one that is there was made by somebody else, who may keep others from
-/// looking into the directory above it.
+/// durable, where whoever has the directory above lets others look into it.
 ///
 /// # Errors
 /// [`RepositoryError::Io`].
 pub fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
     if !dir.is_dir() {
-        parent_of(dir).map_or(Ok(()), make_dirs)?;
-        return make_dir(dir);
+        parent_of(dir).filter(|above| *above != dir).map_or(Ok(()), make_dirs)?;
+        make_name(dir)?;
     }
     match sync_parent(dir) {
         Err(RepositoryError::Io { source, .. })
@@ -139,6 +133,13 @@ pub fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
             Ok(())
         }
         synced => synced,
+    }
+}
+
+fn make_name(dir: &Path) -> Result<(), RepositoryError> {
+    match fs::create_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        made => made.map_err(failed("making", dir)),
     }
 }
 

@@ -133,6 +133,11 @@ impl Wrappings {
         self.lock().stored_bytes
     }
 
+    /// The generation of the set that counts.
+    pub(crate) fn generation(&self) -> u64 {
+        self.lock().newest.set.generation
+    }
+
     /// The bytes of the set that counts.
     pub(crate) fn bytes(&self) -> Bytes {
         self.lock().newest.bytes.clone()

@@ -35,7 +35,6 @@ impl Store {
                 "it can not be read, and may hold any block; nothing is deleted while it is so";
             return Err(damaged(&path, reason));
         }
-        self.mend_index(commit)?;
         let position = self.log().next();
         loop {
             self.index().drop_tentative();

@@ -79,7 +79,10 @@ impl Store {
         let plan = {
             let commit = self.lock_commit();
             report.checkpoints_forgotten = self.forget_superseded(&commit)?;
-            self.mark_needed(&commit, options.dry_run)?;
+            self.mend_index(&commit)?;
+            let marked = self.mark_needed(&commit, options.dry_run);
+            self.note_marked(&marked);
+            marked?;
             self.delete_due(&commit, options, &mut report)?;
             let now = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
             // A mark that can not be written anew keeps its pack, and nothing else.
@@ -139,7 +142,9 @@ impl Store {
     /// # Errors
     /// [`RepositoryError::Damaged`] if something is missing or can not be read.
     pub fn check_needed(&self) -> Result<(), RepositoryError> {
-        self.mark_needed(&self.lock_commit(), false)
+        let marked = self.mark_needed(&self.lock_commit(), false);
+        self.note_marked(&marked);
+        marked
     }
 
     /// Has no index from before be believed about what is closed: one of its closed nodes may refer to
@@ -155,6 +160,7 @@ impl Store {
     /// Says what pruning now would do. Nothing is written, and the marks are as a prune leaves them.
     fn foresee(&self, options: &PruneOptions) -> Result<PruneReport, RepositoryError> {
         let commit = self.lock_commit();
+        self.mend_index(&commit)?;
         self.mark_needed(&commit, options.dry_run)?;
         let due = self.due(options)?;
         let (plan, tails) = (self.plan(&commit, options)?, self.sparse_tails(options));

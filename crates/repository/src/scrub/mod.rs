@@ -17,9 +17,10 @@ use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport}
 use crate::closure::{Closed, descend};
 use crate::creating::ClearParts;
 use crate::index::{Listing, State};
+use crate::layout::Layout;
 use crate::pack_file::{damaged, read_footer};
 use crate::parity;
-use crate::publish::{is_there, names_in};
+use crate::publish::is_there;
 use crate::records::{self, Records};
 use crate::store::Store;
 use crate::tail::{Tail, read_whole};
@@ -68,8 +69,8 @@ impl Store {
             scrub.check_tail(tail);
             scrub.go_on()?;
         }
-        scrub.check_records()?;
-        scrub.check_keys()?;
+        scrub.check_records();
+        scrub.check_keys();
         scrub.check_closure()?;
         scrub.report.bytes = bytes_total;
         scrub.tell();
@@ -190,20 +191,18 @@ impl Scrub<'_> {
         self.report.damaged.push(ScrubDamage::Block { block, pack, reason });
     }
 
-    fn check_records(&mut self) -> Result<(), RepositoryError> {
-        for (path, reason) in damaged_records(self.store)? {
+    fn check_records(&mut self) {
+        for (path, reason) in damaged_records(self.store) {
             let record = path.display().to_string();
             self.report.damaged.push(ScrubDamage::Record { record, reason });
         }
-        Ok(())
     }
 
     /// Reads again what nobody opens the repository without.
-    fn check_keys(&mut self) -> Result<(), RepositoryError> {
-        if let Some((path, reason)) = damaged_keys(self.store)? {
-            self.pack_damage(path, reason);
+    fn check_keys(&mut self) {
+        if let Some((path, reason)) = damaged_keys(self.store) {
+            self.pack_damage(path.display().to_string(), reason);
         }
-        Ok(())
     }
 
     /// Walks everything that snapshots reach, whatever was known to be closed.
@@ -238,34 +237,44 @@ impl Scrub<'_> {
 }
 
 /// Reads all records again, and compares them with those that this process knows.
-fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
+fn damaged_records(store: &Store) -> Vec<(PathBuf, String)> {
     let layout = store.layout();
-    let mut damaged = Records::load(layout)?.damaged;
-    let there = names_in(&layout.records())?.len();
+    // What was forgotten between listing and reading is there as a tombstone at the second look.
+    let load = || Records::load(layout).map(|loaded| loaded.damaged);
+    let loaded = load().and_then(|found| if found.is_empty() { Ok(found) } else { load() });
+    let mut damaged = match loaded {
+        Ok(damaged) => damaged,
+        Err(error) => return vec![(layout.records(), error.to_string())],
+    };
     for known in store.records().after(0) {
         let path = layout.record(known.position);
-        if there == 0 || !path.exists() {
+        let is_forgotten = || store.records().known(&known.hash).is_some_and(|now| now.forgotten);
+        if !path.exists() && !is_forgotten() {
             damaged.push((path, "its file is gone".to_owned()));
         }
     }
-    Ok(damaged)
+    damaged
 }
 
 /// The configuration or the wrappings, and why, if they can not be read as they were stored.
-fn damaged_keys(store: &Store) -> Result<Option<(String, String)>, RepositoryError> {
-    let layout = store.layout();
+fn damaged_keys(store: &Store) -> Option<(PathBuf, String)> {
+    let (layout, generation) = (store.layout(), store.wrappings().generation());
     match ClearParts::read(layout) {
         Ok(found) if found.config_bytes != store.config_bytes() => {
-            let config = layout.config().display().to_string();
-            Ok(Some((config, "it is not the one that was opened".to_owned())))
+            Some((layout.config(), "it is not the one that was opened".to_owned()))
         }
-        Ok(_) => Ok(None),
-        Err(RepositoryError::Damaged { what, reason }) => Ok(Some((what, reason))),
-        Err(error @ RepositoryError::NoRepository { .. }) => {
-            Ok(Some((layout.marker().display().to_string(), error.to_string())))
+        Ok(found) if found.wrappings.set.generation < generation => {
+            Some((layout.wrappings_of(generation), "its file is gone".to_owned()))
         }
-        Err(error) => Err(error),
+        Ok(_) => None,
+        Err(RepositoryError::Damaged { what, reason }) => Some((what.into(), reason)),
+        Err(error) => Some((layout.config(), error.to_string())),
     }
+}
+
+/// Whether a file is one of those that [`damaged_keys`] reads.
+fn is_of_keys(layout: &Layout, path: &Path) -> bool {
+    path == layout.config() || path == layout.marker() || path.starts_with(layout.wrappings())
 }
 
 fn open_pack(

@@ -11,13 +11,13 @@
 //! Closure is not walked here: every prune does, and notes here what is missing.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::PackName;
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubReport};
 
-use super::{damaged_keys, damaged_records, is_named, open_pack};
+use super::{damaged_keys, damaged_records, is_named, is_of_keys, open_pack};
 use crate::parity;
 use crate::publish::{read_limited, replace};
 use crate::store::Store;
@@ -51,6 +51,11 @@ pub struct ScrubRound {
 }
 
 impl ScrubRound {
+    /// Whether a repair may mend what is damaged there, or something else is to be done.
+    pub fn is_for_repair(what: &str) -> bool {
+        what == IN_NO_PACK || what.parse::<PackName>().is_ok()
+    }
+
     fn begin(begun_ns: i64) -> Self {
         Self { begun_ns, ..Self::default() }
     }
@@ -127,10 +132,18 @@ impl Store {
             self.read_pack(pack, &mut round);
             round.read = Some(*pack);
         }
-        if is_over {
+        // What was found damaged is looked at every time: somebody may have mended it.
+        let is_due = |round: &ScrubRound, what| is_over || round.damaged.contains_key(what);
+        if is_due(&round, IN_NO_PACK) {
             self.read_tails(&mut round);
-            tell(&mut round, RECORDS, of_many(damaged_records(self)?));
-            tell(&mut round, KEYS, of_many(damaged_keys(self)?));
+        }
+        if is_due(&round, RECORDS) {
+            tell(&mut round, RECORDS, of_many(damaged_records(self)));
+        }
+        if is_due(&round, KEYS) {
+            tell(&mut round, KEYS, of_many(damaged_keys(self)));
+        }
+        if is_over {
             let is_there = |what: &String| {
                 NO_PACKS.contains(&what.as_str())
                     || packs.iter().any(|pack| pack.to_string() == *what)
@@ -151,7 +164,7 @@ impl Store {
         for damage in &report.damaged {
             match damage {
                 ScrubDamage::Pack { pack, reason } => {
-                    round.damaged.insert(pack.replace(' ', "_"), reason.clone())
+                    round.damaged.insert(self.what_is(Path::new(pack)), reason.clone())
                 }
                 ScrubDamage::Block { pack, reason, .. } => {
                     let pack = pack.map_or_else(|| IN_NO_PACK.to_owned(), |pack| pack.to_string());
@@ -169,17 +182,30 @@ impl Store {
         self.note(round).map(drop)
     }
 
-    /// Notes what a prune found to be missing, or that it found everything there.
-    ///
-    /// # Errors
-    /// If the file can not be read or written.
-    pub fn note_needed(&self, missing: Option<String>) -> Result<(), RepositoryError> {
-        let mut round = self.scrub_round()?.unwrap_or_else(|| ScrubRound::begin(self.now_ns()));
-        if round.damaged.get(SNAPSHOTS) == missing.as_ref() {
-            return Ok(());
+    /// What a round calls the file of that path, or the pack of that name.
+    fn what_is(&self, path: &Path) -> String {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        match name.parse::<PackName>() {
+            Ok(pack) => pack.to_string(),
+            Err(_) if is_of_keys(self.layout(), path) => KEYS.to_owned(),
+            Err(_) => path.display().to_string().replace(' ', "_"),
         }
-        tell(&mut round, SNAPSHOTS, missing);
-        self.note(round).map(drop)
+    }
+
+    /// Has what a mark found missing be told with what is damaged, until a mark finds it there.
+    pub(crate) fn note_marked(&self, marked: &Result<(), RepositoryError>) {
+        let missing = match marked {
+            Ok(()) => None,
+            Err(error @ RepositoryError::Damaged { .. }) => Some(error.to_string()),
+            Err(_) => return,
+        };
+        let Ok(round) = self.scrub_round() else { return };
+        let mut round = round.unwrap_or_else(|| ScrubRound::begin(self.now_ns()));
+        if round.damaged.get(SNAPSHOTS) != missing.as_ref() {
+            tell(&mut round, SNAPSHOTS, missing);
+            // Whoever asked for the mark is told in any case.
+            let _ = self.note(round);
+        }
     }
 
     fn note(&self, round: ScrubRound) -> Result<ScrubRound, RepositoryError> {
@@ -237,10 +263,10 @@ fn tell(round: &mut ScrubRound, what: &str, reason: Option<String>) {
 }
 
 /// The first of several damages, and how many there are besides.
-fn of_many<P: AsRef<Path>>(damaged: impl IntoIterator<Item = (P, String)>) -> Option<String> {
+fn of_many(damaged: impl IntoIterator<Item = (PathBuf, String)>) -> Option<String> {
     let mut damaged = damaged.into_iter();
     let (path, reason) = damaged.next()?;
-    let first = format!("{}: {reason}", path.as_ref().display());
+    let first = format!("{}: {reason}", path.display());
     Some(match damaged.count() {
         0 => first,
         more => format!("{first}; and {more} more"),

@@ -45,7 +45,7 @@ impl Database {
         make_if_missing(path)?;
         let redb = redb::Builder::new()
             .set_cache_size(CACHE_BYTES)
-            .open(path)
+            .create(path)
             .map_err(redb::Error::from)?;
         let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(path, own)
@@ -171,7 +171,12 @@ impl Database {
 /// what is in its file, not that there is one, and one that is half made it can not open.
 fn make_if_missing(path: &Path) -> Result<(), ServerError> {
     let about = |what| move |source| ServerError::io(what, path, source);
-    if !path.try_exists().map_err(about("looking at"))? {
+    // A link to where nothing is now is not taken for nothing.
+    let is_missing = match path.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+        found => found.map(|_| false).map_err(about("looking at"))?,
+    };
+    if is_missing {
         let beside = path.with_extension("new");
         match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use holdall_format::{RecordHash, TombstoneReason};
-use holdall_protocol::{PruneReport, RepositoryError, ScrubDamage};
-use holdall_repository::{Judged, PruneOptions, Store};
+use holdall_protocol::{PruneReport, ScrubDamage};
+use holdall_repository::{Judged, PruneOptions, ScrubRound, Store};
 
 use super::carry_out::Administration;
 use super::command::{
@@ -107,9 +107,11 @@ impl Administration<'_> {
         match scrub() {
             Ok(round) => {
                 for (what, reason) in &round.damaged {
-                    self.log(&format!(
-                        "{name}: damaged: {what}: {reason}; `holdall admin scrub {name} --repair`"
-                    ));
+                    let hint = match ScrubRound::is_for_repair(what) {
+                        true => format!("; `holdall admin scrub {name} --repair`"),
+                        false => String::new(),
+                    };
+                    self.log(&format!("{name}: damaged: {what}: {reason}{hint}"));
                 }
             }
             Err(error) => self.log(&format!("{name} could not be scrubbed: {error}")),
@@ -132,27 +134,8 @@ impl Administration<'_> {
         entry: &mut PrunedEntry,
     ) -> Result<Option<PruneReport>, ServerError> {
         let store = self.stores.store(name)?;
-        let pruned = self.prune_store(&store, name, dry_run, entry);
-        match &pruned {
-            Ok(Some(_)) if !dry_run => store.note_needed(None)?,
-            Err(ServerError::Repository(error @ RepositoryError::Damaged { .. })) if !dry_run => {
-                // The error is told in any case; this is for who asks later.
-                let _ = store.note_needed(Some(error.to_string()));
-            }
-            _ => {}
-        }
-        pruned
-    }
-
-    fn prune_store(
-        &self,
-        store: &Store,
-        name: &str,
-        dry_run: bool,
-        entry: &mut PrunedEntry,
-    ) -> Result<Option<PruneReport>, ServerError> {
         if !dry_run {
-            self.take_back_cancelled(store, name)?;
+            self.take_back_cancelled(&store, name)?;
         }
         let clock = self.stores.watch_clock()?;
         if !clock.is_believed() {
@@ -163,10 +146,10 @@ impl Administration<'_> {
             let has_passed = |asked_ns, delay_ns| clock.has_passed(asked_ns, delay_ns);
             self.accounts.bring_into_force(name, has_passed)?;
         }
-        self.delete_due(store, &clock, dry_run, entry)?;
-        entry.alarm = self.alarm(store, name, dry_run)?;
+        self.delete_due(&store, &clock, dry_run, entry)?;
+        entry.alarm = self.alarm(&store, name, dry_run)?;
         if entry.alarm.is_none() {
-            self.apply_rules(store, &clock, dry_run, entry)?;
+            self.apply_rules(&store, &clock, dry_run, entry)?;
         } else {
             entry.snapshots_kept = store.census().snapshots;
         }

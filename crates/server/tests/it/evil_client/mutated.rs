@@ -50,8 +50,9 @@ fn send_changed(seed: u64) {
         let asked = changed(&good, &mut random);
         let answer = send(&stage, Who::Machine, &request(asked.method, &asked.path, &asked.body));
         let status = answer.get(9..12).unwrap_or_default();
+        // A scrub that fails says so in its last line.
         assert!(
-            status.starts_with('2') || status.starts_with('4'),
+            status.starts_with('2') && !answer.contains("\"failed\"") || status.starts_with('4'),
             "seed {seed}, request {number}, {asked:02x?}: {answer}"
         );
         taken += u64::from(status.starts_with('2'));
