@@ -80,9 +80,7 @@ impl Store {
             let commit = self.lock_commit();
             report.checkpoints_forgotten = self.forget_superseded(&commit)?;
             self.mend_index(&commit)?;
-            let marked = self.mark_needed(&commit, options.dry_run);
-            self.note_marked(&marked);
-            marked?;
+            self.mark_and_note(&commit)?;
             self.delete_due(&commit, options, &mut report)?;
             let now = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
             // A mark that can not be written anew keeps its pack, and nothing else.
@@ -99,7 +97,7 @@ impl Store {
         if options.grace.is_zero() && report.condemned_packs > 0 {
             let commit = self.lock_commit();
             // Without a grace nothing else would find out that something needed was left behind.
-            self.mark_needed(&commit, options.dry_run)?;
+            self.mark_and_note(&commit)?;
             self.delete_due(&commit, options, &mut report)?;
         }
         self.count_waiting(options, &mut report)?;
@@ -142,7 +140,12 @@ impl Store {
     /// # Errors
     /// [`RepositoryError::Damaged`] if something is missing or can not be read.
     pub fn check_needed(&self) -> Result<(), RepositoryError> {
-        let marked = self.mark_needed(&self.lock_commit(), false);
+        self.mark_and_note(&self.lock_commit())
+    }
+
+    /// Marks, and has what is missing be told with what is damaged.
+    fn mark_and_note(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
+        let marked = self.mark_needed(commit, false);
         self.note_marked(&marked);
         marked
     }
@@ -161,7 +164,7 @@ impl Store {
     fn foresee(&self, options: &PruneOptions) -> Result<PruneReport, RepositoryError> {
         let commit = self.lock_commit();
         self.mend_index(&commit)?;
-        self.mark_needed(&commit, options.dry_run)?;
+        self.mark_needed(&commit, true)?;
         let due = self.due(options)?;
         let (plan, tails) = (self.plan(&commit, options)?, self.sparse_tails(options));
         let stored_before_bytes = self.stored_bytes();
