@@ -1,11 +1,13 @@
 //! A network that breaks when told to: a TCP proxy on loopback.
 //!
 //! It forwards until it has forwarded a chosen number of bytes, or until a command; then all of its
-//! connections are reset in the middle of whatever they carried, and new ones go through again.
+//! connections are reset in the middle of whatever they carried, or stay open and carry nothing any
+//! more, and new ones go through again.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -34,6 +36,8 @@ struct State {
     sent_bytes: HashMap<IpAddr, u64>,
     cut_at_bytes: Option<u64>,
     later_cuts: Vec<u64>,
+    stall_at_bytes: Option<u64>,
+    stalled: u64,
 }
 
 /// One connection: both of its sockets.
@@ -41,6 +45,8 @@ struct State {
 struct Link {
     client: TcpStream,
     server: TcpStream,
+    /// Nothing is forwarded any more.
+    stalls: AtomicBool,
 }
 
 impl ChaosProxy {
@@ -63,6 +69,8 @@ impl ChaosProxy {
             sent_bytes: HashMap::new(),
             cut_at_bytes: None,
             later_cuts: Vec::new(),
+            stall_at_bytes: None,
+            stalled: 0,
         }));
         let shared = Arc::clone(&state);
         let acceptor = std::thread::spawn(move || accept_all(&listener, &shared));
@@ -90,6 +98,19 @@ impl ChaosProxy {
         let mut random = Random::new(seed);
         let distance = |_| random.below(mean_bytes.saturating_mul(2)).saturating_add(1);
         lock(&self.state).plan_cuts((0..times).map(distance).collect());
+    }
+
+    /// After `bytes` more bytes of both directions together, the connections that there are carry nothing
+    /// any more, once; they stay open, as with a peer that hangs or a box between that forgot them.
+    pub fn stall_after(&self, bytes: u64) {
+        let mut state = lock(&self.state);
+        state.stall_at_bytes = Some(state.forwarded_bytes.saturating_add(bytes));
+    }
+
+    /// How many connections were left open that carry nothing.
+    #[must_use]
+    pub fn stalled(&self) -> u64 {
+        lock(&self.state).stalled
     }
 
     /// Closes new connections at once, as a server that is gone does, or lets them through again.
@@ -184,6 +205,14 @@ impl State {
         allowed
     }
 
+    fn stall_if_due(&mut self) {
+        if self.stall_at_bytes.is_some_and(|at| self.forwarded_bytes >= at) {
+            self.stall_at_bytes = None;
+            self.stalled += self.links.len() as u64;
+            self.links.iter().for_each(|link| link.stalls.store(true, Ordering::Relaxed));
+        }
+    }
+
     fn cut_if_due(&mut self) {
         if self.cut_at_bytes.is_some_and(|at| self.forwarded_bytes >= at) {
             self.cut();
@@ -233,7 +262,7 @@ fn start_link(client: TcpStream, state: &Arc<Mutex<State>>) -> io::Result<Vec<Jo
     let server = TcpStream::connect(upstream)?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let link = Arc::new(Link { client, server });
+    let link = Arc::new(Link { client, server, stalls: AtomicBool::new(false) });
     {
         let mut state = lock(state);
         if state.stopped {
@@ -269,9 +298,17 @@ fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
                 return forget(link, state);
             }
         };
+        if link.stalls.load(Ordering::Relaxed) {
+            // What was read is kept from the other side, and nothing more is read.
+            return;
+        }
         let allowed = lock(state).allow(len, sender);
         let written = to.write_all(&buffer[..allowed]);
-        lock(state).cut_if_due();
+        {
+            let mut state = lock(state);
+            state.stall_if_due();
+            state.cut_if_due();
+        }
         if written.is_err() || allowed < len {
             reset(from);
             reset(to);
@@ -289,6 +326,8 @@ fn forget(link: &Arc<Link>, state: &Mutex<State>) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// A server that sends back what it gets, on every connection.
@@ -375,6 +414,22 @@ mod tests {
         }
         // One connection may meet two cuts: what it had in flight the other way counts on.
         assert!(proxy.cuts() == 4 && (1..=4).contains(&broken), "{broken} connections broke");
+    }
+
+    #[test]
+    fn what_stalls_stays_open_and_carries_nothing_and_new_connections_go_through() {
+        let proxy = ChaosProxy::start(echo_server()).expect("a free port");
+        let mut stream = TcpStream::connect(proxy.address()).expect("it listens");
+        assert_eq!(round_trip(&mut stream, b"hello").expect("unharmed"), b"hello");
+        proxy.stall_after(8);
+        assert_eq!(round_trip(&mut stream, b"last").expect("unharmed"), b"last");
+        stream.write_all(b"more").expect("it is open");
+        stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a time");
+        let error = stream.read(&mut [0]).expect_err("nothing comes");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        let mut other = TcpStream::connect(proxy.address()).expect("it listens");
+        assert_eq!(round_trip(&mut other, b"again").expect("unharmed"), b"again");
+        assert_eq!((proxy.stalled(), proxy.cuts()), (1, 0));
     }
 
     #[test]

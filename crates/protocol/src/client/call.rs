@@ -14,11 +14,19 @@ use super::stream::{Answer, Head, Stream, StreamError};
 use super::turns::{Turn, Turns};
 use super::{ClientOptions, ServerAddress};
 use crate::tls::TlsError;
-use crate::wire::{ErrorAnswer, Frames, Route, WireError};
+use crate::wire::{ErrorAnswer, Frames, RepositoryVerb, Route, WireError};
 use crate::{MachineIdentity, RepositoryError, Traffic};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long a server may be about a request before its connection is given up and it is asked again on
+/// another: one that only looks something up, one that waits for a disk, and one that may have all of a
+/// repository to go through. A server that is gone is found earlier, by the kernel; these find one that
+/// hangs, or a box between that forgot the connection, and the first two lie below the time for which a
+/// run tries again.
+const LOOKS_UP: Duration = Duration::from_secs(60);
+const WAITS_FOR_DISK: Duration = Duration::from_secs(120);
+const GOES_THROUGH_ALL: Duration = Duration::from_secs(600);
 /// How often an interruption is looked for while pausing.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -108,7 +116,8 @@ impl Caller {
         mut fresh_sink: impl FnMut() -> S,
     ) -> Result<S, RepositoryError> {
         let (path, started, mut pause) = (route.path(), Instant::now(), FIRST_PAUSE);
-        let head = Head { method: route.method().name(), path: &path, host: &self.host };
+        let (method, patience) = (route.method().name(), patience(route));
+        let head = Head { method, path: &path, host: &self.host, patience };
         loop {
             let mut sink = fresh_sink();
             let turn = (weight != Weight::Light).then(|| self.take_turn()).transpose()?;
@@ -266,6 +275,21 @@ impl Caller {
             WireError::TooManyRequests | WireError::Busy => "the server is busy".into(),
         };
         RepositoryError::Refused { reason }
+    }
+}
+
+/// How long the server may be about it.
+fn patience(route: &Route) -> Duration {
+    let Route::Repository { verb, .. } = route else { return WAITS_FOR_DISK };
+    match verb {
+        RepositoryVerb::Missing(_)
+        | RepositoryVerb::Records(_)
+        | RepositoryVerb::Fetch(..)
+        | RepositoryVerb::ReadBlocks(..)
+        | RepositoryVerb::ProveBlocks(_) => LOOKS_UP,
+        RepositoryVerb::PutBlocks(_) => WAITS_FOR_DISK,
+        // The first request may find the repository closed, and its index to be made anew.
+        _ => GOES_THROUGH_ALL,
     }
 }
 

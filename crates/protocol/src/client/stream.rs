@@ -27,9 +27,6 @@ use crate::wire::{Frames, MAX_ERROR_BYTES};
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A connection on which no byte moves for this long while some should is given up.
 const STALLED_AFTER: Duration = Duration::from_secs(60);
-/// How long a server may work on a request that it has read. A server that is gone is found earlier,
-/// by the kernel.
-const ANSWER_AFTER: Duration = Duration::from_secs(600);
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -56,6 +53,8 @@ pub(super) struct Head<'a> {
     pub(super) method: &'static str,
     pub(super) path: &'a str,
     pub(super) host: &'a str,
+    /// How long the server may work on what it was sent without a byte of an answer.
+    pub(super) patience: Duration,
 }
 
 /// How an exchange ended, if it did: the status, and the body of an answer that is no success. The
@@ -155,12 +154,15 @@ impl Stream {
             answering.store(true, Ordering::Relaxed);
             read_answer(response, sink).await
         };
-        let waits = || handed_out.load(Ordering::Relaxed) && !answering.load(Ordering::Relaxed);
+        let patience = || {
+            let works = handed_out.load(Ordering::Relaxed) && !answering.load(Ordering::Relaxed);
+            if works { head.patience } else { STALLED_AFTER }
+        };
         let answer = tokio::select! {
             biased;
             answer = drive(&mut self.connection, &mut self.over, work) => answer?,
             () = interrupted(interrupt) => return Err(StreamError::Interrupted),
-            () = stalled(&self.moved_bytes, waits) => {
+            () = stalled(&self.moved_bytes, patience) => {
                 return Err(StreamError::Lost("nothing came for too long".into()));
             }
         };
@@ -251,8 +253,8 @@ pub(super) async fn interrupted(interrupt: &AtomicBool) {
     }
 }
 
-/// Ends when nothing moved for too long; `waits` tells whether only the server's work is awaited.
-async fn stalled(moved_bytes: &AtomicU64, waits: impl Fn() -> bool) {
+/// Ends when nothing moved for longer than `patience` allows then.
+async fn stalled(moved_bytes: &AtomicU64, patience: impl Fn() -> Duration) {
     let mut last = (moved_bytes.load(Ordering::Relaxed), Instant::now());
     loop {
         sleep(LOOK_EVERY * 20).await;
@@ -260,8 +262,7 @@ async fn stalled(moved_bytes: &AtomicU64, waits: impl Fn() -> bool) {
         if moved != last.0 {
             last = (moved, Instant::now());
         }
-        let patience = if waits() { ANSWER_AFTER } else { STALLED_AFTER };
-        if last.1.elapsed() > patience {
+        if last.1.elapsed() > patience() {
             return;
         }
     }
