@@ -10,6 +10,7 @@ use holdall_format::{
     BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, ObjectId, SIGNATURE_BYTES, SignedContext,
     Suite, TAG_BYTES, Table, TableEntry,
 };
+use holdall_repository::decoders::StoredFile;
 use holdall_tree::{Node, NodeSource};
 
 /// The master secret of every target.
@@ -38,6 +39,23 @@ pub fn signed(context: SignedContext, bytes: &[u8], signer_at: usize) -> Vec<u8>
     let signature = KEY.sign(context, &out);
     out.extend_from_slice(signature.as_bytes());
     out
+}
+
+/// Puts the hash of all before it in the place of the last 32 bytes.
+pub fn checked(bytes: &[u8]) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    out.truncate(bytes.len().saturating_sub(32));
+    let checksum = blake3::hash(&out);
+    out.extend_from_slice(checksum.as_bytes());
+    out
+}
+
+/// Has a file of a repository read and written; what was written reads back as what it is.
+pub fn read_again(file: StoredFile, bytes: &[u8]) {
+    if let Some(once) = file.rewritten(bytes) {
+        let again = file.rewritten(&once);
+        assert!(again.as_ref() == Some(&once), "{file:?} is another when it is read again");
+    }
 }
 
 /// Puts the hash of the table behind it into the header at `at`; says where the table ends, if both

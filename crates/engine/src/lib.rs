@@ -15,6 +15,8 @@ mod audit;
 mod backup;
 mod blocks;
 mod budget;
+#[doc(hidden)]
+pub mod caches;
 mod chains;
 mod changes;
 mod compact;

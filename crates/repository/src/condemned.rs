@@ -43,7 +43,7 @@ impl Condemned {
         *self == Self::UNREADABLE
     }
 
-    fn encode(&self, pack: &PackName) -> Vec<u8> {
+    pub(crate) fn encode(&self, pack: &PackName) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&[VERSION, 0, 0, 0]);
@@ -53,7 +53,7 @@ impl Condemned {
         with_checksum(out)
     }
 
-    fn decode(bytes: &[u8], pack: &PackName) -> Result<Self, FormatError> {
+    pub(crate) fn decode(bytes: &[u8], pack: &PackName) -> Result<Self, FormatError> {
         let mut reader = Reader::new(WHAT, without_checksum(WHAT, bytes)?);
         reader.magic(MAGIC, VERSION)?;
         reader.bytes("zero", 3)?;

@@ -312,7 +312,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Names the holder for people. Untrusted: the file may say anything.
-fn named(text: &str, now: SystemTime, age: Duration) -> String {
+pub(crate) fn named(text: &str, now: SystemTime, age: Duration) -> String {
     let host = field(text, "host").unwrap_or("a computer that does not say its name");
     let host: String = host.chars().filter(|c| !c.is_control()).take(64).collect();
     let since = field(text, "since").and_then(|since| since.parse().ok());

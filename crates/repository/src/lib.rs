@@ -55,6 +55,8 @@ mod committing;
 mod compacting;
 mod condemned;
 mod creating;
+#[cfg(feature = "decoders")]
+pub mod decoders;
 mod embedded;
 mod fetching;
 mod forgetting;

@@ -46,7 +46,7 @@ const PROBES: [(Probe, &str); 6] = [
 
 /// What was found at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Probed {
+pub(crate) struct Probed {
     file_system: u64,
     lacking: Vec<Probe>,
 }
@@ -111,7 +111,7 @@ fn try_all(one: &Path, two: &Path, folder: &Path) -> io::Result<Vec<Probe>> {
 }
 
 impl Probed {
-    fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let mut text = format!("{FRONT}\nfile-system {:x}\n", self.file_system);
         for (probe, name) in PROBES {
             let answer = if self.lacks(probe) { "no" } else { "yes" };
@@ -122,7 +122,7 @@ impl Probed {
 
     /// Reads what [`Probed::encode`] wrote; lines that are not known are passed over. Untrusted:
     /// anything else is nothing.
-    fn decode(text: &str) -> Option<Self> {
+    pub(crate) fn decode(text: &str) -> Option<Self> {
         let lines = || text.lines().skip(1).filter_map(|line| line.split_once(' '));
         if text.lines().next() != Some(FRONT) {
             return None;

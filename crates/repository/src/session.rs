@@ -40,7 +40,7 @@ const MAX_PARENTS: usize = 1024;
 const MAX_SESSIONS: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Session {
+pub(crate) struct Session {
     id: SessionId,
     machine: MachineId,
     is_backup: bool,
@@ -51,7 +51,7 @@ struct Session {
 }
 
 impl Session {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&[VERSION, u8::from(self.is_backup), u8::from(self.is_open), 0]);
@@ -65,7 +65,7 @@ impl Session {
         with_checksum(out)
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let mut reader = Reader::new(WHAT, without_checksum(WHAT, bytes)?);
         reader.magic(MAGIC, VERSION)?;
         let [backup, open, _] = reader.array("flags")?;

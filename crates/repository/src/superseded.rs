@@ -66,7 +66,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + 8 * self.arrivals.len());
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&[VERSION, 0, 0, 0]);
@@ -76,7 +76,7 @@ impl Mark {
         with_checksum(out)
     }
 
-    fn decode(bytes: &[u8], number: u64, is_held: bool) -> Result<Self, FormatError> {
+    pub(crate) fn decode(bytes: &[u8], number: u64, is_held: bool) -> Result<Self, FormatError> {
         let mut reader = Reader::new(WHAT, without_checksum(WHAT, bytes)?);
         reader.magic(MAGIC, VERSION)?;
         reader.bytes("zero", 3)?;

@@ -21,8 +21,8 @@ use holdall_crypto::{Entropy, Opener, SystemEntropy};
 use holdall_format::{SessionId, proves_slice, slices_in};
 use holdall_protocol::{BlockProbe, MAX_PROBES, RepositoryError};
 
-pub(crate) use remembered::Remembering;
 use remembered::{Remembered, Round};
+pub(crate) use remembered::{Remembering, count_remembered};
 
 use crate::blocks::open_node_cache;
 use crate::restore::{ChunkSource, is_damage};

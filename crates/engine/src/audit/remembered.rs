@@ -142,6 +142,12 @@ impl Remembering {
     }
 }
 
+/// How many blocks a folder of caches remembers that are due by then and can be read.
+pub(crate) fn count_remembered(folder: &Path, now_ns: i64) -> usize {
+    let round = Round::open(folder, now_ns);
+    round.map_or(0, |mut round| round.take(round.due(now_ns)).len())
+}
+
 /// What is remembered, and how far the round is.
 pub(super) struct Round {
     folder: PathBuf,

@@ -25,12 +25,15 @@ use holdall_testkit::Random;
 #[allow(unreachable_pub)]
 mod shared;
 use shared::*;
+mod takers;
 
 /// Inputs for each target.
 const INPUTS: u64 = 10_000;
 /// Of a target that derives keys from passwords, which takes its time.
 const SLOW_INPUTS: u64 = 100;
 const SLOW: [&str; 2] = ["recovery_kit", "unwrap"];
+/// Where golden vectors are.
+const GOLDEN: [&str; 5] = ["crypto.txt", "files.txt", "format.txt", "tree.txt", "wire.txt"];
 /// Longest input.
 const MAX_BYTES: usize = 64 << 10;
 
@@ -86,10 +89,13 @@ macro_rules! targets {
 targets! {
     attributes: "../../../../fuzz/fuzz_targets/attributes.rs",
     block: "../../../../fuzz/fuzz_targets/block.rs",
+    cache_files: "../../../../fuzz/fuzz_targets/cache_files.rs",
     config: "../../../../fuzz/fuzz_targets/config.rs",
     content_list: "../../../../fuzz/fuzz_targets/content_list.rs",
     extents: "../../../../fuzz/fuzz_targets/extents.rs",
     invite: "../../../../fuzz/fuzz_targets/invite.rs",
+    lab_messages: "../../../../fuzz/fuzz_targets/lab_messages.rs",
+    lab_report: "../../../../fuzz/fuzz_targets/lab_report.rs",
     node: "../../../../fuzz/fuzz_targets/node.rs",
     pack_footer: "../../../../fuzz/fuzz_targets/pack_footer.rs",
     pack_trailer: "../../../../fuzz/fuzz_targets/pack_trailer.rs",
@@ -98,7 +104,12 @@ targets! {
     record: "../../../../fuzz/fuzz_targets/record.rs",
     record_secret: "../../../../fuzz/fuzz_targets/record_secret.rs",
     recovery_kit: "../../../../fuzz/fuzz_targets/recovery_kit.rs",
+    stored_index: "../../../../fuzz/fuzz_targets/stored_index.rs",
+    stored_journal: "../../../../fuzz/fuzz_targets/stored_journal.rs",
+    stored_marks: "../../../../fuzz/fuzz_targets/stored_marks.rs",
+    stored_parity: "../../../../fuzz/fuzz_targets/stored_parity.rs",
     stored_record: "../../../../fuzz/fuzz_targets/stored_record.rs",
+    stored_words: "../../../../fuzz/fuzz_targets/stored_words.rs",
     table: "../../../../fuzz/fuzz_targets/table.rs",
     tombstone: "../../../../fuzz/fuzz_targets/tombstone.rs",
     tree: "../../../../fuzz/fuzz_targets/tree.rs",
@@ -106,6 +117,7 @@ targets! {
     wire_control: "../../../../fuzz/fuzz_targets/wire_control.rs",
     wire_deletion: "../../../../fuzz/fuzz_targets/wire_deletion.rs",
     wire_frames: "../../../../fuzz/fuzz_targets/wire_frames.rs",
+    wire_lab: "../../../../fuzz/fuzz_targets/wire_lab.rs",
     wire_probe: "../../../../fuzz/fuzz_targets/wire_probe.rs",
     wire_route: "../../../../fuzz/fuzz_targets/wire_route.rs",
     wire_scrub: "../../../../fuzz/fuzz_targets/wire_scrub.rs",
@@ -116,15 +128,22 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The golden vectors: what is hexadecimal at the end of a line.
-fn seeds() -> Vec<Vec<u8>> {
-    let mut seeds = vec![Vec::new()];
-    for name in ["crypto.txt", "format.txt", "tree.txt"] {
-        let text = fs::read_to_string(root().join("golden").join(name)).expect("golden vectors");
-        let words = text.lines().filter_map(|line| line.split_whitespace().next_back());
-        seeds.extend(words.filter_map(from_hex));
-    }
-    seeds
+/// The golden vectors of some files: what is hexadecimal at the end of a line, and the words before it.
+fn vectors(files: &[&str]) -> Vec<(String, Vec<u8>)> {
+    let read = |file: &&str| fs::read_to_string(root().join("golden").join(file));
+    let text: String = files.iter().map(|file| read(file).expect("golden vectors")).collect();
+    let vector = |line: &str| {
+        let (words, hex) = line.rsplit_once(' ')?;
+        Some((words.trim_end_matches(" =").to_owned(), from_hex(hex)?))
+    };
+    text.lines().filter_map(vector).collect()
+}
+
+/// The vectors that were made for a target, or are called as it is.
+fn own(vectors: &[(String, Vec<u8>)], target: &str) -> Vec<Vec<u8>> {
+    let is_own = |words: &str| words.split(' ').next() == Some(target);
+    let own = vectors.iter().filter(|(words, _)| is_own(words));
+    own.map(|(_, bytes)| bytes.clone()).collect()
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
@@ -132,9 +151,11 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// A seed that was changed a few times, or not at all.
-fn input(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut bytes = pick(seeds, random).clone();
+/// A seed that was changed a few times, or not at all; every other one is the target's own, if it has
+/// any.
+fn input(seeds: &[Vec<u8>], own: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+    let is_any = own.is_empty() || random.one_in(2);
+    let mut bytes = pick(if is_any { seeds } else { own }, random).clone();
     for _ in 0..random.below(5) {
         change(&mut bytes, pick(seeds, random), random);
     }
@@ -184,13 +205,16 @@ impl Drop for Tells<'_> {
 fn no_decoder_panics_on_changed_vectors_and_what_it_takes_it_writes_again() {
     let said = std::env::var("HOLDALL_HOSTILE_INPUTS").ok();
     let said: Option<u64> = said.map(|text| text.parse().expect("a number"));
-    let seeds = seeds();
-    assert!(seeds.len() > 50, "{}", seeds.len());
+    let vectors = vectors(&GOLDEN);
+    let mut seeds = vec![Vec::new()];
+    seeds.extend(vectors.iter().map(|(_, bytes)| bytes.clone()));
+    assert!(seeds.len() > 100, "{}", seeds.len());
     for (number, (name, run)) in TARGETS.iter().enumerate() {
         let inputs = if SLOW.contains(name) { SLOW_INPUTS } else { INPUTS };
+        let own = own(&vectors, name);
         let mut random = Random::new(number as u64);
         for _ in 0..said.unwrap_or(inputs) {
-            let bytes = input(&seeds, &mut random);
+            let bytes = input(&seeds, &own, &mut random);
             let _tells = Tells(name, &bytes);
             run(&bytes);
         }

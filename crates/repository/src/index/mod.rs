@@ -30,13 +30,13 @@ mod entry;
 mod error;
 mod filter;
 mod living;
-mod manifest;
+pub(crate) mod manifest;
 mod merge;
 mod needed;
-mod page_cache;
+pub(crate) mod page_cache;
 mod persist;
 mod removal;
-mod run;
+pub(crate) mod run;
 mod state;
 
 use entry::Entry;

@@ -26,7 +26,8 @@ use super::page_cache::{PAGE_BYTES, Page, PageCache};
 
 const MAGIC: &[u8; 4] = b"HRun";
 const VERSION: u8 = 1;
-const FRONT_BYTES: usize = 4 + 1 + 3 + 16 + 8 + 8 + 32;
+/// What is written of a front before the zeros that fill up its page.
+pub(crate) const FRONT_BYTES: usize = 4 + 1 + 3 + 16 + 8 + 8 + 32;
 /// Entries in a full page.
 pub(crate) const PAGE_ENTRIES: u64 = 85;
 const PAGE_ENTRY_BYTES: usize = PAGE_ENTRIES as usize * ENTRY_BYTES;
@@ -105,7 +106,11 @@ pub(crate) fn encode_front(number: u64, repository: &RepositoryId, entries: u64)
     out
 }
 
-fn decode_front(bytes: &[u8], number: u64, repository: &RepositoryId) -> Result<u64, FormatError> {
+pub(crate) fn decode_front(
+    bytes: &[u8],
+    number: u64,
+    repository: &RepositoryId,
+) -> Result<u64, FormatError> {
     let mut reader = Reader::new("index run", bytes);
     reader.magic(MAGIC, VERSION)?;
     reader.bytes("zero", 3)?;

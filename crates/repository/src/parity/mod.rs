@@ -5,7 +5,7 @@
 //! outside any request that waits. Parity knows nothing of blocks: whether a pack was restored as it
 //! was, its names tell.
 
-mod head;
+pub(crate) mod head;
 mod shards;
 
 use std::fs::{File, OpenOptions};

@@ -65,7 +65,7 @@ impl ScrubRound {
         Self { begun_ns, before_ns: Some(self.begun_ns), damaged: self.damaged, read: None }
     }
 
-    fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let mut text = format!("{FRONT}\nbegun {}\n", self.begun_ns);
         self.before_ns.iter().for_each(|before_ns| text += &format!("before {before_ns}\n"));
         self.read.iter().for_each(|pack| text += &format!("read {pack}\n"));
@@ -76,7 +76,7 @@ impl ScrubRound {
     }
 
     /// Reads the file; nothing if it is not one.
-    fn decode(text: &str) -> Option<Self> {
+    pub(crate) fn decode(text: &str) -> Option<Self> {
         let mut lines = text.strip_prefix(FRONT)?.lines().skip(1);
         let mut round = Self::begin(lines.next()?.strip_prefix("begun ")?.parse().ok()?);
         for line in lines {
