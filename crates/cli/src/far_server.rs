@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytes::Bytes;
 use holdall_lab::net::{Carrier, Direction, Far, Job, Moved, NetPlan};
-use holdall_protocol::wire::{Frames, MAX_LAB_BYTES};
+use holdall_protocol::wire::{Frames, MAX_LAB_BYTES, MAX_PUT_BODY_BYTES};
 use holdall_protocol::{ClientOptions, MachineIdentity, MeasuredServer, RepositoryError};
 
 use crate::app::App;
@@ -75,6 +75,23 @@ impl FarServer {
         Arc::clone(&self.server)
     }
 
+    /// Most bytes of a request, in whole pieces; one that is written is at most as long as a put.
+    fn most_bytes(job: &Job) -> usize {
+        match job.far_file {
+            true => MAX_PUT_BODY_BYTES / PIECE_BYTES * PIECE_BYTES,
+            false => MAX_LAB_BYTES,
+        }
+    }
+
+    /// Sends so many bytes, which the server forgets, or writes and makes durable before.
+    fn send(&self, job: &Job, bytes: usize) -> Result<(), RepositoryError> {
+        let frames = self.frames(bytes);
+        match job.far_file {
+            true => self.server.write(&frames).map(drop),
+            false => self.server.take(&frames),
+        }
+    }
+
     fn frames(&self, bytes: usize) -> Frames {
         let mut frames = Frames::new();
         (0..bytes / PIECE_BYTES).for_each(|_| frames.push_plain(self.piece.clone()));
@@ -113,13 +130,13 @@ impl Carrier for Requests<'_> {
         while begun.elapsed() < job.duration && !stop.load(Ordering::Relaxed) {
             let asked = Instant::now();
             match job.direction {
-                Direction::Send => self.far.server.take(&self.far.frames(size)),
+                Direction::Send => self.far.send(job, size),
                 Direction::Receive => self.far.server.give(size as u64),
             }
             .map_err(in_io)?;
             bytes += size as u64;
             if asked.elapsed() < SHORT {
-                size = (size * 2).min(MAX_LAB_BYTES);
+                size = (size * 2).min(FarServer::most_bytes(job));
             }
         }
         Ok(Moved { bytes, duration: begun.elapsed(), ..Moved::default() })

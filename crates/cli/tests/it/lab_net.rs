@@ -1,13 +1,17 @@
 //! `lab net` against `lab listen` and against a paired server, in processes of their own.
 
 use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 
 use holdall_testkit::Process;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, Server, send_signal};
+use crate::linked::Linked;
+use crate::mounts::is_there;
 
 /// A listener in a process of its own; dropping it kills it.
 pub(crate) struct Listening {
@@ -18,7 +22,11 @@ pub(crate) struct Listening {
 
 impl Listening {
     pub(crate) fn start(machine: &Machine, more: &[&str]) -> Self {
-        let args = [&["lab", "listen", "127.0.0.1:0"], more].concat();
+        Self::start_at("127.0.0.1:0", machine, more)
+    }
+
+    fn start_at(address: &str, machine: &Machine, more: &[&str]) -> Self {
+        let args = [&["lab", "listen", address], more].concat();
         let mut process = Process::spawn(&mut machine.command(args)).expect("it starts");
         let mut line = |prefix: &str| {
             let line = process.wait_for_line(prefix).expect("it is said");
@@ -30,9 +38,64 @@ impl Listening {
 
     /// `lab net` with rows of a moment.
     pub(crate) fn measure(&self, machine: &Machine, more: &[&str]) -> Outcome {
-        let to = ["lab", "net", &self.address, "--token", &self.token];
+        self.measure_at(&self.address, machine, more)
+    }
+
+    /// The same, reached at another address.
+    fn measure_at(&self, address: &str, machine: &Machine, more: &[&str]) -> Outcome {
+        let to = ["lab", "net", address, "--token", &self.token];
         machine.run([&to[..], &["--time", "0.1", "--streams", "1,2"], more].concat())
     }
+
+    /// An address that leads here until a connection asks for `operation`: so many bytes of either
+    /// direction later, the listener is killed.
+    fn killed_by(&self, operation: [u8; 2], after_bytes: u64) -> String {
+        let relay = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = relay.local_addr().expect("it is bound").to_string();
+        let to: SocketAddr = self.address.parse().expect("it listens");
+        let id = Pid::from_raw(self.process.id().try_into().expect("a pid")).expect("a pid");
+        let kill = move || kill_process(id, Signal::KILL).expect("it is not waited for yet");
+        std::thread::spawn(move || {
+            for caller in relay.incoming().flatten() {
+                // What ends it is seen by the caller, who is asked about it.
+                std::thread::spawn(move || relayed(caller, to, operation, after_bytes, kill));
+            }
+        });
+        address
+    }
+}
+
+/// Carries one connection, as `docs/lab.md` has it: a greeting of 32 bytes, then an ask of 64 whose
+/// operation and end stand behind the proof.
+fn relayed(
+    mut caller: TcpStream,
+    to: SocketAddr,
+    operation: [u8; 2],
+    after_bytes: u64,
+    kill: impl Fn() + Copy + Send + 'static,
+) -> io::Result<()> {
+    let mut listener = TcpStream::connect(to)?;
+    let (mut greeting, mut ask) = ([0; 32], [0; 64]);
+    listener.read_exact(&mut greeting)?;
+    caller.write_all(&greeting)?;
+    caller.read_exact(&mut ask)?;
+    let kills = ask[32..34] == operation;
+    if kills && after_bytes == 0 {
+        kill();
+    }
+    listener.write_all(&ask)?;
+    let carry = move |mut from: TcpStream, mut to: TcpStream| {
+        if kills && io::copy(&mut (&from).take(after_bytes), &mut to)? == after_bytes {
+            kill();
+        }
+        let carried = io::copy(&mut from, &mut to);
+        to.shutdown(Shutdown::Write)?;
+        carried
+    };
+    let (from, back) = (caller.try_clone()?, listener.try_clone()?);
+    std::thread::spawn(move || carry(from, back));
+    carry(listener, caller)?;
+    Ok(())
 }
 
 fn operations(rows: &[Value]) -> Vec<&str> {
@@ -112,6 +175,76 @@ fn a_wrong_token_no_listener_and_no_folder_have_exit_codes_of_their_own() {
     machine.run(["lab", "net", &address, "--token", &token]).expect(14);
 }
 
+/// The last bytes of what was sent were taken for the listener's result, a report with billions of
+/// retransmits was kept, and one that died early was told as a wrong token.
+#[test]
+fn a_listener_that_is_killed_while_a_row_runs_is_a_lost_connection_and_nothing_is_reported() {
+    const TAKE: u8 = 1;
+    const GIVE: u8 = 2;
+    // Less than the first piece that is sent, so that it is reached whatever else the computer does.
+    const MIDDLE: u64 = 50_000;
+    let scratch = Machine::new();
+    let dir = scratch.path("");
+    let moments = [([TAKE, 0], MIDDLE), ([GIVE, 0], MIDDLE), ([GIVE, 1], MIDDLE), ([TAKE, 0], 0)];
+    for (operation, after_bytes) in moments {
+        let machine = Machine::new();
+        let mut listening = Listening::start(&machine, &["--dir", text(&dir), "--size", "20M"]);
+        let address = listening.killed_by(operation, after_bytes);
+        let token = &listening.token;
+        let to = ["lab", "net", &address, "--token", token, "--json", "--from-file-there"];
+        let outcome = machine.run([&to[..], &["--time", "0.5", "--streams", "1"]].concat());
+        let outcome = outcome.expect(14);
+        let said = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(said.contains("the connection was lost"), "{operation:?}: {said}");
+        assert!(outcome.of_type("summary").is_empty(), "{operation:?}: {said}");
+        let kept = machine.run(["lab", "history", "--json"]).expect(0);
+        assert_eq!(kept.of_type("lab_report"), Vec::<Value>::new(), "{operation:?}");
+        assert!(!listening.process.kill().expect("it was there").success());
+    }
+}
+
+#[test]
+fn a_listener_on_all_addresses_is_measured_by_ipv6_and_by_a_name() {
+    let machine = Machine::new();
+    let listening = Listening::start_at("[::]:0", &machine, &[]);
+    let (_, port) = listening.address.rsplit_once(':').expect("a port");
+    // Whichever of its addresses comes first.
+    listening.measure_at(&format!("localhost:{port}"), &machine, &[]).expect(0);
+    if is_there("IPv6 on loopback", TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()) {
+        let outcome = listening.measure_at(&format!("[::1]:{port}"), &machine, &["--json"]);
+        assert_eq!(outcome.expect(0).summary()["link"]["interface"], "lo");
+    }
+    let said = listening.measure_at("[fe80::1]:7444", &machine, &[]).expect(2);
+    assert!(said.stderr.contains("name the interface: [fe80::1%eth0]:7444"), "{}", said.stderr);
+}
+
+#[test]
+fn streams_from_one_address_take_one_path_and_from_two_addresses_two() {
+    let Some(linked) = Linked::of_rates(&[200_000_000; 2]) else { return };
+    let addresses = linked.links.client_addresses();
+    let summary = |bind: &[String]| {
+        let from = bind.join(",");
+        let quick = ["lab", "net", "--json", "--time", "0.5", "--streams", "4", "--bind", &from];
+        linked.run(&quick).summary()
+    };
+    let said = |summary: &Value, words: &str| {
+        let advice = summary["advice"].as_array().expect("sentences").iter();
+        advice.filter_map(Value::as_str).any(|sentence| sentence.contains(words))
+    };
+    let two = summary(&addresses);
+    assert!(said(&two, "the 4 streams took 2 paths: "), "{two:#}");
+    let paths = two["paths"].as_array().expect("a list");
+    let share = |name: &str| {
+        let path = paths.iter().find(|path| path["interface"] == name);
+        path.and_then(|path| path["share"].as_f64()).unwrap_or_default()
+    };
+    assert!(share("link0") > 0.1 && share("link1") > 0.1, "{two:#}");
+    for (at, address) in addresses.iter().enumerate() {
+        let one = summary(std::slice::from_ref(address));
+        assert!(said(&one, &format!("all 4 streams took one path: link{at} ")), "{one:#}");
+    }
+}
+
 #[test]
 fn a_paired_server_is_measured_over_tls_and_a_revoked_machine_measures_nothing() {
     let machine = Machine::new();
@@ -138,7 +271,14 @@ fn a_paired_server_is_measured_over_tls_and_a_revoked_machine_measures_nothing()
     let all = rows.iter().filter(|row| row["bytes_per_second"].as_f64() > Some(0.0)).count();
     assert_eq!(all, 6, "{rows:#?}");
     machine.run(["lab", "net", "--streams", "5"]).expect(2);
-    machine.run(["lab", "net", "--to-file"]).expect(2);
+    let more = ["lab", "net", "--time", "0.1", "--streams", "1", "--buffer", "4K,64K", "--json"];
+    let rows = machine.run([&more[..], &["--to-file"]].concat()).expect(0).of_type("measurement");
+    let to_file = rows.iter().filter(|row| row["operation"] == "send to file, each write durable");
+    let rates: Vec<_> = to_file.filter_map(|row| row["bytes_per_second"].as_f64()).collect();
+    assert!(rates.len() == 1 && rates[0] > 0.0, "{rows:#?}");
+    for refused in [&["--from-file-there"][..], &["--to-file", "--wait", "end"]] {
+        machine.run([&more[..], refused].concat()).expect(2);
+    }
     let named = format!("https://{}", server.address());
     machine.run(["lab", "net", &named, "--time", "0.1", "--streams", "1"]).expect(0);
 
@@ -194,7 +334,8 @@ fn reports_are_written_kept_listed_and_compared() {
 
     let other = kept[1]["path"].as_str().unwrap();
     let compared = machine.run(["lab", "compare", text(&files[1]), other, "--json"]).expect(0);
-    assert_eq!(compared.of_type("difference").len(), 9);
+    // The three rows of round trips have two figures each.
+    assert_eq!(compared.of_type("difference").len(), 12);
     let summary = compared.summary();
     assert_eq!(
         (summary["compared"].as_u64(), &summary["only_first"]),

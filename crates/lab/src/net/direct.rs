@@ -1,11 +1,14 @@
 //! Calling a listener: the other half of its protocol.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, SocketAddrV6, TcpStream};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketType};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::end::{Sink, Source};
 use super::far::{Carrier, Direction, Far, Job, Moved};
@@ -16,6 +19,8 @@ use super::message::{
 use super::pump::{self, SILENCE};
 use super::{MIN_BUFFER_BYTES, Token, Wait};
 
+/// Each of several addresses has so long to answer.
+const TRIES_FOR: Duration = Duration::from_secs(3);
 /// A listener has so long to greet.
 const GREETS_WITHIN: Duration = Duration::from_secs(5);
 /// It has so long to answer: it may have to write a scratch file first.
@@ -26,26 +31,78 @@ const BETWEEN_TRIPS: Duration = Duration::from_millis(10);
 /// A listener on another computer.
 #[derive(Debug, Clone)]
 pub struct Direct {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
+    /// The one that answered: the others are not tried again for each stream.
+    answered: OnceLock<SocketAddr>,
     token: Token,
 }
 
 impl Direct {
-    /// The listener at `address`, and the token that it printed.
-    pub fn new(address: SocketAddr, token: Token) -> Self {
-        Self { address, token }
+    /// The listener at the first of `addresses` that answers, and the token that it printed.
+    pub fn new(addresses: Vec<SocketAddr>, token: Token) -> Self {
+        Self { addresses, answered: OnceLock::new(), token }
     }
+
+    /// A connection to the address that answered before, or else to the first that does.
+    fn reach(&self, from: Option<IpAddr>) -> io::Result<TcpStream> {
+        let fits = |to: &SocketAddr| from.is_none_or(|from| from.is_ipv4() == to.is_ipv4());
+        if let Some(known) = self.answered.get().copied().filter(fits) {
+            return connect_to(known, from, SILENCE);
+        }
+        let fitting: Vec<_> = self.addresses.iter().copied().filter(fits).collect();
+        let patience = if fitting.len() > 1 { TRIES_FOR } else { SILENCE };
+        let mut failures = Vec::new();
+        for to in fitting {
+            match connect_to(to, from, patience) {
+                Ok(stream) => {
+                    self.answered.get_or_init(|| to);
+                    return Ok(stream);
+                }
+                Err(error) => failures.push((to, error)),
+            }
+        }
+        Err(unreached(failures))
+    }
+}
+
+/// Why no address answered: of each, where there are several.
+fn unreached(mut failures: Vec<(SocketAddr, io::Error)>) -> io::Error {
+    let Some((to, last)) = failures.pop() else {
+        let why = "it has no address of the kind (IPv4 or IPv6) that is to be connected from";
+        return io::Error::new(io::ErrorKind::InvalidInput, why);
+    };
+    if failures.is_empty() {
+        return last;
+    }
+    let kind = last.kind();
+    failures.push((to, last));
+    let each: Vec<_> = failures.iter().map(|(to, error)| format!("{to}: {error}")).collect();
+    io::Error::new(kind, each.join("; "))
+}
+
+/// A connection that ended before it was done, however the system tells that, has one kind of error.
+fn lost(error: io::Error) -> io::Error {
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof,
+    };
+    match error.kind() {
+        BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof => gone(),
+        _ => error,
+    }
+}
+
+fn gone() -> io::Error {
+    let why = "the connection was lost: the other end ended before it was done";
+    io::Error::new(io::ErrorKind::ConnectionReset, why)
 }
 
 impl Far for Direct {
     fn connect(&self, from: Option<IpAddr>) -> io::Result<Box<dyn Carrier + '_>> {
-        let mut stream = match from {
-            Some(from) => connect_from(from, self.address)?,
-            None => TcpStream::connect_timeout(&self.address, SILENCE)?,
-        };
+        let mut stream = self.reach(from)?;
         stream.set_nodelay(true)?;
         let mut greeting = [0; GREETING_BYTES];
-        pump::read_by(&mut stream, &mut greeting, Instant::now() + GREETS_WITHIN)?;
+        let deadline = Instant::now() + GREETS_WITHIN;
+        pump::read_by(&mut stream, &mut greeting, deadline).map_err(lost)?;
         let nonce = Greeting::decode(&greeting)?.nonce;
         Ok(Box::new(Connection { stream, token: &self.token, nonce }))
     }
@@ -55,17 +112,30 @@ impl Far for Direct {
     }
 }
 
-fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
+fn connect_to(to: SocketAddr, from: Option<IpAddr>, patience: Duration) -> io::Result<TcpStream> {
+    let Some(from) = from else { return TcpStream::connect_timeout(&to, patience) };
     let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
-    rustix::net::bind(&socket, &SocketAddr::new(from, 0))?;
-    rustix::net::sockopt::set_socket_timeout(
-        &socket,
-        rustix::net::sockopt::Timeout::Send,
-        Some(SILENCE),
-    )?;
-    rustix::net::connect(&socket, &to)?;
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &local(from, to))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
+    rustix::net::connect(&socket, &to).map_err(|errno| match errno {
+        // A socket's time limit shows as a connection that is still being made.
+        Errno::INPROGRESS => io::Error::from(io::ErrorKind::TimedOut),
+        other => io::Error::from(other),
+    })?;
     Ok(TcpStream::from(socket))
+}
+
+/// Any port of an address of this computer; one that is good on a link alone is meant on the link
+/// that the other end's is on.
+fn local(from: IpAddr, to: SocketAddr) -> SocketAddr {
+    match (from, to) {
+        (IpAddr::V6(from), SocketAddr::V6(to)) => {
+            SocketAddrV6::new(from, 0, 0, to.scope_id()).into()
+        }
+        (from, _) => SocketAddr::new(from, 0),
+    }
 }
 
 /// A connection to a listener, which has greeted.
@@ -79,24 +149,21 @@ impl Connection<'_> {
     fn ask(&mut self, ask: &Ask) -> io::Result<()> {
         self.stream.write_all(&ask.encode(self.token, &self.nonce))?;
         let mut answer = [0; ANSWER_BYTES];
-        let deadline = Instant::now() + ANSWERS_WITHIN;
-        match pump::read_by(&mut self.stream, &mut answer, deadline) {
-            // A listener says nothing to who has not its token.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(BadMessage::WrongToken.into());
-            }
-            read => read?,
+        pump::read_by(&mut self.stream, &mut answer, Instant::now() + ANSWERS_WITHIN)?;
+        match Answer::decode(&answer) {
+            Answer::Agreed => Ok(()),
+            Answer::WrongToken => Err(BadMessage::WrongToken.into()),
+            Answer::Refused(reason) => Err(BadMessage::Refused(reason).into()),
         }
-        Answer::decode(&answer).0.map_err(|reason| BadMessage::Refused(reason).into())
     }
 
     fn send(&mut self, job: &Job, stop: &AtomicBool) -> io::Result<Moved> {
         let mut source = Source::new(&job.near, job.buffer_bytes);
-        pump::give(&mut self.stream, &mut source, job.duration, stop)?;
+        let sent_bytes = pump::give(&mut self.stream, &mut source, job.duration, stop)?;
         self.stream.shutdown(Shutdown::Write)?;
-        let mut counted = [0; RESULT_BYTES];
-        pump::read_by(&mut self.stream, &mut counted, Instant::now() + ANSWERS_WITHIN)?;
-        let counted = Counted::decode(&counted);
+        let mut last = [0; RESULT_BYTES];
+        pump::read_by(&mut self.stream, &mut last, Instant::now() + ANSWERS_WITHIN)?;
+        let counted = result_of(Some(&last), sent_bytes)?;
         let latency = if job.far_file { counted.latency } else { source.reads.latency() };
         Ok(Moved {
             bytes: counted.bytes,
@@ -110,14 +177,22 @@ impl Connection<'_> {
         let mut sink = Sink::new(&job.near, job.wait);
         self.stream.write_all(&[GO])?;
         let taken = pump::take(&mut self.stream, &mut sink, job.buffer_bytes, job.duration, stop)?;
-        let counted = taken.last.as_ref().map(Counted::decode).unwrap_or_default();
+        let bytes = taken.bytes.saturating_sub(RESULT_BYTES as u64);
+        let counted = result_of(taken.last.as_ref(), bytes)?;
         let latency = if job.far_file { counted.latency } else { sink.writes.latency() };
-        Ok(Moved {
-            bytes: taken.bytes.saturating_sub(RESULT_BYTES as u64),
-            duration: taken.duration,
-            latency,
-            far_retransmits: counted.retransmits,
-        })
+        Ok(Moved { bytes, duration: taken.duration, latency, far_retransmits: counted.retransmits })
+    }
+}
+
+/// What the listener counted of `bytes` that went one way; it ended with that if it was done.
+fn result_of(last: Option<&[u8; RESULT_BYTES]>, bytes: u64) -> io::Result<Counted> {
+    let counted = last.and_then(Counted::decode).ok_or_else(gone)?;
+    match counted.bytes == bytes {
+        true => Ok(counted),
+        false => {
+            let field = "the number of bytes that the listener counted";
+            Err(BadMessage::OutOfRange { field, value: counted.bytes }.into())
+        }
     }
 }
 
@@ -137,6 +212,7 @@ impl Carrier for Connection<'_> {
             duration: job.duration,
             buffer_bytes: job.buffer_bytes,
         })
+        .map_err(lost)
     }
 
     fn carry(&mut self, job: &Job, stop: &AtomicBool) -> io::Result<Moved> {
@@ -144,9 +220,21 @@ impl Carrier for Connection<'_> {
             Direction::Send => self.send(job, stop),
             Direction::Receive => self.receive(job, stop),
         }
+        .map_err(lost)
     }
 
     fn round_trips(
+        &mut self,
+        most: usize,
+        within: Duration,
+        stop: &AtomicBool,
+    ) -> io::Result<Vec<Duration>> {
+        self.trips(most, within, stop).map_err(lost)
+    }
+}
+
+impl Connection<'_> {
+    fn trips(
         &mut self,
         most: usize,
         within: Duration,

@@ -135,7 +135,8 @@ impl Source {
             length => length,
         };
         if length == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file is empty now"));
+            // No `UnexpectedEof`: that is a connection's.
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty now"));
         }
         self.reads.add(begun.elapsed());
         self.at += length as u64;

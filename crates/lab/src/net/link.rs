@@ -89,14 +89,38 @@ impl Link {
 /// Rules that choose a table by the address that a packet comes from are not followed: what bound
 /// addresses really take, [`super::Paths`] counts.
 pub fn interface_to(root: &Path, peer: IpAddr) -> Option<String> {
-    if peer.is_loopback() {
+    let peer = peer.to_canonical();
+    let read = |name: &str| std::fs::read_to_string(root.join("proc/self/net").join(name)).ok();
+    let is_own = || match peer {
+        IpAddr::V4(peer) => read("fib_trie").is_some_and(|table| is_own_v4(&table, peer)),
+        IpAddr::V6(peer) => read("if_inet6").is_some_and(|table| is_own_v6(&table, peer)),
+    };
+    // Whatever interface has an address of this computer, nothing goes over it to get there.
+    if peer.is_loopback() || is_own() {
         return Some("lo".to_owned());
     }
-    let read = |name: &str| std::fs::read_to_string(root.join("proc/self/net").join(name)).ok();
     match peer {
         IpAddr::V4(peer) => by_route_v4(&read("route")?, peer),
         IpAddr::V6(peer) => by_route_v6(&read("ipv6_route")?, peer),
     }
+}
+
+/// Addresses and networks, each with its kinds of routes in lines of their own below it; the table of
+/// `route` leaves out what is this computer's own.
+fn is_own_v4(table: &str, peer: Ipv4Addr) -> bool {
+    let (wanted, mut is_peer) = (format!("|-- {peer}"), false);
+    table.lines().map(str::trim).any(|line| {
+        if line.starts_with(['|', '+']) {
+            is_peer = line == wanted;
+        }
+        is_peer && line == "/32 host LOCAL"
+    })
+}
+
+/// `address interface-number length scope flags interface`.
+fn is_own_v6(table: &str, peer: Ipv6Addr) -> bool {
+    let addresses = table.lines().filter_map(|line| line.split_whitespace().next());
+    addresses.filter_map(|hex| u128::from_str_radix(hex, 16).ok()).any(|own| own == peer.into())
 }
 
 /// `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`, addresses in hexadecimal in the
@@ -198,5 +222,36 @@ mod tests {
             assert_eq!(to(peer).as_deref(), Some(interface), "{peer}");
         }
         assert_eq!(interface_to(Path::new("/nowhere"), "10.0.0.1".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn an_address_of_this_computer_is_reached_over_lo_whatever_interface_has_it() {
+        let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n\
+            eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\n";
+        // The network's own address is a leaf, too.
+        let trie = "Main:\n  +-- 192.0.2.0/24 2 0 2\n     +-- 192.0.2.0/30 2 0 2\n        \
+            |-- 192.0.2.0\n           /24 link UNICAST\n        |-- 192.0.2.2\n           \
+            /32 host LOCAL\n     |-- 192.0.2.255\n        /32 link BROADCAST\n";
+        let v6 = "fd770000000000000000000000000002 04 40 00 82     eth0\n\
+            00000000000000000000000000000001 01 80 10 80       lo\nodd\n";
+        let v6_route = "fd770000000000000000000000000000 40 0 00 0 00000100 1 0 00000001 eth0\n";
+        let root = root_with(&[
+            ("proc/self/net/route", route),
+            ("proc/self/net/fib_trie", trie),
+            ("proc/self/net/if_inet6", v6),
+            ("proc/self/net/ipv6_route", v6_route),
+        ]);
+        for (peer, interface) in [
+            ("192.0.2.2", "lo"),
+            ("::ffff:192.0.2.2", "lo"),
+            ("192.0.2.1", "eth0"),
+            ("192.0.2.0", "eth0"),
+            ("192.0.2.255", "eth0"),
+            ("fd77::2", "lo"),
+            ("fd77::1", "eth0"),
+        ] {
+            let found = interface_to(root.path(), peer.parse().unwrap());
+            assert_eq!(found.as_deref(), Some(interface), "{peer}");
+        }
     }
 }

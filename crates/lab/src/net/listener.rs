@@ -5,11 +5,14 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::end::{ScratchFile, Sink, Source};
 use super::message::{
@@ -24,12 +27,15 @@ const MOST_CONNECTIONS: usize = MAX_STREAMS + 16;
 const PROVES_WITHIN: Duration = Duration::from_secs(5);
 /// Other streams may have to be made ready first.
 const GOES_WITHIN: Duration = Duration::from_secs(120);
+/// Callers that wait to be accepted.
+const BACKLOG: i32 = 128;
 /// After a failed accept, such as without descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a listener is started with.
 pub struct ListenerOptions {
-    /// Where to listen; port 0 takes a free one.
+    /// Where to listen; port 0 takes a free one. `[::]` listens on IPv4, too, and on that alone
+    /// where there is no IPv6.
     pub listen: SocketAddr,
     /// Who may use it.
     pub token: Token,
@@ -70,7 +76,7 @@ impl Listener {
         if let Some(folder) = &options.folder {
             tempfile::tempfile_in(folder)?;
         }
-        let listener = TcpListener::bind(options.listen)?;
+        let listener = listen_on(options.listen)?;
         Ok(Self {
             address: listener.local_addr()?,
             listener,
@@ -136,6 +142,7 @@ impl Listener {
             Ok(done) => done,
             Err(error) => error.to_string(),
         };
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         (self.options.log)(&format!("{peer}: {told}"));
         let _ = stream.shutdown(Shutdown::Both);
     }
@@ -151,8 +158,12 @@ impl Listener {
         pump::read_by(stream, &mut asked, deadline)?;
         let ask = match Ask::decode(&asked, &self.options.token, &nonce) {
             Ok(ask) => ask,
-            // Nothing is said to strangers.
-            Err(error @ BadMessage::WrongToken) => return Err(error.into()),
+            // A stranger is told no more than that, so that a listener that died is not taken for
+            // one that refuses.
+            Err(error @ BadMessage::WrongToken) => {
+                stream.write_all(&Answer::WrongToken.encode())?;
+                return Err(error.into());
+            }
             Err(error) => return refuse(stream, error.to_string()),
         };
         let end = match self.end_for(&ask) {
@@ -205,9 +216,34 @@ impl Listener {
     }
 }
 
+/// A listening socket, on IPv4 too where `[::]` is asked for.
+fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    if address.ip() != IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
+        return TcpListener::bind(address);
+    }
+    match listen_on_both(address) {
+        Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL) => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()))
+        }
+        listening => Ok(listening?),
+    }
+}
+
+/// On both kinds of addresses, whatever `net.ipv6.bindv6only` says.
+fn listen_on_both(address: SocketAddr) -> Result<TcpListener, Errno> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::INET6, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_ipv6_v6only(&socket, false)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}
+
 fn refuse(stream: &mut TcpStream, reason: String) -> io::Result<String> {
-    stream.write_all(&Answer(Err(reason.clone())).encode())?;
-    Ok(format!("refused: {reason}"))
+    let told = format!("refused: {reason}");
+    stream.write_all(&Answer::Refused(reason).encode())?;
+    Ok(told)
 }
 
 /// One job of one connection, asked for by who has the token.
@@ -220,7 +256,7 @@ struct Answering<'a> {
 
 impl Answering<'_> {
     fn agree(&mut self) -> io::Result<()> {
-        self.stream.write_all(&Answer(Ok(())).encode())
+        self.stream.write_all(&Answer::Agreed.encode())
     }
 
     fn echo(mut self) -> io::Result<String> {

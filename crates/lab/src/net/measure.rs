@@ -65,12 +65,6 @@ impl NetPlan {
             wait: Wait::Never,
         }
     }
-
-    /// Whether a file is read or written at either end.
-    pub fn wants_files(&self) -> bool {
-        let here = self.from_file.is_some() || self.to_file.is_some();
-        here || self.to_far_file || self.from_far_file
-    }
 }
 
 /// A measured row, and what else the system counted meanwhile.
@@ -106,8 +100,11 @@ pub fn measure(
     stop: &AtomicBool,
     told: &mut dyn FnMut(&NetRow) -> io::Result<()>,
 ) -> io::Result<NetReport> {
-    let peer = far.connect(plan.bind.first().copied())?.addresses().map(|(_, peer)| peer.ip());
-    let interface = peer.and_then(|peer| interface_to(Path::new("/"), peer));
+    let ends = far.connect(plan.bind.first().copied())?.addresses();
+    let interface = ends.and_then(|(here, there)| match here.ip() == there.ip() {
+        true => Some("lo".to_owned()),
+        false => interface_to(Path::new("/"), there.ip()),
+    });
     let link = interface.map(|interface| Link::read(Path::new("/"), &interface));
     let mut measuring = Measuring {
         far,
@@ -214,6 +211,7 @@ impl Measuring<'_> {
                 let memory = self.memory_job(direction);
                 let job =
                     Job { near: near.clone(), far_file, buffer_bytes, wait: plan.wait, ..memory };
+                // One, as each stream would need a file of its own at both ends.
                 let streams = 1;
                 self.one_way(&Row { operation, job, streams }, false)?;
             }

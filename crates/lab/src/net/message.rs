@@ -1,17 +1,20 @@
 //! The messages of the listener's protocol, each of a fixed length.
 //!
 //! ```text
-//! greeting, listener to caller   | "hldlab" 6 | version u16le = 1 | nonce 16 | zero 8 |          32
+//! greeting, listener to caller   | "hldlab" 6 | version u16le = 2 | nonce 16 | zero 8 |          32
 //! ask, caller to listener        | proof 32 | operation u8 | end u8 | wait u8 | zero 1
 //!                                | duration_ms u32le | buffer_bytes u32le | zero 20 |            64
 //! answer, listener to caller     | status u8 | length u8 | text, filled up with zeros |          64
-//! result, listener to caller     | bytes u64le | nanoseconds u64le | retransmits u64le
-//!                                | p50 p90 p99 p99.9, each u64le |                               56
+//! result, listener to caller     | "hldcount" 8 | bytes u64le | nanoseconds u64le | retransmits u64le
+//!                                | p50 p90 p99 p99.9, each u64le |                               64
 //! ```
 //!
 //! Behind the answer come the bytes: the caller's, until it ends its direction, and then the result;
-//! or, once the caller has sent one byte, the listener's, the result being the last 56 of them; or
+//! or, once the caller has sent one byte, the listener's, the result being the last 64 of them; or
 //! 16 bytes at a time, there and back.
+//!
+//! A connection ends in the same way whether the listener is done or was killed. So the result says
+//! what it is, and how many bytes were before it: without it, nothing was measured.
 //!
 //! Nothing has a length of its own, so that nothing is allocated for whoever calls.
 
@@ -32,14 +35,15 @@ pub const MAX_STREAMS: usize = 64;
 pub(super) const GREETING_BYTES: usize = 32;
 pub(super) const ASK_BYTES: usize = 64;
 pub(super) const ANSWER_BYTES: usize = 64;
-pub(super) const RESULT_BYTES: usize = 56;
+pub(super) const RESULT_BYTES: usize = 64;
 /// What a caller sends once all of its streams are ready, to be given bytes.
 pub(super) const GO: u8 = 1;
 /// Bytes that go there and back to measure a round trip.
 pub(super) const PING_BYTES: usize = 16;
 
 const MAGIC: &[u8; 6] = b"hldlab";
-const VERSION: u16 = 1;
+const RESULT_MAGIC: &[u8; 8] = b"hldcount";
+const VERSION: u16 = 2;
 const PROOF_BYTES: usize = 32;
 const NOT_KNOWN: u64 = u64::MAX;
 
@@ -201,36 +205,46 @@ impl Ask {
     }
 }
 
-/// Whether a listener does what it was asked to; `Err` has its reason.
+/// Whether a listener does what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer(pub(super) Result<(), String>);
+pub(super) enum Answer {
+    /// It does.
+    Agreed,
+    /// It does not, for this reason.
+    Refused(String),
+    /// Nothing is done for who has not the token.
+    WrongToken,
+}
 
 impl Answer {
     pub(super) fn encode(&self) -> [u8; ANSWER_BYTES] {
         let mut bytes = [0; ANSWER_BYTES];
-        if let Err(reason) = &self.0 {
-            bytes[0] = 1;
-            let mut length = reason.len().min(ANSWER_BYTES - 2);
-            while !reason.is_char_boundary(length) {
-                length -= 1;
-            }
-            bytes[1] = u8::try_from(length).unwrap_or(0);
-            bytes[2..2 + length].copy_from_slice(&reason.as_bytes()[..length]);
+        let reason = match self {
+            Self::Agreed => return bytes,
+            Self::Refused(reason) => reason.as_str(),
+            Self::WrongToken => "",
+        };
+        bytes[0] = if *self == Self::WrongToken { 2 } else { 1 };
+        let mut length = reason.len().min(ANSWER_BYTES - 2);
+        while !reason.is_char_boundary(length) {
+            length -= 1;
         }
+        bytes[1] = u8::try_from(length).unwrap_or(0);
+        bytes[2..2 + length].copy_from_slice(&reason.as_bytes()[..length]);
         bytes
     }
 
     /// Untrusted: what is no text is shown as what it might be, and control characters as blanks.
     pub(super) fn decode(bytes: &[u8; ANSWER_BYTES]) -> Self {
-        if bytes[0] == 0 {
-            return Self(Ok(()));
+        match bytes[0] {
+            0 => return Self::Agreed,
+            2 => return Self::WrongToken,
+            _ => {}
         }
         let length = usize::from(bytes[1]).min(ANSWER_BYTES - 2);
         let text = String::from_utf8_lossy(&bytes[2..2 + length]);
-        Self(Err(text
-            .chars()
-            .map(|letter| if letter.is_control() { ' ' } else { letter })
-            .collect()))
+        let shown = |letter: char| if letter.is_control() { ' ' } else { letter };
+        Self::Refused(text.chars().map(shown).collect())
     }
 }
 
@@ -254,25 +268,31 @@ impl Counted {
         let retransmits = self.retransmits.unwrap_or(NOT_KNOWN);
         let fields = [self.bytes, nanos, retransmits].into_iter().chain(latency);
         let mut bytes = [0; RESULT_BYTES];
-        for (place, field) in bytes.chunks_exact_mut(8).zip(fields) {
+        bytes[..8].copy_from_slice(RESULT_MAGIC);
+        for (place, field) in bytes[8..].chunks_exact_mut(8).zip(fields) {
             place.copy_from_slice(&field.to_le_bytes());
         }
         bytes
     }
 
-    /// Untrusted: any bytes are some figures.
-    pub(super) fn decode(bytes: &[u8; RESULT_BYTES]) -> Self {
+    /// Untrusted: whatever begins as a result does has some figures; `None` if these are the last
+    /// bytes of something else.
+    pub(super) fn decode(bytes: &[u8; RESULT_BYTES]) -> Option<Self> {
+        let (magic, figures) = bytes.split_at(RESULT_MAGIC.len());
+        if magic != RESULT_MAGIC {
+            return None;
+        }
         let mut fields = [0; 7];
-        for (field, place) in fields.iter_mut().zip(bytes.chunks_exact(8)) {
+        for (field, place) in fields.iter_mut().zip(figures.chunks_exact(8)) {
             *field = place.iter().rev().fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
         }
         let [counted, nanos, retransmits, p50, p90, p99, p99_9] = fields;
-        Self {
+        Some(Self {
             bytes: counted,
             duration: Duration::from_nanos(nanos),
             retransmits: Some(retransmits).filter(|&count| count != NOT_KNOWN),
             latency: Some(Latency { p50, p90, p99, p99_9 }).filter(|_| p50 != NOT_KNOWN),
-        }
+        })
     }
 }
 
@@ -311,14 +331,34 @@ mod tests {
         let greeting = Greeting { nonce: NONCE };
         assert_eq!(Greeting::decode(&greeting.encode()), Ok(greeting));
         assert_eq!(Ask::decode(&ask().encode(&token(), &NONCE), &token(), &NONCE), Ok(ask()));
-        for answer in [Answer(Ok(())), Answer(Err("no room".into()))] {
+        for answer in [Answer::Agreed, Answer::Refused("no room".into()), Answer::WrongToken] {
             assert_eq!(Answer::decode(&answer.encode()), answer);
         }
         let latency = Some(Latency { p50: 1, p90: 2, p99: 3, p99_9: 4 });
         let duration = Duration::from_nanos(9);
         let counted = Counted { bytes: 5, duration, retransmits: Some(0), latency };
-        assert_eq!(Counted::decode(&counted.encode()), counted);
-        assert_eq!(Counted::decode(&Counted::default().encode()), Counted::default());
+        assert_eq!(Counted::decode(&counted.encode()), Some(counted));
+        assert_eq!(Counted::decode(&Counted::default().encode()), Some(Counted::default()));
+    }
+
+    #[test]
+    fn a_result_has_these_bytes_and_the_end_of_a_payload_is_none() {
+        let latency = Some(Latency { p50: 1, p90: 2, p99: 3, p99_9: 0x0405 });
+        let duration = Duration::from_nanos(0x0102_0304);
+        let bytes = Counted { bytes: 258, duration, retransmits: None, latency }.encode();
+        let mut wanted = b"hldcount\x02\x01\0\0\0\0\0\0\x04\x03\x02\x01\0\0\0\0".to_vec();
+        wanted.extend([0xff; 8]);
+        for figure in [1_u64, 2, 3, 0x0405] {
+            wanted.extend(figure.to_le_bytes());
+        }
+        assert_eq!(bytes.as_slice(), wanted);
+        let noise = crate::net::end::noise(RESULT_BYTES);
+        assert_eq!(Counted::decode(noise.first_chunk().unwrap()), None);
+        // Of a listener of version 1, or cut by a byte.
+        assert_eq!(Counted::decode(&[0; RESULT_BYTES]), None);
+        let mut shifted = bytes;
+        shifted.rotate_left(1);
+        assert_eq!(Counted::decode(&shifted), None);
     }
 
     #[test]
@@ -359,20 +399,17 @@ mod tests {
     #[test]
     fn another_program_and_another_version_are_told_apart() {
         let mut bytes = Greeting { nonce: NONCE }.encode();
-        bytes[6] = 2;
-        assert_eq!(Greeting::decode(&bytes), Err(BadMessage::OtherVersion { found: 2 }));
+        bytes[6] = 1;
+        assert_eq!(Greeting::decode(&bytes), Err(BadMessage::OtherVersion { found: 1 }));
         bytes[0] = b'S';
         assert_eq!(Greeting::decode(&bytes), Err(BadMessage::NoListener));
     }
 
     #[test]
     fn a_long_reason_is_cut_between_letters_and_can_not_move_the_cursor() {
-        let Answer(Err(reason)) = Answer::decode(&Answer(Err("ä".repeat(40))).encode()) else {
-            panic!("it is a refusal");
-        };
-        assert_eq!(reason, "ä".repeat(31));
-        let told = Answer::decode(&Answer(Err("a\x1b[2Jb\n".into())).encode());
-        assert_eq!(told, Answer(Err("a [2Jb ".into())));
+        let told = |reason: String| Answer::decode(&Answer::Refused(reason).encode());
+        assert_eq!(told("ä".repeat(40)), Answer::Refused("ä".repeat(31)));
+        assert_eq!(told("a\x1b[2Jb\n".into()), Answer::Refused("a [2Jb ".into()));
     }
 
     proptest! {
@@ -383,6 +420,7 @@ mod tests {
             both[..32].copy_from_slice(&bytes);
             both[32..].copy_from_slice(&more);
             let _ = Answer::decode(&both);
+            let _ = Counted::decode(&both);
             prop_assert_eq!(Ask::decode(&both, &token(), &NONCE), Err(BadMessage::WrongToken));
             if let Ok(read) = Ask::decode(&proved(32, &more), &token(), &NONCE) {
                 prop_assert!(read.duration.as_secs() <= MAX_SECONDS);

@@ -11,6 +11,8 @@
 //! `docs/lab.md` has the protocol byte by byte.
 
 mod bond;
+#[cfg(feature = "decoders")]
+pub mod decoders;
 mod direct;
 mod end;
 mod far;

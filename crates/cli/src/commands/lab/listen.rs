@@ -26,8 +26,8 @@ what is free there, without a name, so that nothing is left of them.
 
 Exit codes: 0 ended as it was asked to, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
-    /// Where to listen; port 0 takes a free one
-    #[arg(value_name = "ADDR:PORT", default_value = "0.0.0.0:7444")]
+    /// Where to listen, at :: on IPv4 too; port 0 takes a free one
+    #[arg(value_name = "ADDR:PORT", default_value = "[::]:7444")]
     listen: SocketAddr,
     /// Lets files be measured too, in this folder
     #[arg(long, value_name = "DIR")]

@@ -1,6 +1,7 @@
 //! `holdall lab net`.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +30,9 @@ use crate::quantity;
 const LISTENER_PORT: u16 = 7444;
 /// For how long round trips are measured at most.
 const IDLE: Duration = Duration::from_secs(5);
+/// How long a row may send: a listener refuses more.
+const TIMES: RangeInclusive<Duration> =
+    Duration::from_millis(50)..=Duration::from_secs(MAX_SECONDS);
 
 /// Measures the path to a server, or to a `holdall lab listen`
 #[derive(Debug, clap::Args)]
@@ -40,7 +44,7 @@ Examples: holdall lab net                              the paired server, over T
 
 Each row sends for --time seconds. \"both ways\" are two rows that were measured at once. Retransmits are \
 those of all connections of the sending computer meanwhile. A paired server is measured with what a \
-backup uses, TLS with the machine's key, and from memory only.
+backup uses, TLS with the machine's key, from memory, and with --to-file to a file on its disk.
 
 Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 measured, and a row below --fail-below, 12 wrong \
 password, 13 wrong token, or not allowed, 14 not reachable, 130 interrupted")]
@@ -55,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4", value_parser = clap::value_parser!(u8).range(1..=64))]
     streams: Vec<u8>,
     /// Sends for so many seconds in each row
-    #[arg(long, value_name = "S", default_value = "3", value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", default_value = "3", value_parser = parse_time)]
     time: Duration,
     /// Connects from these addresses of this computer, in turn [default: any]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
@@ -63,7 +67,7 @@ pub(crate) struct Args {
     /// Sends what this file has, too
     #[arg(long, value_name = "FILE")]
     from_file: Option<PathBuf>,
-    /// Lets the listener write what it gets to a file, too
+    /// Lets the other end write what it gets to a file, too
     #[arg(long)]
     to_file: bool,
     /// Lets the listener read what it sends from a file, too
@@ -150,13 +154,27 @@ impl Args {
             to_file: to_file.transpose()?,
             to_far_file: self.to_file,
             from_far_file: self.from_file_there,
-            buffers_bytes: self.buffer.clone(),
+            // A server decides itself on the size of requests: one row says all.
+            buffers_bytes: match self.token {
+                Some(_) => self.buffer.clone(),
+                None => self.buffer.iter().copied().take(1).collect(),
+            },
             wait: match self.wait {
                 WaitFor::Each => Wait::EachWrite,
                 WaitFor::End => Wait::AtEnd,
                 WaitFor::Never => Wait::Never,
             },
         })
+    }
+
+    /// Why a server does not do what was asked for, where it does not.
+    fn beyond_a_server(&self) -> Option<&'static str> {
+        let other_files = self.from_file_there || self.to_file_here.is_some();
+        if other_files || self.from_file.is_some() {
+            return Some("a server is measured from memory, and to a file there with --to-file");
+        }
+        let waits_otherwise = self.to_file && !matches!(self.wait, WaitFor::Each);
+        waits_otherwise.then_some("a server makes what it writes durable with each request")
     }
 
     /// Whom to measure: a listener where there is a token, else a server.
@@ -166,8 +184,8 @@ impl Args {
                 Ok(Box::new(Direct::new(resolve(server)?, token.clone())))
             }
             (None, server) if server.is_none_or(|server| server.starts_with("https://")) => {
-                if plan.wants_files() {
-                    let refusal = Refusal::new(Exit::Usage, "a server measures from memory only");
+                if let Some(why) = self.beyond_a_server() {
+                    let refusal = Refusal::new(Exit::Usage, why);
                     return Err(refusal.hint("run `holdall lab listen --dir DIR` there").into());
                 }
                 Ok(Box::new(FarServer::find(app, server, plan)?))
@@ -185,32 +203,68 @@ impl Args {
     }
 }
 
-/// The address of a listener.
-fn resolve(server: &str) -> Result<SocketAddr> {
-    let has_port = server.parse::<SocketAddr>().is_ok()
-        || server
-            .rsplit_once(':')
-            .is_some_and(|(host, port)| !host.contains(':') && port.parse::<u16>().is_ok());
-    let found = match (has_port, server.trim_matches(['[', ']']).parse::<IpAddr>()) {
-        (false, Ok(address)) => Some(SocketAddr::new(address, LISTENER_PORT)),
-        (false, Err(_)) => look_up((server, LISTENER_PORT))?,
-        (true, _) => look_up(server)?,
-    };
-    found.ok_or_else(|| Refusal::new(Exit::Unreachable, format!("{server} has no address")).into())
+/// The addresses of a listener, in the order in which they are to be tried.
+fn resolve(server: &str) -> Result<Vec<SocketAddr>> {
+    let (host, port) = host_and_port(server).ok_or_else(|| {
+        Refusal::new(Exit::Usage, format!("{server} is no HOST and no HOST:PORT"))
+            .hint("an IPv6 address with a port is written [fd00::1]:7444")
+    })?;
+    // The system knows the interface behind the % of an address, too.
+    let found = (host, port).to_socket_addrs().map_err(|error| {
+        Refusal::new(Exit::Unreachable, format!("{host}: {error}")).hint(name_hint(host))
+    })?;
+    // A name may have such addresses beside others, which do as well.
+    let (unclear, usable): (Vec<_>, Vec<_>) = found.partition(lacks_interface);
+    match (usable.is_empty(), unclear.first()) {
+        (false, _) => Ok(usable),
+        (true, Some(address)) => {
+            let why = format!("{} is good on one link alone: which?", address.ip());
+            let hint = format!("name the interface: [{}%eth0]:{port}", address.ip());
+            Err(Refusal::new(Exit::Usage, why).hint(hint).into())
+        }
+        (true, None) => {
+            Err(Refusal::new(Exit::Unreachable, format!("{host} has no address")).into())
+        }
+    }
 }
 
-fn look_up(server: impl ToSocketAddrs) -> Result<Option<SocketAddr>> {
-    match server.to_socket_addrs() {
-        Ok(mut found) => Ok(found.next()),
-        Err(error) => Err(Refusal::new(Exit::Unreachable, error.to_string()).into()),
+/// Divides `HOST`, `HOST:PORT`, an address, or `[ADDRESS]:PORT`; `None` if it is none of these.
+fn host_and_port(server: &str) -> Option<(&str, u16)> {
+    let (host, port) = match server.strip_prefix('[') {
+        Some(rest) => {
+            let (host, behind) = rest.split_once(']')?;
+            (host, if behind.is_empty() { None } else { Some(behind.strip_prefix(':')?) })
+        }
+        None => match server.rsplit_once(':') {
+            Some((host, port)) if !host.contains(':') => (host, Some(port)),
+            _ => (server, None),
+        },
+    };
+    let port = port.map_or(Some(LISTENER_PORT), |port| port.parse().ok())?;
+    (!host.is_empty()).then_some((host, port))
+}
+
+/// Whether an address is one of those that each link has of its own, and the link is not named.
+fn lacks_interface(address: &SocketAddr) -> bool {
+    match address {
+        SocketAddr::V6(v6) => v6.ip().is_unicast_link_local() && v6.scope_id() == 0,
+        SocketAddr::V4(_) => false,
+    }
+}
+
+fn name_hint(host: &str) -> &'static str {
+    match host.contains('%') {
+        true => "behind the % stands an interface of this computer: `ip address` shows them",
+        false => "is the name right? an address does as well",
     }
 }
 
 /// Gives an error of the other end or the system the exit code that it deserves.
 fn in_words(args: &Args, error: std::io::Error) -> anyhow::Error {
     use std::io::ErrorKind::{
-        AddrNotAvailable, ConnectionRefused, ConnectionReset, HostUnreachable, Interrupted,
-        InvalidInput, NetworkUnreachable, PermissionDenied, TimedOut,
+        AddrNotAvailable, BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset,
+        HostUnreachable, Interrupted, InvalidInput, NetworkUnreachable, PermissionDenied, TimedOut,
+        UnexpectedEof,
     };
     // An error of a paired server says itself what it is.
     let error = match error.downcast::<RepositoryError>() {
@@ -218,12 +272,13 @@ fn in_words(args: &Args, error: std::io::Error) -> anyhow::Error {
         Err(error) => error,
     };
     let exit = match error.kind() {
+        // Of standard output: a listener's lost connection is `ConnectionReset`, however it shows.
+        BrokenPipe => return error.into(),
         Interrupted => Exit::Interrupted,
         PermissionDenied => Exit::NotAllowed,
         AddrNotAvailable | InvalidInput => Exit::Usage,
-        ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable | TimedOut => {
-            Exit::Unreachable
-        }
+        ConnectionAborted | ConnectionRefused | ConnectionReset | HostUnreachable
+        | NetworkUnreachable | TimedOut | UnexpectedEof => Exit::Unreachable,
         _ => Exit::Failed,
     };
     let server = args.server.as_deref().unwrap_or("the paired server");
@@ -315,13 +370,10 @@ fn summarise(app: &App, measured: &NetReport) -> Result<()> {
     Ok(())
 }
 
-/// Reads seconds, such as `3` or `0.5`.
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "it is a number of seconds")?;
-    if !(0.05..=MAX_SECONDS as f64).contains(&seconds) {
-        return Err(format!("from 0.05 to {MAX_SECONDS} seconds"));
-    }
-    Ok(Duration::from_secs_f64(seconds))
+/// Reads how long a row sends, such as `3` or `0.5`.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let time = quantity::seconds(text).ok().filter(|time| TIMES.contains(time));
+    time.ok_or_else(|| format!("it is a number of seconds, from 0.05 to {MAX_SECONDS}"))
 }
 
 /// Reads `4096`, `4K` or `1M`, in powers of 1024 as for disks.
@@ -351,18 +403,34 @@ mod tests {
         for bad in ["", "K", "1", "5M", "99999999M", "-4K"] {
             assert!(parse_buffer(bad).is_err(), "{bad}");
         }
-        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_time("0.5"), Ok(Duration::from_millis(500)));
         for bad in ["", "0", "61", "-1", "NaN", "inf"] {
-            assert!(parse_seconds(bad).is_err(), "{bad}");
+            assert!(parse_time(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn a_listener_is_named_with_or_without_its_port() {
-        let named = |text: &str| resolve(text).unwrap().to_string();
+        let named = |text: &str| resolve(text).unwrap()[0].to_string();
         assert_eq!(named("127.0.0.1"), "127.0.0.1:7444");
         assert_eq!(named("127.0.0.1:80"), "127.0.0.1:80");
         assert_eq!(named("::1"), "[::1]:7444");
+        assert_eq!(named("[::1]"), "[::1]:7444");
         assert_eq!(named("[::1]:80"), "[::1]:80");
+        assert_eq!(host_and_port("nas"), Some(("nas", LISTENER_PORT)));
+        assert_eq!(host_and_port("nas:80"), Some(("nas", 80)));
+        for bad in ["", ":80", "nas:", "nas:99999", "[::1", "[::1]80", "[]:80"] {
+            assert_eq!(host_and_port(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_a_link_needs_its_interface() {
+        // Interface 1 is `lo` everywhere.
+        assert_eq!(resolve("[fe80::1%lo]:80").unwrap()[0].to_string(), "[fe80::1%1]:80");
+        assert_eq!(resolve("fe80::1%lo").unwrap()[0].to_string(), "[fe80::1%1]:7444");
+        let code = |text: &str| crate::exit::exit_of(&resolve(text).unwrap_err());
+        assert_eq!(code("fe80::1"), Exit::Usage);
+        assert_eq!(code("[fe80::1%none0]:80"), Exit::Unreachable);
     }
 }
