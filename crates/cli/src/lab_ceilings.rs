@@ -1,9 +1,9 @@
 //! What the newest `lab path` to a repository found out: what it takes to back up there, as long as there
-//! is no history, and what the wire and the disk can do, beside what a backup used of them.
+//! is no history, and what the wire and the disk can do, beside what a backup or a restore used of them.
 
-use holdall_lab::Unit;
 use holdall_lab::cost::Work;
 use holdall_lab::report::{Report, Rung};
+use holdall_lab::{Latency, Layer, Measurement, Unit};
 
 use crate::app::App;
 use crate::lab_report::Kept;
@@ -11,11 +11,17 @@ use crate::open::Where;
 
 /// What of a path's report says which repository it led to.
 pub(crate) const REPOSITORY: &str = "repository";
-/// The steps that a wire's rate does not change, and the two that a backup is told its share of.
-const BESIDE_WIRE: [&str; 4] =
-    ["source read", "processor", "server disk, fsync", "repository disk, fsync"];
 const WIRE: &str = "wire";
 const SERVER_DISK: &str = "server disk, fsync";
+const REPOSITORY_DISK: &str = "repository disk, fsync";
+/// The steps that all bytes of a backup take, and what each leans on.
+static STEPS: [(&str, Layer); 5] = [
+    ("source read", Layer::SourceRead),
+    ("processor", Layer::ClientCpu),
+    (WIRE, Layer::Network),
+    (SERVER_DISK, Layer::ServerDisk),
+    (REPOSITORY_DISK, Layer::ServerDisk),
+];
 
 /// Where backups go: a directory's path, or the id of a server's repository. `None` where nothing is named
 /// or paired.
@@ -64,27 +70,74 @@ impl Ceilings {
         runs.collect()
     }
 
-    /// How many bytes a second everything but the wire can do.
-    pub(crate) fn beside_wire(&self) -> Option<f64> {
-        BESIDE_WIRE.iter().filter_map(|name| self.rate(name)).reduce(f64::min)
+    /// The slowest step's layer.
+    pub(crate) fn slowest(&self) -> Option<Layer> {
+        self.steps().min_by(|one, other| one.1.total_cmp(&other.1)).map(|(layer, _)| layer)
     }
 
-    /// How much of the wire and of the server's disk a backup used that sent and stored so many bytes a
-    /// second, in a sentence.
-    pub(crate) fn used(&self, sent: f64, stored: f64) -> Option<String> {
-        let part = |name, what: &str, used: f64| {
-            let rate = self.rate(name).filter(|&rate| rate > 0.0)?;
-            let share = 100.0 * used / rate;
-            Some(format!(
-                "{what} does {}, {share:.0} % of it were used",
-                Unit::BytesPerSecond.show(rate)
-            ))
+    /// How many bytes a second every step can do that does not lean on one of `layers`.
+    pub(crate) fn beside(&self, layers: &[Layer]) -> Option<f64> {
+        let others = self.steps().filter(|(layer, _)| !layers.contains(layer));
+        others.map(|(_, rate)| rate).reduce(f64::min)
+    }
+
+    /// How much of the wire and of the disk a backup used that sent and stored so many bytes a
+    /// second, and of a disk that limited it how long it takes to make something durable, in a sentence.
+    pub(crate) fn used(&self, sent: f64, stored: f64, limited_by: Layer) -> Option<String> {
+        let parts = [
+            self.share(WIRE, "the wire", sent),
+            self.share(SERVER_DISK, "the server's disk", stored),
+            self.share(REPOSITORY_DISK, "the repository's disk", stored),
+            (limited_by == Layer::ServerDisk).then(|| self.durable()).flatten(),
+        ];
+        self.told(parts)
+    }
+
+    /// How much of the wire a restore used that received so many bytes a second, in a sentence. The
+    /// server's disk is measured by what is written to it alone, which says nothing of reading.
+    pub(crate) fn used_by_restore(&self, received: f64) -> Option<String> {
+        let rows = self.rows("receive").filter_map(|row| row.bytes_per_second);
+        let wire = rows.reduce(f64::max);
+        self.told([wire.and_then(|rate| share_of(rate, "the wire to here", received))])
+    }
+
+    /// How much of a step was used.
+    fn share(&self, name: &str, what: &str, used: f64) -> Option<String> {
+        share_of(self.rate(name)?, what, used)
+    }
+
+    /// How long it takes to make something durable, 99 times of 100.
+    fn durable(&self) -> Option<String> {
+        let p99 = |name| {
+            let took = |row: &Measurement| row.latency_ns.map(|Latency { p99, .. }| p99);
+            // The first of several rows is that of one request alone.
+            self.rows(name).find_map(took).map(|p99| p99 as f64 / 1e6)
         };
-        let parts = [part(WIRE, "the wire", sent), part(SERVER_DISK, "the server's disk", stored)];
+        let request = || {
+            let took = p99("write at the server, durable")?;
+            Some(format!("a request of 3 MiB was sent and durable there after {took:.1} ms (p99)"))
+        };
+        let fsync = || Some(format!("an fsync on its disk took {:.1} ms (p99)", p99("fsync")?));
+        request().or_else(fsync)
+    }
+
+    /// The parts that are known, in a sentence.
+    fn told<const N: usize>(&self, parts: [Option<String>; N]) -> Option<String> {
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         let day = self.0.made.get(..10).unwrap_or_default();
         (!parts.is_empty())
             .then(|| format!(" By `holdall lab path` of {day}, {}.", parts.join("; ")))
+    }
+
+    /// Rows of that operation.
+    fn rows(&self, operation: &str) -> impl Iterator<Item = &Measurement> {
+        self.0.measurements.iter().filter(move |row| row.operation == operation)
+    }
+
+    /// What the steps lean on, and how many bytes each can do a second.
+    fn steps(&self) -> impl Iterator<Item = (Layer, f64)> {
+        let steps = STEPS.iter().filter_map(move |(name, layer)| Some((*layer, self.rate(name)?)));
+        steps.filter(|(_, rate)| *rate > 0.0)
     }
 
     fn rate(&self, name: &str) -> Option<f64> {
@@ -93,10 +146,16 @@ impl Ceilings {
     }
 }
 
+/// How much was used of something that can do `rate` bytes a second.
+fn share_of(rate: f64, what: &str, used: f64) -> Option<String> {
+    let share = 100.0 * used / rate;
+    let rate = (rate > 0.0).then(|| Unit::BytesPerSecond.show(rate))?;
+    Some(format!("{what} does {rate}, {share:.0} % of it were used"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdall_lab::Measurement;
 
     fn ceilings() -> Ceilings {
         let mut report = Report::new("holdall lab path".into(), "2026-11-20T10:00:00Z".into());
@@ -123,6 +182,10 @@ mod tests {
         Ceilings(report)
     }
 
+    fn nothing() -> Ceilings {
+        Ceilings(Report::new(String::new(), String::new()))
+    }
+
     #[test]
     fn the_backups_of_a_path_are_runs() {
         let runs = ceilings().runs();
@@ -133,14 +196,59 @@ mod tests {
 
     #[test]
     fn what_was_used_of_wire_and_disk_is_told() {
-        assert_eq!(ceilings().beside_wire(), Some(200e6));
-        let told = ceilings().used(31e6, 20e6).unwrap();
+        let told = ceilings().used(31e6, 20e6, Layer::Network).unwrap();
         assert_eq!(
             told,
             " By `holdall lab path` of 2026-11-20, the wire does 100.0 MB/s, 31 % of it were used; the \
              server's disk does 200.0 MB/s, 10 % of it were used."
         );
-        let none = Ceilings(Report::new(String::new(), String::new()));
-        assert_eq!((none.used(1.0, 1.0), none.beside_wire(), none.runs().len()), (None, None, 0));
+        assert_eq!(nothing().used(1.0, 1.0, Layer::ServerDisk), None);
+    }
+
+    #[test]
+    fn a_step_that_holds_back_is_known_and_what_is_beside_it() {
+        let ceilings = ceilings();
+        assert_eq!(ceilings.slowest(), Some(Layer::Network));
+        assert_eq!(ceilings.beside(&[Layer::Network]), Some(200e6));
+        assert_eq!(ceilings.beside(&[Layer::ServerDisk]), Some(100e6));
+        assert_eq!(ceilings.beside(&[Layer::Network, Layer::ServerDisk]), Some(300e6));
+        let none = nothing();
+        assert_eq!((none.slowest(), none.beside(&[]), none.runs().len()), (None, None, 0));
+    }
+
+    #[test]
+    fn where_a_disk_limits_it_is_told_how_long_it_takes_to_be_durable() {
+        let taking = |operation: &str, millis: u64| {
+            let p99 = millis * 1_000_000;
+            let latency_ns = Some(Latency { p50: 1, p90: 1, p99, p99_9: p99 });
+            Measurement { latency_ns, ..Measurement::new(operation, 1.0) }
+        };
+        let told = |rows: &[Measurement]| {
+            let mut ceilings = ceilings();
+            ceilings.0.measurements.extend_from_slice(rows);
+            ceilings.used(31e6, 20e6, Layer::ServerDisk).unwrap()
+        };
+        let operation = "write at the server, durable";
+        let at_server = told(&[taking(operation, 240), taking(operation, 900)]);
+        let request = "; a request of 3 MiB was sent and durable there after 240.0 ms (p99).";
+        assert!(at_server.ends_with(request), "{at_server}");
+        let here = told(&[taking("fsync", 12)]);
+        assert!(here.ends_with("; an fsync on its disk took 12.0 ms (p99)."), "{here}");
+    }
+
+    #[test]
+    fn of_a_restore_it_is_told_what_was_used_of_the_wire_to_here() {
+        assert_eq!(ceilings().used_by_restore(31e6), None, "what was sent says nothing of it");
+        let mut ceilings = ceilings();
+        for rate in [80e6, 62e6] {
+            let bytes_per_second = Some(rate);
+            let row = Measurement { bytes_per_second, ..Measurement::new("receive", 2.0) };
+            ceilings.0.measurements.push(row);
+        }
+        assert_eq!(
+            ceilings.used_by_restore(20e6).unwrap(),
+            " By `holdall lab path` of 2026-11-20, the wire to here does 80.0 MB/s, 25 % of it were \
+             used."
+        );
     }
 }

@@ -18,6 +18,7 @@ mod create;
 mod deletions;
 mod entries;
 mod exit;
+mod expected;
 mod far_server;
 mod filter;
 mod forecast;

@@ -150,6 +150,7 @@ pub(crate) fn slowness_in_words(slow: &Slowness) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdall_lab::StageCounters;
 
     fn run(at_ns: i64, seconds: f64) -> Run {
         let work = Work { items: 1000, items_unchanged: 0, bytes: 1_000_000_000 };
@@ -200,9 +201,54 @@ mod tests {
         assert_eq!(history.remember(&elsewhere), None);
         let another = Run { what: "/mnt/slow".into(), ..run(6, 200.0) };
         assert_eq!(history.remember(&another), None, "it may always be so slow");
-        let slow = history.remember(&run(7, 62.0)).unwrap();
-        let words = slowness_in_words(&slow);
-        assert!(words.contains("3.1 times the 20.0 s"), "{words}");
+        assert!(history.remember(&run(7, 62.0)).is_some());
         assert_eq!(usual_limit(&history.comparable(Kind::Backup, "one")), Some(Layer::Network));
+    }
+
+    /// A run that read for 3 seconds, and sent for the rest.
+    fn staged(at_ns: i64, seconds: f64) -> Run {
+        let mut run = run(at_ns, seconds);
+        let stage = |name: &str, layer, working_seconds| StageCounters {
+            name: name.to_owned(),
+            layer,
+            working_seconds,
+            waiting_in_seconds: 0.0,
+            waiting_out_seconds: 0.0,
+            threads: 1,
+        };
+        run.past.stages = vec![
+            stage("read", Layer::SourceRead, 3.0),
+            stage("send", Layer::Network, seconds - 3.0),
+        ];
+        run
+    }
+
+    #[test]
+    fn the_words_for_slow_runs_say_how_slow_since_when_and_in_which_stage() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = SpeedHistory::in_state(folder.path());
+        // Noon, each of them a day after the one before.
+        let at = |day: i64| (1_700_049_600 + 86_400 * day) * 1_000_000_000;
+        for day in 0..6 {
+            assert_eq!(history.remember(&staged(at(day), 20.0)), None);
+        }
+        let first = history.remember(&staged(at(6), 62.0)).unwrap();
+        let (usual_until, since) = (local_time(at(5)), local_time(at(6)));
+        let stage = "it is the stage `send` that takes longer";
+        assert_eq!(
+            slowness_in_words(&first),
+            format!(
+                "slower than usual: 3.1 times the 20.0 s that such a run takes by the median; it was \
+                 not at {usual_until}; {stage}"
+            )
+        );
+        let second = history.remember(&staged(at(7), 64.0)).unwrap();
+        assert_eq!(
+            slowness_in_words(&second),
+            format!(
+                "slower than usual: 3.2 times the 20.0 s that such a run takes by the median, for 2 \
+                 runs now, since {since}; it was not at {usual_until}; {stage}"
+            )
+        );
     }
 }

@@ -51,6 +51,15 @@ impl Layer {
         }
     }
 
+    /// The layer within a sentence, such as `the network`.
+    pub fn named(self) -> String {
+        let mut words = self.subject().to_owned();
+        if let Some(first) = words.get_mut(..1) {
+            first.make_ascii_lowercase();
+        }
+        words
+    }
+
     /// The layer as the subject of a sentence.
     pub(crate) fn subject(self) -> &'static str {
         match self {

@@ -6,12 +6,11 @@ use anyhow::{Context, Result};
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PatternError, Patterns, Source,
 };
-use holdall_lab::cost::{Estimate, Past, Slowness, Work};
-use holdall_lab::{Layer, Verdict};
+use holdall_lab::cost::{Past, Slowness, Work};
+use holdall_lab::{Layer, StageCounters, Verdict};
 use holdall_repository::Clock;
 use serde::Serialize;
 
-use super::lab::estimate;
 use super::tag;
 use crate::app::App;
 use crate::audits;
@@ -19,6 +18,7 @@ use crate::clock::SystemClock;
 use crate::connection::Connection;
 use crate::deletions;
 use crate::exit::{Exit, Refusal, exit_of, is_closed_pipe};
+use crate::expected::Expected;
 use crate::forecast::Forecast;
 use crate::lab_ceilings::Ceilings;
 use crate::listing;
@@ -29,10 +29,13 @@ use crate::receipts::Receipts;
 use crate::selection::PATTERN_HINT;
 use crate::sources::{self, ReadAs};
 use crate::speed_history::{self, Kind, Run, SpeedHistory};
-use crate::verdict::{Usage, judge, per_second};
+use crate::verdict::{UsageCounters, judge, per_second};
 
 /// Of a limit, this share is taken for all of it: a run also begins and ends.
 const LIMIT_REACHED: f64 = 0.5;
+
+/// What a request with blocks carries, if so much is ready.
+const FULL_REQUEST_BYTES: u64 = 3 << 20;
 
 /// Backs paths up into a new snapshot
 #[derive(Debug, clap::Args)]
@@ -149,9 +152,22 @@ fn name_shares(app: &App, done: &mut Done) {
         return;
     }
     let rate = |bytes| per_second(bytes, summary.seconds);
-    let used = Ceilings::newest(app)
-        .and_then(|ceilings| ceilings.used(rate(summary.bytes_sent), rate(summary.data_stored)));
+    let (sent, stored) = (rate(summary.bytes_sent), rate(summary.data_stored));
+    let used =
+        Ceilings::newest(app).and_then(|ceilings| ceilings.used(sent, stored, verdict.limited_by));
     verdict.explanation += &used.unwrap_or_default();
+}
+
+/// How long a full request took at the repository's disk by the mean, of a run that was limited by it. Of
+/// each request only the sum is counted, and many carry less: so it is told by what was stored.
+fn time_at_disk(limited_by: Layer, summary: &BackupSummary) -> Option<String> {
+    let requests = summary.data_stored as f64 / FULL_REQUEST_BYTES as f64;
+    let is_it = |stage: &&StageCounters| stage.layer == Layer::ServerDisk && stage.name == "send";
+    let stages = summary.stages.iter().filter(is_it);
+    let millis = 1e3 * stages.map(|stage| stage.working_seconds).sum::<f64>() / requests;
+    (limited_by == Layer::ServerDisk && requests >= 1.0).then(|| {
+        format!(" To write 3 MiB and make them durable took that disk {millis:.0} ms by the mean.")
+    })
 }
 
 /// What the history of earlier backups says of this one.
@@ -159,10 +175,7 @@ fn name_shares(app: &App, done: &mut Done) {
 struct Speed {
     /// Of a dry run: what it would take.
     #[serde(skip_serializing_if = "Option::is_none")]
-    estimate: Option<Estimate>,
-    /// What held most of the earlier ones back.
-    #[serde(skip)]
-    usual_limit: Option<Layer>,
+    estimate: Option<Expected>,
     #[serde(skip_serializing_if = "Option::is_none")]
     slower_than_usual: Option<Slowness>,
 }
@@ -175,8 +188,7 @@ impl Speed {
         let runs = history.comparable(Kind::Backup, &repository);
         let measured = Ceilings::newest(app).map(|ceilings| ceilings.runs()).unwrap_or_default();
         let estimate = speed_history::model(&runs, &measured).estimate(&work(&done.summary));
-        let usual_limit = speed_history::usual_limit(&runs);
-        Self { estimate: Some(estimate), usual_limit, ..Self::default() }
+        Self { estimate: Some(Expected::new(app, estimate, &runs)), ..Self::default() }
     }
 
     /// Adds a backup to the history, and looks whether it was slow.
@@ -202,10 +214,8 @@ impl Speed {
     }
 
     fn words(&self) -> Vec<String> {
-        let limit = self.usual_limit.map(|layer| format!("; earlier ones were limited by {layer}"));
-        let estimate = self.estimate.as_ref().map(|estimate| {
-            format!("it would take {}{}", estimate::in_words(estimate), limit.unwrap_or_default())
-        });
+        let estimate = self.estimate.as_ref();
+        let estimate = estimate.map(|expected| format!("it would take {}", expected.words()));
         let slow = self.slower_than_usual.as_ref().map(speed_history::slowness_in_words);
         estimate.into_iter().chain(slow).collect()
     }
@@ -357,7 +367,7 @@ pub(crate) fn measured(
     options: &BackupOptions,
 ) -> Result<Done> {
     let run = app.run();
-    let before = Usage::now();
+    let before = UsageCounters::now();
     let forecast = || Forecast::of(Kind::Backup, app, access);
     let count = |counting: &_| {
         // What keeps it from being counted is the backup's own to tell.
@@ -371,7 +381,7 @@ pub(crate) fn measured(
         Some(listed) => holdall_engine::backup_upon(access, listed, options, &run),
         None => holdall_engine::backup(access, options, &run),
     });
-    let usage = Usage::now().since(&before);
+    let usage = UsageCounters::now().since(&before);
     // What was committed is remembered before anything is said: saying it may fail.
     let remembered = match &result {
         Ok(summary) if summary.snapshot_id.is_some() => {
@@ -387,7 +397,8 @@ pub(crate) fn measured(
     remembered.context("the snapshot was committed, but its receipt could not be kept")?;
     still_committed(&summary, told.map_err(Into::into))?;
     let stages = summary.stages.clone();
-    let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
+    let mut verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
+    verdict.explanation += &time_at_disk(verdict.limited_by, &summary).unwrap_or_default();
     Ok(Done { summary, verdict })
 }
 
@@ -512,5 +523,34 @@ impl<'a> JsonSummary<'a> {
             errors: summary.problems,
             verdict: &done.verdict,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_disk_took_for_a_full_request_is_told_where_it_limits_and_there_was_one() {
+        let stage = |name: &str, layer, working_seconds| StageCounters {
+            name: name.to_owned(),
+            layer,
+            working_seconds,
+            waiting_in_seconds: 0.0,
+            waiting_out_seconds: 0.0,
+            threads: 6,
+        };
+        let summary = |requests: u64| BackupSummary {
+            data_stored: requests * FULL_REQUEST_BYTES,
+            stages: vec![stage("send", Layer::Network, 7.0), stage("send", Layer::ServerDisk, 2.4)],
+            ..BackupSummary::default()
+        };
+        let told = time_at_disk(Layer::ServerDisk, &summary(10)).unwrap();
+        assert_eq!(
+            told,
+            " To write 3 MiB and make them durable took that disk 240 ms by the mean."
+        );
+        assert_eq!(time_at_disk(Layer::Network, &summary(10)), None);
+        assert_eq!(time_at_disk(Layer::ServerDisk, &summary(0)), None);
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::ValueEnum;
 use holdall_engine::{Access, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
-use holdall_lab::Verdict;
 use holdall_lab::cost::{Past, Slowness, Work};
+use holdall_lab::{Layer, Verdict};
 use holdall_repository::Clock;
 use serde::Serialize;
 
@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::Exit;
 use crate::forecast::Forecast;
+use crate::lab_ceilings::Ceilings;
 use crate::listing;
 use crate::open;
 use crate::output::{count, duration, size};
@@ -22,7 +23,7 @@ use crate::progress::watched;
 use crate::selection::Patterns;
 use crate::sources::split_snapshot;
 use crate::speed_history::{Kind, Run, SpeedHistory, slowness_in_words};
-use crate::verdict::{Usage, judge, per_second};
+use crate::verdict::{UsageCounters, judge, per_second};
 
 /// Restores a snapshot, or a part of one, into a folder
 #[derive(Debug, clap::Args)]
@@ -103,7 +104,10 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             false => Some(Box::new(move |path, is_dir| patterns.select(path, is_dir))),
         },
     };
-    let done = measured(app, &access, &snapshot, path.as_deref(), &args.target, &options)?;
+    let traffic = || access.repository().traffic().received_bytes;
+    let before = traffic();
+    let mut done = measured(app, &access, &snapshot, path.as_deref(), &args.target, &options)?;
+    name_share(app, &mut done, traffic().saturating_sub(before));
     // How fast damage was found says nothing of the next restore.
     let tells = !args.dry_run && done.summary.damaged == 0;
     let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
@@ -113,6 +117,17 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
         _ => Exit::Done,
     })
+}
+
+/// Says what was used of the wire to here, where it was measured, of a run that was no start-up alone.
+fn name_share(app: &App, done: &mut Done, received_bytes: u64) {
+    let Done { summary, verdict } = done;
+    if verdict.limited_by == Layer::Nothing {
+        return;
+    }
+    let received = per_second(received_bytes, summary.duration_seconds);
+    let used = Ceilings::newest(app).and_then(|ceilings| ceilings.used_by_restore(received));
+    verdict.explanation += &used.unwrap_or_default();
 }
 
 /// Adds a restore to the history of runs, and looks whether it was slow.
@@ -146,12 +161,12 @@ pub(crate) fn measured(
     options: &RestoreOptions,
 ) -> Result<Done> {
     let run = app.run();
-    let before = Usage::now();
+    let before = UsageCounters::now();
     let forecast = || Forecast::of(Kind::Restore, app, access);
     let result = watched(&app.output, &run, forecast, || {
         holdall_engine::restore(access, snapshot, path, target, options, &run)
     });
-    let usage = Usage::now().since(&before);
+    let usage = UsageCounters::now().since(&before);
     for problem in run.take_problems() {
         app.output.problem(&problem)?;
     }

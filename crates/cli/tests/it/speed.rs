@@ -1,10 +1,12 @@
 //! What runs take is remembered: estimates before, and slowness after.
 
 use std::fs;
+use std::time::Duration;
 
+use holdall_testkit::{DelayProxy, Random};
 use serde_json::{Value, json};
 
-use crate::house::{Machine, small_tree};
+use crate::house::{Machine, Server, small_tree};
 
 /// A machine with a repository in a directory, and something to back up.
 fn ready() -> (Machine, String, String) {
@@ -16,9 +18,22 @@ fn ready() -> (Machine, String, String) {
     (machine, repo, source)
 }
 
+const HISTORY: &str = "config/state/speed-history.jsonl";
+
 fn lines(machine: &Machine) -> Vec<Value> {
-    let text = fs::read_to_string(machine.path("config/state/speed-history.jsonl")).unwrap();
+    let text = fs::read_to_string(machine.path(HISTORY)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Puts others in the place of the lines.
+fn set_lines(machine: &Machine, lines: &[Value]) {
+    let lines = lines.iter().map(|line| line.to_string() + "\n");
+    fs::write(machine.path(HISTORY), lines.collect::<String>()).unwrap();
+}
+
+/// Noon in UTC of that day of November 2023, in nanoseconds: the same day nearly everywhere.
+fn noon(day: i64) -> i64 {
+    (1_700_049_600 + 86_400 * (day - 15)) * 1_000_000_000
 }
 
 #[test]
@@ -62,13 +77,94 @@ fn a_moment_more_is_no_matter_and_a_history_that_can_not_be_read_does_no_harm() 
         line["seconds"] = json!(seconds);
         line.to_string() + "\n"
     };
-    let file = machine.path("config/state/speed-history.jsonl");
+    let file = machine.path(HISTORY);
     fs::write(&file, past(1e-6).repeat(8)).unwrap();
     let told = machine.summary(["backup", "-r", &repo, &source]);
     assert_eq!(told.get("slower_than_usual"), None, "a moment is no matter");
     fs::write(&file, "not a line\n").unwrap();
     machine.ok(["backup", "-r", &repo, &source]);
     assert_eq!(lines(&machine).len(), 1, "the history goes on without what can not be read");
+}
+
+#[test]
+fn backups_that_became_slow_say_how_slow_since_when_and_in_which_stage() {
+    // The usual way to the server, and a slow one that is taken when there is no other.
+    let machine = Machine::new();
+    let server = Server::start(&machine.path("server"));
+    let upstream = server.address().parse().unwrap();
+    let way = |rate| DelayProxy::start(upstream, Duration::ZERO, rate).unwrap();
+    let (usual, slow) = (way(None), way(Some(140_000)));
+    let [first, second] = [&usual, &slow].map(|way| way.address().to_string());
+    machine.pair(&server.invite_with(&["--address", &first, "--address", &second]));
+    let source = machine.path("source");
+    fs::create_dir(&source).unwrap();
+    // Each has as much to do, and takes 14 seconds at least over the slow way.
+    let change = |run: u64| {
+        fs::write(source.join("letters"), Random::new(run).bytes(2_000_000)).unwrap();
+    };
+    let backup = ["backup", source.to_str().unwrap(), "--streams", "1"];
+    for run in 0..6 {
+        change(run);
+        machine.ok(backup);
+    }
+    // However long they took on a computer that does much else: a second each, one a day.
+    let mut kept = lines(&machine);
+    assert_eq!(kept.len(), 6);
+    for (day, line) in (15..).zip(&mut kept) {
+        (line["at_ns"], line["seconds"]) = (json!(noon(day)), json!(1.0));
+    }
+    set_lines(&machine, &kept);
+    drop(usual);
+
+    change(6);
+    let told = machine.summary(backup)["slower_than_usual"].clone();
+    let mut kept = lines(&machine);
+    assert_eq!((&told["runs"], &told["stage"]), (&json!(1), &json!("send")), "{told:#}");
+    assert_eq!((&told["since_ns"], &told["usual_until_ns"]), (&kept[6]["at_ns"], &json!(noon(20))));
+    assert!(told["times"].as_f64() > Some(10.0), "{told:#}");
+    assert!(told["usual_seconds"].as_f64().is_some_and(|usual| usual < 2.0), "{told:#}");
+
+    kept[6]["at_ns"] = json!(noon(21));
+    set_lines(&machine, &kept);
+    change(7);
+    let said = machine.ok(backup).stdout;
+    for part in [
+        "slower than usual: ",
+        " such a run takes by the median, for 2 runs now, since 2023-11-21 ",
+        "; it was not at 2023-11-20 ",
+        "; it is the stage `send` that takes longer",
+    ] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}
+
+#[test]
+fn an_estimate_for_a_faster_disk_is_lower_where_the_disk_is_what_limits_and_says_so_where_not() {
+    let (machine, repo, source) = ready();
+    machine.ok(["backup", "-r", &repo, &source]);
+    let mut line = lines(&machine).remove(0);
+    line["work"] = json!({ "items": 1, "items_unchanged": 0, "bytes": 3_000_000_000_u64 });
+    line["seconds"] = json!(100.0);
+    let asked = ["lab", "estimate", "--items", "1", "--bytes", "30G", "--disk", "500M"];
+    let estimate = |limited_by: &str| {
+        let mut line = line.clone();
+        line["limited_by"] = json!(limited_by);
+        set_lines(&machine, &vec![line; 10]);
+        let usual = machine.summary(&asked[..6])["rate"].as_f64().unwrap();
+        let other = machine.summary(asked);
+        let said = machine.ok(asked).stdout;
+        (usual, other["rate"].as_f64().unwrap(), other["note"].as_str().unwrap().to_owned(), said)
+    };
+    let (usual, other, note, said) = estimate("server-disk");
+    assert!((25e6..35e6).contains(&usual), "{usual}");
+    assert!((other - 150e6).abs() < 1.0, "{other}");
+    assert!(note.contains("is taken to do 150.0 MB/s") && said.contains(&note), "{said}");
+    let (usual, other, note, said) = estimate("client-cpu");
+    assert!((other / usual - 1.0).abs() < 1e-9, "{other} and {usual}");
+    assert!(
+        note.contains("a faster disk changes nothing: what holds backups back is this computer's")
+    );
+    assert!(said.contains(&note), "{said}");
 }
 
 #[test]

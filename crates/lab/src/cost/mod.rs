@@ -28,9 +28,6 @@ const SUREST: f64 = 0.1;
 const UNSURE: f64 = 0.6;
 /// A run of so many seconds and more counts whole; most of a shorter one is its start and its end.
 const WHOLE_SECONDS: f64 = 0.5;
-/// What of a link's rate is payload: Ethernet, IP, TCP and TLS take the rest.
-const PAYLOAD: f64 = 0.94;
-
 /// How much work a run was, or is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Work {
@@ -114,18 +111,10 @@ impl CostModel {
         1.0 / self.seconds[2].max(f64::MIN_POSITIVE)
     }
 
-    /// The same over a link of that rate, with all that is beside it able to do `beside` bytes a second.
+    /// The same where so many bytes go each second.
     #[must_use]
-    pub fn over_link(mut self, link_bytes_per_second: f64, beside: f64) -> Self {
-        let rate = (link_bytes_per_second * PAYLOAD).min(beside);
-        self.seconds[2] = 1.0 / rate.max(1.0);
-        self
-    }
-
-    /// The same where the repository's disk takes no more than so many bytes each second.
-    #[must_use]
-    pub fn at_disk_rate(mut self, bytes_per_second: f64) -> Self {
-        self.seconds[2] = self.seconds[2].max(1.0 / bytes_per_second.max(1.0));
+    pub fn at_byte_rate(mut self, bytes_per_second: f64) -> Self {
+        self.seconds[2] = 1.0 / bytes_per_second.max(1.0);
         self
     }
 
@@ -295,15 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_at_the_rate_of_a_link_or_of_what_is_beside_it_or_of_the_disk() {
+    fn bytes_and_items_go_at_the_rate_that_is_named() {
         let model = CostModel::fit(&history([5_000.0, 400_000.0, 38e6], 0.0), &[]);
         let work = Work { bytes: 1_000_000_000, ..Work::default() };
-        let slow = model.over_link(1e6, 200e6).estimate(&work);
-        assert!((slow.seconds - 1000.0 / PAYLOAD).abs() < 1e-3, "{slow:?}");
-        assert!((model.over_link(1e12, 200e6).estimate(&work).seconds - 5.0).abs() < 1e-9);
-        assert!((model.at_disk_rate(10e6).estimate(&work).seconds - 100.0).abs() < 1e-9);
-        let alone = model.estimate(&work).seconds;
-        assert_eq!(model.at_disk_rate(1e9).estimate(&work).seconds, alone);
+        for (rate, seconds) in [(10e6, 100.0), (200e6, 5.0), (0.0, 1e9)] {
+            let took = model.at_byte_rate(rate).estimate(&work).seconds;
+            assert!((took / seconds - 1.0).abs() < 1e-9, "{took} at {rate}");
+        }
         let items = Work { items: 500, ..Work::default() };
         assert!((model.at_item_rate(50.0).estimate(&items).seconds - 10.0).abs() < 1e-9);
     }

@@ -78,7 +78,8 @@ pub fn slower_than_usual(earlier: &[Past], run: &Past) -> Option<Slowness> {
     Some(Slowness { times, usual_seconds, runs, since_ns: first, usual_until_ns, stage })
 }
 
-/// The stage whose working time grew most, against what its median part of a run is.
+/// The stage whose working time grew most, against what its median part of a run is. A time in which
+/// something was under way is no stage, and would hide the one that it was under way for.
 fn grown(normal: &[Past], run: &Past, model: &CostModel) -> Option<String> {
     let of = |past: &Past, name: &str| {
         let expected = model.estimate(&past.work).seconds.max(f64::MIN_POSITIVE);
@@ -90,7 +91,8 @@ fn grown(normal: &[Past], run: &Past, model: &CostModel) -> Option<String> {
         let usual = median(normal.iter().map(|past| of(past, &stage.name)).collect())?;
         Some((of(run, &stage.name) - usual, stage.name.clone()))
     };
-    let grown = run.stages.iter().filter_map(growth).filter(|(by, _)| *by > 0.0);
+    let stages = run.stages.iter().filter(|stage| stage.threads > 0);
+    let grown = stages.filter_map(growth).filter(|(by, _)| *by > 0.0);
     grown.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
@@ -114,7 +116,9 @@ mod tests {
             waiting_out_seconds: 0.0,
             threads: 1,
         };
-        let stages = vec![stage("read", 3.0), stage("send", sending)];
+        // While one request is sent, others are under way.
+        let talk = StageCounters { threads: 0, ..stage("talk", 1.1 * sending) };
+        let stages = vec![stage("read", 3.0), stage("send", sending), talk];
         let work = Work { items: 100, items_unchanged: 0, bytes: 1_000_000_000 };
         Past { at_ns: at, work, seconds, stages }
     }
@@ -137,6 +141,7 @@ mod tests {
         earlier.extend([past(10, 60.0, 50.0), past(11, 65.0, 55.0)]);
         let slow = slower_than_usual(&earlier, &past(12, 62.0, 52.0)).unwrap();
         assert_eq!((slow.runs, slow.since_ns, slow.usual_until_ns), (3, 10, 9));
+        assert_eq!(slow.stage.as_deref(), Some("send"));
     }
 
     #[test]

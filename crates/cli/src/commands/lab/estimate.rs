@@ -1,20 +1,24 @@
 //! `holdall lab estimate`.
 
 use anyhow::Result;
-use holdall_lab::Layer;
-use holdall_lab::cost::{CostModel, Estimate, Work};
+use holdall_lab::cost::{Estimate, Work};
+use holdall_lab::{Layer, Unit};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
+use crate::expected::Expected;
 use crate::lab_ceilings::{self, Ceilings};
-use crate::output::duration;
 use crate::quantity;
-use crate::speed_history::{self, Kind, SpeedHistory};
+use crate::speed_history::{self, Kind, Run, SpeedHistory};
 
 const HOUR_SECONDS: f64 = 3600.0;
+/// What of a link's rate is payload: Ethernet, IP, TCP and TLS take the rest.
+const PAYLOAD: f64 = 0.94;
 /// What a small computer's processor and disk do, in bytes a second, where nobody measured it.
 const BESIDE_LINK: f64 = 150e6;
+/// The same of its processor and of gigabit Ethernet to a server.
+const BESIDE_DISK: f64 = 110e6;
 
 /// Says what a backup will take, from what earlier ones took
 #[derive(Debug, clap::Args)]
@@ -26,7 +30,7 @@ Time is items divided by an item rate, and bytes by a byte rate, with rates fitt
 this computer made, and as long as these are few to those of the last `holdall lab path` there. Without \
 any, they are those of a small computer at gigabit Ethernet, and the answer says how unsure that is.
 
-A faster link helps only where the link is what holds backups back; how fast the rest is then, the last \
+A faster link or disk helps only where it is what holds backups back; how fast the rest is then, the last \
 `holdall lab path` says.
 
 Exit codes: 0 done, 2 wrong usage")]
@@ -55,15 +59,19 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     #[derive(Serialize)]
     struct Summary<'a> {
         #[serde(flatten)]
-        estimate: &'a Estimate,
+        expected: &'a Expected,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<&'a str>,
         fits_into_an_hour: Fits,
     }
-    let model = args.model(app);
-    let Args { items, bytes, unchanged: items_unchanged, .. } = *args;
-    let estimate = model.estimate(&Work { items, items_unchanged, bytes });
-    let fits = Fits::of(&estimate);
-    app.output.object("summary", &Summary { estimate: &estimate, fits_into_an_hour: fits })?;
-    app.output.result(in_words(&estimate))?;
+    let (expected, note) = args.expected(app);
+    let fits = Fits::of(expected.estimate());
+    let summary = Summary { expected: &expected, note: note.as_deref(), fits_into_an_hour: fits };
+    app.output.object("summary", &summary)?;
+    app.output.result(expected.words())?;
+    if let Some(note) = &note {
+        app.output.result(note)?;
+    }
     app.output.result(match fits {
         Fits::Yes => "run every hour, it fits into the hour",
         Fits::Perhaps => "run every hour, it may or may not fit into the hour",
@@ -73,42 +81,152 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 }
 
 impl Args {
-    /// What the history and `lab path` say, over the link and to the disk that were named.
-    fn model(&self, app: &App) -> CostModel {
-        let history = SpeedHistory::in_state(&app.folders.state);
-        // The repository that was used last is the one that is meant.
-        let last = history.runs().into_iter().rev().find(|run| run.kind == Kind::Backup);
-        let is_there = |repository: &String| lab_ceilings::place(app).as_ref() == Some(repository);
-        let ceilings = match &last {
-            // A directory's id is not known without opening it.
-            Some(last) if !is_there(&last.repository) => None,
-            _ => Ceilings::newest(app),
-        };
-        let runs = match last {
-            Some(last) => history.comparable(Kind::Backup, &last.repository),
-            None => Vec::new(),
-        };
+    /// What the history and `lab path` say, over the link and to the disk that were named; and what is to
+    /// be known of it beside the figures.
+    fn expected(&self, app: &App) -> (Expected, Option<String>) {
+        let (runs, ceilings) = earlier(app);
         let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
         let mut model = speed_history::model(&runs, &measured);
-        if let Some(link) = self.link {
-            let is_link_the_limit = match speed_history::usual_limit(&runs) {
-                Some(layer) => layer == Layer::Network,
-                None => runs.is_empty() && measured.is_empty(),
-            };
-            let beside = match is_link_the_limit {
-                true => ceilings.and_then(|found| found.beside_wire()).unwrap_or(BESIDE_LINK),
-                false => model.bytes_per_second(),
-            };
-            model = model.over_link(link, beside);
-        }
-        if let Some(disk) = self.disk {
-            model = model.at_disk_rate(disk as f64);
+        let way = Way::of(self.named(), model.bytes_per_second(), &runs, ceilings.as_ref());
+        let way = way.map(|way| Way { is_local: is_local(app, &runs), ..way });
+        if let Some(way) = &way {
+            model = model.at_byte_rate(way.rate());
         }
         if let Some(rate) = self.item_rate {
             model = model.at_item_rate(rate);
         }
-        model
+        let Self { items, bytes, unchanged: items_unchanged, .. } = *self;
+        let estimate = model.estimate(&Work { items, items_unchanged, bytes });
+        // Over another link or to another disk, something else may hold it back.
+        let is_usual = way.is_none() && self.item_rate.is_none();
+        let expected = Expected::new(app, estimate, if is_usual { runs.as_slice() } else { &[] });
+        (expected, way.and_then(|way| way.note()))
     }
+
+    /// The layers that were named, and how many bytes a second each is to do.
+    fn named(&self) -> Vec<(Layer, f64)> {
+        let link = self.link.map(|link| (Layer::Network, link * PAYLOAD));
+        let disk = self.disk.map(|disk| (Layer::ServerDisk, disk as f64));
+        link.into_iter().chain(disk).collect()
+    }
+}
+
+/// The way that bytes take, a part of which is to be another one.
+#[derive(Debug, Clone)]
+struct Way {
+    /// The layers that are to be others, and how many bytes a second these do; at least one.
+    named: Vec<(Layer, f64)>,
+    /// How many bytes a second the way carries as it is.
+    usual: f64,
+    /// What holds it back as it is.
+    limit: Option<Layer>,
+    /// What the steps that stay as they are can do, where `lab path` measured them.
+    beside: Option<f64>,
+    /// Whether it is known that there is no link.
+    is_local: bool,
+}
+
+impl Way {
+    /// The way as the backups and the last `lab path` know it; `None` if nothing was named.
+    fn of(
+        named: Vec<(Layer, f64)>,
+        usual: f64,
+        runs: &[Run],
+        ceilings: Option<&Ceilings>,
+    ) -> Option<Self> {
+        let layers: Vec<_> = named.iter().map(|(layer, _)| *layer).collect();
+        let limit = match (runs, ceilings) {
+            ([], Some(ceilings)) => ceilings.slowest(),
+            // Typical rates are those of a link of 1 Gb/s.
+            ([], None) => Some(Layer::Network),
+            _ => speed_history::usual_limit(runs),
+        };
+        let beside = ceilings.and_then(|ceilings| ceilings.beside(&layers));
+        (!named.is_empty()).then_some(Self { named, usual, limit, beside, is_local: false })
+    }
+
+    fn is_named(&self, layer: Layer) -> bool {
+        self.named.iter().any(|(named, _)| *named == layer)
+    }
+
+    /// Whether what holds the way back is to be another.
+    fn is_limit_named(&self) -> bool {
+        self.limit.is_some_and(|limit| self.is_named(limit))
+    }
+
+    /// How much the slowest of the layers that were named does.
+    fn named_rate(&self) -> f64 {
+        self.named.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min)
+    }
+
+    /// How much everything that stays as it is can do.
+    fn rest(&self) -> f64 {
+        if !self.is_limit_named() {
+            return self.usual;
+        }
+        let has_usual_link = !self.is_local && !self.is_named(Layer::Network);
+        let typical = if has_usual_link { BESIDE_DISK } else { BESIDE_LINK };
+        // It did as much as the way did, whatever was measured or is typical.
+        self.beside.unwrap_or(typical).max(self.usual)
+    }
+
+    /// How many bytes a second the way would carry.
+    fn rate(&self) -> f64 {
+        self.named_rate().min(self.rest())
+    }
+
+    /// Why what was named does not help, or not as much as it could.
+    fn note(&self) -> Option<String> {
+        let rest = self.rest();
+        if self.named_rate() <= rest {
+            return None;
+        }
+        let rate = Unit::BytesPerSecond.show(rest);
+        let what = match (self.is_named(Layer::Network), self.is_named(Layer::ServerDisk)) {
+            (true, true) => "link and disk",
+            (true, false) => "link",
+            _ => "disk",
+        };
+        Some(match (self.is_limit_named(), self.limit) {
+            (true, _) if self.beside.is_none() && rest > self.usual => format!(
+                "the rest of the way is taken to do {rate}, since nobody measured it: `holdall lab path` \
+                 does"
+            ),
+            (true, _) => format!("the rest of the way does {rate}, as far as is known"),
+            (false, Some(limit)) => format!(
+                "a faster {what} changes nothing: what holds backups back is {}, as far as is known",
+                limit.named()
+            ),
+            (false, None) => format!(
+                "a faster {what} is not counted, since it is not known what holds backups back: \
+                 `holdall lab path` may tell"
+            ),
+        })
+    }
+}
+
+/// Whether backups were made to a repository in a directory: nobody pairs with one.
+fn is_local(app: &App, runs: &[Run]) -> bool {
+    let is_paired = |run: &Run| app.pairings().is_ok_and(|all| all.of(&run.repository).is_some());
+    runs.last().is_some_and(|run| !is_paired(run))
+}
+
+/// The backups to the repository that was used last, which is the one that is meant, and what `lab path`
+/// found on the way there.
+fn earlier(app: &App) -> (Vec<Run>, Option<Ceilings>) {
+    let history = SpeedHistory::in_state(&app.folders.state);
+    let last = history.runs().into_iter().rev().find(|run| run.kind == Kind::Backup);
+    let is_there = |repository: &String| lab_ceilings::place(app).as_ref() == Some(repository);
+    let ceilings = match &last {
+        // A directory's id is not known without opening it.
+        Some(last) if !is_there(&last.repository) => None,
+        _ => Ceilings::newest(app),
+    };
+    let runs = match last {
+        Some(last) => history.comparable(Kind::Backup, &last.repository),
+        None => Vec::new(),
+    };
+    (runs, ceilings)
 }
 
 /// Whether a run fits into an hour.
@@ -132,33 +250,6 @@ impl Fits {
             _ => Self::Perhaps,
         }
     }
-}
-
-/// An estimate in words: `about 3 h 10 min, ± 20 min 0 s, most of it for bytes at 38.0 MB/s (from 12
-/// earlier backups)`.
-pub(crate) fn in_words(estimate: &Estimate) -> String {
-    use holdall_lab::{Unit, cost::Part};
-    let rate = match estimate.mostly {
-        Part::Items => format!("items at {}", Unit::ItemsPerSecond.show(estimate.rate)),
-        Part::UnchangedItems => {
-            format!("unchanged items at {}", Unit::ItemsPerSecond.show(estimate.rate))
-        }
-        Part::Bytes => format!("bytes at {}", Unit::BytesPerSecond.show(estimate.rate)),
-    };
-    let path = "what `holdall lab path` measured";
-    let from = match (estimate.runs, estimate.measured) {
-        (0, false) => "typical rates, since this computer made no backup yet".to_owned(),
-        (0, true) => path.to_owned(),
-        (1, false) => "1 earlier backup".to_owned(),
-        (runs, false) => format!("{runs} earlier backups"),
-        (1, true) => format!("1 earlier backup, and {path}"),
-        (runs, true) => format!("{runs} earlier backups, and {path}"),
-    };
-    format!(
-        "about {}, ± {}, most of it for {rate} (from {from})",
-        duration(estimate.seconds),
-        duration(estimate.plus_minus_seconds),
-    )
 }
 
 /// Reads `12M`, in bytes a second, or `100Mbit`, in bits.
@@ -195,15 +286,6 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_reads_like_a_person_would_say_it() {
-        assert_eq!(
-            in_words(&estimate(11_400.0, 1_200.0)),
-            "about 3 h 10 min, ± 20 min 0 s, most of it for bytes at 38.0 MB/s (from 12 earlier \
-             backups)"
-        );
-    }
-
-    #[test]
     fn whether_it_fits_into_the_hour_is_as_sure_as_the_estimate() {
         let fits = |seconds, more| Fits::of(&estimate(seconds, more));
         assert_eq!(fits(3000.0, 600.0), Fits::Yes);
@@ -222,5 +304,58 @@ mod tests {
         for bad in ["", "0", "-1", "NaN", "inf"] {
             assert!(parse_item_rate(bad).is_err(), "{bad}");
         }
+    }
+
+    /// A way that carries 30 MB/s.
+    fn way(limit: Option<Layer>, beside: Option<f64>, named: &[(Layer, f64)]) -> Way {
+        Way { named: named.to_vec(), usual: 30e6, limit, beside, is_local: false }
+    }
+
+    const DISK: (Layer, f64) = (Layer::ServerDisk, 500e6);
+    const LINK: (Layer, f64) = (Layer::Network, 500e6);
+
+    #[test]
+    fn a_faster_disk_or_link_helps_where_it_is_the_limit_until_the_rest_is_reached() {
+        for (layer, typical) in [(Layer::ServerDisk, BESIDE_DISK), (Layer::Network, BESIDE_LINK)] {
+            let at = |beside, rate| way(Some(layer), beside, &[(layer, rate)]);
+            assert_eq!(at(Some(200e6), 500e6).rate(), 200e6);
+            assert_eq!(at(Some(200e6), 90e6).rate(), 90e6);
+            assert_eq!(at(None, 500e6).rate(), typical);
+            // What was measured on a bad day: the backups did more.
+            assert_eq!(at(Some(20e6), 500e6).rate(), 30e6);
+            assert_eq!(at(Some(200e6), 10e6).rate(), 10e6, "a slower one is slower");
+        }
+        let to_server = way(Some(Layer::ServerDisk), None, &[DISK]);
+        assert_eq!(Way { is_local: true, ..to_server }.rate(), BESIDE_LINK);
+        let both = way(Some(Layer::ServerDisk), Some(900e6), &[LINK, DISK]);
+        assert_eq!(both.rate(), 500e6);
+    }
+
+    #[test]
+    fn a_faster_disk_or_link_that_is_not_the_limit_changes_nothing_and_a_slower_one_does() {
+        for limit in [Some(Layer::ClientCpu), None] {
+            let at = |rate| way(limit, Some(200e6), &[(Layer::ServerDisk, rate)]).rate();
+            assert_eq!((at(500e6), at(10e6)), (30e6, 10e6), "{limit:?}");
+        }
+        assert_eq!(way(Some(Layer::Network), None, &[DISK]).rate(), 30e6);
+        assert_eq!(way(Some(Layer::ServerDisk), None, &[LINK]).rate(), 30e6);
+    }
+
+    #[test]
+    fn it_is_told_why_a_faster_disk_does_not_help_or_only_so_much() {
+        let said = |limit, beside| way(limit, beside, &[DISK]).note().unwrap();
+        let disk = Some(Layer::ServerDisk);
+        assert_eq!(
+            said(Some(Layer::Network), None),
+            "a faster disk changes nothing: what holds backups back is the network, as far as is known"
+        );
+        assert!(said(None, None).contains("not known what holds backups back"));
+        let rest = "the rest of the way does 200.0 MB/s, as far as is known";
+        assert_eq!(said(disk, Some(200e6)), rest);
+        let taken = "the rest of the way is taken to do 110.0 MB/s, since nobody measured it";
+        assert!(said(disk, None).starts_with(taken));
+        assert_eq!(way(disk, Some(900e6), &[DISK]).note(), None, "it is still the limit");
+        let slower = way(Some(Layer::Network), None, &[(Layer::ServerDisk, 10e6)]);
+        assert_eq!(slower.note(), None);
     }
 }

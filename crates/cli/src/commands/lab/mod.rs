@@ -5,7 +5,7 @@ mod circumstances;
 mod compare;
 mod cpu;
 mod disk;
-pub(super) mod estimate;
+mod estimate;
 mod files;
 mod history;
 mod listen;

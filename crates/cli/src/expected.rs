@@ -1,0 +1,138 @@
+//! What a backup is expected to take, and what will hold it back: that which held back most of those
+//! before it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use holdall_lab::cost::{Estimate, Part};
+use holdall_lab::net::{Link, interface_to};
+use holdall_lab::{Layer, Unit};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::output::duration;
+use crate::speed_history::{self, Run};
+
+/// What a backup is expected to take.
+#[derive(Debug, Serialize)]
+pub(crate) struct Expected {
+    #[serde(flatten)]
+    estimate: Estimate,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limited_by: Option<Layer>,
+    /// Whether the network that limits is Wi-Fi, as far as is known.
+    #[serde(skip)]
+    over_wifi: bool,
+}
+
+impl Expected {
+    /// An estimate for a backup that is held back as `runs` were, all of them to one repository.
+    pub(crate) fn new(app: &App, estimate: Estimate, runs: &[Run]) -> Self {
+        let limited_by = speed_history::usual_limit(runs);
+        let over_wifi = limited_by == Some(Layer::Network)
+            && runs.last().is_some_and(|run| is_over_wifi(app, &run.repository));
+        Self { estimate, limited_by, over_wifi }
+    }
+
+    /// The figures alone.
+    pub(crate) fn estimate(&self) -> &Estimate {
+        &self.estimate
+    }
+
+    /// In words: `about 3 h 10 min, ± 20 min 0 s, limited by Wi-Fi at 38.0 MB/s (from 12 earlier
+    /// backups)`.
+    pub(crate) fn words(&self) -> String {
+        let Estimate { seconds, plus_minus_seconds, mostly, rate, .. } = self.estimate;
+        let about = format!("about {}, ± {}", duration(seconds), duration(plus_minus_seconds));
+        let from = from(&self.estimate);
+        let (part, unit) = match mostly {
+            Part::Items => ("items", Unit::ItemsPerSecond),
+            Part::UnchangedItems => ("unchanged items", Unit::ItemsPerSecond),
+            Part::Bytes => ("bytes", Unit::BytesPerSecond),
+        };
+        let rate = unit.show(rate);
+        match (self.limit(), mostly) {
+            (Some(limit), Part::Bytes) => {
+                format!("{about}, limited by {limit} at {rate} (from {from})")
+            }
+            (Some(limit), _) => format!(
+                "{about}, most of it for {part} at {rate} (from {from}); earlier ones were limited by \
+                 {limit}"
+            ),
+            (None, _) => format!("{about}, most of it for {part} at {rate} (from {from})"),
+        }
+    }
+
+    fn limit(&self) -> Option<String> {
+        match self.over_wifi {
+            true => Some("Wi-Fi".to_owned()),
+            false => self.limited_by.map(Layer::named),
+        }
+    }
+}
+
+/// Where an estimate comes from, in words.
+fn from(estimate: &Estimate) -> String {
+    let path = "what `holdall lab path` measured";
+    match (estimate.runs, estimate.measured) {
+        (0, false) => "typical rates, since this computer made no backup yet".to_owned(),
+        (0, true) => path.to_owned(),
+        (1, false) => "1 earlier backup".to_owned(),
+        (runs, false) => format!("{runs} earlier backups"),
+        (1, true) => format!("1 earlier backup, and {path}"),
+        (runs, true) => format!("{runs} earlier backups, and {path}"),
+    }
+}
+
+/// Whether the way to a repository's server begins with Wi-Fi, by what this computer's own system
+/// knows: nobody is asked, so of a server that has names alone it is not known.
+fn is_over_wifi(app: &App, repository: &str) -> bool {
+    let root = Path::new("/");
+    let interface = || {
+        let pairings = app.pairings().ok()?;
+        let mut addresses = pairings.of(repository)?.addresses.iter();
+        let address = addresses.find_map(|address| address.parse::<SocketAddr>().ok())?;
+        interface_to(root, address.ip())
+    };
+    interface().is_some_and(|interface| Link::read(root, &interface).wireless)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expected(mostly: Part, limited_by: Option<Layer>) -> Expected {
+        let (seconds, plus_minus_seconds) = (11_400.0, 1_200.0);
+        let (rate, runs, measured) = (38e6, 12, false);
+        let estimate = Estimate { seconds, plus_minus_seconds, mostly, rate, runs, measured };
+        Expected { estimate, limited_by, over_wifi: false }
+    }
+
+    #[test]
+    fn an_estimate_reads_like_a_person_would_say_it() {
+        let about = "about 3 h 10 min, ± 20 min 0 s, ";
+        let from = "(from 12 earlier backups)";
+        let said = |expected: &Expected| expected.words().replace(about, "").replace(from, "*");
+        let mut by_network = expected(Part::Bytes, Some(Layer::Network));
+        assert_eq!(said(&by_network), "limited by the network at 38.0 MB/s *");
+        by_network.over_wifi = true;
+        assert_eq!(said(&by_network), "limited by Wi-Fi at 38.0 MB/s *");
+        assert_eq!(said(&expected(Part::Bytes, None)), "most of it for bytes at 38.0 MB/s *");
+        assert_eq!(
+            said(&expected(Part::UnchangedItems, Some(Layer::ServerDisk))),
+            "most of it for unchanged items at 38,000,000 items/s *; earlier ones were limited by the \
+             server's disk"
+        );
+    }
+
+    #[test]
+    fn it_is_told_from_what_an_estimate_comes() {
+        let told = |runs, measured| {
+            let Expected { estimate, .. } = expected(Part::Bytes, None);
+            from(&Estimate { runs, measured, ..estimate })
+        };
+        assert!(told(0, false).starts_with("typical rates"));
+        assert_eq!(told(0, true), "what `holdall lab path` measured");
+        assert_eq!(told(1, true), "1 earlier backup, and what `holdall lab path` measured");
+    }
+}
