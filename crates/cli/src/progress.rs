@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::forecast::Forecast;
 use crate::output::{Output, count, size, whole_duration};
-use crate::verdict::{self, Usage};
+use crate::verdict::{self, UsageCounters};
 
 /// How often the bar is drawn anew.
 const BAR_PERIOD: Duration = Duration::from_millis(250);
@@ -210,7 +210,7 @@ struct Sample {
     at: Instant,
     items: u64,
     bytes: u64,
-    usage: Usage,
+    usage: UsageCounters,
     stages: Vec<StageCounters>,
 }
 
@@ -220,7 +220,7 @@ impl Sample {
             at: Instant::now(),
             items: run.items.load(Ordering::Relaxed),
             bytes: run.bytes.load(Ordering::Relaxed),
-            usage: Usage::now(),
+            usage: UsageCounters::now(),
             stages: run.stages(),
         }
     }

@@ -1,37 +1,52 @@
 //! The verdict on a run, from its stages' counters and from what the system says of this process.
 
 use holdall_lab::{RunFigures, StageCounters, Unit, Verdict};
+use holdall_sys::cpu::CoreTimes;
 
 /// Below this many bytes an item, a run is about items; above it, about bytes.
 const SMALL_ITEM_BYTES: u64 = 64 << 10;
 
-/// What this process had used of the processor, and how long memory was waited for.
+/// What this process used of the processor, how busy all cores were, and how long memory was waited for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Usage {
     cpu_seconds: f64,
     throttled_seconds: Option<f64>,
+    computer_busy_share: Option<f64>,
     memory_stalled_seconds: Option<f64>,
     pages_read_back: u64,
 }
 
-impl Usage {
+/// What the system's counters said at a moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UsageCounters {
+    cpu_seconds: f64,
+    throttled_seconds: Option<f64>,
+    cores: Option<CoreTimes>,
+    memory_stalled_seconds: Option<f64>,
+    pages_read_back: u64,
+}
+
+impl UsageCounters {
     /// Up to now.
     pub(crate) fn now() -> Self {
         Self {
             cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
             throttled_seconds: holdall_sys::cpu::throttled_seconds(),
+            cores: CoreTimes::now(),
             memory_stalled_seconds: holdall_sys::memory::stalled_seconds(),
             pages_read_back: holdall_sys::memory::pages_read_back(),
         }
     }
 
     /// What was used after `earlier`.
-    pub(crate) fn since(&self, earlier: &Self) -> Self {
+    pub(crate) fn since(&self, earlier: &Self) -> Usage {
         let after =
             |now: Option<f64>, then: Option<f64>| now.zip(then).map(|(now, then)| now - then);
-        Self {
+        let cores = self.cores.zip(earlier.cores);
+        Usage {
             cpu_seconds: self.cpu_seconds - earlier.cpu_seconds,
             throttled_seconds: after(self.throttled_seconds, earlier.throttled_seconds),
+            computer_busy_share: cores.map(|(now, then)| now.busy_share_since(&then)),
             memory_stalled_seconds: after(
                 self.memory_stalled_seconds,
                 earlier.memory_stalled_seconds,
@@ -59,6 +74,7 @@ pub(crate) fn judge(
         process_cpu_seconds: usage.cpu_seconds,
         cores_available: holdall_sys::cpu::available_cores(),
         cpu_throttled_seconds: usage.throttled_seconds,
+        computer_busy_share: usage.computer_busy_share,
         memory_stalled_seconds: usage.memory_stalled_seconds,
         pages_read_back: usage.pages_read_back,
     })

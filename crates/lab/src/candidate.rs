@@ -82,6 +82,11 @@ pub(crate) fn used_share(run: &RunFigures) -> f64 {
     if available > 0.0 { (run.process_cpu_seconds / available).clamp(0.0, 1.0) } else { 0.0 }
 }
 
+/// Share of the run in which this computer's cores were at work, from 0 to 1; 0 where it is not known.
+pub(crate) fn busy_share(run: &RunFigures) -> f64 {
+    run.computer_busy_share.unwrap_or(0.0).clamp(0.0, 1.0)
+}
+
 /// Share of the run in which the process was denied the processor, from 0 to 1.
 pub(crate) fn throttled_share(run: &RunFigures) -> f64 {
     let throttled = run.cpu_throttled_seconds.unwrap_or(0.0);

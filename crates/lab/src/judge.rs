@@ -20,6 +20,9 @@ const BUSY_ENOUGH: f64 = 0.4;
 const CORES_USED_UP: f64 = 0.9;
 /// A process that was denied the processor for this share of the run is out of it too.
 const MOSTLY_THROTTLED: f64 = 0.5;
+/// A process that used at least this share of cores that all were busy is short of them, whoever has the
+/// rest: with less it may only have run beside somebody else's work.
+const PART_OF_THE_CROWD: f64 = 0.25;
 /// What was under way for this share of a run in which no stage was busy limited it.
 const MOSTLY: f64 = 0.5;
 /// Memory that was waited for so long limited the run, whatever the stages were at when it was: they look
@@ -50,6 +53,8 @@ pub struct RunFigures {
     pub cores_available: f64,
     /// Time for which a quota kept the process off the processor during the run, where known.
     pub cpu_throttled_seconds: Option<f64>,
+    /// Share of the run in which this computer's cores were at work, for whichever program, where known.
+    pub computer_busy_share: Option<f64>,
     /// Time for which some program of this computer waited for memory during the run, where known.
     pub memory_stalled_seconds: Option<f64>,
     /// Pages that the process waited for during the run because they had been taken from its memory.
@@ -70,6 +75,9 @@ pub fn judge(run: &RunFigures) -> Verdict {
     let stalled = candidate::stalled_share(run).max(candidate::reading_back_share(run));
     if stalled >= MEMORY_SHORT {
         return out_of_memory(run, stalled);
+    }
+    if is_crowded(run) {
+        return crowded_out(run, &processor);
     }
     let mut candidates = candidate::of_stages(run);
     candidates.push(processor);
@@ -114,6 +122,25 @@ fn one_after_another(run: &RunFigures, layer: Layer, share: f64) -> Verdict {
 fn used_up(run: &RunFigures) -> bool {
     candidate::used_share(run) >= CORES_USED_UP
         || candidate::throttled_share(run) >= MOSTLY_THROTTLED
+}
+
+/// Whether all cores were at work, a good part of them on this run, so that its other stages look busy
+/// while they wait for a core: a server on the same computer looks like a slow network.
+fn is_crowded(run: &RunFigures) -> bool {
+    candidate::busy_share(run) >= CORES_USED_UP && candidate::used_share(run) >= PART_OF_THE_CROWD
+}
+
+/// The verdict on a run that shared cores which were all at work.
+fn crowded_out(run: &RunFigures, processor: &Candidate) -> Verdict {
+    let busy = candidate::busy_share(run);
+    let why = format!(
+        "This computer's processor limited the run: its cores were at work for {} of the {:.1} s, {} of \
+         that for this program, and the rest for others, such as a server that runs here.",
+        percent(busy),
+        run.wall_seconds,
+        percent(processor.utilisation / busy)
+    );
+    verdict(run, Layer::ClientCpu, 0.8 * busy, busy, why)
 }
 
 /// The verdict on a run whose process had no processor left.
@@ -272,6 +299,7 @@ mod tests {
             process_cpu_seconds: 0.3 * WALL,
             cores_available: 2.0,
             cpu_throttled_seconds: None,
+            computer_busy_share: None,
             memory_stalled_seconds: None,
             pages_read_back: 0,
         }
@@ -342,6 +370,24 @@ mod tests {
         let verdict = judge(&figures);
         assert_eq!(verdict.limited_by, Layer::ClientCpu);
         assert!(verdict.explanation.contains("80 %"), "{}", verdict.explanation);
+    }
+
+    #[test]
+    fn cores_that_others_keep_busy_too_are_the_limit_where_this_run_has_a_good_part_of_them() {
+        let mut figures = run(pipeline(4));
+        figures.process_cpu_seconds = 0.6 * 2.0 * WALL;
+        figures.computer_busy_share = Some(0.96);
+        let verdict = judge(&figures);
+        assert_eq!(verdict.limited_by, Layer::ClientCpu);
+        let why = &verdict.explanation;
+        assert!(why.contains("96 % of the 10.0 s, 62 % of that for this program"), "{why}");
+        // Somebody else's work beside a run that waits for the network.
+        figures.process_cpu_seconds = 0.2 * 2.0 * WALL;
+        assert_eq!(judge(&figures).limited_by, Layer::Network);
+        // Cores that are free now and then.
+        figures.process_cpu_seconds = 0.6 * 2.0 * WALL;
+        figures.computer_busy_share = Some(0.8);
+        assert_eq!(judge(&figures).limited_by, Layer::Network);
     }
 
     #[test]
@@ -471,6 +517,7 @@ mod tests {
         figures.cores_available = 0.0;
         figures.cpu_throttled_seconds = Some(-5.0);
         figures.memory_stalled_seconds = Some(-5.0);
+        figures.computer_busy_share = Some(f64::NAN);
         figures.pages_read_back = u64::MAX;
         for wall in [0.0, -1.0, 1e-9, 1e9] {
             figures.wall_seconds = wall;

@@ -21,6 +21,7 @@
 //!     process_cpu_seconds: 0.001,
 //!     cores_available: 2.0,
 //!     cpu_throttled_seconds: None,
+//!     computer_busy_share: None,
 //!     memory_stalled_seconds: None,
 //!     pages_read_back: 0,
 //! });

@@ -21,7 +21,7 @@ use crate::output::{Output, Shown, count, duration, rfc3339, size};
 use crate::progress::watched;
 use crate::receipts::Receipts;
 use crate::second::{Second, SecondKey, about, find_damage_in};
-use crate::verdict::{Usage, judge, per_second};
+use crate::verdict::{Usage, UsageCounters, judge, per_second};
 
 /// Copies snapshots from another repository into this one, each with keys of its own
 #[derive(Debug, clap::Args)]
@@ -148,10 +148,10 @@ impl Copying<'_> {
     /// Copies one snapshot. One that is damaged is told and counted.
     fn copy(&mut self, snapshot: &Snapshot) -> Result<()> {
         let run = self.app.run();
-        let before = Usage::now();
+        let before = UsageCounters::now();
         let copied =
             watched(&self.app.output, &run, Forecast::typical, || self.copier.copy(snapshot, &run));
-        let usage = Usage::now().since(&before);
+        let usage = UsageCounters::now().since(&before);
         match copied {
             Ok(Copied::Before(id)) => {
                 self.sums.already_copied += 1;

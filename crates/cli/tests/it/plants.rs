@@ -1,8 +1,9 @@
-//! Bottlenecks that tests plant for real: links that are shaped, processors and disks that are
-//! rationed, calls that take longer. What this computer can not do is said, and left out.
+//! Bottlenecks that tests plant for real: processors and disks that are rationed, calls that take longer.
+//! What this computer can not do is said, and left out.
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -10,31 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use holdall_sys::users::effective_uid;
-use holdall_testkit::Links;
 use tempfile::TempDir;
 
 use crate::house::folder;
 use crate::mounts::is_there;
-
-/// `command` run by another program with arguments, such as `ip netns exec NAME`; its environment
-/// stays.
-pub(crate) fn run_by(prefix: &[OsString], command: &Command) -> Command {
-    let mut words = prefix.iter().map(OsString::as_os_str).chain([command.get_program()]);
-    let mut outer = Command::new(words.next().expect("a program"));
-    outer.args(words).args(command.get_args()).env_clear();
-    outer.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    outer
-}
-
-/// Links of these rates between two network namespaces; `None` where that can not be done.
-pub(crate) fn links(bits_per_second: &[u64]) -> Option<Links> {
-    let has = |program: &str| Path::new(program).exists();
-    let can = effective_uid() == 0 && has("/usr/sbin/ip") && has("/usr/sbin/tc");
-    is_there("root, ip and tc, for a shaped link", can).then_some(())?;
-    let made = Links::of_rates(bits_per_second);
-    is_there("network namespaces with tbf", made.is_ok()).then_some(made.ok()?)
-}
 
 /// A control group that rations something; it goes when this goes.
 pub(crate) struct Ration {
@@ -115,7 +95,7 @@ impl Drop for Ration {
 
 /// The whole disk under a folder, `MAJOR:MINOR`; `None` if it lies on none.
 fn disk_of(folder: &Path) -> Option<String> {
-    let device = holdall_sys::disk::device_of(folder).ok()?;
+    let device = fs::metadata(folder).expect("it is there").dev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let known = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok();
     let whole = known.map(|known| match known.join("partition").exists() {
@@ -125,6 +105,17 @@ fn disk_of(folder: &Path) -> Option<String> {
     let disk = whole.and_then(|disk| fs::read_to_string(disk.join("dev")).ok());
     is_there("a disk under the tests' folder", disk.is_some()).then_some(())?;
     Some(disk?.trim().to_owned())
+}
+
+/// What the largest of the tests' worlds takes in memory, and as much again.
+const MEMORY_BYTES: u64 = 768 << 20;
+
+/// A folder in memory, where no disk can be what limits; `None` where there is no room for it.
+pub(crate) fn memory_folder() -> Option<TempDir> {
+    let place = Path::new("/dev/shm");
+    let has_room = holdall_sys::disk::free_bytes(place).is_ok_and(|free| free >= MEMORY_BYTES);
+    let made = tempfile::tempdir_in(place).ok().filter(|_| has_room);
+    is_there("768 MiB of memory at /dev/shm", made.is_some()).then_some(made?)
 }
 
 /// Makes the page cache forget a file that is durable.

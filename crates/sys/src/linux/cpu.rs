@@ -39,6 +39,41 @@ pub fn thread_cpu_seconds() -> f64 {
     seconds(rustix::time::clock_gettime(ClockId::ThreadCPUTime))
 }
 
+/// What the cores of this computer did since it started, for all programs, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoreTimes {
+    busy: u64,
+    all: u64,
+}
+
+impl CoreTimes {
+    /// Up to now; `None` where the system does not tell.
+    #[must_use]
+    pub fn now() -> Option<Self> {
+        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// Share of the time since `earlier` in which they were at work, from 0 to 1. What runs at low
+    /// priority gives way to others, and does not count.
+    #[must_use]
+    pub fn busy_share_since(&self, earlier: &Self) -> f64 {
+        let all = self.all.saturating_sub(earlier.all);
+        let busy = self.busy.saturating_sub(earlier.busy);
+        if all > 0 { (busy as f64 / all as f64).min(1.0) } else { 0.0 }
+    }
+
+    /// The first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal ...`.
+    fn parse(stat: &str) -> Option<Self> {
+        let line = stat.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> =
+            line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [user, _nice, system, _idle, _iowait, irq, softirq, _steal] = ticks[..] else {
+            return None;
+        };
+        Some(Self { busy: user + system + irq + softirq, all: ticks.iter().sum() })
+    }
+}
+
 /// Where this process's groups are now: it may be moved while it runs.
 fn own_groups() -> Vec<Cgroup> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -163,6 +198,18 @@ mod tests {
         let stat = "nr_periods 5\nnr_throttled 2\nthrottled_time 1500000000\n";
         assert_eq!(throttled(stat, "throttled_time"), Some(1.5e9));
         assert_eq!(throttled(stat, "throttled_usec"), None);
+    }
+
+    #[test]
+    fn cores_are_busy_for_whoever_does_not_give_way() {
+        let parse = |line: &str| CoreTimes::parse(line);
+        let before = parse("cpu  100 50 100 1000 10 5 5 0 0 0\ncpu0 1 2 3\n").unwrap();
+        let after = parse("cpu  160 90 120 1060 20 10 10 5 7 0\n").unwrap();
+        // 60 + 20 + 5 + 5 of 205.
+        assert!((after.busy_share_since(&before) - 90.0 / 205.0).abs() < 1e-9);
+        assert_eq!(before.busy_share_since(&after), 0.0);
+        assert_eq!([parse(""), parse("cpu 1 2 3"), parse("cpu a b c d e f g h")], [None; 3]);
+        assert!(CoreTimes::now().is_some());
     }
 
     #[test]

@@ -1,0 +1,65 @@
+//! A machine and a server on a network of their own: real links at real rates.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use holdall_sys::users::effective_uid;
+use holdall_testkit::{End, Links};
+
+use crate::house::{Machine, Outcome, Server};
+use crate::mounts::is_there;
+
+/// `command` run by another program with arguments, such as `ip netns exec NAME`; its environment
+/// stays.
+pub(crate) fn run_by(prefix: &[OsString], command: &Command) -> Command {
+    let mut words = prefix.iter().map(OsString::as_os_str).chain([command.get_program()]);
+    let mut outer = Command::new(words.next().expect("a program"));
+    outer.args(words).args(command.get_args()).env_clear();
+    outer.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer
+}
+
+/// Links of these rates between two network namespaces; `None` where that can not be done.
+fn links(bits_per_second: &[u64]) -> Option<Links> {
+    let has = |program: &str| Path::new(program).exists();
+    let can = effective_uid() == 0 && has("/usr/sbin/ip") && has("/usr/sbin/tc");
+    is_there("root, ip and tc, for a shaped link", can).then_some(())?;
+    let made = Links::of_rates(bits_per_second);
+    is_there("network namespaces with tbf", made.is_ok()).then_some(made.ok()?)
+}
+
+/// A machine at one end of links, paired with a server at the other.
+pub(crate) struct Linked {
+    _server: Server,
+    pub(crate) machine: Machine,
+    pub(crate) links: Links,
+}
+
+impl Linked {
+    /// Links of these rates in bits a second; `None` where that can not be done.
+    pub(crate) fn of_rates(bits_per_second: &[u64]) -> Option<Self> {
+        let links = links(bits_per_second)?;
+        let machine = Machine::new();
+        let data = machine.path("server");
+        let address = format!("{}:0", Links::address(0, End::Server));
+        let command = Server::command_at(&address, &data);
+        let server = Server::start_by(&mut run_by(&links.prefix(End::Server), &command), &data);
+        let invite = server.invite_with(&["--address", server.address()]);
+        let linked = Self { _server: server, machine, links };
+        let kit = linked.machine.path("kit.txt");
+        linked.run(&["pair", &invite, "--recovery-kit", kit.to_str().expect("UTF-8")]);
+        Some(linked)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.machine.path(name)
+    }
+
+    /// Runs a command at the machine's end, which must end well.
+    #[track_caller]
+    pub(crate) fn run(&self, args: &[&str]) -> Outcome {
+        let command = self.machine.command(args);
+        Outcome::of(&mut run_by(&self.links.prefix(End::Client), &command)).expect(0)
+    }
+}

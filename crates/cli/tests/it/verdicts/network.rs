@@ -1,0 +1,131 @@
+//! Networks that are slow, far away, or held back on purpose.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::world::{
+    World, enough, hardly_compressible_files, large_files, linked, summary_of, summary_over, text,
+};
+use super::{Row, hold, row};
+use crate::linked::Linked;
+
+const NETWORK: &[&str] = &["network"];
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        // 6.25 MB/s is all that it carries.
+        also: |summary| achieves_less_than(6.3e6, summary),
+        ..row("a link of 50 Mb/s", NETWORK, link_of_50_megabits)
+    },
+    Row {
+        // 125 MB/s is all that it carries.
+        also: |summary| achieves_less_than(126e6, summary),
+        ..row("a link of 1 Gb/s", NETWORK, link_of_a_gigabit)
+    },
+    row("data that hardly compresses before a link of 50 Mb/s", NETWORK, hardly_compressible),
+    Row { also: wire_is_used_up, ..row("a link of 50 Mb/s under a ladder", NETWORK, ladder) },
+    row("one slow path of two", NETWORK, slow_path_of_two),
+    row("a link of 50 Mb/s under a restore", NETWORK, restore),
+    row("a delay of 20 ms each way", NETWORK, delay),
+    Row { also: names_the_option, ..row("a limit of one's own", NETWORK, own_limit) },
+];
+
+#[test]
+fn a_network_is_named_where_it_is_slow_and_nowhere_else() {
+    hold(ROWS);
+}
+
+/// A backup over such a link. Without the plant: over one as fast as this computer.
+fn over(planted: bool, rate: u64, fill: impl FnOnce(&Path)) -> Option<Value> {
+    let (linked, source) = with_source(planted, &[rate], fill)?;
+    Some(summary_over(&linked, &["backup", text(&source)]))
+}
+
+fn with_source(
+    planted: bool,
+    rates: &[u64],
+    fill: impl FnOnce(&Path),
+) -> Option<(Linked, PathBuf)> {
+    let linked = linked(planted, rates)?;
+    let source = linked.path("source");
+    fill(&source);
+    Some((linked, source))
+}
+
+fn link_of_50_megabits(planted: bool) -> Option<Value> {
+    over(planted, 50_000_000, |dir| large_files(dir, enough(planted, 8)))
+}
+
+fn link_of_a_gigabit(planted: bool) -> Option<Value> {
+    over(planted, 1_000_000_000, |dir| large_files(dir, 200))
+}
+
+fn hardly_compressible(planted: bool) -> Option<Value> {
+    over(planted, 50_000_000, |dir| hardly_compressible_files(dir, enough(planted, 20)))
+}
+
+/// Without the plant: a link as fast as this computer.
+fn ladder(planted: bool) -> Option<Value> {
+    let fill = |dir: &Path| large_files(dir, enough(planted, 8));
+    let (linked, source) = with_source(planted, &[50_000_000], fill)?;
+    Some(summary_over(&linked, &["lab", "path", text(&source)]))
+}
+
+/// Without the plant: two links as fast as this computer, both of them used.
+fn slow_path_of_two(planted: bool) -> Option<Value> {
+    let fill = |dir: &Path| large_files(dir, enough(planted, 8));
+    let (linked, source) = with_source(planted, &[1_000_000_000, 20_000_000], fill)?;
+    let bind = linked.links.client_addresses().join(",");
+    let args = ["backup", text(&source), "--bind", &bind, "--streams", "2"];
+    Some(summary_over(&linked, &args))
+}
+
+/// Without the plant: a link as fast as this computer.
+fn restore(planted: bool) -> Option<Value> {
+    let fill = |dir: &Path| large_files(dir, enough(planted, 8));
+    let (linked, source) = with_source(planted, &[50_000_000], fill)?;
+    linked.run(&["backup", text(&source)]);
+    Some(summary_over(&linked, &["restore", "latest", "--target", text(&linked.path("target"))]))
+}
+
+/// Without the plant: straight to the server.
+fn delay(planted: bool) -> Option<Value> {
+    let world = match planted {
+        true => World::over(Duration::from_millis(20), None),
+        false => World::new(),
+    };
+    Some(summary_of(&mut world.backup(&world.large_source(enough(planted, 10)))))
+}
+
+/// Without the plant: no limit.
+fn own_limit(planted: bool) -> Option<Value> {
+    let world = World::new();
+    let mut backup = world.backup(&world.large_source(enough(planted, 8)));
+    if planted {
+        backup.args(["--limit-upload", "4M"]);
+    }
+    Some(summary_of(&mut backup))
+}
+
+fn achieves_less_than(limit: f64, summary: &Value) {
+    let achieved = summary["verdict"]["achieved"].as_f64().expect("a rate");
+    assert!(achieved < limit, "{:#}", summary["verdict"]);
+}
+
+fn wire_is_used_up(summary: &Value) {
+    let ladder = summary["ladder"].as_array().expect("a ladder");
+    let wire = ladder.iter().find(|rung| rung["name"] == "wire").expect("a wire");
+    // 6.25 MB/s is all that it carries.
+    let (rate, used) = (wire["bytes_per_second"].as_f64(), wire["used"].as_f64());
+    assert!((4e6..6.3e6).contains(&rate.expect("a rate")), "{wire}");
+    assert!((0.7..1.3).contains(&used.expect("a share")), "{wire}");
+    let help = summary["verdict"]["help"].as_str().expect("help");
+    assert!(help.contains("a faster wire"), "{help}");
+}
+
+fn names_the_option(summary: &Value) {
+    let why = summary["verdict"]["explanation"].as_str().expect("text");
+    assert!(why.contains("--limit-upload"), "the limit is not named: {why}");
+}

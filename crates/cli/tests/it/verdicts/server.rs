@@ -1,0 +1,113 @@
+//! Servers with slow disks, without processor, or busy with others.
+
+use std::time::Duration;
+
+use holdall_testkit::Process;
+use serde_json::Value;
+
+use super::world::{World, enough, prefix_of, summary_of, text};
+use super::{Row, hold, plant, row};
+use crate::house::{Machine, files_below, folder};
+use crate::plants::{Ration, SlowFsync, forget_cached};
+
+const DISK: &[&str] = &["server-disk"];
+
+pub(super) const ROWS: &[Row] = &[
+    row("a server's disk that writes slowly", DISK, slow_writing),
+    row("a server's fsync that takes long", DISK, slow_fsync),
+    Row {
+        also: a_faster_disk_would_help,
+        ..row("a server's fsync that takes long under a ladder", DISK, ladder)
+    },
+    row("a server's disk that reads slowly under a restore", DISK, slow_reading),
+    row("a server that waits for the bytes of others", &["server-busy"], busy),
+    row("a server with a twentieth of a core", &["server-cpu"], processor),
+];
+
+#[test]
+fn a_server_is_named_where_it_is_slow_or_busy_and_nowhere_else() {
+    hold(ROWS);
+}
+
+/// The world of a server whose disk is rationed; without the plant it is in memory, since a real
+/// disk may truly be what limits.
+fn on_disk(ration: Option<&Ration>) -> Option<World> {
+    match ration {
+        Some(ration) => Some(World::serving(&ration.prefix(), None)),
+        None => World::in_memory(),
+    }
+}
+
+/// The same with an fsync that takes long.
+fn syncing(slow: Option<&SlowFsync>) -> Option<World> {
+    if slow.is_some() { Some(World::serving(&[], slow)) } else { World::in_memory() }
+}
+
+/// Without the plant: everything in memory.
+fn slow_writing(planted: bool) -> Option<Value> {
+    let ration = plant(planted, || Ration::of_writing("w", folder().path(), 5_000_000))?;
+    let world = on_disk(ration.as_ref())?;
+    Some(summary_of(&mut world.backup(&world.large_source(enough(planted, 10)))))
+}
+
+/// Without the plant: everything in memory.
+fn slow_fsync(planted: bool) -> Option<Value> {
+    let slow = plant(planted, || SlowFsync::by(Duration::from_millis(300)))?;
+    let world = syncing(slow.as_ref())?;
+    Some(summary_of(&mut world.backup(&world.large_source(enough(planted, 20)))))
+}
+
+/// Without the plant: everything in memory.
+fn ladder(planted: bool) -> Option<Value> {
+    let slow = plant(planted, || SlowFsync::by(Duration::from_millis(300)))?;
+    let world = syncing(slow.as_ref())?;
+    let source = world.large_source(enough(planted, 20));
+    Some(summary_of(&mut world.machine.command(["lab", "path", text(&source), "--json"])))
+}
+
+/// Without the plant: everything in memory.
+fn slow_reading(planted: bool) -> Option<Value> {
+    let ration = plant(planted, || Ration::of_reading("sr", folder().path(), 4_000_000))?;
+    let world = on_disk(ration.as_ref())?;
+    summary_of(&mut world.backup(&world.large_source(enough(planted, 8))));
+    for file in files_below(&world.machine.path("server")) {
+        forget_cached(&file);
+    }
+    Some(summary_of(&mut world.restore()))
+}
+
+/// Without the plant: the others are let in, and do nothing.
+fn busy(planted: bool) -> Option<Value> {
+    let world = World::new();
+    let source = world.large_source(enough(planted, 20));
+    let others: Vec<_> = (0..5).map(|_| world.other_machine()).collect();
+    let begin = |other: &Machine| {
+        let args = ["backup", text(&source), "--limit-upload", "1M", "--streams", "8"];
+        Process::spawn(&mut other.command(args)).expect("it starts")
+    };
+    let working: Vec<_> = others.iter().filter(|_| planted).map(begin).collect();
+    if planted {
+        // They all have begun to send what the server has to wait for.
+        std::thread::sleep(Duration::from_secs(4));
+    }
+    let summary = summary_of(&mut world.backup(&source));
+    drop(working);
+    Some(summary)
+}
+
+/// Without the plant the client's own limit holds the run back: a server that gets all it can take
+/// may truly be out of processor, one that gets 8 MB/s is not.
+fn processor(planted: bool) -> Option<Value> {
+    let ration = plant(planted, || Ration::of_processor("s", 5))?;
+    let world = World::serving(&prefix_of(ration.as_ref()), None);
+    let mut backup = world.backup(&world.large_source(20));
+    if !planted {
+        backup.args(["--limit-upload", "8M"]);
+    }
+    Some(summary_of(&mut backup))
+}
+
+fn a_faster_disk_would_help(summary: &Value) {
+    let help = summary["verdict"]["help"].as_str().expect("help");
+    assert!(help.contains("a faster disk"), "{help}");
+}
