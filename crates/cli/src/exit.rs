@@ -206,8 +206,15 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref()) {
         return of_server(error);
     }
-    if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(LabError::NoRoom { .. }))) {
-        return Some("ask for less (--size), or make room there");
+    match error.chain().find_map(|cause| cause.downcast_ref()) {
+        Some(LabError::NoRoom { .. }) => return Some("ask for less (--size), or make room there"),
+        Some(LabError::NotWritable { .. }) => {
+            return Some(
+                "name a directory that this user may write to, on a disk with room that is not mounted \
+                 read-only",
+            );
+        }
+        _ => {}
     }
     match repository_error(error) {
         Some(RepositoryError::OtherFormat { .. }) => return Some(UPDATE),

@@ -2,11 +2,14 @@
 //! in the state folder.
 
 use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use holdall_lab::Measurement;
-use holdall_lab::report::{Form, MAX_REPORT_BYTES, Report, ReportError};
+use holdall_lab::report::{Form, MAX_REPORT_BYTES, Report, ReportError, is_report};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
@@ -27,18 +30,12 @@ impl ReportArgs {
     /// Checks what can be known before anything is measured.
     ///
     /// # Errors
-    /// [`Refusal`] for an ending that says nothing, and where no file can be.
+    /// [`Refusal`] for an ending that says nothing, where no file can be, and where something else than
+    /// a report is.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         self.report.iter().try_for_each(|file| {
             form_of(file)?;
-            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-            if file.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
-                let what = format!("--report {}: no file can be there", file.display());
-                return Err(
-                    Refusal::new(Exit::Usage, what).hint("name a file in a folder that is there")
-                );
-            }
-            Ok(())
+            check_place(file)
         })
     }
 
@@ -51,7 +48,9 @@ impl ReportArgs {
             app.output.note(format_args!("this measurement is not in the history: {error:#}"));
         }
         for file in &self.report {
-            std::fs::write(file, report.write(form_of(file)?))
+            // Much may have come there while it was measured.
+            check_place(file)?;
+            write_whole(file, &report.write(form_of(file)?))
                 .with_context(|| format!("can not write {}", file.display()))?;
             app.output.say(format_args!("report: {}", file.display()))?;
         }
@@ -65,6 +64,71 @@ fn form_of(file: &Path) -> Result<Form, Refusal> {
         Refusal::new(Exit::Usage, format!("--report {}: which form?", file.display()))
             .hint("let the name end in .html, .json, .csv or .txt")
     })
+}
+
+/// Whether a report can be written to a file, and nothing is lost by that.
+fn check_place(file: &Path) -> Result<(), Refusal> {
+    let refuse = |what: &str, hint: &str| {
+        let message = format!("--report {}: {what}", file.display());
+        Err(Refusal::new(Exit::Usage, message).hint(hint))
+    };
+    let target = target_of(file);
+    let folder = folder_of(&target);
+    let can_write = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+    if !folder.is_dir() || !can_write || (target.exists() && !target.is_file()) {
+        return refuse(
+            "no file can be there",
+            "name a file in a folder that is there, in which this user may write",
+        );
+    }
+    if !may_be_replaced(&target) {
+        return refuse(
+            "this file is there already, and it is no report of the lab",
+            "name another file, or remove this one first",
+        );
+    }
+    Ok(())
+}
+
+/// Whether there is no file yet, or one that is empty or a report.
+fn may_be_replaced(target: &Path) -> bool {
+    let mut content = Vec::new();
+    let read = File::open(target)
+        .and_then(|file| file.take(MAX_REPORT_BYTES as u64).read_to_end(&mut content));
+    match read {
+        Ok(_) => content.is_empty() || is_report(&content),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
+/// Writes a file beside the one that may be there, and puts it in its place: a full disk leaves the old
+/// one as it was.
+fn write_whole(file: &Path, text: &str) -> io::Result<()> {
+    let target = target_of(file);
+    let old = fs::metadata(&target).ok();
+    // For whom the user's files usually are; it is no secret.
+    let usual = Permissions::from_mode(0o666);
+    let mut beside = tempfile::Builder::new()
+        .prefix(".holdall-report-")
+        .permissions(usual)
+        .tempfile_in(folder_of(&target))?;
+    beside.write_all(text.as_bytes())?;
+    beside.as_file().sync_all()?;
+    if let Some(old) = old {
+        // Some shares know no permissions.
+        let _ = beside.as_file().set_permissions(old.permissions());
+    }
+    beside.persist(&target)?;
+    Ok(())
+}
+
+/// The file that a link leads to, or else the one that was named.
+fn target_of(file: &Path) -> PathBuf {
+    file.canonicalize().unwrap_or_else(|_| file.to_owned())
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The command as it was typed, without what is secret in it.
@@ -112,7 +176,8 @@ impl Kept {
         Self { folder: state.join("lab") }
     }
 
-    /// Keeps one more, and lets the oldest go.
+    /// Keeps one more, and lets the oldest go; never the new one, which seems to be the oldest where the
+    /// clock was set back.
     ///
     /// # Errors
     /// If it can not be written.
@@ -122,10 +187,11 @@ impl Kept {
         let plain = |letter: &char| letter.is_ascii_alphanumeric();
         let made: String = report.made.chars().filter(plain).take(32).collect();
         let name = format!("{made}-{}.json", digest.as_str().get(..8).unwrap_or_default());
-        private_file::write_new(&self.folder.join(name), json.as_bytes())?;
+        let new = self.folder.join(name);
+        private_file::write_new(&new, json.as_bytes())?;
         let files = self.files()?;
         let gone = files.len().saturating_sub(MOST_KEPT);
-        for old in &files[..gone] {
+        for old in files.iter().filter(|&file| *file != new).take(gone) {
             std::fs::remove_file(old)
                 .with_context(|| format!("can not remove {}", old.display()))?;
         }
@@ -160,7 +226,7 @@ impl Kept {
 /// A row in words, its figures in columns.
 pub(crate) fn row_in_words(row: &Measurement) -> String {
     let speed = row.bytes_per_second.map(|rate| holdall_lab::Unit::BytesPerSecond.show(rate));
-    let micros = |nanos: u64| format!("{:.0} us", nanos as f64 / 1e3);
+    let micros = |nanos: u64| format!("{:.0} µs", nanos as f64 / 1e3);
     let latency = row
         .latency_ns
         .map(|latency| format!("p50 {}, p99 {}", micros(latency.p50), micros(latency.p99)));
@@ -191,7 +257,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kept = Kept::in_state(folder.path());
         assert_eq!(kept.files().unwrap(), [""; 0].map(PathBuf::from));
-        for at in (0..MOST_KEPT + 3).rev() {
+        for at in 0..MOST_KEPT + 3 {
             let made = format!("2026-11-22T00:{:02}:{:02}Z", at / 60, at % 60);
             kept.keep(&report(&made)).unwrap();
         }
@@ -199,6 +265,46 @@ mod tests {
         assert_eq!(files.len(), MOST_KEPT);
         assert_eq!(read(&files[0]).unwrap().made, "2026-11-22T00:00:03Z");
         assert_eq!(read(&files[MOST_KEPT - 1]).unwrap().made, "2026-11-22T00:03:22Z");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_does_not_cost_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::in_state(folder.path());
+        for at in 0..MOST_KEPT {
+            let made = format!("2026-11-22T00:{:02}:{:02}Z", at / 60, at % 60);
+            kept.keep(&report(&made)).unwrap();
+        }
+        kept.keep(&report("1970-01-01T00:00:01Z")).unwrap();
+        let files = kept.files().unwrap();
+        assert_eq!(files.len(), MOST_KEPT);
+        let made = |at: usize| read(&files[at]).unwrap().made;
+        assert_eq!([made(0), made(1)], ["1970-01-01T00:00:01Z", "2026-11-22T00:00:01Z"]);
+    }
+
+    #[test]
+    fn only_a_report_is_replaced_and_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("thesis.txt"), "To be or not to be").unwrap();
+        let refused = check_place(&at("thesis.txt")).unwrap_err();
+        assert!(refused.message.contains("thesis.txt") && refused.exit == Exit::Usage);
+        check_place(folder.path()).unwrap_err();
+        check_place(&at("none/new.txt")).unwrap_err();
+        let text = report("now").write(Form::Text);
+        for name in ["new.txt", "empty.txt"] {
+            fs::write(at("empty.txt"), "").unwrap();
+            check_place(&at(name)).unwrap();
+            write_whole(&at(name), &text).unwrap();
+            check_place(&at(name)).unwrap();
+        }
+        fs::set_permissions(at("new.txt"), Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("new.txt", at("link.txt")).unwrap();
+        write_whole(&at("link.txt"), "holdall lab, another").unwrap();
+        assert!(at("link.txt").is_symlink());
+        assert_eq!(fs::read_to_string(at("new.txt")).unwrap(), "holdall lab, another");
+        assert_eq!(fs::metadata(at("new.txt")).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing else stays");
     }
 
     #[test]

@@ -1,7 +1,12 @@
-//! Numbers of bytes as people write them.
+//! Numbers of bytes and of seconds as people write them.
 //!
 //! Limits and rooms are in powers of 1000, as disks and links are sold. Blocks are in powers of 1024,
 //! as fio, CrystalDiskMark and every file system have them.
+
+use std::time::Duration;
+
+/// The shortest and the longest time that is taken: 30 years are still added to any clock.
+const SECONDS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
 
 /// Reads `1000`, `500k`, `20M`, `1G` or `2T`: bytes, the units in powers of 1000.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
@@ -11,6 +16,13 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 /// Reads `4096`, `4K`, `1M` or `2G`: bytes, the units in powers of 1024.
 pub(crate) fn block_bytes(text: &str) -> Result<u64, String> {
     read(text, 1024)
+}
+
+/// Reads `10` or `0.5`: seconds, and more than none.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.parse::<f64>().ok().filter(|number| SECONDS.contains(number));
+    let time = number.map(Duration::from_secs_f64);
+    time.ok_or_else(|| "it is a number of seconds, more than 0 and at most 1000000000".into())
 }
 
 fn read(text: &str, kilo: u64) -> Result<u64, String> {
@@ -42,5 +54,14 @@ mod tests {
     fn units_of_blocks_are_powers_of_1024() {
         let read = ["512", "4K", "1m", "1G"].map(|text| block_bytes(text).unwrap());
         assert_eq!(read, [512, 4096, 1 << 20, 1 << 30]);
+    }
+
+    #[test]
+    fn seconds_are_more_than_none_and_finite() {
+        let read = ["10", "0.5", "1e-9"].map(|text| seconds(text).unwrap().as_nanos());
+        assert_eq!(read, [10_000_000_000, 500_000_000, 1]);
+        for bad in ["", "0", "-0", "-1", "1e-10", "1e10", "NaN", "inf", "-inf", "5s"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
     }
 }

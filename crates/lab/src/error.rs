@@ -25,6 +25,14 @@ pub enum LabError {
         /// How much there is, if the file system tells.
         free_bytes: Option<u64>,
     },
+    /// No folder to measure in can be made in a directory that is there. Nothing was written.
+    #[error("no folder to measure in can be made in {}: {source}", path.display())]
+    NotWritable {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The settings make no sense together.
     #[error("{0}")]
     Settings(String),

@@ -1,6 +1,7 @@
 //! One measured row: what was done, how, and how fast it was.
 
 use crate::disk::Cache;
+use crate::ground::DeviceWork;
 use serde::{Deserialize, Serialize};
 
 /// One row of a report, with the fields that every measurement of the lab has.
@@ -29,6 +30,9 @@ pub struct Measurement {
     pub bytes_per_second: Option<f64>,
     /// Requests or items done for each second.
     pub operations_per_second: Option<f64>,
+    /// Bytes moved for each second that a core worked on it, whatever else it did meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_core_second: Option<f64>,
     /// How long single requests took.
     pub latency_ns: Option<Latency>,
     /// Where the bytes of a read came from.
@@ -37,6 +41,9 @@ pub struct Measurement {
     /// What others call such a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_as: Option<String>,
+    /// What the disks did meanwhile, for other programs too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceWork>,
 }
 
 impl Measurement {
@@ -53,9 +60,11 @@ impl Measurement {
             duration_seconds,
             bytes_per_second: None,
             operations_per_second: None,
+            bytes_per_core_second: None,
             latency_ns: None,
             cache: None,
             known_as: None,
+            device: None,
         }
     }
 }

@@ -38,8 +38,6 @@ pub struct Probe {
 pub struct Probed {
     /// Bytes that went in for each second; with several threads, of all together.
     pub measurement: Measurement,
-    /// Bytes that went in for each second that a core worked on it.
-    pub bytes_per_core_second: f64,
     /// Bytes that came out for each that went in.
     pub output_ratio: f64,
 }
@@ -111,14 +109,11 @@ impl Tally {
             jobs: Some(threads),
             bytes_per_second: Some(bytes / seconds.max(f64::MIN_POSITIVE)),
             operations_per_second: Some(self.goes as f64 / seconds.max(f64::MIN_POSITIVE)),
+            bytes_per_core_second: Some(bytes / self.cpu_seconds.max(f64::MIN_POSITIVE)),
             latency_ns: self.latency.latency(),
             ..Measurement::new(probe.name.clone(), seconds)
         };
-        Probed {
-            measurement,
-            bytes_per_core_second: bytes / self.cpu_seconds.max(f64::MIN_POSITIVE),
-            output_ratio: self.moved.output_bytes as f64 / bytes.max(1.0),
-        }
+        Probed { measurement, output_ratio: self.moved.output_bytes as f64 / bytes.max(1.0) }
     }
 }
 
@@ -145,6 +140,6 @@ mod tests {
         let counted = row.operations_per_second.unwrap() * row.duration_seconds;
         assert_eq!(counted.round() as u64 + 3, goes.load(Ordering::Relaxed));
         assert_eq!((probed.output_ratio, row.jobs), (0.5, Some(3)));
-        assert!(probed.bytes_per_core_second > 0.0);
+        assert!(row.bytes_per_core_second > Some(0.0));
     }
 }

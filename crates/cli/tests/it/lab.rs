@@ -1,8 +1,10 @@
 //! The lab's commands: what is asked is really done, the figures say how, and nothing stays behind.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use holdall_testkit::Process;
 use rustix::process::Signal;
@@ -215,7 +217,7 @@ fn the_standard_set_has_the_four_known_rows_both_ways_and_an_fsync() {
     let (machine, dir) = with_folder();
     let outcome = machine.ok(args("disk", &dir, &["--size", "1M", "--time", "0.02"]));
     let rows = measurements(&outcome);
-    assert_eq!(rows.len(), 34 + 1);
+    assert_eq!(rows.len(), 38 + 1);
     for name in ["SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"] {
         assert_eq!(rows.iter().filter(|row| row["known_as"] == name).count(), 2, "{name}");
     }
@@ -225,6 +227,53 @@ fn the_standard_set_has_the_four_known_rows_both_ways_and_an_fsync() {
         machine.ok(["lab", "disk", dir.to_str().unwrap(), "--size", "1M", "--time", "0.02"]);
     assert!(words.stdout.contains("RND4K Q32T1") && words.stdout.contains("file system"));
     expect_empty(&dir);
+}
+
+/// What was laid out to be read stayed until the end, and the set died at its first write.
+#[test]
+fn the_standard_set_needs_room_for_one_of_its_files_and_no_more() {
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 20 << 20) else { return };
+    // At most half of the room is taken: one file of 8 MiB fits, two do not.
+    let set = ["--size", "8M", "--time", "0.02"];
+    let outcome = machine.ok(args("disk", disk.point(), &set));
+    let rows = measurements(&outcome);
+    assert_eq!(rows.len(), 38 + 1);
+    let is_in_memory = |row: &&Value| {
+        let doubted = row["direct_in_doubt"] == true && row["direct"] == true;
+        doubted || row["direct_refused"] == true
+    };
+    let asked = rows.iter().filter(|row| row["operation"] != "fsync");
+    assert!(asked.clone().all(|row| is_in_memory(&row)), "{rows:?}");
+    let mut writes = asked.filter(|row| row["operation"].as_str().unwrap().contains("write"));
+    assert!(writes.all(|row| row["end_fsync"] == true), "or they would measure memory");
+    let words = ["lab", "disk", disk.point().to_str().unwrap(), "--op", "write", "--size", "64K"];
+    let said = machine.ok(words).stdout;
+    assert!(said.contains("going around its cache") || said.contains("refuses direct"), "{said}");
+    let too_large = ["lab", "disk", disk.point().to_str().unwrap(), "--size", "16M"];
+    let said = machine.run(too_large).expect(1).stderr;
+    assert!(said.contains("no room in"), "{said}");
+    expect_empty(disk.point());
+}
+
+#[test]
+fn a_report_takes_the_place_of_a_report_and_of_nothing_else() {
+    let (machine, dir) = with_folder();
+    let at = |name: &str| machine.path(name).to_str().unwrap().to_owned();
+    let (thesis, page) = (at("thesis.txt"), at("page.html"));
+    fs::write(&thesis, "To be or not to be").unwrap();
+    let short = ["--op", "write", "--size", "64K", "--report"];
+    let refused = machine.run(args("disk", &dir, &[&short[..], &[&*thesis]].concat())).expect(2);
+    assert!(refused.of_type("measurement").is_empty(), "{refused:?}");
+    let said = refused.of_type("error").pop().unwrap().to_string();
+    assert!(said.contains("thesis.txt") && said.contains("name another file"), "{said}");
+    assert_eq!(fs::read_to_string(&thesis).unwrap(), "To be or not to be");
+    let to_page = [&short[..], &[&*page]].concat();
+    machine.ok(args("disk", &dir, &to_page));
+    let first = fs::read_to_string(&page).unwrap();
+    machine.ok(args("disk", &dir, &[&to_page[..], &["--buffered"]].concat()));
+    let second = fs::read_to_string(&page).unwrap();
+    assert!(!first.contains("--buffered") && second.contains("--buffered"), "replaced");
 }
 
 #[test]
@@ -266,6 +315,29 @@ fn items_are_counted_without_writing_anything() {
 }
 
 #[test]
+fn what_a_count_does_not_see_is_told_and_is_no_failure() {
+    let (machine, dir) = with_folder();
+    for folder in ["mounted", "locked", "open"] {
+        fs::create_dir(dir.join(folder)).unwrap();
+        fs::write(dir.join(folder).join("file"), folder).unwrap();
+    }
+    let Some(mounted) = Mount::in_memory(&dir.join("mounted"), 1 << 20) else { return };
+    fs::write(mounted.point().join("unseen"), "unseen").unwrap();
+    fs::set_permissions(dir.join("locked"), Permissions::from_mode(0o700)).unwrap();
+    // An ordinary user has to come as far as the folder.
+    chown(machine.path(""), Some(65534), Some(65534)).unwrap();
+    let by = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let rows = measurements(&machine.run_by(&by, args("files", &dir, &["--count"])).expect(0));
+    let row = &rows[0];
+    let items = &row["items"];
+    assert_eq!((&items["files"], &items["directories"]), (&1.into(), &4.into()), "{row}");
+    assert_eq!((&row["unreadable_directories"], &row["mount_points"]), (&1.into(), &1.into()));
+    let words = ["lab", "files", dir.to_str().unwrap(), "--count"];
+    let said = machine.run_by(&by, words).expect(0).stderr;
+    assert!(said.contains("could not be read") && said.contains("file system mounted"), "{said}");
+}
+
+#[test]
 fn every_step_of_the_pipeline_is_measured_with_both_ciphers() {
     let machine = Machine::new().with_password(None);
     let outcome = machine.ok(["lab", "cpu", "--time", "0.01", "--json"]);
@@ -282,9 +354,13 @@ fn every_step_of_the_pipeline_is_measured_with_both_ciphers() {
 }
 
 #[test]
-fn a_quick_look_is_two_rows_here() {
+fn a_quick_look_is_two_rows_here_and_soon_over() {
     let (machine, dir) = with_folder();
-    let rows = measurements(&machine.ok(args("quick", &dir, &[])));
+    let begun = Instant::now();
+    let outcome = machine.ok(args("quick", &dir, &[]));
+    // It is to take less than 5 seconds, and has three times as many beside other tests.
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    let rows = measurements(&outcome);
     let asked: Vec<_> = rows.iter().map(|row| (&row["operation"], &row["queue_depth"])).collect();
     assert_eq!(
         asked,

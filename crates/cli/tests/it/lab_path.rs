@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, Server, files_below, folder, send_signal, small_tree};
+use crate::mounts::Mount;
 
 /// A source of some folders, small files and large ones.
 fn source(machine: &Machine) -> PathBuf {
@@ -175,6 +176,7 @@ fn the_path_to_a_directory_is_measured_beside_it() {
 fn a_part_of_a_source_is_measured_where_all_of_it_is_too_much() {
     let (machine, work) = (Machine::new(), folder());
     let source = source(&machine);
+    let mounted = Mount::in_memory(&source.join("mounted"), 1 << 20);
     let more = [text(&source), "--size", "200K"];
     let outcome = Outcome::of(&mut command(&machine, work.path(), &more)).expect(0);
     let rows = outcome.of_type("measurement");
@@ -185,6 +187,7 @@ fn a_part_of_a_source_is_measured_where_all_of_it_is_too_much() {
     assert!((100_000.0..204_800.0).contains(&bytes), "{bytes}");
     let notes = outcome.summary()["notes"].to_string();
     assert!(notes.contains("the first that fit are measured"), "{notes}");
+    assert_eq!(notes.contains("1 directory has another file system mounted"), mounted.is_some());
     let empty = source.join("docs/empty");
     let too_small = [text(&empty), "--size", "4K"];
     let said = Outcome::of(&mut command(&machine, work.path(), &too_small)).expect(1);
@@ -240,10 +243,25 @@ fn what_a_killed_run_left_is_removed_by_the_next() {
     lab.kill().unwrap();
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 1);
     assert!(!files_below(work.path()).is_empty());
+    let memory = Path::new("/dev/shm/");
+    let index = memory.join(format!("holdall-lab-of-test-{}", std::process::id()));
+    if memory.is_dir() {
+        // As a run to a server leaves it that was killed early. Any run looks there, another test's too.
+        fs::create_dir(&index).unwrap();
+    }
     let next = Outcome::of(&mut command(&machine, work.path(), &[text(&source)])).expect(0);
     let notes = next.objects()[0]["notes"].to_string();
     assert!(notes.contains("is removed"), "{notes}");
+    assert!(!index.exists(), "{notes}");
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
+    let theirs = work.path().join("holdall-lab-theirs");
+    fs::create_dir(&theirs).unwrap();
+    // Only root can give something away.
+    if chown(&theirs, Some(65534), None).is_ok() {
+        let next = Outcome::of(&mut command(&machine, work.path(), &[text(&source)])).expect(0);
+        let notes = next.objects()[0]["notes"].to_string();
+        assert!(notes.contains("belong to another user") && theirs.is_dir(), "{notes}");
+    }
 }
 
 #[test]

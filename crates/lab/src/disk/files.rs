@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use holdall_sys::{aligned::AlignedBuffer, raw_file};
 
 use super::content;
 use super::row::Row;
+use crate::ground::DirectAccess;
 use crate::{LabError, Scratch, Stop};
 
 const LAYOUT_BLOCK_BYTES: usize = 1 << 20;
@@ -25,6 +26,7 @@ pub struct DiskFiles<'a> {
     scratch: &'a Scratch,
     stop: Stop,
     seed: u64,
+    direct_access: DirectAccess,
     /// How long the files are that can be read.
     laid_bytes: BTreeMap<u32, u64>,
 }
@@ -43,7 +45,13 @@ impl<'a> DiskFiles<'a> {
     /// None yet. Content and orders come from `seed`: a random one, or storage that finds duplicates
     /// knows the content of the last run.
     pub fn new(scratch: &'a Scratch, stop: Stop, seed: u64) -> Self {
-        Self { scratch, stop, seed, laid_bytes: BTreeMap::new() }
+        let direct_access = DirectAccess::of_folder(scratch.path());
+        Self { scratch, stop, seed, direct_access, laid_bytes: BTreeMap::new() }
+    }
+
+    /// What the file system makes of direct access where it takes it.
+    pub(super) fn direct_access(&self) -> DirectAccess {
+        self.direct_access
     }
 
     /// Who wishes it to end.
@@ -61,24 +69,41 @@ impl<'a> DiskFiles<'a> {
         self.scratch.path().join(name)
     }
 
-    /// Lays out what `row` reads, so that laying out is not taken for a part of it.
+    /// Lays out what `row` reads, so that laying out is not taken for a part of it, and gives back the
+    /// room of what it does not read: a row that writes has all of the room, and later rows that read
+    /// have it laid out anew.
     ///
     /// # Errors
     /// As for [`measure`](super::measure).
     pub fn prepare(&mut self, row: &Row) -> Result<(), LabError> {
         if row.access.writes() {
-            return Ok(());
+            return self.remove_laid_from(0);
+        }
+        self.remove_laid_from(row.jobs)?;
+        let is_laid =
+            |job: &u32| self.laid_bytes.get(job).is_some_and(|&len| len >= row.file_bytes);
+        let missing = (0..row.jobs).filter(|job| !is_laid(job)).count() as u64;
+        // One job alone reads a longer file than each of several does.
+        if missing.saturating_mul(row.file_bytes) > self.scratch.room_bytes() {
+            self.remove_laid_from(0)?;
         }
         (0..row.jobs).try_for_each(|job| self.lay_out(job, row.file_bytes))
     }
 
     /// Opens what `row` reads or writes.
     pub(super) fn open(&mut self, row: &Row) -> Result<Opened, LabError> {
-        let mut paths = Vec::new();
         self.prepare(row)?;
-        for job in (0..row.jobs).filter(|_| row.access.writes()) {
-            paths.push(self.make_writable(job, row.file_bytes)?);
+        let paths = if row.access.writes() { self.make_writable(row)? } else { Vec::new() };
+        let opened = self.open_made(row);
+        if opened.is_err() {
+            self.remove_writable(&paths, row.file_bytes)?;
         }
+        let (files, direct) = opened?;
+        Ok(Opened { files, direct, paths })
+    }
+
+    /// Opens what is there by now; and whether that goes around the page cache.
+    fn open_made(&self, row: &Row) -> Result<(Vec<File>, bool), LabError> {
         let kind = if row.access.writes() { "write" } else { "read" };
         let all = |direct| {
             let open = |job| {
@@ -99,49 +124,96 @@ impl<'a> DiskFiles<'a> {
             raw_file::drop_cached(file).map_err(failed)?;
             raw_file::advise_order(file, row.access.is_random()).map_err(failed)?;
         }
-        Ok(Opened { files, direct, paths })
+        Ok((files, direct))
     }
 
     /// Gives back the room of what was made for one row alone.
     pub(super) fn close(&self, opened: Opened, row: &Row) -> Result<(), LabError> {
         drop(opened.files);
-        for path in opened.paths {
-            fs::remove_file(&path).map_err(|error| LabError::io("removing", &path, error))?;
-            self.scratch.release(row.file_bytes);
-        }
-        Ok(())
+        self.remove_writable(&opened.paths, row.file_bytes)
     }
 
-    fn make_writable(&self, job: u32, bytes: u64) -> Result<PathBuf, LabError> {
-        let path = self.path(&format!("write-{job}"));
+    /// Makes the files that a row writes: all of them, or none.
+    fn make_writable(&self, row: &Row) -> Result<Vec<PathBuf>, LabError> {
+        let mut paths = Vec::new();
+        for job in 0..row.jobs {
+            let path = self.path(&format!("write-{job}"));
+            if let Err(error) = self.make_one_writable(&path, row.file_bytes) {
+                self.remove_writable(&paths, row.file_bytes)?;
+                return Err(error);
+            }
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+
+    fn make_one_writable(&self, path: &Path, bytes: u64) -> Result<(), LabError> {
         self.scratch.claim(bytes)?;
-        let made = raw_file::create_new(&path).and_then(|file| raw_file::reserve(&file, bytes));
-        made.map_err(|error| LabError::io("making", &path, error))?;
-        Ok(path)
+        let made = raw_file::create_new(path).and_then(|file| raw_file::reserve(&file, bytes));
+        made.map(|_| ())
+            .map_err(|error| self.give_up(path, bytes, LabError::io("making", path, error)))
+    }
+
+    fn remove_writable(&self, paths: &[PathBuf], bytes: u64) -> Result<(), LabError> {
+        paths.iter().try_for_each(|path| {
+            fs::remove_file(path).map_err(|error| LabError::io("removing", path, error))?;
+            self.scratch.release(bytes);
+            Ok(())
+        })
+    }
+
+    /// Gives back what was claimed for a file that could not be made, or not be filled.
+    fn give_up(&self, path: &Path, bytes: u64, error: LabError) -> LabError {
+        // It may never have come to be; and the first failure is the one to tell.
+        let _ = fs::remove_file(path);
+        self.scratch.release(bytes);
+        error
     }
 
     /// Makes sure that a job has a file to read that is `bytes` long.
     fn lay_out(&mut self, job: u32, bytes: u64) -> Result<(), LabError> {
-        let laid = self.laid_bytes.get(&job).copied();
-        if laid.is_some_and(|laid| laid >= bytes) {
+        if self.laid_bytes.get(&job).is_some_and(|&laid| laid >= bytes) {
             return Ok(());
         }
-        let path = self.path(&format!("read-{job}"));
-        if let Some(laid) = laid {
-            fs::remove_file(&path).map_err(|error| LabError::io("removing", &path, error))?;
-            self.scratch.release(laid);
-            self.laid_bytes.remove(&job);
-        }
+        self.remove_laid(job)?;
+        let path = self.path_to_read(job);
         self.stop.check()?;
         self.scratch.claim(bytes)?;
-        let failed = |error| LabError::io("writing", &path, error);
-        let file = raw_file::create_new(&path).map_err(failed)?;
-        raw_file::reserve(&file, bytes).map_err(failed)?;
-        self.fill(&file, bytes, self.seed ^ u64::from(job)).map_err(failed)?;
-        self.stop.check()?;
-        file.sync_all().map_err(failed)?;
+        let filled = self.make_filled(&path, bytes, self.seed ^ u64::from(job));
+        filled.map_err(|error| self.give_up(&path, bytes, error))?;
         self.laid_bytes.insert(job, bytes);
         Ok(())
+    }
+
+    /// Makes a file with content, which is durable when this returns.
+    fn make_filled(&self, path: &Path, bytes: u64, seed: u64) -> Result<(), LabError> {
+        let failed = |error| LabError::io("writing", path, error);
+        let file = raw_file::create_new(path).map_err(failed)?;
+        raw_file::reserve(&file, bytes).map_err(failed)?;
+        self.fill(&file, bytes, seed).map_err(failed)?;
+        self.stop.check()?;
+        file.sync_all().map_err(failed)
+    }
+
+    /// Gives back the room of the files to read of this job and all behind it.
+    fn remove_laid_from(&mut self, first: u32) -> Result<(), LabError> {
+        while let Some((&job, _)) = self.laid_bytes.range(first..).next() {
+            self.remove_laid(job)?;
+        }
+        Ok(())
+    }
+
+    /// Gives back the room of a job's file to read, if it has one.
+    fn remove_laid(&mut self, job: u32) -> Result<(), LabError> {
+        let Some(laid) = self.laid_bytes.remove(&job) else { return Ok(()) };
+        let path = self.path_to_read(job);
+        fs::remove_file(&path).map_err(|error| LabError::io("removing", &path, error))?;
+        self.scratch.release(laid);
+        Ok(())
+    }
+
+    fn path_to_read(&self, job: u32) -> PathBuf {
+        self.path(&format!("read-{job}"))
     }
 
     /// Writes a file's content from first to last, unless it is to end.

@@ -7,6 +7,7 @@ use holdall_sys::{disk, process};
 use serde::{Deserialize, Serialize};
 
 use super::row::Row;
+use crate::ground::DirectAccess;
 use crate::{Latency, Measurement};
 
 /// How requests were handed to the system.
@@ -65,6 +66,15 @@ impl Cache {
         }
     }
 
+    /// Of a read that was to go around the page cache, on a file system that took that.
+    pub(super) fn of_direct_read(access: DirectAccess) -> Self {
+        match access {
+            DirectAccess::Around => Self::Direct,
+            DirectAccess::MayCache => Self::Unknown,
+            DirectAccess::InMemory => Self::Warm,
+        }
+    }
+
     /// Of `bytes` that were read in `folder` through the cache, since this process had made the system read
     /// `before` from disks. A share's bytes come over the network, and are not counted.
     pub(crate) fn of_read_in(folder: &Path, bytes: u64, before: Option<u64>) -> Self {
@@ -93,6 +103,9 @@ pub struct Measured {
     /// Whether it was to go around the page cache, and the file system refuses that. Then it went
     /// through the cache, and a write ended with an fsync.
     pub direct_refused: bool,
+    /// What the file system made of direct access, if it took it and that is less than it says. Then
+    /// a write ended with an fsync.
+    pub direct_in_doubt: Option<DirectAccess>,
     /// How requests were handed over.
     pub engine: Engine,
     /// Where a read's bytes came from; `None` of a write.

@@ -16,6 +16,7 @@ use super::files::{DiskFiles, Opened};
 use super::measured::{Cache, Engine, Measured};
 use super::order::Order;
 use super::row::Row;
+use crate::ground::DirectAccess;
 use crate::latency::LatencyCount;
 use crate::{LabError, Stop};
 
@@ -29,12 +30,14 @@ pub fn measure(row: &Row, files: &mut DiskFiles<'_>) -> Result<Measured, LabErro
     files.stop().check()?;
     let opened = files.open(row)?;
     let refused = row.direct && !opened.direct;
-    // A write through the cache measures memory unless it is made durable.
-    let end_fsync = row.end_fsync || (refused && row.access.writes());
+    let taken = opened.direct && files.direct_access() != DirectAccess::Around;
+    // A write through a cache measures memory unless it is made durable.
+    let end_fsync = row.end_fsync || (row.access.writes() && (refused || taken));
     let done = Row { direct: opened.direct, end_fsync, ..row.clone() };
     let measured = measure_opened(&done, &opened, files);
     let closed = files.close(opened, row);
-    let measured = Measured { direct_refused: refused, ..measured? };
+    let direct_in_doubt = taken.then(|| files.direct_access());
+    let measured = Measured { direct_refused: refused, direct_in_doubt, ..measured? };
     closed?;
     files.stop().check()?;
     Ok(measured)
@@ -53,12 +56,13 @@ fn measure_opened(row: &Row, opened: &Opened, files: &DiskFiles<'_>) -> Result<M
     let bytes = total.operations * row.block_bytes;
     let cache = match (row.access.writes(), row.direct) {
         (true, _) => None,
-        (false, true) => Some(Cache::Direct),
+        (false, true) => Some(Cache::of_direct_read(files.direct_access())),
         (false, false) => Some(Cache::of_read_in(&place, bytes, read_before)),
     };
     Ok(Measured {
         row: row.clone(),
         direct_refused: false,
+        direct_in_doubt: None,
         engine,
         cache,
         operations: total.operations,

@@ -1,9 +1,11 @@
 //! How many items there are, truly: file managers leave out what is hidden, and count a folder as one.
 
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
-use holdall_sys::{Dir, FileKind};
+use holdall_sys::{Dir, FileKind, Stat};
 use serde::Serialize;
 
 use super::{FilesMeasured, Work};
@@ -50,38 +52,81 @@ impl Items {
     }
 }
 
+/// What a count leaves out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Directories that could not be read, or not wholly: what lies in them is not counted.
+    pub unreadable_directories: u64,
+    /// Directories at which another file system is mounted. They are counted, and what lies in them is
+    /// not.
+    pub mount_points: u64,
+}
+
 /// Counts all items below `dir` on its own file system, and the bytes of its files: the items and
-/// bytes that a backup of it has. `dir` itself is one of them. What can not be read is not counted.
+/// bytes that a backup of it has. `dir` itself is one of them. What is not counted is told as
+/// [`LeftOut`].
 ///
 /// # Errors
 /// [`LabError::Io`] if `dir` can not be read; [`LabError::Interrupted`].
 pub fn count_items(dir: &Path, stop: &Stop) -> Result<FilesMeasured, LabError> {
-    use std::os::unix::ffi::OsStrExt;
     let failed = |error| LabError::io("counting", dir, error);
-    let dir_path = dir.canonicalize().map_err(failed)?;
-    let top = dir_path.as_os_str().as_bytes();
+    let top = dir.canonicalize().map_err(failed)?;
+    let top = top.as_os_str().as_bytes();
     let device = Dir::open_absolute(top).and_then(|dir| dir.stat_self()).map_err(failed)?.device;
-    let mut work = Work::default();
+    let mut census = Census { device, ..Census::default() };
     let started = Instant::now();
-    // Paths wait, not open directories: there may be more of those than may be open at once.
-    let mut waiting = vec![top.to_vec()];
-    work.items.directories = 1;
-    while let Some(path) = waiting.pop() {
+    census.work.items.directories = 1;
+    census.waiting.push(top.to_vec());
+    while let Some(path) = census.waiting.pop() {
         stop.check()?;
         let begun = Instant::now();
-        let Ok(opened) = Dir::open_absolute(&path) else { continue };
-        let Ok(entries) = opened.entries() else { continue };
-        for entry in entries.iter() {
-            let Ok(stat) = opened.stat(entry.name()) else { continue };
-            work.items.count(stat.kind);
-            work.bytes += if stat.kind == FileKind::File { stat.size } else { 0 };
-            if stat.kind == FileKind::Dir && stat.device == device {
-                let slash: &[u8] = if path == b"/" { b"" } else { b"/" };
-                waiting.push([&path[..], slash, entry.name().as_bytes()].concat());
+        // What vanished meanwhile is not there to be counted.
+        if census.look_into(&path).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+            census.left_out.unreadable_directories += 1;
+        }
+        census.work.latency.add(begun.elapsed());
+    }
+    let bytes = std::mem::take(&mut census.work.bytes);
+    let counted = census.work.measured("count", started.elapsed(), 1);
+    Ok(FilesMeasured { bytes, left_out: Some(census.left_out), ..counted })
+}
+
+/// What was counted so far.
+#[derive(Default)]
+struct Census {
+    /// The file system that is counted.
+    device: u64,
+    work: Work,
+    left_out: LeftOut,
+    /// Paths wait, not open directories: there may be more of those than may be open at once.
+    waiting: Vec<Vec<u8>>,
+}
+
+impl Census {
+    /// Counts what lies in a directory; an error if some of it could not be seen.
+    fn look_into(&mut self, path: &[u8]) -> io::Result<()> {
+        let opened = Dir::open_absolute(path)?;
+        let mut result = Ok(());
+        for entry in opened.entries()?.iter() {
+            match opened.stat(entry.name()) {
+                Ok(stat) => self.count(path, entry.name().as_bytes(), &stat),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => result = Err(error),
             }
         }
-        work.latency.add(begun.elapsed());
+        result
     }
-    let bytes = std::mem::take(&mut work.bytes);
-    Ok(FilesMeasured { bytes, ..work.measured("count", started.elapsed(), 1) })
+
+    fn count(&mut self, folder: &[u8], name: &[u8], stat: &Stat) {
+        self.work.items.count(stat.kind);
+        match stat.kind {
+            FileKind::File => self.work.bytes += stat.size,
+            FileKind::Dir if stat.device == self.device => {
+                let slash: &[u8] = if folder == b"/" { b"" } else { b"/" };
+                self.waiting.push([folder, slash, name].concat());
+            }
+            FileKind::Dir => self.left_out.mount_points += 1,
+            _ => {}
+        }
+    }
 }

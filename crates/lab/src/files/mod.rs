@@ -7,7 +7,7 @@ mod ladder;
 mod mix;
 mod small;
 
-pub use census::{Items, count_items};
+pub use census::{Items, LeftOut, count_items};
 pub use ladder::{LADDER_BYTES, measure_size};
 pub use mix::{MIX_BYTES, measure_mix};
 pub use small::{SmallFiles, measure_small};
@@ -34,6 +34,9 @@ pub struct FilesMeasured {
     pub items: Items,
     /// Bytes of content that were moved.
     pub bytes: u64,
+    /// What is not in it; only of a count.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
 }
 
 /// What was done so far.
@@ -67,6 +70,7 @@ impl Work {
             },
             items: self.items,
             bytes: self.bytes,
+            left_out: None,
         }
     }
 }

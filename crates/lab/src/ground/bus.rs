@@ -1,6 +1,7 @@
 //! How a disk is connected, and whether that is all it could have.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -145,13 +146,27 @@ fn narrow(name: &str, link: PcieLink, could: PcieLink, slot: Option<PcieLink>) -
 }
 
 fn nvme(disk: &Path) -> Bus {
-    let drive = disk.ancestors().find(|above| above.join("current_link_speed").exists());
+    let controller = controller_of_paths(disk);
+    let from = controller.as_deref().unwrap_or(disk);
+    let drive = from.ancestors().find(|above| above.join("current_link_speed").exists());
     let read = |folder: Option<&Path>, which| PcieLink::read(folder?, which);
     Bus::Nvme {
         link: read(drive, "current"),
         drive_could: read(drive, "max"),
         slot_could: read(drive.and_then(Path::parent), "max"),
     }
+}
+
+/// A controller of a drive that may have several: then its disk lies below none of them, but in a folder
+/// of its own with a link to each. The first stands for all.
+fn controller_of_paths(disk: &Path) -> Option<PathBuf> {
+    let named = |path: &Path, prefix: &str| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| has_number(name, prefix))
+    };
+    let subsystem = disk.ancestors().find(|above| named(above, "nvme-subsys"))?;
+    let entries = fs::read_dir(subsystem).ok()?.flatten().map(|entry| entry.path());
+    let links = entries.filter(|path| path.is_symlink() && named(path, "nvme"));
+    links.min().and_then(|link| link.canonicalize().ok())
 }
 
 fn sata(disk: &Path) -> Bus {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use holdall_sys::mounts::Mount;
+use holdall_sys::mounts::{Mount, Mounts};
 use serde::{Deserialize, Serialize};
 
 use super::value;
@@ -50,8 +50,44 @@ impl FileSystem {
             "overlay" => {
                 Some("This is an overlay: which disk lies below it is not told.".to_owned())
             }
+            "zfs" => Some(
+                "ZFS does not tell which disks it lies on: they are not told here, and what they do is \
+                 not counted."
+                    .to_owned(),
+            ),
             _ => None,
         }
+    }
+}
+
+/// What a file system makes of direct access (`O_DIRECT`) where it takes it. Some take it because
+/// programs ask for it, and move the bytes through memory all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DirectAccess {
+    /// It goes around the page cache.
+    Around,
+    /// What carries the file system may have a cache of its own: ZFS, and programs (FUSE).
+    MayCache,
+    /// Its files are in memory and nowhere else.
+    InMemory,
+}
+
+impl DirectAccess {
+    /// By the type of the file system.
+    pub fn of(kind: &str) -> Self {
+        match kind {
+            "tmpfs" | "ramfs" => Self::InMemory,
+            "zfs" | "virtiofs" => Self::MayCache,
+            kind if kind.starts_with("fuse") => Self::MayCache,
+            _ => Self::Around,
+        }
+    }
+
+    /// Of the file system that a folder lies on; one that is not told is taken at its word.
+    pub(crate) fn of_folder(folder: &Path) -> Self {
+        let Ok(mounts) = Mounts::read() else { return Self::Around };
+        let mount = mounts.of_path(folder).ok().flatten();
+        mount.map_or(Self::Around, |mount| Self::of(&String::from_utf8_lossy(&mount.file_system)))
     }
 }
 
@@ -84,4 +120,19 @@ fn ext_journal(root: &Path, kind: &str, device: &str, options: &[String]) -> Opt
         "writeback" => "metadata, whenever its data comes (writeback)".to_owned(),
         other => other.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_direct_access_and_does_not_go_around_its_cache_is_known() {
+        let all =
+            |kinds: &[&str]| kinds.iter().map(|kind| DirectAccess::of(kind)).collect::<Vec<_>>();
+        assert_eq!(all(&["ext4", "xfs", "btrfs", "nfs4"]), [DirectAccess::Around; 4]);
+        assert_eq!(all(&["zfs", "fuseblk", "fuse.sshfs"]), [DirectAccess::MayCache; 3]);
+        assert_eq!(all(&["tmpfs", "ramfs"]), [DirectAccess::InMemory; 2]);
+        assert_eq!(DirectAccess::of_folder(Path::new("/proc")), DirectAccess::Around);
+    }
 }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use bus::Bus;
 pub use counters::{DeviceCounters, DeviceWork, Pattern};
 pub use disk::Disk;
-pub use file_system::FileSystem;
+pub use file_system::{DirectAccess, FileSystem};
 pub use links::PcieLink;
 
 /// What a directory lies on.
@@ -54,7 +54,7 @@ impl Ground {
         let device = stack::block_folder(root, mount);
         let mut found = stack::Found::default();
         if let Some(device) = &device {
-            found.go_down(device, 0);
+            found.go_down_from(root, device);
         }
         Self {
             mount_point: String::from_utf8_lossy(&mount.point).into_owned(),

@@ -35,6 +35,15 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// Adds what a file system consists of that lies on `device`, and perhaps on others beside it.
+    pub(super) fn go_down_from(&mut self, root: &Path, device: &Path) {
+        let Some(pool) = Pool::of(root, device).filter(|pool| pool.devices.len() > 1) else {
+            return self.go_down(device, 0);
+        };
+        self.layers.push(pool.words());
+        pool.devices.iter().for_each(|device| self.go_down(device, 1));
+    }
+
     /// Adds what `device`, a folder of `/sys`, consists of.
     pub(super) fn go_down(&mut self, device: &Path, depth: usize) {
         let whole = if device.join("partition").exists() { device.parent() } else { Some(device) };
@@ -54,12 +63,52 @@ impl Found {
     }
 }
 
+/// A btrfs that may lie on several devices, of which a mount names one.
+struct Pool {
+    devices: Vec<PathBuf>,
+    /// How content is kept on them, such as `raid1`; several while it is being changed.
+    profiles: Vec<String>,
+}
+
+impl Pool {
+    /// The one that has `device`, by its folder in `/sys/fs/btrfs`; `None` if it is no btrfs.
+    fn of(root: &Path, device: &Path) -> Option<Self> {
+        let name = device.file_name()?;
+        let pools = fs::read_dir(root.join("sys/fs/btrfs")).ok()?.flatten();
+        let pool = pools.map(|pool| pool.path()).find(|pool| {
+            let member = pool.join("devices").join(name).canonicalize();
+            member.is_ok_and(|member| member == device)
+        })?;
+        let kept = fs::read_dir(pool.join("allocation/data")).into_iter().flatten().flatten();
+        let is_profile = |path: &PathBuf| path.is_dir();
+        let kept = kept.map(|entry| entry.path()).filter(is_profile);
+        let name = |path: PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
+        let mut profiles: Vec<_> = kept.filter_map(name).collect();
+        profiles.sort();
+        Some(Self { devices: linked(&pool.join("devices")), profiles })
+    }
+
+    fn words(&self) -> String {
+        let kept = match &self.profiles[..] {
+            [] => String::new(),
+            profiles => format!(", content as {}", profiles.join(" and ")),
+        };
+        format!("btrfs of {} devices{kept}", self.devices.len())
+    }
+}
+
 /// The devices that one is put together from, in the order of their names.
 fn parts(device: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(device.join("slaves")).into_iter().flatten().flatten();
-    let mut parts: Vec<_> = entries.filter_map(|entry| entry.path().canonicalize().ok()).collect();
-    parts.sort();
-    parts
+    linked(&device.join("slaves"))
+}
+
+/// Where the links in a folder lead.
+fn linked(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut devices: Vec<_> =
+        entries.filter_map(|entry| entry.path().canonicalize().ok()).collect();
+    devices.sort();
+    devices
 }
 
 /// What a device adds to those that it is put together from, in words.

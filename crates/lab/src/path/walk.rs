@@ -41,6 +41,10 @@ pub struct Walked {
     pub bytes: u64,
     /// Whether the time, or the number of items, ended it before all was seen.
     pub ended_early: bool,
+    /// Directories that could not be read, or not wholly.
+    pub unreadable_directories: u64,
+    /// Directories at which another file system is mounted, which was not entered.
+    pub mount_points: u64,
 }
 
 /// What the threads share.
@@ -60,7 +64,7 @@ struct State {
 }
 
 /// Walks through everything on the file system of `top`, at most for `limit`. What can not be read is
-/// left out.
+/// left out, and counted.
 ///
 /// # Errors
 /// [`LabError::Io`] if `top` itself can not be listed; [`LabError::Interrupted`].
@@ -115,11 +119,11 @@ impl Walk {
             let mut state = self.lock();
             state.under_way -= 1;
             state.latency.add(begun.elapsed());
-            if let Ok((items, below)) = listed {
-                state.found.items += items.len() as u64;
-                state.found.bytes += items.iter().map(|item| item.bytes).sum::<u64>();
-                state.waiting.extend(below);
-                state.found.folders.insert(path, items);
+            match listed {
+                Ok(listed) => state.take_in(path, listed),
+                // What vanished meanwhile is not there to be read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => state.found.unreadable_directories += 1,
             }
             drop(state);
             self.changed.notify_all();
@@ -145,24 +149,57 @@ impl Walk {
     }
 }
 
-/// The items of a directory, and the directories among them on the same device.
-fn list(path: &[u8], device: u64) -> io::Result<(Vec<Item>, Vec<Vec<u8>>)> {
+impl State {
+    fn take_in(&mut self, path: Vec<u8>, listed: Listed) {
+        let Listed { items, below, mount_points, is_whole } = listed;
+        self.found.items += items.len() as u64;
+        self.found.bytes += items.iter().map(|item| item.bytes).sum::<u64>();
+        self.found.mount_points += mount_points;
+        self.found.unreadable_directories += u64::from(!is_whole);
+        self.waiting.extend(below);
+        self.found.folders.insert(path, items);
+    }
+}
+
+/// What a directory has.
+struct Listed {
+    items: Vec<Item>,
+    /// The directories among them that are to be listed, too.
+    below: Vec<Vec<u8>>,
+    /// Those that lie on another device.
+    mount_points: u64,
+    /// Whether all of its items could be looked at, and their paths are not too long.
+    is_whole: bool,
+}
+
+/// Lists a directory of a device.
+fn list(path: &[u8], device: u64) -> io::Result<Listed> {
     let dir = Dir::open_absolute(path)?;
-    let (mut items, mut below) = (Vec::new(), Vec::new());
+    let mut listed =
+        Listed { items: Vec::new(), below: Vec::new(), mount_points: 0, is_whole: true };
     for entry in dir.entries()?.iter() {
         let name = entry.name().as_bytes();
-        let Ok(stat) = dir.stat(entry.name()) else { continue };
+        let stat = match dir.stat(entry.name()) {
+            Ok(stat) => stat,
+            Err(error) => {
+                listed.is_whole &= error.kind() == io::ErrorKind::NotFound;
+                continue;
+            }
+        };
         let is_folder = stat.kind == FileKind::Dir;
         if is_folder && name.starts_with(SCRATCH_PREFIX.as_bytes()) {
             continue;
         }
-        if is_folder && stat.device == device && path.len() < LONGEST_PATH_BYTES {
-            below.push(child(path, name));
+        match (is_folder, stat.device == device) {
+            (true, false) => listed.mount_points += 1,
+            (true, true) if path.len() < LONGEST_PATH_BYTES => listed.below.push(child(path, name)),
+            (true, true) => listed.is_whole = false,
+            (false, _) => {}
         }
         let bytes = if stat.kind == FileKind::File { stat.size } else { 0 };
-        items.push(Item { name: name.into(), kind: stat.kind, bytes });
+        listed.items.push(Item { name: name.into(), kind: stat.kind, bytes });
     }
-    Ok((items, below))
+    Ok(listed)
 }
 
 /// The path of an item in a directory.
@@ -190,6 +227,7 @@ mod tests {
         let (walked, row) = walk(dir.path(), limit, &Stop::default()).unwrap();
         // The top, a, b, c, d, two files and a link.
         assert_eq!((walked.items, walked.bytes, walked.ended_early), (8, 15, false));
+        assert_eq!((walked.unreadable_directories, walked.mount_points), (0, 0));
         assert_eq!(walked.folders.len(), 5);
         assert_eq!((row.operation.as_str(), row.jobs), ("source walk", Some(2)));
         let (walked, _) = walk(dir.path(), Duration::ZERO, &Stop::default()).unwrap();

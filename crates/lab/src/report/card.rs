@@ -4,10 +4,22 @@ use super::{Report, escape, shown};
 use crate::Measurement;
 
 const WIDTH: usize = 100;
+/// Names up to this length stand in a column; a longer one moves its own figures.
+const NAMES: usize = 48;
+/// A speed's column, with the space before it.
+const SPEED: usize = 13;
+
+/// How each card begins.
+const BEGINNING: &str = "holdall lab, ";
+
+/// Whether a file is such a card.
+pub(super) fn is_one(content: &[u8]) -> bool {
+    content.starts_with(BEGINNING.as_bytes())
+}
 
 /// A report as a card.
 pub(super) fn of(report: &Report) -> String {
-    let mut card = format!("holdall lab, {}\n{}\n\n", line(&report.made), line(&report.command));
+    let mut card = format!("{BEGINNING}{}\n{}\n\n", line(&report.made), line(&report.command));
     for fact in report.circumstances.iter().chain(&report.facts) {
         paragraph(&mut card, &format!("{}: {}", fact.name, fact.value));
     }
@@ -60,21 +72,26 @@ fn rows(card: &mut String, rows: &[Measurement]) {
         return;
     }
     let names: Vec<_> = rows.iter().map(|row| line(&shown::row(row))).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(48);
-    let heads = ["", "speed", "each second", "p50", "p99"];
-    let mut put = |cells: [&str; 5]| {
-        let [name, speed, often, p50, p99] = cells;
-        trimmed(card, &format!("{name:width$} {speed:>12} {often:>12} {p50:>9} {p99:>9}"));
+    // Only rows of a processor have that.
+    let core = if rows.iter().any(|row| row.bytes_per_core_second.is_some()) { SPEED } else { 0 };
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(NAMES - core);
+    let heads = ["", "speed", "each core", "each second", "p50", "p99"];
+    let mut put = |cells: [&str; 6]| {
+        let [name, speed, of_core, often, p50, p99] = cells;
+        let of_core = if core > 0 { format!("{of_core:>core$}") } else { String::new() };
+        trimmed(card, &format!("{name:width$} {speed:>12}{of_core} {often:>12} {p50:>9} {p99:>9}"));
     };
-    put([""; 5]);
+    put([""; 6]);
     put(heads);
     for (name, row) in names.iter().zip(rows) {
         let speed = row.bytes_per_second.map(shown::rate).unwrap_or_default();
+        let of_core = row.bytes_per_core_second.map(shown::rate).unwrap_or_default();
         let often = row.operations_per_second.map(shown::frequency).unwrap_or_default();
         let time = |of: fn(&crate::Latency) -> u64| {
             row.latency_ns.as_ref().map(|latency| shown::time(of(latency))).unwrap_or_default()
         };
-        put([name, &speed, &often, &time(|latency| latency.p50), &time(|latency| latency.p99)]);
+        let (p50, p99) = (time(|latency| latency.p50), time(|latency| latency.p99));
+        put([name, &speed, &of_core, &often, &p50, &p99]);
     }
 }
 
@@ -103,6 +120,17 @@ mod tests {
     use crate::report::fixture;
 
     #[test]
+    fn rows_of_a_processor_have_the_speed_of_each_core() {
+        let mut report = fixture::report();
+        report.measurements.truncate(1);
+        assert!(!of(&report).contains("each core"));
+        report.measurements[0].bytes_per_core_second = Some(5e8);
+        let card = of(&report);
+        assert!(card.contains("110.0 MB/s   500.0 MB/s        105/s"), "{card}");
+        assert!(card.lines().all(|line| line.chars().count() <= WIDTH), "{card}");
+    }
+
+    #[test]
     fn the_card_has_the_figures_the_circumstances_and_no_control_characters() {
         let mut report = fixture::report();
         report.facts[0].value = "\x1b[2J".into();
@@ -113,7 +141,7 @@ mod tests {
             "random read 4K direct",
             "1.2 MB/s",
             "293/s",
-            "900 us",
+            "900 µs",
             "backup",
             "<\n",
             "limited by network (90 % sure)",

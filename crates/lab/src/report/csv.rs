@@ -5,7 +5,16 @@ use crate::disk::Cache;
 
 const HEADER: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,direct,end_fsync,\
     duration_seconds,bytes_per_second,operations_per_second,p50_ns,p90_ns,p99_ns,p99.9_ns,\
-    cache";
+    cache,bytes_per_core_second,device_operations,device_flushes,device_bytes_read,\
+    device_bytes_written,device_bytes_for_each_asked";
+
+/// What the header began with from the first version on.
+const FIRST_FIELDS: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,";
+
+/// Whether a file has such rows.
+pub(super) fn is_one(content: &[u8]) -> bool {
+    content.starts_with(FIRST_FIELDS.as_bytes())
+}
 
 /// All rows of a report.
 pub(super) fn of(report: &Report) -> String {
@@ -28,6 +37,12 @@ pub(super) fn of(report: &Report) -> String {
             number(latency.map(|latency| latency.p99)),
             number(latency.map(|latency| latency.p99_9)),
             number(row.cache.map(Cache::words)),
+            number(row.bytes_per_core_second),
+            number(row.device.map(|device| device.operations)),
+            number(row.device.map(|device| device.flushes)),
+            number(row.device.map(|device| device.bytes_read)),
+            number(row.device.map(|device| device.bytes_written)),
+            number(row.device.map(|device| device.bytes_for_each_asked)),
         ];
         out += &fields.join(",");
         out += "\r\n";
@@ -48,11 +63,13 @@ mod tests {
     fn each_row_has_as_many_fields_as_the_header() {
         let mut report = fixture::report();
         report.measurements[0].operation = "=cmd|x, \"quoted\"".into();
+        report.measurements[1].device = Some(fixture::device());
         let text = of(&report);
         let mut lines = text.lines();
         let fields = lines.next().unwrap().split(',').count();
         let first = lines.next().unwrap();
         assert!(first.starts_with("\"'=cmd|x, \"\"quoted\"\"\",1048576,,1,1,true,,1.5,110000000,"));
+        assert!(lines.clone().next().unwrap().ends_with(",1500,250,0,6144000,1.5"));
         assert_eq!(lines.clone().count(), report.measurements.len() - 1);
         lines.for_each(|line| assert_eq!(line.split(',').count(), fields, "{line}"));
     }

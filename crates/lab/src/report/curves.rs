@@ -2,23 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use super::svg::{Axis, Bar, Line, bars, lines};
+use super::svg::{Axis, Bar, Line, Scale, bars, lines};
 use super::{Moment, Report, Rung, shown};
 use crate::Measurement;
 
 /// More lines than this in one picture say nothing.
 const MOST_LINES: usize = 12;
 
-const SECONDS: Axis = Axis { logarithmic: false, show: seconds };
-const BYTE_RATE: Axis = Axis { logarithmic: false, show: shown::rate };
-const ITEM_RATE: Axis = Axis { logarithmic: false, show: shown::frequency };
-const CORES: Axis = Axis { logarithmic: false, show: |cores| format!("{cores:.2} cores") };
-const TIMES: Axis = Axis { logarithmic: true, show: |nanos| shown::time(nanos as u64) };
-/// Sizes as their logarithm says them: 1 kB, 10 kB, ...
-const SIZES: Axis = Axis { logarithmic: true, show: |bytes| shown::file(bytes as u64) };
+const SECONDS: Axis = Axis { scale: Scale::Even, show: seconds };
+const BYTE_RATE: Axis = Axis { scale: Scale::Even, show: shown::rate };
+const ITEM_RATE: Axis = Axis { scale: Scale::Even, show: shown::frequency };
+const CORES: Axis = Axis { scale: Scale::Even, show: |cores| format!("{cores:.2} cores") };
+const TIMES: Axis = Axis { scale: Scale::Tens, show: |nanos| shown::time(nanos as u64) };
+/// Files: 1 kB, 10 kB, ...
+const FILES: Axis = Axis { scale: Scale::Tens, show: |bytes| shown::file(bytes as u64) };
+/// Requests: 4K, 8K, ...
+const BLOCKS: Axis = Axis { scale: Scale::Twos, show: |bytes| shown::block(bytes as u64) };
 /// The share of requests that took longer, so that p99 and p99.9 are as far apart as p90 and p99.
 const SHARES: Axis =
-    Axis { logarithmic: true, show: |one_in| format!("p{}", 100.0 - 100.0 / one_in) };
+    Axis { scale: Scale::Tens, show: |one_in| format!("p{}", 100.0 - 100.0 / one_in) };
 
 /// `12 s`, `0.4 s`: short runs have marks within a second.
 fn seconds(value: f64) -> String {
@@ -40,8 +42,8 @@ pub(super) fn pictures(report: &Report) -> Vec<Picture> {
         ("Bytes over time", over_time(report, "MB/s", BYTE_RATE, |m| m.bytes_per_second)),
         ("Items over time", over_time(report, "items/s", ITEM_RATE, |m| m.items_per_second)),
         ("Processor over time", processor(report)),
-        ("Speed by size of file", by_size(report, |row| row.file_bytes)),
-        ("Speed by size of request", by_size(report, |row| row.block_bytes)),
+        ("Speed by size of file", by_size(report, FILES, |row| row.file_bytes)),
+        ("Speed by size of request", by_size(report, BLOCKS, |row| row.block_bytes)),
         ("Speed by how many at once", by_jobs(report)),
     ];
     let pictures = pictures.map(|(title, svg)| Picture { title: title.to_owned(), svg });
@@ -98,7 +100,7 @@ fn over_time(report: &Report, name: &str, axis: Axis, of: fn(&super::Moment) -> 
 }
 
 /// Rows that differ in one size only make a line; one that has a single point makes none.
-fn by_size(report: &Report, size: fn(&Measurement) -> Option<u64>) -> String {
+fn by_size(report: &Report, sizes: Axis, size: fn(&Measurement) -> Option<u64>) -> String {
     let name = |row: &Measurement| {
         let mut other = row.clone();
         if size(row) == row.file_bytes {
@@ -110,13 +112,13 @@ fn by_size(report: &Report, size: fn(&Measurement) -> Option<u64>) -> String {
         shown::row(&other)
     };
     let point = |row: &Measurement| Some((size(row)? as f64, row.bytes_per_second?));
-    lines("Speed by size", &grouped(&report.measurements, name, point), (SIZES, BYTE_RATE))
+    lines("Speed by size", &grouped(&report.measurements, name, point), (sizes, BYTE_RATE))
 }
 
 fn by_jobs(report: &Report) -> String {
     let name = |row: &Measurement| shown::row(&Measurement { jobs: None, ..row.clone() });
     let point = |row: &Measurement| Some((f64::from(row.jobs?), row.bytes_per_second?));
-    let axis = Axis { logarithmic: false, show: |jobs| format!("{jobs:.0}") };
+    let axis = Axis { scale: Scale::Even, show: |jobs| format!("{jobs:.0}") };
     lines("Speed by jobs", &grouped(&report.measurements, name, point), (axis, BYTE_RATE))
 }
 
@@ -191,7 +193,9 @@ mod tests {
         assert_eq!(of("Processor over time").matches("<polyline").count(), 2);
         assert!(of("The ladder").contains("117.0 MB/s, backup 75 %"), "{}", of("The ladder"));
         assert!(of("How long requests took: sequential write").contains("p99.9"));
-        assert!(of("Speed by size of request").contains("sequential write direct"));
+        let by_request = of("Speed by size of request");
+        assert!(by_request.contains("sequential write direct"), "{by_request}");
+        assert!(by_request.contains(">4K<") && by_request.contains(">1M<"), "{by_request}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A report with something of everything, for tests.
 
 use super::{Fact, Moment, Report, Rung};
+use crate::ground::{DeviceWork, Pattern};
 use crate::{Latency, Layer, Measurement, StageCounters, Unit, Verdict};
 
 /// A row with these figures.
@@ -14,6 +15,19 @@ pub(super) fn row(operation: &str, block_bytes: u64, bytes_per_second: f64) -> M
         operations_per_second: Some(bytes_per_second / block_bytes as f64),
         latency_ns: Some(Latency { p50: 80_000, p90: 120_000, p99: 900_000, p99_9: 20_000_000 }),
         ..Measurement::new(operation, 1.5)
+    }
+}
+
+/// What a disk did that had to write half as much again.
+pub(super) fn device() -> DeviceWork {
+    DeviceWork {
+        operations: 1500,
+        flushes: 250,
+        bytes_read: 0,
+        bytes_written: 1500 * 4096,
+        bytes_for_each_asked: 1.5,
+        bytes_for_each_operation: Some(4096),
+        pattern: Some(Pattern::Scattered),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::escape::html as escaped;
 use super::{Fact, Report, curves, shown};
-use crate::Verdict;
+use crate::{Measurement, Verdict};
 
 /// Nothing may be loaded or run, whatever slipped through.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
@@ -18,13 +18,25 @@ td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}tbody tr{border-top
 svg{width:100%;height:auto;font:13px system-ui,sans-serif}code{overflow-wrap:anywhere}\
 .verdict{border-left:.3rem solid #d1495b;padding:.2rem 1rem}";
 
+/// How each page begins, and what its title begins with, by which one is known.
+const BEGINNING: &str = "<!doctype html>\n";
+const TITLE: &str = "<title>holdall lab: ";
+/// So far behind the beginning is the title at most.
+const HEAD_BYTES: usize = 1024;
+
+/// Whether a file is such a page.
+pub(super) fn is_one(content: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(&content[..content.len().min(HEAD_BYTES)]);
+    head.starts_with(BEGINNING) && head.contains(TITLE)
+}
+
 /// A report as a page.
 pub(super) fn of(report: &Report) -> String {
     let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        "{BEGINNING}<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>holdall lab: {command}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         {TITLE}{command}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <h1>holdall lab</h1>\n<p><code>{command}</code><br>{made}</p>\n",
         command = escaped(&report.command),
         made = escaped(&report.made),
@@ -57,26 +69,38 @@ fn verdict(page: &mut String, verdict: &Verdict) {
     );
 }
 
+/// A column of figures: its head, and what a row has there.
+type Column = (&'static str, fn(&Measurement) -> Option<String>);
+
+const COLUMNS: [Column; 9] = [
+    ("speed", |row| row.bytes_per_second.map(shown::rate)),
+    ("each core", |row| row.bytes_per_core_second.map(shown::rate)),
+    ("each second", |row| row.operations_per_second.map(shown::frequency)),
+    ("p50", |row| row.latency_ns.map(|latency| shown::time(latency.p50))),
+    ("p90", |row| row.latency_ns.map(|latency| shown::time(latency.p90))),
+    ("p99", |row| row.latency_ns.map(|latency| shown::time(latency.p99))),
+    ("p99.9", |row| row.latency_ns.map(|latency| shown::time(latency.p99_9))),
+    ("flushes", |row| row.device.map(|device| device.flushes.to_string())),
+    ("moved for each byte", |row| row.device.map(|work| shown::ratio(work.bytes_for_each_asked))),
+];
+
+/// All rows, in the columns that any of them has something in.
 fn rows(page: &mut String, report: &Report) {
-    if report.measurements.is_empty() {
+    let rows = &report.measurements;
+    if rows.is_empty() {
         return;
     }
-    *page += "<h2>Rows</h2>\n<table><thead><tr><th>what</th><th class=\"n\">speed</th>\
-        <th class=\"n\">each second</th><th class=\"n\">p50</th><th class=\"n\">p90</th>\
-        <th class=\"n\">p99</th><th class=\"n\">p99.9</th></tr></thead><tbody>\n";
-    for row in &report.measurements {
+    let has_any = |(_, of): &Column| rows.iter().any(|row| of(row).is_some());
+    let columns: Vec<_> = COLUMNS.into_iter().filter(has_any).collect();
+    *page += "<h2>Rows</h2>\n<table><thead><tr><th>what</th>";
+    for (head, _) in &columns {
+        let _ = write!(page, "<th class=\"n\">{head}</th>");
+    }
+    *page += "</tr></thead><tbody>\n";
+    for row in rows {
         let _ = write!(page, "<tr><td>{}</td>", escaped(&shown::row(row)));
-        let latency = row.latency_ns;
-        let time = |of: Option<u64>| of.map(shown::time);
-        for cell in [
-            row.bytes_per_second.map(shown::rate),
-            row.operations_per_second.map(shown::frequency),
-            time(latency.map(|latency| latency.p50)),
-            time(latency.map(|latency| latency.p90)),
-            time(latency.map(|latency| latency.p99)),
-            time(latency.map(|latency| latency.p99_9)),
-        ] {
-            let _ = write!(page, "<td class=\"n\">{}</td>", escaped(&cell.unwrap_or_default()));
+        for (_, of) in &columns {
+            let _ = write!(page, "<td class=\"n\">{}</td>", escaped(&of(row).unwrap_or_default()));
         }
         *page += "</tr>\n";
     }
@@ -132,5 +156,18 @@ mod tests {
             assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
         }
         assert!(page.contains("Limited by network"));
+    }
+
+    #[test]
+    fn a_column_is_there_where_a_row_has_something_in_it() {
+        let mut report = fixture::report();
+        assert!(!of(&report).contains("each core"));
+        report.measurements[0].bytes_per_core_second = Some(5e8);
+        let page = of(&report);
+        assert!(page.contains("<th class=\"n\">each core</th>") && page.contains("500.0 MB/s"));
+        assert!(!page.contains("flushes"));
+        report.measurements[1].device = Some(fixture::device());
+        let page = of(&report);
+        assert!(page.contains("<td class=\"n\">250</td><td class=\"n\">1.50</td>"), "{page}");
     }
 }

@@ -128,6 +128,25 @@ pub fn row_name(row: &Measurement) -> String {
     shown::row(row)
 }
 
+/// The fields that say what a file is.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    format: String,
+    #[serde(default)]
+    version: u32,
+}
+
+/// Whether the content of a file is a report of the lab, in any form and of any version: then a newer
+/// one may take its place.
+///
+/// Untrusted: it may be anything.
+pub fn is_report(content: &[u8]) -> bool {
+    let head = serde_json::from_slice::<Head>(content);
+    let is_json = head.is_ok_and(|head| head.format == FORMAT && head.version > 0);
+    is_json || html::is_one(content) || csv::is_one(content) || card::is_one(content)
+}
+
 /// In which form a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -179,13 +198,6 @@ impl Report {
     /// # Errors
     /// Why it is none.
     pub fn from_json(bytes: &[u8]) -> Result<Self, ReportError> {
-        #[derive(Deserialize)]
-        struct Head {
-            #[serde(default)]
-            format: String,
-            #[serde(default)]
-            version: u32,
-        }
         if bytes.len() > MAX_REPORT_BYTES {
             return Err(ReportError::TooLong);
         }
@@ -211,10 +223,13 @@ impl Report {
         }
     }
 
-    /// All figures that pictures are drawn from.
+    /// All figures that are shown.
     fn figures(&self) -> impl Iterator<Item = f64> {
         let rows = self.measurements.iter().flat_map(|row| {
-            [Some(row.duration_seconds), row.bytes_per_second, row.operations_per_second]
+            let device = row.device.map(|device| device.bytes_for_each_asked);
+            let rates =
+                [row.bytes_per_second, row.operations_per_second, row.bytes_per_core_second];
+            rates.into_iter().chain([Some(row.duration_seconds), device])
         });
         let rungs = self
             .ladder
@@ -243,6 +258,11 @@ mod tests {
         assert_eq!(Report::from_json(json.as_bytes()).unwrap(), report);
         let more = json.replacen('{', "{\"added_later\": [1, 2],", 1);
         assert_eq!(Report::from_json(more.as_bytes()).unwrap(), report);
+        let mut of_processor = report.clone();
+        of_processor.measurements[0].bytes_per_core_second = Some(5e8);
+        of_processor.measurements[1].device = Some(fixture::device());
+        let json = of_processor.write(Form::Json);
+        assert_eq!(Report::from_json(json.as_bytes()).unwrap(), of_processor);
         let least = r#"{"format":"holdall-lab-report","version":1,"command":"c","made":"m"}"#;
         assert_eq!(
             Report::from_json(least.as_bytes()).unwrap(),
@@ -263,6 +283,26 @@ mod tests {
         let huge = json.replacen("\"duration_seconds\": 1.5", "\"duration_seconds\": 1e999", 1);
         assert_ne!(huge, json);
         assert!(Report::from_json(huge.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_report_is_known_in_each_form_and_nothing_else_is_taken_for_one() {
+        for form in [Form::Json, Form::Csv, Form::Html, Form::Text] {
+            let report = fixture::report().write(form);
+            assert!(is_report(report.as_bytes()), "{form:?}");
+            assert!(is_report(Report::new("c".into(), "m".into()).write(form).as_bytes()));
+            assert!(!is_report(&format!("\n{report}").as_bytes()[..9]), "{form:?}");
+        }
+        assert!(is_report(br#"{"format":"holdall-lab-report","version":99}"#), "a later one");
+        let others: [&[u8]; 6] = [
+            b"",
+            br#"{"format":"holdall-lab-report"}"#,
+            b"{\"version\":1}",
+            b"<!doctype html>\n<title>Diary</title>",
+            b"operation,surgeon\nheart,Dr. Who\n",
+            b"holdall laboratory",
+        ];
+        others.iter().for_each(|other| assert!(!is_report(other), "{other:?}"));
     }
 
     #[test]

@@ -3,18 +3,24 @@
 use crate::disk::Cache;
 use crate::{Measurement, Unit};
 
-/// `4K`, `128K`, `1M`: the sizes of requests, in powers of 1024; what is none of them in bytes.
+/// `4K`, `128K`, `1M`: the sizes of requests, in powers of 1024; what does not come out even in bytes.
 pub(super) fn block(bytes: u64) -> String {
     match bytes {
         0 => "0".to_owned(),
         bytes if bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
         bytes if bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
-        bytes => file(bytes),
+        bytes => format!("{bytes} B"),
     }
 }
 
-/// `200 MB`, `2 kB`: the sizes of files, in powers of 1000.
+/// `512 MiB`, `200 MB`: the sizes of files, in powers of 1024 where they come out even in these, and else
+/// in powers of 1000.
 pub(super) fn file(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let fitting = units.into_iter().find(|(power, _)| bytes >= 1 << power);
+    if let Some((power, unit)) = fitting.filter(|(power, _)| bytes.is_multiple_of(1 << power)) {
+        return format!("{} {unit}", bytes >> power);
+    }
     let bytes = bytes as f64;
     match bytes {
         1e9.. => format!("{} GB", Short(bytes / 1e9)),
@@ -47,15 +53,20 @@ pub(super) fn frequency(per_second: f64) -> String {
     }
 }
 
-/// `240 ms`, `81 us`.
+/// `240 ms`, `81 µs`.
 pub(super) fn time(nanoseconds: u64) -> String {
     let nanos = nanoseconds as f64;
     match nanos {
         1e9.. => format!("{} s", Short(nanos / 1e9)),
         1e6.. => format!("{} ms", Short(nanos / 1e6)),
-        1e3.. => format!("{} us", Short(nanos / 1e3)),
+        1e3.. => format!("{} µs", Short(nanos / 1e3)),
         _ => format!("{nanos} ns"),
     }
+}
+
+/// `1.50`: how much of one for each of the other.
+pub(super) fn ratio(value: f64) -> String {
+    format!("{value:.2}")
 }
 
 /// What a row is about, without its figures: `random read 4K QD32 x4 direct`.
@@ -94,9 +105,11 @@ mod tests {
 
     #[test]
     fn figures_read_like_a_person_would_write_them() {
-        assert_eq!([4096, 1 << 20, 128 << 10, 1000].map(block), ["4K", "1M", "128K", "1 kB"]);
+        assert_eq!([4096, 1 << 20, 128 << 10, 1000].map(block), ["4K", "1M", "128K", "1000 B"]);
         assert_eq!([2_000, 200_000_000, 1_500, 7].map(file), ["2 kB", "200 MB", "1.5 kB", "7 B"]);
-        assert_eq!([240_000_000, 81_300, 5].map(time), ["240 ms", "81.3 us", "5 ns"]);
+        assert_eq!([4096, 512 << 20, 3 << 30].map(file), ["4 KiB", "512 MiB", "3 GiB"]);
+        assert_eq!([10_000_000_000, 1536 << 10].map(file), ["10 GB", "1.6 MB"]);
+        assert_eq!([240_000_000, 81_300, 5].map(time), ["240 ms", "81.3 µs", "5 ns"]);
         assert_eq!(frequency(1234.4), "1,234/s");
         let mut one = super::super::fixture::row("random read", 4096, 1e6);
         assert_eq!(row(&one), "random read 4K direct");

@@ -48,41 +48,56 @@ pub(super) struct Line {
     pub(super) points: Vec<(f64, f64)>,
 }
 
+/// How an axis is divided.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Scale {
+    /// Into even parts.
+    Even,
+    /// By the logarithm, with marks at powers of 10.
+    Tens,
+    /// By the logarithm, with marks at powers of 2.
+    Twos,
+}
+
 /// How an axis is divided, and what is written at it.
 #[derive(Clone, Copy)]
 pub(super) struct Axis {
-    pub(super) logarithmic: bool,
+    pub(super) scale: Scale,
     pub(super) show: fn(f64) -> String,
 }
 
 impl Axis {
     /// Where on it a value is, from 0 to 1 between the ends of a range.
     fn place(self, value: f64, (low, high): (f64, f64)) -> f64 {
-        let (value, low, high) = match self.logarithmic {
-            true => (value.log10(), low.log10(), high.log10()),
-            false => (value, low, high),
+        let (value, low, high) = match self.scale {
+            Scale::Even => (value, low, high),
+            Scale::Tens | Scale::Twos => (value.log2(), low.log2(), high.log2()),
         };
         if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
     }
 
     /// Values to write at it.
     fn marks(self, (low, high): (f64, f64)) -> Vec<f64> {
-        if !self.logarithmic {
-            return (0..=4_u32).map(|at| low + (high - low) * f64::from(at) / 4.0).collect();
-        }
-        let (first, last) = (low.log10().ceil() as i32, high.log10().floor() as i32);
+        let (base, first, last) = match self.scale {
+            Scale::Even => {
+                return (0..=4_u32).map(|at| low + (high - low) * f64::from(at) / 4.0).collect();
+            }
+            Scale::Tens => (10_f64, low.log10(), high.log10()),
+            Scale::Twos => (2_f64, low.log2(), high.log2()),
+        };
+        let (first, last) = (first.ceil() as i32, last.floor() as i32);
         let step = ((last - first) / 6).max(1);
         let powers: Vec<_> = (first..=last).step_by(step.unsigned_abs() as usize).collect();
         if powers.is_empty() {
             vec![low, high]
         } else {
-            powers.iter().map(|&e| 10_f64.powi(e)).collect()
+            powers.iter().map(|&e| base.powi(e)).collect()
         }
     }
 
     /// What can be on it at all.
     fn fits(self, value: f64) -> bool {
-        value.is_finite() && (!self.logarithmic || value > 0.0)
+        value.is_finite() && (self.scale == Scale::Even || value > 0.0)
     }
 }
 
@@ -95,7 +110,7 @@ pub(super) fn lines(title: &str, lines: &[Line], (x, y): (Axis, Axis)) -> String
         let low = values().fold(f64::INFINITY, f64::min);
         // A scale of speeds that does not begin at nothing makes much of little.
         (
-            if axis.logarithmic { low } else { low.min(0.0) },
+            if axis.scale == Scale::Even { low.min(0.0) } else { low },
             values().fold(f64::NEG_INFINITY, f64::max),
         )
     };
@@ -181,8 +196,8 @@ fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
 mod tests {
     use super::*;
 
-    const LINEAR: Axis = Axis { logarithmic: false, show: |value| format!("{value:.0}") };
-    const LOGARITHMIC: Axis = Axis { logarithmic: true, ..LINEAR };
+    const LINEAR: Axis = Axis { scale: Scale::Even, show: |value| format!("{value:.0}") };
+    const LOGARITHMIC: Axis = Axis { scale: Scale::Tens, ..LINEAR };
 
     fn line(points: &[(f64, f64)]) -> Vec<Line> {
         vec![Line { name: "<one>".into(), points: points.to_vec() }]

@@ -48,13 +48,15 @@ impl Scratch {
     /// Removes what killed runs left in `dir`, then makes a folder there.
     ///
     /// # Errors
-    /// [`LabError::Io`] if `dir` is not there, no directory, or can not be written.
+    /// [`LabError::Io`] if `dir` is not there or no directory, [`LabError::NotWritable`] if it can not be
+    /// written.
     pub fn make(dir: &Path) -> Result<(Self, Remains), LabError> {
         let failed = |error| LabError::io("measuring in", dir, error);
         let dir = &dir.canonicalize().map_err(failed)?;
         let remains = remains::sweep(dir).map_err(failed)?;
         let free_bytes = disk::free_bytes_if_told(dir).map_err(failed)?;
-        let (path, lock) = make_locked(dir).map_err(failed)?;
+        let (path, lock) = make_locked(dir)
+            .map_err(|source| LabError::NotWritable { path: dir.clone(), source })?;
         let claimed_bytes = AtomicU64::new(0);
         Ok((Self { path, lock: Some(lock), free_bytes, claimed_bytes }, remains))
     }
@@ -222,5 +224,11 @@ mod tests {
     fn a_directory_that_is_not_there_is_named() {
         let error = Scratch::make(Path::new("/no/such/directory")).unwrap_err();
         assert!(error.to_string().contains("/no/such/directory"), "{error}");
+    }
+
+    #[test]
+    fn a_file_system_that_takes_no_folder_is_not_called_absent() {
+        let refused = Scratch::make(Path::new("/proc")).unwrap_err();
+        assert!(matches!(refused, LabError::NotWritable { .. }), "{refused}");
     }
 }

@@ -1,6 +1,6 @@
 //! What runs that were killed left behind.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -16,9 +16,19 @@ pub struct Remains {
     pub removed: u64,
     /// Folders in which somebody measures now.
     pub in_use: u64,
-    /// Folders of which it is not certain, as on a share that other computers use too, or which could
-    /// not be removed. They stay.
+    /// Folders of which it is not certain, as on a share that other computers use too, which belong to
+    /// another user, or which could not be removed. They stay.
     pub unsure: u64,
+}
+
+impl Remains {
+    /// Removes the folders in `dir` in which nobody measures any more, without measuring there.
+    ///
+    /// # Errors
+    /// What the system says if `dir` can not be listed.
+    pub fn sweep(dir: &Path) -> io::Result<Self> {
+        sweep(dir)
+    }
 }
 
 enum State {
@@ -29,16 +39,18 @@ enum State {
 
 /// Removes the folders in `dir` in which nobody measures any more.
 ///
-/// A folder belongs to this user and has our name, or it is left alone.
+/// A folder belongs to this user and has our name, or it is left alone. Another user's is counted: its
+/// lock can not be seen, and it may take much room.
 pub(super) fn sweep(dir: &Path) -> io::Result<Remains> {
     let mut remains = Remains::default();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let is_named_so = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        if !is_named_so || !is_own_folder(&entry.path()) {
-            continue;
-        }
-        match state(&entry.path()) {
+        let found = fs::symlink_metadata(entry.path()).ok().filter(|_| is_named_so);
+        let Some(folder) = found.filter(Metadata::is_dir) else { continue };
+        let is_own = folder.uid() == users::effective_uid();
+        let found = if is_own { state(&entry.path()) } else { Ok(State::Unsure) };
+        match found {
             Ok(State::Left) => remains.removed += 1,
             Ok(State::InUse) => remains.in_use += 1,
             // What is in the way of removing them is not in the way of measuring.
@@ -46,11 +58,6 @@ pub(super) fn sweep(dir: &Path) -> io::Result<Remains> {
         }
     }
     Ok(remains)
-}
-
-fn is_own_folder(path: &Path) -> bool {
-    let found = fs::symlink_metadata(path);
-    found.is_ok_and(|found| found.is_dir() && found.uid() == users::effective_uid())
 }
 
 /// What a folder is; one that is left is removed while its lock is held.
@@ -84,6 +91,20 @@ fn state(folder: &Path) -> io::Result<State> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_of_another_user_stays_and_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("holdall-lab-theirs");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("lock"), "").unwrap();
+        // Only root can give something away.
+        if std::os::unix::fs::chown(&folder, Some(65534), None).is_ok() {
+            let remains = Remains::sweep(dir.path()).unwrap();
+            assert_eq!(remains, Remains { removed: 0, in_use: 0, unsure: 1 });
+            assert!(folder.join("lock").exists());
+        }
+    }
 
     #[test]
     fn only_folders_with_our_name_that_nobody_holds_are_removed() {

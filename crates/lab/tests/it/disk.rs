@@ -9,6 +9,7 @@ use std::time::Duration;
 use holdall_lab::disk::{
     Access, Cache, DiskFiles, Engine, Row, Until, large_steps, measure, measure_fsync,
 };
+use holdall_lab::ground::DirectAccess;
 use holdall_lab::{LabError, Scratch, Stop};
 use holdall_sys::{disk, process};
 
@@ -53,7 +54,7 @@ fn each_block_is_moved_once_by_every_engine() {
             }
         }
     }
-    assert_eq!(entries(scratch.path()), 1 + 3, "the lock and what three jobs read");
+    assert_eq!(entries(scratch.path()), 1, "the lock: what was read went before the first write");
 }
 
 #[test]
@@ -127,6 +128,46 @@ fn a_row_for_which_there_is_no_room_is_refused_and_nothing_stays() {
     assert_eq!(scratch.room_bytes(), room, "what was written is gone");
 }
 
+/// What was laid out to be read stayed claimed, and a set that reads first had no room to write.
+#[test]
+fn what_was_read_makes_room_for_what_is_written_and_for_more_jobs() {
+    let dir = on_disk();
+    let (scratch, _) = Scratch::make(dir.path()).unwrap();
+    let room = scratch.room_bytes();
+    // Room for one file and a half.
+    scratch.claim(room - 6 * MIB).unwrap();
+    let mut files = DiskFiles::new(&scratch, Stop::default(), 8);
+    let whole = |access| Row { file_bytes: 4 * MIB, ..row(access) };
+    let parts = |access| Row { file_bytes: MIB, jobs: 4, ..row(access) };
+    for row in [whole(Access::Read), parts(Access::RandomRead), whole(Access::Write)] {
+        assert_eq!(measure(&row, &mut files).unwrap().bytes, 4 * MIB, "{row:?}");
+    }
+    assert_eq!(measure(&parts(Access::RandomWrite), &mut files).unwrap().bytes, 4 * MIB);
+    assert_eq!(scratch.room_bytes(), 6 * MIB);
+    let too_much = Row { jobs: 7, ..parts(Access::Write) };
+    let refused = measure(&too_much, &mut files).unwrap_err();
+    assert!(matches!(refused, LabError::NoRoom { .. }), "{refused}");
+    assert_eq!((scratch.room_bytes(), entries(scratch.path())), (6 * MIB, 1), "nothing stays");
+}
+
+#[test]
+fn direct_access_to_memory_is_not_believed() {
+    let memory = Path::new("/dev/shm");
+    if !holdall_sys::memory::is_ram_disk(memory).is_ok_and(|is_ram| is_ram) {
+        return;
+    }
+    let dir = tempfile::tempdir_in(memory).unwrap();
+    let (scratch, _) = Scratch::make(dir.path()).unwrap();
+    let mut files = DiskFiles::new(&scratch, Stop::default(), 9);
+    let wrote = measure(&Row { direct: true, ..row(Access::Write) }, &mut files).unwrap();
+    assert!(wrote.row.end_fsync, "refused or taken, it went through memory");
+    let read = measure(&Row { direct: true, ..row(Access::Read) }, &mut files).unwrap();
+    assert_ne!(read.cache, Some(Cache::Direct));
+    let in_doubt = (!read.direct_refused).then_some(DirectAccess::InMemory);
+    assert_eq!((read.direct_in_doubt, wrote.direct_in_doubt), (in_doubt, in_doubt));
+    assert_eq!(read.row.direct, !read.direct_refused, "as it was asked, where it was taken");
+}
+
 #[test]
 fn a_wish_to_stop_ends_a_row() {
     let dir = on_disk();
@@ -145,6 +186,6 @@ fn an_fsync_is_timed_and_a_large_step_is_one_request() {
     let mut files = DiskFiles::new(&scratch, Stop::default(), 7);
     let measured = measure_fsync(&files, Duration::from_secs(2)).unwrap();
     assert!(measured.latency_ns.unwrap().p50 > 0 && measured.operations_per_second.unwrap() > 0.0);
-    let step = large_steps(Access::Write, true).swap_remove(0);
+    let step = large_steps(Access::Write, Duration::from_secs(60), true).swap_remove(0);
     assert_eq!(measure(&step, &mut files).unwrap().operations, 1);
 }

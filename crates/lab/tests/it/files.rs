@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use holdall_lab::files::{
-    FilesMeasured, Items, SmallFiles, count_items, measure_mix, measure_size, measure_small,
+    FilesMeasured, Items, LeftOut, SmallFiles, count_items, measure_mix, measure_size,
+    measure_small,
 };
 use holdall_lab::{LabError, Scratch, Stop};
 
@@ -92,6 +93,7 @@ fn all_items_are_counted_hidden_ones_and_links_too() {
     let counted = count_items(&top, &Stop::default()).unwrap();
     let expected = Items { files: 2, directories: 3, links: 1, others: 1 };
     assert_eq!((counted.items, counted.bytes), (expected, 20));
+    assert_eq!(counted.left_out, Some(LeftOut::default()));
     assert_eq!(counted.measurement.bytes_per_second, None, "nothing was moved");
     assert!(count_items(&dir.path().join("none"), &Stop::default()).is_err());
     let wished = Stop::on(Arc::new(AtomicBool::new(true)));

@@ -197,6 +197,45 @@ fn a_mirror_below_encryption_is_taken_apart_down_to_its_disks() {
 }
 
 #[test]
+fn a_btrfs_is_told_with_all_of_its_devices() {
+    let recorded = Recorded::new();
+    sata(&recorded, "sda", "8:0", "6.0 Gbps");
+    sata(&recorded, "sdb", "8:16", "6.0 Gbps");
+    let mount = "1 1 0:40 / /home rw - btrfs /dev/sdb rw";
+    let pools = "sys/fs/btrfs";
+    recorded
+        .folder(&format!("{pools}/features"))
+        .link(&format!("{pools}/1f00/devices/sdb"), &format!("{SATA}/block/sdb"));
+    let alone = recorded.ground(mount);
+    assert_eq!((alone.layers.len(), alone.disks.len()), (0, 1));
+    recorded
+        .link(&format!("{pools}/1f00/devices/sda"), &format!("{SATA}/block/sda"))
+        .file(&format!("{pools}/1f00/allocation/data/bytes_used"), "7")
+        .folder(&format!("{pools}/1f00/allocation/data/raid1"));
+    let ground = recorded.ground(mount);
+    assert_eq!(ground.layers, ["btrfs of 2 devices, content as raid1"]);
+    assert_eq!(ground.disks.iter().map(|disk| &*disk.name).collect::<Vec<_>>(), ["sda", "sdb"]);
+    let zfs = recorded.ground("1 1 0:41 / /tank rw - zfs tank/home rw");
+    assert!(zfs.notes()[0].contains("ZFS does not tell which disks"), "{:?}", zfs.notes());
+}
+
+#[test]
+fn an_nvme_drive_that_may_have_several_paths_has_the_lanes_of_its_controller() {
+    let recorded = Recorded::new();
+    let (all, one) = (["8.0 GT/s PCIe", "4"], ["8.0 GT/s PCIe", "1"]);
+    recorded.nvme(one, all, one);
+    let subsystem = "sys/devices/virtual/nvme-subsystem/nvme-subsys0";
+    recorded
+        .file(&format!("{subsystem}/nvme0n1/queue/rotational"), "0")
+        .link(&format!("{subsystem}/nvme0"), &format!("{NVME}/nvme/nvme0"))
+        .link("sys/dev/block/259:9", &format!("{subsystem}/nvme0n1"));
+    let ground = recorded.ground("1 1 259:9 / / rw - ext4 /dev/nvme0n1 rw");
+    let words = ground.disks[0].words();
+    assert!(words.contains("NVMe on 1 lane of PCIe 3") && words.contains("4 lanes"), "{words}");
+    assert!(ground.notes()[0].contains("1 of its 4 lanes"), "{:?}", ground.notes());
+}
+
+#[test]
 fn a_share_and_memory_have_no_disk() {
     let recorded = Recorded::new();
     let share = recorded.ground("1 1 0:50 / /mnt rw - nfs4 server:/data rw,vers=4.2");

@@ -1,14 +1,15 @@
 //! Rows of a disk, measured one after the other and told.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use anyhow::Result;
-use holdall_lab::Measurement;
 use holdall_lab::disk::{
     Access, DiskFiles, Engine, Measured, Row, large_steps, measure, measure_fsync, standard_set,
 };
-use holdall_lab::ground::DeviceWork;
+use holdall_lab::ground::{DeviceWork, DirectAccess};
+use holdall_lab::{LabError, Measurement};
 use serde::Serialize;
 
 use super::place::Place;
@@ -18,6 +19,14 @@ use crate::app::App;
 
 const DIRECT_REFUSED: &str = "this file system refuses direct access: measured through the cache, writes \
     with an fsync at their end";
+const AVERAGES_LEFT_OUT: &str = "the averages of 20 to 100 MiB at a time are left out, since --size allows \
+    no file of 100 MiB";
+const AVERAGES_END: &str =
+    "an average of large requests ends with the first that took longer than a row may";
+const IN_MEMORY: &str = "this file system takes direct access without going around its cache, since it lies in \
+    memory: writes end with an fsync";
+const MAY_CACHE: &str = "this file system takes direct access and may not go around its cache: writes end \
+    with an fsync, and reads may come from memory";
 
 /// What a row is told as.
 #[derive(Serialize)]
@@ -28,8 +37,9 @@ struct Told<'a> {
     engine: Option<Engine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     direct_refused: Option<bool>,
+    /// Whether the file system takes direct access and may not, or does not, go around its cache.
     #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<DeviceWork>,
+    direct_in_doubt: Option<bool>,
 }
 
 /// Measures row after row and tells each.
@@ -39,7 +49,9 @@ pub(super) struct Bench<'a> {
     files: DiskFiles<'a>,
     slowest: Slowest,
     has_heads: bool,
-    told_refusal: bool,
+    notes: Vec<String>,
+    /// Rows that had no room, in words.
+    left_out: Vec<String>,
 }
 
 impl<'a> Bench<'a> {
@@ -48,14 +60,15 @@ impl<'a> Bench<'a> {
         let seed = RandomState::new().hash_one(std::process::id());
         let files = DiskFiles::new(&place.scratch, place.stop.clone(), seed);
         let slowest = Slowest::default();
-        Self { app, place, files, slowest, has_heads: false, told_refusal: false }
+        let (notes, left_out) = (Vec::new(), Vec::new());
+        Self { app, place, files, slowest, has_heads: false, notes, left_out }
     }
 
     /// The rows that are measured when nobody asks for one, on files of `file_bytes` and each for at
-    /// most `limit`.
+    /// most `limit`. What has no room any more is left out, and said.
     ///
     /// # Errors
-    /// As for [`measure`].
+    /// As for [`measure`]; `NoRoom` only where there is none for the first of them.
     pub(super) fn standard(
         &mut self,
         file_bytes: u64,
@@ -63,16 +76,45 @@ impl<'a> Bench<'a> {
         direct: bool,
     ) -> Result<()> {
         for one in standard_set(file_bytes, limit, direct) {
-            self.row(&one.row, one.known_as)?;
+            let done = self.row(&one.row, one.known_as);
+            self.unless_without_room(done, || in_words(&one.row))?;
         }
         for access in [Access::Read, Access::Write] {
-            let steps = large_steps(access, direct);
+            let steps = large_steps(access, limit, direct);
             if steps.iter().all(|step| step.file_bytes <= file_bytes) {
-                self.average(access, &steps)?;
+                let done = self.average(access, &steps, limit);
+                self.unless_without_room(done, || format!("{}, average", access.words()))?;
+            } else {
+                self.note(AVERAGES_LEFT_OUT)?;
             }
         }
+        let done = self.fsync(limit);
+        self.unless_without_room(done, || "fsync".to_owned())?;
+        if self.left_out.is_empty() {
+            return Ok(());
+        }
+        let rows = std::mem::take(&mut self.left_out).join("; ");
+        self.note(&format!("left out, since there is no room any more: {rows}"))
+    }
+
+    fn fsync(&mut self, limit: Duration) -> Result<()> {
         let measurement = measure_fsync(&self.files, limit)?;
         self.tell(&Told::new(&measurement), "")
+    }
+
+    /// Lets a row without room be left out where others were measured: these are worth something.
+    fn unless_without_room(
+        &mut self,
+        done: Result<()>,
+        named: impl FnOnce() -> String,
+    ) -> Result<()> {
+        match done {
+            Err(error) if is_without_room(&error) && !self.slowest.rows().is_empty() => {
+                self.left_out.push(named());
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     /// One row, and what CrystalDiskMark calls it.
@@ -82,14 +124,13 @@ impl<'a> Bench<'a> {
     pub(super) fn row(&mut self, row: &Row, known_as: Option<&str>) -> Result<()> {
         let (measured, device) = self.measured(row)?;
         let known_as = known_as.map(str::to_owned);
-        let measurement = Measurement { known_as, ..measured.measurement() };
-        let told = Told { device, ..Told::of(&measurement, &measured) };
-        self.tell(&told, &how(&measured))
+        let measurement = Measurement { known_as, device, ..measured.measurement() };
+        self.tell_measured(&measurement, &measured)
     }
 
     /// What to make of the rows, in sentences.
     pub(super) fn notes(&self) -> impl Iterator<Item = String> {
-        self.told_refusal.then(|| DIRECT_REFUSED.to_owned()).into_iter()
+        self.notes.iter().cloned()
     }
 
     /// The slowest row so far.
@@ -97,15 +138,37 @@ impl<'a> Bench<'a> {
         &self.slowest
     }
 
+    /// Measures from the smallest to the largest, until one takes longer than `limit`.
+    fn measured_steps(&mut self, steps: &[Row], limit: Duration) -> Result<Vec<Measured>> {
+        if let Some(largest) = steps.last() {
+            // The smaller ones read the beginning of its file.
+            self.files.prepare(largest)?;
+        }
+        let mut all = Vec::new();
+        for step in steps {
+            let (measured, _) = self.measured(step)?;
+            let was_slow = measured.duration > limit;
+            all.push(measured);
+            if was_slow {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
     /// One row for several: all bytes over all time.
-    fn average(&mut self, access: Access, steps: &[Row]) -> Result<()> {
-        let all = steps.iter().map(|step| Ok(self.measured(step)?.0));
-        let all = all.collect::<Result<Vec<_>>>()?;
-        let Some(first) = all.first() else { return Ok(()) };
+    fn average(&mut self, access: Access, steps: &[Row], limit: Duration) -> Result<()> {
+        let all = self.measured_steps(steps, limit)?;
+        let (Some(first), Some(last)) = (all.first(), all.last()) else { return Ok(()) };
+        let mebibytes = |measured: &Measured| measured.row.block_bytes >> 20;
+        let sizes = match (mebibytes(first), mebibytes(last)) {
+            (only, last) if only == last => format!("{only} MiB"),
+            (first, last) => format!("{first} to {last} MiB"),
+        };
         let seconds: f64 = all.iter().map(|one| one.duration.as_secs_f64()).sum();
         let bytes: u64 = all.iter().map(|one| one.bytes).sum();
         let measurement = Measurement {
-            operation: format!("{}, average of 20 to 100 MiB", access.words()),
+            operation: format!("{}, average of {sizes}", access.words()),
             block_bytes: None,
             file_bytes: None,
             duration_seconds: seconds,
@@ -114,7 +177,8 @@ impl<'a> Bench<'a> {
             latency_ns: None,
             ..first.measurement()
         };
-        self.tell(&Told::of(&measurement, first), &how(first))
+        self.tell_measured(&measurement, first)?;
+        if all.len() < steps.len() { self.note(AVERAGES_END) } else { Ok(()) }
     }
 
     /// Measures a row, and what the disks did for it.
@@ -127,6 +191,19 @@ impl<'a> Bench<'a> {
             DeviceWork::new(&counted, measured.bytes, row.block_bytes, row.access.is_random())
         });
         Ok((measured, device))
+    }
+
+    /// Tells a row with what is to be known of how it was measured.
+    fn tell_measured(&mut self, measurement: &Measurement, measured: &Measured) -> Result<()> {
+        self.tell(&Told::of(measurement, measured), &how(measured))?;
+        if measured.direct_refused {
+            self.note(DIRECT_REFUSED)?;
+        }
+        match measured.direct_in_doubt {
+            Some(DirectAccess::InMemory) => self.note(IN_MEMORY),
+            Some(DirectAccess::MayCache) => self.note(MAY_CACHE),
+            Some(DirectAccess::Around) | None => Ok(()),
+        }
     }
 
     fn tell(&mut self, told: &Told<'_>, how: &str) -> Result<()> {
@@ -162,12 +239,17 @@ impl<'a> Bench<'a> {
             )
             .trim_end(),
         )?;
-        if let Some(device) = told.device.filter(|_| output.verbose > 0) {
+        if let Some(device) = row.device.filter(|_| output.verbose > 0) {
             output.say(work(&device))?;
         }
-        if told.direct_refused == Some(true) && !self.told_refusal {
-            self.told_refusal = true;
-            output.say(format_args!("note: {DIRECT_REFUSED}"))?;
+        Ok(())
+    }
+
+    /// Says a sentence where it was not said before, and keeps it for the report.
+    fn note(&mut self, note: &str) -> Result<()> {
+        if !self.notes.iter().any(|known| known == note) {
+            self.notes.push(note.to_owned());
+            self.app.output.say(format_args!("note: {note}"))?;
         }
         Ok(())
     }
@@ -175,15 +257,32 @@ impl<'a> Bench<'a> {
 
 impl<'a> Told<'a> {
     fn new(measurement: &'a Measurement) -> Self {
-        Self { measurement, engine: None, direct_refused: None, device: None }
+        Self { measurement, engine: None, direct_refused: None, direct_in_doubt: None }
     }
 
     fn of(measurement: &'a Measurement, measured: &Measured) -> Self {
         Self {
             engine: Some(measured.engine),
             direct_refused: Some(measured.direct_refused),
+            direct_in_doubt: measured.direct_in_doubt.map(|_| true),
             ..Self::new(measurement)
         }
+    }
+}
+
+/// A row that was not measured, in words.
+fn in_words(row: &Row) -> String {
+    let at_once = u64::from(row.queue_depth) * u64::from(row.jobs);
+    format!("{} of {}, {at_once} at once", row.access.words(), binary_size(row.block_bytes))
+}
+
+/// Whether there was no room, by our own measure or by the system's.
+fn is_without_room(error: &anyhow::Error) -> bool {
+    let is_full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    match error.downcast_ref::<LabError>() {
+        Some(LabError::NoRoom { .. }) => true,
+        Some(LabError::Io { source, .. }) => is_full(source.kind()),
+        _ => false,
     }
 }
 

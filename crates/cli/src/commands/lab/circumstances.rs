@@ -32,8 +32,20 @@ pub(crate) struct Circumstances {
     directory: Option<JsonPath>,
     #[serde(flatten)]
     ground: Option<Ground>,
+    /// What else is read or written, where that is another file system.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_places: Vec<OtherPlace>,
     /// What to make of it, in sentences.
     notes: Vec<String>,
+}
+
+/// A place beside the directory that is measured.
+#[derive(Debug, Serialize)]
+struct OtherPlace {
+    /// What lies there, such as `source`.
+    what: &'static str,
+    #[serde(flatten)]
+    ground: Ground,
 }
 
 impl Circumstances {
@@ -56,6 +68,18 @@ impl Circumstances {
             directory: dir.map(|(dir, _)| JsonPath::new(dir.as_os_str().as_bytes())),
             notes: ground.as_ref().map(Ground::notes).unwrap_or_default(),
             ground,
+            other_places: Vec::new(),
+        }
+    }
+
+    /// Adds what another directory lies on, unless that is told already, or the system does not tell.
+    pub(crate) fn add_place(&mut self, what: &'static str, dir: &Path) {
+        let Ok(ground) = Ground::of(dir) else { return };
+        let others = self.other_places.iter().map(|place| &place.ground);
+        let mut told = self.ground.iter().chain(others);
+        if told.all(|told| told.mount_point != ground.mount_point) {
+            self.notes.extend(ground.notes().iter().map(|note| format!("{what}: {note}")));
+            self.other_places.push(OtherPlace { what, ground });
         }
     }
 
@@ -78,11 +102,21 @@ impl Circumstances {
         ];
         let known = known.into_iter().filter_map(|(name, value)| Some(Fact::new(name, value?)));
         report.circumstances = known.collect();
-        let facts = self.ground.iter().flat_map(Ground::facts);
-        report.facts = facts.map(|(name, value)| Fact::new(name, value)).collect();
+        report.facts = self.facts();
         report.notes = self.notes.clone();
         report.measurements = rows.to_vec();
         report
+    }
+
+    /// What the directories lie on.
+    fn facts(&self) -> Vec<Fact> {
+        let here = self.ground.iter().flat_map(Ground::facts);
+        let here = here.map(|(name, value)| Fact::new(name, value));
+        let others = self.other_places.iter().flat_map(|OtherPlace { what, ground }| {
+            let facts = ground.facts().into_iter();
+            facts.map(move |(name, value)| Fact::new(format!("{what}, {name}"), value))
+        });
+        here.chain(others).collect()
     }
 
     /// Tells it.
@@ -97,12 +131,33 @@ impl Circumstances {
         output.say(format_args!(
             "holdall {version}, {kernel}, {cores} cores of {processor}, {memory}"
         ))?;
-        for (name, fact) in self.ground.iter().flat_map(Ground::facts) {
-            output.say(format_args!("{name:<12} {}", Shown(fact.as_bytes())))?;
+        for Fact { name, value } in self.facts() {
+            output.say(format_args!("{name:<12} {}", Shown(value.as_bytes())))?;
         }
         for note in &self.notes {
             output.say(format_args!("note: {}", Shown(note.as_bytes())))?;
         }
         Ok(output.say("")?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_file_system_is_told_once_and_by_what_lies_there() {
+        let [root, proc] = ["/", "/proc"].map(Path::new);
+        let ground = Ground::of(root).unwrap();
+        let mut told = Circumstances::now(Some((root, &ground)));
+        let without = told.facts().len();
+        told.add_place("source", root);
+        assert_eq!(told.facts().len(), without);
+        told.add_place("source", proc);
+        told.add_place("repository", proc);
+        told.add_place("repository", Path::new("/no/such/folder"));
+        let facts = told.facts().split_off(without);
+        assert_eq!(facts[0], Fact::new("source, mounted at", "/proc"));
+        assert!(facts.iter().all(|fact| fact.name.starts_with("source, ")), "{facts:?}");
     }
 }

@@ -18,8 +18,9 @@ Example: holdall lab disk /mnt/usb --report before.json
          holdall lab disk /mnt/usb --report after.json
          holdall lab compare before.json after.json
 
-Rows of the same settings belong together. What differs in the circumstances is told, for a figure \
-means little without them.
+Rows of the same settings belong together, and each figure that both have is compared: bytes a \
+second, operations where they say more than that, and how long requests took. What differs in the \
+circumstances is told, for a figure means little without them.
 
 Exit codes: 0 compared, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -39,16 +40,16 @@ fn shown(text: &str) -> String {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let (first, second) = (lab_report::read(&args.first)?, lab_report::read(&args.second)?);
     let compared = compare(&first, &second);
-    let width = compared.rows.iter().map(|row| row.row.chars().count()).max().unwrap_or(0);
-    for row in &compared.rows {
-        app.output.object("difference", row)?;
-        let percent = match row.percent {
+    let names: Vec<_> = compared.differences.iter().map(|one| shown(&one.words())).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    for (one, name) in compared.differences.iter().zip(&names) {
+        app.output.object("difference", one)?;
+        let percent = match one.percent {
             Some(percent) => format!("{percent:+.1} %"),
             None => String::new(),
         };
-        let (a, b) = (row.show(row.first), row.show(row.second));
-        app.output
-            .result(format_args!("{:width$} {a:>12} {b:>12} {percent:>9}", shown(&row.row)))?;
+        let (a, b) = (one.show(one.first), one.show(one.second));
+        app.output.result(format_args!("{name:width$} {a:>12} {b:>12} {percent:>9}"))?;
     }
     for (only, name) in [(&compared.only_first, "A"), (&compared.only_second, "B")] {
         for row in only {
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let other = compared.circumstances.iter();
     let circumstances = other.map(|(name, first, second)| Other { name, first, second }).collect();
     let (only_first, only_second) = (&compared.only_first[..], &compared.only_second[..]);
-    let compared = compared.rows.len();
+    let compared = compared.compared;
     app.output.object("summary", &Summary { compared, only_first, only_second, circumstances })?;
     Ok(Exit::Done)
 }

@@ -11,12 +11,12 @@ use super::circumstances::Circumstances;
 use super::rate::Slowest;
 use super::table::{figure, megabytes};
 use crate::app::App;
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 use crate::lab_report::ReportArgs;
 use crate::quantity;
 
-/// How long a step is measured, in seconds.
-const STEP_SECONDS: f64 = 0.5;
+/// How long a step is measured.
+const STEP_TIME: Duration = Duration::from_millis(500);
 
 /// Measures what this computer's processor does with each step of a backup
 ///
@@ -32,8 +32,8 @@ the rate of all together is by the clock. Sizes are of plain bytes.
 Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 slower than --fail-below, 130 interrupted")]
 pub(crate) struct Args {
     /// Seconds for each step [default: 0.5]
-    #[arg(long, value_name = "S")]
-    time: Option<f64>,
+    #[arg(long, value_name = "S", value_parser = quantity::seconds)]
+    time: Option<Duration>,
     /// Exit code 4 if any step does fewer bytes a second on one core, such as 100M
     #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
     fail_below: Option<u64>,
@@ -47,13 +47,11 @@ struct Told<'a> {
     #[serde(flatten)]
     measurement: &'a Measurement,
     sample: &'a str,
-    bytes_per_core_second: f64,
     output_ratio: f64,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let time = Duration::try_from_secs_f64(args.time.unwrap_or(STEP_SECONDS));
-    let time = time.map_err(|_| Refusal::new(Exit::Usage, "--time is a number of seconds"))?;
+    let time = args.time.unwrap_or(STEP_TIME);
     let stop = Stop::on(app.interrupt.flag());
     args.report.check()?;
     let circumstances = Circumstances::now(None);
@@ -66,22 +64,22 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     ))?;
     for probe in holdall_engine::cpu_probes(|| Box::new(SystemEntropy)) {
         let one = measure_probe(&probe, 1, time, &stop)?;
-        tell_object(app, &probe, &one)?;
+        keep(app, &probe, &one, &mut slowest)?;
         let all = match all_cores {
             1 => one.clone(),
             _ => {
                 let all = measure_probe(&probe, all_cores, time, &stop)?;
-                tell_object(app, &probe, &all)?;
+                keep(app, &probe, &all, &mut slowest)?;
                 all
             }
         };
-        slowest.add(Some(one.bytes_per_core_second));
-        slowest.keep(&all.measurement);
+        let of_core = one.measurement.bytes_per_core_second;
+        slowest.add(of_core);
         app.output.result(format_args!(
             "{:<32} {:<15} {:>14} {:>14} {:>8.1}%",
             probe.name,
             probe.sample,
-            figure(one.bytes_per_core_second / 1e6),
+            of_core.map(|rate| figure(rate / 1e6)).unwrap_or_default(),
             megabytes(&all.measurement),
             one.output_ratio * 100.0,
         ))?;
@@ -90,12 +88,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     Ok(slowest.exit(args.fail_below))
 }
 
-fn tell_object(app: &App, probe: &Probe, probed: &Probed) -> Result<()> {
-    let told = Told {
-        measurement: &probed.measurement,
-        sample: probe.sample,
-        bytes_per_core_second: probed.bytes_per_core_second,
-        output_ratio: probed.output_ratio,
-    };
+/// Tells a step as an object, and keeps its row for the report.
+fn keep(app: &App, probe: &Probe, probed: &Probed, rows: &mut Slowest) -> Result<()> {
+    let Probed { measurement, output_ratio } = probed;
+    rows.keep(measurement);
+    let told = Told { measurement, sample: probe.sample, output_ratio: *output_ratio };
     Ok(app.output.object("measurement", &told)?)
 }

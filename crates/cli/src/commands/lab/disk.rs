@@ -26,11 +26,11 @@ const ROW_LIMIT: Duration = Duration::from_secs(10);
 
 /// Measures the disk that a directory lies on
 ///
-/// With --op, --block, --queue-depth, --jobs or --end-fsync exactly that row is measured; without, a
-/// standard set: reads and writes, one after the other and at random, in blocks of 4 KiB to 1 MiB, 1
-/// and 32 at once, the four that CrystalDiskMark has, the average of 20 to 100 MiB at a time, and how
-/// long an fsync takes. Nothing but a folder of its own in DIR is written, and it is gone afterwards;
-/// at most half of the free room is taken.
+/// With --op, --block, --queue-depth, --jobs or --end-fsync exactly that row is measured; without,
+/// a standard set: reads and writes, one after the other and at random, in blocks of 4 KiB to 1
+/// MiB, 1 and 32 at once, 4 KiB at random by 8 and 32 jobs, the four that CrystalDiskMark has, the
+/// average of 20 to 100 MiB at a time, and how long an fsync takes. Nothing but a folder of its own
+/// in DIR is written, and it is gone afterwards; at most half of the free room is taken.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall lab disk /mnt/usb
@@ -61,8 +61,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = quantity::block_bytes)]
     size: Option<u64>,
     /// Seconds for a row: for that long, over and over; of the standard set, at most
-    #[arg(long, value_name = "S")]
-    time: Option<f64>,
+    #[arg(long, value_name = "S", value_parser = quantity::seconds)]
+    time: Option<Duration>,
     /// Goes around the system's cache (the default)
     #[arg(long, conflicts_with = "buffered")]
     direct: bool,
@@ -107,11 +107,6 @@ impl Args {
         self.op.is_some() || has_number || self.end_fsync
     }
 
-    fn time(&self) -> Result<Option<Duration>, LabError> {
-        let wrong = |_| LabError::Settings("--time is a number of seconds".to_owned());
-        self.time.map(Duration::try_from_secs_f64).transpose().map_err(wrong)
-    }
-
     /// The row that was asked for.
     fn row(&self) -> Result<Row, LabError> {
         let access = self.op.unwrap_or(Op::Read).access();
@@ -123,7 +118,7 @@ impl Args {
             queue_depth: self.queue_depth.unwrap_or(1),
             jobs: self.jobs.unwrap_or(1),
             file_bytes,
-            until: match (self.time()?, self.size) {
+            until: match (self.time, self.size) {
                 (Some(time), _) => Until::Time(time),
                 (None, Some(_)) => Until::Once,
                 (None, None) => Until::OnceWithin(ROW_LIMIT),
@@ -138,7 +133,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let row = args.is_one_row().then(|| args.row()).transpose()?;
-    let limit = args.time()?.unwrap_or(SET_LIMIT);
+    let limit = args.time.unwrap_or(SET_LIMIT);
     let place = Place::open(&args.dir, app)?;
     args.report.check()?;
     let circumstances = place.circumstances();

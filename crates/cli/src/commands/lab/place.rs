@@ -18,7 +18,8 @@ pub(crate) struct Place {
     pub(crate) ground: Ground,
     pub(crate) scratch: Scratch,
     pub(crate) stop: Stop,
-    remains: Remains,
+    /// What was found of earlier runs, by directory.
+    remains: Vec<(PathBuf, Remains)>,
 }
 
 impl Place {
@@ -32,27 +33,40 @@ impl Place {
         let ground = Ground::of(&dir).with_context(named)?;
         let (scratch, remains) = Scratch::make(&dir)?;
         let stop = Stop::on(app.interrupt.flag());
+        let remains = vec![(dir.clone(), remains)];
         Ok(Self { dir, ground, scratch, stop, remains })
+    }
+
+    /// Looks for what earlier runs left in another directory, too, and removes it.
+    pub(crate) fn sweep(&mut self, dir: &Path) {
+        // In the directory that is measured the own folder would be taken for somebody else's.
+        if dir.canonicalize().is_ok_and(|dir| dir != self.dir)
+            && let Ok(found) = Remains::sweep(dir)
+        {
+            self.remains.push((dir.to_owned(), found));
+        }
     }
 
     /// What the figures will depend on, and what was found of earlier runs.
     pub(crate) fn circumstances(&self) -> Circumstances {
         let mut told = Circumstances::now(Some((&self.dir, &self.ground)));
-        let Remains { removed, in_use, unsure } = self.remains;
-        if removed > 0 {
-            told.note(format!(
-                "What {removed} earlier measurements left when they were killed is removed."
-            ));
-        }
-        if in_use > 0 {
-            told.note("Somebody else measures here too, and both slow each other down.");
-        }
-        if unsure > 0 {
-            told.note(
-                "Here are folders of earlier measurements (holdall-lab-*) that could not be removed, \
-                 or of which it is not certain whether another computer uses them: if none does, \
-                 remove them.",
-            );
+        for (dir, Remains { removed, in_use, unsure }) in &self.remains {
+            let dir = dir.display();
+            if *removed > 0 {
+                told.note(format!(
+                    "What {removed} earlier measurements left in {dir} when they were killed is removed."
+                ));
+            }
+            if *in_use > 0 {
+                told.note("Somebody else measures here too, and both slow each other down.");
+            }
+            if *unsure > 0 {
+                told.note(format!(
+                    "There are folders of earlier measurements in {dir} (holdall-lab-*) that could not \
+                     be removed, that belong to another user, or of which it is not certain whether \
+                     another computer uses them: if nobody does, remove them."
+                ));
+            }
         }
         told
     }

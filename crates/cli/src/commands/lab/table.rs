@@ -34,11 +34,11 @@ pub(crate) fn operations(row: &Measurement) -> String {
     row.operations_per_second.map_or_else(|| "-".to_owned(), figure)
 }
 
-/// A time that a request took: `85 us`, `1.24 ms`, `2.10 s`.
+/// A time that a request took: `85.0 µs`, `1.24 ms`, `2.10 s`.
 pub(crate) fn time(nanoseconds: u64) -> String {
     let value = nanoseconds as f64;
     match nanoseconds {
-        0..1_000_000 => format!("{:.1} us", value / 1e3),
+        0..1_000_000 => format!("{:.1} µs", value / 1e3),
         1_000_000..1_000_000_000 => format!("{:.2} ms", value / 1e6),
         _ => format!("{:.2} s", value / 1e9),
     }
@@ -65,6 +65,6 @@ mod tests {
         let sizes = [512, 4096, 128 << 10, 20 << 20, 1536].map(binary_size);
         assert_eq!(sizes, ["512 B", "4 KiB", "128 KiB", "20 MiB", "1.5 KiB"]);
         assert_eq!([0.5, 95.04, 1234.6].map(figure), ["0.50", "95.0", "1,235"]);
-        assert_eq!([850, 85_000, 1_240_000].map(time), ["0.8 us", "85.0 us", "1.24 ms"]);
+        assert_eq!([850, 85_000, 1_240_000].map(time), ["0.8 µs", "85.0 µs", "1.24 ms"]);
     }
 }

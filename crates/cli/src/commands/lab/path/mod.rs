@@ -23,6 +23,7 @@ use anyhow::{Context, Result};
 use holdall_lab::path::{Content, Limits, Sample, Shape, Tree, walk};
 use holdall_lab::report::Fact;
 
+use super::files::not_seen;
 use super::place::Place;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
@@ -87,8 +88,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let source = args.source.as_deref().map(directory).transpose()?;
     let target = Target::find(app)?;
     let (dir, notes) = target.place(app)?;
-    let place = Place::open(&dir, app)?;
+    let mut place = Place::open(&dir, app)?;
+    // A run to a server that was killed left its index there, and only such a run needs that folder.
+    place.sweep(Path::new(pipeline::MEMORY_DIR));
     let mut circumstances = place.circumstances();
+    if let Some(source) = &source {
+        circumstances.add_place("source", source);
+    }
+    if let Some(folder) = target.folder() {
+        circumstances.add_place("repository", folder);
+    }
     notes.into_iter().chain([target.words()]).for_each(|note| circumstances.note(note));
     circumstances.tell(&app.output)?;
     let told = Told::new(app);
@@ -187,6 +196,8 @@ impl Measuring<'_, '_> {
         }
         steps.measure(&sample, pipeline)?;
         self.told.note(what_is_measured(&sample, (walked.items, walked.bytes), walked.ended_early));
+        not_seen(walked.unreadable_directories, walked.mount_points)
+            .for_each(|note| self.told.note(note));
         Ok(sample)
     }
 

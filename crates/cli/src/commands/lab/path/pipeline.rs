@@ -27,10 +27,10 @@ use crate::forecast::Forecast;
 use crate::open::{self, Patience};
 use crate::password::Passwords;
 use crate::progress::watched;
-use crate::verdict::{Usage, judge, per_second};
+use crate::verdict::{UsageCounters, judge, per_second};
 
 /// Where a file system in memory usually is.
-const MEMORY_DIR: &str = "/dev/shm";
+pub(super) const MEMORY_DIR: &str = "/dev/shm";
 /// No more than this part of the computer's memory is taken for a repository.
 const MEMORY_SHARE: u64 = 8;
 /// Room for this many bytes of a source is needed: a copy, its repository, what is restored.
@@ -105,6 +105,7 @@ impl<'a> Pipeline<'a> {
         let (wire, rate) = Wire::tried(far.measured())?;
         let in_memory = memory::is_ram_disk(Path::new(MEMORY_DIR)).is_ok_and(|is_ram| is_ram);
         let made = in_memory.then(|| Scratch::make(Path::new(MEMORY_DIR)).ok()).flatten();
+        // Every run sweeps that folder at its beginning, and tells of it.
         let memory = made.map(|(scratch, _)| scratch);
         Ok(Self { app, place, wire: Some((Arc::new(wire), rate)), memory })
     }
@@ -200,10 +201,10 @@ impl Series<'_> {
     pub(super) fn backup(&mut self, subject: &Subject<'_>) -> Result<Ran> {
         let options = options(subject)?;
         let run = self.pipeline.app.run();
-        let before = Usage::now();
+        let before = UsageCounters::now();
         let work = || holdall_engine::backup(&self.access, &options, &run);
         let (done, timeline) = self.watch(&run, work);
-        let usage = Usage::now().since(&before);
+        let usage = UsageCounters::now().since(&before);
         let summary = done?;
         let verdict = judge(summary.items, summary.bytes, summary.seconds, summary.stages, &usage);
         Ok(Ran {
@@ -227,11 +228,11 @@ impl Series<'_> {
         let listed = holdall_engine::snapshots(&self.access)?.snapshots;
         let snapshot = find_snapshot(&listed, self.access.machine(), "latest", None)?;
         let (run, options) = (self.pipeline.app.run(), RestoreOptions::default());
-        let before = Usage::now();
+        let before = UsageCounters::now();
         let work =
             || holdall_engine::restore(&self.access, snapshot, None, &target, &options, &run);
         let (done, timeline) = self.watch(&run, work);
-        let usage = Usage::now().since(&before);
+        let usage = UsageCounters::now().since(&before);
         let summary = done?;
         holdall_sys::removal::remove_tree(&target)?;
         let (items, seconds) = (summary.files + summary.dirs, summary.duration_seconds);

@@ -126,7 +126,11 @@ impl Steps<'_, '_> {
         ));
         let rate = probed.measurement.bytes_per_second;
         self.add("processor", Layer::ClientCpu, Needs::Plain, (rate, None));
-        let row = Measurement { operations_per_second: None, ..probed.measurement };
+        let row = Measurement {
+            operations_per_second: None,
+            bytes_per_core_second: None,
+            ..probed.measurement
+        };
         self.told.row(&row)
     }
 

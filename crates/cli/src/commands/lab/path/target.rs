@@ -56,6 +56,14 @@ impl Target {
         }
     }
 
+    /// The repository's directory, if it lies in one.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Directory(folder) => Some(folder),
+            Self::Server(_) | Self::Nowhere => None,
+        }
+    }
+
     /// What the last step's disk is called.
     pub(super) fn disk_name(&self) -> &'static str {
         match self {
