@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use holdall_testkit::{End, Links};
 use serde_json::Value;
 
-use super::{Compared, print};
+use super::{Both, Compared, print};
 use crate::command::{prefixed, text};
 
 const BITS_PER_SECOND: u64 = 1_000_000_000;
@@ -56,20 +56,18 @@ impl Drop for Running {
 
 /// What both measure over.
 struct Ground<'a> {
-    binary: &'a Path,
-    folder: &'a Path,
+    both: &'a Both<'a>,
     file: &'a Path,
     links: &'a Links,
 }
 
-/// Runs both on every way by `binary`, with files in `folder`, `runs` times each; prints and tells
-/// how they compare.
-pub(super) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<Vec<Compared>> {
+/// Runs both on every way, `runs` times each; prints and tells how they compare.
+pub(super) fn compare(both: &Both<'_>, runs: u32) -> Result<Vec<Compared>> {
     let links = Links::of_rates(&[BITS_PER_SECOND])?;
-    let file = folder.join("holdall-torture-net");
+    let file = both.folder.join("holdall-torture-net");
     let content: Vec<u8> = (0..FILE_BYTES).map(|at| (at * 31 % 251) as u8).collect();
     std::fs::write(&file, content).with_context(|| format!("cannot write {file:?}"))?;
-    let compared = Ground { binary, folder, file: &file, links: &links }.compare(runs);
+    let compared = Ground { both, file: &file, links: &links }.compare(runs);
     std::fs::remove_file(&file).with_context(|| format!("cannot remove {file:?}"))?;
     compared
 }
@@ -105,7 +103,7 @@ impl Ground<'_> {
 
     /// Starts a listener; where it is, and its token.
     fn listen(&self) -> Result<(Running, String, String)> {
-        let mut command = Command::new(self.binary);
+        let mut command = self.both.command();
         command.args(["lab", "listen", &format!("{}:0", server())]);
         let child = self.at(End::Server, &command).stdout(Stdio::piped()).spawn();
         let mut running = Running(child.context("cannot start the listener")?);
@@ -143,12 +141,12 @@ impl Ground<'_> {
 
     /// Bytes a second by holdall, up and down.
     fn by_lab(&self, address: &str, token: &str, case: Case) -> Result<[f64; 2]> {
-        let mut command = Command::new(self.binary);
+        let mut command = self.both.command();
         command.args(["lab", "net", address, "--token", token, "--json", "--time", SECONDS]);
         command.args(["--streams", &case.streams.to_string(), "--buffer", BUFFER]);
         command.args(["--wait", "never"]);
         if case.file {
-            command.arg("--from-file").arg(self.file).arg("--to-file-here").arg(self.folder);
+            command.arg("--from-file").arg(self.file).arg("--to-file-here").arg(self.both.folder);
         }
         let said = text(&mut self.at(End::Client, &command))?;
         let rows: Vec<Value> =
