@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -74,8 +74,9 @@ fn check_place(file: &Path) -> Result<(), Refusal> {
     };
     let target = target_of(file);
     let folder = folder_of(&target);
+    let leads_nowhere = target.is_symlink();
     let can_write = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
-    if !folder.is_dir() || !can_write || (target.exists() && !target.is_file()) {
+    if leads_nowhere || !folder.is_dir() || !can_write || (target.exists() && !target.is_file()) {
         return refuse(
             "no file can be there",
             "name a file in a folder that is there, in which this user may write",
@@ -115,7 +116,8 @@ fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     beside.write_all(text.as_bytes())?;
     beside.as_file().sync_all()?;
     if let Some(old) = old {
-        // Some shares know no permissions.
+        // Some shares know no owners and permissions, and only root gives a file away.
+        let _ = std::os::unix::fs::fchown(beside.as_file(), Some(old.uid()), Some(old.gid()));
         let _ = beside.as_file().set_permissions(old.permissions());
     }
     beside.persist(&target)?;

@@ -42,7 +42,10 @@ impl UsageCounters {
     pub(crate) fn since(&self, earlier: &Self) -> Usage {
         let after =
             |now: Option<f64>, then: Option<f64>| now.zip(then).map(|(now, then)| now - then);
-        let cores = self.cores.zip(earlier.cores);
+        // Others keep cores busy that this process may not use, too.
+        let may_use_all =
+            |now: &CoreTimes| holdall_sys::cpu::available_cores() >= now.cores() as f64;
+        let cores = self.cores.filter(may_use_all).zip(earlier.cores);
         Usage {
             cpu_seconds: self.cpu_seconds - earlier.cpu_seconds,
             throttled_seconds: after(self.throttled_seconds, earlier.throttled_seconds),

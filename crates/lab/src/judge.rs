@@ -53,7 +53,8 @@ pub struct RunFigures {
     pub cores_available: f64,
     /// Time for which a quota kept the process off the processor during the run, where known.
     pub cpu_throttled_seconds: Option<f64>,
-    /// Share of the run in which this computer's cores were at work, for whichever program, where known.
+    /// Share of the run in which this computer's cores were at work, for whichever program; where it is
+    /// known, and the process may use all of them.
     pub computer_busy_share: Option<f64>,
     /// Time for which some program of this computer waited for memory during the run, where known.
     pub memory_stalled_seconds: Option<f64>,

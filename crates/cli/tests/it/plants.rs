@@ -1,5 +1,5 @@
 //! Bottlenecks that tests plant for real: processors and disks that are rationed, calls that take longer.
-//! What this computer can not do is said, and left out.
+//! What this computer can not do is a failure under `cargo xtask torture`, and else said and left out.
 
 use std::ffi::OsString;
 use std::fs;

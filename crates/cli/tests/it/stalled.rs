@@ -13,25 +13,15 @@ const FILES: u64 = 12;
 const FILE_BYTES: usize = 2_000_000;
 /// Into the bytes of the files, which do not compress.
 const STALL_AFTER_BYTES: u64 = 9_000_000;
-/// A run that noticed nothing by then would take the server for gone.
-const NOTICED_WITHIN: Duration = Duration::from_secs(280);
+/// What is looked up may take 120 seconds, and the rest of the restore a busy computer's time.
+const NOTICED_WITHIN: Duration = Duration::from_secs(240);
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Runs a command that must end well, though what its connections carry ends after so many bytes.
-fn run_with_a_stall(machine: &Machine, proxy: &ChaosProxy, args: &[&str]) {
-    let before = proxy.stalled();
-    proxy.stall_after(STALL_AFTER_BYTES);
-    let begun = Instant::now();
-    machine.ok(args);
-    assert!(proxy.stalled() > before, "{args:?}: nothing stalled");
-    assert!(begun.elapsed() < NOTICED_WITHIN, "{args:?}: {:?}", begun.elapsed());
-}
-
 #[test]
-fn a_backup_and_a_restore_go_on_when_their_connections_carry_nothing_any_more() {
+fn a_restore_goes_on_when_its_connections_carry_nothing_any_more() {
     let machine = Machine::new();
     let server = Server::start(&machine.path("server"));
     let upstream = server.address().parse().expect("an address");
@@ -43,8 +33,11 @@ fn a_backup_and_a_restore_go_on_when_their_connections_carry_nothing_any_more() 
         let content = Random::new(number).bytes(FILE_BYTES);
         fs::write(source.join(number.to_string()), content).expect("room");
     }
-    run_with_a_stall(&machine, &proxy, &["backup", text(&source)]);
-    let from = format!("latest:{}", text(&source));
-    run_with_a_stall(&machine, &proxy, &["restore", &from, "--target", text(&target)]);
+    machine.ok(["backup", text(&source)]);
+    proxy.stall_after(STALL_AFTER_BYTES);
+    let begun = Instant::now();
+    machine.ok(["restore", &format!("latest:{}", text(&source)), "--target", text(&target)]);
+    assert!(proxy.stalled() > 0, "nothing stalled");
+    assert!(begun.elapsed() < NOTICED_WITHIN, "{:?}", begun.elapsed());
     assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
 }

@@ -74,8 +74,11 @@ fn unreached(mut failures: Vec<(SocketAddr, io::Error)>) -> io::Error {
     if failures.is_empty() {
         return last;
     }
-    let kind = last.kind();
     failures.push((to, last));
+    // An address that this computer can not even try, such as IPv6 without any, says nothing of the other.
+    let kinds = || failures.iter().map(|(_, error)| error.kind());
+    let kind = kinds().find(|kind| *kind != io::ErrorKind::AddrNotAvailable);
+    let kind = kind.or_else(|| kinds().next()).unwrap_or(io::ErrorKind::NotConnected);
     let each: Vec<_> = failures.iter().map(|(to, error)| format!("{to}: {error}")).collect();
     io::Error::new(kind, each.join("; "))
 }
@@ -100,6 +103,8 @@ impl Far for Direct {
     fn connect(&self, from: Option<IpAddr>) -> io::Result<Box<dyn Carrier + '_>> {
         let mut stream = self.reach(from)?;
         stream.set_nodelay(true)?;
+        // That of the attempt to connect was shorter.
+        stream.set_write_timeout(Some(SILENCE))?;
         let mut greeting = [0; GREETING_BYTES];
         let deadline = Instant::now() + GREETS_WITHIN;
         pump::read_by(&mut stream, &mut greeting, deadline).map_err(lost)?;
@@ -250,6 +255,8 @@ impl Connection<'_> {
         })?;
         self.stream.set_read_timeout(Some(SILENCE))?;
         let mut trips = Vec::new();
+        // The listener ends it after the time that was asked for.
+        let within = within.min(Duration::from_secs(super::MAX_SECONDS - 1));
         let is_over = || started.elapsed() >= within || stop.load(Ordering::Relaxed);
         while trips.len() < most && !is_over() {
             let begun = Instant::now();

@@ -27,7 +27,7 @@ pub(super) fn give(
     let begun = Instant::now();
     let mut sent_bytes = 0;
     while begun.elapsed() < duration && !stop.load(Ordering::Relaxed) {
-        let piece = source.next()?;
+        let piece = source.next().map_err(of_file)?;
         stream.write_all(piece).map_err(timed_out)?;
         sent_bytes += piece.len() as u64;
     }
@@ -66,7 +66,7 @@ pub(super) fn take(
             break;
         }
         let begun = begun.get_or_insert_with(Instant::now);
-        sink.take(&buffer[..length])?;
+        sink.take(&buffer[..length]).map_err(of_file)?;
         bytes += length as u64;
         keep_last(&mut tail, &buffer[..length]);
         if begun.elapsed() > duration + DRAIN {
@@ -76,9 +76,18 @@ pub(super) fn take(
             return Err(ErrorKind::Interrupted.into());
         }
     }
-    sink.finish()?;
+    sink.finish().map_err(of_file)?;
     let duration = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
     Ok(Taken { bytes, duration, last: tail.as_slice().try_into().ok() })
+}
+
+/// What went wrong with a file at this end, which is not to be taken for the connection's end, even where
+/// the file lies on a share whose connection ended.
+fn of_file(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::Interrupted => error,
+        _ => io::Error::other(error),
+    }
 }
 
 /// Reads until the buffer is full or the peer has ended.

@@ -19,14 +19,12 @@ use crate::{MachineIdentity, RepositoryError, Traffic};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// How long a server may be about a request before its connection is given up and it is asked again on
-/// another: one that only looks something up, one that waits for a disk, and one that may have all of a
-/// repository to go through. A server that is gone is found earlier, by the kernel; these find one that
-/// hangs, or a box between that forgot the connection, and the first two lie below the time for which a
-/// run tries again.
-const LOOKS_UP: Duration = Duration::from_secs(60);
-const WAITS_FOR_DISK: Duration = Duration::from_secs(120);
-const GOES_THROUGH_ALL: Duration = Duration::from_secs(600);
+/// How long a server may look something up, and how long it may work on anything else, before its
+/// connection is given up and it is asked again on another: it may have all of a repository to go through,
+/// or wait for a disk. A server that is gone is found earlier, by the kernel; this finds one that hangs, or a
+/// box between that forgot the connection.
+const LOOKS_UP: Duration = Duration::from_secs(120);
+const WORKS: Duration = Duration::from_secs(600);
 /// How often an interruption is looked for while pausing.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -116,11 +114,17 @@ impl Caller {
         mut fresh_sink: impl FnMut() -> S,
     ) -> Result<S, RepositoryError> {
         let (path, started, mut pause) = (route.path(), Instant::now(), FIRST_PAUSE);
-        let (method, patience) = (route.method().name(), patience(route));
-        let head = Head { method, path: &path, host: &self.host, patience };
+        let mut waited_once = false;
+        let head = |has_answered| Head {
+            method: route.method().name(),
+            path: &path,
+            host: &self.host,
+            patience: patience(route, has_answered),
+        };
         loop {
             let mut sink = fresh_sink();
             let turn = (weight != Weight::Light).then(|| self.take_turn()).transpose()?;
+            let asked = Instant::now();
             let error = match self.attempt(&head, (body, weight), turn, &mut sink) {
                 Attempt::Stale => continue,
                 Attempt::Failed(error) => error,
@@ -132,8 +136,13 @@ impl Caller {
                     Some(error) => return Err(self.in_words(error)),
                 },
             };
+            // Who waited for longer than there is to try again has not tried again yet.
+            let waited = !waited_once && asked.elapsed() > self.options.retry_for.max(LOOKS_UP);
             match error {
-                StreamError::Lost(_) if self.may_go_on(started, pause) => self.pause(pause)?,
+                StreamError::Lost(_) if waited || self.may_go_on(started, pause) => {
+                    waited_once |= waited;
+                    self.pause(pause)?;
+                }
                 error => return Err(self.last_word(error)),
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -155,9 +164,9 @@ impl Caller {
         self.dialer.traffic()
     }
 
-    fn attempt(
+    fn attempt<'a>(
         &self,
-        head: &Head<'_>,
+        head: &impl Fn(bool) -> Head<'a>,
         (body, weight): (&Frames, Weight),
         turn: Option<Turn>,
         sink: &mut impl Sink,
@@ -172,19 +181,21 @@ impl Caller {
         let (with_body, _until_the_end) =
             if weight == Weight::Puts { (turn, None) } else { (None, turn) };
         let ended = reused.map_or_else(open, Ok).and_then(|mut stream| {
-            let answer = stream.exchange(head, (body.clone(), with_body), sink, interrupt)?;
+            let head = head(was_idle);
+            let answer = stream.exchange(&head, (body.clone(), with_body), sink, interrupt)?;
             self.put_back(stream);
             Ok(answer)
         });
         if ended.is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
+        if let Err(StreamError::Lost(_)) = ended {
+            // What ended this one may have met the others.
+            self.lock_idle().clear();
+        }
         match ended {
             Ok(answer) => Attempt::Answered(answer),
-            Err(StreamError::Lost(_)) if was_idle => {
-                self.lock_idle().clear();
-                Attempt::Stale
-            }
+            Err(StreamError::Lost(_)) if was_idle => Attempt::Stale,
             Err(error) => Attempt::Failed(error),
         }
     }
@@ -278,18 +289,17 @@ impl Caller {
     }
 }
 
-/// How long the server may be about it.
-fn patience(route: &Route) -> Duration {
-    let Route::Repository { verb, .. } = route else { return WAITS_FOR_DISK };
+/// How long the server may be about it, on a connection on which it `has_answered` or not: the first
+/// request may find the repository closed, and its index to be made anew.
+fn patience(route: &Route, has_answered: bool) -> Duration {
+    let Route::Repository { verb, .. } = route else { return WORKS };
     match verb {
-        RepositoryVerb::Missing(_)
-        | RepositoryVerb::Records(_)
-        | RepositoryVerb::Fetch(..)
-        | RepositoryVerb::ReadBlocks(..)
-        | RepositoryVerb::ProveBlocks(_) => LOOKS_UP,
-        RepositoryVerb::PutBlocks(_) => WAITS_FOR_DISK,
-        // The first request may find the repository closed, and its index to be made anew.
-        _ => GOES_THROUGH_ALL,
+        RepositoryVerb::Missing(_) | RepositoryVerb::Records(_) | RepositoryVerb::Fetch(..)
+            if has_answered =>
+        {
+            LOOKS_UP
+        }
+        _ => WORKS,
     }
 }
 

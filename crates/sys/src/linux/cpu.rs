@@ -44,6 +44,7 @@ pub fn thread_cpu_seconds() -> f64 {
 pub struct CoreTimes {
     busy: u64,
     all: u64,
+    cores: usize,
 }
 
 impl CoreTimes {
@@ -62,7 +63,13 @@ impl CoreTimes {
         if all > 0 { (busy as f64 / all as f64).min(1.0) } else { 0.0 }
     }
 
-    /// The first line of `/proc/stat`: `cpu user nice system idle iowait irq softirq steal ...`.
+    /// How many cores these are of.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// The first line of `/proc/stat`, behind which there is one for each core: `cpu user nice system idle iowait irq softirq steal ...`.
     fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> =
@@ -70,7 +77,8 @@ impl CoreTimes {
         let [user, _nice, system, _idle, _iowait, irq, softirq, _steal] = ticks[..] else {
             return None;
         };
-        Some(Self { busy: user + system + irq + softirq, all: ticks.iter().sum() })
+        let cores = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
+        Some(Self { busy: user + system + irq + softirq, all: ticks.iter().sum(), cores })
     }
 }
 
@@ -207,7 +215,7 @@ mod tests {
         let after = parse("cpu  160 90 120 1060 20 10 10 5 7 0\n").unwrap();
         // 60 + 20 + 5 + 5 of 205.
         assert!((after.busy_share_since(&before) - 90.0 / 205.0).abs() < 1e-9);
-        assert_eq!(before.busy_share_since(&after), 0.0);
+        assert_eq!((before.busy_share_since(&after), before.cores()), (0.0, 1));
         assert_eq!([parse(""), parse("cpu 1 2 3"), parse("cpu a b c d e f g h")], [None; 3]);
         assert!(CoreTimes::now().is_some());
     }
