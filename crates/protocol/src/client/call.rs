@@ -115,13 +115,13 @@ impl Caller {
     ) -> Result<S, RepositoryError> {
         let (path, started, mut pause) = (route.path(), Instant::now(), FIRST_PAUSE);
         let mut waited_once = false;
-        let head = |has_answered| Head {
-            method: route.method().name(),
-            path: &path,
-            host: &self.host,
-            patience: patience(route, has_answered),
-        };
+        let mut patience = patience(route);
         loop {
+            let head =
+                Head { method: route.method().name(), path: &path, host: &self.host, patience };
+            // Whatever it is about, it has the time for it when it is asked again: it may have been started
+            // meanwhile, and have its index to make anew.
+            patience = WORKS;
             let mut sink = fresh_sink();
             let turn = (weight != Weight::Light).then(|| self.take_turn()).transpose()?;
             let asked = Instant::now();
@@ -164,9 +164,9 @@ impl Caller {
         self.dialer.traffic()
     }
 
-    fn attempt<'a>(
+    fn attempt(
         &self,
-        head: &impl Fn(bool) -> Head<'a>,
+        head: &Head<'_>,
         (body, weight): (&Frames, Weight),
         turn: Option<Turn>,
         sink: &mut impl Sink,
@@ -181,8 +181,7 @@ impl Caller {
         let (with_body, _until_the_end) =
             if weight == Weight::Puts { (turn, None) } else { (None, turn) };
         let ended = reused.map_or_else(open, Ok).and_then(|mut stream| {
-            let head = head(was_idle);
-            let answer = stream.exchange(&head, (body.clone(), with_body), sink, interrupt)?;
+            let answer = stream.exchange(head, (body.clone(), with_body), sink, interrupt)?;
             self.put_back(stream);
             Ok(answer)
         });
@@ -289,14 +288,11 @@ impl Caller {
     }
 }
 
-/// How long the server may be about it, on a connection on which it `has_answered` or not: the first
-/// request may find the repository closed, and its index to be made anew.
-fn patience(route: &Route, has_answered: bool) -> Duration {
+/// How long the server may be about it when it is asked for the first time.
+fn patience(route: &Route) -> Duration {
     let Route::Repository { verb, .. } = route else { return WORKS };
     match verb {
-        RepositoryVerb::Missing(_) | RepositoryVerb::Records(_) | RepositoryVerb::Fetch(..)
-            if has_answered =>
-        {
+        RepositoryVerb::Missing(_) | RepositoryVerb::Records(_) | RepositoryVerb::Fetch(..) => {
             LOOKS_UP
         }
         _ => WORKS,
