@@ -75,4 +75,5 @@ pub use run::{Problem, Run};
 pub use snapshots::{
     DamagedRecord, Forgotten, Listed, Snapshot, find_snapshot, snapshots, snapshots_by_cache,
 };
+pub use storing::PUT_TARGET_BYTES;
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PatternError, Patterns, Source,
+    Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PUT_TARGET_BYTES, PatternError,
+    Patterns, Source,
 };
 use holdall_lab::cost::{Past, Slowness, Work};
 use holdall_lab::{Layer, StageCounters, Verdict};
@@ -33,9 +34,6 @@ use crate::verdict::{UsageCounters, judge, per_second};
 
 /// Of a limit, this share is taken for all of it: a run also begins and ends.
 const LIMIT_REACHED: f64 = 0.5;
-
-/// What a request with blocks carries, if so much is ready.
-const FULL_REQUEST_BYTES: u64 = 3 << 20;
 
 /// Backs paths up into a new snapshot
 #[derive(Debug, clap::Args)]
@@ -161,7 +159,7 @@ fn name_shares(app: &App, done: &mut Done) {
 /// How long a full request took at the repository's disk by the mean, of a run that was limited by it. Of
 /// each request only the sum is counted, and many carry less: so it is told by what was stored.
 fn time_at_disk(limited_by: Layer, summary: &BackupSummary) -> Option<String> {
-    let requests = summary.data_stored as f64 / FULL_REQUEST_BYTES as f64;
+    let requests = summary.data_stored as f64 / PUT_TARGET_BYTES as f64;
     let is_it = |stage: &&StageCounters| stage.layer == Layer::ServerDisk && stage.name == "send";
     let stages = summary.stages.iter().filter(is_it);
     let millis = 1e3 * stages.map(|stage| stage.working_seconds).sum::<f64>() / requests;
@@ -541,7 +539,7 @@ mod tests {
             threads: 6,
         };
         let summary = |requests: u64| BackupSummary {
-            data_stored: requests * FULL_REQUEST_BYTES,
+            data_stored: requests * PUT_TARGET_BYTES as u64,
             stages: vec![stage("send", Layer::Network, 7.0), stage("send", Layer::ServerDisk, 2.4)],
             ..BackupSummary::default()
         };

@@ -26,5 +26,6 @@ pub(crate) use assemble::{Assembled, Counts, Results};
 pub(crate) use meters::StoringMeters;
 pub(crate) use piece::{AdoptedLeaf, Change, NewChunk, Piece};
 pub(crate) use put::Putter;
+pub use send::PUT_TARGET_BYTES;
 pub(crate) use shared::Shared;
 pub(crate) use stages::{NewSnapshot, Stages, Storing};

@@ -14,8 +14,8 @@ use super::shared::Shared;
 use crate::EngineError;
 use crate::audit::Remembering;
 
-/// A request takes what is ready, up to this many bytes.
-const PUT_TARGET_BYTES: usize = 3 << 20;
+/// A request with blocks takes what is ready, up to this many bytes.
+pub const PUT_TARGET_BYTES: usize = 3 << 20;
 
 /// What the sending threads share.
 #[derive(Clone, Copy)]

@@ -9,6 +9,7 @@ use holdall_sys::{Dir, FileKind, Stat};
 use serde::Serialize;
 
 use super::{FilesMeasured, Work};
+use crate::path::child;
 use crate::{LabError, Stop};
 
 /// Counts of items.
@@ -122,8 +123,7 @@ impl Census {
         match stat.kind {
             FileKind::File => self.work.bytes += stat.size,
             FileKind::Dir if stat.device == self.device => {
-                let slash: &[u8] = if folder == b"/" { b"" } else { b"/" };
-                self.waiting.push([folder, slash, name].concat());
+                self.waiting.push(child(folder, name));
             }
             FileKind::Dir => self.left_out.mount_points += 1,
             _ => {}

@@ -203,7 +203,7 @@ fn list(path: &[u8], device: u64) -> io::Result<Listed> {
 }
 
 /// The path of an item in a directory.
-pub(super) fn child(folder: &[u8], name: &[u8]) -> Vec<u8> {
+pub(crate) fn child(folder: &[u8], name: &[u8]) -> Vec<u8> {
     let slash: &[u8] = if folder == b"/" { b"" } else { b"/" };
     [folder, slash, name].concat()
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytes::Bytes;
 use holdall_crypto::SystemEntropy;
+use holdall_engine::PUT_TARGET_BYTES;
 use holdall_lab::disk::{Access, DiskFiles, Row, Until, measure as measure_row, measure_fsync};
 use holdall_lab::net::{self, NetRow};
 use holdall_lab::path::{
@@ -35,8 +36,6 @@ const STEP_TIME: Duration = Duration::from_secs(1);
 /// What is written to the disk in one go, and in all at most.
 const DISK_BLOCK_BYTES: u64 = 1 << 20;
 const DISK_BYTES: u64 = 128 << 20;
-/// What one request has written at the server: as many bytes as a backup sends with one.
-const PUT_BYTES: usize = 3 << 20;
 /// Requests with blocks that a backup has under way.
 const PUTS_AT_ONCE: usize = 4;
 
@@ -237,7 +236,7 @@ struct Written {
 
 /// Has the server write for a while, by so many requests at once.
 fn written(wire: &Wire, at_once: usize, stop: &holdall_lab::Stop) -> Result<Written> {
-    let content = holdall_lab::incompressible(PUT_BYTES, at_once as u64);
+    let content = holdall_lab::incompressible(PUT_TARGET_BYTES, at_once as u64);
     let body = Frames::plain(Bytes::from(content));
     let begun = Instant::now();
     let put = || -> Result<Vec<(Duration, RequestTimes)>, RepositoryError> {
@@ -256,12 +255,12 @@ fn written(wire: &Wire, at_once: usize, stop: &holdall_lab::Stop) -> Result<Writ
     let all: Vec<_> = all?.into_iter().flatten().collect();
     stop.check()?;
     let seconds = begun.elapsed().as_secs_f64();
-    let bytes = (all.len() * PUT_BYTES) as f64;
+    let bytes = (all.len() * PUT_TARGET_BYTES) as f64;
     let mut latency = LatencyCount::default();
     all.iter().for_each(|(took, _)| latency.add(*took));
     let disk_seconds: f64 = all.iter().map(|(_, times)| times.disk_seconds).sum();
     let row = Measurement {
-        block_bytes: Some(PUT_BYTES as u64),
+        block_bytes: Some(PUT_TARGET_BYTES as u64),
         jobs: u32::try_from(at_once).ok(),
         direct: Some(false),
         end_fsync: Some(true),
