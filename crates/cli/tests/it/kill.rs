@@ -11,6 +11,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use holdall_engine::PUT_TARGET_BYTES;
 use holdall_testkit::{ChaosProxy, CompareOptions, Process, Random, compare_trees};
 use rustix::process::{Pid, Signal};
 
@@ -21,8 +22,9 @@ const KILLS: u64 = 100;
 const BYTES: u64 = 48 << 20;
 /// The exit code of a client that never reached its server.
 pub(crate) const UNREACHABLE: i32 = 14;
-/// Bytes on their way at a kill: they may arrive and not be acknowledged, or not arrive.
-const ON_THE_WAY_BYTES: u64 = 16 << 20;
+/// Bytes on their way at a kill: they may arrive and not be acknowledged, or not arrive. Four requests go
+/// out and two wait for the server's disk, each with a block of about 1 MiB beyond what it aims at.
+const ON_THE_WAY_BYTES: u64 = 6 * (PUT_TARGET_BYTES as u64 + (1 << 20));
 
 pub(crate) fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
