@@ -209,12 +209,8 @@ mod tests {
     fn staged(at_ns: i64, seconds: f64) -> Run {
         let mut run = run(at_ns, seconds);
         let stage = |name: &str, layer, working_seconds| StageCounters {
-            name: name.to_owned(),
-            layer,
             working_seconds,
-            waiting_in_seconds: 0.0,
-            waiting_out_seconds: 0.0,
-            threads: 1,
+            ..StageCounters::new(name, layer, 1)
         };
         run.past.stages = vec![
             stage("read", Layer::SourceRead, 3.0),

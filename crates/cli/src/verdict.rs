@@ -6,10 +6,12 @@ use holdall_sys::cpu::CoreTimes;
 /// Below this many bytes an item, a run is about items; above it, about bytes.
 const SMALL_ITEM_BYTES: u64 = 64 << 10;
 
-/// What this process used of the processor, how busy all cores were, and how long memory was waited for.
+/// What this process used of the processor and could have used, how busy all cores were, and how long
+/// memory was waited for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Usage {
     cpu_seconds: f64,
+    cores_available: f64,
     throttled_seconds: Option<f64>,
     computer_busy_share: Option<f64>,
     memory_stalled_seconds: Option<f64>,
@@ -43,11 +45,12 @@ impl UsageCounters {
         let after =
             |now: Option<f64>, then: Option<f64>| now.zip(then).map(|(now, then)| now - then);
         // Others keep cores busy that this process may not use, too.
-        let may_use_all =
-            |now: &CoreTimes| holdall_sys::cpu::available_cores() >= now.cores() as f64;
+        let cores_available = holdall_sys::cpu::available_cores();
+        let may_use_all = |now: &CoreTimes| cores_available >= now.cores() as f64;
         let cores = self.cores.filter(may_use_all).zip(earlier.cores);
         Usage {
             cpu_seconds: self.cpu_seconds - earlier.cpu_seconds,
+            cores_available,
             throttled_seconds: after(self.throttled_seconds, earlier.throttled_seconds),
             computer_busy_share: cores.map(|(now, then)| now.busy_share_since(&then)),
             memory_stalled_seconds: after(
@@ -75,7 +78,7 @@ pub(crate) fn judge(
         unit: if small { Unit::ItemsPerSecond } else { Unit::BytesPerSecond },
         stages,
         process_cpu_seconds: usage.cpu_seconds,
-        cores_available: holdall_sys::cpu::available_cores(),
+        cores_available: usage.cores_available,
         cpu_throttled_seconds: usage.throttled_seconds,
         computer_busy_share: usage.computer_busy_share,
         memory_stalled_seconds: usage.memory_stalled_seconds,

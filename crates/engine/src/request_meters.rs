@@ -1,9 +1,12 @@
 //! The meters of a stage whose threads make requests: whoever answers says where its time went.
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use holdall_lab::{Layer, StageCounters, StageMeter};
+use holdall_lab::{LatencyCount, Layer, StageCounters, StageMeter};
 use holdall_protocol::{Fetched, RepositoryError, RequestTimes};
+
+use crate::run::lock;
 
 /// One meter for each layer that a request leans on.
 pub(crate) struct RequestMeters {
@@ -11,6 +14,9 @@ pub(crate) struct RequestMeters {
     busy: StageMeter,
     cpu: StageMeter,
     disk: StageMeter,
+    /// How long each request was at each layer, in the order of the meters. Locked once for a request,
+    /// which carries megabytes.
+    latencies: Mutex<[LatencyCount; 4]>,
 }
 
 impl RequestMeters {
@@ -22,6 +28,7 @@ impl RequestMeters {
             busy: of(Layer::ServerBusy),
             cpu: of(Layer::ServerCpu),
             disk: of(Layer::ServerDisk),
+            latencies: Mutex::default(),
         }
     }
 
@@ -53,22 +60,37 @@ impl RequestMeters {
     /// Divides a request's time among the layers that it leaned on.
     pub(crate) fn count(&self, all: Duration, times: &RequestTimes) {
         let mut left = all;
-        let parts = [
-            (&self.busy, times.queue_seconds),
-            (&self.cpu, times.cpu_seconds),
-            (&self.disk, times.disk_seconds),
-        ];
-        for (meter, seconds) in parts {
+        let part_of = |seconds| {
             let part = Duration::try_from_secs_f64(seconds).unwrap_or_default().min(left);
-            meter.add_working(part);
             left -= part;
+            part
+        };
+        let [busy, cpu, disk] =
+            [times.queue_seconds, times.cpu_seconds, times.disk_seconds].map(part_of);
+        let mut latencies = lock(&self.latencies);
+        let counters = self.meters().into_iter().zip(latencies.iter_mut());
+        for ((meter, latency), part) in counters.zip([left, busy, cpu, disk]) {
+            meter.add_working(part);
+            latency.add(part);
         }
-        self.network.add_working(left);
     }
 
     /// What was counted so far.
     pub(crate) fn snapshot(&self) -> [StageCounters; 4] {
-        [&self.network, &self.busy, &self.cpu, &self.disk].map(StageMeter::snapshot)
+        let latencies = lock(&self.latencies);
+        let mut counted = latencies.iter();
+        self.meters().map(|meter| {
+            let latency = counted.next();
+            StageCounters {
+                requests: latency.map(LatencyCount::count),
+                latency_ns: latency.and_then(LatencyCount::latency),
+                ..meter.snapshot()
+            }
+        })
+    }
+
+    fn meters(&self) -> [&StageMeter; 4] {
+        [&self.network, &self.busy, &self.cpu, &self.disk]
     }
 }
 
@@ -91,5 +113,24 @@ mod tests {
         let absurd = RequestTimes { cpu_seconds: 1e9, disk_seconds: f64::NAN, ..times };
         meters.count(Duration::from_secs(2), &absurd);
         assert_eq!(meters.snapshot().map(|part| part.working_seconds), [4.0, 2.0, 3.0, 3.0]);
+    }
+
+    #[test]
+    fn how_long_each_request_was_at_each_layer_is_counted() {
+        let meters = RequestMeters::new("send", 4);
+        let none = |part: &StageCounters| part.requests == Some(0) && part.latency_ns.is_none();
+        assert!(meters.snapshot().iter().all(none));
+        for request in 0..100 {
+            let disk_seconds = if request < 98 { 0.012 } else { 0.24 };
+            let times = RequestTimes { disk_seconds, ..RequestTimes::default() };
+            meters.count(Duration::from_millis(250), &times);
+        }
+        let parts = meters.snapshot();
+        assert!(parts.iter().all(|part| part.requests == Some(100)));
+        let millis = parts.map(|part| {
+            let latency = part.latency_ns.unwrap();
+            [latency.p50, latency.p99].map(|nanos| nanos / 1_000_000)
+        });
+        assert_eq!(millis, [[238, 238], [0, 0], [0, 0], [12, 240]]);
     }
 }

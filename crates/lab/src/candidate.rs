@@ -13,6 +13,8 @@ pub(crate) struct Candidate {
     pub(crate) utilisation: f64,
     /// Share of the run in which `layer` worked: the same, unless the stage leans on several.
     pub(crate) layer_utilisation: f64,
+    /// How long a request was at `layer`, in words.
+    pub(crate) for_a_request: Option<String>,
     /// The largest share of the run that an earlier stage waited for room.
     pub(crate) before_waits: Option<f64>,
     /// The largest share of the run that a later stage waited for input.
@@ -48,6 +50,7 @@ pub(crate) fn of_stages(run: &RunFigures) -> Vec<Candidate> {
             layer: main.layer,
             utilisation: parts.iter().map(working).sum::<f64>().min(1.0),
             layer_utilisation: working(main),
+            for_a_request: main.for_a_request(),
             before_waits: worst(stages.get(..at)?, |part| part.waiting_out_seconds),
             after_waits: worst(stages.get(at + 1..)?, |part| part.waiting_in_seconds),
         })
@@ -71,6 +74,7 @@ pub(crate) fn of_processor(run: &RunFigures) -> Candidate {
         layer: Layer::ClientCpu,
         utilisation,
         layer_utilisation: utilisation,
+        for_a_request: None,
         before_waits: None,
         after_waits: None,
     }

@@ -228,6 +228,9 @@ fn limited(
     if candidate.utilisation - candidate.layer_utilisation > 0.01 {
         why += &format!(", {} of it on this", percent(candidate.layer_utilisation));
     }
+    if let Some(took) = &candidate.for_a_request {
+        why += &format!(" ({took})");
+    }
     if let Some(before) = candidate.before_waits {
         why += &format!(", a stage before it waited up to {} for room", percent(before));
     }
@@ -275,18 +278,17 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Latency;
 
     const WALL: f64 = 10.0;
 
     /// A stage of one thread: shares of the run working, waiting for input, waiting for output.
     fn stage(name: &str, layer: Layer, working: f64, input: f64, output: f64) -> StageCounters {
         StageCounters {
-            name: name.to_owned(),
-            layer,
             working_seconds: working * WALL,
             waiting_in_seconds: input * WALL,
             waiting_out_seconds: output * WALL,
-            threads: 1,
+            ..StageCounters::new(name, layer, 1)
         }
     }
 
@@ -347,6 +349,28 @@ mod tests {
             assert_eq!(verdict.ratio, 0.5);
             assert_eq!(verdict.stages.len(), 5);
         }
+    }
+
+    #[test]
+    fn of_a_layer_that_requests_were_at_it_is_told_how_long_one_was() {
+        let of_disk = Latency { p50: 1, p90: 1, p99: 240_000_000, p99_9: 240_000_000 };
+        let counted = |p99, part: StageCounters| StageCounters {
+            requests: Some(500),
+            latency_ns: Some(Latency { p99, ..of_disk }),
+            ..part
+        };
+        let mut stages = vec![
+            stage("seal", Layer::ClientCpu, 0.2, 0.0, 0.75),
+            counted(1, stage("send", Layer::Network, 0.3, 0.02, 0.0)),
+            counted(of_disk.p99, stage("send", Layer::ServerDisk, 0.6, 0.0, 0.0)),
+        ];
+        let why = judge(&run(stages.clone())).explanation;
+        let told =
+            "60 % of it on this (12.0 ms for a request by the mean, 240.0 ms by p99), a stage";
+        assert!(why.contains(told), "{why}");
+        stages.iter_mut().for_each(|stage| stage.latency_ns = None);
+        let why = judge(&run(stages)).explanation;
+        assert!(why.contains("60 % of it on this, a stage"), "{why}");
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl LatencyCount {
         }
     }
 
+    /// How many requests were counted.
+    pub fn count(&self) -> u64 {
+        self.times.as_ref().map_or(0, Histogram::len)
+    }
+
     /// The percentiles; `None` if nothing was counted.
     pub fn latency(&self) -> Option<Latency> {
         let times = self.times.as_ref().filter(|times| !times.is_empty())?;
@@ -60,12 +65,13 @@ mod tests {
     #[test]
     fn each_percentile_is_met_by_its_share() {
         let (mut one, mut other) = (LatencyCount::default(), LatencyCount::default());
-        assert_eq!(one.latency(), None);
+        assert_eq!((one.count(), one.latency()), (0, None));
         for micros in 1..=1000 {
             let count = if micros % 2 == 0 { &mut one } else { &mut other };
             count.add(Duration::from_micros(micros));
         }
         one.merge(&other);
+        assert_eq!(one.count(), 1000);
         let found = one.latency().unwrap();
         let near = |found: u64, micros: u64| found.abs_diff(micros * 1000) <= micros * 2;
         assert!(near(found.p50, 500) && near(found.p90, 900), "{found:?}");

@@ -74,12 +74,10 @@ impl StageMeter {
             Duration::from_nanos(counter.load(Ordering::Relaxed)).as_secs_f64()
         };
         StageCounters {
-            name: self.name.to_owned(),
-            layer: self.layer,
             working_seconds: seconds(&self.working_nanos),
             waiting_in_seconds: seconds(&self.waiting_in_nanos),
             waiting_out_seconds: seconds(&self.waiting_out_nanos),
-            threads: self.threads.load(Ordering::Relaxed),
+            ..StageCounters::new(self.name, self.layer, self.threads.load(Ordering::Relaxed))
         }
     }
 }

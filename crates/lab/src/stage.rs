@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Layer;
+use crate::{Latency, Layer};
 
 /// The counters of one stage, or of one layer's part in a stage.
 ///
@@ -27,19 +27,48 @@ pub struct StageCounters {
     /// the storage; parts of a stage have all of them. 0 for what is no stage but a time in which
     /// something was under way, however many times at once.
     pub threads: u32,
+    /// How many requests the stage made, where it is one that makes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// How long each of them was at `layer`: its part of the request, where a stage has parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ns: Option<Latency>,
 }
 
 impl StageCounters {
-    /// What was counted after `earlier`, an older snapshot of the same stage; never negative.
-    pub fn since(&self, earlier: &Self) -> Self {
+    /// A stage that counted nothing yet.
+    pub fn new(name: impl Into<String>, layer: Layer, threads: u32) -> Self {
         Self {
-            name: self.name.clone(),
-            layer: self.layer,
+            name: name.into(),
+            layer,
+            working_seconds: 0.0,
+            waiting_in_seconds: 0.0,
+            waiting_out_seconds: 0.0,
+            threads,
+            requests: None,
+            latency_ns: None,
+        }
+    }
+
+    /// What was counted after `earlier`, an older snapshot of the same stage; never negative. How long
+    /// requests took can not be told of a part of them.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let requests = self.requests.zip(earlier.requests);
+        Self {
             working_seconds: (self.working_seconds - earlier.working_seconds).max(0.0),
             waiting_in_seconds: (self.waiting_in_seconds - earlier.waiting_in_seconds).max(0.0),
             waiting_out_seconds: (self.waiting_out_seconds - earlier.waiting_out_seconds).max(0.0),
-            threads: self.threads,
+            requests: requests.map(|(now, then)| now.saturating_sub(then)),
+            ..Self::new(self.name.as_str(), self.layer, self.threads)
         }
+    }
+
+    /// How long a request was at the stage's layer, in words; `None` where that was not counted.
+    pub(crate) fn for_a_request(&self) -> Option<String> {
+        let requests = self.requests.filter(|&requests| requests > 0)?;
+        let mean_millis = 1e3 * self.working_seconds / requests as f64;
+        let p99_millis = self.latency_ns?.p99 as f64 / 1e6;
+        Some(format!("{mean_millis:.1} ms for a request by the mean, {p99_millis:.1} ms by p99"))
     }
 
     /// `seconds` as a share of what the stage's threads could have spent, in `[0, 1]`.
@@ -56,17 +85,47 @@ mod tests {
     #[test]
     fn a_difference_keeps_the_stage_and_subtracts_the_times() {
         let earlier = StageCounters {
-            name: "seal".into(),
-            layer: Layer::ClientCpu,
             working_seconds: 1.0,
             waiting_in_seconds: 2.0,
             waiting_out_seconds: 3.0,
-            threads: 2,
+            ..StageCounters::new("seal", Layer::ClientCpu, 2)
         };
         let later = StageCounters { working_seconds: 4.0, ..earlier.clone() };
         let difference = later.since(&earlier);
         assert_eq!(difference.working_seconds, 3.0);
         assert_eq!(difference.waiting_in_seconds, 0.0);
         assert_eq!((difference.name.as_str(), difference.threads), ("seal", 2));
+        assert_eq!(difference.requests, None);
+    }
+
+    /// A stage with as many requests of 12 ms by the mean.
+    fn with_requests(requests: u32) -> StageCounters {
+        StageCounters {
+            working_seconds: 0.012 * f64::from(requests),
+            requests: Some(requests.into()),
+            latency_ns: Some(Latency { p50: 9, p90: 9, p99: 240_000_000, p99_9: 300_000_000 }),
+            ..StageCounters::new("send", Layer::ServerDisk, 4)
+        }
+    }
+
+    #[test]
+    fn of_requests_the_mean_and_the_p99_are_told_as_far_as_they_are_known() {
+        let told = "12.0 ms for a request by the mean, 240.0 ms by p99";
+        let stage = with_requests(500);
+        assert_eq!(stage.for_a_request().as_deref(), Some(told));
+        let part = stage.since(&with_requests(200));
+        assert_eq!((part.requests, part.for_a_request()), (Some(300), None));
+        assert_eq!(with_requests(0).for_a_request(), None);
+    }
+
+    #[test]
+    fn a_stage_that_makes_no_requests_says_nothing_of_them_and_what_older_ones_wrote_is_read() {
+        let plain = StageCounters::new("read", Layer::SourceRead, 4);
+        let json = serde_json::to_value(&plain).unwrap();
+        assert!(json.get("requests").is_none() && json.get("latency_ns").is_none(), "{json}");
+        assert_eq!(serde_json::from_value::<StageCounters>(json).unwrap(), plain);
+        let json = serde_json::to_value(with_requests(500)).unwrap();
+        assert_eq!(json["requests"].as_u64(), Some(500));
+        assert_eq!(json["latency_ns"]["p99"].as_u64(), Some(240_000_000));
     }
 }

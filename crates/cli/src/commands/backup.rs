@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PUT_TARGET_BYTES, PatternError,
-    Patterns, Source,
+    Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PatternError, Patterns, Source,
 };
 use holdall_lab::cost::{Past, Slowness, Work};
-use holdall_lab::{Layer, StageCounters, Verdict};
+use holdall_lab::{Layer, Verdict};
 use holdall_repository::Clock;
 use serde::Serialize;
 
@@ -154,18 +153,6 @@ fn name_shares(app: &App, done: &mut Done) {
     let used =
         Ceilings::newest(app).and_then(|ceilings| ceilings.used(sent, stored, verdict.limited_by));
     verdict.explanation += &used.unwrap_or_default();
-}
-
-/// How long a full request took at the repository's disk by the mean, of a run that was limited by it. Of
-/// each request only the sum is counted, and many carry less: so it is told by what was stored.
-fn time_at_disk(limited_by: Layer, summary: &BackupSummary) -> Option<String> {
-    let requests = summary.data_stored as f64 / PUT_TARGET_BYTES as f64;
-    let is_it = |stage: &&StageCounters| stage.layer == Layer::ServerDisk && stage.name == "send";
-    let stages = summary.stages.iter().filter(is_it);
-    let millis = 1e3 * stages.map(|stage| stage.working_seconds).sum::<f64>() / requests;
-    (limited_by == Layer::ServerDisk && requests >= 1.0).then(|| {
-        format!(" To write 3 MiB and make them durable took that disk {millis:.0} ms by the mean.")
-    })
 }
 
 /// What the history of earlier backups says of this one.
@@ -395,8 +382,7 @@ pub(crate) fn measured(
     remembered.context("the snapshot was committed, but its receipt could not be kept")?;
     still_committed(&summary, told.map_err(Into::into))?;
     let stages = summary.stages.clone();
-    let mut verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
-    verdict.explanation += &time_at_disk(verdict.limited_by, &summary).unwrap_or_default();
+    let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
     Ok(Done { summary, verdict })
 }
 
@@ -521,34 +507,5 @@ impl<'a> JsonSummary<'a> {
             errors: summary.problems,
             verdict: &done.verdict,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_disk_took_for_a_full_request_is_told_where_it_limits_and_there_was_one() {
-        let stage = |name: &str, layer, working_seconds| StageCounters {
-            name: name.to_owned(),
-            layer,
-            working_seconds,
-            waiting_in_seconds: 0.0,
-            waiting_out_seconds: 0.0,
-            threads: 6,
-        };
-        let summary = |requests: u64| BackupSummary {
-            data_stored: requests * PUT_TARGET_BYTES as u64,
-            stages: vec![stage("send", Layer::Network, 7.0), stage("send", Layer::ServerDisk, 2.4)],
-            ..BackupSummary::default()
-        };
-        let told = time_at_disk(Layer::ServerDisk, &summary(10)).unwrap();
-        assert_eq!(
-            told,
-            " To write 3 MiB and make them durable took that disk 240 ms by the mean."
-        );
-        assert_eq!(time_at_disk(Layer::Network, &summary(10)), None);
-        assert_eq!(time_at_disk(Layer::ServerDisk, &summary(0)), None);
     }
 }

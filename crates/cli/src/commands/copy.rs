@@ -352,12 +352,8 @@ mod tests {
     #[test]
     fn the_side_is_that_of_the_busiest_stage_of_the_limiting_layer() {
         let stage = |name: &str, layer, working_seconds, threads| StageCounters {
-            name: name.to_owned(),
-            layer,
             working_seconds,
-            waiting_in_seconds: 0.0,
-            waiting_out_seconds: 0.0,
-            threads,
+            ..StageCounters::new(name, layer, threads)
         };
         let of = |limited_by| {
             side(&Verdict {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use holdall_testkit::{CompareOptions, compare_trees};
+use serde_json::Value;
 
 use crate::house::{Machine, Server, files_below, small_tree};
 
@@ -19,7 +20,7 @@ fn a_paired_machine_needs_neither_password_nor_repository() {
 
     let first = machine.summary(["backup", source]);
     assert!(first["bytes_sent"].as_u64().unwrap() > 3_000_000);
-    assert!(first["verdict"]["stages"].as_array().is_some_and(|stages| !stages.is_empty()));
+    tells_how_long_requests_took(&first);
     let again = machine.summary(["backup", source]);
     assert!(again["bytes_sent"].as_u64().unwrap() < 100_000, "{again}");
     let target = machine.path("target");
@@ -33,6 +34,17 @@ fn a_paired_machine_needs_neither_password_nor_repository() {
     let (status, lines) = server.process().wait().unwrap();
     assert!(status.success(), "{status}");
     assert!(lines[1].contains("identity"), "{lines:?}");
+}
+
+/// Of each layer that requests lean on, the server's disk among them.
+fn tells_how_long_requests_took(summary: &Value) {
+    let stages = summary["verdict"]["stages"].as_array().expect("stages");
+    let parts: Vec<_> = stages.iter().filter(|stage| stage["name"] == "send").collect();
+    assert!(parts.iter().any(|part| part["layer"] == "server-disk"), "{parts:#?}");
+    for part in parts {
+        assert!(part["requests"].as_u64() > Some(0), "{part}");
+        assert!(part["latency_ns"]["p99"].is_u64(), "{part}");
+    }
 }
 
 #[test]

@@ -105,12 +105,8 @@ impl StoringMeters {
         let all = network + server;
         let share = if all > 0.0 { network / all } else { 1.0 };
         StageCounters {
-            name: "talk".to_owned(),
-            layer: Layer::Network,
             working_seconds: self.talk.seconds() * share,
-            waiting_in_seconds: 0.0,
-            waiting_out_seconds: 0.0,
-            threads: 0,
+            ..StageCounters::new("talk", Layer::Network, 0)
         }
     }
 

@@ -109,12 +109,8 @@ mod tests {
     /// The n-th run, with so many seconds in its sender.
     fn past(at: i64, seconds: f64, sending: f64) -> Past {
         let stage = |name: &str, working_seconds| StageCounters {
-            name: name.into(),
-            layer: Layer::Network,
             working_seconds,
-            waiting_in_seconds: 0.0,
-            waiting_out_seconds: 0.0,
-            threads: 1,
+            ..StageCounters::new(name, Layer::Network, 1)
         };
         // While one request is sent, others are under way.
         let talk = StageCounters { threads: 0, ..stage("talk", 1.1 * sending) };

@@ -83,12 +83,9 @@ pub(super) fn report() -> Report {
         explanation: "The network limited the run: send worked for 92 % of the 20.0 s.".into(),
         help: Layer::Network.help(None),
         stages: vec![StageCounters {
-            name: "send".into(),
-            layer: Layer::Network,
             working_seconds: 18.4,
             waiting_in_seconds: 1.0,
-            waiting_out_seconds: 0.0,
-            threads: 1,
+            ..StageCounters::new("send", Layer::Network, 1)
         }],
     }];
     report.notes = vec!["=1+1 is no formula, and <script>alert(1)</script> no script".into()];
