@@ -22,7 +22,6 @@ use crate::ServerError;
 use crate::admin::Administration;
 use crate::body::{self, Answer};
 use crate::measuring;
-use crate::pressure::Pressure;
 use crate::records::read_records;
 use crate::rights::{self, Permit};
 use crate::scrub;
@@ -133,7 +132,7 @@ async fn write_to_measure(
         measuring::write(&inner.stores.folder_of_all(), &written)
     };
     let (disk, waited) = state.work.run(call).await?;
-    let times = Pressure::honest(
+    let times = state.pressure.honest(
         &begun,
         RequestTimes {
             receive_seconds: received.as_secs_f64(),
@@ -375,7 +374,7 @@ impl Asked<'_> {
         let (times, waited) = self.call(call).await?;
         state.buffers.give_back(bytes);
         let times = with_waiting(times, received, queued + waited);
-        let times = Pressure::honest(&begun, times);
+        let times = state.pressure.honest(&begun, times);
         Ok(respond(JSON, Frames::plain(wire::encode_times(&times)), None))
     }
 
@@ -418,9 +417,10 @@ impl Asked<'_> {
             room.shrink_to(wire::encode_fetched(&fetched).total_bytes());
             Ok((fetched, room))
         };
+        let state = self.state;
         let ((fetched, room), waited) = self.call(call).await?;
         let times = with_waiting(fetched.times, received, queued + also_queued + waited);
-        let fetched = Fetched { times: Pressure::honest(&begun, times), ..fetched };
+        let fetched = Fetched { times: state.pressure.honest(&begun, times), ..fetched };
         Ok(respond(BYTES, wire::encode_fetched(&fetched), Some(room)))
     }
 
@@ -524,9 +524,11 @@ impl Asked<'_> {
     }
 
     async fn scrub(self) -> Result<Response<Answer>, WireError> {
-        let turn = self.state.scrub_turn()?;
+        let state = self.state;
+        let turn = state.scrub_turn()?;
         let (repository, _) = self.call(Ok).await?;
-        let mut response = Response::new(Answer::lines(scrub::start(repository, turn)));
+        let lines = scrub::start(repository, turn, Arc::clone(&state.pressure.own_work));
+        let mut response = Response::new(Answer::lines(lines));
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(LINES));
         Ok(response)
     }

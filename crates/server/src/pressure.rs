@@ -3,11 +3,13 @@
 //! A server that is short of processor reads its sockets late and comes late to everything else, and
 //! a client that only knows how long its request took would blame network and disk for that. The
 //! share of processor that this process used up, or that a quota denied it, meanwhile, says otherwise.
+//! What of it went to work on which no request waits makes a busy server, not a slow one.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdall_protocol::RequestTimes;
+use holdall_sys::cpu::thread_cpu_seconds;
 
 /// Counters are read again after so long: each reading opens a few files.
 const EVERY: Duration = Duration::from_millis(250);
@@ -16,9 +18,36 @@ const WORTH: Duration = Duration::from_millis(50);
 /// From this share on the processor is what a request waits for.
 const SHORT: f64 = 0.5;
 
+/// What scrubs that were asked for used of the processor: no request waits for them. Hourly rounds and
+/// prunes are not counted, since they do not tell how far they are.
+#[derive(Default)]
+pub(crate) struct OwnWork {
+    used_seconds: Mutex<f64>,
+}
+
+impl OwnWork {
+    /// Counts at each call what the calling thread, always the same, used since the last call; at the
+    /// first, since now.
+    pub(crate) fn counting(&self) -> impl FnMut() {
+        let mut counted_seconds = thread_cpu_seconds();
+        move || {
+            let now_seconds = thread_cpu_seconds();
+            *self.used_seconds.lock().unwrap_or_else(PoisonError::into_inner) +=
+                now_seconds - counted_seconds;
+            counted_seconds = now_seconds;
+        }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        *self.used_seconds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What was used of the processor lately.
 #[derive(Default)]
 pub(crate) struct Pressure {
+    /// Scrubs outlive the requests that start them.
+    pub(crate) own_work: Arc<OwnWork>,
     last: Mutex<Option<Reading>>,
 }
 
@@ -27,15 +56,17 @@ pub(crate) struct Pressure {
 pub(crate) struct Reading {
     at: Instant,
     cpu_seconds: f64,
+    own_seconds: f64,
     throttled_seconds: f64,
     cores: f64,
 }
 
 impl Reading {
-    fn now() -> Self {
+    fn now(own_work: &OwnWork) -> Self {
         Self {
             at: Instant::now(),
             cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
+            own_seconds: own_work.seconds(),
             throttled_seconds: holdall_sys::cpu::throttled_seconds().unwrap_or(0.0),
             cores: holdall_sys::cpu::available_cores(),
         }
@@ -51,6 +82,15 @@ impl Reading {
         let denied = (self.throttled_seconds - earlier.throttled_seconds) / wall;
         used.max(denied).clamp(0.0, 1.0)
     }
+
+    /// The share that own work had in what this process used of the processor since `earlier`.
+    fn own_share_since(&self, earlier: &Self) -> f64 {
+        let all = self.cpu_seconds - earlier.cpu_seconds;
+        if all <= 0.0 {
+            return 0.0;
+        }
+        ((self.own_seconds - earlier.own_seconds) / all).clamp(0.0, 1.0)
+    }
 }
 
 impl Pressure {
@@ -59,30 +99,33 @@ impl Pressure {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match *last {
             Some(reading) if reading.at.elapsed() < EVERY => reading,
-            _ => *last.insert(Reading::now()),
+            _ => *last.insert(Reading::now(&self.own_work)),
         }
     }
 
     /// The times of a request that began at `begun` and ends now, in which what was really waited
-    /// for, the processor, is not called queue or disk.
-    pub(crate) fn honest(begun: &Reading, times: RequestTimes) -> RequestTimes {
-        match begun.at.elapsed() < WORTH {
-            true => times,
-            false => divided(times, Reading::now().short_since(begun)),
+    /// for, the processor, is not called disk or network, and is called queue as far as own work had it.
+    pub(crate) fn honest(&self, begun: &Reading, times: RequestTimes) -> RequestTimes {
+        if begun.at.elapsed() < WORTH {
+            return times;
         }
+        let now = Reading::now(&self.own_work);
+        divided(times, now.short_since(begun), now.own_share_since(begun))
     }
 }
 
-/// Counts this share of the waiting as processor, if it is large.
-fn divided(times: RequestTimes, share: f64) -> RequestTimes {
+/// Counts this share of the waiting as processor, if it is large, and of that processor the share that
+/// was own work's as queue.
+fn divided(times: RequestTimes, share: f64, own_share: f64) -> RequestTimes {
     if share < SHORT {
         return times;
     }
     let waited = times.receive_seconds + times.queue_seconds + times.disk_seconds;
+    let cpu_seconds = times.cpu_seconds + waited * share;
     RequestTimes {
         receive_seconds: times.receive_seconds * (1.0 - share),
-        queue_seconds: times.queue_seconds * (1.0 - share),
-        cpu_seconds: times.cpu_seconds + waited * share,
+        queue_seconds: times.queue_seconds * (1.0 - share) + cpu_seconds * own_share,
+        cpu_seconds: cpu_seconds * (1.0 - own_share),
         disk_seconds: times.disk_seconds * (1.0 - share),
     }
 }
@@ -92,7 +135,7 @@ mod tests {
     use super::*;
 
     fn reading(at: Instant, cpu_seconds: f64, throttled_seconds: f64) -> Reading {
-        Reading { at, cpu_seconds, throttled_seconds, cores: 2.0 }
+        Reading { at, cpu_seconds, own_seconds: 0.0, throttled_seconds, cores: 2.0 }
     }
 
     #[test]
@@ -107,16 +150,51 @@ mod tests {
     }
 
     #[test]
+    fn own_work_has_its_share_of_what_was_used_even_if_it_was_counted_late() {
+        let at = Instant::now();
+        let first = Reading { own_seconds: 1.0, ..reading(at, 10.0, 0.0) };
+        let later = |cpu, own_seconds| Reading { own_seconds, ..reading(at, cpu, 0.0) };
+        assert_eq!(later(14.0, 4.0).own_share_since(&first), 0.75);
+        assert_eq!(later(14.0, 1.0).own_share_since(&first), 0.0);
+        assert_eq!(later(14.0, 9.0).own_share_since(&first), 1.0);
+        assert_eq!(first.own_share_since(&first), 0.0);
+    }
+
+    #[test]
+    fn own_work_is_what_its_thread_used_since_counting_began() {
+        let until = |seconds: f64| while thread_cpu_seconds() < seconds {};
+        until(thread_cpu_seconds() + 0.01);
+        let own_work = OwnWork::default();
+        let before = thread_cpu_seconds();
+        let mut count = own_work.counting();
+        assert_eq!(own_work.seconds(), 0.0);
+        until(thread_cpu_seconds() + 0.01);
+        count();
+        count();
+        let most = thread_cpu_seconds() - before;
+        assert!(own_work.seconds() >= 0.01 - 1e-6 && own_work.seconds() <= most + 1e-6);
+    }
+
+    const TIMES: RequestTimes = RequestTimes {
+        receive_seconds: 4.0,
+        queue_seconds: 2.0,
+        cpu_seconds: 1.0,
+        disk_seconds: 2.0,
+    };
+
+    #[test]
     fn waiting_is_processor_as_far_as_that_was_short_and_no_time_is_lost() {
-        let times = RequestTimes {
-            receive_seconds: 4.0,
-            queue_seconds: 2.0,
-            cpu_seconds: 1.0,
-            disk_seconds: 2.0,
-        };
-        let short = divided(times, 0.75);
+        let short = divided(TIMES, 0.75, 0.0);
         assert_eq!((short.cpu_seconds, short.disk_seconds, short.queue_seconds), (7.0, 0.5, 0.5));
         assert_eq!(short.receive_seconds, 1.0);
-        assert_eq!(divided(times, 0.49), times);
+        assert_eq!(divided(TIMES, 0.49, 0.0), TIMES);
+    }
+
+    #[test]
+    fn processor_that_own_work_had_is_queue_where_it_was_short_and_no_time_is_lost() {
+        let busy = divided(TIMES, 0.75, 0.5);
+        assert_eq!((busy.cpu_seconds, busy.disk_seconds, busy.queue_seconds), (3.5, 0.5, 4.0));
+        assert_eq!(busy.receive_seconds, 1.0);
+        assert_eq!(divided(TIMES, 0.49, 0.5), TIMES);
     }
 }

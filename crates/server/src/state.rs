@@ -144,8 +144,9 @@ impl ServerState {
 
     /// What an administrator may work on.
     pub(crate) fn administration(&self) -> Administration<'_> {
-        let Self { accounts, stores, identity, listen, log, should_stop, .. } = self;
-        Administration { accounts, stores, identity: *identity, listen: *listen, log, should_stop }
+        let Self { accounts, stores, identity, listen, log, should_stop, pressure, .. } = self;
+        let (identity, listen, own_work) = (*identity, *listen, &*pressure.own_work);
+        Administration { accounts, stores, identity, listen, log, should_stop, own_work }
     }
 
     /// Writes one line. It never has content, names of files or secrets.
