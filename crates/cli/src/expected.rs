@@ -87,14 +87,15 @@ fn from(estimate: &Estimate) -> String {
 /// Whether the way to a repository's server begins with Wi-Fi, by what this computer's own system
 /// knows: nobody is asked, so of a server that has names alone it is not known.
 fn is_over_wifi(app: &App, repository: &str) -> bool {
-    let root = Path::new("/");
-    let interface = || {
-        let pairings = app.pairings().ok()?;
-        let mut addresses = pairings.of(repository)?.addresses.iter();
-        let address = addresses.find_map(|address| address.parse::<SocketAddr>().ok())?;
-        interface_to(root, address.ip())
-    };
-    interface().is_some_and(|interface| Link::read(root, &interface).wireless)
+    let addresses = || Some(app.pairings().ok()?.of(repository)?.addresses.clone());
+    addresses().is_some_and(|addresses| begins_with_wifi(Path::new("/"), &addresses))
+}
+
+/// The same of the first of these addresses that is no name; `root` is `/` but in tests.
+fn begins_with_wifi(root: &Path, addresses: &[String]) -> bool {
+    let address = addresses.iter().find_map(|address| address.parse::<SocketAddr>().ok());
+    let interface = address.and_then(|address| interface_to(root, address.ip()));
+    interface.is_some_and(|interface| Link::read(root, &interface).wireless)
 }
 
 #[cfg(test)]
@@ -123,6 +124,41 @@ mod tests {
             "most of it for unchanged items at 38,000,000 items/s *; earlier ones were limited by the \
              server's disk"
         );
+    }
+
+    /// What a computer's system tells that has a cable to 10.77.0.0/24, and Wi-Fi to all else.
+    fn with_cable_and_wifi() -> tempfile::TempDir {
+        let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\n\
+            eth0\t00004D0A\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\n\
+            wlan0\t00000000\t0101A8C0\t0003\t0\t0\t600\t00000000\t0\n";
+        let root = tempfile::tempdir().unwrap();
+        for (name, content) in [
+            ("proc/self/net/route", route),
+            ("sys/class/net/eth0/speed", "1000\n"),
+            ("sys/class/net/wlan0/wireless/beacon", "0\n"),
+        ] {
+            let file = root.path().join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, content).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn wifi_is_told_from_a_cable_by_the_way_to_the_first_address_that_is_no_name() {
+        let root = with_cable_and_wifi();
+        for (addresses, over_wifi) in [
+            ("192.0.2.5:7443", true),
+            ("10.77.0.1:7443", false),
+            ("10.77.0.1:7443 192.0.2.5:7443", false),
+            ("nas.example:7443 192.0.2.5:7443", true),
+            ("nas.example:7443", false),
+            ("127.0.0.1:7443", false),
+            ("", false),
+        ] {
+            let told: Vec<_> = addresses.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(begins_with_wifi(root.path(), &told), over_wifi, "{addresses}");
+        }
     }
 
     #[test]

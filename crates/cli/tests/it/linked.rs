@@ -29,6 +29,11 @@ fn links(bits_per_second: &[u64]) -> Option<Links> {
     is_there("network namespaces with tbf", made.is_ok()).then_some(made.ok()?)
 }
 
+/// Has a command see a system with one interface, `link0`, which is Wi-Fi. A program that `ip netns exec`
+/// runs has mounts of its own, so nobody else sees that.
+const OVER_WIFI: &str = "mount -t tmpfs holdall-test /sys/class/net && \
+    mkdir -p /sys/class/net/link0/wireless && exec \"$@\"";
+
 /// A machine at one end of links, paired with a server at the other.
 pub(crate) struct Linked {
     _server: Server,
@@ -59,7 +64,20 @@ impl Linked {
     /// Runs a command at the machine's end, which must end well.
     #[track_caller]
     pub(crate) fn run(&self, args: &[&str]) -> Outcome {
-        let command = self.machine.command(args);
-        Outcome::of(&mut run_by(&self.links.prefix(End::Client), &command)).expect(0)
+        self.run_behind(&[], args)
+    }
+
+    /// The same where the system says of link 0 that it is Wi-Fi.
+    #[track_caller]
+    pub(crate) fn run_over_wifi(&self, args: &[&str]) -> Outcome {
+        self.run_behind(&["sh", "-c", OVER_WIFI, "sh"], args)
+    }
+
+    /// Runs a command by these words, at the machine's end.
+    #[track_caller]
+    fn run_behind(&self, words: &[&str], args: &[&str]) -> Outcome {
+        let mut prefix = self.links.prefix(End::Client);
+        prefix.extend(words.iter().map(OsString::from));
+        Outcome::of(&mut run_by(&prefix, &self.machine.command(args))).expect(0)
     }
 }

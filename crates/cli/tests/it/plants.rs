@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::house::folder;
+use crate::house::{Machine, folder};
 use crate::mounts::is_there;
 
 /// A control group that rations something; it goes when this goes.
@@ -228,5 +228,40 @@ impl SlowFsync {
     /// What goes into `LD_PRELOAD`.
     pub(crate) fn library(&self) -> PathBuf {
         self.folder.path().join("slow.so")
+    }
+}
+
+/// An administrator's scrubs of all that a server keeps, several at once and again and again, until
+/// this goes. Each has to find everything whole, whatever is stored meanwhile.
+pub(crate) struct Scrubs {
+    over: Arc<AtomicBool>,
+    scrubbing: Vec<JoinHandle<()>>,
+}
+
+impl Scrubs {
+    /// So many at once, by the running server with that data folder.
+    pub(crate) fn of(data: &Path, at_once: usize) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let begin = |_| {
+            let (administrator, ended) = (Machine::new(), Arc::clone(&over));
+            let data = data.to_owned();
+            std::thread::spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    administrator.administer(&data, &["scrub"]).expect(0);
+                }
+            })
+        };
+        let scrubbing = (0..at_once).map(begin).collect();
+        Self { over, scrubbing }
+    }
+}
+
+impl Drop for Scrubs {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let ended: Vec<_> = self.scrubbing.drain(..).map(JoinHandle::join).collect();
+        // A second panic beside another would end all tests.
+        let all_well = ended.iter().all(Result::is_ok);
+        assert!(all_well || std::thread::panicking(), "a scrub did not end well");
     }
 }

@@ -1,12 +1,14 @@
 //! What runs take is remembered: estimates before, and slowness after.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use holdall_testkit::{DelayProxy, Random};
 use serde_json::{Value, json};
 
 use crate::house::{Machine, Server, small_tree};
+use crate::linked::Linked;
 
 /// A machine with a repository in a directory, and something to back up.
 fn ready() -> (Machine, String, String) {
@@ -185,4 +187,53 @@ fn an_estimate_says_how_unsure_it_is_and_whether_it_fits_into_the_hour() {
     let said = machine.ok(["lab", "estimate", "--items", "1", "--bytes", "1"]).stdout;
     assert!(said.contains("typical rates"), "{said}");
     machine.run(["lab", "estimate", "--items", "1"]).expect(2);
+}
+
+#[test]
+fn a_backup_over_wifi_is_expected_to_be_limited_by_it_and_not_by_a_network() {
+    let Some(linked) = Linked::of_rates(&[1_000_000_000]) else { return };
+    let source = linked.path("source");
+    small_tree(&source);
+    let source = source.to_str().unwrap();
+    linked.run(&["backup", source]);
+    let mut line = lines(&linked.machine).remove(0);
+    line["work"] = json!({ "items": 1, "items_unchanged": 0, "bytes": 3_000_000_000_u64 });
+    (line["seconds"], line["limited_by"]) = (json!(100.0), json!("network"));
+    set_lines(&linked.machine, &vec![line; 10]);
+    // Enough that what it takes is mostly for bytes.
+    fs::write(Path::new(source).join("letters"), Random::new(1).bytes(20_000_000)).unwrap();
+    let dry = ["backup", source, "--dry-run"];
+    let said = linked.run(&dry).stdout;
+    assert!(said.contains(", limited by the network at "), "{said}");
+    let said = linked.run_over_wifi(&dry).stdout;
+    assert!(said.contains(", limited by Wi-Fi at "), "{said}");
+}
+
+#[test]
+fn a_restore_tells_how_much_it_used_of_the_wire_that_was_measured() {
+    let machine = Machine::new();
+    let server = Server::start(&machine.path("server"));
+    // So slow that nothing else counts beside it.
+    let upstream = server.address().parse().unwrap();
+    let way = DelayProxy::start(upstream, Duration::ZERO, Some(4_000_000)).unwrap();
+    machine.pair(&server.invite_with(&["--address", &way.address().to_string()]));
+    let source = machine.path("source");
+    small_tree(&source);
+    fs::write(source.join("letters"), Random::new(1).bytes(5_000_000)).unwrap();
+    let source = source.to_str().unwrap();
+    machine.ok(["backup", source]);
+    let restored = |name: &str| {
+        let target = machine.path(name);
+        let restore = ["restore", "latest", "--target", target.to_str().unwrap()];
+        machine.summary(restore)["verdict"]["explanation"].as_str().unwrap().to_owned()
+    };
+    let why = restored("before");
+    assert!(!why.contains("lab path"), "nothing was measured: {why}");
+    machine.ok(["lab", "path", source]);
+    let why = restored("after");
+    // ` By `holdall lab path` of 2026-11-20, the wire to here does 4.0 MB/s, 91 % of it were used.`
+    let (_, used) = why.split_once(", the wire to here does ").unwrap_or_else(|| panic!("{why}"));
+    let share = used.split_once(", ").and_then(|(_, used)| used.split_once(" % of it were used"));
+    let share = share.and_then(|(share, _)| share.parse::<f64>().ok());
+    assert!(share.is_some_and(|share| (40.0..130.0).contains(&share)), "{why}");
 }

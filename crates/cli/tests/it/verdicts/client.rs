@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::world::{
     Folder, World, enough, enough_tiny, large_files, prefix_of, run_by_or_not, summary_of, text,
-    texts, tiny_files,
+    texts, tiny_files, vainly_compressible_files,
 };
 use super::{Row, hold, plant, row};
 use crate::house::{Outcome, files_below};
@@ -21,6 +21,7 @@ const SOURCE: &[&str] = &["source-read", "source-metadata"];
 pub(super) const ROWS: &[Row] = &[
     row("a client whose memory is taken again and again", &["client-memory"], memory),
     row("a client with a tenth of a core", PROCESSOR, processor),
+    row("data that is compressed in vain, by a tenth of a core", PROCESSOR, vain_compression),
     row("a client with a tenth of a core under a restore", PROCESSOR, processor_of_a_restore),
     row("a source that reads slowly", &["source-read"], slow_source),
     Row {
@@ -46,16 +47,28 @@ fn memory(planted: bool) -> Option<Value> {
     Some(summary_of(&mut run_by_or_not(&prefix, world.backup(&source))))
 }
 
-/// Without the plant a limit of the client's own holds it back: whoever sends all he can may truly
-/// be out of processor, at 4 MB/s he is not.
-fn processor(planted: bool) -> Option<Value> {
-    let ration = plant(planted, || Ration::of_processor("c", 10))?;
+/// A backup by a tenth of a core. Without the plant a limit of the client's own holds it back: whoever
+/// sends all he can may truly be out of processor, at 4 MB/s he is not.
+fn by_a_tenth(planted: bool, name: &str, fill: impl FnOnce(&Path)) -> Option<Value> {
+    let ration = plant(planted, || Ration::of_processor(name, 10))?;
     let world = World::new();
-    let mut backup = world.backup(&world.large_source(8));
+    let source = world.machine.path("source");
+    fill(&source);
+    let mut backup = world.backup(&source);
     if !planted {
         backup.args(["--limit-upload", "4M"]);
     }
     Some(summary_of(&mut run_by_or_not(&prefix_of(ration.as_ref()), backup)))
+}
+
+fn processor(planted: bool) -> Option<Value> {
+    by_a_tenth(planted, "c", |dir| large_files(dir, 8))
+}
+
+/// The limit of the control leaves time for the highest level, which is tried on every block and saves
+/// nothing, and that must not be taken for the limit.
+fn vain_compression(planted: bool) -> Option<Value> {
+    by_a_tenth(planted, "cv", |dir| vainly_compressible_files(dir, 8))
 }
 
 /// Much to decompress and to hash, and little to fetch. Without the plant that little comes over a

@@ -12,9 +12,11 @@
 //! computer may be what limits, so they are not among the tests of every day: `cargo xtask torture
 //! verdicts`.
 //!
-//! There is no level of compression to set: it follows what is behind it. So data that hardly
-//! compresses is planted before a slow link, where the highest level is tried on it, and that must
-//! not be taken for the limit.
+//! There is no level of compression to set: it follows what is behind it, and sinks where the processor
+//! is what the others wait for. So no level that is too high can be planted. Data that hardly compresses
+//! is planted before a slow link, where the highest level is tried on it, and that must not be taken for
+//! the limit; and data on which every level is tried in vain is given to a client without processor, which
+//! has to be named, and to one that has time, which has not.
 
 mod client;
 mod network;

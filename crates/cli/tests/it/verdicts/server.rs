@@ -5,16 +5,19 @@ use std::time::Duration;
 use holdall_testkit::Process;
 use serde_json::Value;
 
-use super::world::{World, enough, prefix_of, summary_of, text};
+use super::world::{World, enough, large_files, prefix_of, summary_of, text};
 use super::{Row, hold, plant, row};
 use crate::house::{Machine, files_below, folder};
-use crate::plants::{Ration, SlowFsync, forget_cached};
+use crate::plants::{Ration, Scrubs, SlowFsync, forget_cached};
 
 const DISK: &[&str] = &["server-disk"];
 
 pub(super) const ROWS: &[Row] = &[
     row("a server's disk that writes slowly", DISK, slow_writing),
-    row("a server's fsync that takes long", DISK, slow_fsync),
+    Row {
+        also: tells_how_long_requests_took,
+        ..row("a server's fsync that takes long", DISK, slow_fsync)
+    },
     Row {
         also: a_faster_disk_would_help,
         ..row("a server's fsync that takes long under a ladder", DISK, ladder)
@@ -22,6 +25,7 @@ pub(super) const ROWS: &[Row] = &[
     row("a server's disk that reads slowly under a restore", DISK, slow_reading),
     row("a server that waits for the bytes of others", &["server-busy"], busy),
     row("a server with a twentieth of a core", &["server-cpu"], processor),
+    row("a server that scrubs meanwhile", &["server-busy"], scrubbing),
 ];
 
 #[test]
@@ -105,6 +109,42 @@ fn processor(planted: bool) -> Option<Value> {
         backup.args(["--limit-upload", "8M"]);
     }
     Some(summary_of(&mut backup))
+}
+
+fn tells_how_long_requests_took(summary: &Value) {
+    let verdict = &summary["verdict"];
+    let stages = verdict["stages"].as_array().expect("stages");
+    let is_it = |stage: &&Value| stage["name"] == "send" && stage["layer"] == "server-disk";
+    let disk = stages.iter().find(is_it).expect("requests at the disk");
+    assert!(disk["latency_ns"]["p99"].as_u64() >= Some(300_000_000), "{disk}");
+    let why = verdict["explanation"].as_str().expect("an explanation");
+    assert!(why.contains(" ms for a request by the mean, "), "{why}");
+}
+
+/// What scrubs take is processor, but no request waits for them: the server is busy, not slow. It is
+/// rationed with the plant and without it, or client and server would share cores that are all at work.
+/// Without the plant nobody scrubs, and the client's own limit holds the run back, as it has to where a
+/// server gets no more than a fifth of a core.
+fn scrubbing(planted: bool) -> Option<Value> {
+    let ration = Ration::of_processor("sc", 20)?;
+    let world = World::serving(&ration.prefix(), None);
+    let (other, source) = (world.other_machine(), world.large_source(20));
+    let stored = other.path("source");
+    large_files(&stored, 60);
+    other.ok(["backup", text(&stored)]);
+    let mut backup = world.backup(&source);
+    backup.args(["--streams", "1"]);
+    if !planted {
+        backup.args(["--limit-upload", "4M"]);
+    }
+    let scrubs = planted.then(|| Scrubs::of(&world.machine.path("server"), 8));
+    if planted {
+        // They all have begun to read.
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    let summary = summary_of(&mut backup);
+    drop(scrubs);
+    Some(summary)
 }
 
 fn a_faster_disk_would_help(summary: &Value) {

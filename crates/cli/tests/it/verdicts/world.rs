@@ -49,6 +49,17 @@ pub(super) fn hardly_compressible_files(dir: &Path, count: u64) {
     }
 }
 
+/// Files of 2 MB each that a compressor is tried on, and always in vain: chance, with 30 zeros among 2000
+/// bytes, which are seen by who looks for chance, and save less than is worth it.
+pub(super) fn vainly_compressible_files(dir: &Path, count: u64) {
+    fs::create_dir_all(dir).expect("a folder");
+    for number in 0..count {
+        let mut content = Random::new(number + 1).bytes(2_000_000);
+        content.chunks_mut(2000).for_each(|part| part[..30].fill(0));
+        fs::write(dir.join(format!("vain-{number}")), content).expect("room");
+    }
+}
+
 /// Files of 9 MB each of which hardly anything is left when they are compressed.
 pub(super) fn texts(dir: &Path, count: u64) {
     fs::create_dir_all(dir).expect("a folder");
