@@ -56,6 +56,9 @@ fn exactly_the_row_that_was_asked_for_is_measured_and_told() {
     let bytes = row["bytes_per_second"].as_f64().unwrap() * seconds;
     assert_eq!(bytes.round() as u64, 2 << 20, "each job's file once");
     assert!(row["latency_ns"]["p99.9"].as_u64() >= row["latency_ns"]["p50"].as_u64());
+    let usual = measurements(&machine.ok(args("disk", &dir, &["--size", "64K"])));
+    let [row] = &usual[..] else { panic!("{usual:?}") };
+    assert_eq!((&row["operation"], &row["queue_depth"]), (&"sequential read".into(), &1.into()));
     expect_empty(&dir);
 }
 
@@ -214,19 +217,20 @@ fn a_rate_that_is_not_reached_is_exit_code_4() {
 
 #[test]
 fn the_standard_set_has_the_four_known_rows_both_ways_and_an_fsync() {
-    let (machine, dir) = with_folder();
-    let outcome = machine.ok(args("disk", &dir, &["--size", "1M", "--time", "0.02"]));
-    let rows = measurements(&outcome);
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 8 << 20) else { return };
+    let rows = measurements(&machine.ok(args("disk", disk.point(), &[])));
     assert_eq!(rows.len(), 38 + 1);
     for name in ["SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"] {
         assert_eq!(rows.iter().filter(|row| row["known_as"] == name).count(), 2, "{name}");
     }
     let fsync = rows.last().unwrap();
     assert!(fsync["operation"] == "fsync" && fsync["latency_ns"]["p50"].as_u64() > Some(0));
-    let words =
-        machine.ok(["lab", "disk", dir.to_str().unwrap(), "--size", "1M", "--time", "0.02"]);
-    assert!(words.stdout.contains("RND4K Q32T1") && words.stdout.contains("file system"));
-    expect_empty(&dir);
+    let said = machine.ok(["lab", "disk", disk.point().to_str().unwrap()]).stdout;
+    assert!(said.contains("RND4K Q32T1") && said.contains("file system"), "{said}");
+    assert!(said.contains("the set is measured on "), "{said}");
+    assert!(said.contains("there is no room for a file of 100 MiB"), "{said}");
+    expect_empty(disk.point());
 }
 
 /// What was laid out to be read stayed until the end, and the set died at its first write.
@@ -234,11 +238,10 @@ fn the_standard_set_has_the_four_known_rows_both_ways_and_an_fsync() {
 fn the_standard_set_needs_room_for_one_of_its_files_and_no_more() {
     let machine = Machine::new().with_password(None);
     let Some(disk) = Mount::in_memory(&machine.path("disk"), 20 << 20) else { return };
-    // At most half of the room is taken: one file of 8 MiB fits, two do not.
-    let set = ["--size", "8M", "--time", "0.02"];
-    let outcome = machine.ok(args("disk", disk.point(), &set));
-    let rows = measurements(&outcome);
+    // At most half of the room is taken: one file of that size fits, two do not.
+    let rows = measurements(&machine.ok(args("disk", disk.point(), &[])));
     assert_eq!(rows.len(), 38 + 1);
+    assert!(rows[0]["file_bytes"].as_u64() >= Some(9 << 20), "{}", rows[0]);
     let is_in_memory = |row: &&Value| {
         let doubted = row["direct_in_doubt"] == true && row["direct"] == true;
         doubted || row["direct_refused"] == true
@@ -302,6 +305,27 @@ fn all_kinds_of_work_on_files_all_sizes_and_a_mix_that_fits_are_measured() {
 }
 
 #[test]
+fn what_is_made_durable_was_opened_for_writing() {
+    let (machine, dir) = with_folder();
+    if !is_there("strace", Path::new("/usr/bin/strace").is_file()) {
+        return;
+    }
+    let log = machine.path("calls");
+    let trace = "trace=openat,fsync";
+    let by = ["strace", "-f", "-qq", "-y", "-e", trace, "-o", log.to_str().unwrap()];
+    let few = ["--files", "3", "--size", "1K", "--workers", "1"];
+    machine.run_by(&by, args("files", &dir, &few)).expect(0);
+    let calls = fs::read_to_string(&log).unwrap();
+    let is_of_file = |line: &&str| line.contains("/worker-0/file-") && !line.contains(" resumed>");
+    let of_files: Vec<_> = calls.lines().filter(is_of_file).collect();
+    let made_durable = of_files.windows(2).filter(|pair| pair[1].contains("fsync("));
+    assert_eq!(made_durable.clone().count(), 3, "{calls}");
+    // A share (cifs) does nothing for a file that is open for reading.
+    assert!(made_durable.clone().all(|pair| pair[0].contains("O_WRONLY")), "{calls}");
+    expect_empty(&dir);
+}
+
+#[test]
 fn items_are_counted_without_writing_anything() {
     let (machine, dir) = with_folder();
     crate::house::small_tree(&dir);
@@ -361,10 +385,37 @@ fn a_quick_look_is_two_rows_here_and_soon_over() {
     // It is to take less than 5 seconds, and has three times as many beside other tests.
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     let rows = measurements(&outcome);
-    let asked: Vec<_> = rows.iter().map(|row| (&row["operation"], &row["queue_depth"])).collect();
-    assert_eq!(
-        asked,
-        [(&"sequential write".into(), &1.into()), (&"random write".into(), &500.into())]
-    );
+    let [large, small] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((&large["operation"], &large["jobs"]), (&"sequential write".into(), &1.into()));
+    assert_eq!(large["block_bytes"], large["file_bytes"], "one write");
+    assert_eq!((&small["operation"], &small["jobs"]), (&"random write".into(), &1.into()));
+    let at_once = small["queue_depth"].as_u64().unwrap();
+    assert_eq!(small["file_bytes"].as_u64(), Some(at_once * 4096), "all at once");
+    assert!(rows.iter().all(|row| row["end_fsync"] == true));
     expect_empty(&dir);
+}
+
+#[test]
+fn a_quick_look_at_what_is_fast_has_50_mb_in_one_write_and_500_writes_at_once() {
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 256 << 20) else { return };
+    // Other tests may take the processors away for so long that even memory looks slow.
+    let is_all = (0..5).any(|_| {
+        let rows = measurements(&machine.ok(args("quick", disk.point(), &[])));
+        rows[0]["block_bytes"] == 48 << 20 && rows[1]["queue_depth"] == 500
+    });
+    assert!(is_all);
+    expect_empty(disk.point());
+}
+
+#[test]
+fn a_quick_look_where_there_is_little_room_is_told_by_what_fits() {
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 40 << 20) else { return };
+    let outcome = machine.ok(args("quick", disk.point(), &[]));
+    let bytes = measurements(&outcome)[0]["block_bytes"].as_u64();
+    assert!(bytes >= Some(64 << 10) && bytes <= Some(20 << 20), "{bytes:?}");
+    let said = machine.ok(["lab", "quick", disk.point().to_str().unwrap()]).stdout;
+    assert!(said.contains("or has no room"), "{said}");
+    expect_empty(disk.point());
 }

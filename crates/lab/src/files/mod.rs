@@ -109,9 +109,10 @@ fn piece(seed: u64) -> Vec<u8> {
     crate::incompressible(PIECE_BYTES, seed)
 }
 
-/// Makes a file durable.
+/// Makes a file of our own durable. It is opened for writing: a share (cifs) does nothing for who only
+/// reads.
 fn make_durable(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
+    File::options().write(true).open(path)?.sync_all()
 }
 
 /// Empties the system's cache of files that are durable, as far as it lets itself be asked.

@@ -17,10 +17,15 @@ use super::rate::Slowest;
 use super::table::{binary_size, latency, latency_heads, megabytes, operations};
 use crate::app::App;
 
+const MIB: u64 = 1 << 20;
+/// The file of the standard set, where there is room for it.
+const SET_BYTES: u64 = 512 * MIB;
+/// How long a row of the standard set may take.
+const SET_LIMIT: Duration = Duration::from_secs(2);
 const DIRECT_REFUSED: &str = "this file system refuses direct access: measured through the cache, writes \
     with an fsync at their end";
-const AVERAGES_LEFT_OUT: &str = "the averages of 20 to 100 MiB at a time are left out, since --size allows \
-    no file of 100 MiB";
+const AVERAGES_LEFT_OUT: &str = "the averages of 20 to 100 MiB at a time are left out, since there is no \
+    room for a file of 100 MiB";
 const AVERAGES_END: &str =
     "an average of large requests ends with the first that took longer than a row may";
 const IN_MEMORY: &str = "this file system takes direct access without going around its cache, since it lies in \
@@ -64,37 +69,46 @@ impl<'a> Bench<'a> {
         Self { app, place, files, slowest, has_heads: false, notes, left_out }
     }
 
-    /// The rows that are measured when nobody asks for one, on files of `file_bytes` and each for at
-    /// most `limit`. What has no room any more is left out, and said.
+    /// The rows that are measured when nobody asks for one. What has no room any more is left out, and
+    /// said.
     ///
     /// # Errors
     /// As for [`measure`]; `NoRoom` only where there is none for the first of them.
-    pub(super) fn standard(
-        &mut self,
-        file_bytes: u64,
-        limit: Duration,
-        direct: bool,
-    ) -> Result<()> {
-        for one in standard_set(file_bytes, limit, direct) {
+    pub(super) fn standard(&mut self) -> Result<()> {
+        let file_bytes = self.set_bytes()?;
+        for one in standard_set(file_bytes, SET_LIMIT, true) {
             let done = self.row(&one.row, one.known_as);
             self.unless_without_room(done, || in_words(&one.row))?;
         }
         for access in [Access::Read, Access::Write] {
-            let steps = large_steps(access, limit, direct);
+            let steps = large_steps(access, SET_LIMIT, true);
             if steps.iter().all(|step| step.file_bytes <= file_bytes) {
-                let done = self.average(access, &steps, limit);
+                let done = self.average(access, &steps, SET_LIMIT);
                 self.unless_without_room(done, || format!("{}, average", access.words()))?;
             } else {
                 self.note(AVERAGES_LEFT_OUT)?;
             }
         }
-        let done = self.fsync(limit);
+        let done = self.fsync(SET_LIMIT);
         self.unless_without_room(done, || "fsync".to_owned())?;
         if self.left_out.is_empty() {
             return Ok(());
         }
         let rows = std::mem::take(&mut self.left_out).join("; ");
         self.note(&format!("left out, since there is no room any more: {rows}"))
+    }
+
+    /// How long the set's files are: whole MiB, so that each of several jobs has whole blocks of its
+    /// part.
+    fn set_bytes(&mut self) -> Result<u64> {
+        let room = self.place.scratch.room_bytes();
+        if room >= SET_BYTES {
+            return Ok(SET_BYTES);
+        }
+        let bytes = (room / MIB).max(1) * MIB;
+        let measured = binary_size(bytes);
+        self.note(&format!("the set is measured on {measured}: there is no room for more"))?;
+        Ok(bytes)
     }
 
     fn fsync(&mut self, limit: Duration) -> Result<()> {
@@ -124,8 +138,21 @@ impl<'a> Bench<'a> {
     pub(super) fn row(&mut self, row: &Row, known_as: Option<&str>) -> Result<()> {
         let (measured, device) = self.measured(row)?;
         let known_as = known_as.map(str::to_owned);
+        self.tell_row(&measured, known_as, device)
+    }
+
+    /// Tells a row that was measured.
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(super) fn tell_row(
+        &mut self,
+        measured: &Measured,
+        known_as: Option<String>,
+        device: Option<DeviceWork>,
+    ) -> Result<()> {
         let measurement = Measurement { known_as, device, ..measured.measurement() };
-        self.tell_measured(&measurement, &measured)
+        self.tell_measured(&measurement, measured)
     }
 
     /// What to make of the rows, in sentences.
@@ -181,8 +208,11 @@ impl<'a> Bench<'a> {
         if all.len() < steps.len() { self.note(AVERAGES_END) } else { Ok(()) }
     }
 
-    /// Measures a row, and what the disks did for it.
-    fn measured(&mut self, row: &Row) -> Result<(Measured, Option<DeviceWork>)> {
+    /// Measures a row, and what the disks did for it, and tells nothing yet.
+    ///
+    /// # Errors
+    /// As for [`measure`].
+    pub(super) fn measured(&mut self, row: &Row) -> Result<(Measured, Option<DeviceWork>)> {
         self.files.prepare(row)?;
         let before = self.place.counters();
         let measured = measure(row, &mut self.files)?;
@@ -246,7 +276,10 @@ impl<'a> Bench<'a> {
     }
 
     /// Says a sentence where it was not said before, and keeps it for the report.
-    fn note(&mut self, note: &str) -> Result<()> {
+    ///
+    /// # Errors
+    /// If standard output can not be written.
+    pub(super) fn note(&mut self, note: &str) -> Result<()> {
         if !self.notes.iter().any(|known| known == note) {
             self.notes.push(note.to_owned());
             self.app.output.say(format_args!("note: {note}"))?;

@@ -16,18 +16,16 @@ use crate::lab_report::ReportArgs;
 use crate::quantity;
 
 const MIB: u64 = 1 << 20;
-/// A row's file, and that of the standard set.
+/// The file of a row that no size was given for.
 const ROW_BYTES: u64 = 256 * MIB;
-const SET_BYTES: u64 = 512 * MIB;
-/// How long a row of the standard set may take.
-const SET_LIMIT: Duration = Duration::from_secs(2);
 /// How long a row may take that neither a size nor a time was given for.
 const ROW_LIMIT: Duration = Duration::from_secs(10);
 
 /// Measures the disk that a directory lies on
 ///
-/// With --op, --block, --queue-depth, --jobs or --end-fsync exactly that row is measured; without,
-/// a standard set: reads and writes, one after the other and at random, in blocks of 4 KiB to 1
+/// With --op, --block, --queue-depth, --jobs, --size, --time, --direct, --buffered or --end-fsync
+/// exactly that row is measured; with none of them, a standard set on 512 MiB, or on less where
+/// there is no room: reads and writes, one after the other and at random, in blocks of 4 KiB to 1
 /// MiB, 1 and 32 at once, 4 KiB at random by 8 and 32 jobs, the four that CrystalDiskMark has, the
 /// average of 20 to 100 MiB at a time, and how long an fsync takes. Nothing but a folder of its own
 /// in DIR is written, and it is gone afterwards; at most half of the free room is taken.
@@ -57,10 +55,10 @@ pub(crate) struct Args {
     /// Threads, each with a file of its own [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: Option<u32>,
-    /// Bytes of each job's file, such as 1G [default: 256M, or 512M for the standard set]
+    /// Bytes of each job's file, such as 1G [default: 256M]
     #[arg(long, value_name = "N", value_parser = quantity::block_bytes)]
     size: Option<u64>,
-    /// Seconds for a row: for that long, over and over; of the standard set, at most
+    /// Seconds for the row: for that long, over and over
     #[arg(long, value_name = "S", value_parser = quantity::seconds)]
     time: Option<Duration>,
     /// Goes around the system's cache (the default)
@@ -102,9 +100,12 @@ impl Op {
 }
 
 impl Args {
+    /// Whether anything is said about a row: who says nothing asks for the standard set.
     fn is_one_row(&self) -> bool {
-        let has_number = self.block.is_some() || self.queue_depth.is_some() || self.jobs.is_some();
-        self.op.is_some() || has_number || self.end_fsync
+        let has_bytes = self.block.or(self.size).is_some();
+        let has_number = self.queue_depth.or(self.jobs).is_some();
+        let has_way = self.direct || self.buffered || self.end_fsync;
+        self.op.is_some() || has_bytes || has_number || self.time.is_some() || has_way
     }
 
     /// The row that was asked for.
@@ -133,7 +134,6 @@ impl Args {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let row = args.is_one_row().then(|| args.row()).transpose()?;
-    let limit = args.time.unwrap_or(SET_LIMIT);
     let place = Place::open(&args.dir, app)?;
     args.report.check()?;
     let circumstances = place.circumstances();
@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let mut bench = Bench::new(app, &place);
     match row {
         Some(row) => bench.row(&row, None)?,
-        None => bench.standard(args.size.unwrap_or(SET_BYTES), limit, !args.buffered)?,
+        None => bench.standard()?,
     }
     let exit = bench.slowest().exit(args.fail_below);
     let mut report = circumstances.report(bench.slowest().rows());
@@ -149,4 +149,46 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     args.report.finish(app, &report)?;
     place.close()?;
     Ok(exit)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn asked(options: &[&str]) -> Args {
+        let line = ["disk", "/mnt/usb"].into_iter().chain(options.iter().copied());
+        Line::try_parse_from(line).unwrap().args
+    }
+
+    #[test]
+    fn any_option_of_a_row_asks_for_that_row_and_none_for_the_standard_set() {
+        assert!(!asked(&[]).is_one_row());
+        assert!(!asked(&["--fail-below", "1M", "--report", "usb.html"]).is_one_row());
+        let numbers = ["--block", "--queue-depth", "--jobs", "--size", "--time"];
+        assert!(numbers.into_iter().all(|option| asked(&[option, "8"]).is_one_row()));
+        let flags = ["--direct", "--buffered", "--end-fsync", "--op=read"];
+        assert!(flags.into_iter().all(|option| asked(&[option]).is_one_row()));
+    }
+
+    #[test]
+    fn what_is_not_said_about_a_row_is_the_usual() {
+        let row = asked(&["--direct"]).row().unwrap();
+        assert_eq!((row.access, row.block_bytes), (Access::Read, MIB));
+        assert_eq!((row.queue_depth, row.jobs, row.direct), (1, 1, true));
+        assert_eq!((row.file_bytes, row.until), (ROW_BYTES, Until::OnceWithin(ROW_LIMIT)));
+        let row = asked(&["--size", "64K"]).row().unwrap();
+        assert_eq!((row.block_bytes, row.file_bytes), (64 << 10, 64 << 10));
+        assert_eq!(row.until, Until::Once);
+        let row = asked(&["--time", "3"]).row().unwrap();
+        assert_eq!(row.until, Until::Time(Duration::from_secs(3)));
+        assert!(!asked(&["--buffered"]).row().unwrap().direct);
+    }
 }
