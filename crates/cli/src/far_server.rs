@@ -1,7 +1,10 @@
 //! A paired server as the far end of the lab's measurements.
 //!
-//! Requests of one million bytes at first, and twice as many whenever one takes less than a quarter
-//! of a second, so that round trips between them weigh little on any line.
+//! Requests of 1 MiB at first, less where they are written here, and twice as many whenever one takes less than a quarter
+//! of a second, so that round trips between them weigh little on any line. Each stream has connections
+//! from one local address, whichever others there are.
+
+mod files;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -11,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytes::Bytes;
-use holdall_lab::net::{Carrier, Direction, Far, Job, Moved, NetPlan};
+use holdall_lab::net::{Carrier, Direction, End, Far, Job, Moved, NetPlan};
 use holdall_protocol::wire::{Frames, MAX_LAB_BYTES, MAX_PUT_BODY_BYTES};
 use holdall_protocol::{ClientOptions, MachineIdentity, MeasuredServer, RepositoryError};
 
@@ -27,9 +30,15 @@ const SHORT: Duration = Duration::from_millis(250);
 /// Between two round trips, so that they load nothing themselves.
 const BETWEEN_TRIPS: Duration = Duration::from_millis(10);
 
+/// A server lets itself be measured for 5 minutes; connecting, round trips and requests that end late have the
+/// rest.
+const LONGEST: Duration = Duration::from_secs(270);
+
 /// A paired server.
 pub(crate) struct FarServer {
     server: Arc<MeasuredServer>,
+    /// The local addresses, in the order in which the client has them.
+    bind: Vec<IpAddr>,
     piece: Bytes,
 }
 
@@ -57,6 +66,12 @@ impl FarServer {
             let why = format!("a server measures with at most {MOST_STREAMS} streams");
             return Err(Refusal::new(Exit::Usage, why).into());
         }
+        if plan.sends_for() > LONGEST {
+            let refusal = Refusal::new(Exit::Usage, "a server is measured for at most 5 minutes");
+            return Err(refusal
+                .hint("ask for fewer --buffer or --streams, or a shorter --time")
+                .into());
+        }
         let (address, signing) = open::paired_server(app, server)?;
         let identity = MachineIdentity::from_seed(signing.seed())?;
         let options = ClientOptions {
@@ -67,7 +82,8 @@ impl FarServer {
         };
         let server = MeasuredServer::connect(&address, &identity, options)?;
         let server = Arc::new(server);
-        Ok(Self { server, piece: Bytes::from(vec![0x5a; PIECE_BYTES]) })
+        let bind = plan.bind.clone();
+        Ok(Self { server, bind, piece: Bytes::from(vec![0x5a; PIECE_BYTES]) })
     }
 
     /// The server itself.
@@ -83,15 +99,6 @@ impl FarServer {
         }
     }
 
-    /// Sends so many bytes, which the server forgets, or writes and makes durable before.
-    fn send(&self, job: &Job, bytes: usize) -> Result<(), RepositoryError> {
-        let frames = self.frames(bytes);
-        match job.far_file {
-            true => self.server.write(&frames).map(drop),
-            false => self.server.take(&frames),
-        }
-    }
-
     fn frames(&self, bytes: usize) -> Frames {
         let mut frames = Frames::new();
         (0..bytes / PIECE_BYTES).for_each(|_| frames.push_plain(self.piece.clone()));
@@ -100,24 +107,43 @@ impl FarServer {
 }
 
 impl Far for FarServer {
-    fn connect(&self, _from: Option<IpAddr>) -> io::Result<Box<dyn Carrier + '_>> {
-        // The client makes its connections, from its addresses in turn.
-        Ok(Box::new(Requests { far: self }))
+    fn connect(&self, from: Option<IpAddr>) -> io::Result<Box<dyn Carrier + '_>> {
+        let path = from.and_then(|from| self.bind.iter().position(|address| *address == from));
+        Ok(Box::new(Requests { far: self, server: self.server.over(path.unwrap_or(0)) }))
     }
 
-    fn buffer_bytes(&self, _job: &Job) -> Option<u32> {
-        None
+    fn pieces_bytes(&self, asked_bytes: u32, near_file: bool) -> Option<u32> {
+        near_file.then_some(asked_bytes)
     }
 }
 
-/// Requests over one of the client's connections.
+/// Requests over those of the client's connections that come from one local address.
 struct Requests<'a> {
     far: &'a FarServer,
+    server: MeasuredServer,
+}
+
+impl Requests<'_> {
+    /// Sends so many bytes, which the server forgets, or writes and makes durable before.
+    fn send(&self, job: &Job, bytes: usize) -> io::Result<u64> {
+        let frames = self.far.frames(bytes);
+        match job.far_file {
+            true => self.server.write(&frames).map(drop),
+            false => self.server.take(&frames),
+        }
+        .map_err(in_io)?;
+        Ok(bytes as u64)
+    }
+
+    fn receive(&self, bytes: usize) -> io::Result<u64> {
+        self.server.give(bytes as u64).map_err(in_io)?;
+        Ok(bytes as u64)
+    }
 }
 
 impl Carrier for Requests<'_> {
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
-        let peer = self.far.server.host_reached().to_socket_addrs().ok()?.next()?;
+        let peer = self.server.host_reached().to_socket_addrs().ok()?.next()?;
         Some((SocketAddr::new([0, 0, 0, 0].into(), 0), peer))
     }
 
@@ -126,20 +152,17 @@ impl Carrier for Requests<'_> {
     }
 
     fn carry(&mut self, job: &Job, stop: &AtomicBool) -> io::Result<Moved> {
-        let (begun, mut bytes, mut size) = (Instant::now(), 0, PIECE_BYTES);
-        while begun.elapsed() < job.duration && !stop.load(Ordering::Relaxed) {
-            let asked = Instant::now();
-            match job.direction {
-                Direction::Send => self.far.send(job, size),
-                Direction::Receive => self.far.server.give(size as u64),
+        let sizes = (PIECE_BYTES, FarServer::most_bytes(job));
+        match (job.direction, &job.near) {
+            (Direction::Send, End::Memory) => {
+                repeat(job, stop, sizes, |bytes| self.send(job, bytes))
             }
-            .map_err(in_io)?;
-            bytes += size as u64;
-            if asked.elapsed() < SHORT {
-                size = (size * 2).min(FarServer::most_bytes(job));
+            (Direction::Receive, End::Memory) => {
+                repeat(job, stop, sizes, |bytes| self.receive(bytes))
             }
+            (Direction::Send, End::File(_)) => files::send(&self.server, job, stop),
+            (Direction::Receive, End::File(_)) => files::receive(&self.server, job, stop),
         }
-        Ok(Moved { bytes, duration: begun.elapsed(), ..Moved::default() })
     }
 
     fn round_trips(
@@ -150,17 +173,36 @@ impl Carrier for Requests<'_> {
     ) -> io::Result<Vec<Duration>> {
         let mut trips = Vec::new();
         // The first one may have to connect.
-        self.far.server.give(0).map_err(in_io)?;
+        self.server.give(0).map_err(in_io)?;
         let started = Instant::now();
         let is_over = || started.elapsed() >= within || stop.load(Ordering::Relaxed);
         while trips.len() < most && !is_over() {
             let begun = Instant::now();
-            self.far.server.give(0).map_err(in_io)?;
+            self.server.give(0).map_err(in_io)?;
             trips.push(begun.elapsed());
             std::thread::sleep(BETWEEN_TRIPS);
         }
         Ok(trips)
     }
+}
+
+/// Makes requests one after another until the job's time is over, of so many bytes at first and at most;
+/// `request` tells how many bytes it carried.
+fn repeat(
+    job: &Job,
+    stop: &AtomicBool,
+    (first_bytes, most_bytes): (usize, usize),
+    mut request: impl FnMut(usize) -> io::Result<u64>,
+) -> io::Result<Moved> {
+    let (begun, mut bytes, mut size_bytes) = (Instant::now(), 0, first_bytes);
+    while begun.elapsed() < job.duration && !stop.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        bytes += request(size_bytes)?;
+        if asked.elapsed() < SHORT {
+            size_bytes = (size_bytes * 2).min(most_bytes);
+        }
+    }
+    Ok(Moved { bytes, duration: begun.elapsed(), ..Moved::default() })
 }
 
 fn in_io(error: RepositoryError) -> io::Error {

@@ -112,8 +112,8 @@ impl Far for Direct {
         Ok(Box::new(Connection { stream, token: &self.token, nonce }))
     }
 
-    fn buffer_bytes(&self, job: &Job) -> Option<u32> {
-        Some(job.buffer_bytes)
+    fn pieces_bytes(&self, asked_bytes: u32, _near_file: bool) -> Option<u32> {
+        Some(asked_bytes)
     }
 }
 
@@ -169,7 +169,7 @@ impl Connection<'_> {
         let mut last = [0; RESULT_BYTES];
         pump::read_by(&mut self.stream, &mut last, Instant::now() + ANSWERS_WITHIN)?;
         let counted = result_of(Some(&last), sent_bytes)?;
-        let latency = if job.far_file { counted.latency } else { source.reads.latency() };
+        let latency = if job.far_file { counted.latency } else { source.latency() };
         Ok(Moved {
             bytes: counted.bytes,
             duration: counted.duration,
@@ -184,7 +184,7 @@ impl Connection<'_> {
         let taken = pump::take(&mut self.stream, &mut sink, job.buffer_bytes, job.duration, stop)?;
         let bytes = taken.bytes.saturating_sub(RESULT_BYTES as u64);
         let counted = result_of(taken.last.as_ref(), bytes)?;
-        let latency = if job.far_file { counted.latency } else { sink.writes.latency() };
+        let latency = if job.far_file { counted.latency } else { sink.latency() };
         Ok(Moved { bytes, duration: taken.duration, latency, far_retransmits: counted.retransmits })
     }
 }

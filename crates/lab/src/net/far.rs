@@ -55,9 +55,9 @@ pub trait Far: Sync {
     /// What the system, or the other end, says.
     fn connect(&self, from: Option<std::net::IpAddr>) -> io::Result<Box<dyn Carrier + '_>>;
 
-    /// Bytes that are written and read at once, where they are as many as the job says; `None` where
-    /// the other end's protocol decides on that.
-    fn buffer_bytes(&self, job: &Job) -> Option<u32>;
+    /// Bytes that are written and read at once by a job that asks for so many, with a file at this end
+    /// or without; `None` where the other end's protocol decides on that, so that all buffers are one.
+    fn pieces_bytes(&self, asked_bytes: u32, near_file: bool) -> Option<u32>;
 }
 
 /// A connection that was not asked for anything yet.

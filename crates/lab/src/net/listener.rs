@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use super::end::{ScratchFile, Sink, Source};
+use super::end::{ScratchFile, ScratchFolder, Sink, Source};
 use super::message::{
     ASK_BYTES, Answer, Ask, BadMessage, Counted, FarEnd, Greeting, Operation, PING_BYTES,
 };
@@ -41,7 +41,7 @@ pub struct ListenerOptions {
     pub token: Token,
     /// Where scratch files may be made; without it, only memory is measured.
     pub folder: Option<PathBuf>,
-    /// How long a scratch file may be.
+    /// How long the scratch file that is read may be; and those that are written, all together.
     pub scratch_bytes: u64,
     /// Random bytes, which make each nonce another one together with a counter.
     pub seed: [u8; 32],
@@ -56,6 +56,8 @@ pub struct Listener {
     options: ListenerOptions,
     stopping: Arc<AtomicBool>,
     open: Mutex<Open>,
+    /// Where each connection that writes has a file of its own.
+    scratch: Option<ScratchFolder>,
     /// The file that is read, made once.
     filled: Mutex<Option<ScratchFile>>,
 }
@@ -73,14 +75,15 @@ impl Listener {
     /// # Errors
     /// What the system says, of the folder too.
     pub fn bind(options: ListenerOptions) -> io::Result<Self> {
-        if let Some(folder) = &options.folder {
-            tempfile::tempfile_in(folder)?;
-        }
+        let folder = options.folder.as_deref();
+        let scratch = folder.map(|folder| ScratchFolder::new(folder, options.scratch_bytes));
+        let scratch = scratch.transpose()?;
         let listener = listen_on(options.listen)?;
         Ok(Self {
             address: listener.local_addr()?,
             listener,
             options,
+            scratch,
             stopping: Arc::default(),
             open: Mutex::default(),
             filled: Mutex::default(),
@@ -170,7 +173,7 @@ impl Listener {
             Ok(end) => end,
             Err(error) => return refuse(stream, error.to_string()),
         };
-        let job = Answering { stream, ask: &ask, end: &end, stopping: &self.stopping };
+        let job = Answering { stream, ask: &ask, end, stopping: &self.stopping };
         match ask.operation {
             Operation::Echo => job.echo(),
             Operation::Take => job.take(),
@@ -192,13 +195,13 @@ impl Listener {
         if ask.end == FarEnd::Memory || ask.operation == Operation::Echo {
             return Ok(End::Memory);
         }
-        let folder = self.options.folder.as_deref().ok_or_else(|| {
+        let (Some(folder), Some(scratch)) = (&self.options.folder, &self.scratch) else {
             let why = "it was started without --dir, where files may be";
-            io::Error::new(io::ErrorKind::Unsupported, why)
-        })?;
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        };
         Ok(End::File(match ask.operation {
             Operation::Give => self.filled_in(folder)?,
-            _ => ScratchFile::empty(folder, self.options.scratch_bytes)?,
+            _ => scratch.file(ask.buffer_bytes)?,
         }))
     }
 
@@ -250,7 +253,7 @@ fn refuse(stream: &mut TcpStream, reason: String) -> io::Result<String> {
 struct Answering<'a> {
     stream: &'a mut TcpStream,
     ask: &'a Ask,
-    end: &'a End,
+    end: End,
     stopping: &'a AtomicBool,
 }
 
@@ -272,7 +275,7 @@ impl Answering<'_> {
 
     fn take(mut self) -> io::Result<String> {
         let before = retransmits(Path::new("/"));
-        let mut sink = Sink::new(self.end, self.ask.wait);
+        let mut sink = Sink::new(&self.end, self.ask.wait);
         self.agree()?;
         let Ask { buffer_bytes, duration, .. } = *self.ask;
         let taken = pump::take(self.stream, &mut sink, buffer_bytes, duration, self.stopping)?;
@@ -280,14 +283,16 @@ impl Answering<'_> {
             bytes: taken.bytes,
             duration: taken.duration,
             retransmits: since(before),
-            latency: sink.writes.latency(),
+            latency: sink.latency(),
         };
+        // Who hears of the end asks for the next row, which is to have all of the room.
+        drop(self.end);
         self.stream.write_all(&counted.encode())?;
         Ok(format!("took {} bytes", taken.bytes))
     }
 
     fn give(mut self) -> io::Result<String> {
-        let mut source = Source::new(self.end, self.ask.buffer_bytes);
+        let mut source = Source::new(&self.end, self.ask.buffer_bytes);
         self.agree()?;
         pump::read_by(self.stream, &mut [0], Instant::now() + GOES_WITHIN)?;
         let (before, begun) = (retransmits(Path::new("/")), Instant::now());
@@ -296,7 +301,7 @@ impl Answering<'_> {
             bytes,
             duration: begun.elapsed(),
             retransmits: since(before),
-            latency: source.reads.latency(),
+            latency: source.latency(),
         };
         self.stream.write_all(&counted.encode())?;
         Ok(format!("gave {bytes} bytes"))

@@ -1,4 +1,8 @@
 //! The rows of `lab net`: which jobs are carried, one after another, and what they say.
+//!
+//! What comes from a file or goes to one is measured with each buffer over each number of streams.
+//! Every stream that writes has a file of its own. Every stream that reads has the same file from
+//! its beginning, as with `iperf3 -F FILE -P N`: what one read, the others may find in memory.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,8 +15,8 @@ use serde::Serialize;
 use super::far::{Carrier, Direction, Far, Job, Moved};
 use super::retransmits::retransmits;
 use super::samples::Samples;
-use super::{End, Link, PathShare, Paths, ScratchFile, Wait, interface_to, paths};
-use crate::Measurement;
+use super::{End, Link, PathShare, Paths, ScratchFile, ScratchFolder, Wait, interface_to, paths};
+use crate::{Latency, Measurement};
 
 /// Bytes that are written or read at once where only memory is at both ends.
 const MEMORY_BUFFER_BYTES: u32 = 128 << 10;
@@ -34,10 +38,10 @@ pub struct NetPlan {
     pub idle: Duration,
     /// Addresses of this computer to connect from, in turn; empty for any.
     pub bind: Vec<IpAddr>,
-    /// Read here and sent, too.
+    /// Read here and sent, too, from its beginning by every stream.
     pub from_file: Option<ScratchFile>,
-    /// Received and written here, too.
-    pub to_file: Option<ScratchFile>,
+    /// Received and written here, too, each stream to a file of its own.
+    pub to_folder: Option<ScratchFolder>,
     /// Whether the other end writes what it gets to a file, too.
     pub to_far_file: bool,
     /// Whether the other end reads what it sends from a file, too.
@@ -58,12 +62,21 @@ impl NetPlan {
             idle: Duration::from_millis(300),
             bind: Vec::new(),
             from_file: None,
-            to_file: None,
+            to_folder: None,
             to_far_file: false,
             from_far_file: false,
             buffers_bytes: Vec::new(),
             wait: Wait::Never,
         }
+    }
+
+    /// For how long all rows send together, with a server, where whatever goes to its files is measured with
+    /// one buffer.
+    pub fn sends_for(&self) -> Duration {
+        let near = usize::from(self.from_file.is_some()) + usize::from(self.to_folder.is_some());
+        let files = near * self.buffers_bytes.len() + usize::from(self.to_far_file);
+        let rows = self.streams.len() * (2 + files) + usize::from(self.both_ways);
+        self.duration.saturating_mul(u32::try_from(rows).unwrap_or(u32::MAX))
     }
 }
 
@@ -144,11 +157,49 @@ struct Measuring<'a> {
     advice: Vec<String>,
 }
 
+/// What is at this end of a row's streams.
+#[derive(Clone, Copy)]
+enum Near<'a> {
+    Memory,
+    Reads(&'a ScratchFile),
+    Writes(&'a ScratchFolder),
+}
+
 /// What one row is about.
 struct Row<'a> {
     operation: &'a str,
-    job: Job,
+    direction: Direction,
+    near: Near<'a>,
+    far_file: bool,
+    buffer_bytes: u32,
     streams: usize,
+}
+
+impl<'a> Row<'a> {
+    fn memory(operation: &'a str, direction: Direction, streams: usize) -> Self {
+        let (near, buffer_bytes) = (Near::Memory, MEMORY_BUFFER_BYTES);
+        Self { operation, direction, near, far_file: false, buffer_bytes, streams }
+    }
+
+    fn has_near_file(&self) -> bool {
+        !matches!(self.near, Near::Memory)
+    }
+
+    fn has_file(&self) -> bool {
+        self.far_file || self.has_near_file()
+    }
+
+    /// What one of its streams is to carry; one that writes here gets a file of its own.
+    fn job(&self, plan: &NetPlan) -> io::Result<Job> {
+        let &Self { direction, far_file, buffer_bytes, .. } = self;
+        let near = match self.near {
+            Near::Memory => End::Memory,
+            Near::Reads(file) => End::File(file.clone()),
+            Near::Writes(folder) => End::File(folder.file(buffer_bytes).map_err(io::Error::other)?),
+        };
+        let wait = if self.has_file() { plan.wait } else { Wait::Never };
+        Ok(Job { direction, duration: plan.duration, buffer_bytes, near, far_file, wait })
+    }
 }
 
 impl Measuring<'_> {
@@ -163,60 +214,51 @@ impl Measuring<'_> {
         let most = self.plan.streams.iter().copied().max().unwrap_or(1);
         for direction in [Direction::Send, Direction::Receive] {
             for &streams in &self.plan.streams {
-                let operation = word(direction);
-                let row = Row { operation, job: self.memory_job(direction), streams };
+                let row = Row::memory(word(direction), direction, streams);
                 self.one_way(&row, streams == most)?;
             }
         }
         if !self.plan.both_ways {
             return Ok(());
         }
-        let job = self.memory_job(Direction::Send);
-        let both = [Direction::Send, Direction::Receive];
-        let jobs = both.map(|direction| Job { direction, ..job.clone() });
-        let rows = ["send, both ways", "receive, both ways"];
+        let rows = [
+            Row::memory("send, both ways", Direction::Send, most),
+            Row::memory("receive, both ways", Direction::Receive, most),
+        ];
         let before = retransmits(Path::new("/"));
-        let moved = self.carry(&jobs, most, None)?.moved;
-        for ((operation, job), moved) in rows.into_iter().zip(&jobs).zip(moved) {
-            self.tell(&Row { operation, job: job.clone(), streams: most }, &moved, before)?;
-        }
-        Ok(())
+        let moved = self.carry(&rows, None)?.moved;
+        rows.iter().zip(moved).try_for_each(|(row, moved)| self.tell(row, &moved, before))
     }
 
-    fn memory_job(&self, direction: Direction) -> Job {
-        Job {
-            direction,
-            duration: self.plan.duration,
-            buffer_bytes: MEMORY_BUFFER_BYTES,
-            near: End::Memory,
-            far_file: false,
-            wait: Wait::Never,
-        }
-    }
-
-    /// From and to files at either end, with each buffer.
+    /// From and to files at either end, with each buffer over each number of streams.
     fn files(&mut self) -> io::Result<()> {
         let plan = self.plan;
-        let near = |file: &Option<ScratchFile>| file.clone().map(|file| (End::File(file), false));
-        let far = |wanted: bool| wanted.then_some((End::Memory, true));
+        let far = |wanted: bool| wanted.then_some((Near::Memory, true));
+        let from_file = plan.from_file.as_ref().map(|file| (Near::Reads(file), false));
+        let to_file = plan.to_folder.as_ref().map(|folder| (Near::Writes(folder), false));
         let ends = [
-            (Direction::Send, "send from file", near(&plan.from_file)),
+            (Direction::Send, "send from file", from_file),
             (Direction::Send, "send to file", far(plan.to_far_file)),
             (Direction::Receive, "receive from file", far(plan.from_far_file)),
-            (Direction::Receive, "receive to file", near(&plan.to_file)),
+            (Direction::Receive, "receive to file", to_file),
         ];
         for (direction, operation, end) in ends {
             let Some((near, far_file)) = end else { continue };
-            for &buffer_bytes in &plan.buffers_bytes {
-                let memory = self.memory_job(direction);
-                let job =
-                    Job { near: near.clone(), far_file, buffer_bytes, wait: plan.wait, ..memory };
-                // One, as each stream would need a file of its own at both ends.
-                let streams = 1;
-                self.one_way(&Row { operation, job, streams }, false)?;
+            for (at, &buffer_bytes) in plan.buffers_bytes.iter().enumerate() {
+                for &streams in &plan.streams {
+                    let row = Row { operation, direction, near, far_file, buffer_bytes, streams };
+                    // Where the other end decides on the pieces, one buffer is all of them.
+                    if at == 0 || self.pieces_bytes(&row).is_some() {
+                        self.one_way(&row, false)?;
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    fn pieces_bytes(&self, row: &Row<'_>) -> Option<u32> {
+        self.far.pieces_bytes(row.buffer_bytes, row.has_near_file())
     }
 
     /// A row in one direction; with `loaded`, round trips and paths are looked at meanwhile.
@@ -226,17 +268,16 @@ impl Measuring<'_> {
             true => Some(self.far.connect(self.plan.bind.first().copied())?),
             false => None,
         };
-        let Carried { moved, trips } =
-            self.carry(std::slice::from_ref(&row.job), row.streams, trips)?;
+        let Carried { moved, trips } = self.carry(std::slice::from_ref(row), trips)?;
         self.tell(row, moved.first().map_or(&[], Vec::as_slice), before)?;
         if loaded {
-            let shares = Paths::now(Path::new("/")).shares_since(&paths, row.job.direction);
+            let shares = Paths::now(Path::new("/")).shares_since(&paths, row.direction);
             let said = paths::say(&shares, row.streams);
             self.advice.extend(said.filter(|said| !self.advice.contains(said)));
-            if row.job.direction == Direction::Send {
+            if row.direction == Direction::Send {
                 self.paths = shares;
             }
-            let operation = match row.job.direction {
+            let operation = match row.direction {
                 Direction::Send => "round trip while sending",
                 Direction::Receive => "round trip while receiving",
             };
@@ -245,19 +286,17 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// Carries `jobs` at once, each over so many streams; what each carried, stream by stream.
-    fn carry(
-        &self,
-        jobs: &[Job],
-        streams: usize,
-        trips: Option<Box<dyn Carrier + '_>>,
-    ) -> io::Result<Carried> {
+    /// Carries `rows` at once, each over so many streams as the first; what each carried, stream by
+    /// stream.
+    fn carry(&self, rows: &[Row<'_>], trips: Option<Box<dyn Carrier + '_>>) -> io::Result<Carried> {
+        let streams = rows.first().map_or(1, |row| row.streams);
         let mut connections = Vec::new();
-        for job in jobs {
+        for row in rows {
             for at in 0..streams {
                 let from = self.plan.bind.get(at % self.plan.bind.len().max(1)).copied();
+                let job = row.job(self.plan)?;
                 let mut connection = self.far.connect(from)?;
-                connection.prepare(job)?;
+                connection.prepare(&job)?;
                 connections.push((job, connection));
             }
         }
@@ -265,7 +304,7 @@ impl Measuring<'_> {
         let (moved, trips) = std::thread::scope(|scope| {
             let carrying: Vec<_> = connections
                 .into_iter()
-                .map(|(job, mut connection)| scope.spawn(move || connection.carry(job, stop)))
+                .map(|(job, mut connection)| scope.spawn(move || connection.carry(&job, stop)))
                 .collect();
             let trips = trips.map(|mut connection| {
                 let ended = &ended;
@@ -284,19 +323,19 @@ impl Measuring<'_> {
     }
 
     fn tell(&mut self, row: &Row<'_>, moved: &[Moved], before: Option<u64>) -> io::Result<()> {
-        let Job { direction, ref near, far_file, wait, .. } = row.job;
-        let is_file = far_file || matches!(near, End::File(_));
+        let &Row { direction, far_file, .. } = row;
+        let (is_file, wait) = (row.has_file(), self.plan.wait);
         let writes = is_file && (direction == Direction::Send) == far_file;
         let bytes: u64 = moved.iter().map(|one| one.bytes).sum();
         let seconds = moved.iter().map(|one| one.duration.as_secs_f64()).fold(0.0, f64::max);
         let each = if writes && wait == Wait::EachWrite { ", each write durable" } else { "" };
         let measurement = Measurement {
-            block_bytes: self.far.buffer_bytes(&row.job).map(u64::from),
+            block_bytes: self.pieces_bytes(row).map(u64::from),
             jobs: u32::try_from(row.streams).ok(),
             direct: is_file.then_some(false),
             end_fsync: writes.then_some(wait == Wait::AtEnd),
             bytes_per_second: (seconds > 0.0).then(|| bytes as f64 / seconds),
-            latency_ns: moved.iter().find_map(|one| one.latency),
+            latency_ns: slowest(moved),
             ..Measurement::new(format!("{}{each}", row.operation), seconds)
         };
         let retransmits = match direction {
@@ -335,6 +374,17 @@ struct Carried {
     trips: Vec<Duration>,
 }
 
+/// How long the reads or writes took, of several streams the most that any of them tells: what a share
+/// of all requests together took, they do not tell.
+fn slowest(moved: &[Moved]) -> Option<Latency> {
+    moved.iter().filter_map(|one| one.latency).reduce(|one, other| Latency {
+        p50: one.p50.max(other.p50),
+        p90: one.p90.max(other.p90),
+        p99: one.p99.max(other.p99),
+        p99_9: one.p99_9.max(other.p99_9),
+    })
+}
+
 fn word(direction: Direction) -> &'static str {
     match direction {
         Direction::Send => "send",
@@ -345,4 +395,18 @@ fn word(direction: Direction) -> &'static str {
 /// What a thread found; one that panicked has found nothing.
 fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("a stream's thread failed")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_streams_the_slowest_is_told_at_each_share() {
+        let latency = |p50, p99_9| Some(Latency { p50, p90: 50, p99: 60, p99_9 });
+        let moved = [latency(10, 90), None, latency(20, 80)]
+            .map(|latency| Moved { latency, ..Moved::default() });
+        assert_eq!(slowest(&moved), latency(20, 90));
+        assert_eq!(slowest(&moved[1..2]), None);
+    }
 }

@@ -30,7 +30,7 @@ mod token;
 
 pub use bond::Bond;
 pub use direct::Direct;
-pub use end::{End, ScratchFile, Wait};
+pub use end::{End, ScratchFile, ScratchFolder, Sink, Source, Wait};
 pub use far::{Carrier, Direction, Far, Job, Moved};
 pub use link::{Link, interface_to};
 pub use listener::{Listener, ListenerOptions};

@@ -27,7 +27,7 @@ pub(super) fn give(
     let begun = Instant::now();
     let mut sent_bytes = 0;
     while begun.elapsed() < duration && !stop.load(Ordering::Relaxed) {
-        let piece = source.next().map_err(of_file)?;
+        let piece = source.next_piece().map_err(of_file)?;
         stream.write_all(piece).map_err(timed_out)?;
         sent_bytes += piece.len() as u64;
     }

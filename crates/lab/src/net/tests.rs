@@ -95,7 +95,7 @@ fn plan() -> NetPlan {
         both_ways: true,
         bind: Vec::new(),
         from_file: None,
-        to_file: None,
+        to_folder: None,
         to_far_file: false,
         from_far_file: false,
         buffers_bytes: vec![4 << 10, 64 << 10],
@@ -153,14 +153,14 @@ fn memory_is_measured_each_way_and_both_ways_and_every_row_has_its_figure() {
 }
 
 #[test]
-fn files_at_both_ends_are_measured_with_each_buffer_and_leave_nothing() {
+fn files_at_both_ends_are_measured_with_each_buffer_and_number_of_streams_and_leave_nothing() {
     let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let source = here.path().join("source");
     std::fs::write(&source, [7; 100_000]).unwrap();
     let plan = NetPlan {
-        streams: vec![1],
+        streams: vec![1, 2],
         from_file: Some(ScratchFile::existing(&source).unwrap()),
-        to_file: Some(ScratchFile::empty(here.path(), SCRATCH_BYTES).unwrap()),
+        to_folder: Some(ScratchFolder::new(here.path(), SCRATCH_BYTES).unwrap()),
         to_far_file: true,
         from_far_file: true,
         ..plan()
@@ -176,11 +176,14 @@ fn files_at_both_ends_are_measured_with_each_buffer_and_leave_nothing() {
         "receive from file",
         "receive to file, each write durable",
     ] {
-        wanted.extend([(operation, Some(4 << 10)), (operation, Some(64 << 10))]);
+        for (buffer, streams) in [(4 << 10, 1), (4 << 10, 2), (64 << 10, 1), (64 << 10, 2)] {
+            wanted.push((operation, Some(buffer), Some(streams)));
+        }
     }
     let found: Vec<_> = files
         .iter()
-        .map(|row| (row.measurement.operation.as_str(), row.measurement.block_bytes))
+        .map(|row| &row.measurement)
+        .map(|row| (row.operation.as_str(), row.block_bytes, row.jobs))
         .collect();
     assert_eq!(found, wanted);
     for row in files {

@@ -34,6 +34,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(crate) enum Weight {
     /// A question.
     Light,
+    /// A question over the connections of that path, counted from 0, which a measurement chooses itself.
+    Over(usize),
     /// It takes blocks along: its turn is over when they are on their way.
     Puts,
     /// It brings blocks back: its turn is over when they are here.
@@ -123,7 +125,10 @@ impl Caller {
             // meanwhile, and have its index to make anew.
             patience = WORKS;
             let mut sink = fresh_sink();
-            let turn = (weight != Weight::Light).then(|| self.take_turn()).transpose()?;
+            let turn = match weight {
+                Weight::Light | Weight::Over(_) => None,
+                Weight::Puts | Weight::Fetches => Some(self.take_turn()?),
+            };
             let asked = Instant::now();
             let error = match self.attempt(&head, (body, weight), turn, &mut sink) {
                 Attempt::Stale => continue,
@@ -172,7 +177,10 @@ impl Caller {
         sink: &mut impl Sink,
     ) -> Attempt {
         let interrupt = &self.options.interrupt;
-        let path = turn.as_ref().map(|turn| turn.path);
+        let path = match weight {
+            Weight::Over(path) => Some(path % self.dialer.paths()),
+            _ => turn.as_ref().map(|turn| turn.path),
+        };
         let reused = self.take_idle(path);
         let was_idle = reused.is_some();
         let open = || {

@@ -1,5 +1,8 @@
 //! Measuring the path to a server, with what a backup uses: TLS, and the machine's key.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use super::body::Sink;
 use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::wire::{
@@ -9,7 +12,8 @@ use crate::{MachineIdentity, RepositoryError, Traffic};
 
 /// A server, as the far end of a measurement.
 pub struct MeasuredServer {
-    caller: Caller,
+    caller: Arc<Caller>,
+    weight: Weight,
 }
 
 impl MeasuredServer {
@@ -26,7 +30,14 @@ impl MeasuredServer {
         let caller = Caller::new(address, identity, options)
             .map_err(|error| RepositoryError::Refused { reason: error.to_string() })?;
         caller.reach()?;
-        Ok(Self { caller })
+        Ok(Self { caller: Arc::new(caller), weight: Weight::Light })
+    }
+
+    /// The same, asked from the local address at that place in [`ClientOptions::bind`], counted from 0
+    /// and round again; only where that leads nowhere, from another one.
+    #[must_use]
+    pub fn over(&self, path: usize) -> Self {
+        Self { caller: Arc::clone(&self.caller), weight: Weight::Over(path) }
     }
 
     /// The host that answered last.
@@ -41,7 +52,7 @@ impl MeasuredServer {
     /// may meet.
     pub fn take(&self, pieces: &Frames) -> Result<(), RepositoryError> {
         let route = Route::Lab(LabVerb::Take);
-        let limits = (Weight::Light, wire::MAX_CONTROL_BYTES);
+        let limits = (self.weight, wire::MAX_CONTROL_BYTES);
         let taken = self.caller.ask(&route, pieces, limits, |body| decode_lab_taken(&body))?;
         match taken.bytes == pieces.total_bytes() {
             true => Ok(()),
@@ -58,7 +69,7 @@ impl MeasuredServer {
     /// meet.
     pub fn write(&self, pieces: &Frames) -> Result<LabWritten, RepositoryError> {
         let route = Route::Lab(LabVerb::Write);
-        let limits = (Weight::Light, wire::MAX_CONTROL_BYTES);
+        let limits = (self.weight, wire::MAX_CONTROL_BYTES);
         let written = self.caller.ask(&route, pieces, limits, |body| decode_lab_written(&body))?;
         match written.bytes == pieces.total_bytes() {
             true => Ok(written),
@@ -76,26 +87,40 @@ impl MeasuredServer {
     /// # Errors
     /// [`RepositoryError::Refused`] if another number came; what else a request may meet.
     pub fn give(&self, bytes: u64) -> Result<(), RepositoryError> {
+        self.give_to(bytes, |_| {})
+    }
+
+    /// Asks for `bytes`, at most [`MAX_LAB_BYTES`], and hands them to `taker`, piece by piece as they
+    /// come; more where an answer was cut and asked for again.
+    ///
+    /// # Errors
+    /// As for [`Self::give`].
+    pub fn give_to(&self, bytes: u64, taker: impl FnMut(&[u8])) -> Result<(), RepositoryError> {
         let route = Route::Lab(LabVerb::Give(bytes));
-        let counted =
-            self.caller.ask_into(&route, (&Frames::new(), Weight::Light), Counted::default)?;
-        match counted.0 == bytes {
+        // Each attempt has its own count, and all of them have one taker.
+        let taker = RefCell::new(taker);
+        let fresh = || Handed { bytes: 0, taker: &taker };
+        let handed = self.caller.ask_into(&route, (&Frames::new(), self.weight), fresh)?;
+        match handed.bytes == bytes {
             true => Ok(()),
             false => Err(RepositoryError::Refused { reason: "the server gave less".into() }),
         }
     }
 }
 
-/// Counts what comes.
-#[derive(Default)]
-struct Counted(u64);
+/// Counts what comes and hands it on.
+struct Handed<'a, F> {
+    bytes: u64,
+    taker: &'a RefCell<F>,
+}
 
-impl Sink for Counted {
+impl<F: FnMut(&[u8])> Sink for Handed<'_, F> {
     fn take(&mut self, piece: &[u8]) -> Result<(), String> {
-        self.0 += piece.len() as u64;
-        match self.0 <= MAX_LAB_BYTES as u64 {
-            true => Ok(()),
-            false => Err(format!("the answer is over {MAX_LAB_BYTES} bytes")),
+        self.bytes += piece.len() as u64;
+        if self.bytes > MAX_LAB_BYTES as u64 {
+            return Err(format!("the answer is over {MAX_LAB_BYTES} bytes"));
         }
+        self.taker.borrow_mut()(piece);
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use holdall_lab::net::{
     Direct, Far, MAX_BUFFER_BYTES, MAX_SECONDS, MIN_BUFFER_BYTES, NetPlan, NetReport, NetRow,
-    ScratchFile, Token, Wait, measure,
+    ScratchFile, ScratchFolder, Token, Wait, measure,
 };
 use holdall_lab::report::Fact;
 use holdall_protocol::RepositoryError;
@@ -43,8 +43,10 @@ Examples: holdall lab net                              the paired server, over T
           holdall lab net nas --token 1f3a... --streams 1,2 --bind 10.0.0.5,10.0.1.5
 
 Each row sends for --time seconds. \"both ways\" are two rows that were measured at once. Retransmits are \
-those of all connections of the sending computer meanwhile. A paired server is measured with what a \
-backup uses, TLS with the machine's key, from memory, and with --to-file to a file on its disk.
+those of all connections of the sending computer meanwhile. What is read from a file or written to one \
+is measured with each --buffer over each number of streams: each stream writes a file of its own, and \
+all read the same one. A paired server is measured with what a backup uses, TLS with the machine's key, \
+and with all files but --from-file-there.
 
 Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 measured, and a row below --fail-below, 12 wrong \
 password, 13 wrong token, or not allowed, 14 not reachable, 130 interrupted")]
@@ -67,13 +69,13 @@ pub(crate) struct Args {
     /// Sends what this file has, too
     #[arg(long, value_name = "FILE")]
     from_file: Option<PathBuf>,
-    /// Lets the other end write what it gets to a file, too
+    /// Lets the other end write what it gets to files, too
     #[arg(long)]
     to_file: bool,
     /// Lets the listener read what it sends from a file, too
     #[arg(long)]
     from_file_there: bool,
-    /// Writes what is received to a file in this folder, too
+    /// Writes what is received to files in this folder, too
     #[arg(long, value_name = "DIR")]
     to_file_here: Option<PathBuf>,
     /// Reads and writes files in pieces of this size; several sizes one after another
@@ -101,7 +103,7 @@ enum WaitFor {
 
 /// How often it is looked whether a quick measurement was interrupted.
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
-/// Most bytes of a scratch file here.
+/// Most bytes of all scratch files here together.
 const SCRATCH_BYTES: u64 = 256 << 20;
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
@@ -137,13 +139,13 @@ impl Args {
         let from_file = self.from_file.as_ref().map(|file| {
             ScratchFile::existing(file).with_context(|| format!("--from-file {}", file.display()))
         });
-        let to_file = self.to_file_here.as_ref().map(|folder| {
-            ScratchFile::empty(folder, SCRATCH_BYTES)
-                .with_context(|| format!("--to-file-here {}", folder.display()))
-        });
         let mut streams: Vec<_> = self.streams.iter().map(|&streams| streams.into()).collect();
         streams.sort_unstable();
         streams.dedup();
+        let to_folder = self.to_file_here.as_ref().map(|folder| {
+            let most = (streams.last().copied(), self.buffer.iter().max().copied());
+            scratch_in(folder, most).with_context(|| format!("--to-file-here {}", folder.display()))
+        });
         Ok(NetPlan {
             duration: self.time,
             streams,
@@ -151,14 +153,10 @@ impl Args {
             idle: IDLE,
             bind: self.bind.clone(),
             from_file: from_file.transpose()?,
-            to_file: to_file.transpose()?,
+            to_folder: to_folder.transpose()?,
             to_far_file: self.to_file,
             from_far_file: self.from_file_there,
-            // A server decides itself on the size of requests: one row says all.
-            buffers_bytes: match self.token {
-                Some(_) => self.buffer.clone(),
-                None => self.buffer.iter().copied().take(1).collect(),
-            },
+            buffers_bytes: self.buffer.clone(),
             wait: match self.wait {
                 WaitFor::Each => Wait::EachWrite,
                 WaitFor::End => Wait::AtEnd,
@@ -169,9 +167,8 @@ impl Args {
 
     /// Why a server does not do what was asked for, where it does not.
     fn beyond_a_server(&self) -> Option<&'static str> {
-        let other_files = self.from_file_there || self.to_file_here.is_some();
-        if other_files || self.from_file.is_some() {
-            return Some("a server is measured from memory, and to a file there with --to-file");
+        if self.from_file_there {
+            return Some("a server sends from memory: --from-file-there is for a listener");
         }
         let waits_otherwise = self.to_file && !matches!(self.wait, WaitFor::Each);
         waits_otherwise.then_some("a server makes what it writes durable with each request")
@@ -201,6 +198,17 @@ impl Args {
                 .into()),
         }
     }
+}
+
+/// A folder for scratch files that has room for the most streams with the largest buffer.
+fn scratch_in(
+    folder: &Path,
+    (streams, buffer_bytes): (Option<usize>, Option<u32>),
+) -> std::io::Result<ScratchFolder> {
+    let scratch = ScratchFolder::new(folder, SCRATCH_BYTES)?;
+    let file = |_| scratch.file(buffer_bytes.unwrap_or(MIN_BUFFER_BYTES));
+    let _all = (0..streams.unwrap_or(1)).map(file).collect::<std::io::Result<Vec<_>>>()?;
+    Ok(scratch)
 }
 
 /// The addresses of a listener, in the order in which they are to be tried.
