@@ -27,9 +27,9 @@ pub struct StandardRow {
     pub row: Row,
 }
 
-/// The standard set on `file_bytes` at once, each row for at most `limit`: reads first. Writes
-/// through the cache end with an fsync, or they would measure memory.
-pub fn standard_set(file_bytes: u64, limit: Duration, direct: bool) -> Vec<StandardRow> {
+/// The standard set on `file_bytes` at once, each row for at most `limit` and around the cache, where
+/// the file system can do that: reads first.
+pub fn standard_set(file_bytes: u64, limit: Duration) -> Vec<StandardRow> {
     let one_job = |access: Access, block_bytes, queue_depth| Row {
         access,
         block_bytes,
@@ -37,8 +37,8 @@ pub fn standard_set(file_bytes: u64, limit: Duration, direct: bool) -> Vec<Stand
         jobs: 1,
         file_bytes,
         until: Until::OnceWithin(limit),
-        direct,
-        end_fsync: access.writes() && !direct,
+        direct: true,
+        end_fsync: false,
     };
     let mut rows = Vec::new();
     for access in [Access::Read, Access::RandomRead, Access::Write, Access::RandomWrite] {
@@ -62,7 +62,7 @@ pub fn standard_set(file_bytes: u64, limit: Duration, direct: bool) -> Vec<Stand
 
 /// The rows whose average is told as one: reads or writes of 20 to 100 MiB in one request each. A
 /// request that began is not ended: one that took longer than `limit` says that the larger ones would.
-pub fn large_steps(access: Access, limit: Duration, direct: bool) -> Vec<Row> {
+pub fn large_steps(access: Access, limit: Duration) -> Vec<Row> {
     let step = |bytes| Row {
         access,
         block_bytes: bytes,
@@ -70,8 +70,8 @@ pub fn large_steps(access: Access, limit: Duration, direct: bool) -> Vec<Row> {
         jobs: 1,
         file_bytes: bytes,
         until: Until::OnceWithin(limit),
-        direct,
-        end_fsync: access.writes() && !direct,
+        direct: true,
+        end_fsync: false,
     };
     STEPS.map(step).into()
 }
@@ -106,19 +106,18 @@ mod tests {
 
     #[test]
     fn every_row_makes_sense_and_the_known_four_are_there_both_ways() {
-        let rows = standard_set(8 * MIB, Duration::from_secs(1), true);
+        let rows = standard_set(8 * MIB, Duration::from_secs(1));
         rows.iter().for_each(|row| row.row.check().unwrap());
         for name in ["SEQ1M Q8T1", "SEQ1M Q1T1", "RND4K Q32T1", "RND4K Q1T1"] {
             let known = rows.iter().filter(|row| row.known_as == Some(name));
             assert_eq!(known.map(|row| row.row.access.writes()).collect::<Vec<_>>(), [false, true]);
         }
         assert_eq!(rows.len(), 4 * 4 * 2 + 2 + 4);
-        assert_eq!(standard_set(64 * KIB, Duration::from_secs(1), true).len(), 4 * 2 * 2);
+        assert_eq!(standard_set(64 * KIB, Duration::from_secs(1)).len(), 4 * 2 * 2);
         let several: Vec<_> = rows.iter().map(|row| &row.row).filter(|row| row.jobs > 1).collect();
         assert_eq!([0, 1, 2, 3].map(|at| several[at].jobs), [8, 32, 8, 32]);
         assert!(several.iter().all(|row| row.file_bytes * u64::from(row.jobs) <= 8 * MIB));
-        large_steps(Access::Write, Duration::from_secs(1), false)
-            .iter()
-            .for_each(|row| row.check().unwrap());
+        let steps = large_steps(Access::Write, Duration::from_secs(1));
+        steps.iter().for_each(|row| row.check().unwrap());
     }
 }

@@ -186,6 +186,6 @@ fn an_fsync_is_timed_and_a_large_step_is_one_request() {
     let mut files = DiskFiles::new(&scratch, Stop::default(), 7);
     let measured = measure_fsync(&files, Duration::from_secs(2)).unwrap();
     assert!(measured.latency_ns.unwrap().p50 > 0 && measured.operations_per_second.unwrap() > 0.0);
-    let step = large_steps(Access::Write, Duration::from_secs(60), true).swap_remove(0);
+    let step = large_steps(Access::Write, Duration::from_secs(60)).swap_remove(0);
     assert_eq!(measure(&step, &mut files).unwrap().operations, 1);
 }

@@ -76,12 +76,12 @@ impl<'a> Bench<'a> {
     /// As for [`measure`]; `NoRoom` only where there is none for the first of them.
     pub(super) fn standard(&mut self) -> Result<()> {
         let file_bytes = self.set_bytes()?;
-        for one in standard_set(file_bytes, SET_LIMIT, true) {
+        for one in standard_set(file_bytes, SET_LIMIT) {
             let done = self.row(&one.row, one.known_as);
             self.unless_without_room(done, || in_words(&one.row))?;
         }
         for access in [Access::Read, Access::Write] {
-            let steps = large_steps(access, SET_LIMIT, true);
+            let steps = large_steps(access, SET_LIMIT);
             if steps.iter().all(|step| step.file_bytes <= file_bytes) {
                 let done = self.average(access, &steps, SET_LIMIT);
                 self.unless_without_room(done, || format!("{}, average", access.words()))?;
