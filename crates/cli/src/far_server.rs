@@ -1,8 +1,8 @@
 //! A paired server as the far end of the lab's measurements.
 //!
-//! Requests of 1 MiB at first, less where they are written here, and twice as many whenever one takes less than a quarter
-//! of a second, so that round trips between them weigh little on any line. Each stream has connections
-//! from one local address, whichever others there are.
+//! Requests of 1 MiB at first, less where they are written here, and twice as many whenever one takes
+//! less than a quarter of a second, so that round trips between them weigh little on any line. Each
+//! stream has connections from one local address, whichever others there are.
 
 mod files;
 
@@ -91,7 +91,7 @@ impl FarServer {
         Arc::clone(&self.server)
     }
 
-    /// Most bytes of a request, in whole pieces; one that is written is at most as long as a put.
+    /// Most bytes of a request, in whole pieces; one that is written or read there is at most as long as a put.
     fn most_bytes(job: &Job) -> usize {
         match job.far_file {
             true => MAX_PUT_BODY_BYTES / PIECE_BYTES * PIECE_BYTES,
@@ -135,8 +135,13 @@ impl Requests<'_> {
         Ok(bytes as u64)
     }
 
-    fn receive(&self, bytes: usize) -> io::Result<u64> {
-        self.server.give(bytes as u64).map_err(in_io)?;
+    /// Asks for so many bytes, which the server has in memory, or reads.
+    fn receive(&self, job: &Job, bytes: usize) -> io::Result<u64> {
+        match job.far_file {
+            true => self.server.read(bytes as u64),
+            false => self.server.give(bytes as u64),
+        }
+        .map_err(in_io)?;
         Ok(bytes as u64)
     }
 }
@@ -147,8 +152,12 @@ impl Carrier for Requests<'_> {
         Some((SocketAddr::new([0, 0, 0, 0].into(), 0), peer))
     }
 
-    fn prepare(&mut self, _job: &Job) -> io::Result<()> {
-        Ok(())
+    fn prepare(&mut self, job: &Job) -> io::Result<()> {
+        match job.far_file && job.direction == Direction::Receive {
+            // The first request has the file made.
+            true => self.server.read(0).map_err(in_io),
+            false => Ok(()),
+        }
     }
 
     fn carry(&mut self, job: &Job, stop: &AtomicBool) -> io::Result<Moved> {
@@ -158,7 +167,7 @@ impl Carrier for Requests<'_> {
                 repeat(job, stop, sizes, |bytes| self.send(job, bytes))
             }
             (Direction::Receive, End::Memory) => {
-                repeat(job, stop, sizes, |bytes| self.receive(bytes))
+                repeat(job, stop, sizes, |bytes| self.receive(job, bytes))
             }
             (Direction::Send, End::File(_)) => files::send(&self.server, job, stop),
             (Direction::Receive, End::File(_)) => files::receive(&self.server, job, stop),

@@ -152,6 +152,18 @@ async fn write_to_measure(
     })
 }
 
+/// Reads as much as that from a file on the disk, which is there for as long as the measurement.
+async fn read_to_measure(
+    state: &Arc<ServerState>,
+    bytes: u64,
+) -> Result<Response<Answer>, WireError> {
+    let room = state.work.answers.room(bytes).await?;
+    let inner = Arc::clone(state);
+    let call = move || inner.measuring.read(&inner.stores.folder_of_all(), bytes);
+    let (read, _) = state.work.run(call).await?;
+    Ok(respond(BYTES, Frames::plain(read), Some(room)))
+}
+
 /// The times of a repository's call, and what was waited for before it.
 fn with_waiting(times: RequestTimes, received: Duration, queued: Duration) -> RequestTimes {
     RequestTimes {
@@ -245,6 +257,7 @@ async fn measure(
             respond(JSON, Frames::plain(wire::encode_lab_written(&written)), None)
         }
         LabVerb::Give(bytes) => respond(BYTES, measuring::bytes(bytes), None),
+        LabVerb::Read(bytes) => read_to_measure(state, bytes).await?,
     };
     response.body_mut().hold(turn);
     Ok(response)

@@ -3,13 +3,15 @@
 //! Bytes that are taken are forgotten piece by piece, and those that are given are the same million
 //! over and over. Bytes that are written go to a file that never had a name and is gone once they are
 //! durable, so that nothing stays of them however the server ends; they are no more than a backup
-//! writes with one request. What a measurement costs is the line and the disk's time, which others
-//! need for their backups.
+//! writes with one request. What is read comes from such a file, too, which is kept until the measurement
+//! is over. What a measurement costs is the line and the disk's time, which others need for their backups.
+
+mod source;
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -19,7 +21,9 @@ use holdall_protocol::wire::{Frames, MAX_LAB_BYTES, WireError};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use rustix::fs::{CWD, Mode, OFlags};
-use tokio::time::timeout;
+use source::Source;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 
 /// A machine that asked for nothing for so long has ended its measurement.
 const ENDED_AFTER: Duration = Duration::from_secs(10);
@@ -35,6 +39,10 @@ const ROOM_LEFT_BYTES: u64 = 256 << 20;
 #[derive(Default)]
 pub(crate) struct Measuring {
     turn: Mutex<Option<Turn>>,
+    /// What is read to measure, once somebody does.
+    source: Mutex<Option<Arc<Source>>>,
+    /// Told when that was made.
+    made: Notify,
 }
 
 struct Turn {
@@ -62,6 +70,44 @@ impl Measuring {
             None => *turn = Some(Turn { key, began: now, last: now }),
         }
         Ok(())
+    }
+
+    /// Gives back the room of what was read whenever a measurement is over. Never ends by itself.
+    pub(crate) async fn let_go_of_ended(&self) {
+        loop {
+            self.made.notified().await;
+            while self.is_going_on(Instant::now()) {
+                sleep(ENDED_AFTER).await;
+            }
+            *self.source.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+
+    fn is_going_on(&self, now: Instant) -> bool {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        turn.as_ref().is_some_and(|turn| now.duration_since(turn.last) < ENDED_AFTER)
+    }
+
+    /// Reads so many bytes of a file on the disk that `folder` is on; makes it first where there is none yet.
+    ///
+    /// # Errors
+    /// As for [`write`].
+    pub(crate) fn read(&self, folder: &Path, bytes: u64) -> Result<Bytes, RepositoryError> {
+        let source = self.source(folder)?;
+        source.read(bytes).map_err(disk_failed)
+    }
+
+    fn source(&self, folder: &Path) -> Result<Arc<Source>, RepositoryError> {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = &*source {
+            return Ok(Arc::clone(source));
+        }
+        check_room(folder)?;
+        let made =
+            Arc::new(Source::make(unnamed(folder).map_err(disk_failed)?).map_err(disk_failed)?);
+        *source = Some(Arc::clone(&made));
+        self.made.notify_one();
+        Ok(made)
     }
 }
 
@@ -92,22 +138,34 @@ pub(crate) async fn forget(mut body: Incoming) -> Result<u64, WireError> {
 /// [`RepositoryError::NoRoom`] where little is free; [`RepositoryError::Io`], also where the file
 /// system has no files without names.
 pub(crate) fn write(folder: &Path, bytes: &[u8]) -> Result<Duration, RepositoryError> {
-    let failed = |source| RepositoryError::Io { what: "measuring the disk".into(), source };
-    let free = holdall_sys::disk::free_bytes(folder).map_err(failed)?;
-    if free < ROOM_LEFT_BYTES {
-        return Err(RepositoryError::NoRoom { place: "measuring the disk".into() });
-    }
+    check_room(folder)?;
     let begun = Instant::now();
-    write_unnamed(folder, bytes).map_err(failed)?;
+    write_unnamed(folder, bytes).map_err(disk_failed)?;
     Ok(begun.elapsed())
 }
 
+fn check_room(folder: &Path) -> Result<(), RepositoryError> {
+    let free = holdall_sys::disk::free_bytes(folder).map_err(disk_failed)?;
+    match free < ROOM_LEFT_BYTES {
+        true => Err(RepositoryError::NoRoom { place: "measuring the disk".into() }),
+        false => Ok(()),
+    }
+}
+
+fn disk_failed(source: io::Error) -> RepositoryError {
+    RepositoryError::Io { what: "measuring the disk".into(), source }
+}
+
 fn write_unnamed(folder: &Path, bytes: &[u8]) -> io::Result<()> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR)?;
-    let mut file = File::from(file);
+    let mut file = unnamed(folder)?;
     file.write_all(bytes)?;
     file.sync_data()
+}
+
+/// A file of which nothing is left once it is closed.
+fn unnamed(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR)?.into())
 }
 
 /// So many bytes, none of which is worth keeping.
@@ -156,6 +214,26 @@ mod tests {
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         assert!(write(Path::new("/no/such/folder"), &[7]).is_err());
+    }
+
+    #[tokio::test]
+    async fn what_is_read_to_measure_is_kept_until_nobody_measures() {
+        let folder = tempfile::tempdir().unwrap();
+        let measuring = Measuring::default();
+        measuring.go_on(PublicKey::from_bytes([1; 32]), Instant::now()).unwrap();
+        assert_eq!(measuring.read(folder.path(), 0).unwrap().len(), 0);
+        let kept = Arc::clone(measuring.source.lock().unwrap().as_ref().unwrap());
+        assert_eq!(measuring.read(folder.path(), 1 << 20).unwrap().len(), 1 << 20);
+        assert_eq!(Arc::strong_count(&kept), 2, "another file was made");
+        let a_while = Duration::from_millis(50);
+        timeout(a_while, measuring.let_go_of_ended()).await.unwrap_err();
+        assert_eq!(Arc::strong_count(&kept), 2, "it went while somebody measures");
+        measuring.turn.lock().unwrap().as_mut().unwrap().last -= ENDED_AFTER;
+        measuring.made.notify_one();
+        timeout(a_while, measuring.let_go_of_ended()).await.unwrap_err();
+        assert_eq!(Arc::strong_count(&kept), 1);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(Measuring::default().read(Path::new("/no/such/folder"), 1).is_err());
     }
 
     #[test]

@@ -122,13 +122,21 @@ pub(crate) fn check(
 /// Who may only read has nothing written for it.
 pub(crate) fn check_measuring(role: &Role, verb: LabVerb) -> Result<(), WireError> {
     match role {
-        Role::Machine { right: Right::Read, .. } if verb == LabVerb::Write => {
+        Role::Machine { right: Right::Read, .. } if writes_to_measure(verb) => {
             Err(denied("it may only read"))
         }
         Role::Machine { .. } => Ok(()),
         Role::Unknown => Err(WireError::UnknownMachine),
         Role::Revoked => Err(denied("this machine's key was revoked")),
         Role::Reader { .. } => Err(denied("a recovery kit measures nothing")),
+    }
+}
+
+/// Whether it has the server write to its disk: what is read to measure was written before.
+fn writes_to_measure(verb: LabVerb) -> bool {
+    match verb {
+        LabVerb::Write | LabVerb::Read(_) => true,
+        LabVerb::Take | LabVerb::Give(_) => false,
     }
 }
 

@@ -162,6 +162,7 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
                 () = accept_connections(&serving, &listener, &mut connections) => {}
                 () = admin.serve(&state) => {}
                 () = keep_house(&state) => {}
+                () = state.measuring.let_go_of_ended() => {}
                 _ = ending.wait_for(|ending| *ending) => {}
             }
         }

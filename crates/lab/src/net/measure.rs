@@ -70,11 +70,12 @@ impl NetPlan {
         }
     }
 
-    /// For how long all rows send together, with a server, where whatever goes to its files is measured with
-    /// one buffer.
+    /// For how long all rows send together, with a server, whose own files are measured with one
+    /// buffer.
     pub fn sends_for(&self) -> Duration {
         let near = usize::from(self.from_file.is_some()) + usize::from(self.to_folder.is_some());
-        let files = near * self.buffers_bytes.len() + usize::from(self.to_far_file);
+        let far = usize::from(self.to_far_file) + usize::from(self.from_far_file);
+        let files = near * self.buffers_bytes.len() + far;
         let rows = self.streams.len() * (2 + files) + usize::from(self.both_ways);
         self.duration.saturating_mul(u32::try_from(rows).unwrap_or(u32::MAX))
     }

@@ -96,7 +96,27 @@ impl MeasuredServer {
     /// # Errors
     /// As for [`Self::give`].
     pub fn give_to(&self, bytes: u64, taker: impl FnMut(&[u8])) -> Result<(), RepositoryError> {
-        let route = Route::Lab(LabVerb::Give(bytes));
+        self.ask_for(bytes, LabVerb::Give(bytes), taker)
+    }
+
+    /// Asks for `bytes`, at most [`MAX_PUT_BODY_BYTES`](wire::MAX_PUT_BODY_BYTES), which the server reads
+    /// from a file on its disk, and forgets them. The first request makes that file, and may ask for none.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] if it does not know that request, as older ones do, or another number
+    /// came; [`RepositoryError::Io`] and [`RepositoryError::NoRoom`] of its disk; what else a request may
+    /// meet.
+    pub fn read(&self, bytes: u64) -> Result<(), RepositoryError> {
+        self.ask_for(bytes, LabVerb::Read(bytes), |_| {})
+    }
+
+    fn ask_for(
+        &self,
+        bytes: u64,
+        verb: LabVerb,
+        taker: impl FnMut(&[u8]),
+    ) -> Result<(), RepositoryError> {
+        let route = Route::Lab(verb);
         // Each attempt has its own count, and all of them have one taker.
         let taker = RefCell::new(taker);
         let fresh = || Handed { bytes: 0, taker: &taker };

@@ -62,6 +62,9 @@ pub enum LabVerb {
     /// `POST lab/give?bytes=COUNT`: answers so many bytes, at most
     /// [`MAX_LAB_BYTES`](super::MAX_LAB_BYTES).
     Give(u64),
+    /// `POST lab/read?bytes=COUNT`: answers so many bytes that were read from a file on the server's disk, at
+    /// most [`MAX_PUT_BODY_BYTES`](super::MAX_PUT_BODY_BYTES).
+    Read(u64),
 }
 
 impl LabVerb {
@@ -71,6 +74,7 @@ impl LabVerb {
             Self::Take => "lab take",
             Self::Write => "lab write",
             Self::Give(_) => "lab give",
+            Self::Read(_) => "lab read",
         }
     }
 
@@ -81,6 +85,10 @@ impl LabVerb {
             ("give", query) => {
                 let bytes = number(query, "bytes=")?;
                 (bytes <= super::MAX_LAB_BYTES as u64).then_some(Self::Give(bytes))
+            }
+            ("read", query) => {
+                let bytes = number(query, "bytes=")?;
+                (bytes <= super::MAX_PUT_BODY_BYTES as u64).then_some(Self::Read(bytes))
             }
             _ => None,
         }
@@ -252,6 +260,7 @@ impl Route {
             Self::Lab(LabVerb::Take) => format!("{BASE}lab/take"),
             Self::Lab(LabVerb::Write) => format!("{BASE}lab/write"),
             Self::Lab(LabVerb::Give(bytes)) => format!("{BASE}lab/give?bytes={bytes}"),
+            Self::Lab(LabVerb::Read(bytes)) => format!("{BASE}lab/read?bytes={bytes}"),
             Self::Repository { name, verb } => format!("{BASE}repositories/{name}{}", verb.path()),
         }
     }
@@ -361,6 +370,7 @@ mod tests {
             Route::Lab(LabVerb::Take),
             Route::Lab(LabVerb::Write),
             Route::Lab(LabVerb::Give(5)),
+            Route::Lab(LabVerb::Read(5)),
         ];
         for route in of_own.chain(others) {
             let method = route.method().name();
@@ -392,6 +402,7 @@ mod tests {
             ("POST", "/api/v1/lab/write?bytes=1".to_owned()),
             ("POST", "/api/v1/lab/give".to_owned()),
             ("POST", format!("/api/v1/lab/give?bytes={}", super::super::MAX_LAB_BYTES + 1)),
+            ("POST", format!("/api/v1/lab/read?bytes={}", super::super::MAX_PUT_BODY_BYTES + 1)),
             ("GET", "/api/v1/repositories/a/records".to_owned()),
             ("GET", "/api/v1/repositories/a/records?after=+1&limit=2".to_owned()),
             ("GET", "/api/v1/repositories/a/records?after=99999999999999999999&limit=2".to_owned()),

@@ -357,10 +357,11 @@ fn machines_measure_the_path_one_at_a_time_and_nobody_else_does() {
     let stage = Stage::new();
     let world = &stage.world;
     let body = [7; 1000];
-    let asked: [(LabVerb, &[u8], &str); 3] = [
+    let asked: [(LabVerb, &[u8], &str); 4] = [
         (LabVerb::Take, &body, "{\"bytes\":1000}"),
         (LabVerb::Write, &body, ""),
         (LabVerb::Give(5), &[], "ZZZZZ"),
+        (LabVerb::Read(5), &[], ""),
     ];
     for (name, answer) in [
         ("no certificate", NoSuchRoute),
@@ -371,7 +372,8 @@ fn machines_measure_the_path_one_at_a_time_and_nobody_else_does() {
     ] {
         for (verb, body, said) in asked {
             // Who may only read has nothing written for it.
-            let is_refused = answer == Served && verb == LabVerb::Write;
+            let is_written = matches!(verb, LabVerb::Write | LabVerb::Read(_));
+            let is_refused = answer == Served && is_written;
             let answer = if is_refused { NotAllowed } else { answer };
             let (status, kind, text) = stage.actor(name).ask(world, &Route::Lab(verb), body);
             assert_eq!((status, &kind[..]), answer.shown(DONE), "{name}: {text}");
@@ -391,6 +393,9 @@ fn who_may_back_up_may_have_the_server_s_disk_measured() {
     let write = Route::Lab(LabVerb::Write);
     let (status, _, said) = stage.actor("right to back up").ask(&stage.world, &write, &[7; 1000]);
     assert!(status == 200 && said.starts_with("{\"bytes\":1000,\"queue_seconds\":"), "{said}");
+    let read = Route::Lab(LabVerb::Read(5));
+    let (status, kind, said) = stage.actor("right to back up").ask(&stage.world, &read, &[]);
+    assert!(status == 200 && !said.is_empty(), "{kind}: {said}");
 }
 
 #[test]

@@ -45,8 +45,8 @@ Examples: holdall lab net                              the paired server, over T
 Each row sends for --time seconds. \"both ways\" are two rows that were measured at once. Retransmits are \
 those of all connections of the sending computer meanwhile. What is read from a file or written to one \
 is measured with each --buffer over each number of streams: each stream writes a file of its own, and \
-all read the same one. A paired server is measured with what a backup uses, TLS with the machine's key, \
-and with all files but --from-file-there.
+all read the same one. A paired server is measured with what a backup uses, TLS with the machine's key; it \
+reads and writes its own files as requests come, in one row for each number of streams.
 
 Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 measured, and a row below --fail-below, 12 wrong \
 password, 13 wrong token, or not allowed, 14 not reachable, 130 interrupted")]
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     /// Lets the other end write what it gets to files, too
     #[arg(long)]
     to_file: bool,
-    /// Lets the listener read what it sends from a file, too
+    /// Lets the other end read what it sends from a file, too
     #[arg(long)]
     from_file_there: bool,
     /// Writes what is received to files in this folder, too
@@ -167,9 +167,6 @@ impl Args {
 
     /// Why a server does not do what was asked for, where it does not.
     fn beyond_a_server(&self) -> Option<&'static str> {
-        if self.from_file_there {
-            return Some("a server sends from memory: --from-file-there is for a listener");
-        }
         let waits_otherwise = self.to_file && !matches!(self.wait, WaitFor::Each);
         waits_otherwise.then_some("a server makes what it writes durable with each request")
     }
