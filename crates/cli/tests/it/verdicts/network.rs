@@ -25,6 +25,7 @@ pub(super) const ROWS: &[Row] = &[
         ..row("a link of 1 Gb/s", NETWORK, link_of_a_gigabit)
     },
     row("data that hardly compresses before a link of 50 Mb/s", NETWORK, hardly_compressible),
+    row("the same before a link of 300 Mb/s", NETWORK, hardly_compressible_and_faster),
     Row { also: wire_is_used_up, ..row("a link of 50 Mb/s under a ladder", NETWORK, ladder) },
     row("one slow path of two", NETWORK, slow_path_of_two),
     row("a link of 50 Mb/s under a restore", NETWORK, restore),
@@ -64,6 +65,11 @@ fn link_of_a_gigabit(planted: bool) -> Option<Value> {
 
 fn hardly_compressible(planted: bool) -> Option<Value> {
     over(planted, 50_000_000, |dir| hardly_compressible_files(dir, enough(planted, 20)))
+}
+
+/// A link that leaves a compressor time for more than it would take by itself, and not for everything.
+fn hardly_compressible_and_faster(planted: bool) -> Option<Value> {
+    over(planted, 300_000_000, |dir| hardly_compressible_files(dir, enough(planted, 60)))
 }
 
 /// Without the plant: a link as fast as this computer, and as much as makes the start count for little.
