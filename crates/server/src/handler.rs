@@ -531,7 +531,7 @@ impl Asked<'_> {
         let allowed = move || {
             let name = permit.repository();
             state.accounts.check_token(&token, name)?;
-            Ok(call(state.administration(), name, named)?)
+            Ok(state.administer(|administration| call(administration, name, named))?)
         };
         Ok(self.state.work.run(allowed).await?.0)
     }

@@ -5,11 +5,13 @@
 //! share of processor that this process used up, or that a quota denied it, meanwhile, says otherwise.
 //! What of it went to work on which no request waits makes a busy server, not a slow one.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use holdall_protocol::RequestTimes;
-use holdall_sys::cpu::thread_cpu_seconds;
+use holdall_sys::cpu::ThreadClock;
 
 /// Counters are read again after so long: each reading opens a few files.
 const EVERY: Duration = Duration::from_millis(250);
@@ -18,28 +20,63 @@ const WORTH: Duration = Duration::from_millis(50);
 /// From this share on the processor is what a request waits for.
 const SHORT: f64 = 0.5;
 
-/// What scrubs that were asked for used of the processor: no request waits for them. Hourly rounds and
-/// prunes are not counted, since they do not tell how far they are.
+/// What work on which no request waits used of the processor: scrubs, prunes, the hourly rounds.
 #[derive(Default)]
 pub(crate) struct OwnWork {
-    used_seconds: Mutex<f64>,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    /// Of work that ended.
+    ended_seconds: f64,
+    at_work: HashMap<ThreadId, AtWork>,
+}
+
+/// A thread at work, and what it had used of the processor before.
+struct AtWork {
+    clock: ThreadClock,
+    before_seconds: f64,
+}
+
+impl AtWork {
+    fn here() -> Self {
+        let clock = ThreadClock::here();
+        let before_seconds = clock.seconds().unwrap_or(0.0);
+        Self { clock, before_seconds }
+    }
+
+    fn used_seconds(&self) -> f64 {
+        self.clock.seconds().map_or(0.0, |seconds| seconds - self.before_seconds)
+    }
 }
 
 impl OwnWork {
-    /// Counts at each call what the calling thread, always the same, used since the last call; at the
-    /// first, since now.
-    pub(crate) fn counting(&self) -> impl FnMut() {
-        let mut counted_seconds = thread_cpu_seconds();
-        move || {
-            let now_seconds = thread_cpu_seconds();
-            *self.used_seconds.lock().unwrap_or_else(PoisonError::into_inner) +=
-                now_seconds - counted_seconds;
-            counted_seconds = now_seconds;
-        }
+    /// Does `work` and counts what the calling thread, which does nothing else of the kind, uses meanwhile.
+    pub(crate) fn count<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.counts().at_work.insert(thread::current().id(), AtWork::here());
+        let _ended = Ended(self);
+        work()
     }
 
     pub(crate) fn seconds(&self) -> f64 {
-        *self.used_seconds.lock().unwrap_or_else(PoisonError::into_inner)
+        let counts = self.counts();
+        counts.ended_seconds + counts.at_work.values().map(AtWork::used_seconds).sum::<f64>()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps what the calling thread used when its work ends, however it ends.
+struct Ended<'a>(&'a OwnWork);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.0.counts();
+        let ended = counts.at_work.remove(&thread::current().id());
+        counts.ended_seconds += ended.map_or(0.0, |ended| ended.used_seconds());
     }
 }
 
@@ -132,6 +169,8 @@ fn divided(times: RequestTimes, share: f64, own_share: f64) -> RequestTimes {
 
 #[cfg(test)]
 mod tests {
+    use holdall_sys::cpu::thread_cpu_seconds;
+
     use super::*;
 
     fn reading(at: Instant, cpu_seconds: f64, throttled_seconds: f64) -> Reading {
@@ -161,18 +200,30 @@ mod tests {
     }
 
     #[test]
-    fn own_work_is_what_its_thread_used_since_counting_began() {
-        let until = |seconds: f64| while thread_cpu_seconds() < seconds {};
-        until(thread_cpu_seconds() + 0.01);
+    fn own_work_is_what_its_thread_used_since_it_began_even_if_it_panicked() {
+        let work = |seconds: f64| {
+            let begun = thread_cpu_seconds();
+            while thread_cpu_seconds() < begun + seconds {}
+        };
+        work(0.1);
         let own_work = OwnWork::default();
-        let before = thread_cpu_seconds();
-        let mut count = own_work.counting();
-        assert_eq!(own_work.seconds(), 0.0);
-        until(thread_cpu_seconds() + 0.01);
-        count();
-        count();
-        let most = thread_cpu_seconds() - before;
-        assert!(own_work.seconds() >= 0.01 - 1e-6 && own_work.seconds() <= most + 1e-6);
+        let seen = own_work.count(|| {
+            assert!(own_work.seconds() < 0.05, "what came before counts");
+            work(0.1);
+            own_work.seconds()
+        });
+        let ended = own_work.seconds();
+        assert!((0.05..0.2).contains(&seen) && ended >= seen, "{seen} {ended}");
+        work(0.1);
+        assert_eq!(own_work.seconds(), ended, "what comes afterwards counts");
+        let failing = || {
+            own_work.count(|| -> () {
+                work(0.1);
+                panic!("as wanted")
+            })
+        };
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(failing)).unwrap_err();
+        assert!((ended + 0.05..ended + 0.2).contains(&own_work.seconds()));
     }
 
     const TIMES: RequestTimes = RequestTimes {

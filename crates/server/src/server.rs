@@ -182,7 +182,7 @@ async fn keep_house(state: &Arc<ServerState>) {
         wait = state.limits.keep_house;
         let inner = Arc::clone(state);
         let kept = state.work.run(move || {
-            inner.administration().keep_house();
+            inner.administer(|administration| administration.keep_house());
             Ok(())
         });
         // What hinders it is in the log, and is tried again in an hour.

@@ -144,9 +144,14 @@ impl ServerState {
 
     /// What an administrator may work on.
     pub(crate) fn administration(&self) -> Administration<'_> {
-        let Self { accounts, stores, identity, listen, log, should_stop, pressure, .. } = self;
-        let (identity, listen, own_work) = (*identity, *listen, &*pressure.own_work);
-        Administration { accounts, stores, identity, listen, log, should_stop, own_work }
+        let Self { accounts, stores, identity, listen, log, should_stop, .. } = self;
+        let (identity, listen) = (*identity, *listen);
+        Administration { accounts, stores, identity, listen, log, should_stop }
+    }
+
+    /// Does what no request that stores or reads waits for, and counts what the calling thread uses for it.
+    pub(crate) fn administer<T>(&self, work: impl FnOnce(Administration<'_>) -> T) -> T {
+        self.pressure.own_work.count(|| work(self.administration()))
     }
 
     /// Writes one line. It never has content, names of files or secrets.

@@ -11,7 +11,6 @@ use super::command::{Command, Quota, Reply, RepositoryEntry};
 use super::keep::SCRUB_ROUND_NS;
 use crate::accounts::{Accounts, InviteRequest};
 use crate::addresses::{is_host_and_port, reachable_at};
-use crate::pressure::OwnWork;
 use crate::rights::Right;
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
@@ -27,8 +26,6 @@ pub(crate) struct Administration<'a> {
     pub(crate) log: &'a LogSink,
     /// Set when what takes long is to end.
     pub(crate) should_stop: &'a AtomicBool,
-    /// Where scrubs count what they use of the processor.
-    pub(crate) own_work: &'a OwnWork,
 }
 
 impl Administration<'_> {

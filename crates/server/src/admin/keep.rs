@@ -280,11 +280,10 @@ impl Administration<'_> {
             entry.parity_made = store.keep_parity(percent, self.should_stop)?;
             self.log(&format!("{percent} % of each pack of {name} is kept as parity"));
         }
-        let mut count = self.own_work.counting();
         let report = match also.repair {
-            false => store.scrub(self.should_stop, &mut |_| count())?,
+            false => store.scrub(self.should_stop, &mut |_| {})?,
             true => {
-                let repaired = store.repair(also.dry_run, self.should_stop, &mut |_| count())?;
+                let repaired = store.repair(also.dry_run, self.should_stop, &mut |_| {})?;
                 let sentences = repaired.repairs.iter().map(|one| one.sentence(also.dry_run));
                 entry.repaired = sentences.collect();
                 entry.repaired.iter().for_each(|one| self.log(&format!("{name}: {one}")));
@@ -292,7 +291,6 @@ impl Administration<'_> {
                 repaired.scrub
             }
         };
-        count();
         if !also.dry_run {
             store.note_scrubbed(&report)?;
         }

@@ -32,7 +32,6 @@ use holdall_repository::Clock;
 use crate::accounts::{Accounts, Invitation, InviteRequest};
 use crate::data_folder::DataFolder;
 use crate::identity::ServerIdentity;
-use crate::pressure::OwnWork;
 use crate::rights::Right;
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
@@ -354,7 +353,6 @@ fn without_server(
         listen,
         log: &log,
         should_stop: &AtomicBool::new(false),
-        own_work: &OwnWork::default(),
     };
     administration.carry_out(command.clone())
 }

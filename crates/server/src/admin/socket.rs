@@ -115,7 +115,7 @@ async fn answer(stream: tokio::net::UnixStream, state: &Arc<ServerState>) -> io:
                 true => &state.quick_work,
                 false => &state.work,
             };
-            match work.run(move || Ok(inner.administration().carry_out(command))).await {
+            match work.run(move || Ok(inner.administer(|all| all.carry_out(command)))).await {
                 Ok((Ok(reply), _)) => Answer::Ok(Box::new(reply)),
                 Ok((Err(error), _)) => Answer::Error(error.to_string()),
                 Err(_) => Answer::Error("the server is ending".into()),

@@ -8,7 +8,6 @@ use crate::accounts::Accounts;
 use crate::admin::{Command, RepositoryEntry};
 use crate::data_folder::DataFolder;
 use crate::identity::ServerIdentity;
-use crate::pressure::OwnWork;
 use crate::stores::Stores;
 use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, Record, RecordHead, RecordKind, TagToken};
@@ -62,7 +61,6 @@ struct World {
     forge: Forge,
     head: Option<(RecordHash, u64)>,
     should_stop: AtomicBool,
-    own_work: OwnWork,
     temp: tempfile::TempDir,
 }
 
@@ -100,8 +98,7 @@ impl World {
         }
         let stores = Stores::new(folder, signer, clock, accounts.clone(), log.clone());
         let should_stop = AtomicBool::new(false);
-        let own_work = OwnWork::default();
-        Self { clocks, accounts, stores, log, told, forge, head, should_stop, own_work, temp }
+        Self { clocks, accounts, stores, log, told, forge, head, should_stop, temp }
     }
 
     fn administration(&self) -> Administration<'_> {
@@ -112,7 +109,6 @@ impl World {
             listen: "127.0.0.1:1".parse().unwrap(),
             log: &self.log,
             should_stop: &self.should_stop,
-            own_work: &self.own_work,
         }
     }
 
@@ -472,18 +468,6 @@ fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_mended() {
     assert!(matches!(&mended.damaged[..], [one] if one.starts_with("snapshots: ")));
     world.back_up("one", 100_000);
     assert_eq!(told(&world).damaged, Vec::<String>::new());
-}
-
-#[test]
-fn what_a_scrub_uses_of_the_processor_is_counted_with_repair_and_without() {
-    let mut world = World::new();
-    world.back_up("one", 100_000);
-    for repair in [false, true] {
-        let before = world.own_work.seconds();
-        let also = AlsoMend { repair, dry_run: false, parity: None };
-        world.administration().scrub(Some("laptop"), also).unwrap();
-        assert!(world.own_work.seconds() > before, "{repair}");
-    }
 }
 
 #[test]
