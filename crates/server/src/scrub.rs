@@ -53,3 +53,41 @@ fn run(repository: &dyn Repository, lines: &mpsc::Sender<Bytes>) {
         Err(error) => tell(ScrubLine::failed(error.into())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use holdall_format::MachineId;
+    use holdall_protocol::contract::Forge;
+    use holdall_repository::{Clock, Store};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::data_folder::DataFolder;
+    use crate::identity::ServerIdentity;
+
+    struct Standing;
+
+    impl Clock for Standing {
+        fn now_ns(&self) -> i64 {
+            1_700_000_000_000_000_000
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_scrub_from_afar_uses_of_the_processor_is_counted() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = DataFolder::take(temp.path()).unwrap();
+        let machine = MachineId::from_bytes([3; 16]);
+        let forge = Forge::new(1, machine, &[8; 32]);
+        let (dir, cache) = (folder.repository("laptop"), folder.cache("laptop"));
+        Store::create(&dir, &forge.new_repository()).unwrap();
+        let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
+        let store = Store::open(&dir, &cache, signer, Arc::new(Standing)).unwrap();
+        let repository = store.for_machine(machine, forge.key.public());
+        let turn = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let own_work = Arc::new(OwnWork::default());
+        let mut lines = start(repository, turn, Arc::clone(&own_work));
+        while lines.recv().await.is_some() {}
+        assert!(own_work.seconds() > 0.0);
+    }
+}
