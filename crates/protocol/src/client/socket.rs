@@ -16,6 +16,10 @@ use crate::Traffic;
 /// Most bytes of one write while the rate is limited.
 const PACED_WRITE_BYTES: usize = 16 << 10;
 
+/// What a timer may oversleep, which is made up for: it wakes a millisecond late or more, and at 60 MB/s a write
+/// is due every quarter of one.
+const OVERSLEPT: Duration = Duration::from_millis(20);
+
 /// Bytes on the wire, over all connections of a client.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
@@ -52,9 +56,15 @@ impl Pace {
 
     /// Notes a write that just happened.
     fn spend(&self, bytes: usize) {
-        let seconds = bytes as f64 / self.bytes_per_second as f64;
         let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
-        *free_at = (*free_at).max(Instant::now()) + Duration::from_secs_f64(seconds);
+        *free_at = self.after(*free_at, Instant::now(), bytes);
+    }
+
+    /// When the next write may happen after one of so many bytes at `now`, which might have been at `free_at`.
+    fn after(&self, free_at: Instant, now: Instant, bytes: usize) -> Instant {
+        let seconds = bytes as f64 / self.bytes_per_second as f64;
+        let earliest = now.checked_sub(OVERSLEPT).unwrap_or(now);
+        free_at.max(earliest) + Duration::from_secs_f64(seconds)
     }
 }
 
@@ -159,5 +169,35 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.tcp).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes sent in ten seconds by timers that wake so late, after a pause of a minute.
+    fn sent(bytes_per_second: u64, late: Duration) -> f64 {
+        let pace = Pace::new(bytes_per_second);
+        let begun = pace.free_at() + Duration::from_secs(60);
+        let (mut now, mut free_at, mut sent) = (begun, pace.free_at(), 0);
+        while now < begun + Duration::from_secs(10) {
+            sent += PACED_WRITE_BYTES;
+            free_at = pace.after(free_at, now, PACED_WRITE_BYTES);
+            if free_at > now {
+                now = free_at + late;
+            }
+        }
+        sent as f64
+    }
+
+    #[test]
+    fn a_limit_is_reached_however_late_timers_wake_and_never_exceeded() {
+        for rate in [1_000_000, 8_000_000, 60_000_000, 200_000_000] {
+            for late in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5)] {
+                let share = sent(rate, late) / (10 * rate) as f64;
+                assert!((0.95..1.01).contains(&share), "{share} of {rate}, {late:?} late");
+            }
+        }
     }
 }

@@ -31,6 +31,7 @@ pub(super) const ROWS: &[Row] = &[
     row("a link of 50 Mb/s under a restore", NETWORK, restore),
     row("a delay of 20 ms each way", NETWORK, delay),
     Row { also: names_the_option, ..row("a limit of one's own", NETWORK, own_limit) },
+    Row { also: reaches_the_limit, ..row("a high limit of one's own", NETWORK, own_high_limit) },
 ];
 
 #[test]
@@ -108,11 +109,18 @@ fn delay(planted: bool) -> Option<Value> {
 
 /// Without the plant: no limit.
 fn own_limit(planted: bool) -> Option<Value> {
+    limited(planted.then_some("4M"), enough(planted, 8))
+}
+
+/// So high that timers matter. Without the plant: no limit.
+fn own_high_limit(planted: bool) -> Option<Value> {
+    limited(planted.then_some("40M"), 120)
+}
+
+fn limited(limit: Option<&str>, files: u64) -> Option<Value> {
     let world = World::new();
-    let mut backup = world.backup(&world.large_source(enough(planted, 8)));
-    if planted {
-        backup.args(["--limit-upload", "4M"]);
-    }
+    let mut backup = world.backup(&world.large_source(files));
+    backup.args(limit.into_iter().flat_map(|limit| ["--limit-upload", limit]));
     Some(summary_of(&mut backup))
 }
 
@@ -130,6 +138,12 @@ fn wire_is_used_up(summary: &Value) {
     assert!((0.7..1.3).contains(&used.expect("a share")), "{wire}");
     let help = summary["verdict"]["help"].as_str().expect("help");
     assert!(help.contains("a faster wire"), "{help}");
+}
+
+fn reaches_the_limit(summary: &Value) {
+    names_the_option(summary);
+    let achieved = summary["verdict"]["achieved"].as_f64().expect("a rate");
+    assert!(achieved > 0.7 * 40e6, "{:#}", summary["verdict"]);
 }
 
 fn names_the_option(summary: &Value) {
