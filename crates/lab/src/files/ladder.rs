@@ -41,13 +41,14 @@ pub fn measure_size(
     make_folder(&folder).map_err(failed)?;
     let started = Instant::now();
     let go_on = || !stop.is_wished() && started.elapsed() < limit;
-    let (written, paths) = write(&folder, files, file_bytes, go_on).map_err(failed)?;
+    let (written, paths) = write(&folder, files, file_bytes, stop, go_on).map_err(failed)?;
     let wrote = written.measured("write with fsync", started.elapsed(), 1);
     stop.check()?;
     drop_cached(&paths).map_err(failed)?;
     let read_before = process::bytes_read_from_disks();
     let started = Instant::now();
-    let read = read(&paths, || !stop.is_wished() && started.elapsed() < limit).map_err(failed)?;
+    let go_on = || !stop.is_wished() && started.elapsed() < limit;
+    let read = read(&paths, stop, go_on).map_err(failed)?;
     let mut readings = read.measured("read", started.elapsed(), 1);
     readings.measurement.cache = Some(Cache::of_read_in(&folder, read.bytes, read_before));
     stop.check()?;
@@ -63,6 +64,7 @@ fn write(
     folder: &Path,
     files: u64,
     file_bytes: u64,
+    stop: &Stop,
     go_on: impl Fn() -> bool,
 ) -> io::Result<(Work, Vec<PathBuf>)> {
     let (mut work, mut paths, mut piece) = (Work::default(), Vec::new(), piece(file_bytes));
@@ -73,7 +75,10 @@ fn write(
         }
         let path = folder.join(format!("file-{number}"));
         let begun = Instant::now();
-        write_file(&path, file_bytes, &mut piece, number)?;
+        write_file(&path, file_bytes, &mut piece, number, stop)?;
+        if stop.is_wished() {
+            break;
+        }
         make_durable(&path)?;
         work.latency.add(begun.elapsed());
         work.items.add(&Items::of_files(1));
@@ -83,16 +88,29 @@ fn write(
     Ok((work, paths))
 }
 
-fn read(paths: &[PathBuf], go_on: impl Fn() -> bool) -> io::Result<Work> {
+fn read(paths: &[PathBuf], stop: &Stop, go_on: impl Fn() -> bool) -> io::Result<Work> {
     let (mut work, mut piece) = (Work::default(), piece(0));
     for (number, path) in paths.iter().enumerate() {
         if number > 0 && !go_on() {
             break;
         }
         let begun = Instant::now();
-        work.bytes += read_file(path, &mut piece)?;
+        work.bytes += read_file(path, &mut piece, stop)?;
         work.latency.add(begun.elapsed());
         work.items.add(&Items::of_files(1));
     }
     Ok(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_not_wholly_written_is_not_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let wished = crate::files::wished();
+        let (work, paths) = write(dir.path(), 2, 5000, &wished, || true).unwrap();
+        assert_eq!((work.items.all(), work.bytes, paths.len()), (0, 0, 0));
+    }
 }

@@ -51,7 +51,8 @@ pub fn measure_mix(
     let started = Instant::now();
     let (written, paths) = write(&folder, share, stop).map_err(failed)?;
     stop.check()?;
-    make_all_durable(&folder, &paths).map_err(failed)?;
+    make_all_durable(&folder, &paths, stop).map_err(failed)?;
+    stop.check()?;
     let mut wrote = written.measured(&named("write", share), started.elapsed(), 1);
     wrote.measurement.end_fsync = Some(true);
     drop_cached(&paths).map_err(failed)?;
@@ -76,11 +77,16 @@ fn named(verb: &str, share: f64) -> String {
 
 /// Makes all of it durable: at once where that is known to reach the disk, as after copying to one that
 /// is unplugged next; file by file on a share, whose server is not told otherwise.
-fn make_all_durable(folder: &Path, paths: &[PathBuf]) -> io::Result<()> {
+fn make_all_durable(folder: &Path, paths: &[PathBuf], stop: &Stop) -> io::Result<()> {
     if disk::is_share(disk::file_system(folder)?) {
-        return paths.iter().try_for_each(|path| make_durable(path));
+        return make_each_durable(paths, stop);
     }
     raw_file::sync_file_system(&File::open(folder)?)
+}
+
+/// One file after the other, until it is to end.
+fn make_each_durable(paths: &[PathBuf], stop: &Stop) -> io::Result<()> {
+    paths.iter().take_while(|_| !stop.is_wished()).try_for_each(|path| make_durable(path))
 }
 
 /// What small files take beyond their bytes.
@@ -108,7 +114,9 @@ fn write(folder: &Path, share: f64, stop: &Stop) -> io::Result<(Work, Vec<PathBu
                 work.timed(Items { links: 1, ..Items::default() }, || symlink("file-0", &link))?;
             }
             let path = folder.join(format!("file-{number}"));
-            work.timed(Items::of_files(1), || write_file(&path, file_bytes, &mut piece, number))?;
+            work.timed(Items::of_files(1), || {
+                write_file(&path, file_bytes, &mut piece, number, stop)
+            })?;
             work.bytes += file_bytes;
             paths.push(path);
         }
@@ -119,7 +127,7 @@ fn write(folder: &Path, share: f64, stop: &Stop) -> io::Result<(Work, Vec<PathBu
 fn read(paths: &[PathBuf], stop: &Stop) -> io::Result<Work> {
     let (mut work, mut piece) = (Work::default(), piece(0));
     for path in paths.iter().take_while(|_| !stop.is_wished()) {
-        let bytes = work.timed(Items::of_files(1), || read_file(path, &mut piece))?;
+        let bytes = work.timed(Items::of_files(1), || read_file(path, &mut piece, stop))?;
         work.bytes += bytes;
     }
     Ok(work)
@@ -145,5 +153,13 @@ mod tests {
         let bytes: u64 = KINDS.iter().map(|(bytes, files)| bytes * files).sum();
         assert!(bytes.abs_diff(MIX_BYTES) < 10_000_000, "{bytes}");
         assert!(KINDS[0].0 > 200_000_000 && KINDS[6].0 < 1000);
+    }
+
+    #[test]
+    fn no_further_file_is_made_durable_once_it_is_to_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let not_there = [dir.path().join("file")];
+        make_each_durable(&not_there, &crate::files::wished()).unwrap();
+        assert!(make_each_durable(&not_there, &Stop::default()).is_err(), "it is tried");
     }
 }

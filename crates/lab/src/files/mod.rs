@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{LatencyCount, Measurement};
+use crate::{LatencyCount, Measurement, Stop};
 
 /// How much is read or written at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -75,15 +75,28 @@ impl Work {
     }
 }
 
-/// Writes a new file's content, a piece at a time, each unlike any before.
-pub(crate) fn write_file(path: &Path, bytes: u64, piece: &mut [u8], number: u64) -> io::Result<()> {
+/// Writes a new file's content, a piece at a time, each unlike any before; the file stays shorter if
+/// it is to end meanwhile.
+pub(crate) fn write_file(
+    path: &Path,
+    bytes: u64,
+    piece: &mut [u8],
+    number: u64,
+    stop: &Stop,
+) -> io::Result<()> {
     let mut file = File::create_new(path)?;
-    write_content(&mut file, bytes, piece, number)
+    write_content(&mut file, bytes, piece, number, stop)
 }
 
-fn write_content(file: &mut File, bytes: u64, piece: &mut [u8], number: u64) -> io::Result<()> {
+fn write_content(
+    file: &mut File,
+    bytes: u64,
+    piece: &mut [u8],
+    number: u64,
+    stop: &Stop,
+) -> io::Result<()> {
     let mut left = bytes;
-    while left > 0 {
+    while left > 0 && !stop.is_wished() {
         let len = left.min(piece.len() as u64) as usize;
         crate::disk::stamp(&mut piece[..len], number ^ left << 20);
         file.write_all(&piece[..len])?;
@@ -92,16 +105,17 @@ fn write_content(file: &mut File, bytes: u64, piece: &mut [u8], number: u64) -> 
     Ok(())
 }
 
-/// Reads a file to its end, and says how long it is.
-fn read_file(path: &Path, piece: &mut [u8]) -> io::Result<u64> {
+/// Reads a file to its end, or until it is to end, and says how many bytes that were.
+fn read_file(path: &Path, piece: &mut [u8], stop: &Stop) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let mut bytes = 0;
-    loop {
+    while !stop.is_wished() {
         match file.read(piece)? {
-            0 => return Ok(bytes),
+            0 => break,
             read => bytes += read as u64,
         }
     }
+    Ok(bytes)
 }
 
 /// A piece to write from.
@@ -128,4 +142,29 @@ fn remove(folder: &Path) -> io::Result<()> {
 /// A new folder.
 fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir(folder)
+}
+
+/// A wish to end that is there from the start.
+#[cfg(test)]
+fn wished() -> Stop {
+    Stop::on(std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_further_piece_is_written_or_read_once_it_is_to_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, mut piece) = (dir.path().join("file"), piece(1));
+        write_file(&path, 5000, &mut piece, 0, &wished()).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+
+        let whole = dir.path().join("whole");
+        let bytes = PIECE_BYTES as u64 + 1;
+        write_file(&whole, bytes, &mut piece, 0, &Stop::default()).unwrap();
+        assert_eq!(read_file(&whole, &mut piece, &wished()).unwrap(), 0);
+        assert_eq!(read_file(&whole, &mut piece, &Stop::default()).unwrap(), bytes);
+    }
 }

@@ -27,7 +27,8 @@ pub struct SmallFiles {
     pub file_bytes: u64,
     /// Threads, each with a folder of its own.
     pub workers: u32,
-    /// The longest that each kind of work may take; what is not made by then is left out of the next.
+    /// The longest that each kind of work may take; what is not created, or written, by then is left out
+    /// of what needs it.
     pub limit: Duration,
 }
 
@@ -93,8 +94,9 @@ pub fn measure_small<E: From<LabError>>(
     let mut workers = make_workers(&folder, asked).map_err(failed)?;
     for phase in Phase::ALL {
         if phase == Phase::Read {
-            let all = workers.iter().flat_map(|worker| &worker.files);
-            drop_cached(all).map_err(failed)?;
+            let written =
+                workers.iter().flat_map(|worker| worker.files.iter().take(worker.written));
+            drop_cached(written).map_err(failed)?;
         }
         let read_before = process::bytes_read_from_disks();
         let (work, took) = run_phase(&mut workers, phase, asked, stop).map_err(failed)?;
@@ -115,6 +117,8 @@ pub fn measure_small<E: From<LabError>>(
 struct Worker {
     folder: PathBuf,
     files: Vec<PathBuf>,
+    /// How many of the files, the first ones, have all of their content.
+    written: usize,
     piece: Vec<u8>,
 }
 
@@ -123,7 +127,8 @@ fn make_workers(folder: &Path, asked: &SmallFiles) -> io::Result<Vec<Worker>> {
     let make = |number| {
         let folder = folder.join(format!("worker-{number}"));
         make_folder(&folder)?;
-        Ok(Worker { folder, files: Vec::new(), piece: piece(u64::from(number)) })
+        let piece = piece(u64::from(number));
+        Ok(Worker { folder, files: Vec::new(), written: 0, piece })
     };
     (0..asked.workers).map(make).collect()
 }
@@ -148,7 +153,7 @@ fn run_phase(
                 barrier.wait();
                 let started = Instant::now();
                 let go_on = || !stop.is_wished() && started.elapsed() < asked.limit;
-                let work = worker.run(phase, share, asked.file_bytes, go_on);
+                let work = worker.run(phase, share, asked.file_bytes, stop, go_on);
                 work.map(|work| (work, started, Instant::now()))
             })
         });
@@ -171,6 +176,7 @@ impl Worker {
         phase: Phase,
         share: u64,
         file_bytes: u64,
+        stop: &Stop,
         go_on: impl Fn() -> bool,
     ) -> io::Result<Work> {
         let mut work = Work::default();
@@ -179,21 +185,25 @@ impl Worker {
             Phase::List => list(&self.folder, &mut work)?,
             Phase::Rename => self.rename(&mut work, go_on)?,
             _ => {
-                for (path, number) in self.files.iter().zip(0..).take_while(|_| go_on()) {
+                let needs_content = matches!(phase, Phase::Fsync | Phase::Read);
+                let files = if needs_content { self.written } else { self.files.len() };
+                let numbered = self.files.iter().take(files).zip(0..);
+                for (path, number) in numbered.take_while(|_| go_on()) {
                     let begun = Instant::now();
                     match phase {
                         Phase::Write => {
                             let mut file = File::options().write(true).open(path)?;
                             let piece = &mut self.piece;
-                            super::write_content(&mut file, file_bytes, piece, number)?;
+                            super::write_content(&mut file, file_bytes, piece, number, stop)?;
                             file.flush()?;
                             work.bytes += file_bytes;
+                            self.written += 1;
                         }
                         Phase::Fsync => make_durable(path)?,
                         Phase::Stat => {
                             fs::symlink_metadata(path)?;
                         }
-                        Phase::Read => work.bytes += read_file(path, &mut self.piece)?,
+                        Phase::Read => work.bytes += read_file(path, &mut self.piece, stop)?,
                         _ => fs::remove_file(path)?,
                     }
                     work.one_file(begun);
@@ -241,5 +251,32 @@ impl Work {
     fn one_file(&mut self, begun: Instant) {
         self.latency.add(begun.elapsed());
         self.items.add(&Items::of_files(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn what_was_created_and_not_written_has_no_content_to_work_on_and_is_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let limit = Duration::MAX;
+        let asked = SmallFiles { files: 5, file_bytes: 5000, workers: 1, limit };
+        let mut workers = make_workers(&dir.path().join("small"), &asked).unwrap();
+        let worker = &mut workers[0];
+        let mut files_of = |phase, most: u64| {
+            let left = Cell::new(most);
+            let go_on = || left.replace(left.get().saturating_sub(1)) > 0;
+            let work = worker.run(phase, 5, 5000, &Stop::default(), go_on).unwrap();
+            (work.items.all(), work.bytes)
+        };
+        assert_eq!(files_of(Phase::Create, 5), (5, 0));
+        assert_eq!(files_of(Phase::Write, 3), (3, 15_000), "in the middle its time is over");
+        let later = Phase::ALL.into_iter().skip(2).map(|phase| files_of(phase, 5));
+        let expected = [(3, 0), (5, 0), (5, 0), (3, 15_000), (5, 0), (5, 0)];
+        assert_eq!(later.collect::<Vec<_>>(), expected, "fsync to delete");
+        assert_eq!(fs::read_dir(&workers[0].folder).unwrap().count(), 0);
     }
 }

@@ -124,8 +124,8 @@ impl Tree {
         fs::create_dir(folder).map_err(failed)?;
         let mut piece = self.piece();
         for (number, (path, kind)) in (0..).zip(self.paths(folder)) {
+            write(&path, kind.bytes, &mut piece, number, stop).map_err(failed)?;
             stop.check()?;
-            write(&path, kind.bytes, &mut piece, number).map_err(failed)?;
         }
         File::open(folder)
             .and_then(|file| holdall_sys::raw_file::sync_file_system(&file))
@@ -158,7 +158,7 @@ impl Tree {
                 file.write_all_at(&piece[..length], bytes / 2).map_err(failed)?;
             } else if number.is_multiple_of(CHANGED_ONE_IN) {
                 fs::remove_file(&path).map_err(failed)?;
-                write(&path, bytes, &mut piece, !number).map_err(failed)?;
+                write(&path, bytes, &mut piece, !number, &Stop::default()).map_err(failed)?;
             }
         }
         Ok(())
@@ -190,7 +190,7 @@ impl Tree {
 }
 
 /// Writes a new file of pieces that are like no others: what stores each content once finds nothing.
-fn write(path: &Path, bytes: u64, piece: &mut [u8], number: u64) -> io::Result<()> {
+fn write(path: &Path, bytes: u64, piece: &mut [u8], number: u64, stop: &Stop) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -198,13 +198,15 @@ fn write(path: &Path, bytes: u64, piece: &mut [u8], number: u64) -> io::Result<(
     let spare = (piece.len() as u64).saturating_sub(bytes) + 1;
     let start = number.wrapping_mul(bytes) % spare;
     let part = if spare > 1 { &mut piece[start as usize..] } else { piece };
-    crate::files::write_file(path, bytes, part, number)
+    crate::files::write_file(path, bytes, part, number, stop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
 
     fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut all = BTreeMap::new();
@@ -241,6 +243,16 @@ mod tests {
             tree.remove(&scratch, &folder).unwrap();
             assert_eq!(scratch.room_bytes(), room);
         }
+    }
+
+    #[test]
+    fn a_tree_that_is_to_end_is_not_taken_for_a_whole_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (scratch, _) = Scratch::make(dir.path()).unwrap();
+        let tree = Tree { shape: Shape::FewLarge, content: Content::Text, share: 0.0625 };
+        let wished = Stop::on(Arc::new(AtomicBool::new(true)));
+        let made = tree.make(&scratch, &scratch.path().join("tree"), &wished);
+        assert!(matches!(made, Err(LabError::Interrupted)));
     }
 
     #[test]
