@@ -11,12 +11,12 @@ use holdall_format::{BlockKind, Suite};
 use holdall_lab::{Moved, Probe, Step, incompressible, text};
 use holdall_tree::Chunker;
 
+use crate::storing::LEVELS;
+
 /// A block's worth of plain bytes.
 const BLOCK_BYTES: usize = 1 << 20;
 /// What is chunked at a time: several chunks.
 const CHUNKED_BYTES: usize = 8 << 20;
-/// Levels of zstd, from the fastest that a backup uses to the hardest.
-const LEVELS: [i32; 4] = [1, 3, 6, 9];
 const SUITES: [(Suite, &str); 2] =
     [(Suite::Aes256Gcm, "AES-256-GCM"), (Suite::ChaCha20Poly1305, "ChaCha20-Poly1305")];
 const TEXT: &str = "text";

@@ -14,6 +14,11 @@ use crate::run::lock;
 /// Levels of zstd that are worth choosing, and what each costs beside the first: measured on blocks
 /// of 1 MiB of text. Above 9 a block costs several times as much and becomes 1 % smaller.
 const LADDER: [(i32, f64); 5] = [(1, 1.0), (2, 1.3), (3, 1.8), (6, 4.0), (9, 6.6)];
+/// All of them, from the fastest to the hardest.
+pub(crate) const LEVELS: [i32; LADDER.len()] = {
+    let [(a, _), (b, _), (c, _), (d, _), (e, _)] = LADDER;
+    [a, b, c, d, e]
+};
 /// Where it begins: a small backup is over before anything is known, and is to be small then.
 const FIRST_RUNG: usize = 2;
 /// Sealing threads' time after which the level is chosen anew.

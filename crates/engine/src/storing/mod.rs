@@ -23,6 +23,7 @@ mod stages;
 mod store;
 
 pub(crate) use assemble::{Assembled, Counts, Results};
+pub(crate) use level::LEVELS;
 pub(crate) use meters::StoringMeters;
 pub(crate) use piece::{AdoptedLeaf, Change, NewChunk, Piece};
 pub(crate) use put::Putter;
