@@ -116,6 +116,8 @@ impl Ladder {
         if verdict.limited_by == Layer::Unsure && used >= USED_UP {
             verdict.limited_by = step.layer;
             verdict.confidence = 0.5 * used.min(1.0);
+            verdict.ratio = used.min(1.0);
+            verdict.ceiling = verdict.achieved / verdict.ratio;
         }
         let figure = self.figure_of(verdict.limited_by);
         verdict.help = verdict.limited_by.help(figure.as_deref());
@@ -288,6 +290,7 @@ mod tests {
         let told = judged(Layer::Unsure, 180_000_000);
         assert_eq!((told.limited_by, told.confidence), (Layer::Network, 0.45));
         assert!(told.explanation.contains("wire was used most: 90 %"), "{}", told.explanation);
+        assert_eq!((told.ratio, told.ceiling), (0.9, told.achieved / 0.9));
         assert_eq!(judged(Layer::Unsure, 100_000_000).limited_by, Layer::Unsure);
         assert_eq!(judged(Layer::SourceRead, 180_000_000).limited_by, Layer::SourceRead);
         // What was too short to tell stays so, however busy a step was meanwhile.
