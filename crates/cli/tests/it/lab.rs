@@ -56,6 +56,9 @@ fn exactly_the_row_that_was_asked_for_is_measured_and_told() {
     let bytes = row["bytes_per_second"].as_f64().unwrap() * seconds;
     assert_eq!(bytes.round() as u64, 2 << 20, "each job's file once");
     assert!(row["latency_ns"]["p99.9"].as_u64() >= row["latency_ns"]["p50"].as_u64());
+    if told["disks"].as_array().is_some_and(|disks| !disks.is_empty()) {
+        assert!(row["device"]["bytes_written"].as_u64() >= Some(2 << 20), "{row}");
+    }
     let usual = measurements(&machine.ok(args("disk", &dir, &["--size", "64K"])));
     let [row] = &usual[..] else { panic!("{usual:?}") };
     assert_eq!((&row["operation"], &row["queue_depth"]), (&"sequential read".into(), &1.into()));
@@ -131,16 +134,19 @@ fn what_a_killed_run_left_is_removed_by_the_next_and_nothing_else_is() {
     let (machine, dir) = with_folder();
     fs::write(dir.join("holdall-lab-notes"), "mine").unwrap();
     let endless = ["--op", "read", "--size", "8M", "--time", "3600"];
-    let mut lab = Process::spawn(&mut machine.command(args("disk", &dir, &endless))).unwrap();
-    lab.wait_for_line("{\"message_type\":\"circumstances\"").unwrap();
-    let short = ["--op", "write", "--size", "64K"];
-    let beside = machine.ok(args("disk", &dir, &short));
-    assert!(beside.objects()[0]["notes"][0].as_str().unwrap().contains("measures here too"));
-    assert_eq!(fs::read_dir(&dir).unwrap().count(), 2, "the other's folder is in use");
-    lab.kill().unwrap();
-    let next = machine.ok(args("disk", &dir, &short));
-    assert!(next.objects()[0]["notes"][0].as_str().unwrap().contains("is removed"), "{next:?}");
-    assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+    for long in [args("disk", &dir, &endless), args("files", &dir, &["--files", "1000000"])] {
+        let mut lab = Process::spawn(&mut machine.command(long)).unwrap();
+        lab.wait_for_line("{\"message_type\":\"circumstances\"").unwrap();
+        let short = ["--op", "write", "--size", "64K"];
+        let beside = machine.ok(args("disk", &dir, &short));
+        assert!(beside.objects()[0]["notes"][0].as_str().unwrap().contains("measures here too"));
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 2, "the other's folder is in use");
+        lab.kill().unwrap();
+        let next = machine.ok(args("disk", &dir, &short));
+        let told = next.objects()[0]["notes"][0].as_str().unwrap().to_owned();
+        assert!(told.contains("is removed"), "{next:?}");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+    }
     assert_eq!(fs::read(dir.join("holdall-lab-notes")).unwrap(), b"mine");
 }
 

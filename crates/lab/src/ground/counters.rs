@@ -54,7 +54,9 @@ impl DeviceCounters {
         }
     }
 
-    fn plus(self, other: &Self) -> Self {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: &Self) -> Self {
         Self {
             reads: self.reads + other.reads,
             read_bytes: self.read_bytes + other.read_bytes,

@@ -8,7 +8,7 @@ use anyhow::Result;
 use holdall_lab::disk::{
     Access, DiskFiles, Engine, Measured, Row, large_steps, measure, measure_fsync, standard_set,
 };
-use holdall_lab::ground::{DeviceWork, DirectAccess};
+use holdall_lab::ground::{DeviceCounters, DeviceWork, DirectAccess};
 use holdall_lab::{LabError, Measurement};
 use serde::Serialize;
 
@@ -45,6 +45,12 @@ struct Told<'a> {
     /// Whether the file system takes direct access and may not, or does not, go around its cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     direct_in_doubt: Option<bool>,
+}
+
+/// A row that was measured, and what the disks counted meanwhile where they do.
+struct Counted {
+    measured: Measured,
+    disks: Option<DeviceCounters>,
 }
 
 /// Measures row after row and tells each.
@@ -112,7 +118,15 @@ impl<'a> Bench<'a> {
     }
 
     fn fsync(&mut self, limit: Duration) -> Result<()> {
-        let measurement = measure_fsync(&self.files, limit)?;
+        let before = self.place.counters();
+        let mut measurement = measure_fsync(&self.files, limit)?;
+        let block_bytes = measurement.block_bytes.unwrap_or_default();
+        let syncs =
+            measurement.operations_per_second.unwrap_or_default() * measurement.duration_seconds;
+        let asked_bytes = syncs.round() as u64 * block_bytes;
+        let counted = self.counted_since(before);
+        measurement.device =
+            counted.map(|counted| DeviceWork::new(&counted, asked_bytes, block_bytes, false));
         self.tell(&Told::new(&measurement), "")
     }
 
@@ -166,16 +180,16 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures from the smallest to the largest, until one takes longer than `limit`.
-    fn measured_steps(&mut self, steps: &[Row], limit: Duration) -> Result<Vec<Measured>> {
+    fn measured_steps(&mut self, steps: &[Row], limit: Duration) -> Result<Vec<Counted>> {
         if let Some(largest) = steps.last() {
             // The smaller ones read the beginning of its file.
             self.files.prepare(largest)?;
         }
         let mut all = Vec::new();
         for step in steps {
-            let (measured, _) = self.measured(step)?;
-            let was_slow = measured.duration > limit;
-            all.push(measured);
+            let counted = self.counted(step)?;
+            let was_slow = counted.measured.duration > limit;
+            all.push(counted);
             if was_slow {
                 break;
             }
@@ -185,7 +199,10 @@ impl<'a> Bench<'a> {
 
     /// One row for several: all bytes over all time.
     fn average(&mut self, access: Access, steps: &[Row], limit: Duration) -> Result<()> {
-        let all = self.measured_steps(steps, limit)?;
+        let counted = self.measured_steps(steps, limit)?;
+        let of_each = counted.iter().map(|one| one.disks);
+        let disks = of_each.reduce(|sum, disks| Some(sum?.plus(&disks?))).flatten();
+        let all: Vec<_> = counted.into_iter().map(|one| one.measured).collect();
         let (Some(first), Some(last)) = (all.first(), all.last()) else { return Ok(()) };
         let mebibytes = |measured: &Measured| measured.row.block_bytes >> 20;
         let sizes = match (mebibytes(first), mebibytes(last)) {
@@ -202,6 +219,7 @@ impl<'a> Bench<'a> {
             bytes_per_second: (seconds > 0.0).then(|| bytes as f64 / seconds),
             operations_per_second: (seconds > 0.0).then(|| all.len() as f64 / seconds),
             latency_ns: None,
+            device: disks.map(|disks| DeviceWork::new(&disks, bytes, first.row.block_bytes, false)),
             ..first.measurement()
         };
         self.tell_measured(&measurement, first)?;
@@ -213,14 +231,23 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// As for [`measure`].
     pub(super) fn measured(&mut self, row: &Row) -> Result<(Measured, Option<DeviceWork>)> {
+        let Counted { measured, disks } = self.counted(row)?;
+        let device = disks.map(|disks| {
+            DeviceWork::new(&disks, measured.bytes, row.block_bytes, row.access.is_random())
+        });
+        Ok((measured, device))
+    }
+
+    fn counted(&mut self, row: &Row) -> Result<Counted> {
         self.files.prepare(row)?;
         let before = self.place.counters();
         let measured = measure(row, &mut self.files)?;
-        let counted = self.place.counters().zip(before).map(|(now, before)| now.since(&before));
-        let device = counted.map(|counted| {
-            DeviceWork::new(&counted, measured.bytes, row.block_bytes, row.access.is_random())
-        });
-        Ok((measured, device))
+        Ok(Counted { measured, disks: self.counted_since(before) })
+    }
+
+    /// What the disks counted since `before`.
+    fn counted_since(&self, before: Option<DeviceCounters>) -> Option<DeviceCounters> {
+        Some(self.place.counters()?.since(&before?))
     }
 
     /// Tells a row with what is to be known of how it was measured.
