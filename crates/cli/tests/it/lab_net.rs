@@ -200,6 +200,8 @@ fn a_listener_that_is_killed_while_a_row_runs_is_a_lost_connection_and_nothing_i
     const MIDDLE: u64 = 50_000;
     let scratch = Machine::new();
     let dir = scratch.path("");
+    let there = || std::fs::read_dir(&dir).expect("a folder").count();
+    let before = there();
     let moments = [([TAKE, 0], MIDDLE), ([GIVE, 0], MIDDLE), ([GIVE, 1], MIDDLE), ([TAKE, 0], 0)];
     for (operation, after_bytes) in moments {
         let machine = Machine::new();
@@ -215,6 +217,7 @@ fn a_listener_that_is_killed_while_a_row_runs_is_a_lost_connection_and_nothing_i
         let kept = machine.run(["lab", "history", "--json"]).expect(0);
         assert_eq!(kept.of_type("lab_report"), Vec::<Value>::new(), "{operation:?}");
         assert!(!listening.process.kill().expect("it was there").success());
+        assert_eq!(there(), before, "{operation:?}: something stayed");
     }
 }
 
