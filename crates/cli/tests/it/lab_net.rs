@@ -255,7 +255,8 @@ fn streams_from_one_address_take_one_path_and_from_two_addresses_two() {
         path.and_then(|path| path["share"].as_f64()).unwrap_or_default()
     };
     let four = summary("4", &addresses);
-    assert!(said(&four, "the 4 streams took 2 paths: "), "{four:#}");
+    assert!(said(&four, "sending: the 4 streams took 2 paths: "), "{four:#}");
+    assert!(said(&four, "receiving: the 4 streams took 2 paths: "), "{four:#}");
     // Both could come from one address, as each connection was taken by whoever asked next.
     let two = summary("2", &addresses);
     assert!(said(&two, "the 2 streams took 2 paths: "), "{two:#}");
@@ -265,7 +266,10 @@ fn streams_from_one_address_take_one_path_and_from_two_addresses_two() {
     }
     for (at, address) in addresses.iter().enumerate() {
         let one = summary("4", std::slice::from_ref(address));
-        assert!(said(&one, &format!("all 4 streams took one path: link{at} ")), "{one:#}");
+        for way in ["sending", "receiving"] {
+            let path = format!("{way}: all 4 streams took one path: link{at} ");
+            assert!(said(&one, &path), "{one:#}");
+        }
     }
 }
 

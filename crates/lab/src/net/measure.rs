@@ -273,7 +273,7 @@ impl Measuring<'_> {
         self.tell(row, moved.first().map_or(&[], Vec::as_slice), before)?;
         if loaded {
             let shares = Paths::now(Path::new("/")).shares_since(&paths, row.direction);
-            let said = paths::say(&shares, row.streams);
+            let said = paths::say(&shares, row.streams, row.direction);
             self.advice.extend(said.filter(|said| !self.advice.contains(said)));
             if row.direction == Direction::Send {
                 self.paths = shares;

@@ -88,8 +88,12 @@ pub(super) fn lower_interfaces(interface: &Path) -> Vec<String> {
     names.filter_map(|name| Some(name.strip_prefix("lower_")?.to_owned())).collect()
 }
 
-/// Says plainly over how many paths `streams` streams went.
-pub(super) fn say(shares: &[PathShare], streams: usize) -> Option<String> {
+/// Says plainly over how many paths `streams` streams went, which need not be the same both ways.
+pub(super) fn say(shares: &[PathShare], streams: usize, direction: Direction) -> Option<String> {
+    let way = match direction {
+        Direction::Send => "sending",
+        Direction::Receive => "receiving",
+    };
     let used: Vec<_> = shares.iter().filter(|path| path.share >= IN_USE).collect();
     let names = |paths: &[&PathShare]| {
         let one = |path: &&PathShare| format!("{} ({:.0} %)", path.interface, path.share * 100.0);
@@ -100,13 +104,15 @@ pub(super) fn say(shares: &[PathShare], streams: usize) -> Option<String> {
         // Nobody has a second path to their own computer.
         ([one], _) if one.interface == "lo" => None,
         ([one], _) => Some(format!(
-            "all {streams} streams took one path: {} carried {:.0} % of the bytes",
+            "{way}: all {streams} streams took one path: {} carried {:.0} % of the bytes",
             one.interface,
             one.share * 100.0
         )),
-        (several, _) => {
-            Some(format!("the {streams} streams took {} paths: {}", several.len(), names(several)))
-        }
+        (several, _) => Some(format!(
+            "{way}: the {streams} streams took {} paths: {}",
+            several.len(),
+            names(several)
+        )),
     }
 }
 
@@ -136,17 +142,17 @@ mod tests {
         let before = links(1000, 5000);
         let shares = links(1960, 5040).shares_since(&before, Direction::Send);
         assert_eq!((shares.len(), shares[0].interface.as_str()), (2, "eth0"));
-        let said = say(&shares, 2).unwrap();
-        assert_eq!(said, "all 2 streams took one path: eth0 carried 96 % of the bytes");
-        assert_eq!(say(&shares, 1), None);
+        let said = say(&shares, 2, Direction::Send).unwrap();
+        assert_eq!(said, "sending: all 2 streams took one path: eth0 carried 96 % of the bytes");
+        assert_eq!(say(&shares, 1, Direction::Send), None);
         let own = PathShare { interface: "lo".into(), share: 1.0 };
-        assert_eq!(say(&[own], 4), None);
+        assert_eq!(say(&[own], 4, Direction::Send), None);
 
         let before = links(0, 0);
         let shares = links(400, 600).shares_since(&before, Direction::Send);
         assert_eq!(
-            say(&shares, 4).unwrap(),
-            "the 4 streams took 2 paths: eth1 (60 %), eth0 (40 %)"
+            say(&shares, 4, Direction::Receive).unwrap(),
+            "receiving: the 4 streams took 2 paths: eth1 (60 %), eth0 (40 %)"
         );
         assert_eq!(links(400, 600).shares_since(&links(0, 0), Direction::Receive), []);
     }

@@ -6,7 +6,7 @@ use crate::disk::Cache;
 const HEADER: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,direct,end_fsync,\
     duration_seconds,bytes_per_second,operations_per_second,p50_ns,p90_ns,p99_ns,p99.9_ns,\
     cache,bytes_per_core_second,device_operations,device_flushes,device_bytes_read,\
-    device_bytes_written,device_bytes_for_each_asked";
+    device_bytes_written,device_bytes_for_each_asked,made,command,circumstances";
 
 /// What the header began with from the first version on.
 const FIRST_FIELDS: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,";
@@ -19,6 +19,8 @@ pub(super) fn is_one(content: &[u8]) -> bool {
 /// All rows of a report.
 pub(super) fn of(report: &Report) -> String {
     let mut out = format!("{HEADER}\r\n");
+    // In each row, since rows of several reports come into one table.
+    let circumstances = circumstances(report);
     for row in &report.measurements {
         let latency = row.latency_ns;
         let fields = [
@@ -43,11 +45,21 @@ pub(super) fn of(report: &Report) -> String {
             number(row.device.map(|device| device.bytes_read)),
             number(row.device.map(|device| device.bytes_written)),
             number(row.device.map(|device| device.bytes_for_each_asked)),
+            escape::csv(&report.made),
+            escape::csv(&report.command),
+            circumstances.clone(),
         ];
         out += &fields.join(",");
         out += "\r\n";
     }
     out
+}
+
+/// Computer, kernel, versions, file system and what else is known, in one field.
+fn circumstances(report: &Report) -> String {
+    let facts = report.circumstances.iter().chain(&report.facts);
+    let named: Vec<_> = facts.map(|fact| format!("{}: {}", fact.name, fact.value)).collect();
+    escape::csv(&named.join("; "))
 }
 
 fn number(value: Option<impl ToString>) -> String {
@@ -69,8 +81,18 @@ mod tests {
         let fields = lines.next().unwrap().split(',').count();
         let first = lines.next().unwrap();
         assert!(first.starts_with("\"'=cmd|x, \"\"quoted\"\"\",1048576,,1,1,true,,1.5,110000000,"));
-        assert!(lines.clone().next().unwrap().ends_with(",1500,250,0,6144000,1.5"));
+        assert!(lines.clone().next().unwrap().contains(",1500,250,0,6144000,1.5,"));
         assert_eq!(lines.clone().count(), report.measurements.len() - 1);
+        let told = format!("{},{},", report.made, report.command);
+        assert!(lines.clone().all(|line| line.contains(&told)), "{text}");
+        for fact in report.circumstances.iter().chain(&report.facts) {
+            let told = format!("{}: ", fact.name);
+            assert_eq!(text.matches(&told).count(), report.measurements.len(), "{told}");
+        }
+        report.circumstances.clear();
+        report.facts.clear();
+        let text = of(&report);
+        let lines = text.lines().skip(2);
         lines.for_each(|line| assert_eq!(line.split(',').count(), fields, "{line}"));
     }
 }
