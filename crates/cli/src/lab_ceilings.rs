@@ -134,15 +134,26 @@ impl Ceilings {
         self.0.measurements.iter().filter(move |row| row.operation == operation)
     }
 
-    /// What the steps lean on, and how many bytes each can do a second.
+    /// What the steps lean on, and how many bytes of a source a backup that each alone holds back takes in
+    /// a second: over the wire and to the disk these are fewer, since they are compressed.
     fn steps(&self) -> impl Iterator<Item = (Layer, f64)> {
-        let steps = STEPS.iter().filter_map(move |(name, layer)| Some((*layer, self.rate(name)?)));
+        let is_backup = |rung: &&Rung| rung.reached && rung.name.starts_with("first backup");
+        let backup = self.0.ladder.iter().find(is_backup).and_then(|rung| rung.bytes_per_second);
+        let rate = move |name| {
+            let rung = self.rung(name)?;
+            let by_share = backup.zip(rung.used).map(|(backup, used)| backup / used);
+            by_share.filter(|rate| rate.is_finite()).or(rung.bytes_per_second)
+        };
+        let steps = STEPS.iter().filter_map(move |(name, layer)| Some((*layer, rate(name)?)));
         steps.filter(|(_, rate)| *rate > 0.0)
     }
 
+    fn rung(&self, name: &str) -> Option<&Rung> {
+        self.0.ladder.iter().find(|rung| !rung.reached && rung.name == name)
+    }
+
     fn rate(&self, name: &str) -> Option<f64> {
-        let is_it = |rung: &&Rung| !rung.reached && rung.name == name;
-        self.0.ladder.iter().find(is_it)?.bytes_per_second
+        self.rung(name)?.bytes_per_second
     }
 }
 
@@ -214,6 +225,20 @@ mod tests {
         assert_eq!(ceilings.beside(&[Layer::Network, Layer::ServerDisk]), Some(300e6));
         let none = nothing();
         assert_eq!((none.slowest(), none.beside(&[]), none.runs().len()), (None, None, 0));
+    }
+
+    #[test]
+    fn what_is_compressed_is_compared_in_bytes_of_the_source() {
+        let mut ceilings = ceilings();
+        // 171.6 MB/s of a source became 64 MB/s on the wire and the disk.
+        let shares =
+            [(290.2e6, Some(0.59)), (119e6, Some(0.54)), (320e6, Some(0.2)), (171.6e6, None)];
+        for (rung, (rate, used)) in ceilings.0.ladder.iter_mut().zip(shares) {
+            (rung.bytes_per_second, rung.used) = (Some(rate), used);
+        }
+        assert_eq!(ceilings.slowest(), Some(Layer::SourceRead));
+        assert_eq!(ceilings.beside(&[Layer::Network]), Some(171.6e6 / 0.59));
+        assert_eq!(ceilings.beside(&[Layer::SourceRead]), Some(171.6e6 / 0.54));
     }
 
     #[test]

@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::output::{duration, local_time};
 use crate::private_file;
 
+/// Less than that says little about how well a source compresses.
+const ENOUGH_BYTES: u64 = 1_000_000;
 /// So many runs are kept.
 const MOST_RUNS: usize = 500;
 /// More than so many runs with all of their stages have.
@@ -44,6 +46,12 @@ pub(crate) struct Run {
     pub(crate) limited: bool,
     /// What held it back.
     pub(crate) limited_by: Layer,
+    /// What it sent, in bytes; unknown of what is no backup, and of older lines.
+    #[serde(default)]
+    pub(crate) sent_bytes: Option<u64>,
+    /// What it stored, in bytes; unknown likewise.
+    #[serde(default)]
+    pub(crate) stored_bytes: Option<u64>,
     /// What it had to do and what it took.
     #[serde(flatten)]
     pub(crate) past: Past,
@@ -57,8 +65,30 @@ impl Run {
         past: Past,
         verdict: &Verdict,
     ) -> Self {
-        Self { kind, repository, what, limited: false, limited_by: verdict.limited_by, past }
+        Self {
+            kind,
+            repository,
+            what,
+            limited: false,
+            limited_by: verdict.limited_by,
+            sent_bytes: None,
+            stored_bytes: None,
+            past,
+        }
     }
+}
+
+/// What share of the bytes that there were to do `of` tells, such as those sent, from 0.05 to 1, by the
+/// median; 1 where no run says.
+pub(crate) fn share_of_bytes(runs: &[Run], of: impl Fn(&Run) -> Option<u64>) -> f64 {
+    let share = |run: &Run| {
+        let bytes = run.past.work.bytes;
+        let told = of(run).filter(|&told| told > 0 && bytes >= ENOUGH_BYTES)?;
+        Some(told as f64 / bytes as f64)
+    };
+    let mut shares: Vec<f64> = runs.iter().filter_map(share).collect();
+    shares.sort_by(f64::total_cmp);
+    shares.get(shares.len() / 2).map_or(1.0, |share| share.clamp(0.05, 1.0))
 }
 
 /// The history of runs.
@@ -160,8 +190,21 @@ mod tests {
             what: "/home".into(),
             limited: false,
             limited_by: Layer::Network,
+            sent_bytes: None,
+            stored_bytes: None,
             past: Past { at_ns, work, seconds, stages: Vec::new() },
         }
+    }
+
+    #[test]
+    fn what_is_sent_of_a_byte_is_known_from_runs_that_say_so() {
+        let share = |sent: &[Option<u64>]| {
+            let runs = sent.iter().map(|&sent_bytes| Run { sent_bytes, ..run(1, 20.0) });
+            share_of_bytes(&runs.collect::<Vec<_>>(), |run| run.sent_bytes)
+        };
+        assert_eq!([share(&[]), share(&[None, Some(0)])], [1.0, 1.0]);
+        assert_eq!(share(&[None, Some(480_000_000), Some(500_000_000), Some(900_000_000)]), 0.5);
+        assert_eq!([share(&[Some(2_000_000_000)]), share(&[Some(1)])], [1.0, 0.05]);
     }
 
     #[test]

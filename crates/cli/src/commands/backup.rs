@@ -192,6 +192,8 @@ impl Speed {
         let repository = access.config().repository.to_string();
         let run = Run {
             limited: args.connection.upload_limit().is_some(),
+            sent_bytes: Some(summary.bytes_sent),
+            stored_bytes: Some(summary.data_stored),
             ..Run::new(Kind::Backup, (repository, what), past, verdict)
         };
         let slower_than_usual = SpeedHistory::in_state(&app.folders.state).remember(&run);

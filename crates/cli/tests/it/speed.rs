@@ -167,6 +167,13 @@ fn an_estimate_for_a_faster_disk_is_lower_where_the_disk_is_what_limits_and_says
         note.contains("a faster disk changes nothing: what holds backups back is this computer's")
     );
     assert!(said.contains(&note), "{said}");
+    // Half of each byte went over the wire: a link of 20 MB/s lets twice as much pass of the source.
+    let mut line = line.clone();
+    line["limited_by"] = json!("network");
+    line["sent_bytes"] = json!(1_500_000_000_u64);
+    set_lines(&machine, &vec![line; 10]);
+    let over = machine.summary([&asked[..6], &["--link", "20M"]].concat());
+    assert!((over["rate"].as_f64().unwrap() - 37.6e6).abs() < 1.0, "{over}");
 }
 
 #[test]

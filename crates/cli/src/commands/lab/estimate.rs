@@ -87,7 +87,7 @@ impl Args {
         let (runs, ceilings) = earlier(app);
         let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
         let mut model = speed_history::model(&runs, &measured);
-        let way = Way::of(self.named(), model.bytes_per_second(), &runs, ceilings.as_ref());
+        let way = Way::of(self.named(&runs), model.bytes_per_second(), &runs, ceilings.as_ref());
         let way = way.map(|way| Way { is_local: is_local(app, &runs), ..way });
         if let Some(way) = &way {
             model = model.at_byte_rate(way.rate());
@@ -103,10 +103,13 @@ impl Args {
         (expected, way.and_then(|way| way.note()))
     }
 
-    /// The layers that were named, and how many bytes a second each is to do.
-    fn named(&self) -> Vec<(Layer, f64)> {
-        let link = self.link.map(|link| (Layer::Network, link * PAYLOAD));
-        let disk = self.disk.map(|disk| (Layer::ServerDisk, disk as f64));
+    /// The layers that were named, and how many bytes of a source each lets pass in a second: what is sent
+    /// and stored of them is less, as far as `runs` say.
+    fn named(&self, runs: &[Run]) -> Vec<(Layer, f64)> {
+        let sent = speed_history::share_of_bytes(runs, |run| run.sent_bytes);
+        let stored = speed_history::share_of_bytes(runs, |run| run.stored_bytes);
+        let link = self.link.map(|link| (Layer::Network, link * PAYLOAD / sent));
+        let disk = self.disk.map(|disk| (Layer::ServerDisk, disk as f64 / stored));
         link.into_iter().chain(disk).collect()
     }
 }
