@@ -67,6 +67,10 @@ impl Forecast {
         let trust = TRUST_SECONDS.max(TRUST_SHARE * all.seconds);
         let pace = (seconds + trust) / (so_far.seconds + trust);
         let left = (all.seconds - so_far.seconds).max(0.0) * pace;
+        let left = match self.unchanged && !new {
+            true => left.max(changed_after_all(done, expected, seconds)?),
+            false => left,
+        };
         // What the history left unsure, the run's own pace makes known as it gets its weight.
         let unsure = all.plus_minus_seconds / all.seconds * trust / (seconds + trust);
         let plus_minus_seconds = left * unsure.max(LEAST_UNSURE);
@@ -78,6 +82,20 @@ impl Forecast {
             true => Work { items: 0, items_unchanged: items, bytes: 0 },
             false => Work { items, items_unchanged: 0, bytes },
         }
+    }
+}
+
+/// How many seconds more at least are left of what was expected to be as it was, at the run's own pace: a
+/// large file may have changed. `None` if a while went by, and nothing can be told of the pace.
+fn changed_after_all(done: (u64, u64), expected: (u64, u64), seconds: f64) -> Option<f64> {
+    let share = |(done, expected): (u64, u64)| done as f64 / expected.max(1) as f64;
+    let parts = [(done.0, expected.0), (done.1, expected.1)].into_iter().filter(|part| part.1 > 0);
+    let share = parts.map(share).fold(1.0, f64::min);
+    let weight = seconds / (seconds + TRUST_SECONDS);
+    match (share > 0.0, seconds < TRUST_SECONDS) {
+        (true, _) => Some(seconds * (1.0 - share) / share * weight),
+        (false, true) => Some(0.0),
+        (false, false) => None,
     }
 }
 
@@ -115,6 +133,15 @@ mod tests {
         assert!(
             as_before.left((0, 0), (100_000, 1_000_000_000), 0.0, false).unwrap().seconds < 20.0
         );
+    }
+
+    #[test]
+    fn a_large_file_that_changed_is_not_expected_to_be_over_at_once() {
+        let as_before = Forecast { unchanged: true, ..forecast() };
+        let left = |bytes, seconds| as_before.left((4, bytes), (5, 60_000_000_000), seconds, false);
+        assert_eq!(left(0, 100.0), None, "nobody knows");
+        assert!(left(0, 1.0).unwrap().seconds < 1.0);
+        assert!((90.0..101.0).contains(&left(30_000_000_000, 100.0).unwrap().seconds));
     }
 
     #[test]
