@@ -105,6 +105,11 @@ impl Tree {
         self.kinds().map(|kind| kind.bytes * kind.files).sum()
     }
 
+    /// How many files and folders it has at most.
+    pub fn items(&self) -> u64 {
+        1 + self.kinds().map(|kind| kind.files + kind.files / FOLDER_FILES + 1).sum::<u64>()
+    }
+
     fn kinds(&self) -> impl Iterator<Item = Kind> {
         let share = self.share.clamp(0.0, 1.0);
         let part = move |whole: u64| ((whole as f64 * share) as u64).max(1);
@@ -230,6 +235,9 @@ mod tests {
             tree.make(&scratch, &folder, &Stop::default()).unwrap();
             let before = content(&folder);
             assert_eq!(before.values().map(|one| one.len() as u64).sum::<u64>(), tree.bytes());
+            let folders = 1 + fs::read_dir(&folder).unwrap().count() as u64;
+            let items = before.len() as u64 + folders;
+            assert!((items..items + 10).contains(&tree.items()), "{items} and {}", tree.items());
             tree.change(&folder).unwrap();
             let after = content(&folder);
             let changed = before.iter().filter(|(path, one)| after[*path] != **one).count();

@@ -102,7 +102,7 @@ fn over_time(report: &Report, name: &str, axis: Axis, of: fn(&super::Moment) -> 
 /// Rows that differ in one size only make a line; one that has a single point makes none.
 fn by_size(report: &Report, sizes: Axis, size: fn(&Measurement) -> Option<u64>) -> String {
     let name = |row: &Measurement| {
-        let mut other = row.clone();
+        let mut other = of_a_line(row);
         if size(row) == row.file_bytes {
             other.file_bytes = None;
         }
@@ -115,8 +115,17 @@ fn by_size(report: &Report, sizes: Axis, size: fn(&Measurement) -> Option<u64>) 
     lines("Speed by size", &grouped(&report.measurements, name, point), (sizes, BYTE_RATE))
 }
 
+/// A row without what one point of a line may have and another may not: a known name, a cache that had it.
+fn of_a_line(row: &Measurement) -> Measurement {
+    Measurement { known_as: None, cache: None, ..row.clone() }
+}
+
 fn by_jobs(report: &Report) -> String {
-    let name = |row: &Measurement| shown::row(&Measurement { jobs: None, ..row.clone() });
+    // A job's file may be as long as its share of what one alone has.
+    let name = |row: &Measurement| {
+        let file_bytes = row.file_bytes.filter(|_| row.block_bytes.is_none());
+        shown::row(&Measurement { jobs: None, file_bytes, ..of_a_line(row) })
+    };
     let point = |row: &Measurement| Some((f64::from(row.jobs?), row.bytes_per_second?));
     let axis = Axis { scale: Scale::Even, show: |jobs| format!("{jobs:.0}") };
     lines("Speed by jobs", &grouped(&report.measurements, name, point), (axis, BYTE_RATE))
@@ -196,6 +205,32 @@ mod tests {
         let by_request = of("Speed by size of request");
         assert!(by_request.contains("sequential write direct"), "{by_request}");
         assert!(by_request.contains(">4K<") && by_request.contains(">1M<"), "{by_request}");
+    }
+
+    #[test]
+    fn readers_are_drawn_against_speed_whatever_their_rows_are_called() {
+        let mut report = fixture::report();
+        let first =
+            report.measurements.iter().find(|row| row.block_bytes.is_some()).unwrap().clone();
+        let row = |jobs, file_bytes, known_as: Option<&str>| {
+            let known_as = known_as.map(str::to_owned);
+            Measurement {
+                jobs: Some(jobs),
+                file_bytes: Some(file_bytes),
+                known_as,
+                ..first.clone()
+            }
+        };
+        report.measurements = vec![
+            row(1, 512 << 20, Some("RND4K Q1T1")),
+            row(8, 16 << 20, None),
+            row(32, 16 << 20, None),
+        ];
+        let pictures = pictures(&report);
+        let drawn = pictures.iter().find(|one| one.title == "Speed by how many at once").unwrap();
+        let (_, line) = drawn.svg.split_once("points=\"").unwrap();
+        let points = line.split('"').next().unwrap().split(' ');
+        assert_eq!(points.count(), 3, "{}", drawn.svg);
     }
 
     #[test]

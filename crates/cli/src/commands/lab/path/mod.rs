@@ -170,7 +170,7 @@ impl Measuring<'_, '_> {
             };
             let name = format!(", {}, {}", shape.words(), content.words());
             let subject = Subject { name, starts: &starts, made: Some((&tree, &folder)) };
-            self.series(&pipeline, &subject, sample.as_ref(), (MOST_ITEMS, tree.bytes()))?;
+            self.series(&pipeline, &subject, sample.as_ref(), (tree.items(), tree.bytes()))?;
             tree.remove(&self.place.scratch, &folder)?;
         }
         Ok(())

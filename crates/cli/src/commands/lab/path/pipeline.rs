@@ -43,6 +43,8 @@ const LEAST_BYTES: u64 = 4 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Items of a backup take about so much in a repository beside their content.
 const ITEM_BYTES: u64 = 1024;
+/// A repository and a client's state without any take less.
+const EMPTY_BYTES: u64 = 8 << 20;
 
 /// What is backed up.
 pub(super) struct Subject<'a> {
@@ -145,7 +147,7 @@ impl<'a> Pipeline<'a> {
     /// # Errors
     /// `NoRoom`, or what keeps it from being made.
     pub(super) fn begin(&self, items: u64, bytes: u64) -> Result<Series<'_>> {
-        let repository_room = bytes + bytes / 16 + items * ITEM_BYTES;
+        let repository_room = EMPTY_BYTES + bytes + bytes / 16 + items * ITEM_BYTES;
         let restore_room = bytes + items * 4096;
         let scratch = self.memory.as_ref().unwrap_or(&self.place.scratch);
         scratch.claim(repository_room)?;
