@@ -159,7 +159,7 @@ fn nvme(disk: &Path) -> Bus {
 
 /// A controller of a drive that may have several: then its disk lies below none of them, but in a folder
 /// of its own with a link to each. The first stands for all.
-fn controller_of_paths(disk: &Path) -> Option<PathBuf> {
+pub(super) fn controller_of_paths(disk: &Path) -> Option<PathBuf> {
     let named = |path: &Path, prefix: &str| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| has_number(name, prefix))
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::bus::Bus;
+use super::bus::{Bus, controller_of_paths};
 use super::value;
 
 /// `/sys` counts in these whatever the device has.
@@ -69,8 +69,13 @@ impl Disk {
     }
 }
 
-/// What the nearest sensor says, in degrees Celsius.
+/// What the nearest sensor says, in degrees Celsius; of a drive with several paths the controller's.
 fn temperature(folder: &Path) -> Option<f64> {
+    nearest_sensor(folder).or_else(|| nearest_sensor(&controller_of_paths(folder)?))
+}
+
+/// What the nearest sensor at `folder` or above it says, in degrees Celsius.
+fn nearest_sensor(folder: &Path) -> Option<f64> {
     folder.ancestors().take(SENSOR_STEPS).find_map(|above| {
         sensors(above)
             .or_else(|| sensors(&above.join("hwmon")))

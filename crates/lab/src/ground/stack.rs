@@ -50,7 +50,7 @@ impl Found {
         let Some(whole) = whole.filter(|_| depth < MAX_DEPTH) else { return };
         let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let parts = parts(whole);
-        if let Some(layer) = layer(whole, &name, parts.len()) {
+        if let Some(layer) = layer(whole, &name, &parts) {
             self.layers.push(layer);
         }
         if parts.is_empty() {
@@ -112,14 +112,14 @@ fn linked(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// What a device adds to those that it is put together from, in words.
-fn layer(device: &Path, name: &str, parts: usize) -> Option<String> {
+fn layer(device: &Path, name: &str, parts: &[PathBuf]) -> Option<String> {
     if let Some(level) = value(&device.join("md/level")) {
-        return Some(array(device, name, &level, parts));
+        return Some(array(device, name, &level, parts.len()));
     }
     if let Some(uuid) = value(&device.join("dm/uuid")) {
         let kind = match uuid.split('-').next() {
             Some("CRYPT") => "encrypted (dm-crypt)",
-            Some("LVM") => "LVM volume",
+            Some("LVM") => lvm(parts),
             Some("mpath") => "several paths to one disk",
             _ => "device mapper",
         };
@@ -128,6 +128,18 @@ fn layer(device: &Path, name: &str, parts: usize) -> Option<String> {
     }
     let file = value(&device.join("loop/backing_file"))?;
     Some(format!("loop device on the file {file}"))
+}
+
+/// What kind of LVM volume has these parts, by their names: those of a mirror are `vg-home_mimage_0`, and those
+/// of a RAID, which may be a mirror too, `vg-home_rimage_0`.
+fn lvm(parts: &[PathBuf]) -> &'static str {
+    let names: Vec<_> = parts.iter().filter_map(|part| value(&part.join("dm/name"))).collect();
+    let any = |infix: &str| names.iter().any(|name| name.contains(infix));
+    match (any("_mimage_"), any("_rimage_")) {
+        (true, _) => "LVM mirror",
+        (_, true) => "LVM RAID",
+        _ => "LVM volume",
+    }
 }
 
 /// A mirror or another array of disks, and whether it is whole.

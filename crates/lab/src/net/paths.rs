@@ -88,13 +88,18 @@ pub(super) fn lower_interfaces(interface: &Path) -> Vec<String> {
     names.filter_map(|name| Some(name.strip_prefix("lower_")?.to_owned())).collect()
 }
 
+/// Those that carried more than what happens to go there meanwhile.
+pub(super) fn in_use(shares: &[PathShare]) -> impl Iterator<Item = &PathShare> {
+    shares.iter().filter(|path| path.share >= IN_USE)
+}
+
 /// Says plainly over how many paths `streams` streams went, which need not be the same both ways.
 pub(super) fn say(shares: &[PathShare], streams: usize, direction: Direction) -> Option<String> {
     let way = match direction {
         Direction::Send => "sending",
         Direction::Receive => "receiving",
     };
-    let used: Vec<_> = shares.iter().filter(|path| path.share >= IN_USE).collect();
+    let used: Vec<_> = in_use(shares).collect();
     let names = |paths: &[&PathShare]| {
         let one = |path: &&PathShare| format!("{} ({:.0} %)", path.interface, path.share * 100.0);
         paths.iter().map(one).collect::<Vec<_>>().join(", ")

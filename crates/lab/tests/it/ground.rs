@@ -197,6 +197,33 @@ fn a_mirror_below_encryption_is_taken_apart_down_to_its_disks() {
 }
 
 #[test]
+fn an_lvm_mirror_and_an_lvm_raid_are_told_by_the_names_of_their_parts() {
+    for (kind, called) in [("rimage", "LVM RAID"), ("mimage", "LVM mirror")] {
+        let recorded = Recorded::new();
+        let volume = |at: usize, name: &str| {
+            let folder = format!("sys/devices/virtual/block/dm-{at}");
+            recorded
+                .file(&format!("{folder}/dm/uuid"), "LVM-x")
+                .file(&format!("{folder}/dm/name"), name);
+            folder
+        };
+        let [mirror, first, second] = [
+            volume(0, "vg-home"),
+            volume(1, &format!("vg-home_{kind}_0")),
+            volume(2, &format!("vg-home_{kind}_1")),
+        ];
+        recorded
+            .link(&format!("{mirror}/slaves/dm-1"), &first)
+            .link(&format!("{mirror}/slaves/dm-2"), &second)
+            .link("sys/dev/block/253:0", &mirror);
+        let ground = recorded.ground("1 1 253:0 / / rw - xfs /dev/mapper/vg-home rw");
+        let parts = [0, 1].map(|at| format!("LVM volume vg-home_{kind}_{at}"));
+        assert_eq!(ground.layers[0], format!("{called} vg-home"));
+        assert_eq!(ground.layers[1..], parts);
+    }
+}
+
+#[test]
 fn a_btrfs_is_told_with_all_of_its_devices() {
     let recorded = Recorded::new();
     sata(&recorded, "sda", "8:0", "6.0 Gbps");
@@ -233,6 +260,7 @@ fn an_nvme_drive_that_may_have_several_paths_has_the_lanes_of_its_controller() {
     let words = ground.disks[0].words();
     assert!(words.contains("NVMe on 1 lane of PCIe 3") && words.contains("4 lanes"), "{words}");
     assert!(ground.notes()[0].contains("1 of its 4 lanes"), "{:?}", ground.notes());
+    assert_eq!(ground.disks[0].temperature_celsius, Some(43.85));
 }
 
 #[test]
