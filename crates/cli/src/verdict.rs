@@ -6,8 +6,8 @@ use holdall_sys::cpu::CoreTimes;
 /// Below this many bytes an item, a run is about items; above it, about bytes.
 const SMALL_ITEM_BYTES: u64 = 64 << 10;
 
-/// What this process used of the processor and could have used, how busy all cores were, and how long
-/// memory was waited for.
+/// What this process used of the processor and could have used, how busy all cores were, how long
+/// memory was waited for, and how long connections carried what they sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Usage {
     cpu_seconds: f64,
@@ -16,6 +16,7 @@ pub(crate) struct Usage {
     computer_busy_share: Option<f64>,
     memory_stalled_seconds: Option<f64>,
     pages_read_back: u64,
+    carrying_seconds: f64,
 }
 
 /// What the system's counters said at a moment.
@@ -26,6 +27,7 @@ pub(crate) struct UsageCounters {
     cores: Option<CoreTimes>,
     memory_stalled_seconds: Option<f64>,
     pages_read_back: u64,
+    carrying_seconds: f64,
 }
 
 impl UsageCounters {
@@ -37,6 +39,7 @@ impl UsageCounters {
             cores: CoreTimes::now(),
             memory_stalled_seconds: holdall_sys::memory::stalled_seconds(),
             pages_read_back: holdall_sys::memory::pages_read_back(),
+            carrying_seconds: holdall_protocol::carrying_seconds(),
         }
     }
 
@@ -58,6 +61,7 @@ impl UsageCounters {
                 earlier.memory_stalled_seconds,
             ),
             pages_read_back: self.pages_read_back.saturating_sub(earlier.pages_read_back),
+            carrying_seconds: self.carrying_seconds - earlier.carrying_seconds,
         }
     }
 }
@@ -83,6 +87,7 @@ pub(crate) fn judge(
         computer_busy_share: usage.computer_busy_share,
         memory_stalled_seconds: usage.memory_stalled_seconds,
         pages_read_back: usage.pages_read_back,
+        carrying_seconds: usage.carrying_seconds,
     })
 }
 

@@ -23,6 +23,9 @@ const MOSTLY_THROTTLED: f64 = 0.5;
 /// A process that used at least this share of cores that all were busy is short of them, whoever has the
 /// rest: with less it may only have run beside somebody else's work.
 const PART_OF_THE_CROWD: f64 = 0.25;
+/// Connections that carried bytes for this share of a run are full, however short of cores it was: who has no
+/// processor to fill them leaves them empty now and then.
+const PATH_FULL: f64 = 0.7;
 /// What was under way for this share of a run in which no stage was busy limited it.
 const MOSTLY: f64 = 0.5;
 /// Memory that was waited for so long limited the run, whatever the stages were at when it was: they look
@@ -60,6 +63,9 @@ pub struct RunFigures {
     pub memory_stalled_seconds: Option<f64>,
     /// Pages that the process waited for during the run because they had been taken from its memory.
     pub pages_read_back: u64,
+    /// For how long connections carried what this run sent, added up over them: bytes were under way, and the
+    /// other end had room for them. 0 where it is not known, or nothing was sent.
+    pub carrying_seconds: f64,
 }
 
 /// Names the layer that limited `run`.
@@ -77,10 +83,14 @@ pub fn judge(run: &RunFigures) -> Verdict {
     if stalled >= MEMORY_SHORT {
         return out_of_memory(run, stalled);
     }
+    let stages = candidate::of_stages(run);
     if is_crowded(run) {
-        return crowded_out(run, &processor);
+        return match sender_of_full_path(run, &stages) {
+            Some(sender) => full_path(run, sender),
+            None => crowded_out(run, &processor),
+        };
     }
-    let mut candidates = candidate::of_stages(run);
+    let mut candidates = stages;
     candidates.push(processor);
     candidates.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
     let busiest = candidates.first().map_or(0.0, |top| top.utilisation);
@@ -129,6 +139,29 @@ fn used_up(run: &RunFigures) -> bool {
 /// while they wait for a core: a server on the same computer looks like a slow network.
 fn is_crowded(run: &RunFigures) -> bool {
     candidate::busy_share(run) >= CORES_USED_UP && candidate::used_share(run) >= PART_OF_THE_CROWD
+}
+
+/// The stage that sends, where the connections were full all the same: then it is the path that limits, as the
+/// kernel saw it, which needs no core to see it.
+fn sender_of_full_path<'a>(run: &RunFigures, stages: &'a [Candidate]) -> Option<&'a Candidate> {
+    let of_network = stages.iter().filter(|stage| stage.layer == Layer::Network);
+    let sender = of_network.max_by(|a, b| a.utilisation.total_cmp(&b.utilisation))?;
+    (candidate::carrying_share(run, &sender.name) >= PATH_FULL).then_some(sender)
+}
+
+/// The verdict on a run whose connections were full though all cores were at work.
+fn full_path(run: &RunFigures, sender: &Candidate) -> Verdict {
+    let carrying = candidate::carrying_share(run, &sender.name);
+    let why = format!(
+        "{} limited the run: for {} of the {:.1} s bytes were on their way that the other end had room \
+         for, though this computer's cores were at work for {}, {} of that for this program.",
+        Layer::Network.subject(),
+        percent(carrying),
+        run.wall_seconds,
+        percent(candidate::busy_share(run)),
+        percent(candidate::used_share(run) / candidate::busy_share(run))
+    );
+    verdict(run, Layer::Network, 0.8 * carrying, carrying, why)
 }
 
 /// The verdict on a run that shared cores which were all at work.
@@ -305,6 +338,7 @@ mod tests {
             computer_busy_share: None,
             memory_stalled_seconds: None,
             pages_read_back: 0,
+            carrying_seconds: 0.0,
         }
     }
 
@@ -413,6 +447,28 @@ mod tests {
         figures.process_cpu_seconds = 0.6 * 2.0 * WALL;
         figures.computer_busy_share = Some(0.8);
         assert_eq!(judge(&figures).limited_by, Layer::Network);
+    }
+
+    #[test]
+    fn connections_that_are_full_all_the_same_are_the_limit_where_others_keep_cores_busy() {
+        let mut figures = run(pipeline(4));
+        figures.stages[4].threads = 4;
+        figures.stages[4].working_seconds *= 4.0;
+        figures.process_cpu_seconds = 0.6 * 2.0 * WALL;
+        figures.computer_busy_share = Some(0.96);
+        let carried =
+            |share: f64| RunFigures { carrying_seconds: share * 4.0 * WALL, ..figures.clone() };
+        let verdict = judge(&carried(0.92));
+        assert_eq!(verdict.limited_by, Layer::Network);
+        let why = &verdict.explanation;
+        assert!(why.contains("for 92 % of the 10.0 s bytes were on their way"), "{why}");
+        assert!(why.contains("at work for 96 %, 62 % of that for this program"), "{why}");
+        assert!((verdict.ratio - 0.92).abs() < 1e-9);
+        // A server beside it that is as short of cores takes what comes when it can.
+        assert_eq!(judge(&carried(0.5)).limited_by, Layer::ClientCpu);
+        // Its own work leaves no core.
+        let own = RunFigures { process_cpu_seconds: 1.9 * WALL, ..carried(0.92) };
+        assert_eq!(judge(&own).limited_by, Layer::ClientCpu);
     }
 
     #[test]

@@ -24,6 +24,7 @@
 //!     computer_busy_share: None,
 //!     memory_stalled_seconds: None,
 //!     pages_read_back: 0,
+//!     carrying_seconds: 0.0,
 //! });
 //! assert_eq!(verdict.limited_by, Layer::Nothing); // Too short to say.
 //! ```

@@ -40,7 +40,9 @@ mod types;
 pub mod wire;
 
 pub use admin_token::AdminToken;
-pub use client::{ClientOptions, HttpRepository, MeasuredServer, ServerAddress, shown_identity};
+pub use client::{
+    ClientOptions, HttpRepository, MeasuredServer, ServerAddress, carrying_seconds, shown_identity,
+};
 pub use error::RepositoryError;
 pub use identity::{MachineIdentity, fingerprint};
 pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};

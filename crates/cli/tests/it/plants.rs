@@ -201,6 +201,37 @@ impl Drop for Squeeze {
     }
 }
 
+/// Other work that keeps all cores of this computer busy.
+pub(crate) struct OtherWork {
+    over: Arc<AtomicBool>,
+    working: Vec<JoinHandle<()>>,
+}
+
+impl OtherWork {
+    pub(crate) fn on_all_cores() -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let begin = |_| {
+            let ended = Arc::clone(&over);
+            std::thread::spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let working = (0..std::thread::available_parallelism().map_or(1, usize::from)).map(begin);
+        Self { working: working.collect(), over }
+    }
+}
+
+impl Drop for OtherWork {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        for work in self.working.drain(..) {
+            work.join().expect("it only counts time");
+        }
+    }
+}
+
 /// A library that makes every fsync of a process take longer, put before the C library's.
 pub(crate) struct SlowFsync {
     folder: TempDir,

@@ -4,6 +4,7 @@
 //! Every stream that writes has a file of its own. Every stream that reads has the same file from
 //! its beginning, as with `iperf3 -F FILE -P N`: what one read, the others may find in memory.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -91,6 +92,13 @@ pub struct NetRow {
     pub retransmits: Option<u64>,
 }
 
+impl NetRow {
+    /// The row as a report has it, with what is told beside it here.
+    pub fn reported(&self) -> Measurement {
+        Measurement { retransmits: self.retransmits, ..self.measurement.clone() }
+    }
+}
+
 /// All rows, and what they went over.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NetReport {
@@ -127,24 +135,52 @@ pub fn measure(
         told,
         rows: Vec::new(),
         paths: Vec::new(),
+        in_use: BTreeSet::new(),
         advice: Vec::new(),
     };
     measuring.idle_trips()?;
     measuring.memory()?;
     measuring.files()?;
-    let Measuring { rows, paths, mut advice, .. } = measuring;
+    let Measuring { rows, paths, in_use, mut advice, .. } = measuring;
+    let used = links_used(Path::new("/"), link.as_ref(), &in_use);
     advice.extend(link.iter().flat_map(Link::advice));
-    advice.extend(link.as_ref().and_then(|link| use_of(link, &rows)));
+    advice.extend(say_others(&used, link.as_ref()));
+    advice.extend(use_of(&used, &rows));
     Ok(NetReport { rows, link, paths, advice })
 }
 
-/// How much of the link's speed the fastest row used.
-fn use_of(link: &Link, rows: &[NetRow]) -> Option<String> {
-    let speed = link.speed_mbits? as f64;
+/// The links that streams went over, by the names of the interfaces that were in use; the one of the
+/// `route` where none was seen to be.
+fn links_used(root: &Path, route: Option<&Link>, in_use: &BTreeSet<String>) -> Vec<Link> {
+    let is_route = |name: &str| route.is_some_and(|route| route.interface == name);
+    // What a computer sends to itself meanwhile has nothing to do with another one.
+    let names = in_use.iter().filter(|name| *name != "lo" || is_route(name));
+    let links: Vec<_> = names.map(|name| Link::read(root, name)).collect();
+    if links.is_empty() { route.cloned().into_iter().collect() } else { links }
+}
+
+/// Which links streams went over beside that of the `route`, and what of each holds things back.
+fn say_others(used: &[Link], route: Option<&Link>) -> Vec<String> {
+    let is_route = |link: &Link| route.is_some_and(|route| route.interface == link.interface);
+    let others = used.iter().filter(|link| !is_route(link));
+    let say = |link: &Link| {
+        let mut said = vec![format!("streams went over {}", link.words())];
+        said.extend(link.advice());
+        said
+    };
+    others.flat_map(say).collect()
+}
+
+/// How much of the speed of all links together the fastest row used.
+fn use_of(links: &[Link], rows: &[NetRow]) -> Option<String> {
+    let speed: Option<u64> = links.iter().map(|link| link.speed_mbits).sum();
+    let speed = speed.filter(|&speed| speed > 0)? as f64;
+    let names: Vec<_> = links.iter().map(|link| link.interface.as_str()).collect();
     let fastest = rows.iter().filter_map(|row| row.measurement.bytes_per_second);
     let mbits = fastest.fold(0.0, f64::max) * 8.0 / 1e6;
     let share = mbits / speed * 100.0;
-    Some(format!("the fastest row used {share:.0} % of the {speed:.0} Mb/s of {}", link.interface))
+    let of = names.join(" and ");
+    Some(format!("the fastest row used {share:.0} % of the {speed:.0} Mb/s of {of}"))
 }
 
 /// A measurement that goes on.
@@ -155,6 +191,8 @@ struct Measuring<'a> {
     told: &'a mut dyn FnMut(&NetRow) -> io::Result<()>,
     rows: Vec<NetRow>,
     paths: Vec<PathShare>,
+    /// The interfaces that streams went over, in either direction.
+    in_use: BTreeSet<String>,
     advice: Vec<String>,
 }
 
@@ -275,6 +313,7 @@ impl Measuring<'_> {
             let shares = Paths::now(Path::new("/")).shares_since(&paths, row.direction);
             let said = paths::say(&shares, row.streams, row.direction);
             self.advice.extend(said.filter(|said| !self.advice.contains(said)));
+            self.in_use.extend(paths::in_use(&shares).map(|path| path.interface.clone()));
             if row.direction == Direction::Send {
                 self.paths = shares;
             }
@@ -409,5 +448,44 @@ mod tests {
             .map(|latency| Moved { latency, ..Moved::default() });
         assert_eq!(slowest(&moved), latency(20, 90));
         assert_eq!(slowest(&moved[1..2]), None);
+    }
+
+    #[test]
+    fn a_row_has_its_retransmits_once_when_it_is_told_and_in_a_report() {
+        let row = |retransmits| NetRow { measurement: Measurement::new("send", 1.0), retransmits };
+        assert_eq!(row(Some(7)).reported().retransmits, Some(7));
+        let told = |row: &NetRow| serde_json::to_string(row).unwrap();
+        assert_eq!(told(&row(Some(7))).matches("\"retransmits\":7").count(), 1);
+        assert!(told(&row(None)).contains("\"retransmits\":null"), "what nobody tells is null");
+    }
+
+    #[test]
+    fn of_several_links_each_is_told_and_their_speeds_are_added() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, speed) in [("eth0", "1000"), ("eth1", "1000"), ("lo", "-1")] {
+            let folder = root.path().join("sys/class/net").join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("speed"), speed).unwrap();
+        }
+        let route = Link::read(root.path(), "eth0");
+        let used = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            links_used(root.path(), Some(&route), &names)
+        };
+        let measurement =
+            Measurement { bytes_per_second: Some(237.5e6), ..Measurement::new("send", 1.0) };
+        let rows = [NetRow { measurement, retransmits: None }];
+        let both = used(&["eth0", "eth1", "lo"]);
+        assert_eq!(say_others(&both, Some(&route)), ["streams went over eth1, 1000 Mb/s"]);
+        assert_eq!(
+            use_of(&both, &rows).unwrap(),
+            "the fastest row used 95 % of the 2000 Mb/s of eth0 and eth1"
+        );
+        let bound = used(&["eth1"]);
+        assert_eq!(bound.len(), 1);
+        assert_eq!(bound[0].interface, "eth1");
+        assert_eq!(used(&[]), std::slice::from_ref(&route));
+        assert_eq!(use_of(&[Link::read(root.path(), "lo")], &rows), None);
+        assert_eq!(use_of(&[], &rows), None);
     }
 }

@@ -36,6 +36,16 @@ impl Meter {
     }
 }
 
+/// For how long connections of this process carried what they sent.
+static CARRYING_MICROS: AtomicU64 = AtomicU64::new(0);
+
+/// For how long the connections to servers that this process has and had carried what they sent, added up over
+/// them, in seconds: bytes were under way, and the other end had room for them. Counted when an answer comes;
+/// like the processor time that it is compared with, for the whole process.
+pub fn carrying_seconds() -> f64 {
+    Duration::from_micros(CARRYING_MICROS.load(Ordering::Relaxed)).as_secs_f64()
+}
+
 /// A rate that all connections of a client keep together.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -76,11 +86,23 @@ pub(super) struct Socket {
     moved_bytes: Arc<AtomicU64>,
     pace: Option<Arc<Pace>>,
     pause: Option<Pin<Box<Sleep>>>,
+    /// How long it carried, as far as that was counted.
+    carried: Duration,
+    /// Whether something was sent since.
+    has_sent: bool,
 }
 
 impl Socket {
     pub(super) fn new(tcp: TcpStream, meter: Arc<Meter>, pace: Option<Arc<Pace>>) -> Self {
-        Self { tcp, meter, moved_bytes: Arc::default(), pace, pause: None }
+        Self {
+            tcp,
+            meter,
+            moved_bytes: Arc::default(),
+            pace,
+            pause: None,
+            carried: Duration::ZERO,
+            has_sent: false,
+        }
     }
 
     pub(super) fn moved_bytes(&self) -> Arc<AtomicU64> {
@@ -103,8 +125,20 @@ impl Socket {
         }
     }
 
-    fn count_sent(&self, written: &Poll<io::Result<usize>>) {
+    /// Counts for how long it carried what was sent; where the system does not tell, nothing is known of it.
+    fn count_carried(&mut self) {
+        if !std::mem::take(&mut self.has_sent) {
+            return;
+        }
+        let carried = holdall_sys::tcp::carrying(&self.tcp).unwrap_or_default();
+        let more = carried.saturating_sub(self.carried).as_micros();
+        CARRYING_MICROS.fetch_add(u64::try_from(more).unwrap_or(0), Ordering::Relaxed);
+        self.carried = self.carried.max(carried);
+    }
+
+    fn count_sent(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = written {
+            self.has_sent |= *bytes > 0;
             self.meter.sent_bytes.fetch_add(*bytes as u64, Ordering::Relaxed);
             self.moved_bytes.fetch_add(*bytes as u64, Ordering::Relaxed);
             if let Some(pace) = &self.pace {
@@ -125,6 +159,9 @@ impl AsyncRead for Socket {
         let bytes = into.filled().len().saturating_sub(before) as u64;
         self.meter.received_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if bytes > 0 {
+            self.count_carried();
+        }
         read
     }
 }

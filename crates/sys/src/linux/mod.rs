@@ -20,5 +20,6 @@ pub mod ring;
 pub mod sparse;
 pub mod stat;
 pub(crate) mod target;
+pub mod tcp;
 pub mod users;
 pub mod xattr;

@@ -6,10 +6,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::world::{
-    World, enough, hardly_compressible_files, large_files, linked, summary_of, summary_over, text,
+    World, enough, hardly_compressible_files, large_files, linked, prose, summary_of, summary_over,
+    text,
 };
 use super::{Row, hold, row};
 use crate::linked::Linked;
+use crate::plants::OtherWork;
 
 const NETWORK: &[&str] = &["network"];
 
@@ -26,6 +28,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     row("data that hardly compresses before a link of 50 Mb/s", NETWORK, hardly_compressible),
     row("the same before a link of 300 Mb/s", NETWORK, hardly_compressible_and_faster),
+    row("prose before a link of 150 Mb/s, beside other work on all cores", NETWORK, beside_work),
     Row { also: wire_is_used_up, ..row("a link of 50 Mb/s under a ladder", NETWORK, ladder) },
     row("one slow path of two", NETWORK, slow_path_of_two),
     row("a link of 50 Mb/s under a restore", NETWORK, restore),
@@ -71,6 +74,14 @@ fn hardly_compressible(planted: bool) -> Option<Value> {
 /// A link that leaves a compressor time for more than it would take by itself, and not for everything.
 fn hardly_compressible_and_faster(planted: bool) -> Option<Value> {
     over(planted, 300_000_000, |dir| hardly_compressible_files(dir, enough(planted, 60)))
+}
+
+/// Without the plant: the work, before a link as fast as this computer. Then it is the cores that are short, and
+/// nothing on the way may be taken for the limit because it waits for one.
+fn beside_work(planted: bool) -> Option<Value> {
+    let (linked, source) = with_source(planted, &[150_000_000], |dir| prose(dir, 40))?;
+    let _work = OtherWork::on_all_cores();
+    Some(summary_over(&linked, &["backup", text(&source)]))
 }
 
 /// Without the plant: a link as fast as this computer, and as much as makes the start count for little.

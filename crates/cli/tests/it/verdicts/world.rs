@@ -69,6 +69,20 @@ pub(super) fn texts(dir: &Path, count: u64) {
     }
 }
 
+/// Files of 5 MB each that are compressed as prose is: words of nine letters, 65,536 of them, by chance.
+pub(super) fn prose(dir: &Path, count: u64) {
+    fs::create_dir_all(dir).expect("a folder");
+    let mut letters = Random::new(0).bytes(9 << 16);
+    letters.iter_mut().for_each(|letter| *letter = b'a' + *letter % 26);
+    let words: Vec<_> = letters.chunks(9).collect();
+    for number in 0..count {
+        let chosen = Random::new(number + 1).bytes(1_000_000);
+        let chosen = chosen.chunks(2).map(|two| usize::from(u16::from_le_bytes([two[0], two[1]])));
+        let content = chosen.map(|word| words[word]).collect::<Vec<_>>().join(&b' ');
+        fs::write(dir.join(format!("prose-{number}")), content).expect("room");
+    }
+}
+
 /// Files of 1500 bytes by the median.
 pub(super) fn tiny_files(dir: &Path, files: usize) {
     fs::create_dir_all(dir).expect("a folder");
