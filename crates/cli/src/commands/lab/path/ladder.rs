@@ -6,7 +6,7 @@ use holdall_lab::{Layer, Unit, Verdict};
 use serde::Serialize;
 
 use super::super::table::figure;
-use super::pipeline::Ran;
+use super::pipeline::{Ran, Reached};
 use crate::app::App;
 use crate::output::{Output, count};
 
@@ -82,7 +82,8 @@ impl Ladder {
     }
 
     /// What the backups and the restore reached; it is the first that the steps are compared with.
-    pub(super) fn reached(&mut self, first: &Ran, unchanged: &Ran, restored: &Ran) {
+    pub(super) fn reached(&mut self, reached: &Reached) {
+        let Reached { first, unchanged, restored } = reached;
         self.reached = vec![
             rung("first backup", first, true),
             rung("unchanged backup", unchanged, false),
@@ -260,7 +261,7 @@ mod tests {
         for (name, layer, needs, bytes, items) in steps {
             ladder.add(Step { name: name.to_owned(), layer, needs, bytes, items });
         }
-        let ran = Ran {
+        let ran = || Ran {
             seconds: 2.0,
             items: 200,
             bytes: 200_000_000,
@@ -270,7 +271,7 @@ mod tests {
             verdict: verdict(limited_by),
             timeline: Vec::new(),
         };
-        ladder.reached(&ran, &ran, &ran);
+        ladder.reached(&Reached { first: ran(), unchanged: ran(), restored: ran() });
         ladder
     }
 

@@ -33,7 +33,7 @@ use crate::output::{count, size};
 use crate::quantity;
 
 use ladder::Ladder;
-use pipeline::{Pipeline, Subject};
+use pipeline::{Pipeline, Reached, Subject};
 use steps::Steps;
 use target::Target;
 use told::Told;
@@ -146,7 +146,9 @@ impl Measuring<'_, '_> {
         let sample = self.steps(source, most_bytes, &pipeline)?;
         self.told.note("SOURCE is not changed, so no backup with 1 % changed is measured.");
         let subject = Subject { name: String::new(), starts: &sample.starts, made: None };
-        self.series(&pipeline, &subject, Some(&sample), (sample.items, sample.bytes))
+        let ran = self.series(&pipeline, &subject, &sample)?;
+        self.ladder.reached(&ran);
+        Ok(())
     }
 
     /// Every step, and the backups of trees that are made.
@@ -164,16 +166,26 @@ impl Measuring<'_, '_> {
             let folder = self.place.scratch.path().join(format!("tree-{number}"));
             tree.make(&self.place.scratch, &folder, &self.place.stop)?;
             let starts = [folder.clone()];
-            let sample = match number {
-                0 => Some(self.steps(&folder, u64::MAX, &pipeline)?),
-                _ => None,
+            let is_ladders = number == 0;
+            let sample = match is_ladders {
+                true => self.steps(&folder, u64::MAX, &pipeline)?,
+                false => self.whole(&folder)?,
             };
             let name = format!(", {}, {}", shape.words(), content.words());
             let subject = Subject { name, starts: &starts, made: Some((&tree, &folder)) };
-            self.series(&pipeline, &subject, sample.as_ref(), (tree.items(), tree.bytes()))?;
+            let ran = self.series(&pipeline, &subject, &sample)?;
+            if is_ladders {
+                self.ladder.reached(&ran);
+            }
             tree.remove(&self.place.scratch, &folder)?;
         }
         Ok(())
+    }
+
+    /// All of a tree that was made, so that it can be dropped from the cache like a source.
+    fn whole(&self, folder: &Path) -> Result<Sample> {
+        let (walked, _) = walk(folder, WALK_LIMIT, &self.place.stop)?;
+        Ok(Sample::of(&walked, Limits { items: u64::MAX, bytes: u64::MAX }))
     }
 
     /// Each step alone; what was measured of the source.
@@ -201,23 +213,21 @@ impl Measuring<'_, '_> {
         Ok(sample)
     }
 
-    /// The backups and the restore of a subject; those of a `sample` go beside the steps.
+    /// The backups and the restore of a subject, which is what is in `sample`; the first backup finds none of it
+    /// in the cache, where that can be.
     fn series(
         &mut self,
         pipeline: &Pipeline,
         subject: &Subject<'_>,
-        sample: Option<&Sample>,
-        (items, bytes): (u64, u64),
-    ) -> Result<()> {
-        let mut series = pipeline.begin(items, bytes)?;
-        if let Some(sample) = sample {
-            sample.drop_cached();
-        }
+        sample: &Sample,
+    ) -> Result<Reached> {
+        let mut series = pipeline.begin(sample.items, sample.bytes)?;
+        sample.drop_cached();
         let first = series.backup(subject)?;
         self.told.ran(("first backup", true), &subject.name, &first)?;
         self.told.counts(&first);
-        let again = series.backup(subject)?;
-        self.told.ran(("unchanged backup", false), &subject.name, &again)?;
+        let unchanged = series.backup(subject)?;
+        self.told.ran(("unchanged backup", false), &subject.name, &unchanged)?;
         if let Some((tree, folder)) = subject.made {
             tree.change(folder)?;
             let changed = series.backup(subject)?;
@@ -226,10 +236,7 @@ impl Measuring<'_, '_> {
         let restored = series.restore()?;
         self.told.ran(("restore", true), &subject.name, &restored)?;
         series.end()?;
-        if sample.is_some() {
-            self.ladder.reached(&first, &again, &restored);
-        }
-        Ok(())
+        Ok(Reached { first, unchanged, restored })
     }
 }
 

@@ -70,6 +70,13 @@ pub(super) struct Ran {
     pub(super) timeline: Vec<Moment>,
 }
 
+/// What was made of a subject, and goes beside the steps of a ladder.
+pub(super) struct Reached {
+    pub(super) first: Ran,
+    pub(super) unchanged: Ran,
+    pub(super) restored: Ran,
+}
+
 impl Ran {
     /// Of `bytes` how many a second.
     pub(super) fn rate(&self, amount: u64) -> f64 {

@@ -135,7 +135,7 @@ impl Steps<'_, '_> {
 
     fn wire(&mut self, far: &crate::far_server::FarServer) -> Result<()> {
         let told = &mut *self.told;
-        let mut tell = |row: &NetRow| told.row(&row.measurement).map_err(io::Error::other);
+        let mut tell = |row: &NetRow| told.row(&row.reported()).map_err(io::Error::other);
         let stop = self.app.interrupt.flag();
         let measured = net::measure(far, &target::plan(), &stop, &mut tell).map_err(out_of_io)?;
         let sent = measured.rows.iter().filter(|row| row.measurement.operation == "send");
