@@ -1,5 +1,5 @@
 //! What a backup is expected to take, and what will hold it back: that which held back most of those
-//! before it.
+//! before it, or else the slowest step that `lab path` found on the way.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,6 +10,7 @@ use holdall_lab::{Layer, Unit};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::lab_ceilings::Ceilings;
 use crate::output::duration;
 use crate::speed_history::{self, Run};
 
@@ -26,11 +27,17 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// An estimate for a backup that is held back as `runs` were, all of them to one repository.
-    pub(crate) fn new(app: &App, estimate: Estimate, runs: &[Run]) -> Self {
-        let limited_by = speed_history::usual_limit(runs);
+    /// An estimate for a backup that is held back as `runs` were, all of them to one repository, or
+    /// without any by the slowest step of the path there.
+    pub(crate) fn new(
+        app: &App,
+        estimate: Estimate,
+        runs: &[Run],
+        ceilings: Option<&Ceilings>,
+    ) -> Self {
+        let (limited_by, repository) = held_back(runs, ceilings);
         let over_wifi = limited_by == Some(Layer::Network)
-            && runs.last().is_some_and(|run| is_over_wifi(app, &run.repository));
+            && repository.is_some_and(|repository| is_over_wifi(app, repository));
         Self { estimate, limited_by, over_wifi }
     }
 
@@ -42,7 +49,7 @@ impl Expected {
     /// In words: `about 3 h 10 min, ± 20 min 0 s, limited by Wi-Fi at 38.0 MB/s (from 12 earlier
     /// backups)`.
     pub(crate) fn words(&self) -> String {
-        let Estimate { seconds, plus_minus_seconds, mostly, rate, .. } = self.estimate;
+        let Estimate { seconds, plus_minus_seconds, mostly, rate, runs, .. } = self.estimate;
         let about = format!("about {}, ± {}", duration(seconds), duration(plus_minus_seconds));
         let from = from(&self.estimate);
         let (part, unit) = match mostly {
@@ -51,12 +58,13 @@ impl Expected {
             Part::Bytes => ("bytes", Unit::BytesPerSecond),
         };
         let rate = unit.show(rate);
+        let limited = if runs == 0 { "bytes are" } else { "earlier ones were" };
         match (self.limit(), mostly) {
             (Some(limit), Part::Bytes) => {
                 format!("{about}, limited by {limit} at {rate} (from {from})")
             }
             (Some(limit), _) => format!(
-                "{about}, most of it for {part} at {rate} (from {from}); earlier ones were limited by \
+                "{about}, most of it for {part} at {rate} (from {from}); {limited} limited by \
                  {limit}"
             ),
             (None, _) => format!("{about}, most of it for {part} at {rate} (from {from})"),
@@ -71,11 +79,23 @@ impl Expected {
     }
 }
 
+/// What held `runs` back, or without any is the slowest step of the path; and the repository that they
+/// lead to.
+fn held_back<'a>(
+    runs: &'a [Run],
+    ceilings: Option<&'a Ceilings>,
+) -> (Option<Layer>, Option<&'a str>) {
+    match runs.last() {
+        Some(last) => (speed_history::usual_limit(runs), Some(last.repository.as_str())),
+        None => (ceilings.and_then(Ceilings::slowest), ceilings.and_then(Ceilings::place)),
+    }
+}
+
 /// Where an estimate comes from, in words.
 fn from(estimate: &Estimate) -> String {
     let path = "what `holdall lab path` measured";
     match (estimate.runs, estimate.measured) {
-        (0, false) => "typical rates, since this computer made no backup yet".to_owned(),
+        (0, false) => "typical rates, since no earlier backup is known".to_owned(),
         (0, true) => path.to_owned(),
         (1, false) => "1 earlier backup".to_owned(),
         (runs, false) => format!("{runs} earlier backups"),
@@ -101,6 +121,8 @@ fn begins_with_wifi(root: &Path, addresses: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab_ceilings::tests::ceilings;
+    use crate::speed_history::tests::run;
 
     fn expected(mostly: Part, limited_by: Option<Layer>) -> Expected {
         let (seconds, plus_minus_seconds) = (11_400.0, 1_200.0);
@@ -124,6 +146,26 @@ mod tests {
             "most of it for unchanged items at 38,000,000 items/s *; earlier ones were limited by the \
              server's disk"
         );
+        let mut by_path = expected(Part::Items, Some(Layer::Network));
+        by_path.estimate = Estimate { runs: 0, measured: true, ..by_path.estimate };
+        let said = by_path.words();
+        assert!(said.ends_with("measured); bytes are limited by the network"), "{said}");
+    }
+
+    #[test]
+    fn runs_say_what_holds_back_and_without_any_the_slowest_step_of_the_path() {
+        let ceilings = ceilings();
+        let by_disk = Run { limited_by: Layer::ServerDisk, ..run(1, 20.0) };
+        let of = |runs: &[Run], ceilings| {
+            let (layer, repository) = held_back(runs, ceilings);
+            (layer, repository.map(str::to_owned))
+        };
+        let one = || Some("one".to_owned());
+        assert_eq!(of(&[by_disk], Some(&ceilings)), (Some(Layer::ServerDisk), one()));
+        let unsure = Run { limited_by: Layer::Unsure, ..run(1, 20.0) };
+        assert_eq!(of(&[unsure], Some(&ceilings)), (None, one()));
+        assert_eq!(of(&[], Some(&ceilings)), (Some(Layer::Network), one()));
+        assert_eq!(of(&[], None), (None, None));
     }
 
     /// What a computer's system tells that has a cable to 10.77.0.0/24, and Wi-Fi to all else.

@@ -8,6 +8,7 @@ use holdall_lab::{Latency, Layer, Measurement, Unit};
 use crate::app::App;
 use crate::lab_report::Kept;
 use crate::open::Where;
+use crate::sources;
 
 /// What of a path's report says which repository it led to.
 pub(crate) const REPOSITORY: &str = "repository";
@@ -29,7 +30,8 @@ pub(crate) fn place(app: &App) -> Option<String> {
     let pairings = || app.pairings().ok();
     match app.named_repository().map(Where::parse) {
         Some(Ok(Where::Directory(folder))) => {
-            Some(std::path::absolute(folder).ok()?.display().to_string())
+            let absolute = sources::absolute(&folder).ok()?;
+            Some(String::from_utf8_lossy(&absolute).into_owned())
         }
         Some(Ok(Where::Server { host, name })) => {
             Some(pairings()?.find(&host, &name)?.repository.clone())
@@ -39,17 +41,24 @@ pub(crate) fn place(app: &App) -> Option<String> {
     }
 }
 
-/// The newest report of the path to where backups go.
+/// The newest report of the path to a place.
 pub(crate) struct Ceilings(Report);
 
 impl Ceilings {
-    /// That which is kept, if one is.
+    /// That of the path to where backups go, if one is kept.
     pub(crate) fn newest(app: &App) -> Option<Self> {
-        let place = place(app)?;
-        let leads_there = |report: &Report| {
-            report.facts.iter().any(|fact| fact.name == REPOSITORY && fact.value == place)
-        };
+        Self::of_place(app, &place(app)?)
+    }
+
+    /// That of the path to a place, if one is kept.
+    pub(crate) fn of_place(app: &App, place: &str) -> Option<Self> {
+        let leads_there = |report: &Report| place_in(report) == Some(place);
         Kept::in_state(&app.folders.state).newest(leads_there).map(Self)
+    }
+
+    /// Where the path leads.
+    pub(crate) fn place(&self) -> Option<&str> {
+        place_in(&self.0)
     }
 
     /// The backups that it made: what each had to do, and the seconds that it took.
@@ -142,10 +151,11 @@ impl Ceilings {
         let rate = move |name| {
             let rung = self.rung(name)?;
             let by_share = backup.zip(rung.used).map(|(backup, used)| backup / used);
-            by_share.filter(|rate| rate.is_finite()).or(rung.bytes_per_second)
+            by_share.or(rung.bytes_per_second)
         };
         let steps = STEPS.iter().filter_map(move |(name, layer)| Some((*layer, rate(name)?)));
-        steps.filter(|(_, rate)| *rate > 0.0)
+        // Of what a backup used nothing, nothing holds it back.
+        steps.filter(|(_, rate)| *rate > 0.0 && rate.is_finite())
     }
 
     fn rung(&self, name: &str) -> Option<&Rung> {
@@ -157,6 +167,12 @@ impl Ceilings {
     }
 }
 
+/// Where the path of a report leads; `None` if it led nowhere, or is another report.
+fn place_in(report: &Report) -> Option<&str> {
+    let fact = report.facts.iter().find(|fact| fact.name == REPOSITORY)?;
+    Some(&fact.value)
+}
+
 /// How much was used of something that can do `rate` bytes a second.
 fn share_of(rate: f64, what: &str, used: f64) -> Option<String> {
     let share = 100.0 * used / rate;
@@ -165,11 +181,14 @@ fn share_of(rate: f64, what: &str, used: f64) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use holdall_lab::report::Fact;
 
-    fn ceilings() -> Ceilings {
+    /// Those of the path to the repository `one`, whose slowest step is the wire.
+    pub(crate) fn ceilings() -> Ceilings {
         let mut report = Report::new("holdall lab path".into(), "2026-11-20T10:00:00Z".into());
+        report.facts = vec![Fact::new(REPOSITORY, "one")];
         let row = |operation: &str, bytes_per_second, operations_per_second| Measurement {
             bytes_per_second,
             operations_per_second,
@@ -223,7 +242,9 @@ mod tests {
         assert_eq!(ceilings.beside(&[Layer::Network]), Some(200e6));
         assert_eq!(ceilings.beside(&[Layer::ServerDisk]), Some(100e6));
         assert_eq!(ceilings.beside(&[Layer::Network, Layer::ServerDisk]), Some(300e6));
+        assert_eq!(ceilings.place(), Some("one"));
         let none = nothing();
+        assert_eq!(none.place(), None);
         assert_eq!((none.slowest(), none.beside(&[]), none.runs().len()), (None, None, 0));
     }
 
@@ -239,6 +260,11 @@ mod tests {
         assert_eq!(ceilings.slowest(), Some(Layer::SourceRead));
         assert_eq!(ceilings.beside(&[Layer::Network]), Some(171.6e6 / 0.59));
         assert_eq!(ceilings.beside(&[Layer::SourceRead]), Some(171.6e6 / 0.54));
+        // Nothing was stored, to a disk that does less than the backup.
+        let disk = &mut ceilings.0.ladder[2];
+        (disk.bytes_per_second, disk.used) = (Some(90e6), Some(0.0));
+        assert_eq!(ceilings.slowest(), Some(Layer::SourceRead));
+        assert_eq!(ceilings.beside(&[Layer::SourceRead, Layer::Network]), None);
     }
 
     #[test]

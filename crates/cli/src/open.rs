@@ -238,6 +238,12 @@ pub(crate) fn lacking(app: &App) -> Result<Vec<String>> {
     }
 }
 
+/// The id of the repository that was opened last in the directory of that absolute path, if one was.
+pub(crate) fn last_opened(app: &App, folder: &Path) -> Option<String> {
+    let known = Directories::in_state(&app.folders.state).get(&directory_name(folder)).ok()??;
+    Some(known.repository.to_string())
+}
+
 /// A name that no other directory has, made of one that may be too long for a file's.
 fn directory_name(folder: &Path) -> String {
     blake3::hash(folder.as_os_str().as_bytes()).to_hex().chars().take(32).collect()

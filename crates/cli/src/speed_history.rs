@@ -38,6 +38,10 @@ pub(crate) struct Run {
     pub(crate) kind: Kind,
     /// The repository's id.
     pub(crate) repository: String,
+    /// Where that is, as `lab path` keeps it: a directory's path, or the id of a server's; unknown of
+    /// what is no backup, and of older lines.
+    #[serde(default)]
+    pub(crate) place: Option<String>,
     /// What was backed up, or where to it was restored: what is usual for one is not for another.
     #[serde(default)]
     pub(crate) what: String,
@@ -68,6 +72,7 @@ impl Run {
         Self {
             kind,
             repository,
+            place: None,
             what,
             limited: false,
             limited_by: verdict.limited_by,
@@ -76,11 +81,16 @@ impl Run {
             past,
         }
     }
+
+    /// Where it led: of older lines, a server's repository alone is known.
+    pub(crate) fn led_to(&self) -> &str {
+        self.place.as_deref().unwrap_or(&self.repository)
+    }
 }
 
 /// What share of the bytes that there were to do `of` tells, such as those sent, from 0.05 to 1, by the
-/// median; 1 where no run says.
-pub(crate) fn share_of_bytes(runs: &[Run], of: impl Fn(&Run) -> Option<u64>) -> f64 {
+/// median; `None` where no run says.
+pub(crate) fn share_of_bytes(runs: &[Run], of: impl Fn(&Run) -> Option<u64>) -> Option<f64> {
     let share = |run: &Run| {
         let bytes = run.past.work.bytes;
         let told = of(run).filter(|&told| told > 0 && bytes >= ENOUGH_BYTES)?;
@@ -88,7 +98,7 @@ pub(crate) fn share_of_bytes(runs: &[Run], of: impl Fn(&Run) -> Option<u64>) -> 
     };
     let mut shares: Vec<f64> = runs.iter().filter_map(share).collect();
     shares.sort_by(f64::total_cmp);
-    shares.get(shares.len() / 2).map_or(1.0, |share| share.clamp(0.05, 1.0))
+    shares.get(shares.len() / 2).map(|share| share.clamp(0.05, 1.0))
 }
 
 /// The history of runs.
@@ -178,15 +188,17 @@ pub(crate) fn slowness_in_words(slow: &Slowness) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use holdall_lab::StageCounters;
 
-    fn run(at_ns: i64, seconds: f64) -> Run {
+    /// A backup of 1,000 items and 1 GB to the repository `one`, limited by the network.
+    pub(crate) fn run(at_ns: i64, seconds: f64) -> Run {
         let work = Work { items: 1000, items_unchanged: 0, bytes: 1_000_000_000 };
         Run {
             kind: Kind::Backup,
             repository: "one".into(),
+            place: None,
             what: "/home".into(),
             limited: false,
             limited_by: Layer::Network,
@@ -202,9 +214,23 @@ mod tests {
             let runs = sent.iter().map(|&sent_bytes| Run { sent_bytes, ..run(1, 20.0) });
             share_of_bytes(&runs.collect::<Vec<_>>(), |run| run.sent_bytes)
         };
-        assert_eq!([share(&[]), share(&[None, Some(0)])], [1.0, 1.0]);
-        assert_eq!(share(&[None, Some(480_000_000), Some(500_000_000), Some(900_000_000)]), 0.5);
-        assert_eq!([share(&[Some(2_000_000_000)]), share(&[Some(1)])], [1.0, 0.05]);
+        assert_eq!([share(&[]), share(&[None, Some(0)])], [None, None]);
+        let sent = [None, Some(480_000_000), Some(500_000_000), Some(900_000_000)];
+        assert_eq!(share(&sent), Some(0.5));
+        assert_eq!([share(&[Some(2_000_000_000)]), share(&[Some(1)])], [Some(1.0), Some(0.05)]);
+    }
+
+    #[test]
+    fn a_run_leads_to_the_place_that_is_kept_and_an_older_line_to_its_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = SpeedHistory::in_state(folder.path());
+        let mut older = serde_json::to_value(run(1, 20.0)).unwrap();
+        assert!(older.as_object_mut().unwrap().remove("place").is_some());
+        std::fs::write(&history.path, older.to_string() + "\n").unwrap();
+        history.add(&Run { place: Some("/mnt/usb".into()), ..run(2, 20.0) }).unwrap();
+        let runs = history.runs();
+        let led_to: Vec<_> = runs.iter().map(Run::led_to).collect();
+        assert_eq!(led_to, ["one", "/mnt/usb"]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::deletions;
 use crate::exit::{Exit, Refusal, exit_of, is_closed_pipe};
 use crate::expected::Expected;
 use crate::forecast::Forecast;
-use crate::lab_ceilings::Ceilings;
+use crate::lab_ceilings::{self, Ceilings};
 use crate::listing;
 use crate::open;
 use crate::output::{Shown, count, duration, size};
@@ -171,9 +171,11 @@ impl Speed {
         let repository = access.config().repository.to_string();
         let history = SpeedHistory::in_state(&app.folders.state);
         let runs = history.comparable(Kind::Backup, &repository);
-        let measured = Ceilings::newest(app).map(|ceilings| ceilings.runs()).unwrap_or_default();
+        let ceilings = Ceilings::newest(app);
+        let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
         let estimate = speed_history::model(&runs, &measured).estimate(&work(&done.summary));
-        Self { estimate: Some(Expected::new(app, estimate, &runs)), ..Self::default() }
+        let expected = Expected::new(app, estimate, &runs, ceilings.as_ref());
+        Self { estimate: Some(expected), ..Self::default() }
     }
 
     /// Adds a backup to the history, and looks whether it was slow.
@@ -191,6 +193,7 @@ impl Speed {
         let past = Past { at_ns, work: work(summary), seconds: summary.seconds, stages };
         let repository = access.config().repository.to_string();
         let run = Run {
+            place: lab_ceilings::place(app),
             limited: args.connection.upload_limit().is_some(),
             sent_bytes: Some(summary.bytes_sent),
             stored_bytes: Some(summary.data_stored),

@@ -172,8 +172,108 @@ fn an_estimate_for_a_faster_disk_is_lower_where_the_disk_is_what_limits_and_says
     line["limited_by"] = json!("network");
     line["sent_bytes"] = json!(1_500_000_000_u64);
     set_lines(&machine, &vec![line; 10]);
-    let over = machine.summary([&asked[..6], &["--link", "20M"]].concat());
+    let asked = [&asked[..6], &["--link", "20M"]].concat();
+    let over = machine.summary(&asked);
     assert!((over["rate"].as_f64().unwrap() - 37.6e6).abs() < 1.0, "{over}");
+    let said = machine.ok(&asked).stdout;
+    assert!(!said.contains("compress"), "it is known how well it does: {said}");
+}
+
+/// Estimates are for bytes, so that a rate of these is told.
+const ASKED: [&str; 6] = ["lab", "estimate", "--items", "1", "--bytes", "30G"];
+
+#[test]
+fn an_estimate_for_a_repository_that_is_named_goes_by_the_backups_there_alone() {
+    let (machine, first, source) = ready();
+    let second = machine.path("second").to_str().unwrap().to_owned();
+    machine.ok(["init", "-r", &second]);
+    machine.ok(["backup", "-r", &first, &source]);
+    let ask = |repo: &str| machine.summary([&ASKED[..], &["-r", repo]].concat());
+    let unknown = ask(&second);
+    let note = format!("nothing is known of {second} yet; typical rates are taken");
+    assert_eq!((&unknown["runs"], &unknown["note"]), (&json!(0), &json!(note)));
+    let said = machine.ok([&ASKED[..], &["-r", &second]].concat()).stdout;
+    assert!(said.contains(&note), "{said}");
+    // A server that this machine is not paired with.
+    let elsewhere = ask("https://nas.example/attic");
+    assert_eq!(elsewhere["runs"], 0, "{elsewhere}");
+
+    machine.ok(["backup", "-r", &second, &source]);
+    let kept = lines(&machine);
+    let times = |line: &Value, seconds: f64| {
+        let mut line = line.clone();
+        line["work"] = json!({ "items": 1, "items_unchanged": 0, "bytes": 3_000_000_000_u64 });
+        line["seconds"] = json!(seconds);
+        vec![line; 10]
+    };
+    let mut all = [times(&kept[0], 1000.0), times(&kept[1], 100.0)].concat();
+    let expect = |what: &str| {
+        let rate = |told: Value| told["rate"].as_f64().unwrap();
+        let rates = [rate(ask(&first)), rate(ask(&second)), rate(machine.summary(ASKED))];
+        assert!(rates[0] < 8e6, "{what}: {rates:?}");
+        assert!((25e6..35e6).contains(&rates[1]), "{what}: {rates:?}");
+        assert!((rates[2] / rates[1] - 1.0).abs() < 1e-9, "{what}: {rates:?}");
+        assert_eq!(ask(&first).get("note"), None, "{what}");
+    };
+    set_lines(&machine, &all);
+    expect("the second was used last");
+    for line in &mut all {
+        assert!(line.as_object_mut().unwrap().remove("place").is_some());
+    }
+    set_lines(&machine, &all);
+    expect("lines without a place");
+}
+
+/// The layer of the step of which a backup used most, as `lab path` to a directory told it.
+fn slowest_step(ladder: &Value) -> &'static str {
+    let layers = [
+        ("source read", "source-read"),
+        ("processor", "client-cpu"),
+        ("repository disk, fsync", "server-disk"),
+    ];
+    let used = |name: &str| {
+        let mut rungs = ladder.as_array().unwrap().iter();
+        rungs.find(|rung| rung["name"] == name).unwrap()["used"].as_f64().unwrap()
+    };
+    layers.into_iter().max_by(|one, other| used(one.0).total_cmp(&used(other.0))).unwrap().1
+}
+
+#[test]
+fn before_the_first_backup_the_slowest_step_of_lab_path_says_what_will_hold_it_back() {
+    let (machine, repo, source) = ready();
+    let dry = ["backup", "-r", &repo, &source, "--dry-run"];
+    assert_eq!(machine.summary(dry)["estimate"].get("limited_by"), None, "nobody measured");
+    let measured = machine.summary(["lab", "path", &source, "-r", &repo]);
+    let slowest = json!(slowest_step(&measured["ladder"]));
+    // The same directory, as one might write it.
+    let estimate = machine.summary([&ASKED[..], &["-r", &format!("{repo}/")]].concat());
+    for told in [&machine.summary(dry)["estimate"], &estimate] {
+        let facts = ["runs", "measured", "limited_by", "note"].map(|field| told[field].clone());
+        assert_eq!(facts, [json!(0), json!(true), slowest.clone(), Value::Null], "{told}");
+    }
+    let said = machine.ok([&ASKED[..], &["-r", &repo]].concat()).stdout;
+    assert!(said.contains("limited by ") && said.contains("`holdall lab path` measured"), "{said}");
+}
+
+#[test]
+fn what_lab_path_measured_to_a_directory_counts_after_a_backup_there_too() {
+    let (machine, repo, source) = ready();
+    machine.ok(["lab", "path", &source, "-r", &repo]);
+    machine.ok(["backup", "-r", &repo, &source]);
+    let ask = |more: &[&str]| {
+        let told = machine.summary([&ASKED[..], more].concat());
+        (told["runs"].as_u64().unwrap(), told["measured"].as_bool().unwrap())
+    };
+    assert_eq!((ask(&["-r", &repo]), ask(&[])), ((1, true), (1, true)));
+    let mut kept = lines(&machine);
+    assert_eq!(kept[0]["place"], json!(repo));
+    // An older line does not tell where the repository is; who names it does.
+    kept[0].as_object_mut().unwrap().remove("place");
+    set_lines(&machine, &kept);
+    assert_eq!((ask(&["-r", &repo]), ask(&[])), ((1, true), (1, false)));
+    // Another directory's figures are not its.
+    let other = machine.path("other").to_str().unwrap().to_owned();
+    assert_eq!(ask(&["-r", &other]), (0, false));
 }
 
 #[test]
@@ -186,6 +286,11 @@ fn an_estimate_says_how_unsure_it_is_and_whether_it_fits_into_the_hour() {
     assert_eq!((&slow["fits_into_an_hour"], &slow["mostly"]), (&json!("no"), &json!("bytes")));
     let seconds = slow["seconds"].as_f64().unwrap();
     assert!((17_000.0..17_500.0).contains(&seconds), "{slow}");
+    let asked = ["lab", "estimate", "--items", "1000", "--bytes", "100G"];
+    let uncertain = |args: &[&str]| {
+        machine.ok([&asked[..], args].concat()).stdout.contains(", if it does not compress")
+    };
+    assert!(uncertain(&["--link", "50Mbit"]) && !uncertain(&[]));
     let items = estimate(&["--items", "3600", "--bytes", "0", "--item-rate", "1"]);
     assert_eq!(
         (&items["fits_into_an_hour"], &items["mostly"]),

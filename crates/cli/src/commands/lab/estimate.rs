@@ -1,7 +1,9 @@
 //! `holdall lab estimate`.
 
+use std::path::Path;
+
 use anyhow::Result;
-use holdall_lab::cost::{Estimate, Work};
+use holdall_lab::cost::{Estimate, Part, Work};
 use holdall_lab::{Layer, Unit};
 use serde::Serialize;
 
@@ -9,6 +11,7 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::expected::Expected;
 use crate::lab_ceilings::{self, Ceilings};
+use crate::open;
 use crate::quantity;
 use crate::speed_history::{self, Kind, Run, SpeedHistory};
 
@@ -27,8 +30,9 @@ Examples: holdall lab estimate --items 1000000 --bytes 80G
           holdall lab estimate --items 300 --unchanged 1000000 --bytes 2G --link 50Mbit
 
 Time is items divided by an item rate, and bytes by a byte rate, with rates fitted to the backups that \
-this computer made, and as long as these are few to those of the last `holdall lab path` there. Without \
-any, they are those of a small computer at gigabit Ethernet, and the answer says how unsure that is.
+this computer made to that repository, or to the one that it used last where none is named or paired, \
+and as long as these are few to those of the last `holdall lab path` there. Without any, they \
+are those of a small computer at gigabit Ethernet, and the answer says how unsure that is.
 
 A faster link or disk helps only where it is what holds backups back; how fast the rest is then, the last \
 `holdall lab path` says.
@@ -64,11 +68,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         note: Option<&'a str>,
         fits_into_an_hour: Fits,
     }
-    let (expected, note) = args.expected(app);
+    let earlier = Earlier::of(app);
+    let (expected, way) = args.expected(app, &earlier);
+    let notes = [earlier.note(app), way.as_ref().and_then(Way::note)];
+    let note = notes.into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
     let fits = Fits::of(expected.estimate());
     let summary = Summary { expected: &expected, note: note.as_deref(), fits_into_an_hour: fits };
     app.output.object("summary", &summary)?;
-    app.output.result(expected.words())?;
+    let condition = way.as_ref().and_then(|way| way.condition(expected.estimate().mostly));
+    app.output.result(expected.words() + condition.unwrap_or_default())?;
     if let Some(note) = &note {
         app.output.result(note)?;
     }
@@ -81,14 +89,14 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 }
 
 impl Args {
-    /// What the history and `lab path` say, over the link and to the disk that were named; and what is to
-    /// be known of it beside the figures.
-    fn expected(&self, app: &App) -> (Expected, Option<String>) {
-        let (runs, ceilings) = earlier(app);
+    /// What the history and `lab path` say, over the link and to the disk that were named; and the way
+    /// with these, if any was.
+    fn expected(&self, app: &App, earlier: &Earlier) -> (Expected, Option<Way>) {
+        let Earlier { runs, ceilings, is_local } = earlier;
         let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
-        let mut model = speed_history::model(&runs, &measured);
-        let way = Way::of(self.named(&runs), model.bytes_per_second(), &runs, ceilings.as_ref());
-        let way = way.map(|way| Way { is_local: is_local(app, &runs), ..way });
+        let mut model = speed_history::model(runs, &measured);
+        let way = Way::of(self.named(runs), model.bytes_per_second(), runs, ceilings.as_ref());
+        let way = way.map(|way| Way { is_local: *is_local, ..way });
         if let Some(way) = &way {
             model = model.at_byte_rate(way.rate());
         }
@@ -99,26 +107,44 @@ impl Args {
         let estimate = model.estimate(&Work { items, items_unchanged, bytes });
         // Over another link or to another disk, something else may hold it back.
         let is_usual = way.is_none() && self.item_rate.is_none();
-        let expected = Expected::new(app, estimate, if is_usual { runs.as_slice() } else { &[] });
-        (expected, way.and_then(|way| way.note()))
+        let nothing = Earlier::default();
+        let Earlier { runs, ceilings, .. } = if is_usual { earlier } else { &nothing };
+        (Expected::new(app, estimate, runs, ceilings.as_ref()), way)
     }
 
-    /// The layers that were named, and how many bytes of a source each lets pass in a second: what is sent
-    /// and stored of them is less, as far as `runs` say.
-    fn named(&self, runs: &[Run]) -> Vec<(Layer, f64)> {
+    /// The layers that were named: what is sent and stored of each byte of a source is less, as far as
+    /// `runs` say.
+    fn named(&self, runs: &[Run]) -> Vec<Named> {
         let sent = speed_history::share_of_bytes(runs, |run| run.sent_bytes);
         let stored = speed_history::share_of_bytes(runs, |run| run.stored_bytes);
-        let link = self.link.map(|link| (Layer::Network, link * PAYLOAD / sent));
-        let disk = self.disk.map(|disk| (Layer::ServerDisk, disk as f64 / stored));
+        let link = self.link.map(|link| Named::new(Layer::Network, link * PAYLOAD, sent));
+        let disk = self.disk.map(|disk| Named::new(Layer::ServerDisk, disk as f64, stored));
         link.into_iter().chain(disk).collect()
+    }
+}
+
+/// A layer that is to be another one.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    layer: Layer,
+    /// How many bytes of a source it lets pass in a second.
+    rate: f64,
+    /// Whether it is known what share of these it has to carry; all of them, where it is not.
+    is_share_known: bool,
+}
+
+impl Named {
+    /// A layer that carries so many bytes a second, which are that share of a source's.
+    fn new(layer: Layer, carried: f64, share: Option<f64>) -> Self {
+        Self { layer, rate: carried / share.unwrap_or(1.0), is_share_known: share.is_some() }
     }
 }
 
 /// The way that bytes take, a part of which is to be another one.
 #[derive(Debug, Clone)]
 struct Way {
-    /// The layers that are to be others, and how many bytes a second these do; at least one.
-    named: Vec<(Layer, f64)>,
+    /// The layers that are to be others; at least one.
+    named: Vec<Named>,
     /// How many bytes a second the way carries as it is.
     usual: f64,
     /// What holds it back as it is.
@@ -132,12 +158,12 @@ struct Way {
 impl Way {
     /// The way as the backups and the last `lab path` know it; `None` if nothing was named.
     fn of(
-        named: Vec<(Layer, f64)>,
+        named: Vec<Named>,
         usual: f64,
         runs: &[Run],
         ceilings: Option<&Ceilings>,
     ) -> Option<Self> {
-        let layers: Vec<_> = named.iter().map(|(layer, _)| *layer).collect();
+        let layers: Vec<_> = named.iter().map(|named| named.layer).collect();
         let limit = match (runs, ceilings) {
             ([], Some(ceilings)) => ceilings.slowest(),
             // Typical rates are those of a link of 1 Gb/s.
@@ -149,7 +175,7 @@ impl Way {
     }
 
     fn is_named(&self, layer: Layer) -> bool {
-        self.named.iter().any(|(named, _)| *named == layer)
+        self.named.iter().any(|named| named.layer == layer)
     }
 
     /// Whether what holds the way back is to be another.
@@ -159,7 +185,7 @@ impl Way {
 
     /// How much the slowest of the layers that were named does.
     fn named_rate(&self) -> f64 {
-        self.named.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min)
+        self.named.iter().map(|named| named.rate).fold(f64::INFINITY, f64::min)
     }
 
     /// How much everything that stays as it is can do.
@@ -176,6 +202,13 @@ impl Way {
     /// How many bytes a second the way would carry.
     fn rate(&self) -> f64 {
         self.named_rate().min(self.rest())
+    }
+
+    /// What is taken for granted of an estimate that is mostly for such a part, to be said behind it.
+    fn condition(&self, mostly: Part) -> Option<&'static str> {
+        let slowest = self.named.iter().min_by(|one, other| one.rate.total_cmp(&other.rate))?;
+        let decides = mostly == Part::Bytes && slowest.rate <= self.rest();
+        (decides && !slowest.is_share_known).then_some(", if it does not compress")
     }
 
     /// Why what was named does not help, or not as much as it could.
@@ -208,28 +241,55 @@ impl Way {
     }
 }
 
-/// Whether backups were made to a repository in a directory: nobody pairs with one.
-fn is_local(app: &App, runs: &[Run]) -> bool {
-    let is_paired = |run: &Run| app.pairings().is_ok_and(|all| all.of(&run.repository).is_some());
-    runs.last().is_some_and(|run| !is_paired(run))
+/// What is known of the repository that is meant.
+#[derive(Default)]
+struct Earlier {
+    /// The backups there that were not held back on purpose, oldest first.
+    runs: Vec<Run>,
+    /// What `lab path` found on the way there.
+    ceilings: Option<Ceilings>,
+    /// Whether it is in a directory: nobody pairs with one.
+    is_local: bool,
 }
 
-/// The backups to the repository that was used last, which is the one that is meant, and what `lab path`
-/// found on the way there.
-fn earlier(app: &App) -> (Vec<Run>, Option<Ceilings>) {
-    let history = SpeedHistory::in_state(&app.folders.state);
-    let last = history.runs().into_iter().rev().find(|run| run.kind == Kind::Backup);
-    let is_there = |repository: &String| lab_ceilings::place(app).as_ref() == Some(repository);
-    let ceilings = match &last {
-        // A directory's id is not known without opening it.
-        Some(last) if !is_there(&last.repository) => None,
-        _ => Ceilings::newest(app),
-    };
-    let runs = match last {
-        Some(last) => history.comparable(Kind::Backup, &last.repository),
-        None => Vec::new(),
-    };
-    (runs, ceilings)
+impl Earlier {
+    fn of(app: &App) -> Self {
+        let history = SpeedHistory::in_state(&app.folders.state);
+        let Some((repository, place)) = meant(app, &history) else { return Self::default() };
+        let is_paired = app.pairings().is_ok_and(|all| all.of(&repository).is_some());
+        Self {
+            runs: history.comparable(Kind::Backup, &repository),
+            ceilings: Ceilings::of_place(app, &place),
+            is_local: !is_paired,
+        }
+    }
+
+    /// That nothing is known of the repository that is named or paired, if so.
+    fn note(&self, app: &App) -> Option<String> {
+        if !self.runs.is_empty() || self.ceilings.is_some() {
+            return None;
+        }
+        let name = match app.named_repository() {
+            Some(named) => named.to_owned(),
+            None => app.pairings().ok()?.default()?.name.clone(),
+        };
+        Some(format!("nothing is known of {name} yet; typical rates are taken"))
+    }
+}
+
+/// The id of the repository that is named or paired, as far as it is known, and its place; without
+/// either, those of the repository that was used last.
+fn meant(app: &App, history: &SpeedHistory) -> Option<(String, String)> {
+    if let Some(place) = lab_ceilings::place(app) {
+        // The place of a server's repository is its id.
+        let id = open::last_opened(app, Path::new(&place)).unwrap_or_else(|| place.clone());
+        return Some((id, place));
+    }
+    if app.named_repository().is_some() {
+        return None;
+    }
+    let last = history.runs().into_iter().rev().find(|run| run.kind == Kind::Backup)?;
+    Some((last.repository.clone(), last.led_to().to_owned()))
 }
 
 /// Whether a run fits into an hour.
@@ -275,7 +335,6 @@ fn parse_item_rate(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdall_lab::cost::Part;
 
     fn estimate(seconds: f64, plus_minus_seconds: f64) -> Estimate {
         Estimate {
@@ -311,7 +370,8 @@ mod tests {
 
     /// A way that carries 30 MB/s.
     fn way(limit: Option<Layer>, beside: Option<f64>, named: &[(Layer, f64)]) -> Way {
-        Way { named: named.to_vec(), usual: 30e6, limit, beside, is_local: false }
+        let named = named.iter().map(|&(layer, rate)| Named::new(layer, rate, None)).collect();
+        Way { named, usual: 30e6, limit, beside, is_local: false }
     }
 
     const DISK: (Layer, f64) = (Layer::ServerDisk, 500e6);
@@ -360,5 +420,25 @@ mod tests {
         assert_eq!(way(disk, Some(900e6), &[DISK]).note(), None, "it is still the limit");
         let slower = way(Some(Layer::Network), None, &[(Layer::ServerDisk, 10e6)]);
         assert_eq!(slower.note(), None);
+    }
+
+    #[test]
+    fn what_a_layer_lets_pass_of_a_source_is_more_where_less_of_it_has_to_be_carried() {
+        let named = |share| Named::new(Layer::Network, 119e6, share);
+        assert_eq!((named(Some(0.5)).rate, named(Some(0.5)).is_share_known), (238e6, true));
+        assert_eq!((named(None).rate, named(None).is_share_known), (119e6, false));
+    }
+
+    #[test]
+    fn that_nothing_is_compressed_is_said_where_it_is_taken_for_granted_and_matters() {
+        let at = |rate, share| Way {
+            named: vec![Named::new(Layer::Network, rate, share)],
+            ..way(Some(Layer::Network), Some(200e6), &[])
+        };
+        let said = at(20e6, None).condition(Part::Bytes);
+        assert_eq!(said, Some(", if it does not compress"));
+        assert_eq!(at(20e6, None).condition(Part::Items), None);
+        assert_eq!(at(20e6, Some(1.0)).condition(Part::Bytes), None, "it is known not to");
+        assert_eq!(at(500e6, None).condition(Part::Bytes), None, "the rest is slower");
     }
 }
