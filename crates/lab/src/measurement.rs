@@ -44,6 +44,12 @@ pub struct Measurement {
     /// What the disks did meanwhile, for other programs too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceWork>,
+    /// Files, directories and links that it was done with, counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<u64>,
+    /// Segments that were sent again meanwhile, by all connections of the computers that sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
 }
 
 impl Measurement {
@@ -65,6 +71,8 @@ impl Measurement {
             cache: None,
             known_as: None,
             device: None,
+            items: None,
+            retransmits: None,
         }
     }
 }

@@ -306,8 +306,13 @@ fn all_kinds_of_work_on_files_all_sizes_and_a_mix_that_fits_are_measured() {
     assert!(mix["items"]["links"].as_u64() > Some(0) && mix["end_fsync"] == true);
     expect_empty(disk.point());
     let few = ["--files", "10", "--size", "1K", "--workers", "2", "--fail-below", "9000T"];
+    let report = machine.path("files.json");
+    let few = [&few[..], &["--report", report.to_str().unwrap()]].concat();
     let rows = measurements(&machine.run(args("files", disk.point(), &few)).expect(4));
     assert_eq!((rows.len(), &rows[0]["items"]["files"]), (8, &10.into()));
+    let report: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+    let rows = report["measurements"].as_array().unwrap();
+    assert!(rows.len() == 8 && rows.iter().all(|row| row["items"] == 10), "{report:#}");
 }
 
 #[test]

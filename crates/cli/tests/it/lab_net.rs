@@ -390,6 +390,11 @@ fn reports_are_written_kept_listed_and_compared() {
     for report in [&html, &json, &csv, &card] {
         assert!(!report.contains(&listening.token), "the token is in a report");
     }
+    let report: Value = serde_json::from_str(&json).unwrap();
+    let rows = report["measurements"].as_array().unwrap();
+    let counted = rows.iter().filter(|row| row["retransmits"].is_u64()).count();
+    assert_eq!(counted, 6, "all but the round trips, also what the listener sent: {report:#}");
+    assert!(csv.contains(",retransmits,") && html.contains("retransmits</th>"));
     listening.measure(&machine, &[]).expect(0);
 
     let kept = machine.run(["lab", "history", "--json"]).expect(0).of_type("lab_report");
@@ -409,4 +414,56 @@ fn reports_are_written_kept_listed_and_compared() {
     );
     let said = machine.run(["lab", "compare", text(&files[0]), other]).expect(1);
     assert!(said.stderr.contains("no report of the lab"), "{}", said.stderr);
+}
+
+/// A report of `lab path` with a row, a step, and what limited the backup.
+fn path_report(file_mebibytes: u64, bytes_per_second: f64, limited_by: &str) -> String {
+    let report = serde_json::json!({
+        "format": "holdall-lab-report",
+        "version": 1,
+        "command": "holdall lab path",
+        "made": "2026-11-20T10:00:00Z",
+        "measurements": [{
+            "operation": "sequential write",
+            "block_bytes": 1_048_576,
+            "file_bytes": file_mebibytes << 20,
+            "duration_seconds": 2.0,
+            "bytes_per_second": bytes_per_second,
+        }],
+        "ladder": [{ "name": "wire", "bytes_per_second": bytes_per_second }],
+        "verdicts": [{
+            "limited_by": limited_by,
+            "confidence": 0.9,
+            "achieved": 1.0,
+            "ceiling": 2.0,
+            "unit": "bytes/s",
+            "ratio": 0.5,
+            "explanation": "It is so.",
+            "stages": [],
+        }],
+    });
+    report.to_string()
+}
+
+#[test]
+fn paths_to_two_servers_are_compared_step_by_step_with_what_limited_them() {
+    let machine = Machine::new();
+    let (one, other) = (machine.path("one.json"), machine.path("other.json"));
+    fs::write(&one, path_report(1024, 100e6, "network")).unwrap();
+    fs::write(&other, path_report(256, 50e6, "server-disk")).unwrap();
+    let compared = machine.ok(["lab", "compare", text(&one), text(&other), "--json"]);
+    let differences = compared.of_type("difference");
+    let rows: Vec<_> = differences.iter().map(|one| one["row"].as_str().unwrap()).collect();
+    assert_eq!(rows, ["sequential write 1M, files of 1 GiB / 256 MiB", "step wire"]);
+    assert!(differences.iter().all(|one| one["percent"] == -50.0), "{differences:?}");
+    let summary = compared.summary();
+    assert_eq!(summary["compared"], 2);
+    let limited = serde_json::json!([{ "first": "network", "second": "server-disk" }]);
+    assert_eq!(summary["limited_by"], limited);
+
+    let said = machine.ok(["lab", "compare", text(&one), text(&other)]).stdout;
+    assert!(said.contains("step wire") && said.contains("100.0 MB/s"), "{said}");
+    assert!(said.contains("limited by: network / server-disk\n"), "{said}");
+    let said = machine.ok(["lab", "compare", text(&one), text(&one)]).stdout;
+    assert!(said.contains("limited by network in both\n"), "{said}");
 }

@@ -39,6 +39,13 @@ pub struct FilesMeasured {
     pub left_out: Option<LeftOut>,
 }
 
+impl FilesMeasured {
+    /// The row as a report has it, with how many items it was done to.
+    pub fn reported(&self) -> Measurement {
+        Measurement { items: Some(self.items.all()), ..self.measurement.clone() }
+    }
+}
+
 /// What was done so far.
 #[derive(Debug, Clone, Default)]
 struct Work {
@@ -166,5 +173,16 @@ mod tests {
         write_file(&whole, bytes, &mut piece, 0, &Stop::default()).unwrap();
         assert_eq!(read_file(&whole, &mut piece, &wished()).unwrap(), 0);
         assert_eq!(read_file(&whole, &mut piece, &Stop::default()).unwrap(), bytes);
+    }
+
+    #[test]
+    fn a_row_tells_its_items_by_kind_and_in_a_report_how_many_they_are() {
+        let items = Items { files: 3, directories: 2, links: 1, others: 0 };
+        let work = Work { items, ..Work::default() };
+        let measured = work.measured("create", Duration::from_secs(1), 1);
+        assert_eq!(measured.reported().items, Some(6));
+        let told = serde_json::to_string(&measured).unwrap();
+        assert_eq!(told.matches("\"items\":").count(), 1, "{told}");
+        assert!(told.contains("\"items\":{\"files\":3,"), "{told}");
     }
 }

@@ -4,10 +4,6 @@ use super::{Report, escape, shown};
 use crate::Measurement;
 
 const WIDTH: usize = 100;
-/// Names up to this length stand in a column; a longer one moves its own figures.
-const NAMES: usize = 48;
-/// A speed's column, with the space before it.
-const SPEED: usize = 13;
 
 /// How each card begins.
 const BEGINNING: &str = "holdall lab, ";
@@ -67,32 +63,47 @@ fn trimmed(card: &mut String, line: &str) {
     card.push('\n');
 }
 
+/// A column of figures: its head, its letters with the space before it, and what a row has there.
+type Column = (&'static str, usize, fn(&Measurement) -> Option<String>);
+
+const COLUMNS: [Column; 6] = [
+    ("items", 11, |row| row.items.map(shown::count)),
+    ("speed", 13, |row| row.bytes_per_second.map(shown::rate)),
+    ("each core", 13, |row| row.bytes_per_core_second.map(shown::rate)),
+    ("each second", 13, |row| row.operations_per_second.map(shown::frequency)),
+    ("p50", 10, |row| row.latency_ns.map(|latency| shown::time(latency.p50))),
+    ("p99", 10, |row| row.latency_ns.map(|latency| shown::time(latency.p99))),
+];
+
+/// All rows, in the columns that any of them has something in.
 fn rows(card: &mut String, rows: &[Measurement]) {
     if rows.is_empty() {
         return;
     }
+    let has_any = |(_, _, of): &Column| rows.iter().any(|row| of(row).is_some());
+    let columns: Vec<_> = COLUMNS.into_iter().filter(has_any).collect();
     let names: Vec<_> = rows.iter().map(|row| line(&shown::row(row))).collect();
-    // Only rows of a processor have that.
-    let core = if rows.iter().any(|row| row.bytes_per_core_second.is_some()) { SPEED } else { 0 };
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(NAMES - core);
-    let heads = ["", "speed", "each core", "each second", "p50", "p99"];
-    let mut put = |cells: [&str; 6]| {
-        let [name, speed, of_core, often, p50, p99] = cells;
-        let of_core = if core > 0 { format!("{of_core:>core$}") } else { String::new() };
-        trimmed(card, &format!("{name:width$} {speed:>12}{of_core} {often:>12} {p50:>9} {p99:>9}"));
-    };
-    put([""; 6]);
-    put(heads);
+    let figures: usize = columns.iter().map(|(_, letters, _)| letters).sum();
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    // A longer name moves its own figures.
+    let width = longest.min(WIDTH - figures);
+    let heads = columns.iter().map(|(head, letters, _)| cell(head, *letters));
+    card.push('\n');
+    trimmed(card, &format!("{:width$}{}", "", heads.collect::<String>()));
     for (name, row) in names.iter().zip(rows) {
-        let speed = row.bytes_per_second.map(shown::rate).unwrap_or_default();
-        let of_core = row.bytes_per_core_second.map(shown::rate).unwrap_or_default();
-        let often = row.operations_per_second.map(shown::frequency).unwrap_or_default();
-        let time = |of: fn(&crate::Latency) -> u64| {
-            row.latency_ns.as_ref().map(|latency| shown::time(of(latency))).unwrap_or_default()
-        };
-        let (p50, p99) = (time(|latency| latency.p50), time(|latency| latency.p99));
-        put([name, &speed, &of_core, &often, &p50, &p99]);
+        let cells = columns.iter();
+        let cells = cells.map(|(_, letters, of)| cell(&of(row).unwrap_or_default(), *letters));
+        trimmed(card, &format!("{name:width$}{}", cells.collect::<String>()));
+        // They are rare: a column would be empty.
+        if let Some(count @ 1..) = row.retransmits {
+            trimmed(card, &format!("  {} retransmits", shown::count(count)));
+        }
     }
+}
+
+/// Text at the right of its column, with at least a space before it.
+fn cell(text: &str, letters: usize) -> String {
+    format!(" {text:>width$}", width = letters.saturating_sub(1))
 }
 
 /// A step a line, with how much of that the backup reached, and a bar of hashes.
@@ -127,6 +138,26 @@ mod tests {
         report.measurements[0].bytes_per_core_second = Some(5e8);
         let card = of(&report);
         assert!(card.contains("110.0 MB/s   500.0 MB/s        105/s"), "{card}");
+        assert!(card.lines().all(|line| line.chars().count() <= WIDTH), "{card}");
+    }
+
+    #[test]
+    fn items_have_a_column_where_they_are_counted_and_retransmits_a_line_where_there_are_any() {
+        let mut report = fixture::report();
+        report.measurements[1].retransmits = Some(0);
+        let has_items =
+            |card: &str| card.lines().any(|line| line.trim_start().starts_with("items "));
+        let plain = of(&report);
+        assert!(!plain.contains("retransmits") && !has_items(&plain), "{plain}");
+        report.measurements[0].retransmits = Some(1234);
+        let card = of(&report);
+        assert_eq!(card.replacen("  1,234 retransmits\n", "", 1), plain, "no row is wider");
+        report.measurements[0].items = Some(1_000_000);
+        report.measurements[0].bytes_per_core_second = Some(5e8);
+        let card = of(&report);
+        let row = "sequential write 1M direct     1,000,000   110.0 MB/s   500.0 MB/s ";
+        assert!(card.contains(row), "{card}");
+        assert!(has_items(&card), "{card}");
         assert!(card.lines().all(|line| line.chars().count() <= WIDTH), "{card}");
     }
 

@@ -6,7 +6,7 @@ use crate::disk::Cache;
 const HEADER: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,direct,end_fsync,\
     duration_seconds,bytes_per_second,operations_per_second,p50_ns,p90_ns,p99_ns,p99.9_ns,\
     cache,bytes_per_core_second,device_operations,device_flushes,device_bytes_read,\
-    device_bytes_written,device_bytes_for_each_asked,made,command,circumstances";
+    device_bytes_written,device_bytes_for_each_asked,items,retransmits,made,command,circumstances";
 
 /// What the header began with from the first version on.
 const FIRST_FIELDS: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,";
@@ -45,6 +45,8 @@ pub(super) fn of(report: &Report) -> String {
             number(row.device.map(|device| device.bytes_read)),
             number(row.device.map(|device| device.bytes_written)),
             number(row.device.map(|device| device.bytes_for_each_asked)),
+            number(row.items),
+            number(row.retransmits),
             escape::csv(&report.made),
             escape::csv(&report.command),
             circumstances.clone(),
@@ -76,12 +78,14 @@ mod tests {
         let mut report = fixture::report();
         report.measurements[0].operation = "=cmd|x, \"quoted\"".into();
         report.measurements[1].device = Some(fixture::device());
+        report.measurements[1].items = Some(1000);
+        report.measurements[1].retransmits = Some(0);
         let text = of(&report);
         let mut lines = text.lines();
         let fields = lines.next().unwrap().split(',').count();
         let first = lines.next().unwrap();
         assert!(first.starts_with("\"'=cmd|x, \"\"quoted\"\"\",1048576,,1,1,true,,1.5,110000000,"));
-        assert!(lines.clone().next().unwrap().contains(",1500,250,0,6144000,1.5,"));
+        assert!(lines.clone().next().unwrap().contains(",1500,250,0,6144000,1.5,1000,0,"));
         assert_eq!(lines.clone().count(), report.measurements.len() - 1);
         let told = format!("{},{},", report.made, report.command);
         assert!(lines.clone().all(|line| line.contains(&told)), "{text}");

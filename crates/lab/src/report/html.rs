@@ -72,7 +72,8 @@ fn verdict(page: &mut String, verdict: &Verdict) {
 /// A column of figures: its head, and what a row has there.
 type Column = (&'static str, fn(&Measurement) -> Option<String>);
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 11] = [
+    ("items", |row| row.items.map(shown::count)),
     ("speed", |row| row.bytes_per_second.map(shown::rate)),
     ("each core", |row| row.bytes_per_core_second.map(shown::rate)),
     ("each second", |row| row.operations_per_second.map(shown::frequency)),
@@ -80,6 +81,7 @@ const COLUMNS: [Column; 9] = [
     ("p90", |row| row.latency_ns.map(|latency| shown::time(latency.p90))),
     ("p99", |row| row.latency_ns.map(|latency| shown::time(latency.p99))),
     ("p99.9", |row| row.latency_ns.map(|latency| shown::time(latency.p99_9))),
+    ("retransmits", |row| row.retransmits.map(shown::count)),
     ("flushes", |row| row.device.map(|device| device.flushes.to_string())),
     ("moved for each byte", |row| row.device.map(|work| shown::ratio(work.bytes_for_each_asked))),
 ];
@@ -169,5 +171,12 @@ mod tests {
         report.measurements[1].device = Some(fixture::device());
         let page = of(&report);
         assert!(page.contains("<td class=\"n\">250</td><td class=\"n\">1.50</td>"), "{page}");
+        assert!(!page.contains("items</th>") && !page.contains("retransmits"));
+        (report.measurements[0].items, report.measurements[1].retransmits) = (Some(1000), Some(0));
+        let page = of(&report);
+        assert!(page.contains("items</th>") && page.contains("retransmits</th>"), "{page}");
+        assert!(page.contains("<td class=\"n\">1,000</td>"), "{page}");
+        // That nothing was sent again is a figure, too.
+        assert!(page.contains("<td class=\"n\">0</td><td class=\"n\">250</td>"), "{page}");
     }
 }

@@ -19,7 +19,7 @@ mod shown;
 mod svg;
 
 pub use circumstances::Fact;
-pub use compare::{Comparison, Difference, compare};
+pub use compare::{Comparison, Difference, Limited, compare};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! Figures as people read them.
 
 use crate::disk::Cache;
+use crate::verdict::grouped;
 use crate::{Measurement, Unit};
 
 /// `4K`, `128K`, `1M`: the sizes of requests, in powers of 1024; what does not come out even in bytes.
@@ -51,6 +52,11 @@ pub(super) fn frequency(per_second: f64) -> String {
         Some(digits) => format!("{digits}/s"),
         None => format!("{per_second:.0}/s"),
     }
+}
+
+/// `1,234`.
+pub(super) fn count(number: u64) -> String {
+    grouped(number as f64)
 }
 
 /// `240 ms`, `81 µs`.
@@ -110,7 +116,7 @@ mod tests {
         assert_eq!([4096, 512 << 20, 3 << 30].map(file), ["4 KiB", "512 MiB", "3 GiB"]);
         assert_eq!([10_000_000_000, 1536 << 10].map(file), ["10 GB", "1.6 MB"]);
         assert_eq!([240_000_000, 81_300, 5].map(time), ["240 ms", "81.3 µs", "5 ns"]);
-        assert_eq!(frequency(1234.4), "1,234/s");
+        assert_eq!((frequency(1234.4), count(1234)), ("1,234/s".into(), "1,234".into()));
         let mut one = super::super::fixture::row("random read", 4096, 1e6);
         assert_eq!(row(&one), "random read 4K direct");
         (one.queue_depth, one.jobs, one.end_fsync) = (Some(32), Some(4), Some(true));

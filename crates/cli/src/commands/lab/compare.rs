@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use holdall_lab::report::compare;
+use holdall_lab::report::{Comparison, Limited, compare};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
 use crate::lab_report;
-use crate::output::Shown;
+use crate::output::{Output, Shown};
 
 /// Puts two reports beside each other
 #[derive(Debug, clap::Args)]
@@ -18,9 +18,10 @@ Example: holdall lab disk /mnt/usb --report before.json
          holdall lab disk /mnt/usb --report after.json
          holdall lab compare before.json after.json
 
-Rows of the same settings belong together, and each figure that both have is compared: bytes a \
-second, operations where they say more than that, and how long requests took. What differs in the \
-circumstances is told, for a figure means little without them.
+Rows of the same settings belong together, a disk's also where the file that was measured has \
+another size. Each figure that both have is compared: bytes a second, operations where they say \
+more than that, and how long requests took; and so are the steps of `lab path`. What limited the \
+backups and what differs in the circumstances is told, for a figure means little without them.
 
 Exit codes: 0 compared, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -40,47 +41,69 @@ fn shown(text: &str) -> String {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let (first, second) = (lab_report::read(&args.first)?, lab_report::read(&args.second)?);
     let compared = compare(&first, &second);
+    tell_differences(&compared, &app.output)?;
+    tell_beside(&compared, &app.output)?;
+    app.output.object("summary", &Summary::of(&compared))?;
+    Ok(Exit::Done)
+}
+
+fn tell_differences(compared: &Comparison, output: &Output) -> Result<()> {
     let names: Vec<_> = compared.differences.iter().map(|one| shown(&one.words())).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     for (one, name) in compared.differences.iter().zip(&names) {
-        app.output.object("difference", one)?;
+        output.object("difference", one)?;
         let percent = match one.percent {
             Some(percent) => format!("{percent:+.1} %"),
             None => String::new(),
         };
         let (a, b) = (one.show(one.first), one.show(one.second));
-        app.output.result(format_args!("{name:width$} {a:>12} {b:>12} {percent:>9}"))?;
+        output.result(format_args!("{name:width$} {a:>12} {b:>12} {percent:>9}"))?;
     }
+    Ok(())
+}
+
+/// Says what only one has, what limited each, and which circumstances are not the same.
+fn tell_beside(compared: &Comparison, output: &Output) -> Result<()> {
     for (only, name) in [(&compared.only_first, "A"), (&compared.only_second, "B")] {
         for row in only {
-            app.output.say(format_args!("only {name} has: {}", shown(row)))?;
+            output.say(format_args!("only {name} has: {}", shown(row)))?;
         }
     }
+    for limited in &compared.limited_by {
+        output.say(limited.words())?;
+    }
     for (name, a, b) in &compared.circumstances {
-        app.output.say(format_args!(
-            "not the same: {}: {} / {}",
-            shown(name),
-            shown(a),
-            shown(b)
-        ))?;
+        let (name, a, b) = (shown(name), shown(a), shown(b));
+        output.say(format_args!("not the same: {name}: {a} / {b}"))?;
     }
-    #[derive(Serialize)]
-    struct Other<'a> {
-        name: &'a str,
-        first: &'a str,
-        second: &'a str,
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Other<'a> {
+    name: &'a str,
+    first: &'a str,
+    second: &'a str,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    compared: usize,
+    only_first: &'a [String],
+    only_second: &'a [String],
+    limited_by: &'a [Limited],
+    circumstances: Vec<Other<'a>>,
+}
+
+impl<'a> Summary<'a> {
+    fn of(compared: &'a Comparison) -> Self {
+        let other = compared.circumstances.iter();
+        Self {
+            compared: compared.compared,
+            only_first: &compared.only_first,
+            only_second: &compared.only_second,
+            limited_by: &compared.limited_by,
+            circumstances: other.map(|(name, a, b)| Other { name, first: a, second: b }).collect(),
+        }
     }
-    #[derive(Serialize)]
-    struct Summary<'a> {
-        compared: usize,
-        only_first: &'a [String],
-        only_second: &'a [String],
-        circumstances: Vec<Other<'a>>,
-    }
-    let other = compared.circumstances.iter();
-    let circumstances = other.map(|(name, first, second)| Other { name, first, second }).collect();
-    let (only_first, only_second) = (&compared.only_first[..], &compared.only_second[..]);
-    let compared = compared.compared;
-    app.output.object("summary", &Summary { compared, only_first, only_second, circumstances })?;
-    Ok(Exit::Done)
 }

@@ -152,7 +152,7 @@ impl Told<'_> {
     fn row(&mut self, measured: &FilesMeasured) -> Result<()> {
         let (output, row) = (&self.app.output, &measured.measurement);
         output.object("measurement", measured)?;
-        self.slowest.add_items(row);
+        self.slowest.add_items(&measured.reported());
         if !self.has_heads {
             self.has_heads = true;
             output.say(format_args!(

@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let measured =
         measure(&*far, &plan, &stop, &mut told).map_err(|error| in_words(args, error))?;
     let mut slowest = Slowest::default();
-    measured.rows.iter().for_each(|row| slowest.add_bytes(&row.measurement));
+    measured.rows.iter().for_each(|row| slowest.add_bytes(&row.reported()));
     let mut report = circumstances.report(slowest.rows());
     let over = match args.token {
         Some(_) => "TCP to `holdall lab listen`",
@@ -340,7 +340,7 @@ fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<()
     let plan = NetPlan::memory(Duration::from_secs(1), 4);
     let far = FarServer::find_until(app, None, &plan, Arc::clone(stop))?;
     let mut told = |row: &NetRow| {
-        slowest.add_bytes(&row.measurement);
+        slowest.add_bytes(&row.reported());
         app.output.object("measurement", row)?;
         app.output.result(words(row))
     };
