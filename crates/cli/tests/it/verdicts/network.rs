@@ -115,24 +115,37 @@ fn delay(planted: bool) -> Option<Value> {
         true => World::over(Duration::from_millis(20), None),
         false => World::new(),
     };
-    Some(summary_of(&mut world.backup(&world.large_source(enough(planted, 10)))))
+    Some(summary_of(&mut world.backup(&large_or_prose(&world, planted, 10))))
 }
 
 /// Without the plant: no limit.
 fn own_limit(planted: bool) -> Option<Value> {
-    limited(planted.then_some("4M"), enough(planted, 8))
+    limited(planted, "4M", 8)
 }
 
 /// So high that timers matter. Without the plant: no limit.
 fn own_high_limit(planted: bool) -> Option<Value> {
-    limited(planted.then_some("40M"), 120)
+    limited(planted, "40M", 120)
 }
 
-fn limited(limit: Option<&str>, files: u64) -> Option<Value> {
+fn limited(planted: bool, limit: &str, files: u64) -> Option<Value> {
     let world = World::new();
-    let mut backup = world.backup(&world.large_source(files));
-    backup.args(limit.into_iter().flat_map(|limit| ["--limit-upload", limit]));
+    let mut backup = world.backup(&large_or_prose(&world, planted, files));
+    if planted {
+        backup.args(["--limit-upload", limit]);
+    }
     Some(summary_of(&mut backup))
+}
+
+/// So many large files. Without the plant: prose, which the processor has to do with. Between two programs of
+/// one computer, what does not compress may truly be limited by the sockets between them.
+fn large_or_prose(world: &World, planted: bool, files: u64) -> PathBuf {
+    if planted {
+        return world.large_source(files);
+    }
+    let source = world.machine.path("source");
+    prose(&source, 60);
+    source
 }
 
 fn achieves_less_than(limit: f64, summary: &Value) {
