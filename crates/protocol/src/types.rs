@@ -69,7 +69,7 @@ pub struct SessionGrant {
 pub struct RequestTimes {
     /// Waiting for the bytes to arrive.
     pub receive_seconds: f64,
-    /// Waiting for other requests, or for processor that work had on which no request waits.
+    /// Waiting for other requests, or for processor or disk that work had on which no request waits.
     pub queue_seconds: f64,
     /// Checking, looking up and indexing.
     pub cpu_seconds: f64,

@@ -3,7 +3,8 @@
 //! A server that is short of processor reads its sockets late and comes late to everything else, and
 //! a client that only knows how long its request took would blame network and disk for that. The
 //! share of processor that this process used up, or that a quota denied it, meanwhile, says otherwise.
-//! What of it went to work on which no request waits makes a busy server, not a slow one.
+//! What of it went to work on which no request waits makes a busy server, not a slow one; and so does what
+//! such work had of the disk.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,9 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use holdall_protocol::RequestTimes;
-use holdall_sys::cpu::{ThreadClock, thread_cpu_seconds};
+use holdall_sys::cpu::thread_cpu_seconds;
+use holdall_sys::process;
+use holdall_sys::thread::ThreadCounts;
 
 /// Counters are read again after so long: each reading opens a few files.
 const EVERY: Duration = Duration::from_millis(250);
@@ -20,7 +23,49 @@ const WORTH: Duration = Duration::from_millis(50);
 /// From this share on the processor is what a request waits for.
 const SHORT: f64 = 0.5;
 
-/// What work on which no request waits used of the processor: scrubs, prunes, the hourly rounds.
+/// What was used of the processor and of disks.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Used {
+    pub(crate) cpu_seconds: f64,
+    /// Read from disks or written to them; 0 where that is not counted.
+    pub(crate) disk_bytes: u64,
+}
+
+impl Used {
+    fn by_process() -> Self {
+        Self {
+            cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
+            disk_bytes: process::disk_bytes().unwrap_or(0),
+        }
+    }
+
+    fn by_this_thread(counts: &ThreadCounts) -> Self {
+        Self { cpu_seconds: thread_cpu_seconds(), disk_bytes: counts.disk_bytes().unwrap_or(0) }
+    }
+
+    /// As another thread sees it: a tick late; `None` if it ended.
+    fn by_other_thread(counts: &ThreadCounts) -> Option<Self> {
+        let cpu_seconds = counts.cpu_seconds()?;
+        Some(Self { cpu_seconds, disk_bytes: counts.disk_bytes().unwrap_or(0) })
+    }
+
+    /// Never negative: what is seen late may be less than what was seen before.
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            cpu_seconds: (self.cpu_seconds - earlier.cpu_seconds).max(0.0),
+            disk_bytes: self.disk_bytes.saturating_sub(earlier.disk_bytes),
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+            disk_bytes: self.disk_bytes + other.disk_bytes,
+        }
+    }
+}
+
+/// What work on which no request waits used: scrubs, prunes, the hourly rounds.
 #[derive(Default)]
 pub(crate) struct OwnWork {
     counts: Mutex<Counts>,
@@ -29,24 +74,24 @@ pub(crate) struct OwnWork {
 #[derive(Default)]
 struct Counts {
     /// Of work that ended.
-    ended_seconds: f64,
+    ended: Used,
     at_work: HashMap<ThreadId, AtWork>,
 }
 
-/// A thread at work, and what it had used of the processor before.
+/// A thread at work, and what it had used before.
 struct AtWork {
-    clock: ThreadClock,
-    before_seconds: f64,
+    counts: ThreadCounts,
+    before: Used,
 }
 
 impl AtWork {
     fn here() -> Self {
-        Self { clock: ThreadClock::here(), before_seconds: thread_cpu_seconds() }
+        let counts = ThreadCounts::here();
+        Self { before: Used::by_this_thread(&counts), counts }
     }
 
-    /// As another thread sees it: a tick late.
-    fn used_seconds(&self) -> f64 {
-        self.clock.seconds().map_or(0.0, |seconds| (seconds - self.before_seconds).max(0.0))
+    fn used(&self) -> Used {
+        Used::by_other_thread(&self.counts).unwrap_or(self.before).since(self.before)
     }
 }
 
@@ -58,9 +103,9 @@ impl OwnWork {
         work()
     }
 
-    pub(crate) fn seconds(&self) -> f64 {
+    pub(crate) fn used(&self) -> Used {
         let counts = self.counts();
-        counts.ended_seconds + counts.at_work.values().map(AtWork::used_seconds).sum::<f64>()
+        counts.at_work.values().map(AtWork::used).fold(counts.ended, Used::and)
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -74,13 +119,14 @@ struct Ended<'a>(&'a OwnWork);
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
         let mut counts = self.0.counts();
-        let ended = counts.at_work.remove(&thread::current().id());
-        counts.ended_seconds +=
-            ended.map_or(0.0, |ended| thread_cpu_seconds() - ended.before_seconds);
+        if let Some(ended) = counts.at_work.remove(&thread::current().id()) {
+            let used = Used::by_this_thread(&ended.counts).since(ended.before);
+            counts.ended = counts.ended.and(used);
+        }
     }
 }
 
-/// What was used of the processor lately.
+/// What was used lately.
 #[derive(Default)]
 pub(crate) struct Pressure {
     /// Scrubs outlive the requests that start them.
@@ -88,12 +134,12 @@ pub(crate) struct Pressure {
     last: Mutex<Option<Reading>>,
 }
 
-/// What was used of the processor until a moment.
+/// What was used until a moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading {
     at: Instant,
-    cpu_seconds: f64,
-    own_seconds: f64,
+    all: Used,
+    own: Used,
     throttled_seconds: f64,
     cores: f64,
 }
@@ -102,8 +148,8 @@ impl Reading {
     fn now(own_work: &OwnWork) -> Self {
         Self {
             at: Instant::now(),
-            cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
-            own_seconds: own_work.seconds(),
+            all: Used::by_process(),
+            own: own_work.used(),
             throttled_seconds: holdall_sys::cpu::throttled_seconds().unwrap_or(0.0),
             cores: holdall_sys::cpu::available_cores(),
         }
@@ -115,19 +161,29 @@ impl Reading {
         if wall <= 0.0 {
             return 0.0;
         }
-        let used = (self.cpu_seconds - earlier.cpu_seconds) / (wall * self.cores);
+        let used = self.all.since(earlier.all).cpu_seconds / (wall * self.cores);
         let denied = (self.throttled_seconds - earlier.throttled_seconds) / wall;
         used.max(denied).clamp(0.0, 1.0)
     }
 
-    /// The share that own work had in what this process used of the processor since `earlier`.
-    fn own_share_since(&self, earlier: &Self) -> f64 {
-        let all = self.cpu_seconds - earlier.cpu_seconds;
-        if all <= 0.0 {
-            return 0.0;
+    /// The share that own work had in what this process used since `earlier`.
+    fn own_share_since(&self, earlier: &Self) -> OwnShare {
+        let (all, own) = (self.all.since(earlier.all), self.own.since(earlier.own));
+        let share = |own: f64, all: f64| if all > 0.0 { (own / all).clamp(0.0, 1.0) } else { 0.0 };
+        OwnShare {
+            processor: share(own.cpu_seconds, all.cpu_seconds),
+            disk: share(own.disk_bytes as f64, all.disk_bytes as f64),
         }
-        ((self.own_seconds - earlier.own_seconds) / all).clamp(0.0, 1.0)
     }
+}
+
+/// The share of own work in what was used, from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct OwnShare {
+    /// Of the processor, by time.
+    processor: f64,
+    /// Of disks, by bytes.
+    disk: f64,
 }
 
 impl Pressure {
@@ -141,7 +197,8 @@ impl Pressure {
     }
 
     /// The times of a request that began at `begun` and ends now, in which what was really waited
-    /// for, the processor, is not called disk or network, and is called queue as far as own work had it.
+    /// for, the processor, is not called disk or network, and processor and disk are called queue as far as
+    /// own work had them.
     pub(crate) fn honest(&self, begun: &Reading, times: RequestTimes) -> RequestTimes {
         if begun.at.elapsed() < WORTH {
             return times;
@@ -151,12 +208,19 @@ impl Pressure {
     }
 }
 
-/// Counts this share of the waiting as processor, if it is large, and of that processor the share that
-/// was own work's as queue.
-fn divided(times: RequestTimes, share: f64, own_share: f64) -> RequestTimes {
-    if share < SHORT {
-        return times;
+/// Counts this share of the waiting as processor, if it is large, and what own work had of that processor, and
+/// of the disk, as queue.
+fn divided(times: RequestTimes, share: f64, own: OwnShare) -> RequestTimes {
+    let times = if share < SHORT { times } else { short_of_processor(times, share, own.processor) };
+    let of_own_work = times.disk_seconds * own.disk;
+    RequestTimes {
+        queue_seconds: times.queue_seconds + of_own_work,
+        disk_seconds: times.disk_seconds - of_own_work,
+        ..times
     }
+}
+
+fn short_of_processor(times: RequestTimes, share: f64, own_share: f64) -> RequestTimes {
     let waited = times.receive_seconds + times.queue_seconds + times.disk_seconds;
     let cpu_seconds = times.cpu_seconds + waited * share;
     RequestTimes {
@@ -172,7 +236,8 @@ mod tests {
     use super::*;
 
     fn reading(at: Instant, cpu_seconds: f64, throttled_seconds: f64) -> Reading {
-        Reading { at, cpu_seconds, own_seconds: 0.0, throttled_seconds, cores: 2.0 }
+        let all = Used { cpu_seconds, disk_bytes: 0 };
+        Reading { at, all, own: Used::default(), throttled_seconds, cores: 2.0 }
     }
 
     #[test]
@@ -189,12 +254,15 @@ mod tests {
     #[test]
     fn own_work_has_its_share_of_what_was_used_even_if_it_was_counted_late() {
         let at = Instant::now();
-        let first = Reading { own_seconds: 1.0, ..reading(at, 10.0, 0.0) };
-        let later = |cpu, own_seconds| Reading { own_seconds, ..reading(at, cpu, 0.0) };
-        assert_eq!(later(14.0, 4.0).own_share_since(&first), 0.75);
-        assert_eq!(later(14.0, 1.0).own_share_since(&first), 0.0);
-        assert_eq!(later(14.0, 9.0).own_share_since(&first), 1.0);
-        assert_eq!(first.own_share_since(&first), 0.0);
+        let used = |cpu_seconds, disk_bytes| Used { cpu_seconds, disk_bytes };
+        let reading = |all, own| Reading { all, own, ..reading(at, 0.0, 0.0) };
+        let first = reading(used(10.0, 1000), used(1.0, 0));
+        let share = |all, own| reading(all, own).own_share_since(&first);
+        let shares = |processor, disk| OwnShare { processor, disk };
+        assert_eq!(share(used(14.0, 5000), used(4.0, 1000)), shares(0.75, 0.25));
+        assert_eq!(share(used(14.0, 5000), used(1.0, 0)), shares(0.0, 0.0));
+        assert_eq!(share(used(14.0, 5000), used(9.0, 9000)), shares(1.0, 1.0));
+        assert_eq!(first.own_share_since(&first), shares(0.0, 0.0));
     }
 
     #[test]
@@ -206,14 +274,14 @@ mod tests {
         work(0.1);
         let own_work = OwnWork::default();
         let seen = own_work.count(|| {
-            assert!(own_work.seconds() < 0.05, "what came before counts");
+            assert!(own_work.used().cpu_seconds < 0.05, "what came before counts");
             work(0.1);
-            own_work.seconds()
+            own_work.used().cpu_seconds
         });
-        let ended = own_work.seconds();
+        let ended = own_work.used().cpu_seconds;
         assert!((0.05..0.2).contains(&seen) && ended >= seen, "{seen} {ended}");
         work(0.1);
-        assert_eq!(own_work.seconds(), ended, "what comes afterwards counts");
+        assert_eq!(own_work.used().cpu_seconds, ended, "what comes afterwards counts");
         let failing = || {
             own_work.count(|| -> () {
                 work(0.1);
@@ -222,10 +290,10 @@ mod tests {
         };
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(failing)).unwrap_err();
         // Telling where it panicked may take longer than the work.
-        let ended_again = own_work.seconds();
+        let ended_again = own_work.used().cpu_seconds;
         assert!(ended_again >= ended + 0.05, "{ended_again}");
         work(0.1);
-        assert_eq!(own_work.seconds(), ended_again);
+        assert_eq!(own_work.used().cpu_seconds, ended_again);
     }
 
     const TIMES: RequestTimes = RequestTimes {
@@ -235,19 +303,33 @@ mod tests {
         disk_seconds: 2.0,
     };
 
+    const NONE: OwnShare = OwnShare { processor: 0.0, disk: 0.0 };
+
+    #[test]
+    fn disk_that_own_work_had_is_queue_whatever_the_processor_did_and_no_time_is_lost() {
+        let disk = OwnShare { processor: 0.0, disk: 0.75 };
+        let busy = divided(TIMES, 0.1, disk);
+        assert_eq!((busy.queue_seconds, busy.disk_seconds), (3.5, 0.5));
+        assert_eq!((busy.receive_seconds, busy.cpu_seconds), (4.0, 1.0));
+        let both = divided(TIMES, 0.5, OwnShare { processor: 0.5, disk: 0.5 });
+        assert_eq!((both.queue_seconds, both.disk_seconds), (1.0 + 2.5 + 0.5, 0.5));
+        assert_eq!((both.receive_seconds, both.cpu_seconds), (2.0, 2.5));
+    }
+
     #[test]
     fn waiting_is_processor_as_far_as_that_was_short_and_no_time_is_lost() {
-        let short = divided(TIMES, 0.75, 0.0);
+        let short = divided(TIMES, 0.75, NONE);
         assert_eq!((short.cpu_seconds, short.disk_seconds, short.queue_seconds), (7.0, 0.5, 0.5));
         assert_eq!(short.receive_seconds, 1.0);
-        assert_eq!(divided(TIMES, 0.49, 0.0), TIMES);
+        assert_eq!(divided(TIMES, 0.49, NONE), TIMES);
     }
 
     #[test]
     fn processor_that_own_work_had_is_queue_where_it_was_short_and_no_time_is_lost() {
-        let busy = divided(TIMES, 0.75, 0.5);
+        let processor = OwnShare { processor: 0.5, disk: 0.0 };
+        let busy = divided(TIMES, 0.75, processor);
         assert_eq!((busy.cpu_seconds, busy.disk_seconds, busy.queue_seconds), (3.5, 0.5, 4.0));
         assert_eq!(busy.receive_seconds, 1.0);
-        assert_eq!(divided(TIMES, 0.49, 0.5), TIMES);
+        assert_eq!(divided(TIMES, 0.49, processor), TIMES);
     }
 }

@@ -88,6 +88,6 @@ mod tests {
         let own_work = Arc::new(OwnWork::default());
         let mut lines = start(repository, turn, Arc::clone(&own_work));
         while lines.recv().await.is_some() {}
-        assert!(own_work.seconds() > 0.0);
+        assert!(own_work.used().cpu_seconds > 0.0);
     }
 }

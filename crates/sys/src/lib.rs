@@ -34,7 +34,7 @@ pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
 #[cfg(target_os = "linux")]
 pub use linux::{
     aligned, cpu, disk, host, limits, listing, lock, memory, metadata, mounts, process, raw_file,
-    reading, removal, ring, sparse, stat, tcp, users, xattr,
+    reading, removal, ring, sparse, stat, tcp, thread, users, xattr,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{

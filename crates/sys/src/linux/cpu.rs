@@ -39,30 +39,6 @@ pub fn thread_cpu_seconds() -> f64 {
     seconds(rustix::time::clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// The processor time of one thread, which others may ask for while it lives.
-#[derive(Debug)]
-pub struct ThreadClock {
-    path: PathBuf,
-}
-
-impl ThreadClock {
-    /// That of the calling thread.
-    #[must_use]
-    pub fn here() -> Self {
-        let thread = rustix::thread::gettid().as_raw_nonzero();
-        Self { path: format!("/proc/self/task/{thread}/schedstat").into() }
-    }
-
-    /// What it used, user and system, to a tick, in seconds; `None` where the system does not tell, or the
-    /// thread ended.
-    #[must_use]
-    pub fn seconds(&self) -> Option<f64> {
-        let stat = std::fs::read_to_string(&self.path).ok()?;
-        let nanoseconds: u64 = stat.split(' ').next()?.parse().ok()?;
-        Some(nanoseconds as f64 / 1e9)
-    }
-}
-
 /// What the cores of this computer did since it started, for all programs, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoreTimes {
@@ -242,24 +218,6 @@ mod tests {
         assert_eq!((before.busy_share_since(&after), before.cores()), (0.0, 1));
         assert_eq!([parse(""), parse("cpu 1 2 3"), parse("cpu a b c d e f g h")], [None; 3]);
         assert!(CoreTimes::now().is_some());
-    }
-
-    #[test]
-    fn what_a_thread_uses_is_seen_from_another_until_it_ends() {
-        let (tell, told) = std::sync::mpsc::channel();
-        let (end, ended) = std::sync::mpsc::channel::<()>();
-        let thread = std::thread::spawn(move || {
-            let begun = thread_cpu_seconds();
-            while thread_cpu_seconds() < begun + 0.1 {}
-            tell.send(ThreadClock::here()).unwrap();
-            ended.recv().unwrap_err();
-        });
-        let clock = told.recv().unwrap();
-        let used = clock.seconds().unwrap();
-        assert!((0.05..0.2).contains(&used), "{used}");
-        drop(end);
-        thread.join().unwrap();
-        assert_eq!(clock.seconds(), None);
     }
 
     #[test]

@@ -21,5 +21,6 @@ pub mod sparse;
 pub mod stat;
 pub(crate) mod target;
 pub mod tcp;
+pub mod thread;
 pub mod users;
 pub mod xattr;

@@ -6,6 +6,8 @@
 use std::fs;
 use std::io;
 
+/// What the system counted of this process.
+const OWN_IO: &str = "/proc/self/io";
 /// Places in `/proc/PID/stat`.
 const STATE: usize = 3;
 const START_TIME: usize = 22;
@@ -55,9 +57,24 @@ pub fn bytes_written_to_disks() -> Option<u64> {
     io_count("write_bytes: ")
 }
 
-/// A line of `/proc/self/io` (proc_pid_io(5)).
+/// How many bytes this process made the system read from disks and write to them so far; `None` where that is
+/// not counted.
+#[must_use]
+pub fn disk_bytes() -> Option<u64> {
+    disk_bytes_of(&fs::read_to_string(OWN_IO).ok()?)
+}
+
+/// The same of whomever these counts are of.
+pub(crate) fn disk_bytes_of(counts: &str) -> Option<u64> {
+    Some(count_in(counts, "read_bytes: ")? + count_in(counts, "write_bytes: ")?)
+}
+
 fn io_count(name: &str) -> Option<u64> {
-    let counts = fs::read_to_string("/proc/self/io").ok()?;
+    count_in(&fs::read_to_string(OWN_IO).ok()?, name)
+}
+
+/// A line of what the system counted (proc_pid_io(5)).
+fn count_in(counts: &str, name: &str) -> Option<u64> {
     counts.lines().find_map(|line| line.strip_prefix(name))?.parse().ok()
 }
 
@@ -94,6 +111,14 @@ fn stat_word(stat: &str, place: usize) -> Option<&str> {
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn what_was_read_from_disks_and_written_to_them_is_added_up() {
+        let counts = "rchar: 900\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 7\n";
+        assert_eq!(disk_bytes_of(counts), Some(12_288));
+        assert_eq!(disk_bytes_of("rchar: 900\nread_bytes: 4096\n"), None);
+        assert!(disk_bytes().is_some());
+    }
 
     #[test]
     fn a_process_that_lives_has_not_ended_and_one_that_is_gone_has() {
