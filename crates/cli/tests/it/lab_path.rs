@@ -11,8 +11,10 @@ use holdall_testkit::{Process, Random};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::house::{Machine, Outcome, Server, files_below, folder, send_signal, small_tree};
-use crate::mounts::Mount;
+use crate::house::{
+    Machine, Outcome, Server, files_below, folder, is_root, send_signal, small_tree,
+};
+use crate::mounts::{Mount, namespace};
 
 /// A source of some folders, small files and large ones.
 fn source(machine: &Machine) -> PathBuf {
@@ -220,6 +222,45 @@ fn without_a_source_trees_of_every_kind_are_made_changed_and_restored() {
     let first = stored("first backup, many small files, incompressible");
     assert!(changed > 0 && changed < first / 2, "{changed} after a change, {first} at first");
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn where_little_fits_into_memory_the_index_of_the_path_lies_on_the_disk_and_that_is_said() {
+    if !is_root("mounts") {
+        return;
+    }
+    let (machine, work) = (Machine::new(), folder());
+    let server = Server::start(&machine.path("server"));
+    machine.pair_with(&server);
+    let source = source(&machine);
+    // As in a container, whose is 64 MB.
+    let script = "mount -t tmpfs -o size=8m none /dev/shm";
+    let mut lab = namespace(&machine, script, &["lab", "path", "--json", text(&source)]);
+    let summary = Outcome::of(lab.env("TMPDIR", work.path())).expect(0).summary();
+    expect_sensible(&summary);
+    let notes = summary["notes"].to_string();
+    assert!(notes.contains("index lies on this computer's disk"), "{notes}");
+    assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_run_to_a_server_that_is_killed_leaves_nothing_there_and_the_next_removes_the_rest_here() {
+    let (machine, work) = (Machine::new(), folder());
+    let data = machine.path("server");
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    let source = source(&machine);
+    let before = files_below(&data.join("repositories"));
+    let mut lab = Process::spawn(&mut command(&machine, work.path(), &["--size", "64M"])).unwrap();
+    // Here a repository lies in memory, or on the disk; there a file without a name was written.
+    lab.wait_for_line("{\"message_type\":\"measurement\",\"operation\":\"first backup").unwrap();
+    lab.kill().unwrap();
+    assert_eq!(fs::read_dir(work.path()).unwrap().count(), 1);
+    let next = Outcome::of(&mut command(&machine, work.path(), &[text(&source)])).expect(0);
+    let notes = next.objects()[0]["notes"].to_string();
+    assert!(notes.contains("is removed"), "{notes}");
+    assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
+    assert_eq!(files_below(&data.join("repositories")), before);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::house::folder;
+use crate::house::{Machine, folder};
 
 /// Whether something that a test needs is there. In CI it must be; elsewhere its absence is said.
 pub(crate) fn is_there(what: &str, found: bool) -> bool {
@@ -17,6 +17,12 @@ pub(crate) fn is_there(what: &str, found: bool) -> bool {
         eprintln!("not tested, since this is missing: {what}");
     }
     found
+}
+
+/// A command in a mount namespace of its own, after a script that may mount there.
+pub(crate) fn namespace(machine: &Machine, script: &str, args: &[&str]) -> Command {
+    let script = format!("set -e; {script}; exec \"$@\"");
+    machine.command_by(&["unshare", "-m", "sh", "-c", &script, "sh"], args)
 }
 
 /// A file system that is mounted until this is dropped.

@@ -8,12 +8,7 @@ use holdall_testkit::{Process, Random};
 use rustix::process::Signal;
 
 use crate::house::{Machine, Outcome, Server, is_root, send_signal, wait_for_items};
-
-/// A command in a mount namespace of its own, after a script that may mount there.
-fn namespace(machine: &Machine, script: &str, args: &[&str]) -> Command {
-    let script = format!("set -e; {script}; exec \"$@\"");
-    machine.command_by(&["unshare", "-m", "sh", "-c", &script, "sh"], args)
-}
+use crate::mounts::namespace;
 
 /// Runs it to its end.
 fn in_namespace(machine: &Machine, script: &str, args: &[&str]) -> Outcome {

@@ -33,6 +33,9 @@ use crate::verdict::{UsageCounters, judge, per_second};
 pub(super) const MEMORY_DIR: &str = "/dev/shm";
 /// No more than this part of the computer's memory is taken for a repository.
 const MEMORY_SHARE: u64 = 8;
+/// A file system in memory that leaves less room holds no repository: that of a container usually has 64 MB,
+/// half of which may be taken, and what many tiny files need beside their content may be more.
+const LEAST_MEMORY_BYTES: u64 = 192 << 20;
 /// Room for this many bytes of a source is needed: a copy, its repository, what is restored.
 const ROOM_SHARE: u64 = 4;
 /// A slow wire is not kept busy for longer than this by one backup, more or less.
@@ -116,6 +119,7 @@ impl<'a> Pipeline<'a> {
         let made = in_memory.then(|| Scratch::make(Path::new(MEMORY_DIR)).ok()).flatten();
         // Every run sweeps that folder at its beginning, and tells of it.
         let memory = made.map(|(scratch, _)| scratch);
+        let memory = memory.filter(|scratch| scratch.room_bytes() >= LEAST_MEMORY_BYTES);
         Ok(Self { app, place, wire: Some((Arc::new(wire), rate)), memory })
     }
 
