@@ -32,11 +32,12 @@ fn sent_from(addresses: &[&str]) -> Vec<u64> {
 }
 
 #[test]
-fn two_paths_carry_about_half_each() {
+fn each_of_two_paths_carries_a_good_part() {
     let sent = sent_from(&["127.0.0.2", "127.0.0.3"]);
     let all: u64 = sent.iter().sum();
     assert!(all > SOURCE_BYTES as u64, "{sent:?}");
-    assert!(sent.iter().all(|bytes| bytes * 5 > all * 2), "{sent:?}");
+    // A path that is free takes the next put, so that one beside which something else runs carries less.
+    assert!(sent.iter().all(|bytes| bytes * 4 > all), "{sent:?}");
 }
 
 #[test]
