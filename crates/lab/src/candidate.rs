@@ -91,11 +91,12 @@ pub(crate) fn busy_share(run: &RunFigures) -> f64 {
     run.computer_busy_share.unwrap_or(0.0).clamp(0.0, 1.0)
 }
 
-/// Share of the run in which connections carried what the stage `sender` sent, from 0 to 1: as many at once as
-/// it has threads.
-pub(crate) fn carrying_share(run: &RunFigures, sender: &str) -> f64 {
-    let stage = run.stages.iter().find(|stage| stage.name == sender);
-    stage.map_or(0.0, |stage| stage.share(run.carrying_seconds, run.wall_seconds))
+/// Share of the run in which connections carried what it sent, from 0 to 1: as many at once as the stage on the
+/// network has threads that has most.
+pub(crate) fn carrying_share(run: &RunFigures) -> f64 {
+    let of_network = run.stages.iter().filter(|stage| stage.layer == Layer::Network);
+    let shares = of_network.map(|stage| stage.share(run.carrying_seconds, run.wall_seconds));
+    shares.reduce(f64::min).unwrap_or(0.0)
 }
 
 /// Share of the run in which the process was denied the processor, from 0 to 1.

@@ -64,7 +64,7 @@ pub struct RunFigures {
     /// Pages that the process waited for during the run because they had been taken from its memory.
     pub pages_read_back: u64,
     /// For how long connections carried what this run sent, added up over them: bytes were under way, and the
-    /// other end had room for them. 0 where it is not known, or nothing was sent.
+    /// other end had room for them. 0 where it is not known, or nothing but questions was sent.
     pub carrying_seconds: f64,
 }
 
@@ -83,14 +83,12 @@ pub fn judge(run: &RunFigures) -> Verdict {
     if stalled >= MEMORY_SHORT {
         return out_of_memory(run, stalled);
     }
-    let stages = candidate::of_stages(run);
     if is_crowded(run) {
-        return match sender_of_full_path(run, &stages) {
-            Some(sender) => full_path(run, sender),
-            None => crowded_out(run, &processor),
-        };
+        // It is the path that limits, as the kernel saw it, which needs no core to see it.
+        let is_path_full = candidate::carrying_share(run) >= PATH_FULL;
+        return if is_path_full { full_path(run) } else { crowded_out(run, &processor) };
     }
-    let mut candidates = stages;
+    let mut candidates = candidate::of_stages(run);
     candidates.push(processor);
     candidates.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
     let busiest = candidates.first().map_or(0.0, |top| top.utilisation);
@@ -141,17 +139,9 @@ fn is_crowded(run: &RunFigures) -> bool {
     candidate::busy_share(run) >= CORES_USED_UP && candidate::used_share(run) >= PART_OF_THE_CROWD
 }
 
-/// The stage that sends, where the connections were full all the same: then it is the path that limits, as the
-/// kernel saw it, which needs no core to see it.
-fn sender_of_full_path<'a>(run: &RunFigures, stages: &'a [Candidate]) -> Option<&'a Candidate> {
-    let of_network = stages.iter().filter(|stage| stage.layer == Layer::Network);
-    let sender = of_network.max_by(|a, b| a.utilisation.total_cmp(&b.utilisation))?;
-    (candidate::carrying_share(run, &sender.name) >= PATH_FULL).then_some(sender)
-}
-
 /// The verdict on a run whose connections were full though all cores were at work.
-fn full_path(run: &RunFigures, sender: &Candidate) -> Verdict {
-    let carrying = candidate::carrying_share(run, &sender.name);
+fn full_path(run: &RunFigures) -> Verdict {
+    let carrying = candidate::carrying_share(run);
     let why = format!(
         "{} limited the run: for {} of the {:.1} s bytes were on their way that the other end had room \
          for, though this computer's cores were at work for {}, {} of that for this program.",
@@ -464,6 +454,12 @@ mod tests {
         assert!(why.contains("for 92 % of the 10.0 s bytes were on their way"), "{why}");
         assert!(why.contains("at work for 96 %, 62 % of that for this program"), "{why}");
         assert!((verdict.ratio - 0.92).abs() < 1e-9);
+        // Whatever else asks beside it, with fewer threads.
+        let mut asking = carried(0.5);
+        asking
+            .stages
+            .push(StageCounters { threads: 2, ..stage("ask", Layer::Network, 1.96, 0.0, 0.0) });
+        assert_eq!(judge(&asking).limited_by, Layer::ClientCpu);
         // A server beside it that is as short of cores takes what comes when it can.
         assert_eq!(judge(&carried(0.5)).limited_by, Layer::ClientCpu);
         // Its own work leaves no core.

@@ -36,12 +36,16 @@ impl Meter {
     }
 }
 
+/// What is sent between two answers is a question if it is less: its last bytes are under way until the answer
+/// comes, however quick the path is.
+const QUESTION_BYTES: u64 = 64 << 10;
+
 /// For how long connections of this process carried what they sent.
 static CARRYING_MICROS: AtomicU64 = AtomicU64::new(0);
 
 /// For how long the connections to servers that this process has and had carried what they sent, added up over
-/// them, in seconds: bytes were under way, and the other end had room for them. Counted when an answer comes;
-/// like the processor time that it is compared with, for the whole process.
+/// them, in seconds: bytes were under way, and the other end had room for them. Counted when an answer comes
+/// to more than a question; like the processor time that it is compared with, for the whole process.
 pub fn carrying_seconds() -> f64 {
     Duration::from_micros(CARRYING_MICROS.load(Ordering::Relaxed)).as_secs_f64()
 }
@@ -88,8 +92,8 @@ pub(super) struct Socket {
     pause: Option<Pin<Box<Sleep>>>,
     /// How long it carried, as far as that was counted.
     carried: Duration,
-    /// Whether something was sent since.
-    has_sent: bool,
+    /// What was sent since.
+    uncounted_bytes: u64,
 }
 
 impl Socket {
@@ -101,7 +105,7 @@ impl Socket {
             pace,
             pause: None,
             carried: Duration::ZERO,
-            has_sent: false,
+            uncounted_bytes: 0,
         }
     }
 
@@ -127,18 +131,21 @@ impl Socket {
 
     /// Counts for how long it carried what was sent; where the system does not tell, nothing is known of it.
     fn count_carried(&mut self) {
-        if !std::mem::take(&mut self.has_sent) {
+        let sent_bytes = std::mem::take(&mut self.uncounted_bytes);
+        if sent_bytes == 0 {
             return;
         }
         let carried = holdall_sys::tcp::carrying(&self.tcp).unwrap_or_default();
-        let more = carried.saturating_sub(self.carried).as_micros();
-        CARRYING_MICROS.fetch_add(u64::try_from(more).unwrap_or(0), Ordering::Relaxed);
+        if sent_bytes >= QUESTION_BYTES {
+            let more = carried.saturating_sub(self.carried).as_micros();
+            CARRYING_MICROS.fetch_add(u64::try_from(more).unwrap_or(0), Ordering::Relaxed);
+        }
         self.carried = self.carried.max(carried);
     }
 
     fn count_sent(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = written {
-            self.has_sent |= *bytes > 0;
+            self.uncounted_bytes += *bytes as u64;
             self.meter.sent_bytes.fetch_add(*bytes as u64, Ordering::Relaxed);
             self.moved_bytes.fetch_add(*bytes as u64, Ordering::Relaxed);
             if let Some(pace) = &self.pace {

@@ -73,6 +73,18 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_are_taken_at_once_are_carried() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        let taking = std::thread::spawn(move || std::io::copy(&mut receiver, &mut io::sink()));
+        sender.write_all(&vec![0; 64 << 20]).unwrap();
+        assert!(carrying(&sender).unwrap() > Duration::ZERO);
+        drop(sender);
+        assert_eq!(taking.join().unwrap().unwrap(), 64 << 20);
+    }
+
+    #[test]
     fn what_is_no_tcp_has_no_such_count() {
         let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(carrying(&datagrams).is_err());
