@@ -6,12 +6,13 @@
 //! opened and kept as 4 bytes a node, half a byte an entry. A torn end is cut off. Whoever can not lock
 //! the file works without a cache.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use holdall_format::{BLOCK_HEADER_BYTES, Block, BlockHeader, ObjectId, Table, limits};
+use holdall_sys::lock::Held;
 
 use self::index::NodeIndex;
 
@@ -24,7 +25,7 @@ const FRAME_BYTES: u64 = 4;
 /// An open cache file.
 #[derive(Debug)]
 pub(crate) struct NodeCache {
-    file: File,
+    file: Held,
     end: u64,
     index: NodeIndex,
 }
@@ -39,8 +40,9 @@ impl NodeCache {
         let path = folder.join("nodes");
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        if !holdall_sys::lock::try_exclusive(&file)? {
-            return Err(io::ErrorKind::WouldBlock.into());
+        let file = Held::exclusive(file)?.ok_or(io::ErrorKind::WouldBlock)?;
+        if !file.is_locked() {
+            return Err(io::ErrorKind::Unsupported.into());
         }
         let mut cache = Self { file, end: 0, index: NodeIndex::default() };
         if cache.file.metadata()?.len() > MAX_FILE_BYTES {

@@ -22,7 +22,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use holdall_protocol::RepositoryError;
-use holdall_sys::{disk, host, lock as file_lock, process};
+use holdall_sys::lock::Held;
+use holdall_sys::{disk, host, process};
 
 use crate::layout::{Layout, number_of};
 use crate::publish::{failed, is_there, make_dir, names_in, random, read_limited, remove};
@@ -43,14 +44,14 @@ pub(crate) struct Lease {
     /// A local lock is given back last.
     numbered: Option<Numbered>,
     has_taken_over: bool,
-    _lock: File,
+    _lock: Held,
 }
 
 impl Lease {
     /// Takes the lease: alone to write; to read together with other readers of this computer.
     pub(crate) fn take(layout: &Layout, access: Access) -> Result<Self, RepositoryError> {
-        let (lock, is_locked) = lock(layout, access)?;
-        let is_sound = is_locked && !is_on_share(layout)?;
+        let lock = lock(layout, access)?;
+        let is_sound = lock.is_locked() && !is_on_share(layout)?;
         if access == Access::Read || (is_sound && !is_there(&layout.lease())?) {
             return Ok(Self { numbered: None, has_taken_over: false, _lock: lock });
         }
@@ -85,8 +86,8 @@ fn is_on_share(layout: &Layout) -> Result<bool, RepositoryError> {
     Ok(disk::is_share(number))
 }
 
-/// Locks the file `lock`; says whether that is possible here at all.
-fn lock(layout: &Layout, access: Access) -> Result<(File, bool), RepositoryError> {
+/// Locks the file `lock`, if that is possible here at all.
+fn lock(layout: &Layout, access: Access) -> Result<Held, RepositoryError> {
     let path = layout.lock();
     let file = match access {
         Access::Write => {
@@ -95,16 +96,11 @@ fn lock(layout: &Layout, access: Access) -> Result<(File, bool), RepositoryError
         Access::Read => File::open(&path),
     };
     let file = file.map_err(failed("opening", &path))?;
-    let is_taken = match access {
-        Access::Write => file_lock::try_exclusive(&file),
-        Access::Read => file_lock::try_shared(&file),
+    let held = match access {
+        Access::Write => Held::exclusive(file),
+        Access::Read => Held::shared(file),
     };
-    match is_taken {
-        Ok(true) => Ok((file, true)),
-        Ok(false) => Err(RepositoryError::in_use(layout.place())),
-        Err(error) if file_lock::is_unsupported(&error) => Ok((file, false)),
-        Err(error) => Err(failed("locking", &path)(error)),
-    }
+    held.map_err(failed("locking", &path))?.ok_or_else(|| RepositoryError::in_use(layout.place()))
 }
 
 /// A lease that is the highest number, and the thread that renews it.

@@ -15,7 +15,8 @@ use std::io;
 use std::path::Path;
 
 use holdall_protocol::RepositoryError;
-use holdall_sys::{disk, lock as file_lock};
+use holdall_sys::disk;
+use holdall_sys::lock::Held;
 
 use crate::layout::Layout;
 use crate::publish::{failed, random, read_limited, remove, rename_new, replace};
@@ -105,9 +106,13 @@ fn try_all(one: &Path, two: &Path, folder: &Path) -> io::Result<Vec<Probe>> {
         (Probe::Link, linked.is_ok()),
         (Probe::RenameNew, renamed.is_ok()),
         (Probe::CreateNew, again == Err(io::ErrorKind::AlreadyExists)),
-        (Probe::Lock, file_lock::try_exclusive(&file).is_ok_and(|taken| taken)),
+        (Probe::Lock, can_lock(file)),
     ];
     Ok(found.into_iter().filter(|(_, can)| !can).map(|(probe, _)| probe).collect())
+}
+
+fn can_lock(file: File) -> bool {
+    Held::exclusive(file).is_ok_and(|held| held.is_some_and(|held| held.is_locked()))
 }
 
 impl Probed {

@@ -10,14 +10,14 @@
 //! DATA/cache/NAME/          what can be rebuilt of it; mode 0700 of cache
 //! ```
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdall_repository::{make_dirs, sync_dir};
+use holdall_sys::lock::Held;
 
 use crate::ServerError;
 
@@ -25,6 +25,8 @@ const DATABASE: &str = "server.redb";
 const CACHE: &str = "cache";
 /// How long the lock of a folder is waited for: most administrator's commands are done by then.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is asked for meanwhile.
+const ASK_EVERY: Duration = Duration::from_millis(10);
 /// What is in every data folder that a server has used, or that was put back from a copy.
 const OURS: [&str; 4] = ["lock", "identity.key", DATABASE, "repositories"];
 
@@ -33,7 +35,7 @@ const OURS: [&str; 4] = ["lock", "identity.key", DATABASE, "repositories"];
 pub(crate) struct DataFolder {
     path: PathBuf,
     /// Locked for as long as it is open.
-    _lock: File,
+    _lock: Held,
 }
 
 impl DataFolder {
@@ -52,14 +54,7 @@ impl DataFolder {
         make_dirs(path)?;
         refuse_other_content(path)?;
         let lock_path = path.join("lock");
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&lock_path)
-            .map_err(|source| ServerError::io("opening", &lock_path, source))?;
-        let locked = lock_within(lock, PATIENCE);
+        let locked = lock_within(&lock_path, PATIENCE);
         let Some(lock) = locked.map_err(|source| ServerError::io("locking", &lock_path, source))?
         else {
             return Err(ServerError::DataFolderInUse { path: path.to_owned() });
@@ -169,17 +164,19 @@ fn close_to_others(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
-/// Locks a file; `None` if somebody else holds it for longer than `patience`. A thread waits for
-/// the lock, which then gives it back at once when nobody wants it any more.
-fn lock_within(file: File, patience: Duration) -> io::Result<Option<File>> {
-    match file.try_lock() {
-        Ok(()) => return Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => {}
-        Err(TryLockError::Error(error)) => return Err(error),
+/// Locks a file, which is made if needed; `None` if somebody else holds it for longer than `patience`.
+fn lock_within(path: &Path, patience: Duration) -> io::Result<Option<Held>> {
+    let begun = Instant::now();
+    loop {
+        let file =
+            File::options().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        match Held::exclusive(file)? {
+            Some(held) if held.is_locked() => return Ok(Some(held)),
+            Some(_) => return Err(io::ErrorKind::Unsupported.into()),
+            None if begun.elapsed() >= patience => return Ok(None),
+            None => std::thread::sleep(ASK_EVERY),
+        }
     }
-    let (tell, told) = channel();
-    std::thread::spawn(move || tell.send(file.lock().map(|()| file)));
-    told.recv_timeout(patience).ok().transpose()
 }
 
 /// A server does not move in among files of somebody else.

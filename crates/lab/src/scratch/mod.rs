@@ -19,7 +19,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use holdall_sys::{disk, lock, process, raw_file, removal};
+use holdall_sys::lock::Held;
+use holdall_sys::{disk, process, raw_file, removal};
 
 use crate::LabError;
 pub use remains::Remains;
@@ -30,6 +31,8 @@ pub const SHARE: f64 = 0.5;
 const UNTOLD_BYTES: u64 = 64 << 20;
 
 pub(crate) const PREFIX: &str = "holdall-lab-";
+/// Hexadecimal digits behind it.
+const NAME_DIGITS: usize = 8;
 const LOCK: &str = "lock";
 /// How many names are tried: others may be at work in the same directory.
 const ATTEMPTS: usize = 16;
@@ -39,7 +42,7 @@ const ATTEMPTS: usize = 16;
 pub struct Scratch {
     path: PathBuf,
     /// Held until nothing else is left in the folder.
-    lock: Option<File>,
+    lock: Option<Held>,
     free_bytes: Option<u64>,
     claimed_bytes: AtomicU64,
 }
@@ -64,6 +67,11 @@ impl Scratch {
     /// Where it is: an absolute path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A file in it that lies like all that will be made there.
+    pub(crate) fn sample_file(&self) -> PathBuf {
+        self.path.join(LOCK)
     }
 
     /// How many bytes may still be claimed.
@@ -120,7 +128,7 @@ impl Drop for Scratch {
 
 /// Removes a folder whose lock is held. NFS and sshfs keep a file that is open and was removed under
 /// another name until it is closed, so the lock goes last, and closed.
-fn remove_locked(folder: &Path, lock: File) -> io::Result<()> {
+fn remove_locked(folder: &Path, lock: Held) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_name() == LOCK {
@@ -138,10 +146,10 @@ fn remove_locked(folder: &Path, lock: File) -> io::Result<()> {
 }
 
 /// Makes a folder with a name that is free, and locks it.
-fn make_locked(dir: &Path) -> io::Result<(PathBuf, File)> {
+fn make_locked(dir: &Path) -> io::Result<(PathBuf, Held)> {
     for _ in 0..ATTEMPTS {
         let number = RandomState::new().hash_one(std::process::id());
-        let path = dir.join(format!("{PREFIX}{:08x}", number as u32));
+        let path = dir.join(format!("{PREFIX}{:0NAME_DIGITS$x}", number as u32));
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
@@ -160,25 +168,28 @@ fn make_locked(dir: &Path) -> io::Result<(PathBuf, File)> {
     Err(io::Error::other("no name is free for a folder to measure in"))
 }
 
-/// Locks a new folder; `None` if somebody removes it meanwhile.
-fn take(path: &Path) -> io::Result<Option<File>> {
+/// Whether a folder can be one of ours by its name.
+fn is_ours(name: &str) -> bool {
+    let digits = name.strip_prefix(PREFIX).unwrap_or_default().as_bytes();
+    digits.len() == NAME_DIGITS && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Locks a new folder; `None` if somebody removes it meanwhile. Where there are no locks, the name
+/// of the process in it must do.
+fn take(path: &Path) -> io::Result<Option<Held>> {
     let lock_path = path.join(LOCK);
-    let mut file = match raw_file::create_new(&lock_path) {
+    let file = match raw_file::create_new(&lock_path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    match lock::try_exclusive(&file) {
-        Ok(true) => {}
-        Ok(false) => return Ok(None),
-        // Then the name of the process in it must do.
-        Err(error) if lock::is_unsupported(&error) => {}
-        Err(error) => return Err(error),
-    }
-    file.write_all(process::own().unwrap_or_default().as_bytes())?;
+    let Some(mut lock) = Held::exclusive(file)? else {
+        return Ok(None);
+    };
+    lock.write_all(process::own().unwrap_or_default().as_bytes())?;
     let is_ours = fs::symlink_metadata(&lock_path);
-    let is_ours = is_ours.is_ok_and(|found| Some(found.ino()) == inode(&file));
-    Ok(is_ours.then_some(file))
+    let is_ours = is_ours.is_ok_and(|found| Some(found.ino()) == inode(&lock));
+    Ok(is_ours.then_some(lock))
 }
 
 fn inode(file: &File) -> Option<u64> {

@@ -5,9 +5,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use holdall_sys::{disk, lock, process, raw_file, users};
+use holdall_sys::lock::Held;
+use holdall_sys::{disk, process, raw_file, users};
 
-use super::{LOCK, PREFIX, remove_locked};
+use super::{LOCK, is_ours, remove_locked};
 
 /// What was found of earlier runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub(super) fn sweep(dir: &Path) -> io::Result<Remains> {
     let mut remains = Remains::default();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let is_named_so = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let is_named_so = entry.file_name().to_str().is_some_and(is_ours);
         let found = fs::symlink_metadata(entry.path()).ok().filter(|_| is_named_so);
         let Some(folder) = found.filter(Metadata::is_dir) else { continue };
         let is_own = folder.uid() == users::effective_uid();
@@ -70,14 +71,9 @@ fn state(folder: &Path) -> io::Result<State> {
         }
         Err(_) => return Ok(State::Unsure),
     };
-    let is_free = match lock::try_exclusive(&lock) {
-        Ok(is_free) => is_free,
-        Err(error) if lock::is_unsupported(&error) => true,
-        Err(error) => return Err(error),
-    };
-    if !is_free {
+    let Some(lock) = Held::exclusive(lock)? else {
         return Ok(State::InUse);
-    }
+    };
     // A share may not pass the locks of other computers on.
     let owner = fs::read_to_string(folder.join(LOCK)).unwrap_or_default();
     if disk::is_share(disk::file_system(folder)?) && !process::has_ended(&owner) {
@@ -95,7 +91,7 @@ mod tests {
     #[test]
     fn a_folder_of_another_user_stays_and_is_counted() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("holdall-lab-theirs");
+        let folder = dir.path().join("holdall-lab-0123abcd");
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("lock"), "").unwrap();
         // Only root can give something away.
@@ -110,19 +106,25 @@ mod tests {
     fn only_folders_with_our_name_that_nobody_holds_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        for name in ["holdall-lab-killed", "holdall-lab-begun", "holdall-lab-foreign", "other"] {
+        let (killed, begun) = ("holdall-lab-00000001", "holdall-lab-00000002");
+        let (foreign, link) = ("holdall-lab-00000003", "holdall-lab-00000004");
+        let names =
+            ["holdall-lab-reports", "holdall-lab-0000000g", "holdall-lab-00000005x", "other"];
+        for name in [killed, begun, foreign].into_iter().chain(names) {
             fs::create_dir(at(name)).unwrap();
         }
-        fs::write(at("holdall-lab-killed/lock"), "").unwrap();
-        fs::write(at("holdall-lab-killed/data"), "x").unwrap();
+        fs::write(at(killed).join("lock"), "").unwrap();
+        fs::write(at(killed).join("data"), "x").unwrap();
         // Not made by us, since it has content and no lock.
-        fs::write(at("holdall-lab-foreign/data"), "x").unwrap();
-        fs::write(at("other/lock"), "").unwrap();
-        symlink(at("other"), at("holdall-lab-link")).unwrap();
+        fs::write(at(foreign).join("data"), "x").unwrap();
+        for name in &names[1..] {
+            fs::write(at(name).join("lock"), "").unwrap();
+        }
+        symlink(at("other"), at(link)).unwrap();
         let remains = sweep(dir.path()).unwrap();
         assert_eq!(remains, Remains { removed: 2, in_use: 0, unsure: 1 });
-        assert!(at("other/lock").exists() && at("holdall-lab-link").is_symlink());
-        assert!(at("holdall-lab-foreign/data").exists());
-        assert!(!at("holdall-lab-killed").exists() && !at("holdall-lab-begun").exists());
+        assert!(names.iter().all(|name| at(name).exists()), "they are named otherwise");
+        assert!(at(link).is_symlink() && at(foreign).join("data").exists());
+        assert!(!at(killed).exists() && !at(begun).exists());
     }
 }

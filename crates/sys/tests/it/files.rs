@@ -3,8 +3,9 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use holdall_sys::lock::Held;
 use holdall_sys::sparse::{self, Extent};
-use holdall_sys::{FileKind, Timestamp, disk, host, limits, lock, memory, metadata, mounts, stat};
+use holdall_sys::{FileKind, Timestamp, disk, host, limits, memory, metadata, mounts, stat};
 
 use crate::{name, open, place};
 
@@ -93,17 +94,33 @@ fn extents_never_pass_the_size_that_was_asked_for() {
 #[test]
 fn a_lock_is_one_holders_until_it_lets_go() {
     let (folder, target) = place();
-    let first = target.create_file(name(b"lock")).expect("room");
-    let second = std::fs::File::open(folder.path().join("lock")).expect("it is there");
+    target.create_file(name(b"lock")).expect("room");
+    let open = || std::fs::File::open(folder.path().join("lock")).expect("it is there");
+    let exclusive = || Held::exclusive(open()).expect("locks work here");
+    let shared = || Held::shared(open()).expect("locks work here");
 
-    assert!(lock::try_exclusive(&first).expect("locks work here"));
-    assert!(!lock::try_shared(&second).expect("locks work here"));
-    lock::unlock(&first).expect("it was held");
-    assert!(lock::try_shared(&second).expect("locks work here"));
-    assert!(lock::try_shared(&first).expect("locks work here"));
-    assert!(!lock::try_exclusive(&first).expect("locks work here"));
-    drop(second);
-    assert!(lock::try_exclusive(&first).expect("locks work here"));
+    let alone = exclusive().expect("nobody has it");
+    assert!(alone.is_locked());
+    assert!(shared().is_none());
+    drop(alone);
+    let together = [shared(), shared()];
+    assert!(together.iter().all(Option::is_some));
+    assert!(exclusive().is_none());
+    drop(together);
+    assert!(exclusive().is_some());
+}
+
+/// A process that is just being started has all files of its parent open until it runs its program.
+#[test]
+fn a_lock_ends_with_its_holder_though_another_has_the_file_open() {
+    let (folder, target) = place();
+    let file = target.create_file(name(b"lock")).expect("room");
+    let again = std::fs::File::open(folder.path().join("lock")).expect("it is there");
+    let inherited = file.try_clone().expect("a descriptor is free");
+    let held = Held::exclusive(file).expect("locks work here").expect("nobody has it");
+    drop(held);
+    assert!(Held::exclusive(again).expect("locks work here").is_some());
+    drop(inherited);
 }
 
 #[test]
