@@ -1,5 +1,5 @@
 //! System calls that the standard library lacks: directories by descriptor, all of a file's
-//! metadata, holes, and what the machine can do.
+//! metadata, holes, and what the machine can do; and one loop in the processor's widest instructions.
 //!
 //! A backup must read names that are not UTF-8, paths longer than the kernel takes at once and
 //! times to the nanosecond, and must never follow a link that somebody put in its way. Everything
@@ -23,6 +23,7 @@
 
 mod file;
 mod name;
+pub mod wide_places;
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("holdall runs on Linux so far: a sibling of src/linux is what another system needs");

@@ -17,6 +17,7 @@ mod attack;
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
+use holdall_sys::wide_places::{self, WidePlaces};
 
 /// Least bytes of a chunk, but for the last of a content.
 pub const CHUNK_MIN_BYTES: usize = 320 << 10;
@@ -26,7 +27,7 @@ pub const CHUNK_AVERAGE_BYTES: usize = 512 << 10;
 pub const CHUNK_MAX_BYTES: usize = holdall_format::limits::CHUNK_MAX_BYTES;
 
 /// Bytes on which a cut depends.
-const WINDOW_BYTES: usize = 64;
+const WINDOW_BYTES: usize = wide_places::WINDOW_BYTES;
 /// A cut is where the function's first eight bytes are a number below this: once in as many places
 /// as an average chunk has behind its minimum.
 const CUT_BELOW: u64 = u64::MAX / (CHUNK_AVERAGE_BYTES - CHUNK_MIN_BYTES) as u64;
@@ -40,6 +41,8 @@ const BATCH: usize = 256;
 pub struct Chunker {
     hash: Toeplitz,
     function: Aes128,
+    /// Both, for many places at once; `None` where the processor can not.
+    wide: Option<WidePlaces>,
 }
 
 impl Chunker {
@@ -56,7 +59,8 @@ impl Chunker {
         }
         let mut key = [0; 16];
         derive(b"holdall v1 chunker function", &mut key);
-        Self { hash: Toeplitz { table }, function: Aes128::new(&key.into()) }
+        let wide = WidePlaces::new(&table, &key);
+        Self { hash: Toeplitz { table }, function: Aes128::new(&key.into()), wide }
     }
 
     /// The length of the first chunk of `data`, which must be at least [`CHUNK_MAX_BYTES`] or reach
@@ -65,15 +69,30 @@ impl Chunker {
     /// It depends on nothing but the chunk's own bytes and those up to the maximum, so it does not
     /// matter in which portions a content is read.
     pub fn cut(&self, data: &[u8]) -> usize {
-        let data = data.get(..CHUNK_MAX_BYTES).unwrap_or(data);
-        data.get(CHUNK_MIN_BYTES.saturating_sub(WINDOW_BYTES)..)
+        self.first_cut(data).unwrap_or(data.len())
+    }
+
+    /// The length of the first chunk of a content that begins with `data`, if `data` shows where it ends,
+    /// however the content goes on: at the first cut, or the maximum.
+    pub fn first_cut(&self, data: &[u8]) -> Option<usize> {
+        let within = data.get(..CHUNK_MAX_BYTES).unwrap_or(data);
+        within
+            .get(CHUNK_MIN_BYTES.saturating_sub(WINDOW_BYTES)..)
             .and_then(|data| self.first_place(data, CUT_BELOW))
-            .map_or(data.len(), |place| CHUNK_MIN_BYTES.saturating_add(place))
+            .map(|place| CHUNK_MIN_BYTES.saturating_add(place))
+            .or((within.len() == CHUNK_MAX_BYTES).then_some(CHUNK_MAX_BYTES))
     }
 
     /// The first place behind the window that `data` begins with where the function is below
     /// `below`: the number of bytes between the two.
     fn first_place(&self, data: &[u8], below: u64) -> Option<usize> {
+        let passed = self.wide.as_ref().map_or(0, |wide| wide.passed(data, below));
+        self.first_place_narrow(data.get(passed..)?, below)
+            .map(|place| passed.saturating_add(place))
+    }
+
+    /// The same, place by place.
+    fn first_place_narrow(&self, data: &[u8], below: u64) -> Option<usize> {
         let (window, entering) = data.split_at_checked(WINDOW_BYTES)?;
         let mut hash = self.hash.of(window);
         let mut places = [Block::default(); BATCH];
@@ -128,5 +147,28 @@ impl Toeplitz {
     fn entry(&self, byte: u8) -> u128 {
         #[expect(clippy::indexing_slicing, reason = "a byte is below 256")]
         u128::from(self.table[usize::from(byte)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_places_at_once_find_the_same_first_place_as_one_by_one() {
+        let chunker = Chunker::new(&[7; 32]);
+        let mut data = vec![0; 12 * wide_places::PLACES];
+        blake3::Hasher::new().finalize_xof().fill(&mut data);
+        let bounds = [0, 1 << 50, 1 << 52, 1 << 53, 1 << 54, 1 << 58, u64::MAX];
+        for begin in (0..data.len() / 2).step_by(97) {
+            let data = &data[begin..data.len() - begin / 3];
+            for below in bounds {
+                let found = chunker.first_place(data, below);
+                assert_eq!(found, chunker.first_place_narrow(data, below), "{begin} {below}");
+            }
+        }
+        if chunker.wide.is_none() {
+            println!("one by one twice: this processor has no AES for vectors");
+        }
     }
 }

@@ -43,6 +43,7 @@ pub fn thread_cpu_seconds() -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoreTimes {
     busy: u64,
+    idle: u64,
     all: u64,
     cores: usize,
 }
@@ -63,6 +64,15 @@ impl CoreTimes {
         if all > 0 { (busy as f64 / all as f64).min(1.0) } else { 0.0 }
     }
 
+    /// Share of the time since `earlier` in which nobody wanted them, from 0 to 1. What a host withholds
+    /// from a virtual computer was wanted.
+    #[must_use]
+    pub fn idle_share_since(&self, earlier: &Self) -> f64 {
+        let all = self.all.saturating_sub(earlier.all);
+        let idle = self.idle.saturating_sub(earlier.idle);
+        if all > 0 { (idle as f64 / all as f64).min(1.0) } else { 0.0 }
+    }
+
     /// How many cores these are of.
     #[must_use]
     pub fn cores(&self) -> usize {
@@ -74,11 +84,12 @@ impl CoreTimes {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> =
             line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
-        let [user, _nice, system, _idle, _iowait, irq, softirq, _steal] = ticks[..] else {
+        let [user, _nice, system, idle, iowait, irq, softirq, _steal] = ticks[..] else {
             return None;
         };
         let cores = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
-        Some(Self { busy: user + system + irq + softirq, all: ticks.iter().sum(), cores })
+        let busy = user + system + irq + softirq;
+        Some(Self { busy, idle: idle + iowait, all: ticks.iter().sum(), cores })
     }
 }
 
@@ -215,7 +226,9 @@ mod tests {
         let after = parse("cpu  160 90 120 1060 20 10 10 5 7 0\n").unwrap();
         // 60 + 20 + 5 + 5 of 205.
         assert!((after.busy_share_since(&before) - 90.0 / 205.0).abs() < 1e-9);
+        assert!((after.idle_share_since(&before) - 70.0 / 205.0).abs() < 1e-9);
         assert_eq!((before.busy_share_since(&after), before.cores()), (0.0, 1));
+        assert_eq!(before.idle_share_since(&after), 0.0);
         assert_eq!([parse(""), parse("cpu 1 2 3"), parse("cpu a b c d e f g h")], [None; 3]);
         assert!(CoreTimes::now().is_some());
     }

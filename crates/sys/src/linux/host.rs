@@ -37,6 +37,14 @@ pub fn now() -> Timestamp {
     Timestamp { secs, nanos: since.subsec_nanos() }
 }
 
+/// Which start of the computer this is; `None` where the system does not tell. Until the next one, nobody
+/// sets what [`running`] tells.
+#[must_use]
+pub fn boot_id() -> Option<String> {
+    let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(told.trim().to_owned())
+}
+
 /// How long the computer has run, the time that it slept included. Nobody sets it.
 #[must_use]
 pub fn running() -> Duration {

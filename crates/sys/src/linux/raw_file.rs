@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::{Advice, FallocateFlags, OFlags};
+use rustix::fs::{Advice, AtFlags, CWD, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 /// Creates a file that must not be there yet, for reading and writing, mode 0600.
@@ -37,6 +37,20 @@ pub fn is_direct_refused(error: &io::Error) -> bool {
     [Errno::INVAL, Errno::OPNOTSUPP]
         .iter()
         .any(|no| Some(no.raw_os_error()) == error.raw_os_error())
+}
+
+/// Of what direct requests to a file at `path` must begin and end at multiples, in bytes: 0 where such
+/// requests are taken and go through the page cache all the same, `None` where that is not told (before
+/// Linux 6.1, and by some file systems).
+///
+/// # Errors
+///
+/// What the system says.
+pub fn direct_alignment(path: &Path) -> io::Result<Option<u32>> {
+    let wanted = StatxFlags::DIOALIGN;
+    let found = rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted)?;
+    let is_told = found.stx_mask & wanted.bits() != 0;
+    Ok(is_told.then_some(found.stx_dio_offset_align))
 }
 
 /// Reserves room for `[0, len_bytes)` and makes the file that long; `false` if the file system can not

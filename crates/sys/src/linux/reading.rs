@@ -31,6 +31,34 @@ pub fn append_content(file: &File, buffer: &mut Vec<u8>, bytes: usize) -> io::Re
     }
 }
 
+/// Appends exactly the `bytes` bytes that a file has from `offset` on to `buffer`, which best has room for
+/// just these.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::UnexpectedEof`] if the file ends before; what the system says. `buffer` then has some
+/// of them.
+pub fn append_exact_at(
+    file: &File,
+    buffer: &mut Vec<u8>,
+    bytes: usize,
+    offset: u64,
+) -> io::Result<()> {
+    let (start, end) = (buffer.len(), buffer.len() + bytes);
+    buffer.reserve(bytes);
+    while buffer.len() < end {
+        let at = offset + (buffer.len() - start) as u64;
+        match rustix::io::pread(file, spare_capacity(buffer), at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // Where there was room for more, more was read.
+    buffer.truncate(end);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +75,18 @@ mod tests {
         let mut roomy = Vec::with_capacity(50);
         assert_eq!(append_content(&file, &mut roomy, 3).unwrap(), 7, "it has grown");
         assert_eq!(append_content(&tempfile::tempfile().unwrap(), &mut roomy, 0).unwrap(), 0);
+    }
+    #[test]
+    fn exactly_what_is_asked_for_is_appended_or_nothing_is_right() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"0123456789", 0).unwrap();
+        let mut buffer = Vec::with_capacity(100);
+        buffer.push(b'>');
+        append_exact_at(&file, &mut buffer, 4, 3).unwrap();
+        assert_eq!(buffer, b">3456");
+        append_exact_at(&file, &mut buffer, 0, 50).unwrap();
+        assert_eq!(buffer, b">3456");
+        let ended = append_exact_at(&file, &mut buffer, 4, 7).unwrap_err();
+        assert_eq!(ended.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -72,16 +72,40 @@ mod tests {
         assert!(carried < Duration::from_millis(400), "{carried:?} of 600 ms without room");
     }
 
+    /// The path is one of [`PATH_BYTES_PER_SECOND`]: over loopback alone the bytes are there within the few ticks of
+    /// the clock that the kernel counts by.
     #[test]
-    fn bytes_that_are_taken_at_once_are_carried() {
+    fn bytes_that_wait_for_the_path_are_carried() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        pace(&sender, PATH_BYTES_PER_SECOND);
         let (mut receiver, _) = listener.accept().unwrap();
         let taking = std::thread::spawn(move || std::io::copy(&mut receiver, &mut io::sink()));
-        sender.write_all(&vec![0; 64 << 20]).unwrap();
-        assert!(carrying(&sender).unwrap() > Duration::ZERO);
-        drop(sender);
-        assert_eq!(taking.join().unwrap().unwrap(), 64 << 20);
+        sender.write_all(&vec![0; 4 << 20]).unwrap();
+        sender.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(taking.join().unwrap().unwrap(), 4 << 20);
+        let carried = carrying(&sender).unwrap();
+        assert!(
+            carried > Duration::from_millis(50),
+            "{carried:?} of what takes a quarter of a second"
+        );
+    }
+
+    const PATH_BYTES_PER_SECOND: u32 = 16 << 20;
+
+    /// Has the kernel send no faster.
+    fn pace(connection: &TcpStream, bytes_per_second: u32) {
+        // SAFETY: the value lives through the call, and its size goes with it.
+        let failed = unsafe {
+            libc::setsockopt(
+                connection.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_MAX_PACING_RATE,
+                (&raw const bytes_per_second).cast(),
+                size_of::<u32>() as libc::socklen_t,
+            )
+        };
+        assert_eq!(failed, 0, "{}", io::Error::last_os_error());
     }
 
     #[test]

@@ -42,6 +42,20 @@ fn cuts_do_not_depend_on_how_much_is_in_sight() {
 }
 
 #[test]
+fn a_cut_is_known_as_soon_as_its_chunk_is_in_sight() {
+    let chunker = Chunker::new(&[1; 32]);
+    for data in [random(3 << 20, 6), vec![0; 3 << 20]] {
+        let cut = chunker.cut(&data);
+        for sight in [0, 1, CHUNK_MIN_BYTES, cut - 1] {
+            assert_eq!(chunker.first_cut(&data[..sight]), None, "{sight}");
+        }
+        for sight in [cut, cut + 1, CHUNK_MAX_BYTES, CHUNK_MAX_BYTES + 1] {
+            assert_eq!(chunker.first_cut(&data[..sight]), Some(cut), "{sight}");
+        }
+    }
+}
+
+#[test]
 fn a_byte_in_front_moves_only_the_cuts_beside_it() {
     let chunker = Chunker::new(&[1; 32]);
     let data = random(12 << 20, 3);
