@@ -27,16 +27,17 @@ fuzz_target!(|data: &[u8]| {
     payload.resize(padded_len(PREFIX_BYTES + body.len()), 0);
     for payload in [&payload[..], body] {
         let block = sealed(kind, objects, payload);
-        if let Ok(opened) = Opener::new(keys().sealing(), keys().repository()).open(&block, kind) {
-            assert_eq!(opened.objects.len(), usize::from(objects));
-            assert!(
-                opened
-                    .objects
-                    .iter()
-                    .all(|object| object.range.end <= opened.plain.len()
+        let mut opener = Opener::new(keys().sealing(), keys().repository());
+        let checked = opener.check(&block, kind, keys().ids());
+        match opener.open(&block, kind) {
+            Err(error) => assert_eq!(checked, Err(error)),
+            Ok(opened) => {
+                assert_eq!(opened.objects.len(), usize::from(objects));
+                assert!(
+                    opened.objects.iter().all(|object| object.range.end <= opened.plain.len()
                         || kind == BlockKind::Record)
-            );
-            let _ = opened.check_ids(keys().ids(), kind);
+                );
+            }
         }
     }
 });

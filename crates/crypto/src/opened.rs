@@ -10,12 +10,32 @@ use crate::{CryptoError, IdKeys};
 /// One object of an opened block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedObject {
-    /// Its id, as the table has it; [`OpenedBlock::check_ids`] compares it with the content.
+    /// Its id, as the table has it; [`OpenedBlock::check_id`] compares it with the content.
     pub id: ObjectId,
     /// For a node, the ids that it refers to, ascending and distinct.
     pub refs: Vec<ObjectId>,
     /// Where its plain bytes lie in [`OpenedBlock::plain`]: `[start, end)`.
     pub range: Range<usize>,
+}
+
+impl OpenedObject {
+    /// Checks that its bytes, in `plain`, have its id.
+    ///
+    /// # Errors
+    /// [`CryptoError::WrongId`].
+    pub(crate) fn check_id(
+        &self,
+        plain: &[u8],
+        ids: &IdKeys,
+        kind: BlockKind,
+    ) -> Result<(), CryptoError> {
+        let body = plain.get(self.range.clone()).unwrap_or_default();
+        let found = match kind {
+            BlockKind::Nodes => ids.node_id(&self.refs, body),
+            BlockKind::Chunks | BlockKind::Record => ids.chunk_id(body),
+        };
+        if found == self.id { Ok(()) } else { Err(CryptoError::WrongId { id: self.id }) }
+    }
 }
 
 /// The plain content of a block.
@@ -54,29 +74,17 @@ impl OpenedBlock {
         self.plain.get(object.range.clone()).unwrap_or_default()
     }
 
-    /// Checks that every object has the id that the table gives it.
-    ///
-    /// # Errors
-    /// [`CryptoError::WrongId`] for the first that has not: whoever sealed the block lied or erred,
-    /// and another copy of the object may be good.
-    pub fn check_ids(&self, ids: &IdKeys, kind: BlockKind) -> Result<(), CryptoError> {
-        self.objects.iter().try_for_each(|object| self.check_id(object, ids, kind))
-    }
-
     /// Checks that one of this block's objects has the id that the table gives it.
     ///
     /// # Errors
-    /// [`CryptoError::WrongId`].
+    /// [`CryptoError::WrongId`] if it has not: whoever sealed the block lied or erred, and another copy
+    /// of the object may be good.
     pub fn check_id(
         &self,
         object: &OpenedObject,
         ids: &IdKeys,
         kind: BlockKind,
     ) -> Result<(), CryptoError> {
-        let found = match kind {
-            BlockKind::Nodes => ids.node_id(&object.refs, self.body(object)),
-            BlockKind::Chunks | BlockKind::Record => ids.chunk_id(self.body(object)),
-        };
-        if found == object.id { Ok(()) } else { Err(CryptoError::WrongId { id: object.id }) }
+        object.check_id(&self.plain, ids, kind)
     }
 }

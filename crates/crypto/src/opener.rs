@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use holdall_format::{Block, BlockKind, RepositoryId, TAG_BYTES};
+use holdall_format::{Block, BlockKind, ObjectId, RepositoryId, TAG_BYTES};
 
-use crate::payload::Unpacker;
-use crate::{CryptoError, OpenedBlock, SealingKeys};
+use crate::payload::{Unpacked, Unpacker};
+use crate::{CryptoError, IdKeys, OpenedBlock, SealingKeys};
 
 /// Opens blocks of one repository. Each thread has one, for it keeps its buffers (at most 10 MiB)
 /// and its zstd context.
@@ -25,7 +25,7 @@ impl Opener {
     /// Opens a block of the expected kind.
     ///
     /// Untrusted: nothing of the payload is read before all of it was authenticated. That the
-    /// objects have the ids of the table is for [`OpenedBlock::check_ids`].
+    /// objects have the ids of the table is for [`OpenedBlock::check_id`].
     ///
     /// # Errors
     /// [`CryptoError::WrongRepository`] and [`CryptoError::WrongKind`] for a block that is not what
@@ -37,6 +37,37 @@ impl Opener {
         block: &Block<B>,
         expected: BlockKind,
     ) -> Result<OpenedBlock, CryptoError> {
+        self.decrypt(block, expected)?;
+        self.unpacker.unpack(&self.decrypted, expected, &block.table().entries)
+    }
+
+    /// Opens a block as [`Opener::open`] does, checks that its objects have the ids of the table, and
+    /// gives these in the objects' true order. Nothing else is kept of it.
+    ///
+    /// # Errors
+    /// As [`Opener::open`], and [`CryptoError::WrongId`].
+    pub fn check<B: AsRef<[u8]>>(
+        &mut self,
+        block: &Block<B>,
+        expected: BlockKind,
+        ids: &IdKeys,
+    ) -> Result<Vec<ObjectId>, CryptoError> {
+        self.decrypt(block, expected)?;
+        let entries = &block.table().entries;
+        let Unpacked { plain, objects } = self.unpacker.look(&self.decrypted, expected, entries)?;
+        let checked = objects.into_iter().map(|object| {
+            object.check_id(plain, ids, expected)?;
+            Ok(object.id)
+        });
+        checked.collect()
+    }
+
+    /// Decrypts a block's payload into the buffer.
+    fn decrypt<B: AsRef<[u8]>>(
+        &mut self,
+        block: &Block<B>,
+        expected: BlockKind,
+    ) -> Result<(), CryptoError> {
         let header = block.header();
         if header.repository != self.repository {
             let (found, expected) = (header.repository, self.repository);
@@ -51,7 +82,6 @@ impl Opener {
         let (sealed, tag) =
             block.payload().split_last_chunk::<TAG_BYTES>().ok_or(CryptoError::NotAuthentic)?;
         self.decrypted.resize(sealed.len(), 0);
-        key.open(header, sealed, tag, &mut self.decrypted)?;
-        self.unpacker.unpack(&self.decrypted, expected, &block.table().entries)
+        key.open(header, sealed, tag, &mut self.decrypted)
     }
 }

@@ -78,10 +78,18 @@ pub(crate) fn put_directory(
     }
 }
 
-/// Unpacks decrypted payloads; owns a zstd context.
+/// Unpacks decrypted payloads; owns a zstd context, and a buffer.
 #[derive(Default)]
 pub(crate) struct Unpacker {
     zstd: Decompressor<'static>,
+    /// What was unpacked last, where that is not kept.
+    unpacked: Vec<u8>,
+}
+
+/// Objects in their true order, and their bytes, which stay where they are.
+pub(crate) struct Unpacked<'a> {
+    pub(crate) plain: &'a [u8],
+    pub(crate) objects: Vec<OpenedObject>,
 }
 
 impl Unpacker {
@@ -96,25 +104,60 @@ impl Unpacker {
         table: &[TableEntry],
     ) -> Result<OpenedBlock, CryptoError> {
         let (compression, body, unpacked_bytes) = split(payload)?;
+        let unpacked = match compression {
+            Compression::Raw => Bytes::copy_from_slice(body),
+            Compression::Zstd => {
+                let mut unpacked = Vec::new();
+                self.decompress(body, unpacked_bytes, &mut unpacked)?;
+                unpacked.into()
+            }
+        };
+        let Unpacked { plain, objects } = read_unpacked(&unpacked, kind, table)?;
+        Ok(OpenedBlock::new(unpacked.slice_ref(plain), objects))
+    }
+
+    /// The same for who only looks at it.
+    ///
+    /// # Errors
+    /// As [`Unpacker::unpack`].
+    pub(crate) fn look<'a>(
+        &'a mut self,
+        payload: &'a [u8],
+        kind: BlockKind,
+        table: &[TableEntry],
+    ) -> Result<Unpacked<'a>, CryptoError> {
+        let (compression, body, unpacked_bytes) = split(payload)?;
         match compression {
-            Compression::Raw => read_unpacked(Bytes::copy_from_slice(body), kind, table),
-            Compression::Zstd => read_unpacked(self.decompress(body, unpacked_bytes)?, kind, table),
+            Compression::Raw => read_unpacked(body, kind, table),
+            Compression::Zstd => {
+                let mut unpacked = std::mem::take(&mut self.unpacked);
+                self.decompress(body, unpacked_bytes, &mut unpacked)?;
+                self.unpacked = unpacked;
+                read_unpacked(&self.unpacked, kind, table)
+            }
         }
     }
 
-    fn decompress(&mut self, body: &[u8], unpacked_bytes: usize) -> Result<Bytes, CryptoError> {
+    /// Puts what a body unpacks to into `unpacked`, in place of what is there.
+    fn decompress(
+        &mut self,
+        body: &[u8],
+        unpacked_bytes: usize,
+        unpacked: &mut Vec<u8>,
+    ) -> Result<(), CryptoError> {
         if zstd_safe::find_frame_compressed_size(body) != Ok(body.len()) {
             return Err(invalid("body", "not exactly one frame"));
         }
-        let mut unpacked = Vec::with_capacity(unpacked_bytes);
+        unpacked.clear();
+        unpacked.reserve(unpacked_bytes);
         let found = self
             .zstd
-            .decompress_to_buffer(body, &mut unpacked)
+            .decompress_to_buffer(body, unpacked)
             .map_err(|error| CryptoError::Compression { reason: error.to_string() })?;
         if found != unpacked_bytes {
             return Err(invalid("unpacked length", "not that of the body"));
         }
-        Ok(unpacked.into())
+        Ok(())
     }
 }
 
@@ -139,12 +182,12 @@ fn split(payload: &[u8]) -> Result<(Compression, &[u8], usize), CryptoError> {
     Ok((compression, body, unpacked_bytes))
 }
 
-fn read_unpacked(
-    unpacked: Bytes,
+fn read_unpacked<'a>(
+    unpacked: &'a [u8],
     kind: BlockKind,
     table: &[TableEntry],
-) -> Result<OpenedBlock, CryptoError> {
-    let mut reader = Reader::new(WHAT, &unpacked);
+) -> Result<Unpacked<'a>, CryptoError> {
+    let mut reader = Reader::new(WHAT, unpacked);
     let count = reader.length("object count", BLOCK_MAX_OBJECTS)?;
     if count != table.len() || (kind == BlockKind::Record && count > 0) {
         return Err(invalid("object count", "not that of the table, or a record has objects"));
@@ -165,11 +208,11 @@ fn read_unpacked(
         end = range.end;
         objects.push(OpenedObject { id: entry.id, refs: entry.refs.clone(), range });
     }
-    let plain = unpacked.slice_ref(reader.remaining());
+    let plain = reader.remaining();
     if plain.len() > BLOCK_MAX_PLAIN_BYTES || (kind != BlockKind::Record && plain.len() != end) {
         return Err(invalid("plain bytes", "not as many as the directory says"));
     }
-    Ok(OpenedBlock::new(plain, objects))
+    Ok(Unpacked { plain, objects })
 }
 
 fn invalid(field: &'static str, reason: &'static str) -> CryptoError {

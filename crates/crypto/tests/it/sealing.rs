@@ -36,13 +36,13 @@ fn blocks_of_each_kind_suite_and_size_come_back() {
                 let block = sealer.seal(kind, &objects, &plain).unwrap();
                 let opened = opener.open(&block, kind).unwrap();
                 assert_eq!(opened.plain, plain);
-                assert_eq!(opened.check_ids(keys.ids(), kind), Ok(()));
                 for (object, body) in objects.iter().zip(bodies) {
                     assert_eq!(opened.find(&object.id), Some(*body));
                     assert_eq!(opened.find_object(&object.id).unwrap().refs, object.refs);
                 }
                 let order: Vec<ObjectId> = opened.objects.iter().map(|object| object.id).collect();
                 assert_eq!(order, objects.iter().map(|object| object.id).collect::<Vec<_>>());
+                assert_eq!(opener.check(&block, kind, keys.ids()), Ok(order));
                 assert_eq!(opened.find(&ObjectId::from_bytes([0; 32])), None);
             }
         }
@@ -57,9 +57,10 @@ fn the_largest_block_of_objects_and_of_bytes_comes_back() {
     let bodies: Vec<&[u8]> = plain.chunks(len).collect();
     let (objects, plain) = objects(&keys, BlockKind::Chunks, &bodies);
     let block = sealer(&keys, Suite::Aes256Gcm).seal(BlockKind::Chunks, &objects, &plain).unwrap();
-    let opened = opener(&keys).open(&block, BlockKind::Chunks).unwrap();
-    assert_eq!(opened.check_ids(keys.ids(), BlockKind::Chunks), Ok(()));
-    assert!(opened.plain == plain);
+    let mut opener = opener(&keys);
+    assert!(opener.open(&block, BlockKind::Chunks).unwrap().plain == plain);
+    let ids = objects.iter().map(|object| object.id).collect();
+    assert_eq!(opener.check(&block, BlockKind::Chunks, keys.ids()), Ok(ids));
 }
 
 #[test]
@@ -191,10 +192,12 @@ fn an_object_with_a_wrong_id_is_named() {
     let (mut objects, plain) = objects(&keys, BlockKind::Chunks, &[b"true", b"false"]);
     objects[1].id = ObjectId::from_bytes([4; 32]);
     let block = sealer(&keys, Suite::Aes256Gcm).seal(BlockKind::Chunks, &objects, &plain).unwrap();
-    let opened = opener(&keys).open(&block, BlockKind::Chunks).unwrap();
-    let wrong = Err(CryptoError::WrongId { id: objects[1].id });
-    assert_eq!(opened.check_ids(keys.ids(), BlockKind::Chunks), wrong);
-    assert_eq!(opened.check_id(&opened.objects[0], keys.ids(), BlockKind::Chunks), Ok(()));
+    let mut opener = opener(&keys);
+    let opened = opener.open(&block, BlockKind::Chunks).unwrap();
+    let wrong = CryptoError::WrongId { id: objects[1].id };
+    let check = |at: usize| opened.check_id(&opened.objects[at], keys.ids(), BlockKind::Chunks);
+    assert_eq!((check(0), check(1)), (Ok(()), Err(wrong.clone())));
+    assert_eq!(opener.check(&block, BlockKind::Chunks, keys.ids()), Err(wrong));
 }
 
 #[test]
