@@ -17,7 +17,7 @@ use crate::store::{CommitGuard, Store};
 
 /// The start of 2023, in nanoseconds since 1970 UTC. A clock that says an earlier time was never
 /// set: nothing of this is older.
-const EARLIEST_NS: i64 = 1_672_531_200_000_000_000;
+pub const EARLIEST_NS: i64 = 1_672_531_200_000_000_000;
 
 /// What a machine's first record has as its previous one.
 const NO_RECORD: RecordHash = RecordHash::from_bytes([0; RecordHash::LEN]);

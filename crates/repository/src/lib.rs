@@ -93,6 +93,7 @@ mod usage;
 mod weighing;
 mod wrappings;
 
+pub use committing::EARLIEST_NS;
 pub use compacting::Supersession;
 pub use embedded::EmbeddedRepository;
 pub use probing::lacking;

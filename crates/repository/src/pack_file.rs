@@ -17,6 +17,7 @@ use holdall_format::{
     RepositoryId, Table, Trailer,
 };
 use holdall_protocol::RepositoryError;
+use holdall_sys::reading::append_exact_at;
 
 use crate::layout::Layout;
 use crate::publish::failed;
@@ -140,10 +141,11 @@ impl PackFile {
     /// Reads a whole block; whether it is sound, its name tells.
     pub(crate) fn read_block(&self, place: &BlockPlace) -> io::Result<Bytes> {
         let clear = BLOCK_HEADER_BYTES + place.table_bytes as usize;
-        let mut bytes = vec![0; clear + place.payload_bytes as usize];
-        let (front, payload) = bytes.split_at_mut(clear);
-        self.file.read_exact_at(front, place.clear_at)?;
-        self.file.read_exact_at(payload, place.payload_at)?;
+        let payload = place.payload_bytes as usize;
+        let mut bytes = Vec::with_capacity(clear + payload);
+        bytes.resize(clear, 0);
+        self.file.read_exact_at(&mut bytes, place.clear_at)?;
+        append_exact_at(&self.file, &mut bytes, payload, place.payload_at)?;
         Ok(bytes.into())
     }
 

@@ -77,6 +77,11 @@ pub(crate) struct ReadBlock {
 }
 
 impl ReadBlock {
+    /// The bytes that the disk gave.
+    pub(crate) fn unchecked(self) -> Bytes {
+        self.bytes
+    }
+
     /// The block, if it has its name.
     pub(crate) fn checked(self) -> Result<Bytes, RepositoryError> {
         let Self { bytes, name, path } = self;

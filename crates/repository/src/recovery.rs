@@ -39,6 +39,8 @@ pub(crate) struct Recovered {
     pub(crate) salvaged: Vec<Salvaged>,
     /// Files that are damaged, with the reason.
     pub(crate) damaged: Vec<(PathBuf, String)>,
+    /// Those of the tails that the disk did not give: it may the next time.
+    pub(crate) unopened: Vec<TailName>,
     /// More than any number of a tail that is there.
     pub(crate) next_number: u64,
     /// More than any arrival position that was given to a block of a tail.
@@ -80,6 +82,7 @@ pub(crate) fn recover(
         // Its files stay as they are: they may be readable again the next time.
         if let Err(error) = outcome {
             recovered.damaged.push((layout.journal(name), unreadable(error)?));
+            recovered.unopened.push(name);
         }
     }
     recovered.tails.sort_unstable_by_key(Tail::name);
@@ -87,6 +90,14 @@ pub(crate) fn recover(
         remove_lone_payloads(layout, &recovered)?;
     }
     Ok(recovered)
+}
+
+/// Whether the disk gives all bytes of a tail.
+pub(crate) fn is_readable(layout: &Layout, name: TailName) -> bool {
+    [layout.journal(name), layout.payload(name)].iter().all(|path| match File::open(path) {
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        Ok(mut file) => io::copy(&mut file, &mut io::sink()).is_ok(),
+    })
 }
 
 fn recover_one(

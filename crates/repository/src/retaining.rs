@@ -44,6 +44,11 @@ impl Store {
             .collect();
         let kept = keep(policy, &aged, self.now_ns(), &TimeZone::UTC);
         let judged = snapshots.into_iter().zip(kept).map(|(entry, mut reasons)| {
+            // By the clock alone it may look older than it can be.
+            let is_young = policy.lock_ns > 0 && self.passed_ns(entry.received_ns) < policy.lock_ns;
+            if is_young && !reasons.contains(&Reason::Locked) {
+                reasons.push(Reason::Locked);
+            }
             if !entry.clock_sure {
                 reasons.push(Reason::Unsure);
             }

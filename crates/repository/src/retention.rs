@@ -2,7 +2,8 @@
 //!
 //! Rules count what there is: "7 daily" keeps the newest snapshot of each of the 7 newest days that
 //! have one. So a clock that jumps, or a computer that was off for a year, lets nothing go by itself,
-//! and a flood of snapshots displaces at most others of the same hour. The times are those of receipts,
+//! and a flood of snapshots displaces at most others of the same hour. Only "the 7 last" counts
+//! snapshots, which a flood does displace once no lock holds them. The times are those of receipts,
 //! never the client's. Of each series the newest snapshot stays whatever the rules say, and so does
 //! what is pinned.
 //!
@@ -342,5 +343,17 @@ mod tests {
         let kept = kept(&policy, &all, 0);
         assert_eq!(kept[..23], (0..23).collect::<Vec<_>>());
         assert_eq!(kept[23..], [1023]);
+    }
+
+    #[test]
+    fn a_flood_displaces_what_is_kept_as_the_last_few_only_once_no_lock_holds_it() {
+        let before: Vec<_> = (0..3).map(|number| aged(number * HOUR_NS)).collect();
+        let flood = (0..5).map(|number| aged(40 * 24 * HOUR_NS + number));
+        let all: Vec<_> = before.iter().copied().chain(flood).collect();
+        let policy = Policy { last: 5, lock_ns: Policy::USUAL.lock_ns, ..Policy::default() };
+        assert_eq!(kept(&policy, &all, 20 * 24 * HOUR_NS), (0..8).collect::<Vec<_>>());
+        assert_eq!(kept(&policy, &all, 41 * 24 * HOUR_NS), (3..8).collect::<Vec<_>>());
+        let policy = Policy { hourly: 5, ..policy };
+        assert_eq!(kept(&policy, &all, 41 * 24 * HOUR_NS), (0..8).collect::<Vec<_>>());
     }
 }

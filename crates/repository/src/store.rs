@@ -15,13 +15,13 @@ use crate::closure::{Closed, descend};
 use crate::creating::{self, ClearParts};
 use crate::embedded::EmbeddedRepository;
 use crate::index::{Index, IndexError, Lookup};
-use crate::layout::Layout;
+use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::log::Log;
 use crate::opening::{Found, first_free, make_ready};
 use crate::pack_file::OpenPacks;
 use crate::records::{Loaded, Records};
-use crate::recovery::{Recovered, recover};
+use crate::recovery::{Recovered, is_readable, recover};
 use crate::room::Room;
 use crate::session::Sessions;
 use crate::tail::Tail;
@@ -33,11 +33,22 @@ pub trait Clock: Send + Sync {
     /// Nanoseconds since 1970 UTC.
     fn now_ns(&self) -> i64;
 
-    /// Nanoseconds since some moment that stays the same while this process runs, whoever sets the
+    /// Nanoseconds since some moment that stays the same while the computer runs, whoever sets the
     /// clock. What differs from the time of day by more and more, or at once, tells a clock that was
     /// set.
     fn running_ns(&self) -> i64 {
         self.now_ns()
+    }
+
+    /// Which start of the computer [`Clock::running_ns`] belongs to; `None` if nobody can tell.
+    fn boot_id(&self) -> Option<String> {
+        holdall_sys::host::boot_id()
+    }
+
+    /// How many nanoseconds have passed since the clock showed that time, by whoever knows which of them
+    /// count.
+    fn passed_ns(&self, since_ns: i64) -> i64 {
+        self.now_ns().saturating_sub(since_ns)
     }
 }
 
@@ -84,6 +95,8 @@ pub struct Store {
     commit: Mutex<()>,
     /// Files that could not be read at the start, with the reason.
     strange: Mutex<Vec<(PathBuf, String)>>,
+    /// Tails that the disk did not give at the start.
+    unopened: Vec<TailName>,
     /// Dropped last.
     lease: Lease,
 }
@@ -198,6 +211,7 @@ impl Store {
             clock,
             commit: Mutex::new(()),
             strange: Mutex::new(strange),
+            unopened: std::mem::take(&mut recovered.unopened),
             lease,
         };
         store.finish_opening(&recovered)?;
@@ -328,6 +342,11 @@ impl Store {
         self.clock.now_ns()
     }
 
+    /// How many nanoseconds have passed since the clock showed that time.
+    pub(crate) fn passed_ns(&self, since_ns: i64) -> i64 {
+        self.clock.passed_ns(since_ns)
+    }
+
     pub(crate) fn can_write(&self) -> bool {
         self.writer.is_some()
     }
@@ -336,6 +355,12 @@ impl Store {
     pub(crate) fn strange(&self) -> Vec<(PathBuf, String)> {
         let since = self.writer.as_ref().map(|writer| writer.appender.damaged());
         self.lock_strange().iter().cloned().chain(since.into_iter().flatten()).collect()
+    }
+
+    /// Whether the disk gives a tail now that it did not give when this store was opened: opened again, the
+    /// store has what it holds. It is read whole for this.
+    pub fn is_worth_opening_again(&self) -> bool {
+        self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
     }
 
     /// Says that a file is no longer strange: it was mended, or put aside.

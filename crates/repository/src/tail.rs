@@ -22,6 +22,7 @@ use bytes::Bytes;
 use holdall_format::limits::{PACK_MAX_BLOCKS, PACK_TARGET_BYTES, PACK_TARGET_TABLE_BYTES};
 use holdall_format::{BLOCK_HEADER_BYTES, FooterBlock, RepositoryId, Table};
 use holdall_protocol::RepositoryError;
+use holdall_sys::reading::append_exact_at;
 
 use crate::checked::Checked;
 use crate::group_commit::GroupCommit;
@@ -277,9 +278,7 @@ pub(crate) fn read_whole(payload: &File, block: &FooterBlock) -> io::Result<Byte
     let mut bytes = Vec::with_capacity(block.header.block_bytes());
     bytes.extend_from_slice(&block.header.encode());
     bytes.extend_from_slice(&block.table_bytes);
-    let clear = bytes.len();
-    bytes.resize(block.header.block_bytes(), 0);
-    payload.read_exact_at(bytes.get_mut(clear..).unwrap_or_default(), block.offset)?;
+    append_exact_at(payload, &mut bytes, block.header.payload_bytes as usize, block.offset)?;
     Ok(bytes.into())
 }
 

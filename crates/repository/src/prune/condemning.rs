@@ -91,7 +91,7 @@ impl Store {
     pub(super) fn due(&self, options: &PruneOptions) -> Result<Vec<Due>, RepositoryError> {
         let now_ns = self.now_ns();
         let is_due = |mark: &Condemned| {
-            let is_over = now_ns.saturating_sub(mark.since_ns) >= options.grace_ns();
+            let is_over = self.passed_ns(mark.since_ns) >= options.grace_ns();
             let is_read = self.sessions().reads_since(mark.log_position, now_ns);
             is_over && (options.grace.is_zero() || !is_read)
         };
