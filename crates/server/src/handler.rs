@@ -250,7 +250,9 @@ async fn measure(
                 Some(body) => measuring::forget(body).await?,
                 None => 0,
             };
-            respond(JSON, Frames::plain(wire::encode_lab_taken(&LabTaken { bytes })), None)
+            let version = Some(env!("CARGO_PKG_VERSION").to_owned());
+            let taken = wire::encode_lab_taken(&LabTaken { bytes, version });
+            respond(JSON, Frames::plain(taken), None)
         }
         LabVerb::Write => {
             let written = write_to_measure(state, &key, body).await?;

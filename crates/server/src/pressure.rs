@@ -16,9 +16,9 @@ use holdall_sys::cpu::thread_cpu_seconds;
 use holdall_sys::process;
 use holdall_sys::thread::ThreadCounts;
 
-/// Counters are read again after so long: each reading opens a few files.
+/// Counters are read again after so long when a request begins: each reading opens a few files.
 const EVERY: Duration = Duration::from_millis(250);
-/// A request that takes less is not worth it.
+/// A request that takes less is not worth it; nor is another reading so soon after one.
 const WORTH: Duration = Duration::from_millis(50);
 /// From this share on the processor is what a request waits for.
 const SHORT: f64 = 0.5;
@@ -189,9 +189,14 @@ struct OwnShare {
 impl Pressure {
     /// A request begins: how things are, as of a moment ago.
     pub(crate) fn begin(&self) -> Reading {
+        self.reading(EVERY)
+    }
+
+    /// How things are, as of no longer ago than `at_most`.
+    fn reading(&self, at_most: Duration) -> Reading {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match *last {
-            Some(reading) if reading.at.elapsed() < EVERY => reading,
+            Some(reading) if reading.at.elapsed() < at_most => reading,
             _ => *last.insert(Reading::now(&self.own_work)),
         }
     }
@@ -203,7 +208,8 @@ impl Pressure {
         if begun.at.elapsed() < WORTH {
             return times;
         }
-        let now = Reading::now(&self.own_work);
+        // Never the one that the request began with, which is older.
+        let now = self.reading(WORTH);
         divided(times, now.short_since(begun), now.own_share_since(begun))
     }
 }

@@ -70,11 +70,13 @@ impl Server {
         };
         let (listener, local_addr) =
             bind(listen).map_err(|source| ServerError::Listen { address: listen, source })?;
-        let accounts = Arc::new(Accounts::open(&folder.database(), Arc::clone(&clock))?);
+        let accounts = Arc::new(Accounts::open(&folder.database(), clock)?);
+        // What comes from now on has its time by it.
+        accounts.watch_clock()?;
         accounts.set_listen(&local_addr.to_string())?;
         let admin = AdminSocket::bind(folder.path())?;
         let public = identity.public();
-        let stores = Stores::new(folder, identity, clock, Arc::clone(&accounts), Arc::clone(&log));
+        let stores = Stores::new(folder, identity, Arc::clone(&accounts), Arc::clone(&log));
         stores.let_readers_in()?;
         let shutdown = limits.shutdown;
         let workers = limits.workers;

@@ -16,7 +16,6 @@ use holdall_repository::{
 use crate::accounts::Accounts;
 use crate::data_folder::DataFolder;
 use crate::rights::Permit;
-use crate::watch::{Looked, Noted};
 use crate::{LogSink, ServerError};
 
 /// A repository, once it was opened; the lock is held while it is opened or made.
@@ -31,20 +30,17 @@ pub(crate) struct Stores {
     log: LogSink,
     /// A lock for each name, so that opening one holds up nobody else's.
     open: Mutex<HashMap<String, Slot>>,
-    /// What the clocks showed when this process looked last.
-    looked: Mutex<Option<Looked>>,
 }
 
 impl Stores {
     pub(crate) fn new(
         folder: Arc<DataFolder>,
         signer: Arc<dyn ReceiptSigner + Send + Sync>,
-        clock: Arc<dyn Clock>,
         accounts: Arc<Accounts>,
         log: LogSink,
     ) -> Self {
-        let (open, looked) = (Mutex::default(), Mutex::default());
-        Self { folder, signer, clock, accounts, log, open, looked }
+        let clock = accounts.clock();
+        Self { folder, signer, clock, accounts, log, open: Mutex::default() }
     }
 
     /// Lets in exactly those recovery kits that the wrappings of all repositories name: the accounts
@@ -177,38 +173,22 @@ impl Stores {
         Ok((store.repository(), store.census()))
     }
 
-    /// A stored repository itself, for whoever keeps it.
+    /// A stored repository itself, for whoever keeps it. Where the disk did not give all of it when it was opened
+    /// and does now, it is opened again first, if nobody else is at it: a disk that was gone for a moment needs no
+    /// restart of the server.
     ///
     /// # Errors
     /// As [`Stores::repository`].
     pub(crate) fn store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
         let slot = self.slot(name);
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(open.take_if(|store| Arc::strong_count(store) == 1 && store.is_worth_opening_again()));
         self.opened(&mut open, name)
     }
 
     /// What time it is, in nanoseconds since 1970 UTC.
     pub(crate) fn now_ns(&self) -> i64 {
         self.clock.now_ns()
-    }
-
-    /// Looks at the clock and notes what it shows; tells whether it can be believed.
-    ///
-    /// # Errors
-    /// If it can not be noted.
-    pub(crate) fn watch_clock(&self) -> Result<Noted, ServerError> {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = (self.clock.now_ns(), self.clock.running_ns());
-        let (noted, look) = Noted::after(self.accounts.noted_clock()?, *looked, now);
-        self.accounts.note_clock(&noted)?;
-        *looked = Some(look);
-        Ok(noted)
-    }
-
-    /// Forgets what the clock showed, as a server does that ends.
-    #[cfg(test)]
-    pub(crate) fn forget_clock(&self) {
-        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Notes that a machine was here. That it can not be noted is no reason to send it away.
@@ -336,7 +316,7 @@ mod tests {
         fn on(temp: tempfile::TempDir, folder: Arc<DataFolder>, accounts: Arc<Accounts>) -> Self {
             let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
             let log: LogSink = Arc::new(|_| {});
-            let stores = Stores::new(folder, signer, Arc::new(Still), accounts.clone(), log);
+            let stores = Stores::new(folder, signer, accounts.clone(), log);
             Self { stores, accounts, folder: temp }
         }
 

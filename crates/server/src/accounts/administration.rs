@@ -54,7 +54,7 @@ impl Accounts {
         let mut state = self.state();
         let (id, machine) = state.find_machine(wanted)?;
         let mut changed = machine.clone();
-        changed.revoke_keys(self.clock.now_ns());
+        changed.revoke_keys(self.now_ns());
         let invites = state.open_invites_for(id);
         self.database.change(|changes| {
             invites.iter().try_for_each(|hash| changes.drop_invite(hash))?;

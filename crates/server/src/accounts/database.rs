@@ -1,6 +1,7 @@
 //! The tables in redb. Rows are JSON, so that a field can be added.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use holdall_format::{MachineId, PublicKey};
 use holdall_repository::sync_dir;
@@ -30,8 +31,13 @@ const VERSION: &str = "1";
 /// redb's own cache; the rows are few and are kept in memory anyway.
 const CACHE_BYTES: usize = 1 << 20;
 
+/// One that met an input or output error is opened again for whoever needs it next, since redb does nothing
+/// more with it. What of the change that met the error reached the disk counts from then on: whoever asked for
+/// it was told that it failed, and not that it was undone.
 pub(super) struct Database {
-    redb: redb::Database,
+    path: PathBuf,
+    /// `None` until it is opened again.
+    redb: Mutex<Option<redb::Database>>,
 }
 
 /// Changes that become durable together.
@@ -43,14 +49,11 @@ impl Database {
     /// Opens or makes the database. Only the holder of the data folder's lock may.
     pub(super) fn open(path: &Path) -> Result<Self, ServerError> {
         make_if_missing(path)?;
-        let redb = redb::Builder::new()
-            .set_cache_size(CACHE_BYTES)
-            .create(path)
-            .map_err(redb::Error::from)?;
+        let redb = builder().create(path).map_err(redb::Error::from)?;
         let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(path, own)
             .map_err(|source| ServerError::io("restricting", path, source))?;
-        let database = Self { redb };
+        let database = Self { path: path.to_owned(), redb: Mutex::new(Some(redb)) };
         match database.setting_or_new("version", VERSION)? {
             found if found == VERSION => Ok(database),
             found => Err(ServerError::Damaged {
@@ -62,49 +65,31 @@ impl Database {
 
     /// Reads everything.
     pub(super) fn load(&self) -> Result<State, ServerError> {
-        self.read().map_err(ServerError::from)
+        Ok(self.with(read)?)
     }
 
-    fn read(&self) -> Result<State, redb::Error> {
-        let reading = self.redb.begin_read()?;
-        let mut state = State::default();
-        for row in reading.open_table(MACHINES)?.iter()? {
-            let (id, row) = row?;
-            let machine = from_row::<Machine>(row.value())?;
-            state.machines.insert(MachineId::from_bytes(*id.value()), machine);
+    /// Does something with the open database. It is never made here: where its file is gone, so is its disk, and a
+    /// new one would not have what that one has.
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&redb::Database) -> Result<T, redb::Error>,
+    ) -> Result<T, redb::Error> {
+        let mut held = self.redb.lock().unwrap_or_else(PoisonError::into_inner);
+        let redb = match held.take() {
+            Some(redb) => redb,
+            None => builder().open(&self.path)?,
+        };
+        let done = work(&redb);
+        if !matches!(done, Err(redb::Error::Io(_) | redb::Error::PreviousIo)) {
+            *held = Some(redb);
         }
-        for row in reading.open_table(READERS)?.iter()? {
-            let (key, name) = row?;
-            let key = PublicKey::from_bytes(*key.value());
-            state.readers.insert(key, name.value().to_owned());
-        }
-        for row in reading.open_table(INVITES)?.iter()? {
-            let (hash, row) = row?;
-            state.invites.insert(*hash.value(), from_row::<InviteRow>(row.value())?);
-        }
-        for row in reading.open_table(QUOTAS)?.iter()? {
-            let (name, bytes) = row?;
-            state.quotas.insert(name.value().to_owned(), bytes.value());
-        }
-        for row in reading.open_table(KEEPING)?.iter()? {
-            let (name, row) = row?;
-            state.keeping.insert(name.value().to_owned(), from_row::<KeepingRow>(row.value())?);
-        }
-        for row in reading.open_table(DELETIONS)?.iter()? {
-            let (number, row) = row?;
-            state.deletions.insert(number.value(), from_row::<Deletion>(row.value())?);
-        }
-        for row in reading.open_table(TOKENS)?.iter()? {
-            let (hash, row) = row?;
-            state.tokens.insert(*hash.value(), from_row::<TokenRow>(row.value())?);
-        }
-        Ok(state)
+        done
     }
 
     /// When machines were here last, in nanoseconds since 1970 UTC.
     pub(super) fn seen(&self) -> Result<Vec<(MachineId, i64)>, ServerError> {
-        let read = || -> Result<Vec<_>, redb::Error> {
-            let table = self.redb.begin_read()?.open_table(SEEN)?;
+        let read = |redb: &redb::Database| {
+            let table = redb.begin_read()?.open_table(SEEN)?;
             let mut seen = Vec::new();
             for row in table.iter()? {
                 let (id, ns) = row?;
@@ -112,7 +97,7 @@ impl Database {
             }
             Ok(seen)
         };
-        Ok(read()?)
+        Ok(self.with(read)?)
     }
 
     pub(super) fn put_setting(&self, name: &str, value: &str) -> Result<(), ServerError> {
@@ -123,24 +108,25 @@ impl Database {
     }
 
     pub(super) fn setting(&self, name: &str) -> Result<Option<String>, ServerError> {
-        let read = || -> Result<_, redb::Error> {
-            let table = self.redb.begin_read()?.open_table(SETTINGS)?;
+        let read = |redb: &redb::Database| {
+            let table = redb.begin_read()?.open_table(SETTINGS)?;
             Ok(table.get(name)?.map(|value| value.value().to_owned()))
         };
-        Ok(read()?)
+        Ok(self.with(read)?)
     }
 
-    /// Carries out changes together; all are durable when it returns, or none is.
+    /// Carries out changes together; all are durable when it succeeds. Where it fails none is, or, after an error
+    /// of the disk, all may be.
     pub(super) fn change(
         &self,
         make: impl FnOnce(&Changes) -> Result<(), redb::Error>,
     ) -> Result<(), ServerError> {
-        let change = || -> Result<_, redb::Error> {
-            let changes = Changes { transaction: self.redb.begin_write()? };
+        let change = |redb: &redb::Database| {
+            let changes = Changes { transaction: redb.begin_write()? };
             make(&changes)?;
             Ok(changes.transaction.commit()?)
         };
-        Ok(change()?)
+        Ok(self.with(change)?)
     }
 
     /// Makes all tables, and reads a setting that is made with them.
@@ -165,6 +151,48 @@ impl Database {
         })?;
         Ok(found)
     }
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = redb::Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
+fn read(redb: &redb::Database) -> Result<State, redb::Error> {
+    let reading = redb.begin_read()?;
+    let mut state = State::default();
+    for row in reading.open_table(MACHINES)?.iter()? {
+        let (id, row) = row?;
+        let machine = from_row::<Machine>(row.value())?;
+        state.machines.insert(MachineId::from_bytes(*id.value()), machine);
+    }
+    for row in reading.open_table(READERS)?.iter()? {
+        let (key, name) = row?;
+        let key = PublicKey::from_bytes(*key.value());
+        state.readers.insert(key, name.value().to_owned());
+    }
+    for row in reading.open_table(INVITES)?.iter()? {
+        let (hash, row) = row?;
+        state.invites.insert(*hash.value(), from_row::<InviteRow>(row.value())?);
+    }
+    for row in reading.open_table(QUOTAS)?.iter()? {
+        let (name, bytes) = row?;
+        state.quotas.insert(name.value().to_owned(), bytes.value());
+    }
+    for row in reading.open_table(KEEPING)?.iter()? {
+        let (name, row) = row?;
+        state.keeping.insert(name.value().to_owned(), from_row::<KeepingRow>(row.value())?);
+    }
+    for row in reading.open_table(DELETIONS)?.iter()? {
+        let (number, row) = row?;
+        state.deletions.insert(number.value(), from_row::<Deletion>(row.value())?);
+    }
+    for row in reading.open_table(TOKENS)?.iter()? {
+        let (hash, row) = row?;
+        state.tokens.insert(*hash.value(), from_row::<TokenRow>(row.value())?);
+    }
+    Ok(state)
 }
 
 /// Makes an empty database, whole and under its name for good, where there is none: redb makes durable

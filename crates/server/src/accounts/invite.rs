@@ -54,7 +54,7 @@ impl Accounts {
         identity: PublicKey,
         addresses: Vec<String>,
     ) -> Result<Invitation, ServerError> {
-        let now = self.clock.now_ns();
+        let now = self.now_ns();
         let mut state = self.state();
         let row = state.invite_row(request, now)?;
         let mut secret = Zeroizing::new([0; 16]);

@@ -59,13 +59,9 @@ impl Accounts {
         row.unwrap_or(KeepingRow::USUAL).entry(repository)
     }
 
-    /// Has a change come into force that was asked for so long ago; `has_passed` says of a time and a
-    /// delay whether it certainly has.
-    pub(crate) fn bring_into_force(
-        &self,
-        repository: &str,
-        has_passed: impl Fn(i64, i64) -> bool,
-    ) -> Result<(), ServerError> {
+    /// Has a change come into force whose delay has certainly passed.
+    pub(crate) fn bring_into_force(&self, repository: &str) -> Result<(), ServerError> {
+        let has_passed = |asked_ns, delay_ns| self.has_passed(asked_ns, delay_ns);
         let mut state = self.state();
         let row = state.keeping.get(repository);
         let Some(row) = row.and_then(|row| row.in_force(has_passed)) else { return Ok(()) };
@@ -80,7 +76,7 @@ impl Accounts {
         repository: &str,
         wanted: Keeping,
     ) -> Result<KeepingEntry, ServerError> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.now_ns();
         let mut state = self.state();
         let row = state.keeping.get(repository).cloned().unwrap_or(KeepingRow::USUAL);
         let row = row.changed_to(wanted, now_ns);
@@ -99,7 +95,7 @@ impl Accounts {
         superseded: Option<Supersession>,
     ) -> Result<Deletion, ServerError> {
         let delay_ns = self.keeping(repository).now.delay_ns;
-        let asked_ns = self.clock.now_ns();
+        let asked_ns = self.now_ns();
         let mut state = self.state();
         let same = |one: &&Deletion| {
             let what = (one.repository.as_str(), &one.snapshots, one.superseded);

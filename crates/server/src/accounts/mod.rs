@@ -5,6 +5,7 @@
 //! change; a key that was replaced stays known as revoked.
 
 mod administration;
+mod clock;
 mod database;
 mod invite;
 mod keeping;
@@ -27,6 +28,7 @@ use crate::ServerError;
 use crate::admin::Deletion;
 use crate::rights::Role;
 use crate::watch::Noted;
+use clock::WatchedClock;
 use database::Database;
 use keeping::KeepingRow;
 use machine::{InviteRow, Machine};
@@ -39,10 +41,10 @@ use pairing::Account;
 
 /// The accounts of one server.
 pub(crate) struct Accounts {
-    database: Database,
+    database: Arc<Database>,
     state: Mutex<State>,
     seen: Seen,
-    clock: Arc<dyn Clock>,
+    clock: Arc<WatchedClock>,
     asking: Mutex<()>,
 }
 
@@ -69,10 +71,11 @@ struct State {
 impl Accounts {
     /// Opens the database, or makes one.
     pub(crate) fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, ServerError> {
-        let database = Database::open(path)?;
+        let database = Arc::new(Database::open(path)?);
         let mut state = database.load()?;
         state.derive_roles();
         let seen = Seen::of_noted(database.seen()?.into_iter());
+        let clock = Arc::new(WatchedClock::new(clock, Arc::clone(&database)));
         Ok(Self { database, state: Mutex::new(state), seen, clock, asking: Mutex::default() })
     }
 
@@ -137,16 +140,26 @@ impl Accounts {
         self.database.setting("listen")
     }
 
-    /// What was noted of the clock.
-    pub(crate) fn noted_clock(&self) -> Result<Option<Noted>, ServerError> {
-        let noted = self.database.setting("clock")?;
-        Ok(noted.and_then(|noted| serde_json::from_str(&noted).ok()))
+    /// The clock, for everything else that has a time by it.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock) as _
     }
 
-    /// Notes what the clock shows.
-    pub(crate) fn note_clock(&self, noted: &Noted) -> Result<(), ServerError> {
-        let text = serde_json::to_string(noted).unwrap_or_default();
-        self.database.put_setting("clock", &text)
+    /// Looks at the clock and notes what it shows; tells whether it can be believed.
+    ///
+    /// # Errors
+    /// If it can not be noted.
+    pub(crate) fn watch_clock(&self) -> Result<Noted, ServerError> {
+        self.clock.look()
+    }
+
+    /// Whether so much time has certainly passed since the clock showed that.
+    pub(crate) fn has_passed(&self, since_ns: i64, time_ns: i64) -> bool {
+        self.clock.passed_ns(since_ns) >= time_ns
+    }
+
+    fn now_ns(&self) -> i64 {
+        self.clock.now_ns()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

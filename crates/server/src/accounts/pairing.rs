@@ -36,7 +36,7 @@ impl Accounts {
         former: Option<&FormerAccount>,
         is_stored: impl Fn(&str) -> bool,
     ) -> Result<Account, ServerError> {
-        let now = self.clock.now_ns();
+        let now = self.now_ns();
         let hash = secret_hash(secret);
         let mut state = self.state();
         let mut invite = state.usable_invite(&hash, key, now)?;

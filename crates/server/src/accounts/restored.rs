@@ -26,7 +26,7 @@ impl Accounts {
         key: PublicKey,
     ) -> Result<bool, ServerError> {
         let state = self.state();
-        let invite = state.usable_invite(&secret_hash(secret), key, self.clock.now_ns())?;
+        let invite = state.usable_invite(&secret_hash(secret), key, self.now_ns())?;
         let is_open = invite.used.is_none() && invite.for_machine.is_none();
         Ok(is_open && !state.roles.contains_key(&key))
     }

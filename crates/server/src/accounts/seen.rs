@@ -57,7 +57,7 @@ impl Seen {
 impl Accounts {
     /// Remembers that a machine asked for something; a recovery kit is none.
     pub(crate) fn saw(&self, machine: MachineId) -> Result<(), ServerError> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.now_ns();
         let is_known = self.state().machines.contains_key(&machine);
         match is_known && self.seen.now(machine, now_ns) {
             true => self.database.change(|changes| changes.put_seen(&machine, now_ns)),

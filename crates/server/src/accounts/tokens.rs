@@ -26,7 +26,7 @@ impl Accounts {
         let mut bytes = Zeroizing::new([0; AdminToken::LEN]);
         random(&mut bytes[..])?;
         let token = AdminToken::new(bytes);
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.now_ns();
         let expires_ns = now_ns.saturating_add(LIFE_NS);
         let row = TokenRow { repository: repository.to_owned(), expires_ns };
         let mut state = self.state();
@@ -51,7 +51,7 @@ impl Accounts {
         token: &AdminToken,
         repository: &str,
     ) -> Result<(), ServerError> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.now_ns();
         let is_good = |row: &TokenRow| row.repository == repository && now_ns < row.expires_ns;
         if self.state().tokens.get(&token_hash(token)).is_some_and(is_good) {
             return Ok(());

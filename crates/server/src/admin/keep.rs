@@ -15,7 +15,6 @@ use super::command::{
     AlsoMend, Deletion, Keeping, PrunedEntry, Reply, ScrubbedEntry, SnapshotEntry,
 };
 use crate::ServerError;
-use crate::watch::Noted;
 
 /// How long condemned packs stay: whoever reads when a snapshot is forgotten reads to the end.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
@@ -137,19 +136,18 @@ impl Administration<'_> {
         if !dry_run {
             self.take_back_cancelled(&store, name)?;
         }
-        let clock = self.stores.watch_clock()?;
-        if !clock.is_believed() {
-            entry.frozen_until_ns = Some(clock.believed_from_ns());
+        let noted = self.accounts.watch_clock()?;
+        if !noted.is_believed() {
+            entry.frozen_until_ns = Some(noted.believed_from_ns());
             return Ok(None);
         }
         if !dry_run {
-            let has_passed = |asked_ns, delay_ns| clock.has_passed(asked_ns, delay_ns);
-            self.accounts.bring_into_force(name, has_passed)?;
+            self.accounts.bring_into_force(name)?;
         }
-        self.delete_due(&store, &clock, dry_run, entry)?;
+        self.delete_due(&store, dry_run, entry)?;
         entry.alarm = self.alarm(&store, name, dry_run)?;
         if entry.alarm.is_none() {
-            self.apply_rules(&store, &clock, dry_run, entry)?;
+            self.apply_rules(&store, dry_run, entry)?;
         } else {
             entry.snapshots_kept = store.census().snapshots;
         }
@@ -162,18 +160,13 @@ impl Administration<'_> {
     fn delete_due(
         &self,
         store: &Store,
-        clock: &Noted,
         dry_run: bool,
         entry: &mut PrunedEntry,
     ) -> Result<(), ServerError> {
-        let now_ns = self.stores.now_ns();
         let deletions = self.accounts.deletions().into_iter();
-        let delay_ns = self.accounts.keeping(&entry.repository).now.delay_ns;
         let due = |one: &Deletion| {
-            let asked_ns = one.due_ns.saturating_sub(delay_ns);
-            one.repository == entry.repository
-                && one.due_ns <= now_ns
-                && clock.has_passed(asked_ns, delay_ns)
+            let delay_ns = one.due_ns.saturating_sub(one.asked_ns);
+            one.repository == entry.repository && self.accounts.has_passed(one.asked_ns, delay_ns)
         };
         for deletion in deletions.filter(due) {
             // Until it is carried out it can be cancelled, and is not carried out then.
@@ -226,14 +219,11 @@ impl Administration<'_> {
     fn apply_rules(
         &self,
         store: &Store,
-        clock: &Noted,
         dry_run: bool,
         entry: &mut PrunedEntry,
     ) -> Result<(), ServerError> {
-        let lock_ns = self.accounts.keeping(&entry.repository).now.policy.lock_ns;
         let judged = self.judge(store, &entry.repository).into_iter();
-        let (goes, kept): (Vec<_>, Vec<_>) = judged
-            .partition(|one| one.reasons.is_empty() && clock.has_passed(one.received_ns, lock_ns));
+        let (goes, kept): (Vec<_>, Vec<_>) = judged.partition(|one| one.reasons.is_empty());
         if !dry_run {
             let ids: Vec<RecordHash> = goes.iter().map(|one| one.id).collect();
             if !ids.is_empty() {

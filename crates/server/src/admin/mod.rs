@@ -337,7 +337,7 @@ fn without_server(
         true => ServerIdentity::of(&folder)?,
         false => ServerIdentity::stored_in(&folder)?,
     });
-    let accounts = Arc::new(Accounts::open(&folder.database(), Arc::clone(&clock))?);
+    let accounts = Arc::new(Accounts::open(&folder.database(), clock)?);
     let listen = accounts.listen()?.unwrap_or_else(|| DEFAULT_LISTEN.into());
     let listen: SocketAddr = listen.parse().map_err(|_| ServerError::Damaged {
         path: folder.database(),
@@ -345,7 +345,7 @@ fn without_server(
     })?;
     let public = identity.public();
     let log: LogSink = Arc::new(|_| {});
-    let stores = Stores::new(folder, identity, clock, Arc::clone(&accounts), Arc::clone(&log));
+    let stores = Stores::new(folder, identity, Arc::clone(&accounts), Arc::clone(&log));
     let administration = Administration {
         accounts: &accounts,
         stores: &stores,

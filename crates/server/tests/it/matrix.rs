@@ -357,8 +357,9 @@ fn machines_measure_the_path_one_at_a_time_and_nobody_else_does() {
     let stage = Stage::new();
     let world = &stage.world;
     let body = [7; 1000];
+    let taken = concat!("{\"bytes\":1000,\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}");
     let asked: [(LabVerb, &[u8], &str); 4] = [
-        (LabVerb::Take, &body, "{\"bytes\":1000}"),
+        (LabVerb::Take, &body, taken),
         (LabVerb::Write, &body, ""),
         (LabVerb::Give(5), &[], "ZZZZZ"),
         (LabVerb::Read(5), &[], ""),

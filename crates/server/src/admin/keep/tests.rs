@@ -22,11 +22,12 @@ const HOUR_NS: i64 = 3600 * 1_000_000_000;
 const DAY_NS: i64 = 24 * HOUR_NS;
 const MACHINE: MachineId = MachineId::from_bytes([3; 16]);
 
-/// A clock that can be set beside one that can not.
+/// A clock that can be set beside one that can not, and begins anew with the computer.
 #[derive(Default)]
 struct Clocks {
     now_ns: AtomicI64,
     running_ns: AtomicI64,
+    boots: AtomicI64,
 }
 
 impl Clocks {
@@ -38,6 +39,13 @@ impl Clocks {
     fn jump(&self, ns: i64) {
         self.now_ns.fetch_add(ns, Ordering::SeqCst);
     }
+
+    /// The computer is off, and shows so much more when it is on again.
+    fn reboot(&self, ns: i64) {
+        self.jump(ns);
+        self.running_ns.store(0, Ordering::SeqCst);
+        self.boots.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 impl Clock for Clocks {
@@ -47,6 +55,10 @@ impl Clock for Clocks {
 
     fn running_ns(&self) -> i64 {
         self.running_ns.load(Ordering::SeqCst)
+    }
+
+    fn boot_id(&self) -> Option<String> {
+        Some(self.boots.load(Ordering::SeqCst).to_string())
     }
 }
 
@@ -87,7 +99,7 @@ impl World {
     ) -> Self {
         let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
         let clock: Arc<dyn Clock> = Arc::clone(&clocks) as _;
-        let accounts = Arc::new(Accounts::open(&folder.database(), clock.clone()).unwrap());
+        let accounts = Arc::new(Accounts::open(&folder.database(), clock).unwrap());
         let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
         let told = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&told);
@@ -96,7 +108,8 @@ impl World {
         if !repository.exists() {
             Store::create(&repository, &forge.new_repository()).unwrap();
         }
-        let stores = Stores::new(folder, signer, clock, accounts.clone(), log.clone());
+        accounts.watch_clock().unwrap();
+        let stores = Stores::new(folder, signer, accounts.clone(), log.clone());
         let should_stop = AtomicBool::new(false);
         Self { clocks, accounts, stores, log, told, forge, head, should_stop, temp }
     }
@@ -378,7 +391,7 @@ fn rules_let_nothing_go_while_a_snapshot_is_damaged() {
     let pass = |world: &World| {
         for _ in 0..33 {
             world.clocks.pass(DAY_NS);
-            world.stores.watch_clock().unwrap();
+            world.accounts.watch_clock().unwrap();
         }
     };
     pass(&world);
@@ -427,7 +440,7 @@ fn a_clock_that_was_set_deletes_nothing() {
     let mut world = World::new();
     hourly(&mut world, 3);
     let before = world.snapshots();
-    for jump in [10 * 365 * DAY_NS, -20 * 365 * DAY_NS, 400 * DAY_NS] {
+    for jump in [10 * 365 * DAY_NS, -9 * 365 * DAY_NS, 400 * DAY_NS] {
         world.clocks.jump(jump);
         for _ in 0..3 {
             world.clocks.pass(HOUR_NS);
@@ -440,6 +453,27 @@ fn a_clock_that_was_set_deletes_nothing() {
     world.clocks.pass(DAY_NS);
     assert!(world.prune().frozen_until_ns.is_none());
     assert!(world.snapshots() >= 24);
+}
+
+#[test]
+fn the_grace_of_packs_is_not_over_because_the_computer_was_off() {
+    let mut world = World::new();
+    // More than a pack.
+    let all: Vec<_> = (0..11).map(|part| world.back_up(&part.to_string(), 5 << 20)).collect();
+    let store = world.stores.store("laptop").unwrap();
+    store.forget(&all[..10], TombstoneReason::Request).unwrap();
+    drop(store);
+    let condemned = world.prune();
+    let packs = condemned.waiting_packs;
+    assert!(packs > 0 && condemned.deleted_packs == 0, "{condemned:?}");
+    world.clocks.reboot(13 * DAY_NS);
+    let world = world.restarted(|_| ());
+    for hours in [0, 23] {
+        world.clocks.pass(hours * HOUR_NS);
+        assert_eq!(world.prune().deleted_packs, 0);
+    }
+    world.clocks.pass(HOUR_NS);
+    assert_eq!(world.prune().deleted_packs, packs);
 }
 
 #[test]

@@ -2,11 +2,12 @@
 //! there for as long as nothing may go, and none that was asked for before its delay.
 
 use super::*;
-use Step::{Jump, Off, Pass};
+use Step::{Ask, BackUp, Jump, Off, Pass, Reboot, Slip};
 
 /// As long as nothing goes, by the usual rules, and how long a deletion waits.
 const LOCK_HOURS: i64 = 30 * 24;
 const DELAY_HOURS: i64 = 7 * 24;
+const WEEK: i64 = 7 * 24;
 const YEAR: i64 = 365 * 24;
 /// The server looks so often.
 const LOOK_HOURS: i64 = 6;
@@ -18,18 +19,27 @@ enum Step {
     Pass(i64),
     /// The clock is set while the server runs.
     Jump(i64),
-    /// The server is off for so long, and the clock then shows so much more or less than that.
+    /// The same, and nobody looks before the next step.
+    Slip(i64),
+    /// The server is off for so long while the computer runs, and the clock then shows so much more or less
+    /// than that.
     Off(i64, i64),
+    /// The computer is off, in the same way.
+    Reboot(i64, i64),
+    /// A snapshot is made.
+    BackUp,
+    /// A deletion of one more snapshot is asked for.
+    Ask,
 }
 
-/// Thirty ways; in front of each are three days of a snapshot every three hours.
-const SCENARIOS: &[(&str, &[Step])] = &[
-    ("it goes evenly", &[Pass(10 * 24)]),
+/// Clocks that go wrong. In front of each are three days of a snapshot every three hours, and rules that
+/// keep one.
+const FAULTS: &[(&str, &[Step])] = &[
     ("ahead by an hour", &[Jump(1), Pass(72)]),
     ("ahead by a day", &[Jump(24), Pass(72)]),
     ("ahead by a month", &[Jump(31 * 24), Pass(72)]),
     ("ahead by a year", &[Jump(YEAR), Pass(72)]),
-    ("ahead by ten years, and a week goes by", &[Jump(10 * YEAR), Pass(7 * 24)]),
+    ("ahead by ten years, and a week goes by", &[Jump(10 * YEAR), Pass(WEEK)]),
     ("ahead by a century", &[Jump(100 * YEAR), Pass(72)]),
     ("back by an hour", &[Jump(-1), Pass(72)]),
     ("back by a day", &[Jump(-24), Pass(72)]),
@@ -72,109 +82,191 @@ const SCENARIOS: &[(&str, &[Step])] = &[
         "to and fro by a year",
         &[Jump(YEAR), Pass(3), Jump(-YEAR), Pass(3), Jump(YEAR), Pass(3), Jump(-YEAR), Pass(48)],
     ),
-    ("off for an hour", &[Off(1, 0), Pass(72)]),
-    ("off for a week", &[Off(7 * 24, 0), Pass(72)]),
-    ("off for two months", &[Off(60 * 24, 0), Pass(72)]),
-    ("off for an hour, and ahead by a year", &[Off(1, YEAR), Pass(72)]),
-    ("off for an hour, and ahead by sixteen days", &[Off(1, 16 * 24), Pass(72)]),
-    ("off for an hour, and back by a year", &[Off(1, -YEAR), Pass(72)]),
+    (
+        "back by forty days for two snapshots",
+        &[Slip(-40 * 24), BackUp, BackUp, Slip(40 * 24), Pass(72)],
+    ),
+    (
+        "back by eight days for a deletion that is asked for",
+        &[Slip(-8 * 24), Ask, Slip(8 * 24), Pass(72)],
+    ),
+    ("off, and ahead by eight days", &[Off(1, 8 * 24), Pass(72)]),
+    ("off, and ahead by thirteen days", &[Off(1, 13 * 24), Pass(72)]),
+    (
+        "off, and ahead by thirteen days, three times",
+        &[Off(1, 13 * 24), Pass(6), Off(1, 13 * 24), Pass(6), Off(1, 13 * 24), Pass(48)],
+    ),
+    ("off, and ahead by sixteen days", &[Off(1, 16 * 24), Pass(72)]),
+    ("off, and ahead by a year", &[Off(1, YEAR), Pass(72)]),
+    ("off, and back by a year", &[Off(1, -YEAR), Pass(72)]),
+    ("off, and ahead, and off again", &[Off(2, YEAR), Pass(26), Off(2, YEAR), Pass(48)]),
+    ("ahead, then off before a day was over", &[Jump(YEAR), Pass(12), Off(2, 0), Pass(48)]),
+    (
+        "off, and back by forty days for two snapshots",
+        &[Off(1, -40 * 24), BackUp, BackUp, Off(1, 40 * 24), Pass(72)],
+    ),
+    ("switched off, and ahead by eight days", &[Reboot(1, 8 * 24), Pass(72)]),
+    ("switched off, and ahead by thirteen days", &[Reboot(1, 13 * 24), Pass(72)]),
+    (
+        "switched off, and ahead by thirteen days, three times",
+        &[Reboot(1, 13 * 24), Pass(6), Reboot(1, 13 * 24), Pass(6), Reboot(1, 13 * 24), Pass(48)],
+    ),
+    ("switched off, and ahead by sixteen days", &[Reboot(1, 16 * 24), Pass(72)]),
+    ("switched off, and ahead by a year", &[Reboot(1, YEAR), Pass(72)]),
+    ("switched off, and back by a year", &[Reboot(1, -YEAR), Pass(72)]),
     (
         "without a battery: in 1970 after every start",
         &[
-            Off(1, -50 * YEAR),
+            Reboot(1, -50 * YEAR),
             Jump(50 * YEAR),
             Pass(30),
-            Off(1, -50 * YEAR),
+            Reboot(1, -50 * YEAR),
             Jump(50 * YEAR),
             Pass(30),
         ],
     ),
-    ("off for a week with a clock that stood still", &[Off(7 * 24, -7 * 24), Pass(72)]),
-    ("off, and ahead, and off again", &[Off(2, YEAR), Pass(26), Off(2, YEAR), Pass(48)]),
-    ("ahead, then off before a day was over", &[Jump(YEAR), Pass(12), Off(2, 0), Pass(48)]),
-    ("ahead by a year, and a month goes by", &[Jump(YEAR), Pass(LOCK_HOURS - 90), Pass(48)]),
-    ("off for nearly two weeks, twice", &[Off(13 * 24, 0), Pass(6), Off(13 * 24, 0), Pass(48)]),
+    (
+        "without a battery: forty days ago for two snapshots after a start",
+        &[Reboot(1, -40 * 24), BackUp, BackUp, Jump(40 * 24), Pass(72)],
+    ),
+    ("switched off for a week with a clock that stood still", &[Reboot(WEEK, -WEEK), Pass(72)]),
+];
+
+/// Clocks that are right.
+const SOUND: &[(&str, &[Step])] = &[
+    ("it goes evenly", &[Pass(10 * 24)]),
     ("it goes evenly for two months", &[Pass(60 * 24)]),
+    ("off for an hour", &[Off(1, 0), Pass(72)]),
+    ("off for a week", &[Off(WEEK, 0), Pass(72)]),
+    ("off for two months", &[Off(60 * 24, 0), Pass(72)]),
+    ("off for nearly two weeks, twice", &[Off(13 * 24, 0), Pass(6), Off(13 * 24, 0), Pass(48)]),
+    ("switched off for an hour", &[Reboot(1, 0), Pass(72)]),
+    ("switched off for a week", &[Reboot(WEEK, 0), Pass(72)]),
+    ("switched off for two months", &[Reboot(60 * 24, 0), Pass(72)]),
 ];
 
 #[test]
 fn whatever_the_clock_does_nothing_goes_before_its_time() {
-    let names: std::collections::BTreeSet<_> = SCENARIOS.iter().map(|(name, _)| name).collect();
-    assert!(names.len() == SCENARIOS.len() && names.len() >= 30, "{} scenarios", names.len());
-    let mut gone = 0;
-    for (name, steps) in SCENARIOS {
-        gone += run(name, steps);
-    }
-    assert!(gone > 0, "where two months go by evenly, rules let some go");
+    let all = || FAULTS.iter().chain(SOUND);
+    let names: std::collections::BTreeSet<_> = all().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), all().count());
+    assert!(FAULTS.len() >= 30, "{} faults", FAULTS.len());
+    let gone = |table: &[(&str, &[Step])]| -> usize {
+        table.iter().map(|(name, steps)| run(name, steps.iter().copied())).sum()
+    };
+    gone(FAULTS);
+    assert!(gone(SOUND) > 0, "where two months go by evenly, rules let some go");
+}
+
+/// Later than where it runs on, and not never.
+#[test]
+fn a_server_that_is_switched_off_every_night_lets_go_of_what_is_old() {
+    let nights = |count| [Pass(18), Reboot(6, 0)].repeat(count);
+    assert_eq!(run("thirty nights", nights(29).into_iter()), 1, "what was asked for");
+    assert!(run("forty nights", nights(45).into_iter()) > 1);
 }
 
 /// A world, and how many hours have truly passed.
 struct Truth {
+    name: String,
     world: World,
     hours: i64,
-    /// When each snapshot was made.
+    /// When each snapshot was made, by its id.
     made: Vec<(String, i64)>,
-    /// A deletion was asked for of this one, at that hour.
-    asked: (String, i64),
+    /// When the deletion of a snapshot was asked for, by its id.
+    asked: Vec<(String, i64)>,
     gone: usize,
 }
 
 /// Goes through one scenario, and gives how many snapshots went.
-fn run(name: &str, steps: &[Step]) -> usize {
-    let mut world = World::new();
-    let mut made = Vec::new();
+fn run(name: &str, steps: impl Iterator<Item = Step>) -> usize {
+    let world = World::new();
     world.prune();
-    for hour in (0..72).step_by(3) {
-        made.push((world.back_up(&format!("hour {hour}"), 100).to_string(), hour));
-        world.clocks.pass(3 * HOUR_NS);
+    let mut strict = Keeping { policy: Policy { last: 1, ..Policy::default() }, ..Keeping::USUAL };
+    strict.policy.lock_ns = LOCK_HOURS * HOUR_NS;
+    world.accounts.set_keeping("laptop", strict.clone()).unwrap();
+    world.clocks.pass(DELAY_HOURS * HOUR_NS);
+    world.prune();
+    assert_eq!(world.accounts.keeping("laptop").now, strict);
+    let (made, asked) = (Vec::new(), Vec::new());
+    let mut truth = Truth { name: name.to_owned(), world, hours: 0, made, asked, gone: 0 };
+    for _ in 0..24 {
+        truth.back_up();
+        truth.pass(3);
     }
-    let asked = (made[5].0.clone(), 72);
-    world.administration().forget("laptop", std::slice::from_ref(&asked.0)).unwrap();
-    let mut truth = Truth { world, hours: 72, made, asked, gone: 0 };
-    truth.look(name);
-    for step in steps {
-        truth.take(name, *step);
-    }
-    truth.gone
+    truth.ask();
+    truth.look();
+    steps.fold(truth, Truth::take).gone
 }
 
 impl Truth {
-    fn take(&mut self, name: &str, step: Step) {
+    fn take(mut self, step: Step) -> Self {
         match step {
             Pass(hours) => {
                 for _ in 0..hours / LOOK_HOURS {
-                    self.world.clocks.pass(LOOK_HOURS * HOUR_NS);
-                    self.hours += LOOK_HOURS;
-                    self.look(name);
+                    self.pass(LOOK_HOURS);
+                    self.look();
                 }
             }
-            Jump(hours) => self.world.clocks.jump(hours * HOUR_NS),
-            Off(hours, wrong) => {
-                self.world.restart();
-                self.world.clocks.jump((hours + wrong) * HOUR_NS);
-                self.hours += hours;
+            Jump(hours) => {
+                self.world.clocks.jump(hours * HOUR_NS);
+                self.look();
             }
+            Slip(hours) => self.world.clocks.jump(hours * HOUR_NS),
+            Off(hours, wrong) => {
+                self.pass(hours);
+                self.world.clocks.jump(wrong * HOUR_NS);
+                self = self.restarted();
+            }
+            Reboot(hours, wrong) => {
+                self.hours += hours;
+                self.world.clocks.reboot((hours + wrong) * HOUR_NS);
+                self = self.restarted();
+            }
+            BackUp => self.back_up(),
+            Ask => self.ask(),
         }
-        self.look(name);
+        self
+    }
+
+    fn pass(&mut self, hours: i64) {
+        self.world.clocks.pass(hours * HOUR_NS);
+        self.hours += hours;
+    }
+
+    /// Comes back as after a restart: what was in memory alone is gone.
+    fn restarted(self) -> Self {
+        let mut truth = Self { world: self.world.restarted(|_| ()), ..self };
+        truth.look();
+        truth
+    }
+
+    fn back_up(&mut self) {
+        let id = self.world.back_up(&format!("number {}", self.made.len()), 100);
+        self.made.push((id.to_string(), self.hours));
+    }
+
+    /// Asks for one more snapshot to be deleted.
+    fn ask(&mut self) {
+        let id = self.made[5 + self.asked.len()].0.clone();
+        self.world.administration().forget("laptop", std::slice::from_ref(&id)).unwrap();
+        self.asked.push((id, self.hours));
     }
 
     /// Has the server apply its rules, and looks at what they let go.
-    fn look(&mut self, name: &str) {
+    fn look(&mut self) {
         let pruned = self.world.prune();
-        assert_eq!(pruned.problem, None, "{name}");
+        assert_eq!(pruned.problem, None, "{}", self.name);
+        let since = |all: &[(String, i64)], id: &str| {
+            let (_, at) = all.iter().find(|(one, _)| one == id)?;
+            Some(self.hours - at)
+        };
         for forgotten in &pruned.forgotten {
-            let (_, at) = self.made.iter().find(|(id, _)| *id == forgotten.id).unwrap();
-            let (age, waited) = (self.hours - at, self.hours - self.asked.1);
-            let was_asked = forgotten.id == self.asked.0 && waited >= DELAY_HOURS;
-            assert!(age >= LOCK_HOURS || was_asked, "{name}: one went that was {age} hours old");
+            let age = since(&self.made, &forgotten.id).unwrap();
+            let was_asked = since(&self.asked, &forgotten.id).is_some_and(|it| it >= DELAY_HOURS);
+            let is_old = age >= LOCK_HOURS || was_asked;
+            assert!(is_old, "{}: one went that was {age} hours old", self.name);
         }
         self.gone += pruned.forgotten.len();
-    }
-}
-
-impl World {
-    /// Comes back as after a restart: what was in memory alone is gone.
-    fn restart(&mut self) {
-        self.stores.forget_clock();
     }
 }
