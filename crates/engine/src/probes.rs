@@ -7,9 +7,11 @@ use std::sync::Arc;
 use holdall_crypto::{
     Entropy, IdKeys, KeyRing, Opener, PlainObject, RepositoryKeys, Sealer, suite_for_this_cpu,
 };
-use holdall_format::{BlockKind, Suite};
+use holdall_format::{Block, BlockKind, FormatError, ObjectId, Suite};
 use holdall_lab::{Moved, Probe, Step, incompressible, text};
-use holdall_tree::Chunker;
+use holdall_tree::{
+    BuiltNode, ChunkRef, Chunker, Content, Entry, EntryKind, PathKey, Time, TreeBuilder,
+};
 
 use crate::storing::LEVELS;
 
@@ -19,8 +21,13 @@ const BLOCK_BYTES: usize = 1 << 20;
 const CHUNKED_BYTES: usize = 8 << 20;
 const SUITES: [(Suite, &str); 2] =
     [(Suite::Aes256Gcm, "AES-256-GCM"), (Suite::ChaCha20Poly1305, "ChaCha20-Poly1305")];
+/// Entries of which nodes are made at a time, and the bits of a path's hash that begin a leaf: that of new
+/// repositories.
+const TREE_ENTRIES: u32 = 2000;
+const LEAF_BITS: u8 = 3;
 const TEXT: &str = "text";
 const INCOMPRESSIBLE: &str = "incompressible";
+const ENTRIES: &str = "entries";
 
 /// The steps, in the order in which a backup takes them. `entropy` makes a source for each thread.
 pub fn cpu_probes(
@@ -39,8 +46,12 @@ pub fn cpu_probes(
     for (suite, name) in SUITES {
         probes.push(open(&keys, suite, format!("open, {name}"), INCOMPRESSIBLE, entropy.clone()));
     }
+    for kind in [INCOMPRESSIBLE, TEXT] {
+        probes.push(check(&keys, kind, entropy.clone()));
+    }
     let name = "open and decompress".to_owned();
     probes.push(open(&keys, Suite::Aes256Gcm, name, TEXT, entropy));
+    probes.push(nodes(&keys));
     probes
 }
 
@@ -97,8 +108,7 @@ impl Steps {
 
     fn seal(&mut self, objects: &[PlainObject], plain: &[u8]) -> u64 {
         let Ok(sealed) = self.sealer.seal(BlockKind::Chunks, objects, plain) else { return 0 };
-        let opened = self.opener.open(&sealed, BlockKind::Chunks);
-        let checked = opened.and_then(|opened| opened.check_ids(&self.ids, BlockKind::Chunks));
+        let checked = self.opener.check(&sealed, BlockKind::Chunks, &self.ids);
         if checked.is_ok() { sealed.bytes().len() as u64 } else { 0 }
     }
 }
@@ -176,20 +186,91 @@ fn open(
     kind: &'static str,
     entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
 ) -> Probe {
+    let begin = with_sealed(keys, (suite, kind), entropy, |_, opener, sealed| {
+        opener.open(sealed, BlockKind::Chunks).is_ok()
+    });
+    probe(name, kind, begin)
+}
+
+/// What is done with each sealed block before it leaves: it is opened, and its ids are computed anew.
+fn check(
+    keys: &Arc<RepositoryKeys>,
+    kind: &'static str,
+    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
+) -> Probe {
+    let begin = with_sealed(keys, (Suite::Aes256Gcm, kind), entropy, |keys, opener, sealed| {
+        opener.check(sealed, BlockKind::Chunks, keys.ids()).is_ok()
+    });
+    probe("open and compare ids", kind, begin)
+}
+
+/// A step that takes a sealed block, and says whether it could.
+fn with_sealed(
+    keys: &Arc<RepositoryKeys>,
+    (suite, kind): (Suite, &'static str),
+    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
+    take: impl Fn(&RepositoryKeys, &mut Opener, &Block<Vec<u8>>) -> bool + Copy + Send + Sync + 'static,
+) -> impl Fn() -> Step + Send + Sync + 'static {
     let keys = Arc::clone(keys);
-    probe(name, kind, move || {
+    move || {
         let (objects, plain) = block(&keys, kind);
         let mut sealer = Sealer::new(keys.sealing(), suite, 3, entropy());
         let sealed = sealer.seal(BlockKind::Chunks, &objects, &plain);
         let mut opener = Opener::new(keys.sealing(), keys.repository());
-        let plain_bytes = plain.len() as u64;
+        let (keys, plain_bytes) = (Arc::clone(&keys), plain.len() as u64);
         Box::new(move || {
-            let sealed = sealed.as_ref().ok();
-            let opened = sealed.and_then(|sealed| opener.open(sealed, BlockKind::Chunks).ok());
-            let moved = if opened.is_some() { plain_bytes } else { 0 };
+            let taken = sealed.as_ref().is_ok_and(|sealed| take(&keys, &mut opener, sealed));
+            let moved = if taken { plain_bytes } else { 0 };
             Moved { input_bytes: moved, output_bytes: moved }
         })
+    }
+}
+
+/// Makes a tree of files: entries are encoded, gathered into nodes, and these named. The bytes are those of
+/// the nodes with the ids that they refer to.
+fn nodes(keys: &Arc<RepositoryKeys>) -> Probe {
+    let keys = Arc::clone(keys);
+    probe("make tree nodes", ENTRIES, move || {
+        let keys = Arc::clone(&keys);
+        let entries: Vec<_> = (0..TREE_ENTRIES).filter_map(|at| entry(&keys, at)).collect();
+        Box::new(move || {
+            let bytes = tree_bytes(&keys, &entries).unwrap_or(0);
+            Moved { input_bytes: bytes, output_bytes: bytes }
+        })
     })
+}
+
+/// A file of one chunk, as a tree has it.
+fn entry(keys: &RepositoryKeys, at: u32) -> Option<(PathKey, Entry)> {
+    let path = format!("/home/somebody/folder {:03}/file {at:06}", at / 25);
+    let (nanos, len_bytes) = (at.wrapping_mul(0x9e37_79b9) % 1_000_000_000, 4096 + at);
+    let id = keys.ids().chunk_id(path.as_bytes());
+    let time = Time { secs: 1_700_000_000 + i64::from(at), nanos };
+    let entry = Entry {
+        mode: 0o644,
+        mtime: time,
+        ctime: time,
+        size: len_bytes.into(),
+        inode: at.into(),
+        content: Content::Chunks(vec![ChunkRef { id, len_bytes }]),
+        ..Entry::empty(EntryKind::File)
+    };
+    Some((PathKey::from_absolute(path.as_bytes()).ok()?, entry))
+}
+
+/// Builds the tree of these entries, and gives the length of its nodes.
+fn tree_bytes(keys: &RepositoryKeys, entries: &[(PathKey, Entry)]) -> Option<u64> {
+    let mut builder = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), LEAF_BITS);
+    let mut bytes = 0;
+    let mut sink = |node: BuiltNode| {
+        bytes += (node.body.len() + node.refs.len() * ObjectId::LEN) as u64;
+        Ok::<_, FormatError>(())
+    };
+    for (path, entry) in entries {
+        builder.push(path, entry, &mut sink).ok()?;
+    }
+    builder.finish(&mut sink).ok()?;
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -215,17 +296,19 @@ mod tests {
         let goes = [step(), step(), step()].map(|moved| (moved.input_bytes, moved.output_bytes));
         assert_eq!(goes.map(|(input, _)| input), [CHUNKED_BYTES as u64, 100_000, 8 << 20]);
         for (input, output) in goes {
-            assert!((input / 6..input * 3 / 5).contains(&output), "{input} became {output}");
+            assert!((input / 8..input * 3 / 5).contains(&output), "{input} became {output}");
         }
     }
 
     #[test]
     fn every_step_does_its_work_and_text_becomes_smaller() {
         let probes = cpu_probes(|| Box::new(Counting(0)));
-        assert_eq!(probes.len(), 2 + LEVELS.len() + 2 * SUITES.len() + 1);
+        assert_eq!(probes.len(), 2 + LEVELS.len() + 2 * SUITES.len() + 2 + 1 + 1);
         for probe in probes {
             let moved = (probe.begin)()();
-            assert!(moved.input_bytes >= BLOCK_BYTES as u64 / 2, "{}: {moved:?}", probe.name);
+            let least =
+                if probe.sample == ENTRIES { 30 * TREE_ENTRIES as usize } else { BLOCK_BYTES / 2 };
+            assert!(moved.input_bytes >= least as u64, "{}: {moved:?}", probe.name);
             let ratio = moved.output_bytes as f64 / moved.input_bytes as f64;
             match &*probe.name {
                 "id" => assert_eq!(moved.output_bytes, 32),

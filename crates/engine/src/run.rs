@@ -1,11 +1,26 @@
 //! What a run shares with whoever watches it: counters, problems, and the wish to stop.
 
+use std::ops::AddAssign;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdall_lab::StageCounters;
 
 use crate::EngineError;
+
+/// Items and plain content bytes: what something on its way stands for, which counts when it has arrived.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    pub(crate) items: u64,
+    pub(crate) bytes: u64,
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, more: Self) {
+        self.items += more.items;
+        self.bytes += more.bytes;
+    }
+}
 
 /// One thing that could not be read, written or restored; the run went on without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,9 +36,10 @@ pub struct Problem {
 /// Counters only rise, unless the run begins anew, so a reader may look at any moment.
 #[derive(Default)]
 pub struct Run {
-    /// Items (files, directories, links, ...) dealt with.
+    /// Items (files, directories, links, ...) dealt with: of a backup those that are durable in the repository,
+    /// and not those that were only read.
     pub items: AtomicU64,
-    /// Plain content bytes dealt with.
+    /// Plain content bytes dealt with, likewise.
     pub bytes: AtomicU64,
     /// Items that are expected in all, where that is known; else 0.
     pub items_expected: AtomicU64,
@@ -74,6 +90,11 @@ impl Run {
     pub fn advance(&self, items: u64, bytes: u64) {
         self.items.fetch_add(items, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts what was dealt with.
+    pub(crate) fn done(&self, amount: Amount) {
+        self.advance(amount.items, amount.bytes);
     }
 
     /// So much is expected in all; whether it is new.

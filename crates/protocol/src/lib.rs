@@ -41,7 +41,8 @@ pub mod wire;
 
 pub use admin_token::AdminToken;
 pub use client::{
-    ClientOptions, HttpRepository, MeasuredServer, ServerAddress, carrying_seconds, shown_identity,
+    ClientOptions, HttpRepository, MeasuredServer, ServerAddress, UploadWaits, carrying_seconds,
+    shown_identity, upload_waits,
 };
 pub use error::RepositoryError;
 pub use identity::{MachineIdentity, fingerprint};

@@ -130,9 +130,12 @@ pub trait Repository: Send + Sync {
     /// asks again. `copy` 0 is the authoritative copy of each; a reader whose copy opens to a wrong
     /// id asks for 1, and so on.
     ///
+    /// Untrusted: blocks come as the disk gave them, for the reader opens them. Of a single id the block is
+    /// looked at first, and the next copy taken where one is damaged: a reader asks so for what did not open.
+    ///
     /// # Errors
     /// [`RepositoryError::MissingObjects`] if the first id has no such copy;
-    /// [`RepositoryError::Damaged`] if its block can not be read.
+    /// [`RepositoryError::Damaged`] if its block can not be read, or, of a single id, is damaged.
     fn fetch_objects(
         &self,
         session: &SessionId,

@@ -2,8 +2,7 @@
 //! attributes too large for their entry.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,7 +19,8 @@ use crate::budget::Grant;
 use crate::concurrency::Concurrency;
 use crate::storing::{NewChunk, Piece, Shared};
 
-/// How much is read at once at most: a few chunks, so that what is carried over is small beside it.
+/// How much is looked at at once at most, with what was carried over: a few chunks, beside which that is
+/// small.
 const SEGMENT_BYTES: usize = 2 * CHUNK_MAX_BYTES;
 
 /// Where content comes from.
@@ -28,8 +28,12 @@ pub(super) trait Bytestream {
     /// How many bytes are still to come, as far as is known.
     fn expected_bytes(&self) -> u64;
 
-    /// Reads on into `out`; 0 at the end.
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize>;
+    /// Reads on, and appends `wanted` bytes to `segment`; `true` if there were fewer until the end. Memory that
+    /// `segment` has room in is not zeroed before.
+    ///
+    /// # Errors
+    /// What the system says; what was read before may have been appended.
+    fn append(&mut self, segment: &mut Vec<u8>, wanted: usize) -> io::Result<bool>;
 }
 
 impl Bytestream for &[u8] {
@@ -37,8 +41,8 @@ impl Bytestream for &[u8] {
         self.len() as u64
     }
 
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        io::Read::read(self, out)
+    fn append(&mut self, segment: &mut Vec<u8>, wanted: usize) -> io::Result<bool> {
+        Ok(self.take(wanted as u64).read_to_end(segment)? < wanted)
     }
 }
 
@@ -75,23 +79,29 @@ impl Bytestream for FileStream<'_> {
         self.expected_bytes
     }
 
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while self.left_bytes == 0 {
-            let Some(extent) = self.extents.next() else { return Ok(0) };
-            (self.offset, self.left_bytes) = (extent.offset, extent.len_bytes);
+    fn append(&mut self, segment: &mut Vec<u8>, wanted: usize) -> io::Result<bool> {
+        let mut missing = wanted as u64;
+        while missing > 0 {
+            if self.left_bytes == 0 {
+                let Some(extent) = self.extents.next() else { return Ok(true) };
+                (self.offset, self.left_bytes) = (extent.offset, extent.len_bytes);
+                self.file.seek(SeekFrom::Start(self.offset))?;
+            }
+            let part = self.left_bytes.min(missing);
+            let read = self.file.take(part).read_to_end(segment)? as u64;
+            self.offset += read;
+            if read > 0 {
+                self.read_to = self.offset;
+            }
+            self.left_bytes -= read;
+            self.expected_bytes = self.expected_bytes.saturating_sub(read);
+            missing -= read;
+            if read < part {
+                self.cut_short_at = Some(self.end_now()?);
+                (self.extents, self.left_bytes) = ([].iter(), 0);
+            }
         }
-        let wanted = usize::try_from(self.left_bytes).unwrap_or(usize::MAX).min(out.len());
-        let read = self.file.read_at(out.split_at_mut(wanted).0, self.offset)?;
-        if read == 0 {
-            self.cut_short_at = Some(self.end_now()?);
-            (self.extents, self.left_bytes) = ([].iter(), 0);
-            return Ok(0);
-        }
-        self.offset += read as u64;
-        self.read_to = self.offset;
-        self.left_bytes -= read as u64;
-        self.expected_bytes = self.expected_bytes.saturating_sub(read as u64);
-        Ok(read)
+        Ok(false)
     }
 }
 
@@ -133,12 +143,13 @@ impl Cutter<'_> {
             self.shared.check()?;
             // One byte more than is expected shows the end.
             let expected = usize::try_from(stream.expected_bytes()).unwrap_or(usize::MAX);
-            let wanted = expected.saturating_add(1).min(SEGMENT_BYTES);
+            let wanted = expected.saturating_add(1).min(SEGMENT_BYTES - carry.len());
             let grant = self.grant(wanted + carry.len())?;
             // Few different capacities, so that the allocator can use freed segments again.
             let mut segment = Vec::with_capacity((wanted + carry.len()).next_power_of_two());
             segment.extend_from_slice(&carry);
-            let at_end = match self.meters.read.working(|| fill(stream, &mut segment, wanted)) {
+            let read = self.meters.read.working(|| stream.append(&mut segment, wanted));
+            let at_end = match read {
                 Ok(at_end) => at_end,
                 Err(error) => return Ok(Err(error)),
             };
@@ -151,8 +162,8 @@ impl Cutter<'_> {
             let mut segment = Bytes::from(segment);
             let mut pieces = Vec::new();
             self.meters.hash.working(|| {
-                while segment.len() >= CHUNK_MAX_BYTES || (at_end && !segment.is_empty()) {
-                    let chunk = segment.split_to(self.chunker.cut(&segment));
+                while let Some(chunk_bytes) = self.first_chunk(&segment, at_end) {
+                    let chunk = segment.split_to(chunk_bytes);
                     self.push(&mut builder, chunk, &grant, &mut pieces)?;
                 }
                 Ok::<_, EngineError>(())
@@ -165,6 +176,12 @@ impl Cutter<'_> {
             flush(pieces)?;
             carry = segment;
         }
+    }
+
+    /// The length of the first chunk, if it is known where that ends.
+    fn first_chunk(&self, segment: &[u8], at_end: bool) -> Option<usize> {
+        let rest = (at_end && !segment.is_empty()).then_some(segment.len());
+        self.chunker.first_cut(segment).or(rest)
     }
 
     fn push(
@@ -201,29 +218,10 @@ fn node_sink(
     }
 }
 
-/// Reads until `segment` has `wanted` bytes more; `true` at the end of the stream.
-fn fill(stream: &mut dyn Bytestream, segment: &mut Vec<u8>, wanted: usize) -> io::Result<bool> {
-    let start = segment.len();
-    let full = start + wanted;
-    segment.resize(full, 0);
-    let mut at = start;
-    while at < full {
-        match stream.read(segment.split_at_mut(at).1) {
-            Ok(0) => {
-                segment.truncate(at);
-                return Ok(true);
-            }
-            Ok(read) => at += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(false)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt;
 
     #[test]
     fn a_file_that_is_cut_in_a_hole_ends_there_and_never_before_what_was_read() {
@@ -233,11 +231,12 @@ mod tests {
         let data = FileData { size_bytes: 3 << 30, extents };
         for (size_now, end) in [(500_000, 500_000), (4096, 4096), (100, 4096)] {
             let mut stream = FileStream::new(&file, &data);
-            let mut out = [0; 8192];
-            assert_eq!(stream.read(&mut out).unwrap(), 4096);
+            let mut out = Vec::new();
+            assert!(!stream.append(&mut out, 4096).unwrap());
             file.set_len(size_now).unwrap();
-            assert_eq!(stream.read(&mut out).unwrap(), 0);
-            assert_eq!((stream.cut_short_at, stream.read(&mut out).unwrap()), (Some(end), 0));
+            assert!(stream.append(&mut out, 4096).unwrap());
+            assert_eq!((stream.cut_short_at, out.len()), (Some(end), 4096));
+            assert!(stream.append(&mut out, 1).unwrap());
         }
     }
 }

@@ -31,5 +31,5 @@ pub use count::count_ahead;
 pub use options::{BackupOptions, Source};
 pub(crate) use pipeline::series_of;
 
-pub use pipeline::{backup, backup_upon};
+pub use pipeline::{MAX_READERS, backup, backup_upon};
 pub use summary::BackupSummary;

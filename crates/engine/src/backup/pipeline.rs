@@ -38,7 +38,7 @@ pub(super) const RESERVE_BYTES: usize = 24 << 20;
 /// Jobs being read or waiting to be used.
 const JOBS_IN_FLIGHT: usize = 24;
 /// Threads that read at most, each a job.
-const MAX_READERS: usize = JOBS_IN_FLIGHT;
+pub const MAX_READERS: usize = JOBS_IN_FLIGHT;
 /// So often a backup begins again because its session has lapsed.
 const MOST_LAPSES: u32 = 3;
 /// Threads that list directories ahead, at first.

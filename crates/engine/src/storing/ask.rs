@@ -11,6 +11,7 @@ use holdall_tree::BuiltNode;
 use super::meters::StoringMeters;
 use super::piece::NewChunk;
 use crate::EngineError;
+use crate::run::Amount;
 
 /// Objects asked for at once.
 const ASK_MAX_IDS: usize = 4096;
@@ -19,13 +20,6 @@ const ASK_MAX_IDS: usize = 4096;
 const ASK_MAX_BYTES: usize = 2 << 20;
 /// Questions under way at once.
 pub(super) const ASKERS: usize = 3;
-
-/// What the assembler wants stored.
-pub(super) enum Wanted {
-    Object(Wish),
-    /// Send everything that was wanted before, then note it.
-    Flush,
-}
 
 /// An object that is to be stored if it is missing.
 pub(super) enum Wish {
@@ -49,8 +43,14 @@ impl Wish {
     }
 }
 
+/// An object, and what counts as done when it is in the repository.
+pub(super) struct Wanted {
+    pub(super) wish: Wish,
+    pub(super) stands_for: Amount,
+}
+
 /// Objects, and for each whether it is missing.
-pub(super) type Answer = (Vec<Wish>, Vec<bool>);
+pub(super) type Answer = (Vec<Wanted>, Vec<bool>);
 
 /// What comes to be stored, in order.
 pub(super) enum Asked {
@@ -61,45 +61,50 @@ pub(super) enum Asked {
 
 /// Objects that are asked for together, and where the answer goes.
 pub(super) struct Question {
-    wishes: Vec<Wish>,
+    wishes: Vec<Wanted>,
     answer: Sender<Answer>,
 }
 
-/// The gathering thread: makes questions of what is wanted.
-pub(super) struct Gather {
+/// Makes questions of what the assembler wants stored. It has no thread of its own: a queue that takes
+/// objects one by one would wake somebody for most of them.
+pub(super) struct Gather<'a> {
+    meters: &'a StoringMeters,
     to_askers: Sender<Question>,
     to_store: Sender<Asked>,
-    wishes: Vec<Wish>,
+    wishes: Vec<Wanted>,
     bytes: usize,
 }
 
-impl Gather {
-    pub(super) fn new(to_askers: Sender<Question>, to_store: Sender<Asked>) -> Self {
-        Self { to_askers, to_store, wishes: Vec::new(), bytes: 0 }
+impl<'a> Gather<'a> {
+    pub(super) fn new(
+        meters: &'a StoringMeters,
+        to_askers: Sender<Question>,
+        to_store: Sender<Asked>,
+    ) -> Self {
+        Self { meters, to_askers, to_store, wishes: Vec::new(), bytes: 0 }
     }
 
-    /// Makes questions until nobody wants anything more: the body of the gathering thread.
+    /// Has an object stored if it is missing, and counts what it stands for when it is there.
     ///
     /// # Errors
-    /// [`EngineError::Interrupted`] if nobody takes them any more, which is so only when the run has
+    /// [`EngineError::Interrupted`] if nobody takes questions any more, which is so only when the run has
     /// failed.
-    pub(super) fn run(&mut self, wanted: &Receiver<Wanted>) -> Result<(), EngineError> {
-        while let Ok(next) = wanted.recv() {
-            match next {
-                Wanted::Object(wish) => {
-                    self.bytes += wish.len_bytes();
-                    self.wishes.push(wish);
-                    if self.wishes.len() >= ASK_MAX_IDS || self.bytes >= ASK_MAX_BYTES {
-                        self.ask()?;
-                    }
-                }
-                Wanted::Flush => {
-                    self.ask()?;
-                    self.to_store.send(Asked::Flush).map_err(gone)?;
-                }
-            }
+    pub(super) fn want(&mut self, wish: Wish, stands_for: Amount) -> Result<(), EngineError> {
+        self.bytes += wish.len_bytes();
+        self.wishes.push(Wanted { wish, stands_for });
+        if self.wishes.len() >= ASK_MAX_IDS || self.bytes >= ASK_MAX_BYTES {
+            self.ask()?;
         }
         Ok(())
+    }
+
+    /// Has everything that was wanted before sent, and then noted.
+    ///
+    /// # Errors
+    /// As [`Gather::want`].
+    pub(super) fn flush(&mut self) -> Result<(), EngineError> {
+        self.ask()?;
+        self.meters.assemble.waiting_out(|| self.to_store.send(Asked::Flush)).map_err(gone)
     }
 
     fn ask(&mut self) -> Result<(), EngineError> {
@@ -109,8 +114,10 @@ impl Gather {
             return Ok(());
         }
         let (answer, answered) = bounded(1);
-        self.to_store.send(Asked::Objects(answered)).map_err(gone)?;
-        self.to_askers.send(Question { wishes, answer }).map_err(gone)
+        self.meters.assemble.waiting_out(|| {
+            self.to_store.send(Asked::Objects(answered)).map_err(gone)?;
+            self.to_askers.send(Question { wishes, answer }).map_err(gone)
+        })
     }
 }
 
@@ -129,7 +136,7 @@ impl Askers<'_> {
     /// What the repository answers.
     pub(super) fn run(&self, questions: &Receiver<Question>) -> Result<(), EngineError> {
         while let Ok(Question { wishes, answer }) = questions.recv() {
-            let ids: Vec<ObjectId> = wishes.iter().map(Wish::id).collect();
+            let ids: Vec<ObjectId> = wishes.iter().map(|wanted| wanted.wish.id()).collect();
             let ask = || self.repository.missing(&self.session, &ids);
             let asked = self.meters.ask.working(|| self.meters.talk.during(ask));
             answer.send((wishes, asked?)).map_err(gone)?;

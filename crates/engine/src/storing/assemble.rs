@@ -4,17 +4,18 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 use holdall_crypto::{RecordSecret, Sealer};
 use holdall_format::{RecordHash, RecordKind, SeriesId, SessionId};
 use holdall_tree::{BuiltNode, Entry, EntryKind, NodeKind, Root, TreeBuilder};
 
-use super::ask::{Wanted, Wish};
+use super::ask::{Gather, Wish};
 use super::meters::StoringMeters;
 use super::piece::{AdoptedLeaf, Piece, Settled};
 use super::shared::Shared;
 use crate::leaf_cache::NewLeaves;
 use crate::record::{ChainEnd, NewRecord, publish};
+use crate::run::Amount;
 use crate::{Access, EngineError};
 
 /// A number that counts from 0, and the pieces that come under it, a few at a time.
@@ -53,7 +54,7 @@ pub(super) struct Assembler<'a> {
     pub(super) access: &'a Access,
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a StoringMeters,
-    pub(super) to_store: Sender<Wanted>,
+    pub(super) gather: Gather<'a>,
     pub(super) builder: TreeBuilder,
     pub(super) leaves: NewLeaves,
     pub(super) counts: Counts,
@@ -62,6 +63,33 @@ pub(super) struct Assembler<'a> {
     pub(super) dry_run: bool,
     /// How often everything was flushed.
     pub(super) flushes: u64,
+    pub(super) uncounted: Uncounted,
+}
+
+/// What was assembled and is not done yet: it is when the repository has it.
+#[derive(Default)]
+pub(super) struct Uncounted {
+    /// Entries, and content that lies in them; the next object that is wanted stands for them, since it goes
+    /// with what they lie in or just before.
+    entries: Amount,
+    /// Bytes of the next entry's content that chunks before it stand for.
+    in_chunks: u64,
+}
+
+impl Uncounted {
+    /// What a chunk of so many bytes stands for.
+    fn chunk(&mut self, bytes: u64) -> Amount {
+        self.in_chunks += bytes;
+        let mut stands_for = std::mem::take(&mut self.entries);
+        stands_for.bytes += bytes;
+        stands_for
+    }
+
+    /// An entry, without what its chunks stand for.
+    fn entry(&mut self, entry: &Entry) -> Amount {
+        let in_chunks = std::mem::take(&mut self.in_chunks);
+        Amount { items: 1, bytes: entry.counted_bytes().saturating_sub(in_chunks) }
+    }
 }
 
 /// Everything that a record needs but its tree.
@@ -103,15 +131,22 @@ impl Assembler<'_> {
 
     fn piece(&mut self, piece: Piece) -> Result<(), EngineError> {
         match piece {
-            Piece::Chunk(chunk) => self.want(Wanted::Object(Wish::Chunk(chunk))),
-            Piece::Node(node) => self.want(Wanted::Object(Wish::Node(node))),
+            Piece::Chunk(chunk) => {
+                let stands_for = self.uncounted.chunk(chunk.bytes.len() as u64);
+                self.gather.want(Wish::Chunk(chunk), stands_for)
+            }
+            Piece::Node(node) => {
+                let stands_for = std::mem::take(&mut self.uncounted.entries);
+                self.gather.want(Wish::Node(node), stands_for)
+            }
             Piece::Entry { path, entry, change } => {
                 self.count(&entry, change.settle(&entry));
                 if self.dry_run {
                     return Ok(());
                 }
                 let (builder, leaves) = (&mut self.builder, Some(&mut self.leaves));
-                let mut sink = node_sink(self.shared, self.meters, &self.to_store, leaves);
+                let mut sink =
+                    node_sink(self.shared, &mut self.gather, &mut self.uncounted, leaves);
                 builder.push(&path, &entry, &mut sink).map_err(Into::into)
             }
             Piece::Leaf(leaf) => self.adopt(*leaf),
@@ -132,14 +167,11 @@ impl Assembler<'_> {
             return Ok(());
         }
         let (builder, leaves) = (&mut self.builder, Some(&mut self.leaves));
-        builder
-            .push_leaf(leaf, &mut node_sink(self.shared, self.meters, &self.to_store, leaves))?;
+        let mut sink = node_sink(self.shared, &mut self.gather, &mut self.uncounted, leaves);
+        builder.push_leaf(leaf, &mut sink)?;
+        drop(sink);
         self.leaves.add(&id, Some(fingerprint));
         Ok(())
-    }
-
-    fn want(&self, wanted: Wanted) -> Result<(), EngineError> {
-        want(&self.to_store, self.meters, wanted)
     }
 
     fn count(&mut self, entry: &Entry, change: Settled) {
@@ -158,13 +190,19 @@ impl Assembler<'_> {
         if change != Settled::Unmodified {
             counts.bytes_not_kept += entry.counted_bytes();
         }
-        self.shared.run.advance(1, entry.counted_bytes());
+        let amount = self.uncounted.entry(entry);
+        match self.dry_run || change == Settled::Unmodified {
+            true => self.shared.run.done(amount),
+            false => self.uncounted.entries += amount,
+        }
     }
 
     /// Publishes what there is so far, so that a run that is cut goes on from here.
     fn checkpoint(&mut self) -> Result<(), EngineError> {
         let so_far = self.builder.clone();
-        let root = so_far.finish(&mut node_sink(self.shared, self.meters, &self.to_store, None))?;
+        let mut sink = node_sink(self.shared, &mut self.gather, &mut self.uncounted, None);
+        let root = so_far.finish(&mut sink)?;
+        drop(sink);
         self.flush()?;
         self.publish(RecordKind::Checkpoint, &root)?;
         self.records.last_checkpoint = Instant::now();
@@ -176,7 +214,7 @@ impl Assembler<'_> {
         let empty = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), config.leaf_bits);
         let builder = std::mem::replace(&mut self.builder, empty);
         let leaves = Some(&mut self.leaves);
-        let mut sink = node_sink(self.shared, self.meters, &self.to_store, leaves);
+        let mut sink = node_sink(self.shared, &mut self.gather, &mut self.uncounted, leaves);
         let root = builder.finish(&mut sink)?;
         drop(sink);
         self.flush()?;
@@ -193,9 +231,11 @@ impl Assembler<'_> {
 
     /// Waits until everything that was wanted is durable.
     fn flush(&mut self) -> Result<(), EngineError> {
-        self.want(Wanted::Flush)?;
+        self.gather.flush()?;
         self.flushes += 1;
-        self.meters.assemble.waiting_out(|| self.shared.wait_landed(self.flushes))
+        self.meters.assemble.waiting_out(|| self.shared.wait_landed(self.flushes))?;
+        self.shared.run.done(std::mem::take(&mut self.uncounted.entries));
+        Ok(())
     }
 
     fn publish(&mut self, kind: RecordKind, root: &Root) -> Result<Bytes, EngineError> {
@@ -218,10 +258,10 @@ impl Assembler<'_> {
 /// Takes new nodes, notes the leaves in `leaves`, and leaves out what the parents have.
 fn node_sink<'a>(
     shared: &'a Shared<'_>,
-    meters: &'a StoringMeters,
-    to_store: &'a Sender<Wanted>,
+    gather: &'a mut Gather<'_>,
+    uncounted: &'a mut Uncounted,
     mut leaves: Option<&'a mut NewLeaves>,
-) -> impl FnMut(BuiltNode) -> Result<(), EngineError> + 'a {
+) -> impl FnMut(BuiltNode) -> Result<(), EngineError> {
     move |node| {
         if let (NodeKind::Leaf, Some(leaves)) = (node.kind, &mut leaves) {
             leaves.add(&node.id, node.fingerprint);
@@ -229,15 +269,6 @@ fn node_sink<'a>(
         if shared.is_parents(&node.id) {
             return Ok(());
         }
-        want(to_store, meters, Wanted::Object(Wish::Node(node)))
+        gather.want(Wish::Node(node), std::mem::take(&mut uncounted.entries))
     }
-}
-
-fn want(
-    to_store: &Sender<Wanted>,
-    meters: &StoringMeters,
-    wanted: Wanted,
-) -> Result<(), EngineError> {
-    // The store is gone only when the run has failed.
-    meters.assemble.waiting_out(|| to_store.send(wanted)).map_err(|_| EngineError::Interrupted)
 }

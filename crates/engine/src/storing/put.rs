@@ -11,6 +11,7 @@ use holdall_tree::NodeKind;
 
 use super::seal::SelfCheck;
 use super::store::{Lane, OpenBlocks, PlainBlock};
+use crate::run::Amount;
 use crate::{Access, EngineError};
 
 /// zstd's level: what is put is little, and stays.
@@ -76,7 +77,7 @@ impl<'a> Putter<'a> {
         refs: Vec<ObjectId>,
         bytes: &[u8],
     ) -> Result<(), EngineError> {
-        let complete = self.open.add(lane, id, refs, bytes);
+        let complete = self.open.add(lane, (id, refs), bytes, Amount::default());
         complete.iter().flatten().try_for_each(|block| self.send(block))
     }
 

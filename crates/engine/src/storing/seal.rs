@@ -18,7 +18,7 @@ use super::level::Level;
 use super::meters::StoringMeters;
 use super::store::PlainBlock;
 use crate::blocks::SharedNodeCache;
-use crate::run::lock;
+use crate::run::{Amount, lock};
 use crate::{Access, EngineError};
 
 /// Opens what was sealed. Each sealing thread has one.
@@ -39,17 +39,19 @@ impl SelfCheck {
         plain: &PlainBlock,
         sealed: &Block<Vec<u8>>,
     ) -> Result<(), EngineError> {
-        let opened = self.opener.open(sealed, plain.kind).and_then(|opened| {
-            opened.check_ids(&self.ids, plain.kind)?;
-            Ok(opened.objects)
-        });
-        let objects = opened.map_err(|error: CryptoError| EngineError::self_check(error))?;
-        let wanted = plain.objects.iter().map(|object| object.id);
-        if objects.iter().map(|object| object.id).eq(wanted) {
+        let checked = self.opener.check(sealed, plain.kind, &self.ids);
+        let ids = checked.map_err(|error: CryptoError| EngineError::self_check(error))?;
+        if ids.into_iter().eq(plain.objects.iter().map(|object| object.id)) {
             return Ok(());
         }
         Err(EngineError::self_check("it has other objects than were to be sealed"))
     }
+}
+
+/// A block on its way, and what counts as done when it is durable.
+pub(super) struct SealedBlock {
+    pub(super) bytes: Bytes,
+    pub(super) stands_for: Amount,
 }
 
 /// What a sealing thread works with.
@@ -72,7 +74,7 @@ impl Sealing<'_> {
     pub(super) fn run(
         mut self,
         blocks: &Receiver<PlainBlock>,
-        to_senders: &Sender<Bytes>,
+        to_senders: &Sender<SealedBlock>,
     ) -> Result<(), EngineError> {
         let meter = &self.meters.seal;
         while let Ok(block) = meter.waiting_in(|| blocks.recv()) {
@@ -86,7 +88,8 @@ impl Sealing<'_> {
                 let _ = cache.add(&sealed);
             }
             let bytes = Bytes::from(sealed.into_bytes());
-            meter.waiting_out(|| to_senders.send(bytes)).map_err(|_| EngineError::Interrupted)?;
+            let sealed = SealedBlock { bytes, stands_for: block.stands_for };
+            meter.waiting_out(|| to_senders.send(sealed)).map_err(|_| EngineError::Interrupted)?;
             self.level.note(sealed_at - begun, sealed_at.elapsed());
         }
         Ok(())
@@ -125,7 +128,12 @@ mod tests {
             PlainObject { id: keys.ids().chunk_id(&plain), refs: Vec::new(), len: plain.len() };
         plain[3] ^= u8::from(flipped) << 5;
         let (to_seal, blocks) = unbounded();
-        let block = PlainBlock { kind: BlockKind::Chunks, objects: vec![object], plain };
+        let block = PlainBlock {
+            kind: BlockKind::Chunks,
+            objects: vec![object],
+            plain,
+            stands_for: Amount::default(),
+        };
         to_seal.send(block).unwrap();
         drop(to_seal);
         let entropy = Box::new(SystemEntropy);

@@ -4,18 +4,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use bytes::Bytes;
 use crossbeam_channel::Receiver;
 use holdall_format::SessionId;
 use holdall_protocol::Repository;
 
 use super::meters::StoringMeters;
+use super::pace::Pace;
+use super::seal::SealedBlock;
 use super::shared::Shared;
 use crate::EngineError;
 use crate::audit::Remembering;
-
-/// A request with blocks takes what is ready, up to this many bytes.
-pub const PUT_TARGET_BYTES: usize = 3 << 20;
 
 /// What the sending threads share.
 #[derive(Clone, Copy)]
@@ -34,22 +32,26 @@ impl Senders<'_> {
     ///
     /// # Errors
     /// What the repository answers.
-    pub(super) fn run(&self, blocks: &Receiver<Bytes>) -> Result<(), EngineError> {
+    pub(super) fn run(&self, blocks: &Receiver<SealedBlock>) -> Result<(), EngineError> {
+        let mut pace = Pace::default();
         while let Ok(first) = self.meters.send.waiting_in(|| blocks.recv()) {
+            let SealedBlock { bytes: first, mut stands_for } = first;
             let mut bytes = first.len();
             let mut put = vec![first];
-            while bytes < PUT_TARGET_BYTES
+            while bytes < pace.target_bytes()
                 && let Ok(next) = blocks.try_recv()
             {
-                bytes += next.len();
-                put.push(next);
+                bytes += next.bytes.len();
+                stands_for += next.stands_for;
+                put.push(next.bytes);
             }
             let begun = Instant::now();
             let put_blocks = || self.repository.put_blocks(&self.session, &put);
             let times = self.meters.talk.during(put_blocks)?;
             self.remembering.remember(&put);
-            self.meters.send.count(begun.elapsed(), &times);
+            pace.note(bytes, self.meters.send.count(begun.elapsed(), &times));
             self.stored_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.shared.run.done(stands_for);
             self.shared.land(put.len() as u64);
         }
         Ok(())

@@ -11,8 +11,8 @@ use holdall_format::SeriesId;
 use holdall_protocol::SessionGrant;
 use holdall_tree::TreeBuilder;
 
-use super::ask::{ASKERS, Asked, Askers, Gather, Wanted};
-use super::assemble::{Assembled, Assembler, Counts, Records, Results};
+use super::ask::{ASKERS, Asked, Askers, Gather};
+use super::assemble::{Assembled, Assembler, Counts, Records, Results, Uncounted};
 use super::level::Level;
 use super::meters::StoringMeters;
 use super::seal::{Sealing, SelfCheck};
@@ -27,8 +27,6 @@ use crate::recent::Recent;
 use crate::record::ChainEnd;
 use crate::run::lock;
 
-/// Objects between the assembler and the gathering.
-const OBJECTS_QUEUED: usize = 1024;
 /// Plain and sealed blocks of about 1 MiB that wait.
 const PLAIN_BLOCKS_QUEUED: usize = 2;
 const SEALED_BLOCKS_QUEUED: usize = 4;
@@ -116,10 +114,10 @@ impl<'a> Storing<'a> {
         new: NewSnapshot,
         results: Receiver<Results>,
     ) -> Option<Assembled> {
-        let to_store = self.start(scope);
+        let gather = self.start(scope);
         // Before the results are dropped, so that whoever sends them finds the failure.
         let _guard = self.shared.fail_on_panic();
-        let committed = self.assembler(new, to_store).run(&results);
+        let committed = self.assembler(new, gather).run(&results);
         self.shared.noted(committed)
     }
 
@@ -139,7 +137,7 @@ impl<'a> Storing<'a> {
     }
 
     /// Starts everything behind the assembling.
-    fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Sender<Wanted> {
+    fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Gather<'scope> {
         let (to_senders, sealed) = bounded(SEALED_BLOCKS_QUEUED);
         for _ in 0..senders(self.stages.streams) {
             let (senders, sealed) = (self.senders(), sealed.clone());
@@ -163,16 +161,13 @@ impl<'a> Storing<'a> {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         to_store: Sender<Asked>,
-    ) -> Sender<Wanted> {
+    ) -> Gather<'scope> {
         let (to_askers, questions) = bounded(1);
         for _ in 0..ASKERS {
             let (askers, questions) = (self.askers(), questions.clone());
             self.shared.spawn(scope, questions, move |questions| askers.run(questions));
         }
-        let (to_gather, wanted) = bounded(OBJECTS_QUEUED);
-        let gather = Gather::new(to_askers, to_store);
-        self.shared.spawn(scope, (gather, wanted), |(gather, wanted)| gather.run(wanted));
-        to_gather
+        Gather::new(self.meters, to_askers, to_store)
     }
 
     fn askers(&self) -> Askers<'_> {
@@ -229,14 +224,14 @@ impl<'a> Storing<'a> {
         }
     }
 
-    fn assembler(&self, new: NewSnapshot, to_store: Sender<Wanted>) -> Assembler<'_> {
+    fn assembler<'s>(&'s self, new: NewSnapshot, gather: Gather<'s>) -> Assembler<'s> {
         // Whoever holds the node cache has its folder for itself.
         let keeps_leaves = new.keeps_leaves && !new.dry_run && lock(self.cache).is_some();
         Assembler {
             access: self.access,
             shared: self.shared,
             meters: self.meters,
-            to_store,
+            gather,
             builder: self.builder(keeps_leaves),
             leaves: NewLeaves::begin(&self.access.cache, &new.series, keeps_leaves),
             counts: Counts::default(),
@@ -252,6 +247,7 @@ impl<'a> Storing<'a> {
             },
             dry_run: new.dry_run,
             flushes: 0,
+            uncounted: Uncounted::default(),
         }
     }
 }

@@ -11,12 +11,13 @@ use holdall_format::limits::{
 use holdall_format::{BlockKind, ObjectId};
 use holdall_tree::NodeKind;
 
-use super::ask::{Asked, Wish};
+use super::ask::{Asked, Wanted, Wish};
 use super::meters::StoringMeters;
 use super::piece::NewChunk;
 use super::shared::Shared;
 use crate::EngineError;
 use crate::recent::Recent;
+use crate::run::Amount;
 
 /// Ids of objects on their way that are remembered, so that a second copy is not sent behind them.
 pub(super) const RECENT_IDS: usize = 64 << 10;
@@ -26,6 +27,8 @@ pub(super) struct PlainBlock {
     pub(super) kind: BlockKind,
     pub(super) objects: Vec<PlainObject>,
     pub(super) plain: Vec<u8>,
+    /// What counts as done when it is durable.
+    pub(super) stands_for: Amount,
 }
 
 /// The storing thread.
@@ -52,9 +55,11 @@ impl Store<'_> {
                     // Whoever asks is gone without an answer only when the run has failed.
                     let answer = self.meters.fill.waiting_in(|| answered.recv());
                     let (wishes, missing) = answer.map_err(|_| EngineError::Interrupted)?;
-                    for (wish, missing) in wishes.into_iter().zip(missing) {
-                        if missing && self.recent.insert(wish.id(), ()) {
-                            self.add(wish)?;
+                    for (wanted, missing) in wishes.into_iter().zip(missing) {
+                        if missing && self.recent.insert(wanted.wish.id(), ()) {
+                            self.add(wanted)?;
+                        } else {
+                            self.shared.run.done(wanted.stands_for);
                         }
                     }
                 }
@@ -68,7 +73,7 @@ impl Store<'_> {
         Ok(())
     }
 
-    fn add(&mut self, wish: Wish) -> Result<(), EngineError> {
+    fn add(&mut self, Wanted { wish, stands_for }: Wanted) -> Result<(), EngineError> {
         self.added_bytes.fetch_add(wish.len_bytes() as u64, Ordering::Relaxed);
         let (lane, id, refs, bytes) = match wish {
             Wish::Chunk(NewChunk { id, bytes, .. }) => (Lane::of(&bytes), id, Vec::new(), bytes),
@@ -76,7 +81,8 @@ impl Store<'_> {
                 (Lane::of_node(node.kind), node.id, node.refs, Bytes::from(node.body))
             }
         };
-        let complete = self.meters.fill.working(|| self.open.add(lane, id, refs, &bytes));
+        let open = &mut self.open;
+        let complete = self.meters.fill.working(|| open.add(lane, (id, refs), &bytes, stands_for));
         complete.into_iter().flatten().try_for_each(|block| self.hand_on(block))
     }
 
@@ -147,13 +153,14 @@ impl OpenBlocks {
     pub(super) fn add(
         &mut self,
         lane: Lane,
-        id: ObjectId,
-        refs: Vec<ObjectId>,
+        (id, refs): (ObjectId, Vec<ObjectId>),
         bytes: &[u8],
+        stands_for: Amount,
     ) -> [Option<PlainBlock>; 2] {
         let overflows = self.at(lane).would_overflow(bytes.len(), refs.len());
         let before = if overflows { self.take(lane) } else { None };
         self.at(lane).push(id, refs, bytes);
+        self.at(lane).stands_for += stands_for;
         let filled = if self.at(lane).is_full() { self.take(lane) } else { None };
         [before, filled]
     }
@@ -165,8 +172,9 @@ impl OpenBlocks {
 
     /// Takes the block of a lane, if anything is in it.
     fn take(&mut self, lane: Lane) -> Option<PlainBlock> {
-        let OpenBlock { objects, plain, .. } = std::mem::take(self.at(lane));
-        (!objects.is_empty()).then(|| PlainBlock { kind: lane.kind(), objects, plain })
+        let OpenBlock { objects, plain, stands_for, .. } = std::mem::take(self.at(lane));
+        let kind = lane.kind();
+        (!objects.is_empty()).then_some(PlainBlock { kind, objects, plain, stands_for })
     }
 }
 
@@ -176,6 +184,7 @@ struct OpenBlock {
     objects: Vec<PlainObject>,
     plain: Vec<u8>,
     table_bytes: usize,
+    stands_for: Amount,
 }
 
 impl OpenBlock {

@@ -19,9 +19,9 @@ use crate::{MachineIdentity, RepositoryError, Traffic};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// How long a server may look something up, and how long it may work on anything else, before its
-/// connection is given up and it is asked again on another: it may have all of a repository to go through,
-/// or wait for a disk. A server that is gone is found earlier, by the kernel; this finds one that hangs, or a
+/// How long a server may look something up or make blocks durable, and how long it may work on anything else,
+/// before its connection is given up and it is asked again on another: it may have all of a repository to go
+/// through. A server that is gone is found earlier, by the kernel; this finds one that hangs, or a
 /// box between that forgot the connection.
 const LOOKS_UP: Duration = Duration::from_secs(120);
 const WORKS: Duration = Duration::from_secs(600);
@@ -300,9 +300,10 @@ impl Caller {
 fn patience(route: &Route) -> Duration {
     let Route::Repository { verb, .. } = route else { return WORKS };
     match verb {
-        RepositoryVerb::Missing(_) | RepositoryVerb::Records(_) | RepositoryVerb::Fetch(..) => {
-            LOOKS_UP
-        }
+        RepositoryVerb::Missing(_)
+        | RepositoryVerb::Records(_)
+        | RepositoryVerb::Fetch(..)
+        | RepositoryVerb::PutBlocks(_) => LOOKS_UP,
         _ => WORKS,
     }
 }

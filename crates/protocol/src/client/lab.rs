@@ -6,9 +6,13 @@ use std::sync::Arc;
 use super::body::Sink;
 use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::wire::{
-    self, Frames, LabVerb, LabWritten, MAX_LAB_BYTES, Route, decode_lab_taken, decode_lab_written,
+    self, Frames, LabTaken, LabVerb, LabWritten, MAX_LAB_BYTES, Route, decode_lab_taken,
+    decode_lab_written,
 };
 use crate::{MachineIdentity, RepositoryError, Traffic};
+
+/// No version is longer.
+const MAX_VERSION_BYTES: usize = 40;
 
 /// A server, as the far end of a measurement.
 pub struct MeasuredServer {
@@ -51,11 +55,29 @@ impl MeasuredServer {
     /// [`RepositoryError::Refused`] over [`MAX_LAB_BYTES`], or if it took less; what else a request
     /// may meet.
     pub fn take(&self, pieces: &Frames) -> Result<(), RepositoryError> {
+        self.taken(pieces).map(drop)
+    }
+
+    /// The server's version, as it tells it: at most 40 characters, none of which controls a terminal. `None`
+    /// of an older server, which does not tell.
+    ///
+    /// # Errors
+    /// As for [`Self::take`].
+    pub fn version(&self) -> Result<Option<String>, RepositoryError> {
+        let told = self.taken(&Frames::new())?.version;
+        let is_one = |version: &String| {
+            version.len() <= MAX_VERSION_BYTES
+                && version.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        Ok(told.filter(is_one))
+    }
+
+    fn taken(&self, pieces: &Frames) -> Result<LabTaken, RepositoryError> {
         let route = Route::Lab(LabVerb::Take);
         let limits = (self.weight, wire::MAX_CONTROL_BYTES);
         let taken = self.caller.ask(&route, pieces, limits, |body| decode_lab_taken(&body))?;
         match taken.bytes == pieces.total_bytes() {
-            true => Ok(()),
+            true => Ok(taken),
             false => Err(RepositoryError::Refused { reason: "the server took less".into() }),
         }
     }

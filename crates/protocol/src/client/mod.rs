@@ -26,4 +26,4 @@ pub use lab::MeasuredServer;
 pub use options::ClientOptions;
 pub use repository::HttpRepository;
 pub use shown::shown_identity;
-pub use socket::carrying_seconds;
+pub use socket::{UploadWaits, carrying_seconds, upload_waits};

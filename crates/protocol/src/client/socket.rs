@@ -50,17 +50,64 @@ pub fn carrying_seconds() -> f64 {
     Duration::from_micros(CARRYING_MICROS.load(Ordering::Relaxed)).as_secs_f64()
 }
 
+/// For how long connections of this process that keep a rate waited, by what for.
+static WAITED_MICROS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// What connections that keep a rate waited for, in seconds; of any number at once each second counts once.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct UploadWaits {
+    /// For the rate: there was something to send, and it was not allowed yet.
+    pub by_limit_seconds: f64,
+    /// For the path: it was allowed, and what was sent before filled all buffers.
+    pub by_path_seconds: f64,
+}
+
+/// What the connections to servers that this process has and had waited for while a rate was set for what they
+/// send; nothing where none was. For the whole process, like [`carrying_seconds`].
+pub fn upload_waits() -> UploadWaits {
+    let [by_limit_seconds, by_path_seconds] = WAITED_MICROS
+        .each_ref()
+        .map(|micros| Duration::from_micros(micros.load(Ordering::Relaxed)).as_secs_f64());
+    UploadWaits { by_limit_seconds, by_path_seconds }
+}
+
+/// What a connection that keeps a rate waits for before it can send more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitsFor {
+    Limit,
+    Path,
+}
+
+impl WaitsFor {
+    /// Its own of the two.
+    fn of<T>(self, [limit, path]: [T; 2]) -> T {
+        match self {
+            Self::Limit => limit,
+            Self::Path => path,
+        }
+    }
+}
+
+/// How many connections wait, since when at least one did, and for how long that was so until then.
+#[derive(Debug, Default)]
+struct Waiting {
+    connections: usize,
+    since: Option<Instant>,
+    waited: Duration,
+}
+
 /// A rate that all connections of a client keep together.
 #[derive(Debug)]
 pub(super) struct Pace {
     bytes_per_second: u64,
     free_at: Mutex<Instant>,
+    waiting: Mutex<[Waiting; 2]>,
 }
 
 impl Pace {
     pub(super) fn new(bytes_per_second: u64) -> Self {
         let free_at = Mutex::new(Instant::now());
-        Self { bytes_per_second: bytes_per_second.max(1), free_at }
+        Self { bytes_per_second: bytes_per_second.max(1), free_at, waiting: Mutex::default() }
     }
 
     /// When the next write may happen.
@@ -72,6 +119,29 @@ impl Pace {
     fn spend(&self, bytes: usize) {
         let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
         *free_at = self.after(*free_at, Instant::now(), bytes);
+    }
+
+    /// One connection more waits for that.
+    fn begin(&self, waits_for: WaitsFor) {
+        let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = waits_for.of(all.each_mut());
+        waiting.connections += 1;
+        waiting.since.get_or_insert_with(Instant::now);
+    }
+
+    /// One connection less does.
+    fn end(&self, waits_for: WaitsFor) {
+        let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = waits_for.of(all.each_mut());
+        waiting.connections = waiting.connections.saturating_sub(1);
+        if waiting.connections == 0
+            && let Some(since) = waiting.since.take()
+        {
+            let waited = since.elapsed();
+            waiting.waited += waited;
+            let micros = u64::try_from(waited.as_micros()).unwrap_or(0);
+            waits_for.of(WAITED_MICROS.each_ref()).fetch_add(micros, Ordering::Relaxed);
+        }
     }
 
     /// When the next write may happen after one of so many bytes at `now`, which might have been at `free_at`.
@@ -90,6 +160,7 @@ pub(super) struct Socket {
     moved_bytes: Arc<AtomicU64>,
     pace: Option<Arc<Pace>>,
     pause: Option<Pin<Box<Sleep>>>,
+    waits_for: Option<WaitsFor>,
     /// How long it carried, as far as that was counted.
     carried: Duration,
     /// What was sent since.
@@ -104,6 +175,7 @@ impl Socket {
             moved_bytes: Arc::default(),
             pace,
             pause: None,
+            waits_for: None,
             carried: Duration::ZERO,
             uncounted_bytes: 0,
         }
@@ -113,8 +185,26 @@ impl Socket {
         Arc::clone(&self.moved_bytes)
     }
 
+    /// Notes what it waits for from now on, if it keeps a rate.
+    fn wait_for(&mut self, now: Option<WaitsFor>) {
+        let Some(pace) = &self.pace else { return };
+        let before = std::mem::replace(&mut self.waits_for, now);
+        if before != now {
+            before.into_iter().for_each(|before| pace.end(before));
+            now.into_iter().for_each(|now| pace.begin(now));
+        }
+    }
+
     /// Ready when the pace allows the next write.
     fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ready = self.poll_allowed(cx);
+        if ready.is_pending() {
+            self.wait_for(Some(WaitsFor::Limit));
+        }
+        ready
+    }
+
+    fn poll_allowed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(pace) = &self.pace else { return Poll::Ready(()) };
         loop {
             if let Some(pause) = &mut self.pause {
@@ -185,6 +275,7 @@ impl AsyncWrite for Socket {
             None => from,
         };
         let written = Pin::new(&mut self.tcp).poll_write(cx, from);
+        self.wait_for(written.is_pending().then_some(WaitsFor::Path));
         self.count_sent(&written);
         written
     }
@@ -216,9 +307,54 @@ impl AsyncWrite for Socket {
     }
 }
 
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.wait_for(None);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio::time::sleep;
+
+    /// For how long a connection waited that sent so many bytes at a rate, for the rate and for the path; the
+    /// other end rests after each read.
+    fn waited(bytes_per_second: u64, bytes: usize, rest: Duration) -> [f64; 2] {
+        let pace = Arc::new(Pace::new(bytes_per_second));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let to = listener.local_addr().unwrap();
+            let read = async {
+                let (mut from, _) = listener.accept().await.unwrap();
+                let mut buffer = vec![0; 256 << 10];
+                while from.read(&mut buffer).await.unwrap() > 0 {
+                    sleep(rest).await;
+                }
+            };
+            let write = async {
+                let tcp = TcpStream::connect(to).await.unwrap();
+                let mut socket = Socket::new(tcp, Arc::default(), Some(Arc::clone(&pace)));
+                socket.write_all(&vec![7; bytes]).await.unwrap();
+            };
+            tokio::join!(read, write);
+        });
+        pace.waiting.lock().unwrap().each_ref().map(|waiting| waiting.waited.as_secs_f64())
+    }
+
+    #[test]
+    fn what_a_connection_waits_for_is_told_from_a_path_that_is_slower_than_the_limit() {
+        let [by_limit, by_path] = waited(1_000_000, 400_000, Duration::ZERO);
+        assert!(
+            (0.25..5.0).contains(&by_limit) && by_path < by_limit / 2.0,
+            "{by_limit} {by_path}"
+        );
+        let [by_limit, by_path] = waited(1_000_000_000, 32 << 20, Duration::from_millis(4));
+        assert!(by_path > 0.2 && by_limit < by_path / 2.0, "{by_limit} {by_path}");
+    }
 
     /// Bytes sent in ten seconds by timers that wake so late, after a pause of a minute.
     fn sent(bytes_per_second: u64, late: Duration) -> f64 {

@@ -7,10 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::control::{from_json, to_json};
 
 /// What a server took of one request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabTaken {
     /// Bytes of the body.
     pub bytes: u64,
+    /// The server's version; older ones do not tell.
+    ///
+    /// Untrusted: a server may say anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// The body.
@@ -63,10 +68,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_server_that_does_not_tell_its_version_is_understood() {
+        let taken = decode_lab_taken(br#"{"bytes":3}"#).unwrap();
+        assert_eq!(taken, LabTaken { bytes: 3, version: None });
+        assert_eq!(encode_lab_taken(&taken), br#"{"bytes":3}"#[..]);
+    }
+
     proptest! {
         #[test]
-        fn what_was_taken_reads_back(bytes: u64) {
-            let taken = LabTaken { bytes };
+        fn what_was_taken_reads_back(bytes: u64, version: Option<String>) {
+            let taken = LabTaken { bytes, version };
             prop_assert_eq!(decode_lab_taken(&encode_lab_taken(&taken)), Ok(taken));
         }
 

@@ -1,0 +1,58 @@
+//! How much one request with blocks carries.
+//!
+//! A connection that is cut costs the request that it was in. So a request carries what its stream does in a
+//! second: on a slow link that is a block, which is never divided, and what comes between costs little and
+//! is told as done soon; on a fast one it is as much as makes the answer worth waiting for.
+
+use std::time::Duration;
+
+/// A request with blocks takes what is ready, up to this many bytes.
+pub const PUT_TARGET_BYTES: usize = 3 << 20;
+
+/// The pace of one stream's requests. As long as nothing is known, they carry a block each.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    target_bytes: usize,
+}
+
+impl Pace {
+    /// A request that has so many bytes takes no more blocks.
+    pub(super) fn target_bytes(&self) -> usize {
+        self.target_bytes
+    }
+
+    /// Takes note of a request of so many bytes, more than none, and how long the network had it.
+    pub(super) fn note(&mut self, bytes: usize, on_the_wire: Duration) {
+        let each_second = bytes as f64 / on_the_wire.as_secs_f64();
+        self.target_bytes = each_second.min(PUT_TARGET_BYTES as f64) as usize;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target_after(requests: &[(usize, u64)]) -> usize {
+        let mut pace = Pace::default();
+        requests.iter().for_each(|(bytes, ms)| pace.note(*bytes, Duration::from_millis(*ms)));
+        pace.target_bytes()
+    }
+
+    #[test]
+    fn requests_begin_with_a_block_and_carry_what_the_stream_does_in_a_second() {
+        assert_eq!(target_after(&[]), 0);
+        assert_eq!(target_after(&[(1 << 20, 2000)]), 1 << 19);
+        assert_eq!(target_after(&[(1 << 20, 500)]), 2 << 20);
+    }
+
+    #[test]
+    fn a_fast_stream_carries_no_more_than_the_limit() {
+        assert_eq!(target_after(&[(1 << 20, 1)]), PUT_TARGET_BYTES);
+        assert_eq!(target_after(&[(1, 0)]), PUT_TARGET_BYTES);
+    }
+
+    #[test]
+    fn the_newest_request_counts() {
+        assert_eq!(target_after(&[(3 << 20, 10), (3 << 20, 12_000)]), 1 << 18);
+    }
+}
