@@ -9,7 +9,7 @@ use holdall_crypto::{
     sign_wrappings, suite_for_this_cpu, wrap_passphrase, wrap_recovery,
 };
 use holdall_engine::Place;
-use holdall_format::PublicKey;
+use holdall_format::{PublicKey, Suite};
 use holdall_protocol::NewRepository;
 use serde::Serialize;
 
@@ -23,6 +23,27 @@ const LEAF_BITS: u8 = 3;
 /// Contents up to this length live in their entry.
 const INLINE_LIMIT_BYTES: u16 = 512;
 
+/// The cipher of a repository's blocks, as it is typed: AES for processors with instructions for it, the
+/// other one for all others, such as that of a Raspberry Pi 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Cipher {
+    #[value(name = "aes-256-gcm")]
+    Aes256Gcm,
+    #[value(name = "chacha20-poly1305")]
+    ChaCha20Poly1305,
+}
+
+impl Cipher {
+    /// The suite that was asked for, or else the one that is fastest on this computer.
+    fn suite(asked: Option<Self>) -> Suite {
+        match asked {
+            None => suite_for_this_cpu(),
+            Some(Self::Aes256Gcm) => Suite::Aes256Gcm,
+            Some(Self::ChaCha20Poly1305) => Suite::ChaCha20Poly1305,
+        }
+    }
+}
+
 /// The keys of a repository that is about to be made.
 pub(crate) struct NewKeys {
     /// The one thing that must not be lost.
@@ -31,23 +52,24 @@ pub(crate) struct NewKeys {
     pub(crate) keys: RepositoryKeys,
     recovery: RecoverySecret,
     kit_is_out: bool,
+    suite: Suite,
 }
 
 impl NewKeys {
-    /// Draws them.
-    pub(crate) fn draw() -> Self {
+    /// Draws them, for blocks with that cipher.
+    pub(crate) fn draw(cipher: Option<Cipher>) -> Self {
         let ring = KeyRing::generate(&mut SystemEntropy);
         let keys = RepositoryKeys::derive(&ring);
         let recovery = RecoverySecret::generate(&mut SystemEntropy);
-        Self { ring, keys, recovery, kit_is_out: false }
+        Self { ring, keys, recovery, kit_is_out: false, suite: Cipher::suite(cipher) }
     }
 
     /// Those that were drawn before, for a repository that may not have been made then: the kit is in
     /// its file.
-    pub(crate) fn again(ring: &KeyRing, kit: &RecoveryKit) -> Self {
+    pub(crate) fn again(ring: &KeyRing, kit: &RecoveryKit, cipher: Option<Cipher>) -> Self {
         let (ring, keys) = (ring.clone(), RepositoryKeys::derive(ring));
         let recovery = RecoverySecret::from_bytes(*kit.secret.expose());
-        Self { ring, keys, recovery, kit_is_out: true }
+        Self { ring, keys, recovery, kit_is_out: true, suite: Cipher::suite(cipher) }
     }
 
     /// Makes the repository. The kit is handed out first: a repository without one could be lost
@@ -89,7 +111,7 @@ impl NewKeys {
         if let Some(password) = password {
             wrappings.push(wrap_passphrase(&self.ring, password, WORK_FACTOR_LOG_N));
         }
-        let config = self.keys.new_config(suite_for_this_cpu(), LEAF_BITS, INLINE_LIMIT_BYTES)?;
+        let config = self.keys.new_config(self.suite, LEAF_BITS, INLINE_LIMIT_BYTES)?;
         Ok(NewRepository {
             config: Bytes::from(config),
             wrappings: Bytes::from(sign_wrappings(&self.keys, 1, wrappings)?),

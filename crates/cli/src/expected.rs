@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::lab_ceilings::Ceilings;
 use crate::output::duration;
+use crate::own_limit::OwnLimit;
 use crate::speed_history::{self, Run};
 
 /// What a backup is expected to take.
@@ -21,6 +22,12 @@ pub(crate) struct Expected {
     estimate: Estimate,
     #[serde(skip_serializing_if = "Option::is_none")]
     limited_by: Option<Layer>,
+    /// The limit on sending that was set, in bytes a second, where that is what limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit_upload: Option<u64>,
+    /// What is taken for granted of it.
+    #[serde(skip)]
+    condition: &'static str,
     /// Whether the network that limits is Wi-Fi, as far as is known.
     #[serde(skip)]
     over_wifi: bool,
@@ -38,7 +45,17 @@ impl Expected {
         let (limited_by, repository) = held_back(runs, ceilings);
         let over_wifi = limited_by == Some(Layer::Network)
             && repository.is_some_and(|repository| is_over_wifi(app, repository));
-        Self { estimate, limited_by, over_wifi }
+        Self { estimate, limited_by, limit_upload: None, condition: "", over_wifi }
+    }
+
+    /// The same of a backup whose bytes the limit on sending that was set holds back.
+    pub(crate) fn held_by(self, limit: OwnLimit) -> Self {
+        if self.estimate.mostly != Part::Bytes {
+            return self;
+        }
+        let (limited_by, condition) = (Some(Layer::Network), limit.condition());
+        let limit_upload = Some(limit.bytes_per_second());
+        Self { limited_by, limit_upload, condition, ..self }
     }
 
     /// The figures alone.
@@ -58,6 +75,12 @@ impl Expected {
             Part::Bytes => ("bytes", Unit::BytesPerSecond),
         };
         let rate = unit.show(rate);
+        if self.limit_upload.is_some() {
+            let condition = self.condition;
+            return format!(
+                "{about}, limited by --limit-upload at {rate}{condition} (the rest from {from})"
+            );
+        }
         let limited = if runs == 0 { "bytes are" } else { "earlier ones were" };
         match (self.limit(), mostly) {
             (Some(limit), Part::Bytes) => {
@@ -122,13 +145,35 @@ fn begins_with_wifi(root: &Path, addresses: &[String]) -> bool {
 mod tests {
     use super::*;
     use crate::lab_ceilings::tests::ceilings;
+    use crate::own_limit::tests::own_limit;
     use crate::speed_history::tests::run;
 
     fn expected(mostly: Part, limited_by: Option<Layer>) -> Expected {
         let (seconds, plus_minus_seconds) = (11_400.0, 1_200.0);
         let (rate, runs, measured) = (38e6, 12, false);
         let estimate = Estimate { seconds, plus_minus_seconds, mostly, rate, runs, measured };
-        Expected { estimate, limited_by, over_wifi: false }
+        Expected { estimate, limited_by, limit_upload: None, condition: "", over_wifi: false }
+    }
+
+    #[test]
+    fn an_estimate_that_the_own_limit_decides_names_it() {
+        let held = |mostly, share| {
+            expected(mostly, Some(Layer::ServerDisk)).held_by(own_limit(19_000_000, share))
+        };
+        let by_limit = held(Part::Bytes, Some(0.5));
+        assert_eq!(
+            by_limit.words(),
+            "about 3 h 10 min, ± 20 min 0 s, limited by --limit-upload at 38.0 MB/s (the rest from 12 \
+             earlier backups)"
+        );
+        let json = serde_json::to_value(&by_limit).unwrap();
+        assert_eq!(
+            (&json["limited_by"], &json["limit_upload"]),
+            (&"network".into(), &19_000_000.into())
+        );
+        let unknown = held(Part::Bytes, None).words();
+        assert!(unknown.contains("at 38.0 MB/s, if it does not compress"), "{unknown}");
+        assert!(!held(Part::Items, None).words().contains("--limit-upload"));
     }
 
     #[test]

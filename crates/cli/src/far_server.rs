@@ -86,6 +86,15 @@ impl FarServer {
         Ok(Self { server, bind, piece: Bytes::from(vec![0x5a; PIECE_BYTES]) })
     }
 
+    /// Which server it is, and of which version, for reports.
+    pub(crate) fn words(&self) -> String {
+        // What keeps it from telling shows with the first measurement.
+        let version = self.server.version().ok().flatten();
+        let version =
+            version.map_or_else(|| "version not told".to_owned(), |it| format!("holdall {it}"));
+        format!("https://{}, {version}", self.server.host_reached())
+    }
+
     /// The server itself.
     pub(crate) fn measured(&self) -> Arc<MeasuredServer> {
         Arc::clone(&self.server)

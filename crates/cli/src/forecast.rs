@@ -6,12 +6,20 @@ use holdall_lab::cost::{CostModel, Work};
 
 use crate::app::App;
 use crate::lab_ceilings::Ceilings;
+use crate::own_limit::OwnLimit;
 use crate::speed_history::{self, Kind, SpeedHistory};
 
 /// The run's own pace weighs as much as all runs before it after so many seconds, or after this share of
-/// what it is expected to take, if that is more.
+/// what it is expected to take, if that is more; and as much again after this share of the work, however
+/// long that took. From there on its weight grows fast: a history that is a hundred times off matters no
+/// more a minute later.
 const TRUST_SECONDS: f64 = 10.0;
 const TRUST_SHARE: f64 = 0.05;
+
+/// Of a run that did less than this share of its work, nobody can say how fast it goes.
+const NO_PACE: f64 = 1e-3;
+/// No run has taken less until now.
+const LEAST_SECONDS: f64 = 1e-3;
 
 /// No run goes on more evenly than this share of what is left.
 const LEAST_UNSURE: f64 = 0.05;
@@ -37,15 +45,24 @@ impl Forecast {
         Self { model: CostModel::fit(&[], &[]), unchanged: false }
     }
 
+    /// The same where the limit on sending that was set holds it back, if one was.
+    pub(crate) fn held_by(self, limit: Option<OwnLimit>) -> Self {
+        match limit {
+            Some(limit) => Self { model: limit.hold(self.model).0, ..self },
+            None => self,
+        }
+    }
+
     /// From the earlier runs of that kind. What a backup expects is known from the snapshot before, most
     /// of which is as it was.
     pub(crate) fn of(kind: Kind, app: &App, access: &Access) -> Self {
         let repository = access.config().repository.to_string();
         let runs = SpeedHistory::in_state(&app.folders.state).comparable(kind, &repository);
-        let measured = match kind {
-            Kind::Backup => Ceilings::newest(app).map(|ceilings| ceilings.runs()),
-            Kind::Restore => None,
-        };
+        let ceilings = Ceilings::newest(app);
+        let measured = ceilings.map(|ceilings| match kind {
+            Kind::Backup => ceilings.runs(),
+            Kind::Restore => ceilings.restores(),
+        });
         let model = speed_history::model(&runs, &measured.unwrap_or_default());
         Self { model, unchanged: kind == Kind::Backup }
     }
@@ -64,16 +81,15 @@ impl Forecast {
         if all.seconds <= 0.0 {
             return None;
         }
-        let trust = TRUST_SECONDS.max(TRUST_SHARE * all.seconds);
-        let pace = (seconds + trust) / (so_far.seconds + trust);
-        let left = (all.seconds - so_far.seconds).max(0.0) * pace;
+        let pace = Pace::of(seconds, so_far.seconds, all.seconds)?;
+        let left = (all.seconds - so_far.seconds).max(0.0) * pace.times;
         let left = match self.unchanged && !new {
             true => left.max(changed_after_all(done, expected, seconds)?),
             false => left,
         };
         // What the history left unsure, the run's own pace makes known as it gets its weight.
-        let unsure = all.plus_minus_seconds / all.seconds * trust / (seconds + trust);
-        let plus_minus_seconds = left * unsure.max(LEAST_UNSURE);
+        let unsure = all.plus_minus_seconds / all.seconds * (1.0 - pace.weight) + pace.unsure;
+        let plus_minus_seconds = left * unsure.clamp(LEAST_UNSURE, 1.0);
         Some(Left { seconds: left, plus_minus_seconds })
     }
 
@@ -82,6 +98,36 @@ impl Forecast {
             true => Work { items: 0, items_unchanged: items, bytes: 0 },
             false => Work { items, items_unchanged: 0, bytes },
         }
+    }
+}
+
+/// How fast a run goes beside what was expected of it.
+struct Pace {
+    /// What is left takes so many times as long as expected.
+    times: f64,
+    /// How much of that the run itself said, from 0 to 1.
+    weight: f64,
+    /// As share of what is left: how far the run and the history are apart, as long as both have a say.
+    unsure: f64,
+}
+
+impl Pace {
+    /// That of a run which after `seconds` did what was expected to take `so_far` of `all` seconds; `None`
+    /// if a while went by, and nothing can be told of it.
+    ///
+    /// It is weighed by factors, not by differences, so that a run that is far faster than its history and
+    /// one that is far slower are known equally soon.
+    fn of(seconds: f64, so_far: f64, all: f64) -> Option<Self> {
+        let share = (so_far / all).min(1.0);
+        let trust = TRUST_SECONDS.max(TRUST_SHARE * all);
+        if share < NO_PACE && seconds >= trust {
+            return None;
+        }
+        let own = seconds.max(LEAST_SECONDS) / so_far.max(NO_PACE * all);
+        let evidence = seconds / trust + share / TRUST_SHARE;
+        let weight = evidence.powi(3) / (1.0 + evidence.powi(3));
+        let unsure = weight * (1.0 - weight) * own.ln().abs();
+        Some(Self { times: own.powf(weight), weight, unsure })
     }
 }
 
@@ -102,6 +148,7 @@ fn changed_after_all(done: (u64, u64), expected: (u64, u64), seconds: f64) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::own_limit::tests::own_limit;
 
     /// Of runs at 1,000 items and 10 MB a second.
     fn forecast() -> Forecast {
@@ -136,6 +183,15 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_on_sending_holds_the_first_estimate_back() {
+        let left =
+            |limit| forecast().held_by(limit).left((0, 0), (1_000, 10_000_000_000), 0.0, true);
+        assert_near(left(None), 1_000.0);
+        assert_near(left(Some(own_limit(1_000_000, None))), 10_000.0);
+        assert_near(left(Some(own_limit(50_000_000, None))), 1_000.0);
+    }
+
+    #[test]
     fn a_large_file_that_changed_is_not_expected_to_be_over_at_once() {
         let as_before = Forecast { unchanged: true, ..forecast() };
         let left = |bytes, seconds| as_before.left((4, bytes), (5, 60_000_000_000), seconds, false);
@@ -166,9 +222,35 @@ mod tests {
     #[test]
     fn a_run_that_is_slower_than_its_history_goes_by_its_own_pace() {
         let expected = (1_000_000, 10_000_000_000);
-        assert_near(forecast().left((500_000, 5_000_000_000), expected, 4_000.0, false), 3_730.0);
+        assert_near(forecast().left((500_000, 5_000_000_000), expected, 4_000.0, false), 4_000.0);
         let left =
             forecast().left(expected, expected, 8_000.0, false).expect("something was expected");
         assert_eq!((left.seconds, left.plus_minus_seconds), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_run_a_hundred_times_slower_or_faster_than_its_history_is_known_after_its_first_quarter() {
+        // By the history, of 3 seconds, of 3 minutes and of 3 hours.
+        for (items, bytes) in [(1_500, 15_000_000), (90_000, 900_000_000), (5_400_000, 54e9 as u64)]
+        {
+            let expected = forecast().model.estimate(&Work { items, items_unchanged: 0, bytes });
+            for times in [0.01, 0.1, 10.0, 100.0] {
+                let takes = expected.seconds * times;
+                for share in [0.25, 0.5, 0.9] {
+                    let of = |all: u64| (all as f64 * share) as u64;
+                    let done = (of(items), of(bytes));
+                    let left = forecast().left(done, (items, bytes), takes * share, false);
+                    let (left, truth) = (left.unwrap().seconds, takes * (1.0 - share));
+                    assert!((left / truth - 1.0).abs() < 0.15, "{left} for {truth}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_run_that_gets_nowhere_nobody_can_say_when_it_ends() {
+        let left = |seconds| forecast().left((0, 0), (1_500, 15_000_000), seconds, false);
+        assert!(left(1.0).is_some());
+        assert_eq!(left(60.0), None);
     }
 }

@@ -63,18 +63,31 @@ impl Ceilings {
 
     /// The backups that it made: what each had to do, and the seconds that it took.
     pub(crate) fn runs(&self) -> Vec<(Work, f64)> {
+        self.ran(|operation, items, bytes| {
+            let is = |what| operation.starts_with(what);
+            match (is("first backup"), is("unchanged backup")) {
+                (true, _) => Some(Work { items, items_unchanged: 0, bytes }),
+                (_, true) => Some(Work { items: 0, items_unchanged: items, bytes: 0 }),
+                _ => None,
+            }
+        })
+    }
+
+    /// The restores that it made, likewise.
+    pub(crate) fn restores(&self) -> Vec<(Work, f64)> {
+        self.ran(|operation, items, bytes| {
+            let is_restore = operation.starts_with("restore");
+            is_restore.then_some(Work { items, items_unchanged: 0, bytes })
+        })
+    }
+
+    /// What each run had to do, by its operation, items and bytes, and the seconds that it took.
+    fn ran(&self, work: impl Fn(&str, u64, u64) -> Option<Work>) -> Vec<(Work, f64)> {
         let runs = self.0.measurements.iter().filter_map(|row| {
             let seconds = row.duration_seconds;
             let amount = |rate: Option<f64>| (rate.unwrap_or(0.0) * seconds).round() as u64;
             let (items, bytes) = (amount(row.operations_per_second), amount(row.bytes_per_second));
-            let work = if row.operation.starts_with("first backup") {
-                Work { items, items_unchanged: 0, bytes }
-            } else if row.operation.starts_with("unchanged backup") {
-                Work { items: 0, items_unchanged: items, bytes: 0 }
-            } else {
-                return None;
-            };
-            Some((work, seconds))
+            Some((work(&row.operation, items, bytes)?, seconds))
         });
         runs.collect()
     }
@@ -102,12 +115,50 @@ impl Ceilings {
         self.told(parts)
     }
 
+    /// The step that leans on the layer which limited a backup, and how much of it the backup used that sent
+    /// and stored so many bytes a second. What the source and the processor do depends on what is backed up,
+    /// which was something else when they were measured: of them nothing is said.
+    pub(crate) fn used_of(
+        &self,
+        layer: Layer,
+        sent: f64,
+        stored: f64,
+    ) -> Option<(&'static str, f64)> {
+        let share = |name, what, used: f64| {
+            let rate = self.rate(name).filter(|rate| *rate > 0.0)?;
+            Some((what, used / rate))
+        };
+        match layer {
+            Layer::Network => share(WIRE, "the wire", sent),
+            Layer::ServerDisk => share(SERVER_DISK, "the server's disk", stored)
+                .or_else(|| share(REPOSITORY_DISK, "the repository's disk", stored)),
+            _ => None,
+        }
+    }
+
+    /// The wire to here, and how much of it a restore used that the network limited and that received so many
+    /// bytes a second.
+    pub(crate) fn used_of_by_restore(
+        &self,
+        layer: Layer,
+        received: f64,
+    ) -> Option<(&'static str, f64)> {
+        let rate = self.wire_to_here().filter(|rate| *rate > 0.0 && layer == Layer::Network)?;
+        Some(("the wire to here", received / rate))
+    }
+
+    /// How many bytes a second come over the wire.
+    fn wire_to_here(&self) -> Option<f64> {
+        let rows = self.rows("receive").filter_map(|row| row.bytes_per_second);
+        rows.reduce(f64::max)
+    }
+
     /// How much of the wire a restore used that received so many bytes a second, in a sentence. The
     /// server's disk is measured by what is written to it alone, which says nothing of reading.
     pub(crate) fn used_by_restore(&self, received: f64) -> Option<String> {
-        let rows = self.rows("receive").filter_map(|row| row.bytes_per_second);
-        let wire = rows.reduce(f64::max);
-        self.told([wire.and_then(|rate| share_of(rate, "the wire to here", received))])
+        self.told([self
+            .wire_to_here()
+            .and_then(|rate| share_of(rate, "the wire to here", received))])
     }
 
     /// How much of a step was used.
@@ -198,6 +249,7 @@ pub(crate) mod tests {
             row("source walk", None, Some(9e5)),
             row("first backup", Some(80e6), Some(1_000.0)),
             row("unchanged backup", None, Some(50_000.0)),
+            row("restore", Some(40e6), Some(500.0)),
         ];
         let rung = |name: &str, rate| Rung {
             name: name.to_owned(),
@@ -212,16 +264,34 @@ pub(crate) mod tests {
         Ceilings(report)
     }
 
+    #[test]
+    fn how_much_was_used_is_known_of_the_wire_and_the_disk_and_of_nothing_that_depends_on_the_source()
+     {
+        let used = |layer| ceilings().used_of(layer, 25e6, 20e6);
+        assert_eq!(used(Layer::Network), Some(("the wire", 0.25)));
+        assert_eq!(used(Layer::ServerDisk), Some(("the server's disk", 0.1)));
+        assert_eq!([used(Layer::SourceRead), used(Layer::ClientCpu)], [None, None]);
+        assert_eq!(ceilings().used_of_by_restore(Layer::Network, 1e6), None, "nobody measured it");
+        let mut received = ceilings();
+        let row = Measurement { bytes_per_second: Some(80e6), ..Measurement::new("receive", 2.0) };
+        received.0.measurements.push(row);
+        let used = |layer| received.used_of_by_restore(layer, 20e6);
+        assert_eq!(used(Layer::Network), Some(("the wire to here", 0.25)));
+        assert_eq!(used(Layer::TargetWrite), None);
+    }
+
     fn nothing() -> Ceilings {
         Ceilings(Report::new(String::new(), String::new()))
     }
 
     #[test]
-    fn the_backups_of_a_path_are_runs() {
+    fn the_backups_and_restores_of_a_path_are_runs() {
         let runs = ceilings().runs();
         let first = Work { items: 2_000, items_unchanged: 0, bytes: 160_000_000 };
         let again = Work { items: 0, items_unchanged: 100_000, bytes: 0 };
         assert_eq!(runs, [(first, 2.0), (again, 2.0)]);
+        let restored = Work { items: 1_000, items_unchanged: 0, bytes: 80_000_000 };
+        assert_eq!(ceilings().restores(), [(restored, 2.0)]);
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod moment;
 mod open;
 mod output;
 mod own_key;
+mod own_limit;
 mod pairing;
 mod password;
 mod private_file;

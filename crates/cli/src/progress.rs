@@ -22,10 +22,14 @@ use crate::verdict::{self, UsageCounters};
 const BAR_PERIOD: Duration = Duration::from_millis(250);
 /// How often a status line is printed.
 const LINE_PERIOD: Duration = Duration::from_secs(1);
-/// A run that expects nothing after so long is counted ahead: it is not over at once.
-const COUNT_AFTER: Duration = Duration::from_secs(2);
+/// A run that expects nothing after so long is counted ahead. Counting takes processor from the run, and
+/// one that is over in a few seconds needs no estimate.
+const COUNT_AFTER: Duration = Duration::from_secs(8);
 /// Rates, and the layer that limits now, are those of this many seconds.
 const WINDOW_SECONDS: f64 = 3.0;
+/// A run that goes on is not done, however much of it is: what is left is to commit it.
+const MOST_PERCENT: f64 = 99.9;
+const LEAST_SECONDS_LEFT: f64 = 1.0;
 
 /// Runs `work` while its counters are shown; `forecast` is asked for only where they are.
 pub(crate) fn watched<R>(
@@ -175,6 +179,9 @@ struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds_plus_minus: Option<f64>,
     limited_by: Layer,
+    /// Whether that is the limit on sending that was set.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    own_limit: bool,
     problems: u64,
 }
 
@@ -198,7 +205,9 @@ impl Status {
             let (left, about) = (whole_duration(seconds.ceil()), whole_duration(plus_minus.ceil()));
             words += &format!(", about {left} left, ± {about}");
         }
-        if !matches!(self.limited_by, Layer::Nothing | Layer::Unsure) {
+        if self.own_limit {
+            words += ", held back by --limit-upload";
+        } else if !matches!(self.limited_by, Layer::Nothing | Layer::Unsure) {
             words += &format!(", held back by {}", self.limited_by);
         }
         words
@@ -271,6 +280,7 @@ fn between(
     let all = (items_expected.unwrap_or(0), bytes_expected.unwrap_or(0));
     let new = run.expects_new.load(Ordering::Relaxed);
     let left = forecast.left((now.items, now.bytes), all, seconds_elapsed, new);
+    let (limited_by, own_limit) = limit(first, now, wall_seconds);
     Status {
         seconds_elapsed,
         items_done: now.items,
@@ -279,22 +289,26 @@ fn between(
         bytes_expected,
         items_per_second: rate(now.items, first.items),
         bytes_per_second: rate(now.bytes, first.bytes),
-        percent_done: done.map(|done| 100.0 * done),
-        seconds_remaining: left.map(|left| left.seconds),
+        percent_done: done.map(|done| (100.0 * done).min(MOST_PERCENT)),
+        seconds_remaining: left.map(|left| left.seconds.max(LEAST_SECONDS_LEFT)),
         seconds_plus_minus: left.map(|left| left.plus_minus_seconds),
-        limited_by: limit(first, now, wall_seconds),
+        limited_by,
+        own_limit,
         problems: run.problem_count(),
     }
 }
 
-/// The layer that limited what happened between the two samples.
-fn limit(first: &Sample, now: &Sample, wall_seconds: f64) -> Layer {
+/// The layer that limited what happened between the two samples, and whether that was the limit on sending
+/// that was set.
+fn limit(first: &Sample, now: &Sample, wall_seconds: f64) -> (Layer, bool) {
     let stages = now.stages.iter().zip(&first.stages);
     let stages = stages.filter(|(now, first)| now.name == first.name && now.layer == first.layer);
     let stages = stages.map(|(now, first)| now.since(first)).collect();
     let items = now.items.saturating_sub(first.items);
     let bytes = now.bytes.saturating_sub(first.bytes);
-    verdict::judge(items, bytes, wall_seconds, stages, &now.usage.since(&first.usage)).limited_by
+    let usage = now.usage.since(&first.usage);
+    let verdict = verdict::judge(items, bytes, wall_seconds, stages, &usage);
+    (verdict.limited_by, verdict::is_own_limit(&verdict, &usage))
 }
 
 #[cfg(test)]
@@ -313,6 +327,18 @@ mod tests {
         assert_eq!(status.items_per_second, 25.0);
         assert!(status.seconds_remaining > Some(0.0), "{status:?}");
         assert!(status.words().contains("50 of 100 items, 250 B of 1.0 kB, 25 items/s"));
+    }
+
+    #[test]
+    fn a_run_that_goes_on_is_never_said_to_be_done() {
+        let run = Run::new();
+        run.expect(100, 1_000, true);
+        run.advance(100, 1_000);
+        let first = Sample::take(&run);
+        let now = Sample { at: first.at + Duration::from_secs(2), ..Sample::take(&run) };
+        let status = between((&run, &Forecast::typical()), &first, &now, 20.0);
+        assert_eq!((status.percent_done, status.seconds_remaining), (Some(99.9), Some(1.0)));
+        assert!(status.words().contains("about 1 s left"), "{}", status.words());
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! The verdict on a run, from its stages' counters and from what the system says of this process.
 
-use holdall_lab::{RunFigures, StageCounters, Unit, Verdict};
+use holdall_lab::{Layer, RunFigures, StageCounters, Unit, Verdict};
+use holdall_protocol::UploadWaits;
 use holdall_sys::cpu::CoreTimes;
 
 /// Below this many bytes an item, a run is about items; above it, about bytes.
 const SMALL_ITEM_BYTES: u64 = 64 << 10;
 
+/// A limit on sending that was waited for so much of the time in which requests were on their way over the
+/// network is what limits: where the network does less than the limit, as much of the time is its own.
+const LIMIT_HOLDS: f64 = 0.8;
+
 /// What this process used of the processor and could have used, how busy all cores were, how long
-/// memory was waited for, and how long connections carried what they sent.
+/// memory was waited for, how long connections carried what they sent, and how long they waited for a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Usage {
     cpu_seconds: f64,
@@ -17,6 +22,7 @@ pub(crate) struct Usage {
     memory_stalled_seconds: Option<f64>,
     pages_read_back: u64,
     carrying_seconds: f64,
+    upload_waits: UploadWaits,
 }
 
 /// What the system's counters said at a moment.
@@ -28,6 +34,7 @@ pub(crate) struct UsageCounters {
     memory_stalled_seconds: Option<f64>,
     pages_read_back: u64,
     carrying_seconds: f64,
+    upload_waits: UploadWaits,
 }
 
 impl UsageCounters {
@@ -40,6 +47,7 @@ impl UsageCounters {
             memory_stalled_seconds: holdall_sys::memory::stalled_seconds(),
             pages_read_back: holdall_sys::memory::pages_read_back(),
             carrying_seconds: holdall_protocol::carrying_seconds(),
+            upload_waits: holdall_protocol::upload_waits(),
         }
     }
 
@@ -62,8 +70,27 @@ impl UsageCounters {
             ),
             pages_read_back: self.pages_read_back.saturating_sub(earlier.pages_read_back),
             carrying_seconds: self.carrying_seconds - earlier.carrying_seconds,
+            upload_waits: UploadWaits {
+                by_limit_seconds: self.upload_waits.by_limit_seconds
+                    - earlier.upload_waits.by_limit_seconds,
+                by_path_seconds: self.upload_waits.by_path_seconds
+                    - earlier.upload_waits.by_path_seconds,
+            },
         }
     }
+}
+
+/// Whether the network that limited a run, by its verdict, was the limit on sending that was set for it: such a
+/// limit is at work where a network would be. It is judged by the time for which it was waited for, not by how
+/// much was sent, since a network that does nearly as much as is allowed is a limit of its own.
+pub(crate) fn is_own_limit(verdict: &Verdict, usage: &Usage) -> bool {
+    let UploadWaits { by_limit_seconds, by_path_seconds } = usage.upload_waits;
+    let talks = verdict.stages.iter().filter(|stage| stage.threads == 0);
+    let talking: f64 = talks.map(|stage| stage.working_seconds).sum();
+    verdict.limited_by == Layer::Network
+        && by_limit_seconds > 0.0
+        && by_limit_seconds >= LIMIT_HOLDS * talking
+        && by_limit_seconds > by_path_seconds
 }
 
 /// Says which layer limited a run that used `usage`.
@@ -94,4 +121,35 @@ pub(crate) fn judge(
 /// How much of something a second; 0 for no time at all.
 pub(crate) fn per_second(amount: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { amount as f64 / seconds } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a run of 10 s, 9 of them on the network, was held back by the limit that was set, which was
+    /// waited for so long, and the path so long.
+    fn is_limit(limited_by: Layer, by_limit_seconds: f64, by_path_seconds: f64) -> bool {
+        let before = UsageCounters::now();
+        let usage = Usage {
+            upload_waits: UploadWaits { by_limit_seconds, by_path_seconds },
+            ..before.since(&before)
+        };
+        let talk =
+            StageCounters { working_seconds: 9.0, ..StageCounters::new("talk", Layer::Network, 0) };
+        let mut verdict = judge(100, 100_000_000, 10.0, vec![talk], &usage);
+        verdict.limited_by = limited_by;
+        is_own_limit(&verdict, &usage)
+    }
+
+    #[test]
+    fn a_limit_is_named_where_it_was_waited_for_and_not_where_the_path_was() {
+        assert!(is_limit(Layer::Network, 8.5, 0.1));
+        // The path did 60 % of what was allowed: buffers took what was sent at the limit's pace, and were
+        // then emptied at the path's.
+        assert!(!is_limit(Layer::Network, 5.4, 0.0));
+        assert!(!is_limit(Layer::Network, 8.5, 8.9), "both were waited for, the path longer");
+        assert!(!is_limit(Layer::ServerDisk, 8.5, 0.1), "it was not the network at all");
+        assert!(!is_limit(Layer::Network, 0.0, 0.0), "none was set");
+    }
 }

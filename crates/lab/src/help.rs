@@ -2,6 +2,10 @@
 
 use crate::Layer;
 
+/// What would help where requests wait for each other, each of them for a way to and fro.
+pub(crate) const HELP_FAR_AWAY: &str = "What would help: a server that is nearer, or a way there with less delay, \
+    such as a cable and not Wi-Fi, or none through a VPN; a faster wire would change little.";
+
 impl Layer {
     /// What would help a run that this layer limits, in a sentence; `figure` is what the layer does now,
     /// where that was measured by itself. Nothing where nothing is known to limit.

@@ -125,7 +125,10 @@ fn one_after_another(run: &RunFigures, layer: Layer, share: f64) -> Verdict {
         percent(share),
         run.wall_seconds
     );
-    verdict(run, layer, 0.8 * share, share, why)
+    let mut verdict = verdict(run, layer, 0.8 * share, share, why);
+    verdict.by_distance = layer == Layer::Network;
+    verdict.help = verdict.help_with(None);
+    verdict
 }
 
 fn used_up(run: &RunFigures) -> bool {
@@ -290,6 +293,7 @@ fn verdict(
         ratio,
         explanation,
         help: limited_by.help(None),
+        by_distance: false,
         stages: run.stages.clone(),
     }
 }
@@ -524,6 +528,9 @@ mod tests {
         let verdict = judge(&run([quiet(), vec![talk(0.9)]].concat()));
         assert_eq!(verdict.limited_by, Layer::Network, "{}", verdict.explanation);
         assert!(verdict.explanation.contains("90 %") && verdict.explanation.contains("distance"));
+        let help = verdict.help.as_deref().unwrap_or_default();
+        assert!(verdict.by_distance && help.contains("nearer"), "{help}");
+        assert!(help.contains("a faster wire would change little"), "{help}");
         let verdict = judge(&run([quiet(), vec![talk(0.4)]].concat()));
         assert_eq!(verdict.limited_by, Layer::Unsure, "{}", verdict.explanation);
         let busy = stage("read", Layer::SourceRead, 0.95, 0.0, 0.0);

@@ -1,5 +1,6 @@
 //! One measured row: what was done, how, and how fast it was.
 
+use crate::Layer;
 use crate::disk::Cache;
 use crate::ground::DeviceWork;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,9 @@ pub struct Measurement {
     /// Segments that were sent again meanwhile, by all connections of the computers that sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
+    /// What held it back, of a backup or a restore.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<Layer>,
 }
 
 impl Measurement {
@@ -73,6 +77,7 @@ impl Measurement {
             device: None,
             items: None,
             retransmits: None,
+            limited_by: None,
         }
     }
 }

@@ -4,6 +4,9 @@ use crate::disk::fill;
 
 /// How many different words the text has.
 const WORDS: u64 = 4096;
+/// How far back it repeats itself, and how much of it at a time.
+const REPEATS_WITHIN_BYTES: u64 = 256 << 10;
+const REPEATED_BYTES: std::ops::Range<u64> = 12..76;
 
 /// Bytes that do not compress.
 pub fn incompressible(len_bytes: usize, seed: u64) -> Vec<u8> {
@@ -12,21 +15,40 @@ pub fn incompressible(len_bytes: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// Words of letters, frequent and rare ones: it becomes about a third when it is compressed.
+/// Words of letters, frequent and rare ones, and passages that were there before, as in prose and programs:
+/// it becomes about a third when it is compressed, and less when it is compressed harder.
 pub fn text(len_bytes: usize, seed: u64) -> Vec<u8> {
-    let mut dice = incompressible(len_bytes.div_ceil(2) * 8, seed);
-    let mut rolls = dice
-        .chunks_exact_mut(8)
-        .map(|roll| u64::from_le_bytes(roll.first_chunk().copied().unwrap_or_default()));
-    let mut text = Vec::with_capacity(len_bytes + 16);
-    while let Some(roll) = rolls.next().filter(|_| text.len() < len_bytes) {
-        // The product of two numbers is small more often than not, as a frequent word's rank is.
-        let rank = (roll % WORDS) * ((roll >> 16) % WORDS) / WORDS;
-        text.extend(word(rank));
-        text.push(if roll >> 60 == 0 { b'\n' } else { b' ' });
+    // A word has two letters at least, and its space.
+    let dice = incompressible(len_bytes.div_ceil(3).max(1) * 8, seed);
+    let rolls = dice.as_chunks::<8>().0.iter().map(|roll| u64::from_le_bytes(*roll));
+    let mut text = Vec::with_capacity(len_bytes + REPEATED_BYTES.end as usize);
+    for roll in rolls {
+        if text.len() >= len_bytes {
+            break;
+        }
+        match passage(roll, text.len()) {
+            Some(passage) => text.extend_from_within(passage),
+            None => {
+                // The product of two numbers is small more often than not, as a frequent word's rank is.
+                text.extend(word((roll % WORDS) * ((roll >> 16) % WORDS) / WORDS));
+                text.push(if roll >> 60 == 0 { b'\n' } else { b' ' });
+            }
+        }
     }
     text.truncate(len_bytes);
     text
+}
+
+/// What is repeated of the text so far, if this roll says so: one in eight does.
+fn passage(roll: u64, len_bytes: usize) -> Option<std::ops::Range<usize>> {
+    let len = len_bytes as u64;
+    let bytes = REPEATED_BYTES.start + (roll >> 3) % (REPEATED_BYTES.end - REPEATED_BYTES.start);
+    if !roll.is_multiple_of(8) || len <= bytes {
+        return None;
+    }
+    let back = bytes + (roll >> 10) % (len - bytes).min(REPEATS_WITHIN_BYTES);
+    let start = (len - back) as usize;
+    Some(start..start + bytes as usize)
 }
 
 /// The word of a rank: rare ones are longer.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::help::HELP_FAR_AWAY;
 use crate::{Layer, StageCounters};
 
 /// What a run's speed is counted in.
@@ -40,6 +41,9 @@ pub(crate) fn grouped(value: f64) -> String {
     out
 }
 
+/// A step of which no more was used does not hold a run back by itself.
+const HARDLY_USED: f64 = 0.5;
+
 /// Which layer limited a run, how sure that is, and why.
 ///
 /// Serialised as the `verdict` object of the command line's summaries.
@@ -62,11 +66,41 @@ pub struct Verdict {
     /// What would help, in a sentence; nothing where nothing is known to limit.
     #[serde(default)]
     pub help: Option<String>,
+    /// Whether the network limited by the time that requests take to and fro, and not by what it carries.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_distance: bool,
     /// The counters that the verdict was made from, in pipeline order.
     pub stages: Vec<StageCounters>,
 }
 
 impl Verdict {
+    /// Makes the verdict less sure where the step that leans on the layer which limited does much more alone:
+    /// the run used only that share of what it can do. Of what is far away no run uses much.
+    pub fn weigh_against(&mut self, step: &str, used: f64) {
+        if !(used > 0.0 && used < HARDLY_USED) || self.by_distance {
+            return;
+        }
+        self.explanation += &format!(
+            " But {step} alone does {:.1} times as much: beside the others it gets less of what they share, \
+             such as the processor or a disk.",
+            1.0 / used
+        );
+        self.confidence *= HARDLY_USED + used;
+        self.help = Some(
+            "What would help is not certain: measure again when nothing else runs here; if it stays so, \
+             more cores, or source and repository on disks of their own."
+                .to_owned(),
+        );
+    }
+
+    /// What would help the layer that limited; `figure` is what that does now, where it was measured.
+    pub fn help_with(&self, figure: Option<&str>) -> Option<String> {
+        match self.by_distance {
+            true => Some(HELP_FAR_AWAY.to_owned()),
+            false => self.limited_by.help(figure),
+        }
+    }
+
     /// What limits, how sure that is, why, and what would help.
     pub fn words(&self) -> String {
         let sure = match self.limited_by {
@@ -94,12 +128,42 @@ mod tests {
             ratio: 0.5,
             explanation: "It is so.".to_owned(),
             help: Some("What would help: peace.".to_owned()),
+            by_distance: false,
             stages: Vec::new(),
         };
         let told = "limited by server-busy (62 % sure): It is so. What would help: peace.";
         assert_eq!(verdict.words(), told);
         (verdict.limited_by, verdict.help) = (Layer::Nothing, None);
         assert_eq!(verdict.words(), "limited by nothing: It is so.");
+    }
+
+    #[test]
+    fn a_step_that_does_much_more_alone_makes_a_verdict_less_sure_unless_it_is_far_away() {
+        let verdict = |by_distance| Verdict {
+            limited_by: Layer::Network,
+            confidence: 0.8,
+            achieved: 1.0,
+            ceiling: 2.0,
+            unit: Unit::BytesPerSecond,
+            ratio: 0.5,
+            explanation: "It is so.".to_owned(),
+            help: None,
+            by_distance,
+            stages: Vec::new(),
+        };
+        let mut doubted = verdict(false);
+        doubted.weigh_against("wire", 0.25);
+        assert!((doubted.confidence - 0.6).abs() < 1e-9, "{doubted:?}");
+        assert!(doubted.explanation.contains("wire alone does 4.0 times"), "{doubted:?}");
+        assert!(doubted.help.as_deref().is_some_and(|help| help.contains("not certain")));
+        let help = |by_distance| verdict(by_distance).help_with(Some("11.8 MB/s")).unwrap();
+        assert!(help(false).contains("a faster wire (11.8 MB/s now)"), "{}", help(false));
+        assert!(help(true).contains("nearer") && !help(true).contains("11.8"), "{}", help(true));
+        for (by_distance, used) in [(true, 0.25), (false, 0.6), (false, 0.0), (false, f64::NAN)] {
+            let mut same = verdict(by_distance);
+            same.weigh_against("wire", used);
+            assert_eq!(same, verdict(by_distance));
+        }
     }
 
     #[test]

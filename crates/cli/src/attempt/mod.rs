@@ -65,14 +65,16 @@ fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> 
     let options = options(app, dir, work)?;
 
     let read_before = Conditions::bytes_read_from_disk();
-    let (first, memory) = watching(&server, || backup::measured(app, &access, None, &options))?;
+    let (first, memory) =
+        watching(&server, || backup::measured(app, &access, None, &options, None))?;
     let read_from_disk = Conditions::bytes_read_since(read_before);
     report.backup("first backup", &first, &memory)?;
     let mut most = memory;
 
     let since = holdall_sys::host::now();
     let options = backup::with_environment(options);
-    let (again, memory) = watching(&server, || backup::measured(app, &access, None, &options))?;
+    let (again, memory) =
+        watching(&server, || backup::measured(app, &access, None, &options, None))?;
     report.backup("unchanged backup", &again, &memory)?;
     most = most.max(memory);
 
@@ -105,7 +107,10 @@ fn pair_with(client: &App, server: &Server, work: &Path) -> Result<Access> {
     let invite = invite::make(server.data(), &InviteRequest::default())?.invite.to_text();
     let kit_file = work.join("recovery-kit.txt");
     let kit_file = Some(&*kit_file);
-    pair::pair(client, &ByInvite { invite: &invite, name: "", kit_file, again: false })?;
+    pair::pair(
+        client,
+        &ByInvite { invite: &invite, name: "", kit_file, again: false, cipher: None },
+    )?;
     open::access(client)
 }
 

@@ -24,15 +24,13 @@ use crate::lab_ceilings::{self, Ceilings};
 use crate::listing;
 use crate::open;
 use crate::output::{Shown, count, duration, size};
+use crate::own_limit::OwnLimit;
 use crate::progress::counted_ahead;
 use crate::receipts::Receipts;
 use crate::selection::PATTERN_HINT;
 use crate::sources::{self, ReadAs};
 use crate::speed_history::{self, Kind, Run, SpeedHistory};
-use crate::verdict::{UsageCounters, judge, per_second};
-
-/// Of a limit, this share is taken for all of it: a run also begins and ends.
-const LIMIT_REACHED: f64 = 0.5;
+use crate::verdict::{self, Usage, UsageCounters, judge, per_second};
 
 /// Backs paths up into a new snapshot
 #[derive(Debug, clap::Args)]
@@ -101,20 +99,21 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let options = options(args)?;
     let some_missing = check_sources(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
+    let limit = OwnLimit::of(app, &access, args.connection.upload_limit());
     let (done, waiting) = std::thread::scope(|scope| {
         // Over a connection that the run is going to need, and begun first, since the summary counts
         // everything that crosses the wire: a far server answers this while the run waits for others.
         let waiting = scope.spawn(|| deletions::waiting(&access));
         // Told before the new snapshot's receipt takes the place of that of what was lost.
         let listed = tell_lost(app, &access);
-        let done = measured(app, &access, listed.as_ref(), &options);
+        let done = measured(app, &access, listed.as_ref(), &options, limit);
         (done, waiting.join().unwrap_or_default())
     });
     let mut done = done?;
-    name_own_limit(args, &mut done);
-    name_shares(app, &mut done);
+    let is_own_limit = name_own_limit(args, &mut done);
+    name_shares(app, is_own_limit, &mut done);
     let speed = match options.dry_run {
-        true => Speed::expected(app, &access, &done),
+        true => Speed::expected(app, &access, &done, limit),
         false => Speed::remembered(args, app, &access, &options, &done),
     };
     still_committed(&done.summary, report(app, &done, &speed))?;
@@ -127,11 +126,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 }
 
 /// Says that it was this computer's own limit on sending, if it was: it is at work where a network
-/// would be.
-fn name_own_limit(args: &Args, done: &mut Done) {
-    let Some(limit) = args.connection.upload_limit() else { return };
-    let sent = per_second(done.summary.bytes_sent, done.summary.seconds);
-    if done.verdict.limited_by == Layer::Network && sent >= LIMIT_REACHED * limit as f64 {
+/// would be. Gives whether it was.
+fn name_own_limit(args: &Args, done: &mut Done) -> bool {
+    let limit = args.connection.upload_limit();
+    let limit = limit.filter(|_| verdict::is_own_limit(&done.verdict, &done.usage));
+    if let Some(limit) = limit {
+        let sent = per_second(done.summary.bytes_sent, done.summary.seconds);
         done.verdict.explanation += &format!(
             " It is the limit that was set: --limit-upload allows {}/s, and {}/s were sent.",
             size(limit),
@@ -139,20 +139,26 @@ fn name_own_limit(args: &Args, done: &mut Done) {
         );
         done.verdict.help = Some("What would help: a higher limit, or none.".to_owned());
     }
+    limit.is_some()
 }
 
 /// Says what was used of the wire and the server's disk, where they were measured, of a run that was no
-/// start-up alone.
-fn name_shares(app: &App, done: &mut Done) {
-    let Done { summary, verdict } = done;
+/// start-up alone; and doubts that they limited it where they can do much more, unless the own limit did.
+fn name_shares(app: &App, is_own_limit: bool, done: &mut Done) {
+    let Done { summary, verdict, .. } = done;
     if verdict.limited_by == Layer::Nothing {
         return;
     }
     let rate = |bytes| per_second(bytes, summary.seconds);
     let (sent, stored) = (rate(summary.bytes_sent), rate(summary.data_stored));
-    let used =
-        Ceilings::newest(app).and_then(|ceilings| ceilings.used(sent, stored, verdict.limited_by));
+    let Some(ceilings) = Ceilings::newest(app) else { return };
+    let used = ceilings.used(sent, stored, verdict.limited_by);
     verdict.explanation += &used.unwrap_or_default();
+    if let Some((step, used)) = ceilings.used_of(verdict.limited_by, sent, stored)
+        && !is_own_limit
+    {
+        verdict.weigh_against(step, used);
+    }
 }
 
 /// What the history of earlier backups says of this one.
@@ -167,14 +173,20 @@ struct Speed {
 
 impl Speed {
     /// What a dry run would take.
-    fn expected(app: &App, access: &Access, done: &Done) -> Self {
+    fn expected(app: &App, access: &Access, done: &Done, limit: Option<OwnLimit>) -> Self {
         let repository = access.config().repository.to_string();
         let history = SpeedHistory::in_state(&app.folders.state);
         let runs = history.comparable(Kind::Backup, &repository);
         let ceilings = Ceilings::newest(app);
         let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
-        let estimate = speed_history::model(&runs, &measured).estimate(&work(&done.summary));
-        let expected = Expected::new(app, estimate, &runs, ceilings.as_ref());
+        let model = speed_history::model(&runs, &measured);
+        let held = limit.map(|limit| (limit, limit.hold(model)));
+        let model = held.map_or(model, |(_, (held, _))| held);
+        let estimate = model.estimate(&work(&done.summary));
+        let mut expected = Expected::new(app, estimate, &runs, ceilings.as_ref());
+        if let Some((limit, (_, true))) = held {
+            expected = expected.held_by(limit);
+        }
         Self { estimate: Some(expected), ..Self::default() }
     }
 
@@ -188,7 +200,7 @@ impl Speed {
     ) -> Self {
         let paths = options.sources.iter().map(|source| Shown(&source.path).to_string());
         let what = paths.collect::<Vec<_>>().join(" ");
-        let Done { summary, verdict } = done;
+        let Done { summary, verdict, .. } = done;
         let (at_ns, stages) = (SystemClock.now_ns(), summary.stages.clone());
         let past = Past { at_ns, work: work(summary), seconds: summary.seconds, stages };
         let repository = access.config().repository.to_string();
@@ -346,19 +358,22 @@ pub(crate) struct Done {
     pub(crate) summary: BackupSummary,
     /// What held it back.
     pub(crate) verdict: Verdict,
+    /// What it used.
+    usage: Usage,
 }
 
 /// Backs up, shows progress and problems, and remembers the receipt. What is there is asked for
-/// unless it was `listed`.
+/// unless it was `listed`; what it takes is forecast with the limit on sending that was set.
 pub(crate) fn measured(
     app: &App,
     access: &Access,
     listed: Option<&Listed>,
     options: &BackupOptions,
+    limit: Option<OwnLimit>,
 ) -> Result<Done> {
     let run = app.run();
     let before = UsageCounters::now();
-    let forecast = || Forecast::of(Kind::Backup, app, access);
+    let forecast = || Forecast::of(Kind::Backup, app, access).held_by(limit);
     let count = |counting: &_| {
         // What keeps it from being counted is the backup's own to tell.
         if !is_far_away(&options.sources)
@@ -388,7 +403,7 @@ pub(crate) fn measured(
     still_committed(&summary, told.map_err(Into::into))?;
     let stages = summary.stages.clone();
     let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
-    Ok(Done { summary, verdict })
+    Ok(Done { summary, verdict, usage })
 }
 
 fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {

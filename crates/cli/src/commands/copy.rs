@@ -365,6 +365,7 @@ mod tests {
                 ratio: 1.0,
                 explanation: String::new(),
                 help: None,
+                by_distance: false,
                 stages: vec![
                     stage("fetch", Layer::Network, 8.0, 4),
                     stage("fetch", Layer::ServerDisk, 1.0, 4),

@@ -7,7 +7,7 @@ use holdall_protocol::RepositoryError;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::create::{NewKeys, check_kit_file};
+use crate::create::{Cipher, NewKeys, check_kit_file};
 use crate::exit::{Exit, Refusal};
 use crate::known::Known;
 use crate::open;
@@ -25,6 +25,10 @@ pub(crate) struct Args {
     /// Writes the recovery kit to this new file [default: it is printed]
     #[arg(long, value_name = "FILE")]
     recovery_kit: Option<PathBuf>,
+    /// The cipher of its blocks: ChaCha20 if a computer without instructions for AES will use it, such as a
+    /// Raspberry Pi 4 [default: the one that is fastest on this computer]
+    #[arg(long, value_name = "CIPHER")]
+    cipher: Option<Cipher>,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
@@ -49,7 +53,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Ok(_) => return Err(RepositoryError::AlreadyExists { place: opened.name }.into()),
     }
     let password = app.passwords.chosen(&opened.name)?;
-    let new = NewKeys::draw();
+    let new = NewKeys::draw(args.cipher);
     let server = opened.server.as_ref().map(|(hosts, identity)| (&hosts[..], *identity));
     let name = &opened.repository_name;
     new.create(app, &opened.place, Some(&password), server, name, kit_file)?;

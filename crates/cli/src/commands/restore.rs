@@ -126,8 +126,11 @@ fn name_share(app: &App, done: &mut Done, received_bytes: u64) {
         return;
     }
     let received = per_second(received_bytes, summary.duration_seconds);
-    let used = Ceilings::newest(app).and_then(|ceilings| ceilings.used_by_restore(received));
-    verdict.explanation += &used.unwrap_or_default();
+    let Some(ceilings) = Ceilings::newest(app) else { return };
+    verdict.explanation += &ceilings.used_by_restore(received).unwrap_or_default();
+    if let Some((step, used)) = ceilings.used_of_by_restore(verdict.limited_by, received) {
+        verdict.weigh_against(step, used);
+    }
 }
 
 /// Adds a restore to the history of runs, and looks whether it was slow.

@@ -1,16 +1,18 @@
 //! The cost model: what a run of so many items and bytes takes, from what earlier runs took.
 //!
 //! `time = items / item rate + bytes / byte rate`, with a rate of its own for items that did not
-//! change, which cost a look and no more. The rates are fitted to the history of runs by least
-//! squares of the relative error, none below zero, so that an hour-long run and a run of seconds
-//! count alike. A weak belief in typical rates stands beside the history: with no run at all it is
-//! the answer, and after a few runs it does not matter any more.
+//! change, which cost a look and no more, and a short start that every run has. The rates are
+//! fitted to the history of runs by least squares of the error as a factor, so that an hour-long run
+//! and a run of seconds count alike. A weak belief stands beside them, in what was measured on the
+//! way, or else in typical rates: with no run at all it is the answer, and from the first run on it
+//! tells only what the runs leave open.
 //!
 //! How sure an estimate is comes from how well the model explains the runs that it was fitted to.
 
 mod fit;
 mod slow;
 
+use fit::{Costs, Row};
 pub use slow::{Past, Slowness, slower_than_usual};
 
 use serde::{Deserialize, Serialize};
@@ -18,14 +20,15 @@ use serde::{Deserialize, Serialize};
 /// What typical rates are believed to be, before any run: items that changed, items that did not,
 /// bytes, each a second. Those of a small computer with a disk over gigabit Ethernet.
 const TYPICAL: [f64; 3] = [10_000.0, 200_000.0, 60e6];
-/// How much the belief weighs beside one run.
-const BELIEF: f64 = 0.1;
-/// So little that it decides only what the runs say nothing of.
-const NO_BELIEF: f64 = 1e-9;
+/// What a run is believed to take beside them, in seconds: to start, to ask, to end. It keeps a run that was
+/// over at once from saying that its few items are slow.
+const START_SECONDS: f64 = 0.1;
 /// An estimate is never surer than this, as share of itself.
 const SUREST: f64 = 0.1;
 /// Without runs, an estimate may be off by this share of itself.
 const UNSURE: f64 = 0.6;
+/// A run is never called further off than by this share.
+const FURTHEST_OFF: f64 = 10.0;
 /// A run of so many seconds and more counts whole; most of a shorter one is its start and its end.
 const WHOLE_SECONDS: f64 = 0.5;
 /// How much work a run was, or is to be.
@@ -43,17 +46,18 @@ pub struct Work {
 }
 
 impl Work {
-    /// The same, as the terms of the sum.
-    fn terms(&self) -> [f64; 3] {
-        [self.items as f64, self.items_unchanged as f64, self.bytes as f64]
+    /// The same, as the terms of the sum; no work has no start either.
+    fn terms(&self) -> [f64; 4] {
+        let starts = if *self == Self::default() { 0.0 } else { 1.0 };
+        [self.items as f64, self.items_unchanged as f64, self.bytes as f64, starts]
     }
 }
 
 /// What one term of the model costs, and how sure it is: fitted from a history.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostModel {
-    /// Seconds for each item, each unchanged item, each byte.
-    seconds: [f64; 3],
+    /// Seconds for each item, each unchanged item, each byte, and for a start.
+    seconds: Costs,
     /// By which share of itself an estimate is typically off.
     spread: f64,
     /// How many runs it comes from.
@@ -93,16 +97,13 @@ pub enum Part {
 
 impl CostModel {
     /// Fits the model to runs: what each had to do, and the seconds that it took. Those that were `measured`
-    /// on the way stand in for runs as long as there are few.
+    /// on the way are believed where the runs say nothing.
     pub fn fit(runs: &[(Work, f64)], measured: &[(Work, f64)]) -> Self {
-        let own = rows(runs, 1.0);
-        // Errors count squared, and one that is several times off must not outweigh the runs.
-        let measured = rows(measured, (1.0 + own.len() as f64).powi(-3));
-        let all = [own.as_slice(), measured.as_slice()].concat();
-        let by_runs = fit::non_negative(&with_belief(&all, &TYPICAL, NO_BELIEF));
-        let believed = moved(&by_runs, all.iter().map(|(_, _, weight)| weight).sum());
-        let seconds = fit::non_negative(&with_belief(&all, &believed, BELIEF));
-        let spread = spread(&all, &seconds);
+        let (own, measured) = (rows(runs), rows(measured));
+        let [items, unchanged, bytes] = TYPICAL.map(|rate| 1.0 / rate);
+        let believed = fit::near(&[items, unchanged, bytes, START_SECONDS], &measured);
+        let seconds = fit::near(&believed, &own);
+        let spread = spread(if own.is_empty() { &measured } else { &own }, &seconds);
         Self { seconds, spread, runs: own.len(), measured: !measured.is_empty() }
     }
 
@@ -128,7 +129,7 @@ impl CostModel {
     /// What `work` is expected to take.
     pub fn estimate(&self, work: &Work) -> Estimate {
         let terms = work.terms();
-        let parts = [0, 1, 2].map(|term| terms[term] * self.seconds[term]);
+        let parts = [0, 1, 2, 3].map(|term| terms[term] * self.seconds[term]);
         let seconds: f64 = parts.iter().sum();
         let names = [Part::Items, Part::UnchangedItems, Part::Bytes];
         let most = (0..3).max_by(|&a, &b| parts[a].total_cmp(&parts[b])).unwrap_or(0);
@@ -144,47 +145,22 @@ impl CostModel {
     }
 }
 
-/// What one run says: its terms, what it took, its weight.
-type Row = ([f64; 3], f64, f64);
-
-/// What usable runs say, each with that weight, or less if it was over at once.
-fn rows(runs: &[(Work, f64)], weight: f64) -> Vec<Row> {
-    let usable = runs.iter().filter(|(_, seconds)| *seconds > 0.0 && seconds.is_finite());
+/// What usable runs say, each less if it was over at once.
+fn rows(runs: &[(Work, f64)]) -> Vec<Row> {
+    let usable = runs.iter().filter(|(work, seconds)| {
+        *seconds > 0.0 && seconds.is_finite() && *work != Work::default()
+    });
     let row = |(work, seconds): &(Work, f64)| {
-        (work.terms(), *seconds, weight * (seconds / WHOLE_SECONDS).min(1.0).powi(2))
+        (work.terms(), *seconds, (seconds / WHOLE_SECONDS).min(1.0).powi(2))
     };
     usable.map(row).collect()
 }
 
-/// The runs, and beside them that each term alone goes at the rate that is believed.
-fn with_belief(runs: &[Row], believed: &[f64; 3], weight: f64) -> Vec<Row> {
-    let mut rows = runs.to_vec();
-    for (term, rate) in believed.iter().enumerate() {
-        let mut terms = [0.0; 3];
-        terms[term] = *rate;
-        rows.push((terms, 1.0, weight));
-    }
-    rows
-}
-
-/// What is believed once so many runs were fitted: it goes along with what they say, by factors, not by
-/// differences. A computer that is a hundred times slower than a typical one would be far off for ever
-/// else, since its runs would have to weigh against an error of a hundred times.
-fn moved(seconds: &[f64; 3], runs: f64) -> [f64; 3] {
-    let typical_weight = 1.0 / (1.0 + runs);
-    std::array::from_fn(|term| match seconds[term] {
-        cost if cost > 0.0 => {
-            TYPICAL[term].powf(typical_weight) * (1.0 / cost).powf(1.0 - typical_weight)
-        }
-        _ => TYPICAL[term],
-    })
-}
-
 /// By which share of itself the model is typically off, wider the fewer runs there are.
-fn spread(rows: &[Row], seconds: &[f64; 3]) -> f64 {
+fn spread(rows: &[Row], seconds: &Costs) -> f64 {
     let error = |(terms, took, weight): &Row| {
         let expected: f64 = terms.iter().zip(seconds).map(|(term, cost)| term * cost).sum();
-        weight * (expected / took - 1.0).powi(2)
+        weight * (expected / took - 1.0).min(FURTHEST_OFF).powi(2)
     };
     let count: f64 = rows.iter().map(|(_, _, weight)| weight).sum();
     let typical = (rows.iter().map(error).sum::<f64>() / count.max(f64::MIN_POSITIVE)).sqrt();
@@ -196,7 +172,7 @@ fn spread(rows: &[Row], seconds: &[f64; 3]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Runs of a computer with these rates.
+    /// Runs of a computer with these rates, and the usual start.
     fn history(rates: [f64; 3], noise: f64) -> Vec<(Work, f64)> {
         let works = [
             (100_000, 0, 1_000_000_000),
@@ -209,7 +185,8 @@ mod tests {
         let run = |(at, (items, items_unchanged, bytes)): (usize, (u64, u64, u64))| {
             let work = Work { items, items_unchanged, bytes };
             let seconds: f64 = work.terms().iter().zip(rates).map(|(term, rate)| term / rate).sum();
-            (work, seconds * if at % 2 == 0 { 1.0 + noise } else { 1.0 - noise })
+            let noise = if at % 2 == 0 { 1.0 + noise } else { 1.0 - noise };
+            (work, START_SECONDS + seconds * noise)
         };
         works.into_iter().enumerate().map(run).collect()
     }
@@ -233,10 +210,11 @@ mod tests {
     #[test]
     fn a_computer_that_is_far_slower_or_faster_than_typical_ones_is_known_after_a_few_runs() {
         for rates in [[100.0, 3_000.0, 4e6], [80_000.0, 2e6, 900e6], [100.0, 2e6, 900e6]] {
-            let model = CostModel::fit(&history(rates, 0.0)[..4], &[]);
-            for (found, rate) in model.seconds.iter().zip(rates) {
-                let off = (1.0 / found / rate - 1.0).abs();
-                assert!(off < 0.4, "{} for {rate} of {rates:?}", 1.0 / found);
+            let all = history(rates, 0.0);
+            let model = CostModel::fit(&all[..4], &[]);
+            for (work, took) in all {
+                let off = (model.estimate(&work).seconds - took).abs();
+                assert!(off < 1.0 || off < 0.15 * took, "{off} of {took} s, {work:?} {rates:?}");
             }
         }
     }
@@ -256,9 +234,10 @@ mod tests {
     fn without_a_history_typical_rates_answer_and_say_how_unsure_they_are() {
         let model = CostModel::fit(&[], &[]);
         let estimate = model.estimate(&Work { items: 100_000, ..Work::default() });
-        assert!((estimate.seconds - 10.0).abs() < 1e-6, "{estimate:?}");
+        assert!((estimate.seconds - 10.1).abs() < 1e-6, "{estimate:?}");
         assert_eq!((estimate.runs, estimate.mostly), (0, Part::Items));
-        assert!((estimate.plus_minus_seconds - 6.0).abs() < 1e-6, "{estimate:?}");
+        assert!((estimate.plus_minus_seconds - 6.06).abs() < 1e-6, "{estimate:?}");
+        assert_eq!(model.estimate(&Work::default()).seconds, 0.0);
     }
 
     #[test]
@@ -276,11 +255,41 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_over_at_once_says_hardly_anything() {
+    fn an_estimate_for_the_work_of_the_only_run_is_what_that_took() {
+        let works = [
+            (100_000, 0, 20_000_000_000),
+            (5, 0, 50_000_000_000),
+            (300_000, 0, 300_000_000),
+            (0, 1_000_000, 0),
+            (1_000, 400_000, 700_000_000),
+        ];
+        let other = history([8_000.0, 300_000.0, 90e6], 0.0);
+        for (items, items_unchanged, bytes) in works {
+            let work = Work { items, items_unchanged, bytes };
+            let usual = CostModel::fit(&[], &[]).estimate(&work).seconds;
+            for times in [0.01, 0.1, 1.0, 10.0, 100.0] {
+                let run = [(work, (usual * times).max(1.0))];
+                // As a run, as a measurement, and as a run that a measurement contradicts.
+                for (runs, measured) in [(&run[..], &[][..]), (&[], &run[..]), (&run, &other)] {
+                    let took = CostModel::fit(runs, measured).estimate(&work).seconds;
+                    let off = took / run[0].1;
+                    assert!((0.87..1.15).contains(&off), "{off} of {work:?}, {times} times");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_over_at_once_says_hardly_anything_of_its_items() {
         let short = [(Work { items: 0, items_unchanged: 63, bytes: 0 }, 0.16)];
         let million = Work { items_unchanged: 1_000_000, ..Work::default() };
         let estimate = CostModel::fit(&short, &[]).estimate(&million);
         assert!(estimate.seconds < 20.0, "{estimate:?}");
+        let longer = [(short[0].0, 1.0)];
+        let estimate = CostModel::fit(&longer, &[]).estimate(&million);
+        assert!(estimate.seconds < 20.0, "{estimate:?}");
+        let estimate = CostModel::fit(&longer, &[]).estimate(&longer[0].0);
+        assert!((0.9..1.1).contains(&estimate.seconds), "{estimate:?}");
     }
 
     #[test]
@@ -288,11 +297,12 @@ mod tests {
         let model = CostModel::fit(&history([5_000.0, 400_000.0, 38e6], 0.0), &[]);
         let work = Work { bytes: 1_000_000_000, ..Work::default() };
         for (rate, seconds) in [(10e6, 100.0), (200e6, 5.0), (0.0, 1e9)] {
-            let took = model.at_byte_rate(rate).estimate(&work).seconds;
+            let took = model.at_byte_rate(rate).estimate(&work).seconds - model.seconds[3];
             assert!((took / seconds - 1.0).abs() < 1e-9, "{took} at {rate}");
         }
         let items = Work { items: 500, ..Work::default() };
-        assert!((model.at_item_rate(50.0).estimate(&items).seconds - 10.0).abs() < 1e-9);
+        let took = model.at_item_rate(50.0).estimate(&items).seconds - model.seconds[3];
+        assert!((took - 10.0).abs() < 1e-9);
     }
 
     #[test]

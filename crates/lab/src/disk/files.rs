@@ -45,8 +45,23 @@ impl<'a> DiskFiles<'a> {
     /// None yet. Content and orders come from `seed`: a random one, or storage that finds duplicates
     /// knows the content of the last run.
     pub fn new(scratch: &'a Scratch, stop: Stop, seed: u64) -> Self {
-        let direct_access = DirectAccess::of_folder(scratch.path());
+        let direct_access = DirectAccess::of_file(&scratch.sample_file());
         Self { scratch, stop, seed, direct_access, laid_bytes: BTreeMap::new() }
+    }
+
+    /// Refuses a block that can not go around the page cache here.
+    pub(super) fn check_direct(&self, row: &Row) -> Result<(), LabError> {
+        let sample = raw_file::direct_alignment(&self.scratch.sample_file());
+        match sample.ok().flatten().map(u64::from) {
+            Some(align) if row.direct && align > 0 && !row.block_bytes.is_multiple_of(align) => {
+                let wanted = row.block_bytes;
+                Err(LabError::Settings(format!(
+                    "blocks of {wanted} bytes can not go around the cache here, only multiples of \
+                     {align} bytes: choose another block, or --buffered"
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What the file system makes of direct access where it takes it.

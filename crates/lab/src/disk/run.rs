@@ -27,6 +27,7 @@ use crate::{LabError, Stop};
 /// [`LabError::Interrupted`], and what the system says.
 pub fn measure(row: &Row, files: &mut DiskFiles<'_>) -> Result<Measured, LabError> {
     row.check()?;
+    files.check_direct(row)?;
     files.stop().check()?;
     let opened = files.open(row)?;
     let refused = row.direct && !opened.direct;

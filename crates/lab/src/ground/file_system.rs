@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use holdall_sys::mounts::{Mount, Mounts};
+use holdall_sys::raw_file;
 use serde::{Deserialize, Serialize};
 
 use super::value;
@@ -66,7 +67,8 @@ impl FileSystem {
 pub enum DirectAccess {
     /// It goes around the page cache.
     Around,
-    /// What carries the file system may have a cache of its own: ZFS, and programs (FUSE).
+    /// It may go through a cache: that of what carries the file system, such as ZFS and programs (FUSE), or
+    /// the system's, as where ext4 keeps data in its journal.
     MayCache,
     /// Its files are in memory and nowhere else.
     InMemory,
@@ -83,11 +85,16 @@ impl DirectAccess {
         }
     }
 
-    /// Of the file system that a folder lies on; one that is not told is taken at its word.
-    pub(crate) fn of_folder(folder: &Path) -> Self {
-        let Ok(mounts) = Mounts::read() else { return Self::Around };
-        let mount = mounts.of_path(folder).ok().flatten();
-        mount.map_or(Self::Around, |mount| Self::of(&String::from_utf8_lossy(&mount.file_system)))
+    /// Of a file that is there; where nothing is told, a file system is taken at its word.
+    pub(crate) fn of_file(file: &Path) -> Self {
+        let mounts = Mounts::read().ok();
+        let mount = mounts.as_ref().and_then(|mounts| mounts.of_path(file).ok().flatten());
+        let kind = mount.map(|mount| String::from_utf8_lossy(&mount.file_system).into_owned());
+        let by_kind = kind.map_or(Self::Around, |kind| Self::of(&kind));
+        match raw_file::direct_alignment(file) {
+            Ok(Some(0)) if by_kind == Self::Around => Self::MayCache,
+            _ => by_kind,
+        }
     }
 }
 
@@ -133,6 +140,6 @@ mod tests {
         assert_eq!(all(&["ext4", "xfs", "btrfs", "nfs4"]), [DirectAccess::Around; 4]);
         assert_eq!(all(&["zfs", "fuseblk", "fuse.sshfs"]), [DirectAccess::MayCache; 3]);
         assert_eq!(all(&["tmpfs", "ramfs"]), [DirectAccess::InMemory; 2]);
-        assert_eq!(DirectAccess::of_folder(Path::new("/proc")), DirectAccess::Around);
+        assert_eq!(DirectAccess::of_file(Path::new("/proc/version")), DirectAccess::Around);
     }
 }

@@ -1,6 +1,7 @@
 //! Reading a sample's files, by as many threads as a backup reads with.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,7 +36,12 @@ struct Tally {
 impl Sample {
     /// Asks the system to forget the content of all files, so that what reads them next is told the
     /// disk's speed. It may not heed that.
+    ///
+    /// What was written there a moment ago has to be on the disk before: the system forgets nothing that it has
+    /// in memory alone, and a backup a little later would read from the disk what is called warm here.
     pub fn drop_cached(&self) {
+        // It is a wish, too.
+        let _ = File::open(self.folder()).and_then(|folder| raw_file::sync_file_system(&folder));
         for batch in &self.batches {
             // It is a wish: who reads next says where the bytes came from.
             let _ = each_file(batch, |file, _| raw_file::drop_cached(&file));
@@ -77,10 +83,16 @@ impl Sample {
         })
     }
 
-    fn cache(&self, bytes: u64, before: Option<u64>) -> Cache {
+    /// Where the bytes came from that were read since this process had made the system read `before` from disks.
+    pub fn cache(&self, bytes: u64, before: Option<u64>) -> Cache {
+        Cache::of_read_in(self.folder(), bytes, before)
+    }
+
+    /// The first folder with files.
+    fn folder(&self) -> &Path {
         use std::os::unix::ffi::OsStrExt;
         let folder = self.batches.first().map(|batch| OsStr::from_bytes(&batch.folder));
-        Cache::of_read_in(Path::new(folder.unwrap_or_default()), bytes, before)
+        Path::new(folder.unwrap_or_default())
     }
 
     fn read_batches(&self, next: &AtomicUsize, is_over: &dyn Fn() -> bool) -> Tally {
@@ -186,6 +198,30 @@ mod tests {
         assert!(!read.ended_early && row.latency_ns.is_some());
         let read = sample.read(1, Duration::ZERO, &Stop::default()).unwrap();
         assert!(read.ended_early && read.measurement.operations_per_second == Some(0.0));
+    }
+
+    /// Where a file of 16 MiB is read from after its cache was dropped; it was made durable before, or just
+    /// written.
+    fn read_after_drop(durable: bool) -> Option<Cache> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = File::create(dir.path().join("new")).unwrap();
+        io::Write::write_all(&mut file, &vec![7; 16 << 20]).unwrap();
+        if durable {
+            file.sync_all().unwrap();
+        }
+        let (walked, _) = walk(dir.path(), Duration::from_secs(60), &Stop::default()).unwrap();
+        let sample = Sample::of(&walked, Limits { items: 1000, bytes: 1 << 30 });
+        sample.drop_cached();
+        let read = sample.read(1, Duration::from_secs(60), &Stop::default()).unwrap();
+        read.measurement.cache
+    }
+
+    #[test]
+    fn what_was_just_written_comes_from_the_disk_like_anything_else_once_its_cache_was_dropped() {
+        // Where nothing comes from a disk, or nobody counts, there is nothing to see.
+        if read_after_drop(true) == Some(Cache::Cold) {
+            assert_eq!(read_after_drop(false), Some(Cache::Cold));
+        }
     }
 
     #[test]

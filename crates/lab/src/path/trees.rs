@@ -45,6 +45,11 @@ impl Shape {
         }
     }
 
+    /// How many bytes the usual tree has.
+    pub fn bytes(self) -> u64 {
+        self.kinds().iter().map(|(bytes, files)| bytes * files).sum()
+    }
+
     /// Lengths, and how many of each.
     fn kinds(self) -> &'static [(u64, u64)] {
         match self {
@@ -94,18 +99,21 @@ pub struct Tree {
     pub shape: Shape,
     /// What is in them.
     pub content: Content,
-    /// How large it is beside the usual one, from 0 to 1: large files become shorter, small ones
-    /// fewer.
+    /// How large it is beside the usual one. Below 1 large files become shorter, and small ones fewer; above
+    /// it there are more of each.
     pub share: f64,
 }
 
 impl Tree {
     fn kinds(&self) -> impl Iterator<Item = Kind> {
-        let share = self.share.clamp(0.0, 1.0);
-        let part = move |whole: u64| ((whole as f64 * share) as u64).max(1);
+        let share = self.share.max(0.0);
+        let times = |whole: u64, share: f64| ((whole as f64 * share) as u64).max(1);
         self.shape.kinds().iter().map(move |&(bytes, files)| match bytes >= LARGE_BYTES {
-            true => Kind { bytes: part(bytes), files, is_large: true },
-            false => Kind { bytes, files: part(files), is_large: false },
+            true => {
+                let (bytes, files) = (times(bytes, share.min(1.0)), times(files, share.max(1.0)));
+                Kind { bytes, files, is_large: true }
+            }
+            false => Kind { bytes, files: times(files, share), is_large: false },
         })
     }
 
@@ -241,6 +249,17 @@ mod tests {
             assert!((bytes as u64) < bytes_of(&tree) / 20, "{shape:?}: {bytes} bytes");
             tree.remove(&scratch, &folder).unwrap();
             assert_eq!(scratch.room_bytes(), room);
+        }
+    }
+
+    #[test]
+    fn a_tree_becomes_as_large_as_its_share_says() {
+        for shape in Shape::ALL {
+            for share in [0.25, 1.0, 3.0, 7.7] {
+                let bytes = bytes_of(&Tree { shape, content: Content::Text, share }) as f64;
+                let wanted = shape.bytes() as f64 * share;
+                assert!((0.9..1.01).contains(&(bytes / wanted)), "{shape:?} {share}: {bytes}");
+            }
         }
     }
 

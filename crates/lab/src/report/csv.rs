@@ -6,7 +6,7 @@ use crate::disk::Cache;
 const HEADER: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,direct,end_fsync,\
     duration_seconds,bytes_per_second,operations_per_second,p50_ns,p90_ns,p99_ns,p99.9_ns,\
     cache,bytes_per_core_second,device_operations,device_flushes,device_bytes_read,\
-    device_bytes_written,device_bytes_for_each_asked,items,retransmits,made,command,circumstances";
+    device_bytes_written,device_bytes_for_each_asked,items,retransmits,limited_by,made,command,circumstances";
 
 /// What the header began with from the first version on.
 const FIRST_FIELDS: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,";
@@ -47,6 +47,7 @@ pub(super) fn of(report: &Report) -> String {
             number(row.device.map(|device| device.bytes_for_each_asked)),
             number(row.items),
             number(row.retransmits),
+            number(row.limited_by),
             escape::csv(&report.made),
             escape::csv(&report.command),
             circumstances.clone(),

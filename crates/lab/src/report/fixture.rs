@@ -82,6 +82,7 @@ pub(super) fn report() -> Report {
         ratio: 0.92,
         explanation: "The network limited the run: send worked for 92 % of the 20.0 s.".into(),
         help: Layer::Network.help(None),
+        by_distance: false,
         stages: vec![StageCounters {
             working_seconds: 18.4,
             waiting_in_seconds: 1.0,

@@ -72,7 +72,7 @@ fn verdict(page: &mut String, verdict: &Verdict) {
 /// A column of figures: its head, and what a row has there.
 type Column = (&'static str, fn(&Measurement) -> Option<String>);
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 12] = [
     ("items", |row| row.items.map(shown::count)),
     ("speed", |row| row.bytes_per_second.map(shown::rate)),
     ("each core", |row| row.bytes_per_core_second.map(shown::rate)),
@@ -84,6 +84,7 @@ const COLUMNS: [Column; 11] = [
     ("retransmits", |row| row.retransmits.map(shown::count)),
     ("flushes", |row| row.device.map(|device| device.flushes.to_string())),
     ("moved for each byte", |row| row.device.map(|work| shown::ratio(work.bytes_for_each_asked))),
+    ("limited by", |row| row.limited_by.map(|layer| layer.word().to_owned())),
 ];
 
 /// All rows, in the columns that any of them has something in.
@@ -175,6 +176,10 @@ mod tests {
         (report.measurements[0].items, report.measurements[1].retransmits) = (Some(1000), Some(0));
         let page = of(&report);
         assert!(page.contains("items</th>") && page.contains("retransmits</th>"), "{page}");
+        assert!(!page.contains("limited by</th>"));
+        report.measurements[0].limited_by = Some(crate::Layer::ServerDisk);
+        let page = of(&report);
+        assert!(page.contains("limited by</th>") && page.contains(">server-disk</td>"), "{page}");
         assert!(page.contains("<td class=\"n\">1,000</td>"), "{page}");
         // That nothing was sent again is a figure, too.
         assert!(page.contains("<td class=\"n\">0</td><td class=\"n\">250</td>"), "{page}");

@@ -27,6 +27,9 @@ pub(crate) struct Circumstances {
     /// How many cores this process may keep busy.
     cores: f64,
     memory_bytes: Option<u64>,
+    /// Which server is measured, and of which version, if one is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
     /// Where it is measured, if a directory is.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     directory: Option<JsonPath>,
@@ -65,6 +68,7 @@ impl Circumstances {
             processor: host::processor(),
             cores: holdall_sys::cpu::available_cores(),
             memory_bytes: holdall_sys::memory::total_bytes().ok(),
+            server: None,
             directory: dir.map(|(dir, _)| JsonPath::new(dir.as_os_str().as_bytes())),
             notes: ground.as_ref().map(Ground::notes).unwrap_or_default(),
             ground,
@@ -81,6 +85,11 @@ impl Circumstances {
             self.notes.extend(ground.notes().iter().map(|note| format!("{what}: {note}")));
             self.other_places.push(OtherPlace { what, ground });
         }
+    }
+
+    /// Names the server that is measured, too.
+    pub(crate) fn set_server(&mut self, server: String) {
+        self.server = Some(server);
     }
 
     /// Adds a sentence.
@@ -108,7 +117,7 @@ impl Circumstances {
         report
     }
 
-    /// What the directories lie on.
+    /// The server, and what the directories lie on.
     fn facts(&self) -> Vec<Fact> {
         let here = self.ground.iter().flat_map(Ground::facts);
         let here = here.map(|(name, value)| Fact::new(name, value));
@@ -116,7 +125,8 @@ impl Circumstances {
             let facts = ground.facts().into_iter();
             facts.map(move |(name, value)| Fact::new(format!("{what}, {name}"), value))
         });
-        here.chain(others).collect()
+        let server = self.server.iter().map(|server| Fact::new("server", server.as_str()));
+        server.chain(here).chain(others).collect()
     }
 
     /// Tells it.

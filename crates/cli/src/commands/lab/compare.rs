@@ -1,9 +1,9 @@
 //! `holdall lab compare`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use holdall_lab::report::{Comparison, Limited, compare};
+use holdall_lab::report::{Comparison, Limited, Report, compare};
 use serde::Serialize;
 
 use crate::app::App;
@@ -41,15 +41,28 @@ fn shown(text: &str) -> String {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let (first, second) = (lab_report::read(&args.first)?, lab_report::read(&args.second)?);
     let compared = compare(&first, &second);
+    tell_heads([(&args.first, &first), (&args.second, &second)], &app.output)?;
     tell_differences(&compared, &app.output)?;
     tell_beside(&compared, &app.output)?;
     app.output.object("summary", &Summary::of(&compared))?;
     Ok(Exit::Done)
 }
 
+/// Says which report is which, and what measured it when.
+fn tell_heads(reports: [(&Path, &Report); 2], output: &Output) -> Result<()> {
+    for ((path, report), name) in reports.into_iter().zip(["A", "B"]) {
+        let (command, made) = (shown(&report.command), shown(&report.made));
+        output.say(format_args!("{name}: {}: {command}, {made}", path.display()))?;
+    }
+    Ok(())
+}
+
 fn tell_differences(compared: &Comparison, output: &Output) -> Result<()> {
     let names: Vec<_> = compared.differences.iter().map(|one| shown(&one.words())).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    if !names.is_empty() {
+        output.say(format_args!("{:width$} {:>12} {:>12} {:>9}", "", "A", "B", "B to A"))?;
+    }
     for (one, name) in compared.differences.iter().zip(&names) {
         output.object("difference", one)?;
         let percent = match one.percent {

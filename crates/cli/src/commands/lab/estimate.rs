@@ -31,7 +31,7 @@ Examples: holdall lab estimate --items 1000000 --bytes 80G
 
 Time is items divided by an item rate, and bytes by a byte rate, with rates fitted to the backups that \
 this computer made to that repository, or to the one that it used last where none is named or paired, \
-and as long as these are few to those of the last `holdall lab path` there. Without any, they \
+and where these say nothing to those of the last `holdall lab path` there. Without any, they \
 are those of a small computer at gigabit Ethernet, and the answer says how unsure that is.
 
 A faster link or disk helps only where it is what holds backups back; how fast the rest is then, the last \
@@ -321,7 +321,9 @@ fn parse_link(text: &str) -> Result<f64, String> {
         Some(number) => (number, 8.0),
         None => (text, 1.0),
     };
-    match quantity::bytes(number)? {
+    let units = "a rate is a number with k, M, G or T for bytes a second (12M), and with kbit, Mbit or Gbit for \
+        bits (100Mbit)";
+    match quantity::bytes(number).map_err(|_| units)? {
         0 => Err("a link of nothing would never end".into()),
         rate => Ok(rate as f64 / bits),
     }
@@ -360,6 +362,10 @@ mod tests {
     fn a_link_is_given_in_bytes_or_bits() {
         assert_eq!(parse_link("12M"), Ok(12e6));
         assert_eq!(parse_link("100Mbit"), Ok(12.5e6));
+        for unknown in ["50Mb", "50Mb/s", "50Mbps", "50 MB"] {
+            let told = parse_link(unknown).unwrap_err();
+            assert!(told.contains("100Mbit") && told.contains("Gbit"), "{told}");
+        }
         for bad in ["", "0", "0bit", "bit", "xbit", "-1M"] {
             assert!(parse_link(bad).is_err(), "{bad}");
         }

@@ -109,8 +109,9 @@ const SCRATCH_BYTES: u64 = 256 << 20;
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     args.report.check()?;
     let plan = args.plan()?;
-    let far = args.far(app, &plan)?;
-    let circumstances = Circumstances::now(None);
+    let (far, server) = args.far(app, &plan)?;
+    let mut circumstances = Circumstances::now(None);
+    circumstances.set_server(server);
     circumstances.tell(&app.output)?;
     let mut told = |row: &NetRow| {
         app.output.object("measurement", row)?;
@@ -129,6 +130,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     report.facts.push(Fact::new("path", over));
     report.facts.extend(measured.link.iter().map(|link| Fact::new("link", link.words())));
     report.notes.extend(measured.advice.clone());
+    if let Some(note) = args.one_buffer() {
+        app.output.say(note)?;
+        report.notes.push(note.to_owned());
+    }
     summarise(app, &measured)?;
     args.report.finish(app, &report)?;
     Ok(slowest.exit(args.fail_below))
@@ -171,18 +176,31 @@ impl Args {
         waits_otherwise.then_some("a server makes what it writes durable with each request")
     }
 
-    /// Whom to measure: a listener where there is a token, else a server.
-    fn far(&self, app: &App, plan: &NetPlan) -> Result<Box<dyn Far>> {
+    /// Why several buffers are one row, where they are.
+    fn one_buffer(&self) -> Option<&'static str> {
+        let has_far_file = self.to_file || self.from_file_there;
+        let is_one = self.token.is_none() && has_far_file && self.buffer.len() > 1;
+        is_one.then_some(
+            "A server writes and reads each request as a whole, so that all of --buffer are one row for its \
+             files; `holdall lab listen --dir DIR` there writes and reads with each.",
+        )
+    }
+
+    /// Whom to measure, a listener where there is a token, else a server; and which one that is, in words.
+    fn far(&self, app: &App, plan: &NetPlan) -> Result<(Box<dyn Far>, String)> {
         match (&self.token, self.server.as_deref()) {
             (Some(token), Some(server)) if !server.starts_with("https://") => {
-                Ok(Box::new(Direct::new(resolve(server)?, token.clone())))
+                let far = Direct::new(resolve(server)?, token.clone());
+                Ok((Box::new(far), format!("{server}, `holdall lab listen`")))
             }
             (None, server) if server.is_none_or(|server| server.starts_with("https://")) => {
                 if let Some(why) = self.beyond_a_server() {
                     let refusal = Refusal::new(Exit::Usage, why);
                     return Err(refusal.hint("run `holdall lab listen --dir DIR` there").into());
                 }
-                Ok(Box::new(FarServer::find(app, server, plan)?))
+                let far = FarServer::find(app, server, plan)?;
+                let words = far.words();
+                Ok((Box::new(far), words))
             }
             (None, _) => Err(Refusal::new(Exit::Usage, "which token?")
                 .hint(
@@ -306,14 +324,19 @@ fn in_words(args: &Args, error: std::io::Error) -> anyhow::Error {
     .into()
 }
 
-/// Measures the paired server for a second each way, and tells the rows; nothing without one. What is not
+/// Measures the paired server for a second each way, and tells the rows; gives which server that is, and nothing
+/// without one. What is not
 /// measured `within` that time is not waited for.
 ///
 /// # Errors
 /// If standard output can not be written, or what kept the server from being measured.
-pub(super) fn paired_quickly(app: &App, slowest: &mut Slowest, within: Duration) -> Result<()> {
+pub(super) fn paired_quickly(
+    app: &App,
+    slowest: &mut Slowest,
+    within: Duration,
+) -> Result<Option<String>> {
     if app.pairings()?.default().is_none() {
-        return Ok(());
+        return Ok(None);
     }
     let (stop, wished) = (Arc::new(AtomicBool::new(false)), app.interrupt.flag());
     let (over, ended) = std::sync::mpsc::channel::<()>();
@@ -330,13 +353,13 @@ pub(super) fn paired_quickly(app: &App, slowest: &mut Slowest, within: Duration)
         measured
     });
     let is_late = Instant::now() >= until && !wished.load(Ordering::Relaxed);
-    measured.map_err(|error| match is_late {
+    measured.map(Some).map_err(|error| match is_late {
         true => error.context(format!("it took longer than {:.1} s", within.as_secs_f64())),
         false => error,
     })
 }
 
-fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<()> {
+fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<String> {
     let plan = NetPlan::memory(Duration::from_secs(1), 4);
     let far = FarServer::find_until(app, None, &plan, Arc::clone(stop))?;
     let mut told = |row: &NetRow| {
@@ -345,7 +368,8 @@ fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<()
         app.output.result(words(row))
     };
     let measured = measure(&far, &plan, stop, &mut told);
-    measured.map(drop).map_err(out_of_io)
+    measured.map_err(out_of_io)?;
+    Ok(far.words())
 }
 
 /// A row in words.

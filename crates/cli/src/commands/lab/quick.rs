@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use holdall_lab::disk::{Access, Row, Until};
+use holdall_lab::report::Fact;
 
 use super::bench::Bench;
 use super::net;
@@ -77,11 +78,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let (mut slowest, notes) = (bench.slowest().clone(), bench.notes());
     // The disk was measured, whatever becomes of the network.
     let left = WITHIN.saturating_sub(begun.elapsed());
-    if let Err(error) = net::paired_quickly(app, &mut slowest, left) {
+    let server = net::paired_quickly(app, &mut slowest, left).unwrap_or_else(|error| {
         app.output.note(format_args!("the paired server is not measured: {error:#}"));
-    }
+        None
+    });
     let exit = slowest.exit(args.fail_below);
     let mut report = circumstances.report(slowest.rows());
+    if let Some(server) = &server {
+        app.output.say(format_args!("server       {server}"))?;
+        report.facts.push(Fact::new("server", server.as_str()));
+    }
     report.notes.extend(notes);
     args.report.finish(app, &report)?;
     place.close()?;

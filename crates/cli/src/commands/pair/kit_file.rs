@@ -8,7 +8,7 @@ use holdall_protocol::Invite;
 use zeroize::Zeroizing;
 
 use crate::app::App;
-use crate::create::{NewKeys, check_kit_file};
+use crate::create::{Cipher, NewKeys, check_kit_file};
 use crate::exit::{Exit, Refusal};
 use crate::private_file;
 use crate::unlock::kept_key;
@@ -57,10 +57,10 @@ impl<'a> KitFile<'a> {
     }
 
     /// The keys of a repository that is made: new ones, or those that the kit was drawn with.
-    pub(crate) fn new_keys(&self) -> NewKeys {
+    pub(crate) fn new_keys(&self, cipher: Option<Cipher>) -> NewKeys {
         match self {
-            Self::Unfinished(_, kit, ring) => NewKeys::again(ring, kit),
-            _ => NewKeys::draw(),
+            Self::Unfinished(_, kit, ring) => NewKeys::again(ring, kit, cipher),
+            _ => NewKeys::draw(cipher),
         }
     }
 

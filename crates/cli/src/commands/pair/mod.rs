@@ -15,6 +15,7 @@ use holdall_protocol::{Invite, MachineIdentity, Paired, RepositoryError, ServerA
 use serde::Serialize;
 
 use crate::app::App;
+use crate::create::Cipher;
 use crate::exit::{Exit, Refusal};
 use crate::listing;
 use crate::open::{self, Patience};
@@ -53,6 +54,10 @@ pub(crate) struct Args {
     /// new identity, and goes on with what this machine had
     #[arg(long)]
     again: bool,
+    /// The cipher of a repository that is made: ChaCha20 if a computer without instructions for AES will use
+    /// it, such as a Raspberry Pi 4 [default: the one that is fastest on this computer]
+    #[arg(long, value_name = "CIPHER", requires = "invite")]
+    cipher: Option<Cipher>,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
@@ -60,7 +65,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     match (&args.invite, kit_file) {
         (Some(invite), kit_file) => {
             let name = args.name.as_deref().unwrap_or_default();
-            pair(app, &ByInvite { invite, name, kit_file, again: args.again })
+            let (again, cipher) = (args.again, args.cipher);
+            pair(app, &ByInvite { invite, name, kit_file, again, cipher })
         }
         (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again),
         (None, None) => Err(Refusal::new(Exit::Usage, "neither an invite nor a kit")
@@ -79,6 +85,8 @@ pub(crate) struct ByInvite<'a> {
     pub(crate) kit_file: Option<&'a Path>,
     /// Whether the machine was paired with that server before it lost something.
     pub(crate) again: bool,
+    /// The cipher of a repository that is made.
+    pub(crate) cipher: Option<Cipher>,
 }
 
 /// Pairs by an invite.
@@ -102,7 +110,7 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
         None => holdall_protocol::pair(&invite, by.name, &machine, options)?,
     };
     let place = open::place_at(app, paired.address.clone(), signing, patience)?;
-    let ring = obtain_ring(app, &paired, &place, &kit, former.as_ref())?;
+    let ring = obtain_ring(app, &paired, &place, (&kit, by.cipher), former.as_ref())?;
     let access = keep(app, &paired.address, place, &ring, false)?;
     if former.is_some() {
         // The pairing stays even if something is missing, as a backup would go on, too.
@@ -122,7 +130,7 @@ fn obtain_ring(
     app: &App,
     paired: &Paired,
     place: &Place,
-    kit: &KitFile<'_>,
+    (kit, cipher): (&KitFile<'_>, Option<Cipher>),
     former: Option<&Former>,
 ) -> Result<KeyRing> {
     let name = &paired.repository;
@@ -138,7 +146,7 @@ fn obtain_ring(
             let kit_file = kit.to_write()?;
             let password = app.passwords.given()?;
             let password = password.as_ref().map(|password| password.as_str());
-            let new = kit.new_keys();
+            let new = kit.new_keys(cipher);
             let server = Some((&paired.address.hosts[..], paired.address.identity));
             // The key is kept before it protects anything.
             KeptKeys::in_state(&app.folders.state).keep(new.keys.repository(), &new.ring)?;

@@ -13,9 +13,6 @@ use crate::output::{Output, count};
 /// A step of which so much was used held a backup back that no stage of its own could tell about.
 const USED_UP: f64 = 0.7;
 
-/// A step of which no more was used does not hold a backup back by itself.
-const HARDLY_USED: f64 = 0.5;
-
 /// What of a step a backup needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
@@ -121,30 +118,18 @@ impl Ladder {
             verdict.ceiling = verdict.achieved / verdict.ratio;
         }
         let figure = self.figure_of(verdict.limited_by);
-        verdict.help = verdict.limited_by.help(figure.as_deref());
-        if let Some((step, used)) = self.hardly_used(verdict.limited_by) {
-            verdict.explanation += &format!(
-                " But {} alone does {:.1} times as much: beside the others it gets less of what they \
-                 share, such as the processor or a disk.",
-                step.name,
-                1.0 / used
-            );
-            verdict.confidence *= HARDLY_USED + used;
-            verdict.help = Some(
-                "What would help is not certain: measure again when nothing else runs here; if it stays \
-                 so, more cores, or source and repository on disks of their own."
-                    .to_owned(),
-            );
+        verdict.help = verdict.help_with(figure.as_deref());
+        if let Some((step, used)) = self.used_of(verdict.limited_by) {
+            verdict.weigh_against(&step.name, used);
         }
         verdict
     }
 
-    /// The step of a layer, if the backup used little of it.
-    fn hardly_used(&self, layer: Layer) -> Option<(&Step, f64)> {
+    /// The step of a layer, and how much of it the backup used.
+    fn used_of(&self, layer: Layer) -> Option<(&Step, f64)> {
         let step =
             self.steps.iter().find(|step| step.layer == layer && step.needs != Needs::Copy)?;
-        let used = step.used(&self.pace?)?;
-        (used > 0.0 && used < HARDLY_USED).then_some((step, used))
+        Some((step, step.used(&self.pace?)?))
     }
 
     fn most_used(&self) -> Option<(&Step, f64)> {
@@ -246,6 +231,7 @@ mod tests {
             ratio: 0.5,
             explanation: "It is so.".to_owned(),
             help: None,
+            by_distance: false,
             stages: Vec::new(),
         }
     }
@@ -270,6 +256,7 @@ mod tests {
             problems: 0,
             verdict: verdict(limited_by),
             timeline: Vec::new(),
+            cache: None,
         };
         ladder.reached(&Reached { first: ran(), unchanged: ran(), restored: ran() });
         ladder

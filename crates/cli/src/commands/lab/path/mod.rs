@@ -40,7 +40,9 @@ use told::Told;
 
 /// How much of a source is measured at most, unless --size says.
 const USUAL_BYTES: u64 = 256 << 20;
-/// Trees that are made have all of their files where this much may be measured.
+/// Beside the tree on which every step is measured, each other one has this part of what may be measured.
+const OTHER_TREES_PART: u64 = 4;
+/// They have all of their files where that is this much.
 const WHOLE_TREE_BYTES: u64 = 64 << 20;
 /// How many items of a source are measured at most.
 const MOST_ITEMS: u64 = 50_000;
@@ -73,7 +75,7 @@ pub(crate) struct Args {
     /// The directory to back up [default: trees are made]
     #[arg(value_name = "SOURCE")]
     source: Option<PathBuf>,
-    /// Measures at most so many bytes of SOURCE, such as 1G [default: 256M]
+    /// Measures at most so many bytes of SOURCE, or of the first tree that is made, such as 1G [default: 256M]
     #[arg(long, value_name = "N", value_parser = quantity::block_bytes)]
     size: Option<u64>,
     /// Exit code 4 if a first backup does fewer bytes a second, such as 20M
@@ -97,6 +99,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     if let Some(folder) = target.folder() {
         circumstances.add_place("repository", folder);
+    }
+    if let Some(far) = target.server() {
+        circumstances.set_server(far.words());
     }
     notes.into_iter().chain([target.words()]).for_each(|note| circumstances.note(note));
     circumstances.tell(&app.output)?;
@@ -154,19 +159,23 @@ impl Measuring<'_, '_> {
     /// Every step, and the backups of trees that are made.
     fn trees(&mut self, size: u64) -> Result<()> {
         let pipeline = Pipeline::new(self.app, self.place, self.target)?;
-        let most_bytes = pipeline.most_bytes(size.min(WHOLE_TREE_BYTES))?;
-        let share = most_bytes as f64 / WHOLE_TREE_BYTES as f64;
+        let most_bytes = pipeline.most_bytes(size)?;
         self.told.note("Every step is measured on a tree of mixed files with text.");
         let contents = Content::ALL.into_iter();
         let all = contents.flat_map(|content| {
             [Shape::Mixed, Shape::FewLarge, Shape::ManySmall].map(|shape| (shape, content))
         });
         for (number, (shape, content)) in all.enumerate() {
+            let is_ladders = number == 0;
+            let share = match is_ladders {
+                // A backup of it is to take long enough for a verdict.
+                true => most_bytes as f64 / shape.bytes() as f64,
+                false => (most_bytes / OTHER_TREES_PART) as f64 / WHOLE_TREE_BYTES as f64,
+            };
             let tree = Tree { shape, content, share };
             let folder = self.place.scratch.path().join(format!("tree-{number}"));
             tree.make(&self.place.scratch, &folder, &self.place.stop)?;
             let starts = [folder.clone()];
-            let is_ladders = number == 0;
             let sample = match is_ladders {
                 true => self.steps(&folder, u64::MAX, &pipeline)?,
                 false => self.whole(&folder)?,
@@ -223,7 +232,9 @@ impl Measuring<'_, '_> {
     ) -> Result<Reached> {
         let mut series = pipeline.begin(sample.items, sample.bytes)?;
         sample.drop_cached();
-        let first = series.backup(subject)?;
+        let read_before = holdall_sys::process::bytes_read_from_disks();
+        let mut first = series.backup(subject)?;
+        first.cache = Some(sample.cache(first.bytes, read_before));
         self.told.ran(("first backup", true), &subject.name, &first)?;
         self.told.counts(&first);
         let unchanged = series.backup(subject)?;

@@ -11,6 +11,7 @@ use holdall_engine::{
     Access, BackupOptions, ExcludeRules, Patterns, Place as RepositoryPlace, RestoreOptions, Run,
     Source, find_snapshot,
 };
+use holdall_lab::disk::Cache;
 use holdall_lab::path::{SCRATCH_PREFIX, Tree};
 use holdall_lab::report::Moment;
 use holdall_lab::{Measurement, Scratch, Verdict};
@@ -71,6 +72,8 @@ pub(super) struct Ran {
     pub(super) problems: u64,
     pub(super) verdict: Verdict,
     pub(super) timeline: Vec<Moment>,
+    /// Where the bytes came from, of a backup that read all of them.
+    pub(super) cache: Option<Cache>,
 }
 
 /// What was made of a subject, and goes beside the steps of a ladder.
@@ -91,6 +94,8 @@ impl Ran {
         Measurement {
             bytes_per_second: moved.then(|| self.rate(self.bytes)),
             operations_per_second: Some(self.rate(self.items)),
+            cache: self.cache,
+            limited_by: Some(self.verdict.limited_by),
             ..Measurement::new(operation, self.seconds)
         }
     }
@@ -184,7 +189,7 @@ impl<'a> Pipeline<'a> {
         let named = at.to_str().context("the folder to measure in has a name that is no text")?;
         let client = client.at(named, Passwords::none(), None);
         let opened = open::place(&client, Patience::default())?;
-        let (new, kit) = (NewKeys::draw(), folder.join("recovery-kit.txt"));
+        let (new, kit) = (NewKeys::draw(None), folder.join("recovery-kit.txt"));
         new.create(&client, &opened.place, None, None, named, Some(&kit))?;
         let RepositoryPlace { repository, signing, cache, .. } = opened.place;
         let repository = match self.wire() {
@@ -229,6 +234,7 @@ impl Series<'_> {
             problems: summary.problems,
             verdict,
             timeline,
+            cache: None,
         })
     }
 
@@ -259,6 +265,7 @@ impl Series<'_> {
             problems: summary.problems,
             verdict,
             timeline,
+            cache: None,
         })
     }
 

@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytes::Bytes;
 use holdall_crypto::SystemEntropy;
-use holdall_engine::PUT_TARGET_BYTES;
+use holdall_engine::{MAX_READERS, PUT_TARGET_BYTES};
 use holdall_lab::disk::{Access, DiskFiles, Row, Until, measure as measure_row, measure_fsync};
 use holdall_lab::net::{self, NetRow};
 use holdall_lab::path::{
-    CopyTarget, FileByFile, OneStream, Sample, measure_copy, read_into_memory,
+    CopyTarget, FileByFile, OneStream, Sample, SampleRead, measure_copy, read_into_memory,
 };
 use holdall_lab::{LatencyCount, Layer, Measurement, measure_probe};
 use holdall_protocol::wire::Frames;
 use holdall_protocol::{MeasuredServer, RepositoryError, RequestTimes};
+use holdall_sys::cpu::process_cpu_seconds;
 
 use super::super::place::Place;
 use super::WALK_LIMIT;
@@ -36,6 +37,8 @@ const STEP_TIME: Duration = Duration::from_secs(1);
 /// What is written to the disk in one go, and in all at most.
 const DISK_BLOCK_BYTES: u64 = 1 << 20;
 const DISK_BYTES: u64 = 128 << 20;
+/// Below this share of the cores' time, reading waits for the source: more threads may have more of it.
+const MORE_READERS_BELOW: f64 = 0.5;
 /// Requests with blocks that a backup has under way.
 const PUTS_AT_ONCE: usize = 4;
 
@@ -96,17 +99,37 @@ impl Steps<'_, '_> {
         self.ladder.add(Step { name: name.to_owned(), layer, needs, bytes, items });
     }
 
+    /// Reads the source as a backup does, which finds out while it runs how many threads gain from it: with
+    /// few, and with as many as there may be where that is waiting for the source.
     fn read(&mut self, sample: &Sample) -> Result<()> {
-        sample.drop_cached();
-        let readers = u32::try_from(backup::cores()).unwrap_or(u32::MAX);
-        let read = sample.read(readers, WALK_LIMIT, &self.place.stop)?;
-        let row = &read.measurement;
-        let can_do = (row.bytes_per_second, row.operations_per_second);
+        let used_before = process_cpu_seconds();
+        let few = self.read_with(sample, backup::cores())?;
+        let used = process_cpu_seconds() - used_before;
+        let had = few.measurement.duration_seconds * backup::cores() as f64;
+        let many = match used < had * MORE_READERS_BELOW {
+            true => Some(self.read_with(sample, MAX_READERS)?),
+            false => None,
+        };
+        let all = [Some(&few), many.as_ref()].into_iter().flatten().map(|read| &read.measurement);
+        let best =
+            |rate: fn(&Measurement) -> Option<f64>| all.clone().filter_map(rate).reduce(f64::max);
+        let can_do = (best(|row| row.bytes_per_second), best(|row| row.operations_per_second));
         self.add("source read", Layer::SourceRead, Needs::Plain, can_do);
+        Ok(())
+    }
+
+    /// Tells how fast so many threads read the source.
+    fn read_with(&mut self, sample: &Sample, readers: usize) -> Result<SampleRead> {
+        sample.drop_cached();
+        let readers = u32::try_from(readers).unwrap_or(u32::MAX);
+        let read = sample.read(readers, WALK_LIMIT, &self.place.stop)?;
         if read.ended_early {
-            self.told.note("Reading the source was ended before all of it was read.");
+            self.told.note(format!(
+                "Reading the source by {readers} threads was ended before all of it was read."
+            ));
         }
-        self.told.row(row)
+        self.told.row(&read.measurement)?;
+        Ok(read)
     }
 
     fn processor(&mut self, sample: &Sample) -> Result<()> {

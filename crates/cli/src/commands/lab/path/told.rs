@@ -1,8 +1,8 @@
 //! The rows of `lab path`, as they are measured.
 
 use anyhow::Result;
+use holdall_lab::Measurement;
 use holdall_lab::disk::Cache;
-use holdall_lab::{Layer, Measurement};
 use serde::Serialize;
 
 use super::super::rate::Slowest;
@@ -17,8 +17,6 @@ use crate::output::{count, size};
 struct Row<'a> {
     #[serde(flatten)]
     measurement: &'a Measurement,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limited_by: Option<Layer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stored_bytes: Option<u64>,
 }
@@ -43,7 +41,7 @@ impl<'a> Told<'a> {
     /// If standard output can not be written.
     pub(super) fn row(&mut self, measurement: &Measurement) -> Result<()> {
         let how = measurement.cache.map(Cache::words).unwrap_or_default();
-        self.tell(&Row { measurement, limited_by: None, stored_bytes: None }, how)
+        self.tell(&Row { measurement, stored_bytes: None }, how)
     }
 
     /// A backup or a restore, and whether its bytes were moved.
@@ -52,14 +50,18 @@ impl<'a> Told<'a> {
     /// If standard output can not be written.
     pub(super) fn ran(&mut self, (what, moved): (&str, bool), of: &str, ran: &Ran) -> Result<()> {
         let measurement = ran.measurement(format!("{what}{of}"), moved);
-        let limited_by = ran.verdict.limited_by;
         let row = Row {
             measurement: &measurement,
-            limited_by: Some(limited_by),
             stored_bytes: Some(ran.stored_bytes).filter(|&stored| stored > 0),
         };
         let stored = row.stored_bytes.map(|stored| format!("{} stored, ", size(stored)));
-        let how = format!("{}limited by {limited_by}", stored.unwrap_or_default());
+        let cache = measurement.cache.map(|cache| format!("{}, ", cache.words()));
+        let how = format!(
+            "{}{}limited by {}",
+            cache.unwrap_or_default(),
+            stored.unwrap_or_default(),
+            ran.verdict.limited_by
+        );
         if ran.problems > 0 {
             self.note(format!("{what}{of}: {} items could not be read.", count(ran.problems)));
         }
