@@ -1,5 +1,7 @@
 //! `cargo xtask test`: every test of the workspace, with the real components that they need.
 
+use std::thread::available_parallelism;
+
 use anyhow::Result;
 
 use crate::{cargo, check, components};
@@ -9,7 +11,7 @@ use crate::{cargo, check, components};
 /// Without `args` it also proves that the benchmark runs, on its smallest set; it judges no figure.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     components::ensure()?;
-    check(cargo(&["test", "--workspace", "--locked"]).args(args))?;
+    check(cargo(&["test", "--workspace", "--locked"]).args(args).envs(more_threads()))?;
     if args.is_empty() {
         check(&mut cargo(&["build", "--locked", "--package", "holdall"]))?;
         check(&mut cargo(&[
@@ -23,4 +25,16 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ]))?;
     }
     Ok(())
+}
+
+/// Half as many threads again as there are cores, unless somebody chose: many tests wait for a process, a disk
+/// or a clock.
+#[expect(clippy::disallowed_methods, reason = "a build tool is told by the environment")]
+fn more_threads() -> Option<(&'static str, String)> {
+    const THREADS: &str = "RUST_TEST_THREADS";
+    if std::env::var_os(THREADS).is_some() {
+        return None;
+    }
+    let cores = available_parallelism().map_or(1, usize::from);
+    Some((THREADS, (cores + cores.div_ceil(2)).to_string()))
 }

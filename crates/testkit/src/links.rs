@@ -18,6 +18,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PREFIX: &str = "hl";
 
+/// The client's address on a link once it has moved.
+const MOVED_HOST: u8 = 77;
+
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Whose end of a link.
@@ -110,6 +113,30 @@ impl Links {
     #[must_use]
     pub fn client_addresses(&self) -> Vec<String> {
         (0..self.count).map(|at| Self::address(at, End::Client)).collect()
+    }
+
+    /// Takes the cable of a link out, or puts it back.
+    ///
+    /// # Errors
+    ///
+    /// What `ip` said.
+    pub fn plug(&self, link: usize, is_in: bool) -> io::Result<()> {
+        let state = if is_in { "up" } else { "down" };
+        line(&format!("ip -n {} link set link{link} {state}", self.namespace(End::Client)))?;
+        Ok(())
+    }
+
+    /// Gives the client another address on a link, as another network does, and takes away the one that
+    /// it had.
+    ///
+    /// # Errors
+    ///
+    /// What `ip` said; the client may have no address then.
+    pub fn move_client(&self, link: usize) -> io::Result<()> {
+        let client = self.namespace(End::Client);
+        line(&format!("ip -n {client} addr flush dev link{link}"))?;
+        line(&format!("ip -n {client} addr add 10.77.{link}.{MOVED_HOST}/24 dev link{link}"))?;
+        Ok(())
     }
 
     /// Bytes that the client's ends of all links sent and received until now, headers included.

@@ -1,16 +1,18 @@
 //! A connection that is cut anywhere costs what was on its way, and nothing else: a backup goes on by
-//! itself, at most the requests that it was in are sent again, and what it commits
-//! restores identically.
+//! itself, at most the request that each connection was in is sent again, and what it commits restores
+//! identically.
 //!
 //! A small backup is cut once in each run, at one byte of all that goes over the wire after the first
-//! connection was made: at every `HOLDALL_CUT_STRIDE`th byte, 1 for all. A large one is cut
-//! `HOLDALL_RANDOM_CUTS` times in one run, at seeded places.
+//! connection was made: at every `HOLDALL_CUT_STRIDE`th byte in turn, 1 for all. Large ones are cut
+//! `HOLDALL_RANDOM_CUTS` times in all, at seeded places, further apart than what a cut may cost: else
+//! none would ever get on.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdall_crypto::{
@@ -18,34 +20,48 @@ use holdall_crypto::{
     suite_for_this_cpu, wrap_recovery,
 };
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Source, backup,
-    find_snapshot, restore, snapshots,
+    Access, BackupOptions, BackupSummary, PUT_TARGET_BYTES, Place, RestoreOptions, Run, Source,
+    backup, find_snapshot, restore, snapshots,
 };
+use holdall_format::RecordHash;
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, NewRepository, Paired, Repository,
     ServerAddress, pair,
 };
 use holdall_repository::Clock;
 use holdall_server::{InviteRequest, Limits, Server, ServerOptions, admin};
-use holdall_testkit::{ChaosProxy, CompareOptions, Random, compare_trees};
+use holdall_testkit::{ChaosProxy, CompareOptions, DelayProxy, Random, compare_trees, memory};
 use tempfile::TempDir;
 
 use crate::house::folder;
 
-/// Cuts of the small backup are so many bytes apart unless it is said.
-const STRIDE: u64 = 61;
+/// Cuts of small backups are so many bytes apart unless it is said.
+const STRIDE: u64 = 1;
+/// Small backups that are cut at the same time, each with a server of its own.
+const WORLDS: usize = 6;
+/// So many are cut in one repository.
+const ROUNDS: u64 = 48;
+/// Most that a request of the small backup has: a block of 4 KiB, and what is around it.
+const SMALL_REQUEST_BYTES: u64 = 6 << 10;
+/// Most that is sent to make a connection.
+const HANDSHAKE_BYTES: u64 = 5 << 10;
+/// So much more or less a small backup sends for no other reason than its times and moments.
+const VARIES_BYTES: u64 = 512;
+/// Of all but the large ones, which send one request after the other.
+const STREAMS: usize = 4;
 const RANDOM_CUTS: u64 = 200;
-/// Of the large backup.
-const LARGE_BYTES: usize = 48 << 20;
-/// Backups that are cut at the same time, each with a server of its own.
-const WORLDS: u64 = 6;
-/// Puts on their way: one for each of four streams, and two that the server makes durable.
-const PUTS: u64 = 6;
-/// Most that a request and a handshake of the small backup have.
-const SMALL_REQUEST_BYTES: u64 = 24 << 10;
-/// Most that a cut of the large backup costs on average: parts of requests of 3 MiB, which the client sends
-/// while others are durable. One that began anew would send half of it again for each.
-const MOST_AGAIN_BYTES: u64 = 8 << 20;
+/// Of each large backup.
+const LARGE_BYTES: u64 = 96 << 20;
+/// From one cut of it to the next.
+const MEAN_BYTES: u64 = 8 << 20;
+/// A block of what does not compress, and what is around it.
+const BLOCK_BYTES: u64 = 5 << 18;
+/// Most of a request of it: what is ready, up to what it aims at, and a block beyond that.
+const REQUEST_BYTES: u64 = PUT_TARGET_BYTES as u64 + (1 << 20);
+/// What is backed up over a slow link, which carries about a block in a second for each request under way.
+const SLOW_BYTES: u64 = 40 << 20;
+const SLOW_BYTES_PER_SECOND: u64 = 3 << 20;
+const SLOW_CUTS: usize = 8;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
@@ -83,7 +99,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let (folder, clock) = (folder(), Arc::new(ServerClock::default()));
+        Self::in_folder(folder())
+    }
+
+    fn in_folder(folder: TempDir) -> Self {
+        let clock = Arc::new(ServerClock::default());
         let data_dir = folder.path().join("data");
         let server = Server::start(ServerOptions {
             data_dir: data_dir.clone(),
@@ -114,7 +134,7 @@ impl World {
             config: keys.new_config(suite_for_this_cpu(), 3, 512).unwrap().into(),
             wrappings: sign_wrappings(&keys, 1, wrappings).unwrap().into(),
         };
-        self.connect(false).create(&new).unwrap();
+        self.connect(None, STREAMS).create(&new).unwrap();
     }
 
     /// Has so much time pass on the server's clock once so many more bytes went over the wire.
@@ -140,15 +160,15 @@ impl World {
         self.folder.path().join("source")
     }
 
-    /// The repository, by way of the proxy or not.
-    fn connect(&self, by_proxy: bool) -> HttpRepository {
+    /// The repository, by way of a proxy or not, over so many streams.
+    fn connect(&self, proxy: Option<SocketAddr>, streams: usize) -> HttpRepository {
         let mut address: ServerAddress = self.paired.address.clone();
-        if by_proxy {
-            address.hosts = vec![self.proxy.address().to_string()];
+        if let Some(proxy) = proxy {
+            address.hosts = vec![proxy.to_string()];
         }
         let identity = MachineIdentity::from_seed(&self.seed).unwrap();
         // Thousands of cuts in a row may let no request through for longer than a client waits by itself.
-        let options = ClientOptions { retry_for: PATIENCE, ..ClientOptions::default() };
+        let options = ClientOptions { retry_for: PATIENCE, streams, ..ClientOptions::default() };
         HttpRepository::connect(address, &identity, options).unwrap()
     }
 
@@ -159,13 +179,24 @@ impl World {
     }
 
     /// Backs up through the proxy, which is told what to do once the first connection is there.
-    fn back_up(&self, plan: impl FnOnce(&ChaosProxy)) -> BackupSummary {
-        let repository = self.connect(true);
+    fn back_up(&self, streams: usize, plan: impl FnOnce(&ChaosProxy)) -> BackupSummary {
+        self.back_up_by(self.proxy.address(), streams, plan)
+    }
+
+    /// The same by way of another proxy to that one.
+    fn back_up_by(
+        &self,
+        first: SocketAddr,
+        streams: usize,
+        plan: impl FnOnce(&ChaosProxy),
+    ) -> BackupSummary {
+        let repository = self.connect(Some(first), streams);
         plan(&self.proxy);
         let access = self.access(repository);
         let path = self.source().as_os_str().as_bytes().to_vec();
         let source = Source { path: path.clone(), read_at: path };
-        let options = BackupOptions::new(vec![source], "host".to_owned());
+        let options =
+            BackupOptions { streams, ..BackupOptions::new(vec![source], "host".to_owned()) };
         let run = Arc::new(Run::new());
         let summary = backup(&access, &options, &run).expect("it goes on by itself");
         assert_eq!(run.take_problems(), []);
@@ -174,7 +205,7 @@ impl World {
 
     /// Checks that the newest snapshot is what was acknowledged, and the source.
     fn assert_restores(&self, summary: &BackupSummary, what: &str) {
-        let access = self.access(self.connect(false));
+        let access = self.access(self.connect(None, STREAMS));
         let listed = snapshots(&access).unwrap();
         assert_eq!((listed.damaged.len(), listed.breaks.len()), (0, 0), "{what}");
         let newest = find_snapshot(&listed.snapshots, access.machine(), "latest", None).unwrap();
@@ -187,75 +218,184 @@ impl World {
         fs::remove_dir_all(target).unwrap();
     }
 
-    /// Changes what is small, so that each run has something to store.
-    fn edit(&self, round: u64) {
-        let mut random = Random::new(round);
-        for name in ["one", "two", "three"] {
-            fs::write(self.source().join(name), random.bytes(2500)).unwrap();
+    /// Checks that what was acknowledged, and nothing else, is listed and restores as it was.
+    fn assert_restore_all(&self, small: &[Small]) {
+        let access = self.access(self.connect(None, STREAMS));
+        let listed = snapshots(&access).unwrap();
+        assert_eq!((listed.damaged.len(), listed.breaks.len()), (0, 0));
+        let ids: Vec<_> = listed.snapshots.iter().map(|snapshot| snapshot.id).collect();
+        assert_eq!(ids, small.iter().map(|one| one.snapshot).collect::<Vec<_>>());
+        let path = self.source().as_os_str().as_bytes().to_vec();
+        for (snapshot, one) in listed.snapshots.iter().zip(small) {
+            let (target, run) = (self.folder.path().join("target"), Arc::new(Run::new()));
+            let options = RestoreOptions::default();
+            restore(&access, snapshot, Some(&path), &target, &options, &run).unwrap();
+            assert_eq!(run.take_problems(), [], "{one:?}");
+            assert_eq!(fs::read(target.join("file")).unwrap(), small_content(one.round), "{one:?}");
+            fs::remove_dir_all(target).unwrap();
         }
     }
 
-    /// A small backup that is cut after so many bytes. Gives how many bytes it sent, and how many
-    /// went over the wire in all.
-    fn cut_at(&self, round: u64, position: Option<u64>) -> (u64, u64) {
-        self.edit(round);
-        let mut before = 0;
-        let summary = self.back_up(|proxy| {
-            before = proxy.forwarded_bytes();
+    /// A small backup that is cut after so many bytes.
+    fn cut_at(&self, round: u64, position: Option<u64>) -> Small {
+        fs::write(self.source().join("file"), small_content(round)).unwrap();
+        let seen = || (self.proxy.forwarded_bytes(), self.proxy.connections(), self.proxy.cuts());
+        let before = seen();
+        let summary = self.back_up(STREAMS, |proxy| {
             position.into_iter().for_each(|at| proxy.cut_after(at));
         });
+        let after = seen();
         // One that came too late is not for the next run, whose first connection has one try.
         self.proxy.cut_repeatedly(0, 0, 1);
-        self.assert_restores(&summary, &format!("cut at {position:?}"));
-        (summary.bytes_sent, self.proxy.forwarded_bytes() - before)
+        Small {
+            round,
+            snapshot: summary.snapshot_id.expect("it is no dry run"),
+            cut_at: position.filter(|_| after.2 > before.2),
+            bytes: summary.bytes_sent,
+            in_all: after.0 - before.0,
+            connections: after.1 - before.1,
+        }
     }
+}
+
+fn small_content(round: u64) -> Vec<u8> {
+    Random::new(round).bytes(10)
+}
+
+/// A small backup, and what it sent.
+#[derive(Debug, Clone, Copy)]
+struct Small {
+    round: u64,
+    snapshot: RecordHash,
+    /// None if it was over before its cut.
+    cut_at: Option<u64>,
+    bytes: u64,
+    /// Both ways.
+    in_all: u64,
+    connections: u64,
+}
+
+/// All positions at which small backups are cut, and what came of it.
+#[derive(Default)]
+struct Positions {
+    stride: u64,
+    next: AtomicU64,
+    /// The longest that a backup was without a cut.
+    longest: AtomicU64,
+    /// All backups of all worlds.
+    done: Mutex<Vec<Small>>,
+}
+
+impl Positions {
+    /// The next one. A little further than a backup goes, since no two are quite alike.
+    fn take(&self) -> Option<u64> {
+        let position = self.next.fetch_add(self.stride, Ordering::SeqCst);
+        (position < self.longest.load(Ordering::SeqCst) + 500).then_some(position)
+    }
+
+    /// Cuts backups in worlds of their own until there is no position left.
+    fn cut_all(&self) {
+        let mut is_over = false;
+        while !is_over {
+            let world = World::in_folder(memory().unwrap());
+            let mut done = vec![world.cut_at(0, None), world.cut_at(1, None)];
+            self.longest.fetch_max(done[1].in_all, Ordering::SeqCst);
+            for round in 2..ROUNDS {
+                let Some(position) = self.take() else {
+                    is_over = true;
+                    break;
+                };
+                done.push(world.cut_at(round, Some(position)));
+            }
+            world.assert_restore_all(&done);
+            // The first one tells the repository more than those behind it.
+            self.done.lock().unwrap().extend(&done[1..]);
+        }
+    }
+
+    /// Checks what was sent again for each connection, of which each sends its request and what makes it.
+    /// Whether blocks go together or apart is a matter of moments, so what is sent anyway is the most of those
+    /// that were not cut.
+    fn found(&self) -> Found {
+        let done = self.done.lock().unwrap();
+        let whole = done.iter().filter(|one| one.cut_at.is_none());
+        let shortest = whole.clone().map(|one| one.in_all).min().expect("some were not cut");
+        let whole = whole.filter(|one| one.connections == 1).map(|one| one.bytes);
+        let alone = whole.max().expect("most need one connection");
+        let again = done.iter().filter(|one| one.cut_at.is_some()).map(|one| {
+            let made = one.connections - 1;
+            let again = one.bytes.saturating_sub(alone);
+            let most = VARIES_BYTES + made * (SMALL_REQUEST_BYTES + HANDSHAKE_BYTES);
+            assert!(again <= most, "{one:?}, and {alone} bytes without a cut");
+            again / made.max(1)
+        });
+        let cuts = again.clone().count() as u64;
+        Found { cuts, shortest, most_again: again.max().expect("some were cut") }
+    }
+}
+
+/// What came of all cuts.
+struct Found {
+    cuts: u64,
+    /// What went over the wire, both ways, in the shortest backup that was not cut.
+    shortest: u64,
+    /// Bytes, for one connection.
+    most_again: u64,
 }
 
 #[test]
 fn a_small_backup_that_is_cut_at_any_byte_goes_on_and_sends_only_that_request_again() {
     let stride = setting("HOLDALL_CUT_STRIDE", STRIDE).max(1);
-    let (cuts, most_again) = (AtomicU64::new(0), AtomicU64::new(0));
-    let longest = AtomicU64::new(0);
+    let positions = Positions { stride, ..Positions::default() };
     std::thread::scope(|scope| {
-        for number in 0..WORLDS {
-            let (cuts, most_again, longest) = (&cuts, &most_again, &longest);
-            scope.spawn(move || {
-                let world = World::new();
-                world.cut_at(0, None);
-                let (sent, in_all) = world.cut_at(1, None);
-                longest.fetch_max(in_all, Ordering::SeqCst);
-                // A little further than it goes, since no two runs are quite alike.
-                let positions =
-                    (1 + number * stride..in_all + 500).step_by((stride * WORLDS) as usize);
-                for (round, position) in (2..).zip(positions) {
-                    let (again, _) = world.cut_at(round * WORLDS + number, Some(position));
-                    let again = again.saturating_sub(sent);
-                    assert!(
-                        again <= PUTS * SMALL_REQUEST_BYTES,
-                        "{again} sent again at {position}"
-                    );
-                    most_again.fetch_max(again, Ordering::SeqCst);
-                }
-                cuts.fetch_add(world.proxy.cuts(), Ordering::SeqCst);
-            });
-        }
+        (0..WORLDS).for_each(|_| drop(scope.spawn(|| positions.cut_all())));
     });
-    let (cuts, most, of) = (cuts.into_inner(), most_again.into_inner(), longest.into_inner());
-    assert!(cuts >= of / stride / 2, "{cuts} cuts of {of} bytes");
-    eprintln!("{cuts} cuts, a byte in {stride} of {of}; at most {most} bytes were sent again");
+    let Found { cuts, shortest, most_again } = positions.found();
+    assert!(cuts >= shortest / stride, "{cuts} cuts, and no backup had less than {shortest} bytes");
+    eprintln!("{cuts} cuts, of every byte in {stride}; at most {most_again} were sent again");
 }
 
 #[test]
-fn a_large_backup_that_is_cut_again_and_again_sends_a_request_of_each_stream_again_for_each_cut() {
-    let cuts = setting("HOLDALL_RANDOM_CUTS", RANDOM_CUTS);
-    let world = World::new();
-    fs::write(world.source().join("large"), Random::new(9).bytes(LARGE_BYTES)).unwrap();
-    let summary = world.back_up(|proxy| proxy.cut_repeatedly(17, cuts as usize, 700_000));
-    world.assert_restores(&summary, "cut again and again");
-    assert_eq!(world.proxy.cuts(), cuts, "some cuts came too late");
-    let again = summary.bytes_sent.saturating_sub(LARGE_BYTES as u64);
-    assert!(again <= (cuts + 1) * MOST_AGAIN_BYTES, "{again} bytes were sent again");
-    eprintln!("{cuts} cuts of {LARGE_BYTES} bytes: {again} bytes were sent again");
+fn large_backups_that_are_cut_again_and_again_send_a_request_again_for_each_cut() {
+    let wanted = setting("HOLDALL_RANDOM_CUTS", RANDOM_CUTS);
+    let (mut cuts, mut again) = (0, 0);
+    while cuts < wanted {
+        // Where nothing waits for a disk, a cut meets one request that is on its way, and seldom others.
+        let world = World::in_folder(memory().unwrap());
+        let content = Random::new(cuts).bytes(LARGE_BYTES as usize);
+        fs::write(world.source().join("large"), content).unwrap();
+        let (before, _) = world.proxy.forwarded_each_way();
+        let left = (wanted - cuts) as usize;
+        let summary = world.back_up(1, |proxy| proxy.cut_repeatedly(17 + cuts, left, MEAN_BYTES));
+        world.assert_restores(&summary, "cut again and again");
+        let (after, _) = world.proxy.forwarded_each_way();
+        again += (after - before).saturating_sub(LARGE_BYTES);
+        cuts += world.proxy.cuts();
+    }
+    eprintln!("{cuts} cuts, {MEAN_BYTES} bytes apart: {again} bytes were sent again");
+    // Of the one on its way half was sent, on average, and now and then others were being made durable.
+    let most = cuts * (REQUEST_BYTES + REQUEST_BYTES / 4);
+    assert!(again <= most, "{again} bytes were sent again for {cuts} cuts");
+}
+
+#[test]
+fn a_slow_link_that_is_cut_again_and_again_carries_a_block_again_for_each_connection() {
+    let world = World::in_folder(memory().unwrap());
+    let slow =
+        DelayProxy::start(world.proxy.address(), Duration::ZERO, Some(SLOW_BYTES_PER_SECOND));
+    let slow = slow.unwrap();
+    fs::write(world.source().join("large"), Random::new(3).bytes(SLOW_BYTES as usize)).unwrap();
+    let (before, made_before) = (world.proxy.forwarded_each_way().0, world.proxy.connections());
+    let summary = world.back_up_by(slow.address(), 1, |proxy| {
+        proxy.cut_repeatedly(23, SLOW_CUTS, SLOW_BYTES / SLOW_CUTS as u64);
+    });
+    let (after, made) = (world.proxy.forwarded_each_way().0, world.proxy.connections());
+    world.assert_restores(&summary, "over a slow link");
+    let (cuts, again) = (world.proxy.cuts(), (after - before).saturating_sub(SLOW_BYTES));
+    let lost = made - made_before;
+    eprintln!("{cuts} cuts of a slow link, {lost} connections: {again} bytes were sent again");
+    assert!(cuts > SLOW_CUTS as u64 / 2, "{cuts} cuts");
+    assert!(again <= lost * BLOCK_BYTES, "{again} bytes again over {lost} connections");
 }
 
 /// A week is over for a session that writes, and a day for one that reads.
@@ -266,10 +406,10 @@ fn a_backup_and_a_restore_go_on_after_a_sleep_that_was_longer_than_their_session
         let file = world.source().join(format!("file-{number}"));
         fs::write(file, Random::new(number).bytes(2 << 20)).unwrap();
     }
-    let summary = world.sleep_after(20 << 20, 8, || world.back_up(|_| ()));
+    let summary = world.sleep_after(20 << 20, 8, || world.back_up(STREAMS, |_| ()));
     world.assert_restores(&summary, "slept in a backup");
 
-    let access = world.access(world.connect(true));
+    let access = world.access(world.connect(Some(world.proxy.address()), STREAMS));
     let listed = snapshots(&access).unwrap();
     let newest = find_snapshot(&listed.snapshots, access.machine(), "latest", None).unwrap();
     let (target, source, run) = (world.folder.path().join("target"), world.source(), Run::new());

@@ -107,6 +107,41 @@ fn a_server_with_a_full_disk_serves_reads_and_says_what_it_can_not_do() {
     assert_eq!(machine.summary(["check", "--scrub"])["damaged"], serde_json::json!([]));
 }
 
+/// A real file system, unlike memory, takes room when it writes, and for its own notes.
+#[test]
+fn a_server_whose_ext4_fills_up_in_the_middle_of_a_backup_goes_on_once_there_is_room() {
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::ext4(&machine.path("disk"), 256 << 20) else { return };
+    let data = disk.point().join("data");
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    let (small, large) = (machine.path("small"), machine.path("large"));
+    write_random(&small.join("file"), 3 << 20, 1);
+    let first = machine.summary(["backup", text(&small)])["snapshot_id"].clone();
+    let mut acknowledged = vec![first.as_str().expect("an id").to_owned()];
+    for (round, left_bytes) in [20 << 20, 9 << 20, 5 << 20, 1 << 20, 64 << 10, 0].iter().enumerate()
+    {
+        write_random(&large.join("file"), 24 << 20, round as u64 + 2);
+        let before = disk_bytes(&data);
+        let filler = disk.take_but(*left_bytes);
+        expect_no_room(machine.run(["backup", text(&large)]), server.address());
+        let stored = disk_bytes(&data) - before;
+        assert!(*left_bytes < 5 << 20 || stored > 1 << 20, "{stored} of {left_bytes} bytes");
+        let listed = machine.ok(["snapshots", "--json"]).of_type("snapshot");
+        assert_eq!(listed.len(), acknowledged.len(), "{left_bytes} bytes were left");
+        check_restores(&machine, &acknowledged[0], &small);
+        let checked = machine.summary(["check", "--scrub", "--verify", "all"]);
+        assert_eq!(checked["damaged"], serde_json::json!([]), "{left_bytes} bytes were left");
+
+        fs::remove_file(filler).expect("it is there");
+        let next = machine.summary(["backup", text(&large)])["snapshot_id"].clone();
+        acknowledged.push(next.as_str().expect("an id").to_owned());
+        check_restores(&machine, &acknowledged[round + 1], &large);
+    }
+    let checked = machine.summary(["check", "--scrub", "--verify", "all"]);
+    assert_eq!(checked["damaged"], serde_json::json!([]));
+}
+
 #[test]
 fn a_full_cache_is_done_without_and_a_full_state_folder_is_told() {
     let machine = Machine::new();

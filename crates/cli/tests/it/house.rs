@@ -247,13 +247,15 @@ impl Server {
     }
 }
 
-/// Waits until a command with `--json` says for the `times`th time that it has dealt with some items.
-pub(crate) fn wait_for_items(process: &mut Process, times: usize) {
+/// Waits until a command with `--json` says for the `times`th time that it has dealt with something, be it a part
+/// of a file.
+pub(crate) fn wait_for_progress(process: &mut Process, times: usize) {
     let mut said = 0;
     while said < times {
         let line = process.wait_for_line("{\"message_type\":\"status\"").expect("it goes on");
         let status: Value = serde_json::from_str(&line).expect("JSON");
-        said += usize::from(status["items_done"].as_u64() > Some(0));
+        let has_some = |what: &str| status[what].as_u64() > Some(0);
+        said += usize::from(has_some("items_done") || has_some("bytes_done"));
     }
 }
 

@@ -372,3 +372,23 @@ fn a_paired_machine_rotates_its_keys_and_another_that_keeps_them_asks_once() {
     keyed.run(&["pair", "--recovery-kit", &keyed.path("kit.txt")]).expect(20);
     assert_eq!(fs::read(&former).unwrap(), ring);
 }
+
+/// The byte of a repository's configuration that names the cipher: `docs/format.md`, chapter 8.
+const SUITE_AT: usize = 6;
+
+#[test]
+fn a_repository_is_sealed_with_the_cipher_that_was_asked_for() {
+    let machine = Machine::new();
+    let path = |name: &str| machine.path(name).to_str().unwrap().to_owned();
+    fs::write(path("file"), [7; 100_000]).unwrap();
+    let suite_of = |cipher: &str| {
+        let (repository, target) = (path(cipher), path(&format!("{cipher}.back")));
+        let ok = |words: &[&str]| machine.ok([&["-r", &repository], words].concat());
+        ok(&["init", "--cipher", cipher]);
+        ok(&["backup", &path("file")]);
+        ok(&["restore", &format!("latest:{}", path("file")), "--target", &target]);
+        assert_eq!(fs::read(Path::new(&target).join("file")).unwrap(), [7; 100_000], "{cipher}");
+        fs::read(Path::new(&repository).join("config")).unwrap()[SUITE_AT]
+    };
+    assert_eq!(["aes-256-gcm", "chacha20-poly1305"].map(suite_of), [1, 2]);
+}

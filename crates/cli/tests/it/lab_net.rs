@@ -306,7 +306,20 @@ fn a_paired_server_is_measured_over_tls_and_a_revoked_machine_measures_nothing()
     assert!(rates.len() == 1 && rates[0] > 0.0, "{rows:#?}");
     machine.run([&more[..], &["--to-file", "--wait", "end"]].concat()).expect(2);
     let named = format!("https://{}", server.address());
-    machine.run(["lab", "net", &named, "--time", "0.1", "--streams", "1"]).expect(0);
+    let report = machine.path("report.json");
+    let told = ["lab", "net", &named, "--time", "0.1", "--streams", "1", "--to-file"];
+    let reports = ["--buffer", "4K,64K", "--report", text(&report)];
+    let said = machine.run([&told[..], &reports].concat()).expect(0).stdout;
+    assert!(said.contains("all of --buffer are one row"), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+    // The report, and the lines, say which server it was, and of which version.
+    let which = format!("{named}, holdall {}", env!("CARGO_PKG_VERSION"));
+    let facts = report["facts"].as_array().unwrap();
+    assert!(
+        facts.iter().any(|fact| fact["name"] == "server" && fact["value"] == *which),
+        "{facts:#?}"
+    );
+    assert_eq!(outcome.of_type("circumstances")[0]["server"], *which);
 
     let stranger = Machine::new();
     stranger.run(["lab", "net", &named]).expect(13);
@@ -463,6 +476,10 @@ fn paths_to_two_servers_are_compared_step_by_step_with_what_limited_them() {
 
     let said = machine.ok(["lab", "compare", text(&one), text(&other)]).stdout;
     assert!(said.contains("step wire") && said.contains("100.0 MB/s"), "{said}");
+    let heads = format!("A: {}: holdall lab path, 2026-11-20T10:00:00Z\nB: ", text(&one));
+    assert!(said.starts_with(&heads), "{said}");
+    let columns: Vec<_> = said.lines().nth(2).unwrap().split_whitespace().collect();
+    assert_eq!(columns, ["A", "B", "B", "to", "A"]);
     assert!(said.contains("limited by: network / server-disk\n"), "{said}");
     let said = machine.ok(["lab", "compare", text(&one), text(&one)]).stdout;
     assert!(said.contains("limited by network in both\n"), "{said}");

@@ -120,6 +120,10 @@ fn the_path_to_a_paired_server_has_every_step_and_leaves_nothing_there() {
     assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 1);
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("The ladder") && page.contains(", backup "), "{page}");
+    assert!(first["cache"].is_string() && first["limited_by"].is_string(), "{first:#}");
+    assert!(page.contains("limited by</th>"), "each backup says what held it back: {page}");
+    let which = format!("https://{}, holdall {}", server.address(), env!("CARGO_PKG_VERSION"));
+    assert!(page.contains(&which), "{page}");
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 1, "only the report stays");
 
     drop(server);
@@ -285,7 +289,7 @@ fn what_a_killed_run_left_is_removed_by_the_next() {
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 1);
     assert!(!files_below(work.path()).is_empty());
     let memory = Path::new("/dev/shm/");
-    let index = memory.join(format!("holdall-lab-of-test-{}", std::process::id()));
+    let index = memory.join(format!("holdall-lab-{:08x}", std::process::id()));
     if memory.is_dir() {
         // As a run to a server leaves it that was killed early. Any run looks there, another test's too.
         fs::create_dir(&index).unwrap();
@@ -295,7 +299,7 @@ fn what_a_killed_run_left_is_removed_by_the_next() {
     assert!(notes.contains("is removed"), "{notes}");
     assert!(!index.exists(), "{notes}");
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
-    let theirs = work.path().join("holdall-lab-theirs");
+    let theirs = work.path().join("holdall-lab-0123abcd");
     fs::create_dir(&theirs).unwrap();
     // Only root can give something away.
     if chown(&theirs, Some(65534), None).is_ok() {

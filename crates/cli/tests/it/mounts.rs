@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rustix::fs::FallocateFlags;
 use tempfile::TempDir;
 
 use crate::house::{Machine, folder};
@@ -41,6 +42,21 @@ impl Mount {
         is_there("the right to mount (root)", mounted).then(|| Self { point: point.to_owned() })
     }
 
+    /// An empty ext4 in a file beside, of so many bytes; `None` for who may not mount.
+    pub(crate) fn ext4(point: &Path, bytes: u64) -> Option<Self> {
+        fs::create_dir_all(point).expect("a folder");
+        let image = point.with_extension("image");
+        fs::File::create(&image).and_then(|file| file.set_len(bytes)).expect("room");
+        let has = Path::new("/usr/sbin/mkfs.ext4").is_file();
+        is_there("mkfs.ext4 (e2fsprogs)", has).then_some(())?;
+        succeeds(Command::new("/usr/sbin/mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image));
+        let mut command = Command::new("mount");
+        command.args(["-t", "ext4", "-o", "loop"]).arg(&image).arg(point);
+        let mounted = command.output().expect("it starts").status.success();
+        is_there("the right to mount an image (root, loop devices)", mounted)
+            .then(|| Self { point: point.to_owned() })
+    }
+
     /// An empty one that refuses direct access, and does not tell how much room it has.
     pub(crate) fn without_direct(point: &Path) -> Option<Self> {
         fs::create_dir_all(point).expect("a folder");
@@ -59,6 +75,23 @@ impl Mount {
     pub(crate) fn resize(&self, bytes: u64) {
         let options = format!("remount,size={bytes}");
         succeeds(Command::new("mount").args(["-o", &options]).arg(&self.point));
+    }
+
+    /// Takes all room of a file system on a disk but so many bytes, without writing that much.
+    pub(crate) fn take_but(&self, left_bytes: u64) -> PathBuf {
+        let path = self.point.join("taken");
+        let file = fs::File::create(&path).expect("room for a name");
+        let free = || holdall_sys::disk::free_bytes(&self.point).expect("it is mounted");
+        let mut taken = 0;
+        for step in [1 << 20, 4 << 10] {
+            // The last blocks may be those that say which ones are taken.
+            while free() >= left_bytes + step
+                && rustix::fs::fallocate(&file, FallocateFlags::empty(), taken, step).is_ok()
+            {
+                taken += step;
+            }
+        }
+        path
     }
 
     /// Fills it with a file until so many bytes are left.

@@ -26,7 +26,7 @@ const CALLS: &str = "openat,read,pread64,readv,preadv,write,pwrite64,writev,pwri
 const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
 const ALL_ERRORS: [&str; 6] = ["EIO", "ENOSPC", "EINTR", "EMFILE", "EROFS", "EACCES"];
 /// Codes that a command ends with which could not do its work, and says so.
-const FAILED: [i32; 8] = [1, 3, 10, 11, 12, 13, 14, 20];
+pub(crate) const FAILED: [i32; 8] = [1, 3, 10, 11, 12, 13, 14, 20];
 
 /// A command whose calls fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,21 +130,7 @@ impl Beginning {
         let by = ["strace", "-f", "-y", "-e", &filter, "-o", text(&trace)];
         self.work(work, &machine, &by, "target").expect(0);
         let lines = fs::read_to_string(&trace).expect("a trace");
-        let ours = text(self.folder.path());
-        let mut counts: HashMap<(&str, &str), u32> = HashMap::new();
-        let mut calls = BTreeSet::new();
-        for line in lines.lines() {
-            let Some((thread, rest)) = line.split_once(' ') else { continue };
-            let Some((name, arguments)) = rest.trim_start().split_once('(') else { continue };
-            if !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-                continue;
-            }
-            let count = counts.entry((thread, name)).or_default();
-            *count += 1;
-            if arguments.contains(ours) {
-                calls.insert((name.to_owned(), *count));
-            }
-        }
+        let calls = calls_in(&lines, text(self.folder.path()));
         fs::remove_dir_all(machine.path("")).expect("it can be removed");
         calls
     }
@@ -153,8 +139,7 @@ impl Beginning {
     fn check(&self, number: usize, fault: &Fault) -> bool {
         let machine = self.fresh(number, fault.work);
         let trace = machine.path("trace");
-        let filter = format!("trace={}", fault.call);
-        let inject = format!("inject={}:error={}:when={}", fault.call, fault.error, fault.times);
+        let [filter, inject] = fault.told();
         let by =
             ["strace", "-f", "--seccomp-bpf", "-e", &filter, "-e", &inject, "-o", text(&trace)];
         let outcome = self.work(fault.work, &machine, &by, "target");
@@ -210,13 +195,21 @@ impl Beginning {
     }
 }
 
-/// One call of a run that fails.
+/// One call that fails.
 #[derive(Debug, Clone)]
-struct Fault {
-    work: Work,
+pub(crate) struct Fault {
+    pub(crate) work: Work,
     call: String,
     times: u32,
     error: &'static str,
+}
+
+impl Fault {
+    /// What makes it, as strace is told.
+    pub(crate) fn told(&self) -> [String; 2] {
+        let Self { call, times, error, .. } = self;
+        [format!("trace={call}"), format!("inject={call}:error={error}:when={times}")]
+    }
 }
 
 pub(crate) fn text(path: &Path) -> &str {
@@ -229,20 +222,52 @@ fn memory() -> &'static Path {
     if shared.is_dir() { shared } else { Path::new("/tmp") }
 }
 
-#[test]
-fn whichever_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
-    let beginning = Beginning::new();
-    let is_all = std::env::var("HOLDALL_FAULTS").is_ok_and(|how| how == "all");
-    let errors: &[&'static str] = if is_all { &ALL_ERRORS } else { &ERRORS };
-    let mut faults = Vec::new();
-    for work in [Work::Backup, Work::Prune, Work::Restore] {
-        let calls = beginning.calls(work);
-        println!("{work:?}: {} calls", calls.len());
-        for (call, times) in calls {
-            let fault = |&error| Fault { work, call: call.clone(), times, error };
-            faults.extend(errors.iter().map(fault));
+/// The calls of a trace that touch what is below a folder: their names, and which of its thread's each was.
+pub(crate) fn calls_in(trace: &str, folder: &str) -> BTreeSet<(String, u32)> {
+    let mut counts: HashMap<(&str, &str), u32> = HashMap::new();
+    let mut calls = BTreeSet::new();
+    for line in trace.lines() {
+        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let Some((name, arguments)) = rest.trim_start().split_once('(') else { continue };
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            continue;
+        }
+        let count = counts.entry((thread, name)).or_default();
+        *count += 1;
+        if arguments.contains(folder) {
+            calls.insert((name.to_owned(), *count));
         }
     }
+    calls
+}
+
+/// The errors that each call answers.
+fn errors() -> &'static [&'static str] {
+    let is_all = std::env::var("HOLDALL_FAULTS").is_ok_and(|how| how == "all");
+    if is_all { &ALL_ERRORS } else { &ERRORS }
+}
+
+/// Every one of the calls that `whose` work makes, with every error.
+fn all_faults(whose: &str, calls: impl Fn(Work) -> BTreeSet<(String, u32)>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for work in [Work::Backup, Work::Prune, Work::Restore] {
+        let calls = calls(work);
+        println!("{whose}{work:?}: {} calls", calls.len());
+        for (call, times) in calls {
+            let fault = |&error| Fault { work, call: call.clone(), times, error };
+            faults.extend(errors().iter().map(fault));
+        }
+    }
+    faults
+}
+
+/// Checks each fault of `whose` work in a run of its own, which says whether it met with it.
+pub(crate) fn meet_all(
+    whose: &str,
+    calls: impl Fn(Work) -> BTreeSet<(String, u32)>,
+    check: impl Fn(usize, &Fault) -> bool + Sync,
+) {
+    let faults = all_faults(whose, calls);
     let (next, made) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -251,7 +276,7 @@ fn whichever_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
                 loop {
                     let number = next.fetch_add(1, Ordering::SeqCst);
                     let Some(fault) = faults.get(number) else { return };
-                    let check = || beginning.check(2 + number, fault);
+                    let check = || check(2 + number, fault);
                     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)) {
                         Ok(was_made) => drop(made.fetch_add(was_made.into(), Ordering::SeqCst)),
                         Err(_) => failed.lock().expect("no panic inside").push(fault.clone()),
@@ -264,4 +289,11 @@ fn whichever_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
     println!("{made} of {} faults were met with", faults.len());
     assert!(failed.is_empty(), "{} of {} faults: {failed:#?}", failed.len(), faults.len());
     assert!(made * 10 >= faults.len() * 8, "threads changed places too often: {made}");
+}
+
+#[test]
+fn whichever_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
+    let beginning = Beginning::new();
+    let calls = |work| beginning.calls(work);
+    meet_all("", calls, |number, fault| beginning.check(number, fault));
 }

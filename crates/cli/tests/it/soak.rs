@@ -14,7 +14,7 @@ use holdall_testkit::Random;
 use crate::house::Machine;
 use crate::kill::{Phoenix, Running, UNREACHABLE, setting, summary_in};
 
-const SECONDS: u64 = 45;
+const SECONDS: u64 = 180;
 const CLIENTS: u64 = 8;
 /// Acknowledged snapshots of each client whose content is kept beside, to be compared in the end.
 const KEPT: usize = 4;

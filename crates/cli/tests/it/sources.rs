@@ -7,7 +7,7 @@ use std::process::Command;
 use holdall_testkit::{Process, Random};
 use rustix::process::Signal;
 
-use crate::house::{Machine, Outcome, Server, is_root, send_signal, wait_for_items};
+use crate::house::{Machine, Outcome, Server, is_root, send_signal, wait_for_progress};
 use crate::mounts::namespace;
 
 /// Runs it to its end.
@@ -118,7 +118,7 @@ fn a_disk_that_is_taken_away_during_a_backup_is_told_and_the_rest_is_complete() 
     );
     let args = ["backup", source, &below, "--json", "--limit-upload", "8M"];
     let mut backup = Process::spawn(&mut namespace(&machine, &script, &args)).unwrap();
-    wait_for_items(&mut backup, 1);
+    wait_for_progress(&mut backup, 1);
     send_signal(&backup, Signal::STOP);
     let mut unmount = Command::new("nsenter");
     // With its root, too, which need not be that of its namespace.

@@ -349,3 +349,50 @@ fn a_restore_tells_how_much_it_used_of_the_wire_that_was_measured() {
     let share = share.and_then(|(share, _)| share.parse::<f64>().ok());
     assert!(share.is_some_and(|share| (40.0..130.0).contains(&share)), "{why}");
 }
+
+/// A machine that is paired with a server over a link of so many bytes a second, and something to back up of so
+/// many bytes, which do not compress.
+fn over_a_link(
+    bytes_per_second: u64,
+    source_bytes: usize,
+) -> (Machine, Server, DelayProxy, String) {
+    let machine = Machine::new();
+    let server = Server::start(&machine.path("server"));
+    let upstream = server.address().parse().unwrap();
+    let way = DelayProxy::start(upstream, Duration::ZERO, Some(bytes_per_second)).unwrap();
+    machine.pair(&server.invite_with(&["--address", &way.address().to_string()]));
+    let source = machine.path("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("large"), Random::new(1).bytes(source_bytes)).unwrap();
+    let source = source.to_str().unwrap().to_owned();
+    (machine, server, way, source)
+}
+
+#[test]
+fn a_limit_on_sending_is_named_where_it_holds_back_and_not_where_the_link_does() {
+    let why = |link, limit: &str, bytes| {
+        let (machine, _server, _way, source) = over_a_link(link, bytes);
+        let verdict = &machine.summary(["backup", &source, "--limit-upload", limit])["verdict"];
+        assert_eq!(verdict["limited_by"], "network", "{verdict:#}");
+        verdict["explanation"].as_str().unwrap().to_owned()
+    };
+    let by_limit = why(50_000_000, "2M", 6_000_000);
+    assert!(by_limit.contains("--limit-upload allows 2.0 MB/s"), "{by_limit}");
+    // Two thirds of what is allowed were sent, all that the link carries.
+    let by_link = why(4_000_000, "6M", 20_000_000);
+    assert!(!by_link.contains("--limit-upload"), "{by_link}");
+}
+
+#[test]
+fn an_estimate_is_not_faster_than_the_limit_on_sending_permits_and_names_it() {
+    let (machine, _server, _way, source) = over_a_link(100_000_000, 20_000_000);
+    let estimate = |more: &[&str]| {
+        let dry = ["backup", &source, "--dry-run"];
+        machine.summary(dry.iter().chain(more))["estimate"].clone()
+    };
+    let usual = estimate(&[]);
+    assert!(usual["seconds"].as_f64() < Some(10.0) && usual["limit_upload"].is_null(), "{usual:#}");
+    let held = estimate(&["--limit-upload", "500k"]);
+    assert!(held["seconds"].as_f64() >= Some(40.0), "{held:#}");
+    assert_eq!((&held["limit_upload"], &held["limited_by"]), (&json!(500_000), &json!("network")));
+}

@@ -20,24 +20,47 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-#[test]
-fn a_restore_goes_on_when_its_connections_carry_nothing_any_more() {
+/// A machine that is paired with a server behind a proxy, and files to back up.
+fn behind_a_proxy() -> (Machine, Server, ChaosProxy) {
     let machine = Machine::new();
     let server = Server::start(&machine.path("server"));
     let upstream = server.address().parse().expect("an address");
     let proxy = ChaosProxy::start(upstream).expect("a free port");
     machine.pair(&server.invite_with(&["--address", &proxy.address().to_string()]));
-    let (source, target) = (machine.path("source"), machine.path("target"));
+    let source = machine.path("source");
     fs::create_dir(&source).expect("room");
     for number in 0..FILES {
         let content = Random::new(number).bytes(FILE_BYTES);
         fs::write(source.join(number.to_string()), content).expect("room");
     }
-    machine.ok(["backup", text(&source)]);
+    (machine, server, proxy)
+}
+
+/// Does `work` over connections that stall in the middle of it, and says that this was noticed.
+fn through_a_stall(proxy: &ChaosProxy, work: impl FnOnce()) {
     proxy.stall_after(STALL_AFTER_BYTES);
     let begun = Instant::now();
-    machine.ok(["restore", &format!("latest:{}", text(&source)), "--target", text(&target)]);
+    work();
     assert!(proxy.stalled() > 0, "nothing stalled");
     assert!(begun.elapsed() < NOTICED_WITHIN, "{:?}", begun.elapsed());
+}
+
+fn restored(machine: &Machine) {
+    let (source, target) = (machine.path("source"), machine.path("target"));
+    machine.ok(["restore", &format!("latest:{}", text(&source)), "--target", text(&target)]);
     assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+}
+
+#[test]
+fn a_restore_goes_on_when_its_connections_carry_nothing_any_more() {
+    let (machine, _server, proxy) = behind_a_proxy();
+    machine.ok(["backup", text(&machine.path("source"))]);
+    through_a_stall(&proxy, || restored(&machine));
+}
+
+#[test]
+fn a_backup_goes_on_when_its_connections_carry_nothing_any_more() {
+    let (machine, _server, proxy) = behind_a_proxy();
+    through_a_stall(&proxy, || drop(machine.ok(["backup", text(&machine.path("source"))])));
+    restored(&machine);
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use holdall_testkit::{CompareOptions, Process, Random, compare_trees};
 use rustix::process::Signal;
 
-use crate::house::{Machine, Outcome, Server, is_root, wait_for_items};
+use crate::house::{Machine, Outcome, Server, is_root, wait_for_progress};
 use crate::mounts::is_there;
 
 /// Calls of files alone: what goes over the network is left as it is.
@@ -23,18 +23,17 @@ const CALLS: &str = "openat,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftru
 /// Far more than attaching takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A disk that is gone as long as this is there.
-struct Gone {
+/// A running process whose calls are traced, or fail, as long as this is there.
+pub(crate) struct Traced {
     strace: Child,
 }
 
-impl Gone {
-    /// The disk of that process, from all of its threads.
-    fn of(process: &Process) -> Self {
-        let (pid, inject) = (process.id().to_string(), format!("inject={CALLS}:error=EIO"));
+impl Traced {
+    /// Attaches strace with these arguments to all threads of a process.
+    pub(crate) fn attach(process: &Process, args: &[&str]) -> Self {
+        let pid = process.id().to_string();
         let mut command = Command::new("strace");
-        command.args(["-f", "-qq", "-p", &pid, "-e", &format!("trace={CALLS}"), "-e", &inject]);
-        command.args(["-o", "/dev/null"]).stderr(Stdio::null());
+        command.args(["-f", "-qq", "-p", &pid]).args(args).stderr(Stdio::null());
         let strace = command.spawn().expect("strace starts");
         let begun = Instant::now();
         while !is_traced(&pid) {
@@ -43,9 +42,15 @@ impl Gone {
         }
         Self { strace }
     }
+
+    /// The disk of that process is gone.
+    fn gone(process: &Process) -> Self {
+        let (trace, inject) = (format!("trace={CALLS}"), format!("inject={CALLS}:error=EIO"));
+        Self::attach(process, &["-e", &trace, "-e", &inject, "-o", "/dev/null"])
+    }
 }
 
-impl Drop for Gone {
+impl Drop for Traced {
     fn drop(&mut self) {
         // Its threads go on without it, which killing strace would not let them.
         let pid = rustix::process::Pid::from_child(&self.strace);
@@ -66,7 +71,8 @@ fn is_traced(pid: &str) -> bool {
     tasks.flatten().all(traced)
 }
 
-fn can() -> bool {
+/// Whether a running server's calls can be made to fail.
+pub(crate) fn can_trace() -> bool {
     let has_strace = Path::new("/usr/bin/strace").is_file();
     is_there("strace", has_strace) && is_root("a disk that is gone, by strace")
 }
@@ -118,14 +124,14 @@ impl House {
 
 #[test]
 fn a_disk_that_vanishes_while_a_backup_is_stored_needs_no_restart_when_it_is_back() {
-    if !can() {
+    if !can_trace() {
         return;
     }
     let mut house = House::new();
     let args = ["backup", &house.source(), "--json", "--retry-for", "2s", "--limit-upload", "8M"];
     let mut backup = Process::spawn(&mut house.machine.command(args)).unwrap();
-    wait_for_items(&mut backup, 2);
-    let gone = Gone::of(house.server.process());
+    wait_for_progress(&mut backup, 2);
+    let gone = Traced::gone(house.server.process());
     let failed = Outcome::of_process(backup);
     drop(gone);
     assert!(failed.code.is_some_and(|code| code != 0), "{failed:?}");
@@ -134,11 +140,11 @@ fn a_disk_that_vanishes_while_a_backup_is_stored_needs_no_restart_when_it_is_bac
 
 #[test]
 fn a_disk_that_is_gone_before_anything_is_asked_is_told_and_comes_back() {
-    if !can() {
+    if !can_trace() {
         return;
     }
     let mut house = House::new();
-    let gone = Gone::of(house.server.process());
+    let gone = Traced::gone(house.server.process());
     let asked = [
         house.machine.run(["backup", &house.source(), "--retry-for", "1s"]),
         house.machine.run(["check", "--scrub"]),

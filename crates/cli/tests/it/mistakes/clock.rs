@@ -43,6 +43,42 @@ fn a_clock_in_1970_or_2100_deletes_nothing() {
     assert_eq!(files_below(&scene.path("repo/records")).len(), 5);
 }
 
+/// Seen: each time that a server was started with a clock up to two weeks ahead, that was believed, and
+/// what had been asked to be deleted in a week went at once.
+#[test]
+fn a_server_that_is_started_with_another_clock_deletes_nothing_and_says_so() {
+    if !has_faketime() {
+        return;
+    }
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    let address = server.address().to_owned();
+    machine.pair_with(&server);
+    let source = machine.path("source");
+    small_tree(&source);
+    for number in 0..3 {
+        std::fs::write(source.join("new"), number.to_string()).unwrap();
+        machine.ok(["backup", source.to_str().unwrap()]);
+    }
+    let snapshots = || machine.ok(["snapshots", "--json"]).of_type("snapshot");
+    let before = snapshots();
+    let admin = |args: &[&str]| machine.administer(&data, args).expect(0);
+    let name = admin(&["repositories"]).of_type("repository")[0]["name"].clone();
+    let name = name.as_str().unwrap();
+    admin(&["forget", name, before[0]["id"].as_str().unwrap()]);
+    admin(&["retention", name, "--keep-last", "1"]);
+    drop(server);
+    for days in [8, 21, 34, 47] {
+        let mut ahead = at(&format!("+{days} days"), &Server::command_at(&address, &data));
+        let _server = Server::start_by(ahead.stderr(std::process::Stdio::null()), &data);
+        let pruned = admin(&["prune"]).of_type("prune");
+        assert!(pruned[0]["frozen_until"].is_string(), "{days} days: {pruned:?}");
+        assert_eq!(pruned[0]["snapshots_forgotten"], serde_json::json!([]), "{days} days");
+        assert_eq!(snapshots().len(), 3, "{days} days");
+    }
+}
+
 #[test]
 fn tls_and_invites_do_not_depend_on_the_clock_of_either_side() {
     if !has_faketime() {

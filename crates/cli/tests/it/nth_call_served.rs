@@ -1,0 +1,192 @@
+//! Every call of a running server that touches a file fails once, with every error, while a client backs
+//! up, restores, or the administrator prunes: nothing acknowledged is lost, and once nothing fails any more
+//! the server takes and gives everything, prunes and checks without being restarted.
+//!
+//! As in `nth_call`, each thread of the server counts for itself. Calls that carry what goes over the
+//! network, or wake threads, are left out: a disk does not make those fail.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use holdall_testkit::{CompareOptions, Image, Random, compare_trees, memory};
+
+use crate::house::{Machine, Outcome, Server};
+use crate::nth_call::{FAILED, Fault, Work, calls_in, meet_all, text};
+use crate::vanishing::{Traced, can_trace};
+
+const CALLS: &str = "openat,read,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
+    copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,mkdirat,rename,renameat,\
+    renameat2,link,linkat,unlink,unlinkat,flock";
+/// Where a machine keeps the address of its server.
+const PAIRINGS: &str = "config/state/pairings.json";
+const SNAPSHOTS: usize = 2;
+
+/// What all runs begin with: a server that does not run, a machine that is paired with it, and what it
+/// backs up.
+struct House {
+    folder: tempfile::TempDir,
+    /// Where the server was.
+    address: String,
+    image: Image,
+}
+
+/// A machine and the server that it is paired with.
+struct Pair {
+    machine: Machine,
+    server: Server,
+}
+
+impl House {
+    fn new() -> Self {
+        let folder = memory().expect("a folder");
+        let mut house = Self { folder, address: String::new(), image: Image::default() };
+        let machine = house.machine(0);
+        let mut server = Server::start(&machine.path("data"));
+        machine.pair_with(&server);
+        house.address = server.address().to_owned();
+        for round in 0..SNAPSHOTS as u64 {
+            house.write(round);
+            machine.ok(["backup", text(&house.source())]);
+        }
+        house.write(SNAPSHOTS as u64);
+        server.process().terminate().expect("it lived");
+        assert!(server.process().wait().expect("it ends").0.success());
+        fs::remove_file(machine.path("data/admin.sock")).expect("it listened there");
+        let image = Image::read(&machine.path("")).expect("it can be read");
+        Self { image, ..house }
+    }
+
+    fn machine(&self, number: usize) -> Machine {
+        let folder = self.folder.path().join(format!("machine-{number}"));
+        fs::create_dir_all(&folder).expect("a folder");
+        Machine::in_folder(folder).with_password(None)
+    }
+
+    fn source(&self) -> PathBuf {
+        self.folder.path().join("source")
+    }
+
+    fn write(&self, seed: u64) {
+        let (source, mut random) = (self.source(), Random::new(seed));
+        fs::create_dir_all(source.join("docs/empty")).expect("a folder");
+        for (name, bytes) in [("a", 3000), ("docs/b", 100), ("docs/large", 70_000)] {
+            fs::write(source.join(name), random.bytes(bytes)).expect("a file");
+        }
+        fs::write(source.join(format!("stays {seed}")), random.bytes(900)).expect("a file");
+    }
+
+    /// A server that runs, of which nothing of what is to be tested was asked yet.
+    fn fresh(&self, number: usize, work: Work) -> Pair {
+        let machine = self.machine(number);
+        self.image.lay_down(&machine.path("")).expect("room");
+        let server = self.start(&machine, &self.address);
+        if work == Work::Restore {
+            self.work(Work::Backup, &machine, "").expect(0);
+        }
+        Pair { machine, server }
+    }
+
+    /// A server, which the machine finds where it listens now.
+    fn start(&self, machine: &Machine, was_at: &str) -> Server {
+        let data = machine.path("data");
+        let log = fs::OpenOptions::new().create(true).append(true).open(machine.path("log"));
+        let mut command = Server::command(&data);
+        command.stderr(log.expect("room"));
+        let server = Server::start_by(&mut command, &data);
+        let pairings = machine.path(PAIRINGS);
+        let known = fs::read_to_string(&pairings).expect("it is paired");
+        assert!(known.contains(was_at), "{known}");
+        fs::write(pairings, known.replace(was_at, server.address())).expect("room");
+        server
+    }
+
+    fn work(&self, work: Work, machine: &Machine, target: &str) -> Outcome {
+        let (source, target) = (self.source(), machine.path(target));
+        let from = format!("latest:{}", text(&source));
+        match work {
+            Work::Backup => machine.run(["backup", text(&source), "--retry-for", "1s"]),
+            Work::Prune => machine.administer(&machine.path("data"), &["prune"]),
+            Work::Restore => machine.run(["restore", &from, "--target", text(&target)]),
+        }
+    }
+
+    /// The calls of the server that touch its files.
+    fn calls(&self, work: Work) -> BTreeSet<(String, u32)> {
+        let Pair { machine, mut server } = self.fresh(1, work);
+        let (trace, filter) = (machine.path("trace"), format!("trace={CALLS}"));
+        let traced = Traced::attach(server.process(), &["-y", "-e", &filter, "-o", text(&trace)]);
+        self.work(work, &machine, "target").expect(0);
+        drop(traced);
+        let lines = fs::read_to_string(&trace).expect("a trace");
+        let calls = calls_in(&lines, text(&machine.path("data")));
+        drop(server);
+        fs::remove_dir_all(machine.path("")).expect("it can be removed");
+        calls
+    }
+
+    /// Has one call fail; says whether it was made.
+    fn check(&self, number: usize, fault: &Fault) -> bool {
+        let Pair { machine, mut server } = self.fresh(number, fault.work);
+        let trace = machine.path("trace");
+        let [filter, inject] = fault.told();
+        let args = ["-e", &filter, "-e", &inject, "-o", text(&trace)];
+        let traced = Traced::attach(server.process(), &args);
+        let outcome = self.work(fault.work, &machine, "target");
+        drop(traced);
+        self.judge(fault, &machine, server, &outcome);
+        let was_made = fs::read_to_string(&trace).is_ok_and(|lines| lines.contains("(INJECTED)"));
+        fs::remove_dir_all(machine.path("")).expect("it can be removed");
+        was_made
+    }
+
+    fn judge(&self, fault: &Fault, machine: &Machine, mut server: Server, outcome: &Outcome) {
+        let Outcome { code, stdout, stderr } = outcome;
+        let log = || fs::read_to_string(machine.path("log")).expect("a log");
+        let what = format!("{fault:?}: {code:?}\n{stdout}{stderr}\nthe server said:\n{}", log());
+        let is_done = *code == Some(0);
+        // An administrator's command says it in JSON.
+        let says_it = !stderr.is_empty() || stdout.contains("\"message_type\":\"error\"");
+        let is_told = code.is_some_and(|code| FAILED.contains(&code)) && says_it;
+        assert!(is_done || is_told, "{what}");
+        let is_backed_up = fault.work == Work::Restore || is_done && fault.work == Work::Backup;
+        let made = SNAPSHOTS + usize::from(is_backed_up);
+        if is_done && fault.work == Work::Backup {
+            self.work(Work::Restore, machine, "target").expect(0);
+        }
+        let listed = || machine.ok(["snapshots", "--json"]).of_type("snapshot").len();
+        assert!(listed() >= made, "{what}");
+        let is_restored = |target: &str| {
+            let target = machine.path(target);
+            let differences = compare_trees(&self.source(), &target, &CompareOptions::default());
+            assert_eq!(differences, [], "{what}");
+        };
+        if is_done && fault.work != Work::Prune {
+            is_restored("target");
+        }
+        let goes_well = |work| {
+            let Outcome { code, stdout, stderr } = self.work(work, machine, "again");
+            assert_eq!(code, Some(0), "then {work:?}: {stdout}{stderr}\nafter {what}");
+        };
+        [Work::Backup, Work::Restore].into_iter().for_each(goes_well);
+        is_restored("again");
+        [Work::Prune, Work::Backup].into_iter().for_each(goes_well);
+        let checked = machine.run(["check", "--scrub", "--verify", "all"]);
+        let Outcome { stdout, stderr, .. } = &checked;
+        assert_eq!(checked.code, Some(0), "then {stdout}{stderr}\nafter {what}");
+        assert!(listed() > made, "{what}");
+        server.process().terminate().expect("it lived");
+        assert!(server.process().wait().expect("it ends").0.success(), "{what}");
+        assert!(!log().contains("panicked"), "{what}\nand in the end:\n{}", log());
+    }
+}
+
+#[test]
+fn whichever_call_of_a_server_fails_it_lives_on_and_nothing_acknowledged_is_lost() {
+    if !can_trace() {
+        return;
+    }
+    let house = House::new();
+    let calls = |work| house.calls(work);
+    meet_all("a server, ", calls, |number, fault| house.check(number, fault));
+}
