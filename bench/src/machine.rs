@@ -24,13 +24,11 @@ impl Machine {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let system = rustix::system::uname();
         let architecture = system.machine().to_string_lossy().into_owned();
-        let memory_kib = field(&read("/proc/meminfo"), "MemTotal")
-            .and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok());
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or(architecture),
             kernel: system.release().to_string_lossy().into_owned(),
-            memory_bytes: memory_kib.unwrap_or(0) << 10,
+            memory_bytes: memory_bytes("MemTotal"),
             file_system: file_system.to_owned(),
         }
     }
@@ -43,6 +41,13 @@ impl Machine {
             self.cores, self.cpu, self.kernel, self.file_system
         )
     }
+}
+
+/// Bytes that a line of `/proc/meminfo` tells; 0 if there is none of that name.
+pub(crate) fn memory_bytes(name: &str) -> u64 {
+    let told = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = field(&told, name).and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 /// The value of the first `name : value` in a text of `/proc`.

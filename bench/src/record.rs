@@ -44,6 +44,9 @@ pub(crate) struct Ceiling {
 /// One measured command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
+    /// Which session of the file it was read from, counted from 1; rows follow theirs there.
+    #[serde(skip)]
+    pub(crate) session: u32,
     pub(crate) tool: String,
     pub(crate) version: String,
     pub(crate) set: String,
@@ -118,15 +121,23 @@ impl Sink {
     }
 }
 
-/// All records of `file`.
+/// All records of `file`, whose rows know their session.
 ///
 /// # Errors
 ///
 /// If it cannot be read, or the first line that is no record.
 pub(crate) fn read(file: &Path) -> Result<Vec<Record>> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {file:?}"))?;
+    let mut sessions = 0;
     let parse = |(at, line)| {
-        serde_json::from_str(line).with_context(|| format!("{file:?}, line {}", at + 1))
+        let mut record: Record =
+            serde_json::from_str(line).with_context(|| format!("{file:?}, line {}", at + 1))?;
+        match &mut record {
+            Record::Session(_) => sessions += 1,
+            Record::Row(row) => row.session = sessions,
+            Record::Link(_) => {}
+        }
+        Ok(record)
     };
     text.lines().enumerate().map(parse).collect()
 }
@@ -139,6 +150,7 @@ pub(crate) mod tests {
     /// A row with round figures.
     pub(crate) fn row(tool: &str, set: &str, measure: Measure, wall_seconds: f64) -> Row {
         Row {
+            session: 1,
             tool: tool.into(),
             version: format!("{tool} 1.0"),
             set: set.into(),

@@ -163,6 +163,7 @@ impl Bench<'_> {
             false => ceiling.down_bytes_per_second,
         });
         Row {
+            session: 0,
             tool: run.tool.name(),
             version: run.version.clone(),
             set: set.name.to_owned(),

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use rustix::fs::FallocateFlags;
+use rustix::fs::{Advice, FallocateFlags};
 use serde_json::Value;
 
 use super::Case;
@@ -27,14 +27,17 @@ pub(super) fn measure(folder: &Path, case: &Case) -> Result<f64> {
     let path = folder.join("holdall-torture-lab");
     // Each run lays out its own, as each of ours does.
     let laid_out = if case.writes() { Ok(()) } else { lay_out(&path, case.bytes) };
-    let measured = laid_out.and_then(|()| run(&path, case));
+    let measured = laid_out.and_then(|()| {
+        case.warm_memory();
+        run(&path, case)
+    });
     if path.exists() {
         fs::remove_file(&path).with_context(|| format!("cannot remove {path:?}"))?;
     }
     measured
 }
 
-/// Makes a file of random content, which is durable when this returns.
+/// Makes a file of random content, which is durable and dropped from the cache when this returns.
 fn lay_out(path: &Path, bytes: u64) -> Result<()> {
     let mut file = File::create_new(path).with_context(|| format!("cannot make {path:?}"))?;
     rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
@@ -45,6 +48,7 @@ fn lay_out(path: &Path, bytes: u64) -> Result<()> {
         file.write_all(&block)?;
     }
     file.sync_all()?;
+    rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
     Ok(())
 }
 
@@ -53,6 +57,8 @@ fn run(path: &Path, case: &Case) -> Result<f64> {
     let mut command = Command::new("fio");
     // Of its calls of the clock, three for each block, a block of 4K from the cache waits longer than for the copy.
     command.args(["--name=lab", "--output-format=json", "--thread", "--gtod_reduce=1"]);
+    // It would drop what is in the cache within the time that it measures.
+    command.arg("--invalidate=0");
     command.arg(format!("--filename={}", path.display()));
     command.arg(format!("--rw={}", case.operation)).arg(format!("--bs={}", case.block));
     command.arg(format!("--size={}", case.bytes)).arg(format!("--iodepth={}", case.depth));

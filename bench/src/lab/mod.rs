@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::command::text;
 
 mod fio;
+mod memory;
 mod net;
 
 /// How far both may be apart.
@@ -23,6 +24,9 @@ const TOLERANCE: f64 = 0.10;
 /// Fewer runs than that show that both are alike, and not that they are apart: nothing can be left out of their
 /// ratios for chance.
 const FEWEST_TO_DIFFER: usize = 6;
+/// So many times its file's size a run through the cache may take of memory: to lay it out, to read it, and what
+/// a cache gives back a little late.
+const MEMORY_OF_A_RUN: u64 = 4;
 /// So often the runs that were asked for are made of a row that they do not decide.
 const ROUNDS: u32 = 5;
 
@@ -113,6 +117,7 @@ impl Both<'_> {
 
     /// Bytes a second by holdall.
     fn holdall(&self, case: &Case) -> Result<f64> {
+        case.warm_memory();
         let mut command = self.command();
         command.args(["lab", "disk", "--json", "--op", case.operation, "--block", case.block]);
         command.args(["--size", &case.bytes.to_string()]);
@@ -233,6 +238,12 @@ impl Case {
     /// through the cache would only meet itself there.
     fn seconds(&self) -> Option<&'static str> {
         self.direct.then_some("3")
+    }
+
+    fn warm_memory(&self) {
+        if !self.direct {
+            memory::warm(MEMORY_OF_A_RUN * self.bytes);
+        }
     }
 
     fn words(&self) -> &'static str {

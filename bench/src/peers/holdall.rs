@@ -14,12 +14,14 @@ use crate::stage::Stage;
 /// The product under test.
 pub(crate) struct Holdall {
     binary: PathBuf,
+    /// That of the repository; `None` is the one that holdall chooses.
+    cipher: Option<&'static str>,
     client: Vec<(&'static str, OsString)>,
 }
 
 impl Holdall {
-    pub(crate) fn new(binary: PathBuf) -> Self {
-        Self { binary, client: Vec::new() }
+    pub(crate) fn new(binary: PathBuf, cipher: Option<&'static str>) -> Self {
+        Self { binary, cipher, client: Vec::new() }
     }
 
     fn command(&self, verb: &str) -> Command {
@@ -52,7 +54,10 @@ impl Contender for Holdall {
         invite.args(["invite", "--address", &address, "--data"]).arg(&data);
         let invite = stage.text_at(Side::Server, &mut invite)?;
         let invite = invite.lines().last().context("invite printed nothing")?;
-        stage.text_at(Side::Client, self.command("pair").args([invite, "--name", "bench"]))?;
+        let mut pair = self.command("pair");
+        pair.args([invite, "--name", "bench"]);
+        pair.args(self.cipher.iter().flat_map(|cipher| ["--cipher", cipher]));
+        stage.text_at(Side::Client, &mut pair)?;
         Ok(())
     }
 
@@ -85,7 +90,7 @@ mod tests {
     fn the_summary_is_the_last_object_of_that_type() {
         let output = "{\"message_type\":\"status\"}\n\
                       {\"message_type\":\"summary\",\"bytes_sent\":7}\nnot json\n";
-        let holdall = Holdall::new(PathBuf::new());
+        let holdall = Holdall::new(PathBuf::new(), None);
         assert_eq!(holdall.summary(output).unwrap()["bytes_sent"], 7);
         assert_eq!(holdall.summary("{}\n"), None);
     }

@@ -25,6 +25,8 @@ mod rsync;
 pub(crate) enum Tool {
     /// This project's own
     Holdall,
+    /// The same with the cipher of processors without instructions for AES
+    HoldallChacha,
     /// Over a socat pair in place of ssh
     Bupstash,
     /// With rest-server
@@ -107,7 +109,11 @@ impl Tool {
     pub(crate) fn contender(self, binaries: &Binaries) -> Option<Box<dyn Contender>> {
         let find = |name: &str| binaries.find(name);
         Some(match self {
-            Self::Holdall => Box::new(holdall::Holdall::new(binaries.holdall.clone())),
+            Self::Holdall => Box::new(holdall::Holdall::new(binaries.holdall.clone(), None)),
+            Self::HoldallChacha => {
+                let cipher = Some("chacha20-poly1305");
+                Box::new(holdall::Holdall::new(binaries.holdall.clone(), cipher))
+            }
             Self::Bupstash => Box::new(bupstash::Bupstash::new(find("bupstash")?, find("socat")?)),
             Self::Restic => Box::new(restic::Restic::plain(find("restic")?, find("rest-server")?)),
             Self::ResticTls => {

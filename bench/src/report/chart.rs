@@ -1,6 +1,6 @@
 //! `chart.svg`: how fast every tool is relative to holdall, a panel for each set and measure.
 
-use super::stats::{OURS, Runs, distinct, runs, times_as_fast};
+use super::stats::{OURS, Runs, distinct, runs};
 use super::svg::Svg;
 use crate::measure::Measure;
 use crate::record::Row;
@@ -50,7 +50,7 @@ fn panels<'a>(rows: &'a [Row], set: &str) -> Vec<(Measure, Vec<Runs<'a>>)> {
 
 fn panel(svg: &mut Svg, (x, y): (f64, f64), title: &str, all: &[Runs<'_>]) {
     svg.text(x + 8.0, y + 20.0, "start", "t", title);
-    let speed = |runs: &Runs<'_>| times_as_fast(all, runs).map_or(0.0, f64::recip);
+    let speed = |runs: &Runs<'_>| runs.times_as_fast().map_or(0.0, f64::recip);
     let fastest = all.iter().map(speed).fold(1.0, f64::max);
     let scale = (PANEL_WIDTH - NAME_WIDTH - FIGURE_WIDTH) / fastest;
     for (at, runs) in all.iter().enumerate() {

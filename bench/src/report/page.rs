@@ -1,7 +1,7 @@
 //! `RESULTS.md`: where and with what it was measured, and a table for every measure.
 
 use super::growth;
-use super::stats::{distinct, runs};
+use super::stats::{distinct, runs, shown_sessions};
 use super::table::table;
 use crate::measure::Measure;
 use crate::record::{Record, Row, Session};
@@ -19,7 +19,8 @@ caches are warm; client, server and kernel share the cores. All tools run with t
 client include its children, those of the server all its processes. bupstash and borg talk through a socat pair where ssh
 would stand, so they pay for no cipher of a transport; restic and rustic talk to rest-server without TLS unless the name
 says so; rsync neither encrypts nor keeps history, and is the floor. \"other CPU s\" is what everything else used meanwhile,
-the kernel's own work included: where it is high for the time, the row was disturbed.
+the kernel's own work included: where it is high for the time, the row was disturbed. Of each tool the newest session counts that
+measured it, and it is compared with holdall in that session.
 ";
 
 const SHARES: &str = "\
@@ -52,13 +53,13 @@ impl Page<'_> {
 
     /// Machine, versions, dates and commands.
     fn origin(&self) -> String {
-        let sessions: Vec<&Session> = self
-            .records
-            .iter()
-            .filter_map(|record| match record {
+        let shown = [self.rows, self.growth_rows].map(shown_sessions).concat();
+        let sessions: Vec<&Session> = (1..)
+            .zip(self.records.iter().filter_map(|record| match record {
                 Record::Session(session) => Some(session),
                 _ => None,
-            })
+            }))
+            .filter_map(|(number, session)| shown.contains(&number).then_some(session))
             .collect();
         let list = |items: Vec<String>| {
             distinct(items.into_iter()).into_iter().map(|item| format!("- {item}\n")).collect()

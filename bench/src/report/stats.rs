@@ -6,10 +6,12 @@ use crate::record::Row;
 /// The name of the tool that all others are compared with.
 pub(super) const OURS: &str = "holdall";
 
-/// All runs of one tool in one measure.
+/// The runs of one tool in one measure, in the newest session that measured it.
 pub(super) struct Runs<'a> {
     pub(super) tool: &'a str,
     rows: Vec<&'a Row>,
+    /// The median of ours in that session.
+    ours_seconds: Option<f64>,
 }
 
 impl Runs<'_> {
@@ -40,26 +42,45 @@ impl Runs<'_> {
         let all = || self.rows.iter().map(|row| row.figures.wall_seconds);
         (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max))
     }
+
+    /// How many times as fast ours was in the same session; none without ours.
+    pub(super) fn times_as_fast(&self) -> Option<f64> {
+        Some(self.seconds() / self.ours_seconds?)
+    }
 }
 
-/// The runs of every tool in one measure, the fastest first.
+/// The runs of every tool in one measure, the fastest first. Computers and versions change, so only those of
+/// one session are taken together and compared.
 pub(super) fn runs<'a>(rows: &'a [Row], link: &str, set: &str, measure: Measure) -> Vec<Runs<'a>> {
-    let mut found: Vec<Runs<'a>> = Vec::new();
     let is_meant = |row: &&Row| row.link == link && row.set == set && row.measure == measure;
-    for row in rows.iter().filter(is_meant) {
-        match found.iter_mut().find(|runs| runs.tool == row.tool) {
-            Some(runs) => runs.rows.push(row),
-            None => found.push(Runs { tool: &row.tool, rows: vec![row] }),
-        }
-    }
+    let meant: Vec<&Row> = rows.iter().filter(is_meant).collect();
+    let in_session = |tool: &str, session| -> Vec<&'a Row> {
+        let is_of = |row: &&&Row| row.tool == tool && row.session == session;
+        meant.iter().filter(is_of).copied().collect()
+    };
+    let seconds = |rows: Vec<&Row>| rows.iter().map(|row| row.figures.wall_seconds).collect();
+    let of_tool = |tool: &'a str| {
+        let session = meant.iter().filter(|row| row.tool == tool).map(|row| row.session).max()?;
+        let ours: Vec<f64> = seconds(in_session(OURS, session));
+        let ours_seconds = (!ours.is_empty()).then(|| median(ours));
+        Some(Runs { tool, rows: in_session(tool, session), ours_seconds })
+    };
+    let tools = distinct(meant.iter().map(|row| row.tool.as_str()));
+    let mut found: Vec<Runs<'a>> = tools.into_iter().filter_map(of_tool).collect();
     found.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
     found
 }
 
-/// How many times as fast as `theirs` ours is; none without ours.
-pub(super) fn times_as_fast(all: &[Runs<'_>], theirs: &Runs<'_>) -> Option<f64> {
-    let ours = all.iter().find(|runs| runs.tool == OURS)?;
-    Some(theirs.seconds() / ours.seconds())
+/// The sessions from which something is shown.
+pub(super) fn shown_sessions(rows: &[Row]) -> Vec<u32> {
+    let is_newest = |row: &&Row| {
+        let same = |other: &&Row| {
+            (&other.tool, &other.set, other.measure, &other.link)
+                == (&row.tool, &row.set, row.measure, &row.link)
+        };
+        rows.iter().filter(same).all(|other| other.session <= row.session)
+    };
+    distinct(rows.iter().filter(is_newest).map(|row| row.session))
 }
 
 /// What a figure of every row is, each once, in the order in which they came.
@@ -108,10 +129,30 @@ mod tests {
         let all = runs(&rows, "loopback", "D1", first);
         assert_eq!(all.iter().map(|runs| runs.tool).collect::<Vec<_>>(), ["holdall", "slow"]);
         assert_eq!((all[1].count(), all[1].range_seconds()), (3, (7.0, 9.0)));
-        assert_eq!(times_as_fast(&all, &all[1]), Some(4.0));
+        assert_eq!(all[1].times_as_fast(), Some(4.0));
         let alone = runs(&rows, "loopback", "D2", first);
-        assert_eq!(times_as_fast(&alone, &alone[0]), None);
+        assert_eq!(alone[0].times_as_fast(), None);
         assert!(runs(&rows, "1gbit", "D1", first).is_empty());
+    }
+
+    #[test]
+    fn of_each_tool_the_newest_session_counts_and_is_compared_with_ours_in_it() {
+        let of =
+            |session, tool, seconds| Row { session, ..row(tool, "D1", Measure::First, seconds) };
+        let rows = [
+            of(1, "holdall", 4.0),
+            of(1, "rare", 12.0),
+            of(1, "often", 9.0),
+            of(2, "often", 7.0),
+            of(3, "holdall", 2.0),
+            of(3, "often", 6.0),
+        ];
+        let all = runs(&rows, "loopback", "D1", Measure::First);
+        let figures = all.iter().map(|runs| (runs.tool, runs.seconds(), runs.times_as_fast()));
+        let expected =
+            [("holdall", 2.0, Some(1.0)), ("often", 6.0, Some(3.0)), ("rare", 12.0, Some(3.0))];
+        assert_eq!(figures.collect::<Vec<_>>(), expected);
+        assert_eq!(shown_sessions(&rows), [1, 3]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The table of one measure: a row for each tool, the fastest first.
 
-use super::stats::{OURS, Runs, times_as_fast};
+use super::stats::{OURS, Runs};
 use crate::measure::Measure;
 use crate::record::Row;
 
@@ -15,7 +15,7 @@ pub(super) fn table(measure: Measure, all: &[Runs<'_>]) -> String {
     let mut table = format!("| tool | {} |\n| --- |", head.join(" | "));
     table += &" ---: |".repeat(head.len());
     for runs in all {
-        let cells: Vec<String> = columns.iter().map(|column| (column.cell)(all, runs)).collect();
+        let cells: Vec<String> = columns.iter().map(|column| (column.cell)(runs)).collect();
         table += &format!("\n| {} | {} |", runs.tool, cells.join(" | "));
     }
     table + "\n"
@@ -24,51 +24,48 @@ pub(super) fn table(measure: Measure, all: &[Runs<'_>]) -> String {
 struct Column {
     head: &'static str,
     needs_ceiling: bool,
-    cell: fn(&[Runs<'_>], &Runs<'_>) -> String,
+    cell: fn(&Runs<'_>) -> String,
 }
 
-fn column(head: &'static str, cell: fn(&[Runs<'_>], &Runs<'_>) -> String) -> Column {
+fn column(head: &'static str, cell: fn(&Runs<'_>) -> String) -> Column {
     Column { head, needs_ceiling: false, cell }
 }
 
 fn columns(measure: Measure) -> Vec<Column> {
     let mut columns = vec![
-        column("runs", |_, runs| runs.count().to_string()),
-        column("median s (min-max)", |_, runs| {
+        column("runs", |runs| runs.count().to_string()),
+        column("median s (min-max)", |runs| {
             let (min, max) = runs.range_seconds();
             format!("{:.2} ({min:.2}-{max:.2})", runs.seconds())
         }),
-        column("holdall is x times as fast", |all, runs| match times_as_fast(all, runs) {
+        column("holdall is x times as fast", |runs| match runs.times_as_fast() {
             Some(ratio) if runs.tool != OURS => format!("{ratio:.2}"),
             _ => "-".into(),
         }),
-        column("files/s", |_, runs| format!("{:.0}", runs.first().files as f64 / runs.seconds())),
-        column("MB/s", |_, runs| {
-            format!("{:.1}", runs.first().bytes as f64 / 1e6 / runs.seconds())
-        }),
+        column("files/s", |runs| format!("{:.0}", runs.first().files as f64 / runs.seconds())),
+        column("MB/s", |runs| format!("{:.1}", runs.first().bytes as f64 / 1e6 / runs.seconds())),
     ];
     let shares = [
-        column("wire / ceiling", |_, runs| share(runs, Row::wire_share)),
-        column("MB/s / ceiling", |_, runs| share(runs, Row::logical_share)),
+        column("wire / ceiling", |runs| share(runs, Row::wire_share)),
+        column("MB/s / ceiling", |runs| share(runs, Row::logical_share)),
     ];
     columns.extend(shares.map(|column| Column { needs_ceiling: true, ..column }));
     columns.extend([
-        column("client CPU s", |_, runs| seconds(runs, |row| row.figures.client_cpu_seconds)),
-        column("client MiB", |_, runs| mebibytes(runs, |row| row.figures.client_peak_bytes)),
-        column("server CPU s", |_, runs| seconds(runs, |row| row.figures.server_cpu_seconds)),
-        column("server MiB", |_, runs| mebibytes(runs, |row| row.figures.server_peak_bytes)),
+        column("client CPU s", |runs| seconds(runs, |row| row.figures.client_cpu_seconds)),
+        column("client MiB", |runs| mebibytes(runs, |row| row.figures.client_peak_bytes)),
+        column("server CPU s", |runs| seconds(runs, |row| row.figures.server_cpu_seconds)),
+        column("server MiB", |runs| mebibytes(runs, |row| row.figures.server_peak_bytes)),
     ]);
     match measure {
-        Measure::First => columns.push(column("stored MB", |_, runs| {
+        Measure::First => columns.push(column("stored MB", |runs| {
             megabytes(runs, |row| row.stored_bytes.map(|bytes| bytes as f64))
         })),
-        Measure::Unchanged | Measure::Changed => columns.push(column("growth MB", |_, runs| {
+        Measure::Unchanged | Measure::Changed => columns.push(column("growth MB", |runs| {
             megabytes(runs, |row| row.growth_bytes.map(|bytes| bytes as f64))
         })),
         Measure::Restore => {}
     }
-    columns
-        .push(column("other CPU s", |_, runs| seconds(runs, |row| row.figures.other_cpu_seconds)));
+    columns.push(column("other CPU s", |runs| seconds(runs, |row| row.figures.other_cpu_seconds)));
     columns
 }
 
