@@ -6,12 +6,17 @@ use anyhow::Result;
 
 use crate::{cargo, check, components};
 
-/// Makes sure of the components, then runs `cargo test` with `args` added.
+/// Makes sure of the components, then runs `cargo test` with `args` added. All that fails is told, not
+/// the first thing alone.
 ///
 /// Without `args` it also proves that the benchmark runs, on its smallest set; it judges no figure.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     components::ensure()?;
-    check(cargo(&["test", "--workspace", "--locked"]).args(args).envs(more_threads()))?;
+    check(
+        cargo(&["test", "--workspace", "--locked", "--no-fail-fast"])
+            .args(args)
+            .envs(more_threads()),
+    )?;
     if args.is_empty() {
         check(&mut cargo(&["build", "--locked", "--package", "holdall"]))?;
         check(&mut cargo(&[

@@ -318,8 +318,8 @@ impl Fits {
 /// Reads `12M`, in bytes a second, or `100Mbit`, in bits.
 fn parse_link(text: &str) -> Result<f64, String> {
     let (number, bits) = match text.strip_suffix("bit") {
-        Some(number) => (number, 8.0),
-        None => (text, 1.0),
+        Some(number) if !number.ends_with('B') => (number, 8.0),
+        _ => (text, 1.0),
     };
     let units = "a rate is a number with k, M, G or T for bytes a second (12M), and with kbit, Mbit or Gbit for \
         bits (100Mbit)";
@@ -362,7 +362,7 @@ mod tests {
     fn a_link_is_given_in_bytes_or_bits() {
         assert_eq!(parse_link("12M"), Ok(12e6));
         assert_eq!(parse_link("100Mbit"), Ok(12.5e6));
-        for unknown in ["50Mb", "50Mb/s", "50Mbps", "50 MB"] {
+        for unknown in ["50Mb", "50Mb/s", "50Mbps", "50 MB", "50MBbit"] {
             let told = parse_link(unknown).unwrap_err();
             assert!(told.contains("100Mbit") && told.contains("Gbit"), "{told}");
         }
