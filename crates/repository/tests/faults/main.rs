@@ -27,8 +27,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
 }
 
-/// One test at a time: a process that is started while another test has a repository open keeps its
-/// lock for a moment.
+/// One test at a time: each takes all cores for itself.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
