@@ -239,7 +239,9 @@ fn accept_all(listener: &TcpListener, state: &Arc<Mutex<State>>) {
         if lock(state).stopped {
             break;
         }
-        pumps.retain(|pump| !pump.is_finished());
+        // Joined rather than let go: glibc reads a thread that it lets go once more, which may be gone then.
+        let ended = pumps.extract_if(.., |pump| pump.is_finished());
+        ended.for_each(|pump| drop(pump.join()));
         // A client whose server cannot be reached sees its connection end.
         if let Ok(started) = start_link(client, state) {
             pumps.extend(started);
