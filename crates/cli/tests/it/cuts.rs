@@ -59,9 +59,9 @@ const BLOCK_BYTES: u64 = 5 << 18;
 /// Most of a request of it: what is ready, up to what it aims at, and a block beyond that.
 const REQUEST_BYTES: u64 = PUT_TARGET_BYTES as u64 + (1 << 20);
 /// What is backed up over a slow link, which carries about a block in a second for each request under way.
-const SLOW_BYTES: u64 = 40 << 20;
-const SLOW_BYTES_PER_SECOND: u64 = 3 << 20;
-const SLOW_CUTS: usize = 8;
+const SLOW_BYTES: u64 = 16 << 20;
+const SLOW_BYTES_PER_SECOND: u64 = 1 << 20;
+const SLOW_CUTS: usize = 6;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
