@@ -57,8 +57,8 @@ impl RequestMeters {
         fetched
     }
 
-    /// Divides a request's time among the layers that it leaned on, and tells the network's part.
-    pub(crate) fn count(&self, all: Duration, times: &RequestTimes) -> Duration {
+    /// Divides a request's time among the layers that it leaned on.
+    pub(crate) fn count(&self, all: Duration, times: &RequestTimes) {
         let mut left = all;
         let part_of = |seconds| {
             let part = Duration::try_from_secs_f64(seconds).unwrap_or_default().min(left);
@@ -73,7 +73,6 @@ impl RequestMeters {
             meter.add_working(part);
             latency.add(part);
         }
-        left
     }
 
     /// What was counted so far.

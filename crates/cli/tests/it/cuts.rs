@@ -59,9 +59,9 @@ const BLOCK_BYTES: u64 = 5 << 18;
 /// Most of a request of it: what is ready, up to what it aims at, and a block beyond that.
 const REQUEST_BYTES: u64 = PUT_TARGET_BYTES as u64 + (1 << 20);
 /// What is backed up over a slow link, which carries about a block in a second for each request under way.
-const SLOW_BYTES: u64 = 16 << 20;
-const SLOW_BYTES_PER_SECOND: u64 = 1 << 20;
-const SLOW_CUTS: usize = 6;
+const SLOW_BYTES: u64 = 40 << 20;
+const SLOW_BYTES_PER_SECOND: u64 = 3 << 20;
+const SLOW_CUTS: usize = 8;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
@@ -395,7 +395,8 @@ fn a_slow_link_that_is_cut_again_and_again_carries_a_block_again_for_each_connec
     let lost = made - made_before;
     eprintln!("{cuts} cuts of a slow link, {lost} connections: {again} bytes were sent again");
     assert!(cuts > SLOW_CUTS as u64 / 2, "{cuts} cuts");
-    assert!(again <= lost * BLOCK_BYTES, "{again} bytes again over {lost} connections");
+    // Half of a block was on its way, on average.
+    assert!(again <= lost * BLOCK_BYTES / 2, "{again} bytes again over {lost} connections");
 }
 
 /// A week is over for a session that writes, and a day for one that reads.

@@ -49,7 +49,9 @@ impl Senders<'_> {
             let put_blocks = || self.repository.put_blocks(&self.session, &put);
             let times = self.meters.talk.during(put_blocks)?;
             self.remembering.remember(&put);
-            pace.note(bytes, self.meters.send.count(begun.elapsed(), &times));
+            let took = begun.elapsed();
+            self.meters.send.count(took, &times);
+            pace.note(bytes, took, &times);
             self.stored_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             self.shared.run.done(stands_for);
             self.shared.land(put.len() as u64);
