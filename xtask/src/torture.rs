@@ -45,7 +45,7 @@ const PARTS: [Part; 12] = [
         package: "holdall-repository",
         target: &["--test", "faults"],
         tests: "rot::",
-        settings: &[("HOLDALL_ROT_BITS", "8"), ("HOLDALL_ROTS", "4000000")],
+        settings: &[("HOLDALL_ROTS", "4000000")],
     },
     Part {
         name: "calls",

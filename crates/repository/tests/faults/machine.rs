@@ -1,7 +1,7 @@
 //! The machine that a script runs on, the same in every process: its keys, and a clock that stands.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
 use holdall_protocol::contract::{Forge, TestKey};
@@ -22,6 +22,10 @@ impl Clock for Standing {
 
 struct Signer(TestKey);
 
+/// Made once, since thousands of states are opened with it.
+static SIGNER: LazyLock<Arc<Signer>> =
+    LazyLock::new(|| Arc::new(Signer(TestKey::from_seed(&MACHINE_SEED))));
+
 impl ReceiptSigner for Signer {
     fn public(&self) -> PublicKey {
         self.0.public()
@@ -40,7 +44,6 @@ pub(crate) fn forge() -> Forge {
 /// The repository of a disk as the machine opens it; its folder's own folder has to be made too.
 pub(crate) fn open(disk: &Path) -> EmbeddedRepository {
     let (dir, cache) = (disk.join("new/repository"), disk.join("cache"));
-    let key = TestKey::from_seed(&MACHINE_SEED);
-    let public = key.public();
-    EmbeddedRepository::at(&dir, &cache, MACHINE, public, Arc::new(Signer(key)), Arc::new(Standing))
+    let signer = SIGNER.clone();
+    EmbeddedRepository::at(&dir, &cache, MACHINE, signer.public(), signer, Arc::new(Standing))
 }

@@ -2,8 +2,8 @@
 //!
 //! The states are made by `holdall_testkit::disk` from what a real process did, and each is opened and
 //! held against what was acknowledged. `HOLDALL_POWER_STATES` says how many states of a power cut there
-//! are; `HOLDALL_ROT_BITS` how many bits of each byte are turned, up to 8, and `HOLDALL_ROTS` how many
-//! changes there are at least. What fails is printed with its seed, which `HOLDALL_POWER_SEED` repeats.
+//! are, and `HOLDALL_ROTS` how many bits are turned and files cut short at least. What fails is printed with
+//! its seed, which `HOLDALL_POWER_SEED` repeats.
 #![expect(clippy::unwrap_used, reason = "an unexpected error is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "a test is told by the environment how long it is")]
 #![expect(clippy::print_stdout, reason = "how many states there were is a figure to publish")]

@@ -130,7 +130,9 @@ impl Drawing {
 
     fn put(&mut self) -> Put {
         let ids: Vec<ObjectId> = (0..1 + self.random.below(3)).map(|_| self.id()).collect();
-        let bytes = 16 + self.random.index(1200);
+        // Some go over sectors; a repository of them is still small enough to turn every bit of it.
+        let most = if self.random.one_in(5) { 1200 } else { 100 };
+        let bytes = 16 + self.random.index(most);
         let block = self.forge.chunks_of_bytes(&ids, bytes);
         self.since.extend(&ids);
         Put { ids, block }
