@@ -6,8 +6,9 @@ use bytes::Bytes;
 use holdall_format::limits::BLOCK_MAX_BYTES;
 use holdall_protocol::wire::{
     Frames, decode_bitmap, decode_block_page, decode_commit_answer, decode_description,
-    decode_fetched, decode_frames, decode_ids, decode_new_repository, decode_records, encode_bitmap,
-    encode_commit_answer, encode_description, encode_ids, encode_new_repository, encode_records,
+    decode_fetched, decode_frames, decode_ids, decode_new_repository, decode_records,
+    decode_whole_frames, encode_bitmap, encode_commit_answer, encode_description, encode_ids,
+    encode_new_repository, encode_records,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -15,6 +16,9 @@ fuzz_target!(|data: &[u8]| {
     let body = Bytes::copy_from_slice(data);
     if let Ok(frames) = decode_frames(&body, BLOCK_MAX_BYTES) {
         assert_eq!(Frames::framed(&frames).concat(), body);
+    }
+    if let Ok(frames) = decode_whole_frames(&body, BLOCK_MAX_BYTES) {
+        assert!(body.starts_with(&Frames::framed(&frames).concat()));
     }
     if let Ok(new) = decode_new_repository(&body) {
         assert_eq!(encode_new_repository(&new).concat(), body);

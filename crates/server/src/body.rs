@@ -34,32 +34,50 @@ pub(crate) fn declared_bytes(body: &Incoming, limit_bytes: usize) -> Result<u64,
     }
 }
 
+/// As much of a body as came before it ended.
+pub(crate) struct Came {
+    pub(crate) bytes: Bytes,
+    /// Whether that is all that was declared.
+    pub(crate) is_whole: bool,
+}
+
+impl Came {
+    /// All of the body.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] if it ended early.
+    pub(crate) fn whole(self) -> Result<Bytes, WireError> {
+        match self.is_whole {
+            true => Ok(self.bytes),
+            false => Err(refused("the body was cut short")),
+        }
+    }
+}
+
 /// Reads a body of declared length into one buffer of that length. Gives up when no byte comes for
 /// `stalled`, or all of it too slowly.
 ///
 /// # Errors
-/// [`RepositoryError::Refused`] if it ends early or is given up.
+/// [`RepositoryError::Refused`] if it is given up.
 pub(crate) async fn read(
     mut body: Incoming,
     declared_bytes: u64,
     stalled: Duration,
     buffers: &Buffers,
-) -> Result<Bytes, WireError> {
+) -> Result<Came, WireError> {
     let length = usize::try_from(declared_bytes).unwrap_or(usize::MAX);
     let slowest = Duration::from_secs(declared_bytes / LEAST_BYTES_PER_SECOND);
     let too_slow = |_| refused("the body came too slowly");
     let reading = async {
-        let mut whole = buffers.take(length);
+        let mut came = buffers.take(length);
         while let Some(frame) = timeout(stalled, body.frame()).await.map_err(too_slow)? {
-            let frame = frame.map_err(|_| refused("the body was cut short"))?;
+            // Behind an error nothing comes, and the length tells.
+            let Ok(frame) = frame else { break };
             if let Ok(piece) = frame.into_data() {
-                whole.extend_from_slice(&piece);
+                came.extend_from_slice(&piece);
             }
         }
-        match whole.len() == length {
-            true => Ok(whole.freeze()),
-            false => Err(refused("the body was cut short")),
-        }
+        Ok(Came { is_whole: came.len() == length, bytes: came.freeze() })
     };
     timeout(stalled + slowest, reading).await.map_err(too_slow)?
 }

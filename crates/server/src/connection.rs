@@ -20,6 +20,7 @@ use crate::arrivals::Turn;
 use crate::handler::answer;
 use crate::identity::TlsConfigs;
 use crate::limits::{HEAD_MAX_BYTES, HEAD_MAX_LINES, READ_AHEAD_BYTES};
+use crate::put::Puts;
 use crate::rights::Role;
 use crate::state::ServerState;
 use crate::watched::Watched;
@@ -91,11 +92,12 @@ async fn speak_http(serving: Serving, tls: TlsStream<Watched>, key: Option<Publi
     let Serving { state, mut ending, .. } = serving;
     let limits = state.limits.clone();
     let movement = tls.get_ref().0.movement();
+    let puts = Puts::default();
     let service = service_fn(|request| {
-        let (state, movement) = (Arc::clone(&state), Arc::clone(&movement));
+        let (state, movement, puts) = (Arc::clone(&state), Arc::clone(&movement), &puts);
         async move {
             let working = movement.working();
-            let mut response = answer(state, key, request).await;
+            let mut response = answer(state, key, request, puts).await;
             if let Some(slowest) = response.body().slowest(limits.stalled) {
                 let sending = movement.sending(slowest);
                 response.body_mut().hold(sending);
@@ -111,15 +113,19 @@ async fn speak_http(serving: Serving, tls: TlsStream<Watched>, key: Option<Publi
         .max_header_size(HEAD_MAX_BYTES)
         .max_buf_size(READ_AHEAD_BYTES)
         .serve_connection(TokioIo::new(tls), service);
-    let mut connection = pin!(connection);
-    tokio::select! {
-        // A connection that breaks concerns its client alone, who asks again.
-        _ = &mut connection => return,
-        () = movement.stalled(limits.stalled) => return,
-        _ = ending.wait_for(|ending| *ending) => connection.as_mut().graceful_shutdown(),
-    }
-    tokio::select! {
-        _ = connection => {}
-        () = movement.stalled(limits.stalled) => {}
-    }
+    let speaking = async {
+        let mut connection = pin!(connection);
+        tokio::select! {
+            // A connection that breaks concerns its client alone, who asks again.
+            _ = &mut connection => return,
+            () = movement.stalled(limits.stalled) => return,
+            _ = ending.wait_for(|ending| *ending) => connection.as_mut().graceful_shutdown(),
+        }
+        tokio::select! {
+            _ = connection => {}
+            () = movement.stalled(limits.stalled) => {}
+        }
+    };
+    speaking.await;
+    puts.end().await;
 }

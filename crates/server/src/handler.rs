@@ -11,7 +11,7 @@ use holdall_protocol::wire::{
     RepositoryVerb, Route, WireError,
 };
 use holdall_protocol::{
-    AdminToken, Fetched, MAX_PUT_BYTES, RecordQuery, Repository, RepositoryError, RequestTimes,
+    AdminToken, Fetched, RecordQuery, Repository, RepositoryError, RequestTimes,
 };
 use holdall_repository::EmbeddedRepository;
 use hyper::body::Incoming;
@@ -20,8 +20,9 @@ use hyper::{Request, Response, StatusCode};
 
 use crate::ServerError;
 use crate::admin::Administration;
-use crate::body::{self, Answer};
+use crate::body::{self, Answer, Came};
 use crate::measuring;
+use crate::put::{Put, Puts};
 use crate::records::read_records;
 use crate::rights::{self, Permit};
 use crate::scrub;
@@ -38,6 +39,7 @@ pub(crate) async fn answer(
     state: Arc<ServerState>,
     key: Option<PublicKey>,
     request: Request<Incoming>,
+    puts: &Puts,
 ) -> Response<Answer> {
     let (head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("", |path| path.as_str());
@@ -48,7 +50,7 @@ pub(crate) async fn answer(
     let answered = match (Route::parse(head.method.as_str(), path), key) {
         (Some(route), Some(key)) => {
             let verb = verb_name(&route);
-            let answered = asked(&state, key, route, &mut body).await;
+            let answered = asked(&state, key, route, &mut body, puts).await;
             answered.inspect_err(|error| state.log_failure(verb, &key, error))
         }
         (None, _) | (_, None) => Err(WireError::NoSuchRoute),
@@ -104,6 +106,7 @@ async fn asked(
     key: PublicKey,
     route: Route,
     body: &mut Option<Incoming>,
+    puts: &Puts,
 ) -> Result<Response<Answer>, WireError> {
     let (name, verb) = match route {
         Route::Pair => return pair(state, key, body).await,
@@ -112,7 +115,7 @@ async fn asked(
     };
     let permit = rights::check(&state.accounts.role(&key), key, &name, &verb)?;
     let turn = state.turn_of(&key)?;
-    let mut response = Asked { state, permit, body }.carry_out(verb).await?;
+    let mut response = Asked { state, permit, body, puts }.carry_out(verb).await?;
     response.body_mut().hold(turn);
     Ok(response)
 }
@@ -165,7 +168,11 @@ async fn read_to_measure(
 }
 
 /// The times of a repository's call, and what was waited for before it.
-fn with_waiting(times: RequestTimes, received: Duration, queued: Duration) -> RequestTimes {
+pub(crate) fn with_waiting(
+    times: RequestTimes,
+    received: Duration,
+    queued: Duration,
+) -> RequestTimes {
     RequestTimes {
         receive_seconds: times.receive_seconds + received.as_secs_f64(),
         queue_seconds: times.queue_seconds + queued.as_secs_f64(),
@@ -180,18 +187,52 @@ async fn take(
     body: &mut Option<Incoming>,
     limit_bytes: usize,
 ) -> Result<Taken, WireError> {
-    let declared = match body {
-        Some(body) => body::declared_bytes(body, limit_bytes)?,
-        None => 0,
-    };
-    let begun = Instant::now();
-    let room = state.body_room(key, declared).await?;
-    let queued = begun.elapsed();
-    let bytes = match body.take() {
-        Some(body) => body::read(body, declared, state.limits.stalled, &state.buffers).await?,
-        None => Bytes::new(),
-    };
-    Ok(Taken { bytes, room, queued, received: begun.elapsed().saturating_sub(queued) })
+    let admitted = Admitted::wait(state, key, body.as_ref(), limit_bytes).await?;
+    let (came, received) = admitted.read(state, body.take()).await?;
+    let Admitted { room, queued, .. } = admitted;
+    Ok(Taken { bytes: came.whole()?, room, queued, received })
+}
+
+/// A body that is within its limit and has room.
+pub(crate) struct Admitted {
+    declared_bytes: u64,
+    /// `None` for a small one.
+    pub(crate) room: Option<[Room; 2]>,
+    /// How long the room was waited for.
+    pub(crate) queued: Duration,
+}
+
+impl Admitted {
+    /// Waits for the room of a body.
+    ///
+    /// # Cancel safety
+    /// Nothing is held when it is dropped.
+    async fn wait(
+        state: &ServerState,
+        key: &PublicKey,
+        body: Option<&Incoming>,
+        limit_bytes: usize,
+    ) -> Result<Self, WireError> {
+        let declared = body.map_or(Ok(0), |body| body::declared_bytes(body, limit_bytes));
+        let (declared_bytes, begun) = (declared?, Instant::now());
+        let room = state.body_room(key, declared_bytes).await?;
+        Ok(Self { declared_bytes, room, queued: begun.elapsed() })
+    }
+
+    /// Reads the body, and tells how long that took.
+    pub(crate) async fn read(
+        &self,
+        state: &ServerState,
+        body: Option<Incoming>,
+    ) -> Result<(Came, Duration), WireError> {
+        let begun = Instant::now();
+        let Some(body) = body else {
+            return Ok((Came { bytes: Bytes::new(), is_whole: true }, Duration::ZERO));
+        };
+        let stalled = state.limits.stalled;
+        let came = body::read(body, self.declared_bytes, stalled, &state.buffers).await?;
+        Ok((came, begun.elapsed()))
+    }
 }
 
 struct Taken {
@@ -274,6 +315,7 @@ struct Asked<'a> {
     state: &'a Arc<ServerState>,
     permit: Permit,
     body: &'a mut Option<Incoming>,
+    puts: &'a Puts,
 }
 
 impl Asked<'_> {
@@ -373,23 +415,14 @@ impl Asked<'_> {
         Ok(respond(BYTES, Frames::plain(wire::encode_bitmap(&missing)), None))
     }
 
-    async fn put_blocks(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
-        let begun = self.state.pressure.begin();
-        let taken = self.take(wire::MAX_PUT_BODY_BYTES).await?;
-        let Taken { bytes, room, queued, received } = taken;
-        let blocks = wire::decode_frames(&bytes, BLOCK_MAX_BYTES)?;
-        if blocks.iter().map(Bytes::len).sum::<usize>() > MAX_PUT_BYTES {
-            return Err(WireError::TooLarge { limit_bytes: MAX_PUT_BYTES as u64 });
-        }
-        let call = move |repository: EmbeddedRepository| {
-            let _room = room;
-            repository.put_blocks(&session, &blocks)
-        };
-        let state = self.state;
-        let (times, waited) = self.call(call).await?;
-        state.buffers.give_back(bytes);
-        let times = with_waiting(times, received, queued + waited);
-        let times = state.pressure.honest(&begun, times);
+    async fn put_blocks(self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let Self { state, permit, body, puts } = self;
+        let begun = state.pressure.begin();
+        let limit_bytes = wire::MAX_PUT_BODY_BYTES;
+        let admitted = Admitted::wait(state, &permit.key(), body.as_ref(), limit_bytes).await?;
+        let state = Arc::clone(state);
+        let put = Put { state, permit, session, begun, admitted };
+        let times = puts.carry_out(put, body.take()).await?;
         Ok(respond(JSON, Frames::plain(wire::encode_times(&times)), None))
     }
 
@@ -442,6 +475,7 @@ impl Asked<'_> {
     async fn prove_blocks(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
         let Taken { bytes, .. } = self.take(wire::MAX_PROBES_BODY_BYTES).await?;
         let probes = wire::decode_probes(&bytes)?;
+        self.state.stored(&self.permit.key()).await;
         // A block is read at a time.
         let (mut room, _) =
             self.answer_room(BLOCK_MAX_BYTES + wire::MAX_PROOFS_ANSWER_BYTES).await?;

@@ -27,6 +27,7 @@ mod identity;
 mod limits;
 mod measuring;
 mod pressure;
+mod put;
 mod records;
 mod rights;
 mod scrub;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use holdall_format::PublicKey;
 use holdall_protocol::wire::WireError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
 
 use crate::LogSink;
 use crate::accounts::Accounts;
@@ -56,6 +56,8 @@ struct Share {
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     bodies: Memory,
+    /// Held by puts from the end of their body on.
+    storing: Arc<RwLock<()>>,
 }
 
 impl ServerState {
@@ -117,6 +119,17 @@ impl ServerState {
         Ok(Some([of_key, self.work.bodies.room(bytes).await?]))
     }
 
+    /// Counts a put of a key as one that is being stored, until it is.
+    pub(crate) async fn storing(&self, key: &PublicKey) -> OwnedRwLockReadGuard<()> {
+        Arc::clone(&self.share_of(key).storing).read_owned().await
+    }
+
+    /// Waits for the puts of a key that are being stored: one whose connection was cut asks for what is there
+    /// sooner than the disk has it.
+    pub(crate) async fn stored(&self, key: &PublicKey) {
+        drop(self.share_of(key).storing.write().await);
+    }
+
     fn share_of(&self, key: &PublicKey) -> Arc<Share> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
@@ -125,6 +138,7 @@ impl ServerState {
                 connections: Arc::new(Semaphore::new(self.limits.connections_of_machine)),
                 requests: Arc::new(Semaphore::new(requests)),
                 bodies: Memory::new(self.limits.body_bytes / 2),
+                storing: Arc::default(),
             })
         };
         Arc::clone(shares.entry(*key).or_insert_with(new))

@@ -88,12 +88,17 @@ impl Work {
         });
         match working.await {
             Ok(done) => Ok(done?),
-            Err(_) => Err(WireError::Repository(RepositoryError::Io {
-                what: "the request".into(),
-                source: std::io::Error::other("the server's worker ended unexpectedly"),
-            })),
+            Err(_) => Err(ended_unexpectedly()),
         }
     }
+}
+
+/// What is told of a request whose thread or task has panicked.
+pub(crate) fn ended_unexpectedly() -> WireError {
+    WireError::Repository(RepositoryError::Io {
+        what: "the request".into(),
+        source: std::io::Error::other("the server's worker ended unexpectedly"),
+    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::Random;
 
@@ -38,6 +39,9 @@ struct State {
     later_cuts: Vec<u64>,
     stall_at_bytes: Option<u64>,
     stalled: u64,
+    bytes_per_second: Option<u64>,
+    /// When the line has carried what it was given.
+    free_at: Instant,
 }
 
 /// One connection: both of its sockets.
@@ -71,6 +75,8 @@ impl ChaosProxy {
             later_cuts: Vec::new(),
             stall_at_bytes: None,
             stalled: 0,
+            bytes_per_second: None,
+            free_at: Instant::now(),
         }));
         let shared = Arc::clone(&state);
         let acceptor = std::thread::spawn(move || accept_all(&listener, &shared));
@@ -105,6 +111,12 @@ impl ChaosProxy {
     pub fn stall_after(&self, bytes: u64) {
         let mut state = lock(&self.state);
         state.stall_at_bytes = Some(state.forwarded_bytes.saturating_add(bytes));
+    }
+
+    /// Forwards no more than so many bytes a second from now on, of all connections and directions together.
+    /// What is not forwarded yet is left to whoever sends it.
+    pub fn carry_at(&self, bytes_per_second: u64) {
+        lock(&self.state).bytes_per_second = Some(bytes_per_second);
     }
 
     /// How many connections were left open that carry nothing.
@@ -203,6 +215,14 @@ impl State {
             *self.sent_bytes.entry(sender).or_default() += allowed as u64;
         }
         allowed
+    }
+
+    /// How long it takes until the line has carried so many bytes more.
+    fn carry(&mut self, len: usize) -> Duration {
+        let Some(rate) = self.bytes_per_second else { return Duration::ZERO };
+        let now = Instant::now();
+        self.free_at = self.free_at.max(now) + Duration::from_secs_f64(len as f64 / rate as f64);
+        self.free_at - now
     }
 
     fn stall_if_due(&mut self) {
@@ -304,6 +324,10 @@ fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
             // What was read is kept from the other side, and nothing more is read.
             return;
         }
+        let takes = lock(state).carry(len);
+        if !takes.is_zero() {
+            std::thread::sleep(takes);
+        }
         let allowed = lock(state).allow(len, sender);
         let written = to.write_all(&buffer[..allowed]);
         {
@@ -328,8 +352,6 @@ fn forget(link: &Arc<Link>, state: &Mutex<State>) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// A server that sends back what it gets, on every connection.

@@ -56,12 +56,49 @@ pub(crate) struct Caller {
     options: ClientOptions,
 }
 
-/// One try.
+/// One try on one connection.
 enum Attempt {
     Answered(Answer),
     /// No answer on a connection that had been idle: it may have been closed meanwhile.
     Stale,
     Failed(StreamError),
+}
+
+/// One question, and how asking it went so far.
+pub(crate) struct Asking {
+    path: String,
+    method: &'static str,
+    weight: Weight,
+    started: Instant,
+    pause: Duration,
+    waited_once: bool,
+    patience: Duration,
+}
+
+impl Asking {
+    /// Of a question that was not asked yet.
+    pub(crate) fn new(route: &Route, weight: Weight) -> Self {
+        Self {
+            path: route.path(),
+            method: route.method().name(),
+            weight,
+            started: Instant::now(),
+            pause: FIRST_PAUSE,
+            waited_once: false,
+            patience: patience(route),
+        }
+    }
+}
+
+/// What came of asking once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tried {
+    /// The sink has the answer.
+    Answered,
+    /// The server has no time; it is time to ask again.
+    Busy,
+    /// There is no answer, whatever was done; it is time to ask again.
+    Lost,
 }
 
 impl Caller {
@@ -105,7 +142,7 @@ impl Caller {
         decode: impl FnOnce(Bytes) -> Result<T, FormatError>,
     ) -> Result<T, RepositoryError> {
         let whole = self.ask_into(route, (body, weight), || Whole::new(limit_bytes))?;
-        decode(whole.into_bytes()).map_err(|error| broken(&error.to_string()))
+        decode(whole.into_bytes()).map_err(broken_answer)
     }
 
     /// Asks until there is an answer; each attempt gets a fresh sink, and the last one is returned.
@@ -115,43 +152,55 @@ impl Caller {
         (body, weight): (&Frames, Weight),
         mut fresh_sink: impl FnMut() -> S,
     ) -> Result<S, RepositoryError> {
-        let (path, started, mut pause) = (route.path(), Instant::now(), FIRST_PAUSE);
-        let mut waited_once = false;
-        let mut patience = patience(route);
+        let mut asking = Asking::new(route, weight);
         loop {
-            let head =
-                Head { method: route.method().name(), path: &path, host: &self.host, patience };
-            // Whatever it is about, it has the time for it when it is asked again: it may have been started
-            // meanwhile, and have its index to make anew.
-            patience = WORKS;
             let mut sink = fresh_sink();
-            let turn = match weight {
-                Weight::Light | Weight::Over(_) => None,
-                Weight::Puts | Weight::Fetches => Some(self.take_turn()?),
-            };
-            let asked = Instant::now();
-            let error = match self.attempt(&head, (body, weight), turn, &mut sink) {
-                Attempt::Stale => continue,
-                Attempt::Failed(error) => error,
-                Attempt::Answered(answer) => match self.judge(&answer) {
-                    None => return Ok(sink),
-                    Some(WireError::Busy | WireError::TooManyRequests) => {
-                        StreamError::Lost("the server is busy".into())
-                    }
-                    Some(error) => return Err(self.in_words(error)),
-                },
-            };
-            // Who waited for longer than there is to try again has not tried again yet.
-            let waited = !waited_once && asked.elapsed() > self.options.retry_for.max(LOOKS_UP);
-            match error {
-                StreamError::Lost(_) if waited || self.may_go_on(started, pause) => {
-                    waited_once |= waited;
-                    self.pause(pause)?;
-                }
-                error => return Err(self.last_word(error)),
+            if self.ask_once(&mut asking, body, &mut sink)? == Tried::Answered {
+                return Ok(sink);
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    /// Asks once. Where it is worth asking again, that is told after the pause that it takes.
+    pub(crate) fn ask_once(
+        &self,
+        asking: &mut Asking,
+        body: &Frames,
+        sink: &mut impl Sink,
+    ) -> Result<Tried, RepositoryError> {
+        let Asking { ref path, method, weight, patience, .. } = *asking;
+        let head = Head { method, path, host: &self.host, patience };
+        let turn = match weight {
+            Weight::Light | Weight::Over(_) => None,
+            Weight::Puts | Weight::Fetches => Some(self.take_turn()?),
+        };
+        let asked = Instant::now();
+        let attempt = self.attempt(&head, (body, weight), turn, sink);
+        // Whatever it is about, it has the time for it when it is asked again: it may have been started
+        // meanwhile, and have its index to make anew.
+        asking.patience = WORKS;
+        let (tried, error) = match attempt {
+            Attempt::Stale => return Ok(Tried::Lost),
+            Attempt::Failed(error) => (Tried::Lost, error),
+            Attempt::Answered(answer) => match self.judge(&answer) {
+                None => return Ok(Tried::Answered),
+                Some(WireError::Busy | WireError::TooManyRequests) => {
+                    (Tried::Busy, StreamError::Lost("the server is busy".into()))
+                }
+                Some(error) => return Err(self.in_words(error)),
+            },
+        };
+        // Who waited for longer than there is to try again has not tried again yet.
+        let waited = !asking.waited_once && asked.elapsed() > self.options.retry_for.max(LOOKS_UP);
+        match error {
+            StreamError::Lost(_) if waited || self.may_go_on(asking.started, asking.pause) => {
+                asking.waited_once |= waited;
+                self.pause(asking.pause)?;
+            }
+            error => return Err(self.last_word(error)),
+        }
+        asking.pause = (asking.pause * 2).min(LONGEST_PAUSE);
+        Ok(tried)
     }
 
     /// How many attempts ended without an answer so far. One of them may have been carried out.
@@ -306,6 +355,11 @@ fn patience(route: &Route) -> Duration {
         | RepositoryVerb::PutBlocks(_) => LOOKS_UP,
         _ => WORKS,
     }
+}
+
+/// What an answer is that is not what was asked for.
+pub(crate) fn broken_answer(error: FormatError) -> RepositoryError {
+    broken(&error.to_string())
 }
 
 fn broken(reason: &str) -> RepositoryError {

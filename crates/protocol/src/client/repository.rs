@@ -1,17 +1,19 @@
 //! A repository on a server.
 
 use bytes::Bytes;
-use holdall_format::{ObjectId, RecordHash, SessionId};
+use holdall_format::{Block, ObjectId, RecordHash, SessionId, proves_slice};
 
-use super::body::Sink;
+use super::body::{Sink, Whole};
+use super::call::{Asking, Tried, broken_answer};
 use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::repository::needed_token;
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
     AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, MAX_IDS,
-    MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository, PruneReport, ReadSessions,
-    RecordQuery, Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport,
-    SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic, Usage, WaitingDeletion,
+    MAX_PROBES, MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository, PruneReport,
+    ReadSessions, RecordQuery, Repository, RepositoryError, RequestTimes, ScrubProgress,
+    ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic, Usage,
+    WaitingDeletion,
 };
 
 /// Asks a holdall server over TLS.
@@ -76,6 +78,26 @@ impl HttpRepository {
             }
             other => other,
         }
+    }
+
+    /// Those of these blocks of which the server proves nothing: where a connection was cut, it keeps what had
+    /// come whole. One that can not tell is sent all of them again.
+    fn not_there(&self, session: &SessionId, mut blocks: Vec<Bytes>) -> Vec<Bytes> {
+        let probes: Vec<Option<BlockProbe>> = blocks.iter().map(first_slice).collect();
+        let asked: Vec<BlockProbe> = probes.iter().flatten().copied().collect();
+        let mut proofs = Vec::new();
+        for some in asked.chunks(MAX_PROBES) {
+            let proved = self.prove_blocks(session, some);
+            proofs.extend(proved.unwrap_or_else(|_| vec![None; some.len()]));
+        }
+        let mut proofs = proofs.into_iter();
+        let mut probes = probes.into_iter();
+        blocks.retain(|block| {
+            let Some(probe) = probes.next().flatten() else { return true };
+            let proof = proofs.next().flatten();
+            !proof.is_some_and(|proof| proves_slice(&probe.block, block.len(), probe.slice, &proof))
+        });
+        blocks
     }
 
     /// Asks in a session to read in, or in one that takes its place.
@@ -148,9 +170,23 @@ impl Repository for HttpRepository {
             let reason = format!("a put of {bytes} bytes is over its limit");
             return Err(RepositoryError::Refused { reason });
         }
-        let limits = (Weight::Puts, wire::MAX_CONTROL_BYTES);
-        let decode = |body: Bytes| wire::decode_times(&body);
-        self.ask(RepositoryVerb::PutBlocks(*session), Frames::framed(blocks), limits, decode)
+        let mut asking =
+            Asking::new(&self.route(RepositoryVerb::PutBlocks(*session)), Weight::Puts);
+        let mut left = blocks.to_vec();
+        loop {
+            let mut answer = Whole::new(wire::MAX_CONTROL_BYTES);
+            let tried = self.caller.ask_once(&mut asking, &Frames::framed(&left), &mut answer);
+            match tried.map_err(|error| self.with_own_place(error))? {
+                Tried::Answered => {
+                    return wire::decode_times(&answer.into_bytes()).map_err(broken_answer);
+                }
+                Tried::Busy => {}
+                Tried::Lost => left = self.not_there(session, left),
+            }
+            if left.is_empty() {
+                return Ok(RequestTimes::default());
+            }
+        }
     }
 
     fn commit(&self, session: &SessionId, record: &Bytes) -> Result<CommitAnswer, RepositoryError> {
@@ -302,6 +338,13 @@ fn check_count(count: usize) -> Result<(), RepositoryError> {
     }
     let reason = format!("{count} ids in one question; the limit is {MAX_IDS}");
     Err(RepositoryError::Refused { reason })
+}
+
+/// The question for a block that was put; none for what is no block.
+fn first_slice(block: &Bytes) -> Option<BlockProbe> {
+    let block = Block::decode(block.clone()).ok()?;
+    let object = block.table().entries.first()?.id;
+    Some(BlockProbe { object, block: block.name(), slice: 0 })
 }
 
 /// Tells of a scrub's progress while its answer arrives.

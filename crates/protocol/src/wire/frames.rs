@@ -83,6 +83,23 @@ pub fn decode_frames(body: &Bytes, max_frame_bytes: usize) -> Result<Vec<Bytes>,
     Ok(frames)
 }
 
+/// Reads those frames that came whole of a body that was cut short.
+///
+/// Untrusted, with the limits and errors of [`decode_frames`].
+pub fn decode_whole_frames(
+    body: &Bytes,
+    max_frame_bytes: usize,
+) -> Result<Vec<Bytes>, FormatError> {
+    let mut whole_bytes = 0;
+    let behind = |at: usize| body.get(at..).and_then(<[u8]>::split_first_chunk);
+    while let Some((length, rest)) = behind(whole_bytes)
+        && let Some(frame) = rest.get(..u32::from_le_bytes(*length) as usize)
+    {
+        whole_bytes += length.len() + frame.len();
+    }
+    decode_frames(&body.slice(..whole_bytes), max_frame_bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +126,22 @@ mod tests {
             let body = Frames::framed(&frames);
             prop_assert_eq!(body.total_bytes(), body.concat().len() as u64);
             prop_assert_eq!(decode_frames(&body.concat(), 1 << 20), Ok(frames));
+        }
+
+        #[test]
+        fn of_a_body_that_was_cut_the_frames_before_the_cut_are_read(
+            frames: Vec<Vec<u8>>, cut in 0usize..1000,
+        ) {
+            let frames: Vec<_> = frames.into_iter().map(Bytes::from).collect();
+            let body = Frames::framed(&frames).concat();
+            let cut = cut.min(body.len());
+            let mut end = 0;
+            let whole = frames.iter().take_while(|frame| {
+                end += 4 + frame.len();
+                end <= cut
+            });
+            let whole: Vec<Bytes> = whole.cloned().collect();
+            prop_assert_eq!(decode_whole_frames(&body.slice(..cut), 1 << 20), Ok(whole));
         }
 
         #[test]

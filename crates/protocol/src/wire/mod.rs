@@ -31,7 +31,7 @@ pub use deletion::{
     decode_forget, decode_pruned, encode_deletions, encode_forget, encode_pruned,
 };
 pub use error::{ErrorAnswer, WireError};
-pub use frames::{Frames, decode_frames};
+pub use frames::{Frames, decode_frames, decode_whole_frames};
 pub use ids::{decode_bitmap, decode_ids, encode_bitmap, encode_ids};
 pub use lab::{
     LabTaken, LabWritten, decode_lab_taken, decode_lab_written, encode_lab_taken,

@@ -75,6 +75,37 @@ fn a_connection_that_is_cut_again_and_again_costs_nothing_but_time() {
 }
 
 #[test]
+fn of_a_put_that_was_cut_only_what_had_not_come_whole_is_sent_again() {
+    let world = World::new();
+    let machine = world.machine(1);
+    let proxy = ChaosProxy::start(world.address()).unwrap();
+    // So slow that nothing waits unread at the server, which a reset would take with it.
+    proxy.carry_at(20_000_000);
+    let repository = machine.connect_to(through(&machine, &proxy), patient()).unwrap();
+    let session = session(&repository);
+    let forge = machine.forge();
+    let put = |first: u32| -> u64 {
+        let blocks = [0, 1, 2].map(|next| forge.chunks_of_bytes(&[id(first + next)], 400_000));
+        let before = proxy.forwarded_bytes();
+        repository.put_blocks(&session, &blocks).unwrap();
+        proxy.forwarded_bytes() - before
+    };
+    let whole = put(0);
+    // In the third block, in the answer, and near the end of the request.
+    for (first, cut_after) in [(10, whole - 300_000), (20, whole - 1), (30, whole - 1000)] {
+        let stored = repository.usage().unwrap().blocks;
+        proxy.cut_after(cut_after);
+        let bytes = put(first);
+        let again = bytes.saturating_sub(whole);
+        assert!(again < 400_000 + 20_000, "{again} bytes, {first}");
+        assert_eq!(repository.usage().unwrap().blocks, stored + 3, "{first}");
+        let ids = [0, 1, 2].map(|next| id(first + next));
+        assert_eq!(repository.missing(&session, &ids).unwrap(), [false; 3]);
+    }
+    assert_eq!(proxy.cuts(), 3);
+}
+
+#[test]
 fn a_repository_whose_making_was_cut_is_made_once() {
     let world = World::new();
     for (number, cut_after) in (1u8..).zip([3000u64, 3500, 4000, 4500, 5000]) {
