@@ -17,6 +17,7 @@ use holdall_repository::EmbeddedRepository;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::ServerError;
 use crate::admin::Administration;
@@ -114,8 +115,9 @@ async fn asked(
         Route::Repository { name, verb } => (name, verb),
     };
     let permit = rights::check(&state.accounts.role(&key), key, &name, &verb)?;
-    let turn = state.turn_of(&key)?;
-    let mut response = Asked { state, permit, body, puts }.carry_out(verb).await?;
+    let turn = Arc::new(state.turn_of(&key)?);
+    let asked = Asked { state, permit, turn: Arc::clone(&turn), body, puts };
+    let mut response = asked.carry_out(verb).await?;
     response.body_mut().hold(turn);
     Ok(response)
 }
@@ -314,6 +316,7 @@ fn refused(reason: &str) -> WireError {
 struct Asked<'a> {
     state: &'a Arc<ServerState>,
     permit: Permit,
+    turn: Arc<OwnedSemaphorePermit>,
     body: &'a mut Option<Incoming>,
     puts: &'a Puts,
 }
@@ -416,12 +419,12 @@ impl Asked<'_> {
     }
 
     async fn put_blocks(self, session: SessionId) -> Result<Response<Answer>, WireError> {
-        let Self { state, permit, body, puts } = self;
+        let Self { state, permit, turn, body, puts } = self;
         let begun = state.pressure.begin();
         let limit_bytes = wire::MAX_PUT_BODY_BYTES;
         let admitted = Admitted::wait(state, &permit.key(), body.as_ref(), limit_bytes).await?;
         let state = Arc::clone(state);
-        let put = Put { state, permit, session, begun, admitted };
+        let put = Put { state, permit, turn, session, begun, admitted };
         let times = puts.carry_out(put, body.take()).await?;
         Ok(respond(JSON, Frames::plain(wire::encode_times(&times)), None))
     }

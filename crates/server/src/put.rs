@@ -2,6 +2,7 @@
 //! the client, which asks which are there, need not send them again.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use holdall_format::SessionId;
@@ -9,7 +10,7 @@ use holdall_format::limits::BLOCK_MAX_BYTES;
 use holdall_protocol::wire::{WireError, decode_frames, decode_whole_frames};
 use holdall_protocol::{MAX_PUT_BYTES, Repository, RequestTimes};
 use hyper::body::Incoming;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
 
 use crate::body::Came;
@@ -51,6 +52,8 @@ impl Puts {
 pub(crate) struct Put {
     pub(crate) state: Arc<ServerState>,
     pub(crate) permit: Permit,
+    /// Of the machine's requests: one that was cut has it until it ends.
+    pub(crate) turn: Arc<OwnedSemaphorePermit>,
     pub(crate) session: SessionId,
     pub(crate) begun: Reading,
     pub(crate) admitted: Admitted,
@@ -58,17 +61,19 @@ pub(crate) struct Put {
 
 impl Put {
     async fn store(self, body: Option<Incoming>) -> Result<RequestTimes, WireError> {
-        let Self { state, permit, session, begun, admitted } = self;
+        let Self { state, permit, turn, session, begun, admitted } = self;
         let (came, received) = admitted.read(&state, body).await?;
         let blocks = blocks_of(&came)?;
         if blocks.is_empty() && !came.is_whole {
             return came.whole().map(|_| RequestTimes::default());
         }
         let Admitted { room, queued, .. } = admitted;
+        let ended = Instant::now();
         let storing = state.storing(&permit.key()).await;
+        let queued = queued + ended.elapsed();
         let inner = Arc::clone(&state);
         let call = move || {
-            let _held = (room, storing);
+            let _held = (room, turn, storing);
             inner.stores.repository(&permit)?.put_blocks(&session, &blocks)
         };
         let (times, waited) = state.work.run(call).await?;

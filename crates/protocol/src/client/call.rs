@@ -60,32 +60,51 @@ pub(crate) struct Caller {
 enum Attempt {
     Answered(Answer),
     /// No answer on a connection that had been idle: it may have been closed meanwhile.
-    Stale,
+    Stale(StreamError),
     Failed(StreamError),
 }
 
-/// One question, and how asking it went so far.
-pub(crate) struct Asking {
+/// What is asked, apart from the body.
+pub(crate) struct Question {
     path: String,
     method: &'static str,
     weight: Weight,
+    patience: Duration,
+    /// Whether an answer to it is what the caller wants, and shows that it gets on.
+    gets_on: bool,
+}
+
+impl Question {
+    /// What the caller wants to know or to have done.
+    pub(crate) fn new(route: &Route, weight: Weight) -> Self {
+        let (path, method) = (route.path(), route.method().name());
+        Self { path, method, weight, patience: patience(route), gets_on: true }
+    }
+
+    /// What is asked about a request that was lost.
+    pub(crate) fn about_a_lost_one(route: &Route) -> Self {
+        Self { gets_on: false, ..Self::new(route, Weight::Light) }
+    }
+}
+
+/// How asking goes, until there is an answer.
+pub(crate) struct Asking {
     started: Instant,
     pause: Duration,
+    is_first: bool,
+    was_stale: bool,
     waited_once: bool,
-    patience: Duration,
 }
 
 impl Asking {
-    /// Of a question that was not asked yet.
-    pub(crate) fn new(route: &Route, weight: Weight) -> Self {
+    /// Of what was not asked yet.
+    pub(crate) fn new() -> Self {
         Self {
-            path: route.path(),
-            method: route.method().name(),
-            weight,
             started: Instant::now(),
             pause: FIRST_PAUSE,
+            is_first: true,
+            was_stale: false,
             waited_once: false,
-            patience: patience(route),
         }
     }
 }
@@ -152,10 +171,10 @@ impl Caller {
         (body, weight): (&Frames, Weight),
         mut fresh_sink: impl FnMut() -> S,
     ) -> Result<S, RepositoryError> {
-        let mut asking = Asking::new(route, weight);
+        let (question, mut asking) = (Question::new(route, weight), Asking::new());
         loop {
             let mut sink = fresh_sink();
-            if self.ask_once(&mut asking, body, &mut sink)? == Tried::Answered {
+            if self.ask_once(&mut asking, &question, body, &mut sink)? == Tried::Answered {
                 return Ok(sink);
             }
         }
@@ -165,10 +184,15 @@ impl Caller {
     pub(crate) fn ask_once(
         &self,
         asking: &mut Asking,
+        question: &Question,
         body: &Frames,
         sink: &mut impl Sink,
     ) -> Result<Tried, RepositoryError> {
-        let Asking { ref path, method, weight, patience, .. } = *asking;
+        let Question { ref path, method, weight, gets_on, .. } = *question;
+        // Whatever it is about, it has the time for it when it is asked again: it may have been started
+        // meanwhile, and have its index to make anew.
+        let patience = if asking.is_first { question.patience } else { WORKS };
+        asking.is_first = false;
         let head = Head { method, path, host: &self.host, patience };
         let turn = match weight {
             Weight::Light | Weight::Over(_) => None,
@@ -176,13 +200,14 @@ impl Caller {
         };
         let asked = Instant::now();
         let attempt = self.attempt(&head, (body, weight), turn, sink);
-        // Whatever it is about, it has the time for it when it is asked again: it may have been started
-        // meanwhile, and have its index to make anew.
-        asking.patience = WORKS;
         let (tried, error) = match attempt {
-            Attempt::Stale => return Ok(Tried::Lost),
-            Attempt::Failed(error) => (Tried::Lost, error),
-            Attempt::Answered(answer) => match self.judge(&answer) {
+            // Once only: what is asked in between leaves connections that are idle, and good.
+            Attempt::Stale(_) if !asking.was_stale => {
+                asking.was_stale = true;
+                return Ok(Tried::Lost);
+            }
+            Attempt::Stale(error) | Attempt::Failed(error) => (Tried::Lost, error),
+            Attempt::Answered(answer) => match self.judge(&answer, gets_on) {
                 None => return Ok(Tried::Answered),
                 Some(WireError::Busy | WireError::TooManyRequests) => {
                     (Tried::Busy, StreamError::Lost("the server is busy".into()))
@@ -191,7 +216,8 @@ impl Caller {
             },
         };
         // Who waited for longer than there is to try again has not tried again yet.
-        let waited = !asking.waited_once && asked.elapsed() > self.options.retry_for.max(LOOKS_UP);
+        let long = self.options.retry_for.max(LOOKS_UP);
+        let waited = gets_on && !asking.waited_once && asked.elapsed() > long;
         match error {
             StreamError::Lost(_) if waited || self.may_go_on(asking.started, asking.pause) => {
                 asking.waited_once |= waited;
@@ -251,19 +277,21 @@ impl Caller {
         }
         match ended {
             Ok(answer) => Attempt::Answered(answer),
-            Err(StreamError::Lost(_)) if was_idle => Attempt::Stale,
+            Err(error @ StreamError::Lost(_)) if was_idle => Attempt::Stale(error),
             Err(error) => Attempt::Failed(error),
         }
     }
 
-    /// Tells a success, which is noted, from everything else.
-    fn judge(&self, answer: &Answer) -> Option<WireError> {
+    /// Tells a success from everything else, and notes it if that gets the caller on.
+    fn judge(&self, answer: &Answer, gets_on: bool) -> Option<WireError> {
         if (200..300).contains(&answer.status) {
-            self.note_success();
+            if gets_on {
+                self.note_success();
+            }
             return None;
         }
         let error = ErrorAnswer::read(answer.status, &answer.failure);
-        if !matches!(error, WireError::Busy) {
+        if gets_on && !matches!(error, WireError::Busy) {
             self.note_success();
         }
         Some(error)
@@ -272,6 +300,12 @@ impl Caller {
     fn may_go_on(&self, started: Instant, pause: Duration) -> bool {
         let last = *self.last_success.lock().unwrap_or_else(PoisonError::into_inner);
         last.max(started).elapsed() + pause <= self.options.retry_for
+    }
+
+    /// Notes that a part of what is asked was done, though its answer was lost.
+    pub(crate) fn note_part(&self, asking: &mut Asking) {
+        self.note_success();
+        *asking = Asking { is_first: false, ..Asking::new() };
     }
 
     fn note_success(&self) {
@@ -352,7 +386,8 @@ fn patience(route: &Route) -> Duration {
         RepositoryVerb::Missing(_)
         | RepositoryVerb::Records(_)
         | RepositoryVerb::Fetch(..)
-        | RepositoryVerb::PutBlocks(_) => LOOKS_UP,
+        | RepositoryVerb::PutBlocks(_)
+        | RepositoryVerb::ProveBlocks(_) => LOOKS_UP,
         _ => WORKS,
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use holdall_format::{Block, ObjectId, RecordHash, SessionId, proves_slice};
 
 use super::body::{Sink, Whole};
-use super::call::{Asking, Tried, broken_answer};
+use super::call::{Asking, Question, Tried, broken_answer};
 use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::repository::needed_token;
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
@@ -81,23 +81,54 @@ impl HttpRepository {
     }
 
     /// Those of these blocks of which the server proves nothing: where a connection was cut, it keeps what had
-    /// come whole. One that can not tell is sent all of them again.
-    fn not_there(&self, session: &SessionId, mut blocks: Vec<Bytes>) -> Vec<Bytes> {
+    /// come whole. One that refuses to tell is sent all of them again.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Unreachable`] and the like once asking has taken its time.
+    fn not_there(
+        &self,
+        session: &SessionId,
+        mut blocks: Vec<Bytes>,
+        asking: &mut Asking,
+    ) -> Result<Vec<Bytes>, RepositoryError> {
         let probes: Vec<Option<BlockProbe>> = blocks.iter().map(first_slice).collect();
         let asked: Vec<BlockProbe> = probes.iter().flatten().copied().collect();
         let mut proofs = Vec::new();
         for some in asked.chunks(MAX_PROBES) {
-            let proved = self.prove_blocks(session, some);
-            proofs.extend(proved.unwrap_or_else(|_| vec![None; some.len()]));
+            proofs.extend(self.proofs_after_a_loss(session, some, asking)?);
         }
-        let mut proofs = proofs.into_iter();
-        let mut probes = probes.into_iter();
+        let (mut probes, mut proofs) = (probes.into_iter(), proofs.into_iter());
         blocks.retain(|block| {
             let Some(probe) = probes.next().flatten() else { return true };
             let proof = proofs.next().flatten();
             !proof.is_some_and(|proof| proves_slice(&probe.block, block.len(), probe.slice, &proof))
         });
-        blocks
+        Ok(blocks)
+    }
+
+    fn proofs_after_a_loss(
+        &self,
+        session: &SessionId,
+        probes: &[BlockProbe],
+        asking: &mut Asking,
+    ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
+        let route = self.route(RepositoryVerb::ProveBlocks(*session));
+        let question = Question::about_a_lost_one(&route);
+        let body = Frames::plain(wire::encode_probes(probes));
+        loop {
+            let mut answer = Whole::new(wire::MAX_PROOFS_ANSWER_BYTES);
+            let proofs = match self.caller.ask_once(asking, &question, &body, &mut answer) {
+                Ok(Tried::Answered) => wire::decode_proofs(&answer.into_bytes(), probes.len()).ok(),
+                Ok(Tried::Busy | Tried::Lost) => continue,
+                Err(
+                    error @ (RepositoryError::Unreachable { .. }
+                    | RepositoryError::WrongServer { .. }
+                    | RepositoryError::Interrupted),
+                ) => return Err(error),
+                Err(_) => None,
+            };
+            return Ok(proofs.unwrap_or_else(|| vec![None; probes.len()]));
+        }
     }
 
     /// Asks in a session to read in, or in one that takes its place.
@@ -170,18 +201,23 @@ impl Repository for HttpRepository {
             let reason = format!("a put of {bytes} bytes is over its limit");
             return Err(RepositoryError::Refused { reason });
         }
-        let mut asking =
-            Asking::new(&self.route(RepositoryVerb::PutBlocks(*session)), Weight::Puts);
-        let mut left = blocks.to_vec();
+        let question =
+            Question::new(&self.route(RepositoryVerb::PutBlocks(*session)), Weight::Puts);
+        let (mut asking, mut left) = (Asking::new(), blocks.to_vec());
         loop {
-            let mut answer = Whole::new(wire::MAX_CONTROL_BYTES);
-            let tried = self.caller.ask_once(&mut asking, &Frames::framed(&left), &mut answer);
+            let (body, mut answer) = (Frames::framed(&left), Whole::new(wire::MAX_CONTROL_BYTES));
+            let tried = self.caller.ask_once(&mut asking, &question, &body, &mut answer);
             match tried.map_err(|error| self.with_own_place(error))? {
                 Tried::Answered => {
                     return wire::decode_times(&answer.into_bytes()).map_err(broken_answer);
                 }
-                Tried::Busy => {}
-                Tried::Lost => left = self.not_there(session, left),
+                Tried::Busy => continue,
+                Tried::Lost => {}
+            }
+            let sent = left.len();
+            left = self.not_there(session, left, &mut asking)?;
+            if left.len() < sent {
+                self.caller.note_part(&mut asking);
             }
             if left.is_empty() {
                 return Ok(RequestTimes::default());

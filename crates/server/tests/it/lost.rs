@@ -80,7 +80,7 @@ fn of_a_put_that_was_cut_only_what_had_not_come_whole_is_sent_again() {
     let machine = world.machine(1);
     let proxy = ChaosProxy::start(world.address()).unwrap();
     // So slow that nothing waits unread at the server, which a reset would take with it.
-    proxy.carry_at(20_000_000);
+    proxy.carry_at(2_000_000);
     let repository = machine.connect_to(through(&machine, &proxy), patient()).unwrap();
     let session = session(&repository);
     let forge = machine.forge();
@@ -92,17 +92,32 @@ fn of_a_put_that_was_cut_only_what_had_not_come_whole_is_sent_again() {
     };
     let whole = put(0);
     // In the third block, in the answer, and near the end of the request.
-    for (first, cut_after) in [(10, whole - 300_000), (20, whole - 1), (30, whole - 1000)] {
+    for (cuts, (first, before_end)) in (1..).zip([(10, 100_000), (20, 100), (30, 1000)]) {
         let stored = repository.usage().unwrap().blocks;
-        proxy.cut_after(cut_after);
-        let bytes = put(first);
-        let again = bytes.saturating_sub(whole);
+        proxy.cut_after(whole - before_end);
+        let again = put(first).saturating_sub(whole);
+        assert_eq!(proxy.cuts(), cuts, "{first}");
         assert!(again < 400_000 + 20_000, "{again} bytes, {first}");
         assert_eq!(repository.usage().unwrap().blocks, stored + 3, "{first}");
         let ids = [0, 1, 2].map(|next| id(first + next));
         assert_eq!(repository.missing(&session, &ids).unwrap(), [false; 3]);
     }
-    assert_eq!(proxy.cuts(), 3);
+}
+
+#[test]
+fn a_put_that_never_gets_through_is_given_up_though_questions_are_answered() {
+    let world = World::new();
+    let machine = world.machine(1);
+    let proxy = ChaosProxy::start(world.address()).unwrap();
+    let options = ClientOptions { retry_for: Duration::from_secs(1), ..patient() };
+    let repository = machine.connect_to(through(&machine, &proxy), options).unwrap();
+    let session = session(&repository);
+    let block = machine.forge().chunks_of_bytes(&[id(1)], 2_000_000);
+    // Questions go through between two cuts, the block never does.
+    proxy.cut_repeatedly(7, 10_000, 100_000);
+    let error = repository.put_blocks(&session, &[block]).unwrap_err();
+    assert!(matches!(error, RepositoryError::Unreachable { .. }), "{error:?}");
+    assert!(proxy.connections() > proxy.cuts() / 2 && proxy.cuts() > 2, "{}", proxy.cuts());
 }
 
 #[test]
