@@ -1,11 +1,11 @@
-//! Requests of a machine to a real server with a repository, over TLS: whatever they carry, each is
-//! answered, and never with a failure of the server's own.
+//! Requests of a machine to its repository on a real server, over TLS: whatever they carry, each is
+//! answered, unless it is cut, and never with a failure of the server's own.
 
 #![no_main]
 
 use std::cell::RefCell;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -32,7 +32,7 @@ const SEED: [u8; 32] = [5; 32];
 const NOW_NS: i64 = 1_900_000_000_000_000_000;
 const LAPSED_NS: i64 = 8 * 24 * 3600 * 1_000_000_000;
 
-/// A clock that moves on when a session is opened, since a machine has only so many in a week.
+/// A clock that moves on when a machine has as many sessions as it may have in a week.
 struct Moving(AtomicI64);
 
 impl Clock for Moving {
@@ -102,9 +102,12 @@ impl World {
     }
 
     fn rights(&self) -> Rights {
-        self.clock.0.fetch_add(LAPSED_NS, Ordering::SeqCst);
         let purpose = SessionPurpose::Backup { parents: Vec::new() };
-        let session = self.repository.open_session(&purpose).expect("a session").session;
+        let opened = self.repository.open_session(&purpose).or_else(|_| {
+            self.clock.0.fetch_add(LAPSED_NS, Ordering::SeqCst);
+            self.repository.open_session(&purpose)
+        });
+        let session = opened.expect("a session").session;
         let token = admin::token(self.folder.path(), &self.name, self.clock.clone());
         Rights { session, token: token.expect("a token").0 }
     }
@@ -152,20 +155,24 @@ impl World {
         requests.into_iter().nth(at).expect("one of them")
     }
 
-    /// Asks, and gives the answer.
-    fn ask(&self, verb: RepositoryVerb, body: &[u8]) -> String {
+    /// Asks, and gives the answer; one that is cut announces a byte that never comes.
+    fn ask(&self, verb: RepositoryVerb, body: &[u8], is_cut: bool) -> String {
         let route = Route::Repository { name: OWN_REPOSITORY.into(), verb };
         let tls = ClientConnection::new(Arc::clone(&self.tls), tls::server_name());
         let tcp = TcpStream::connect(self.server.local_addr()).expect("it listens");
         tcp.set_nodelay(true).expect("it is open");
         let mut stream = StreamOwned::new(tls.expect("a configuration"), tcp);
-        let (method, path, length) = (route.method().name(), route.path(), body.len());
+        let (method, path, length) =
+            (route.method().name(), route.path(), body.len() + usize::from(is_cut));
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
         );
         // A server that has seen enough answers before all of it was sent.
         let _ = stream.write_all(&[head.as_bytes(), body].concat());
         let _ = stream.flush();
+        if is_cut {
+            let _ = stream.sock.shutdown(Shutdown::Write);
+        }
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
@@ -188,16 +195,19 @@ fn edited(good: &[u8], edits: &[u8]) -> Vec<u8> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Some(([kind, is_edited], rest)) = data.split_first_chunk() else { return };
+    let Some(([kind, how], rest)) = data.split_first_chunk() else { return };
     WORLD.with(|(world, rights)| {
         let mut rights = rights.borrow_mut();
         // A request may end the session.
         let held = rights.take().filter(|rights| world.holds(rights));
         let rights = rights.insert(held.unwrap_or_else(|| world.rights()));
         let (verb, good) = world.request(*kind, rights);
-        let body = if is_edited % 2 == 1 { edited(&good, rest) } else { rest.to_vec() };
-        let answer = world.ask(verb.clone(), &body);
+        let (is_edited, is_cut) = (how & 1 == 1, how & 6 == 6);
+        let body = if is_edited { edited(&good, rest) } else { rest.to_vec() };
+        let answer = world.ask(verb.clone(), &body, is_cut);
         let is_answered = answer.starts_with("HTTP/1.1 2") || answer.starts_with("HTTP/1.1 4");
-        assert!(is_answered && !answer.contains("\"failed\""), "{verb:?}: {answer}");
+        let is_left = is_cut && answer.is_empty();
+        let is_fine = (is_answered || is_left) && !answer.contains("\"failed\"");
+        assert!(is_fine, "{verb:?}: {answer}");
     });
 });

@@ -179,13 +179,12 @@ fn whatever_bit_rots_and_wherever_a_file_ends_it_is_told_or_harmless() {
     let wanted = setting("HOLDALL_ROTS", 1);
     let mut seed = setting("HOLDALL_POWER_SEED", 1);
     let (mut checked, mut pruned) = (0, false);
-    while checked < wanted as usize {
+    while checked < wanted as usize || !pruned {
         let (more, one_pruned) = check_seed(seed);
         checked += more;
         pruned |= one_pruned;
         seed += 1;
     }
-    assert!(pruned, "no script was in the middle of a prune");
     println!("{checked} bits and ends");
 }
 
