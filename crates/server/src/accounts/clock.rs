@@ -37,10 +37,11 @@ impl WatchedClock {
             None => self.stored()?,
             known => known.clone(),
         };
-        let after = Noted::after(before, shown);
+        let after = noted.insert(Noted::after(before, shown)).clone();
+        // It counts here whether or not the disk takes it.
         let text = serde_json::to_string(&after).unwrap_or_default();
         self.database.put_setting(SETTING, &text)?;
-        Ok(noted.insert(after).clone())
+        Ok(after)
     }
 
     fn shown(&self) -> Shown {
@@ -64,7 +65,7 @@ impl Clock for WatchedClock {
         let (now_ns, running_ns) = (self.clock.now_ns(), self.clock.running_ns());
         let is_even = self.noted().as_ref().is_some_and(|noted| noted.is_even(now_ns, running_ns));
         if !is_even {
-            // Where it can not be noted now, the next one who asks tries again.
+            // Where it can not be made durable now, the next look tries again.
             let _ = self.look();
         }
         now_ns
@@ -80,6 +81,10 @@ impl Clock for WatchedClock {
 
     fn passed_ns(&self, since_ns: i64) -> i64 {
         let now_ns = self.now_ns();
+        if since_ns < EARLIEST_NS {
+            // Nobody knows when that was.
+            return 0;
+        }
         self.noted().as_ref().map_or(0, |noted| noted.passed_ns(since_ns, now_ns))
     }
 }

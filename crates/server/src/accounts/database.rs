@@ -1,6 +1,8 @@
 //! The tables in redb. Rows are JSON, so that a field can be added.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use holdall_format::{MachineId, PublicKey};
@@ -32,12 +34,15 @@ const VERSION: &str = "1";
 const CACHE_BYTES: usize = 1 << 20;
 
 /// One that met an input or output error is opened again for whoever needs it next, since redb does nothing
-/// more with it. What of the change that met the error reached the disk counts from then on: whoever asked for
-/// it was told that it failed, and not that it was undone.
+/// more with it, and as another file: what the system could not write may be in its memory alone, and is never
+/// written from there again. What of the change that met the error is in the file counts from then on: whoever
+/// asked for it was told that it failed, and not that it was undone.
 pub(super) struct Database {
     path: PathBuf,
     /// `None` until it is opened again.
     redb: Mutex<Option<redb::Database>>,
+    /// Whether rows may differ from what was loaded.
+    met_error: AtomicBool,
 }
 
 /// Changes that become durable together.
@@ -53,7 +58,8 @@ impl Database {
         let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(path, own)
             .map_err(|source| ServerError::io("restricting", path, source))?;
-        let database = Self { path: path.to_owned(), redb: Mutex::new(Some(redb)) };
+        let redb = Mutex::new(Some(redb));
+        let database = Self { path: path.to_owned(), redb, met_error: AtomicBool::new(false) };
         match database.setting_or_new("version", VERSION)? {
             found if found == VERSION => Ok(database),
             found => Err(ServerError::Damaged {
@@ -77,13 +83,36 @@ impl Database {
         let mut held = self.redb.lock().unwrap_or_else(PoisonError::into_inner);
         let redb = match held.take() {
             Some(redb) => redb,
-            None => builder().open(&self.path)?,
+            None => {
+                write_anew(&self.path)?;
+                builder().open(&self.path)?
+            }
         };
         let done = work(&redb);
-        if !matches!(done, Err(redb::Error::Io(_) | redb::Error::PreviousIo)) {
+        if matches!(done, Err(redb::Error::Io(_) | redb::Error::PreviousIo)) {
+            self.met_error.store(true, Ordering::Release);
+        } else {
             *held = Some(redb);
         }
         done
+    }
+
+    /// Reads everything again if an error may have left what nobody knows of; nothing else asks meanwhile.
+    pub(super) fn load_after_error(&self) -> Option<State> {
+        if !self.met_error.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        let loaded = self.load();
+        // Where the disk is still away, what is known goes on counting.
+        self.met_error.fetch_or(loaded.is_err(), Ordering::AcqRel);
+        loaded.ok()
+    }
+
+    /// Does what an error does, without one.
+    #[cfg(test)]
+    pub(super) fn close_as_after_error(&self) {
+        drop(self.redb.lock().unwrap().take());
+        self.met_error.store(true, Ordering::Release);
     }
 
     /// When machines were here last, in nanoseconds since 1970 UTC.
@@ -217,6 +246,18 @@ fn make_if_missing(path: &Path) -> Result<(), ServerError> {
     }
     // Also for who was killed after the rename.
     path.parent().map_or(Ok(()), sync_dir)?;
+    Ok(())
+}
+
+/// Puts a durable copy of a file in its place.
+fn write_anew(path: &Path) -> Result<(), redb::Error> {
+    let beside = path.with_extension("new");
+    std::fs::copy(path, &beside)?;
+    File::open(&beside)?.sync_all()?;
+    std::fs::rename(&beside, path)?;
+    if let Some(folder) = path.parent() {
+        File::open(folder)?.sync_all()?;
+    }
     Ok(())
 }
 

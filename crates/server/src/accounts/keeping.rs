@@ -76,7 +76,7 @@ impl Accounts {
         repository: &str,
         wanted: Keeping,
     ) -> Result<KeepingEntry, ServerError> {
-        let now_ns = self.now_ns();
+        let now_ns = self.set_now_ns()?;
         let mut state = self.state();
         let row = state.keeping.get(repository).cloned().unwrap_or(KeepingRow::USUAL);
         let row = row.changed_to(wanted, now_ns);
@@ -95,7 +95,7 @@ impl Accounts {
         superseded: Option<Supersession>,
     ) -> Result<Deletion, ServerError> {
         let delay_ns = self.keeping(repository).now.delay_ns;
-        let asked_ns = self.now_ns();
+        let asked_ns = self.set_now_ns()?;
         let mut state = self.state();
         let same = |one: &&Deletion| {
             let what = (one.repository.as_str(), &one.snapshots, one.superseded);

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdall_format::{MachineId, PublicKey};
-use holdall_repository::Clock;
+use holdall_repository::{Clock, EARLIEST_NS};
 
 use crate::ServerError;
 use crate::admin::Deletion;
@@ -163,7 +163,22 @@ impl Accounts {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = self.database.load_after_error() {
+            *state = loaded;
+            state.derive_roles();
+        }
+        state
+    }
+
+    /// The time by a clock that somebody has set: what is asked for goes by its age.
+    fn set_now_ns(&self) -> Result<i64, ServerError> {
+        match self.now_ns() {
+            now_ns if now_ns < EARLIEST_NS => Err(ServerError::refused(
+                "this computer's clock shows a time before 2023; set it, and ask again",
+            )),
+            now_ns => Ok(now_ns),
+        }
     }
 }
 

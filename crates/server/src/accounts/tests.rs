@@ -85,6 +85,7 @@ fn reason(result: Result<Account, ServerError>) -> String {
 #[test]
 fn blocks_that_gave_way_are_a_deletion_of_their_own_each_time() {
     let world = World::new();
+    world.clock.0.store(EARLIEST_NS, Ordering::SeqCst);
     let ask = |number| {
         let superseded = Supersession { number, blocks: 2 };
         world.accounts.ask_deletion("desk", Vec::new(), Some(superseded)).unwrap().number
@@ -372,4 +373,24 @@ fn a_token_is_for_one_repository_and_a_day_and_outlives_a_restart() {
     let (next, _) = world.accounts.make_token("desk").unwrap();
     assert_eq!(world.accounts.state().tokens.len(), 1);
     world.accounts.check_token(&next, "desk").unwrap();
+}
+
+#[test]
+fn after_an_error_of_the_disk_the_rows_are_read_again_from_another_file() {
+    use std::os::unix::fs::MetadataExt;
+
+    let world = World::new();
+    world.clock.0.store(EARLIEST_NS, Ordering::SeqCst);
+    let file = || world.folder.path().join("db").metadata().unwrap();
+    let before = (file().ino(), file().mode());
+    let asked = world.accounts.ask_deletion("laptop", vec!["a".into()], None).unwrap();
+    // What a change left that was told to have failed: it is there, and memory does not know it.
+    world.accounts.state().deletions.clear();
+    world.accounts.database.close_as_after_error();
+    let known: Vec<_> = world.accounts.state().deletions.values().cloned().collect();
+    assert_eq!(known, [asked]);
+    assert_ne!(file().ino(), before.0);
+    assert_eq!(file().mode(), before.1);
+    let world = world.reopened();
+    assert_eq!(world.accounts.state().deletions.len(), 1);
 }
