@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -67,12 +66,7 @@ thread_local! {
 impl World {
     fn new() -> Self {
         // A server makes each put durable, which takes no time here.
-        let memory = Path::new("/dev/shm");
-        let folder = match memory.is_dir() {
-            true => tempfile::tempdir_in(memory),
-            false => tempfile::tempdir(),
-        };
-        let folder = folder.expect("a folder");
+        let folder = holdall_testkit::memory().expect("a folder");
         let clock = Arc::new(Moving(AtomicI64::new(NOW_NS)));
         let server = Server::start(ServerOptions {
             data_dir: folder.path().to_owned(),

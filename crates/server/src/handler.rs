@@ -21,13 +21,14 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::ServerError;
 use crate::admin::Administration;
-use crate::body::{self, Answer, Came};
+use crate::body::{self, Answer};
 use crate::measuring;
 use crate::put::{Put, Puts};
 use crate::records::read_records;
 use crate::rights::{self, Permit};
 use crate::scrub;
 use crate::state::ServerState;
+use crate::taking::{Admitted, Taken, take, with_waiting};
 use crate::work::Room;
 
 const JSON: &str = "application/json";
@@ -167,82 +168,6 @@ async fn read_to_measure(
     let call = move || inner.measuring.read(&inner.stores.folder_of_all(), bytes);
     let (read, _) = state.work.run(call).await?;
     Ok(respond(BYTES, Frames::plain(read), Some(room)))
-}
-
-/// The times of a repository's call, and what was waited for before it.
-pub(crate) fn with_waiting(
-    times: RequestTimes,
-    received: Duration,
-    queued: Duration,
-) -> RequestTimes {
-    RequestTimes {
-        receive_seconds: times.receive_seconds + received.as_secs_f64(),
-        queue_seconds: times.queue_seconds + queued.as_secs_f64(),
-        ..times
-    }
-}
-
-/// Reads a body within its limit, and tells how long room for it and its bytes were waited for.
-async fn take(
-    state: &ServerState,
-    key: &PublicKey,
-    body: &mut Option<Incoming>,
-    limit_bytes: usize,
-) -> Result<Taken, WireError> {
-    let admitted = Admitted::wait(state, key, body.as_ref(), limit_bytes).await?;
-    let (came, received) = admitted.read(state, body.take()).await?;
-    let Admitted { room, queued, .. } = admitted;
-    Ok(Taken { bytes: came.whole()?, room, queued, received })
-}
-
-/// A body that is within its limit and has room.
-pub(crate) struct Admitted {
-    declared_bytes: u64,
-    /// `None` for a small one.
-    pub(crate) room: Option<[Room; 2]>,
-    /// How long the room was waited for.
-    pub(crate) queued: Duration,
-}
-
-impl Admitted {
-    /// Waits for the room of a body.
-    ///
-    /// # Cancel safety
-    /// Nothing is held when it is dropped.
-    async fn wait(
-        state: &ServerState,
-        key: &PublicKey,
-        body: Option<&Incoming>,
-        limit_bytes: usize,
-    ) -> Result<Self, WireError> {
-        let declared = body.map_or(Ok(0), |body| body::declared_bytes(body, limit_bytes));
-        let (declared_bytes, begun) = (declared?, Instant::now());
-        let room = state.body_room(key, declared_bytes).await?;
-        Ok(Self { declared_bytes, room, queued: begun.elapsed() })
-    }
-
-    /// Reads the body, and tells how long that took.
-    pub(crate) async fn read(
-        &self,
-        state: &ServerState,
-        body: Option<Incoming>,
-    ) -> Result<(Came, Duration), WireError> {
-        let begun = Instant::now();
-        let Some(body) = body else {
-            return Ok((Came { bytes: Bytes::new(), is_whole: true }, Duration::ZERO));
-        };
-        let stalled = state.limits.stalled;
-        let came = body::read(body, self.declared_bytes, stalled, &state.buffers).await?;
-        Ok((came, begun.elapsed()))
-    }
-}
-
-struct Taken {
-    bytes: Bytes,
-    /// `None` for a small one.
-    room: Option<[Room; 2]>,
-    queued: Duration,
-    received: Duration,
 }
 
 async fn pair(

@@ -34,6 +34,7 @@ mod scrub;
 mod server;
 mod state;
 mod stores;
+mod taking;
 mod watch;
 mod watched;
 mod work;

@@ -14,10 +14,10 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
 
 use crate::body::Came;
-use crate::handler::{Admitted, with_waiting};
 use crate::pressure::Reading;
 use crate::rights::Permit;
 use crate::state::ServerState;
+use crate::taking::{Admitted, with_waiting};
 use crate::work;
 
 /// The puts of a connection: the one that is under way, if any.

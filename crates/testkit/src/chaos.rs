@@ -325,9 +325,7 @@ fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
             return;
         }
         let takes = lock(state).carry(len);
-        if !takes.is_zero() {
-            std::thread::sleep(takes);
-        }
+        std::thread::sleep(takes);
         let allowed = lock(state).allow(len, sender);
         let written = to.write_all(&buffer[..allowed]);
         {

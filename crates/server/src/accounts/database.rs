@@ -255,10 +255,8 @@ fn write_anew(path: &Path) -> Result<(), redb::Error> {
     std::fs::copy(path, &beside)?;
     File::open(&beside)?.sync_all()?;
     std::fs::rename(&beside, path)?;
-    if let Some(folder) = path.parent() {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
+    let synced = path.parent().map_or(Ok(()), sync_dir);
+    synced.map_err(|error| redb::Error::Io(std::io::Error::other(error)))
 }
 
 impl Changes {

@@ -1,0 +1,90 @@
+//! Taking a request's body: within its limit, once there is room for it, and with what was waited for.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use holdall_format::PublicKey;
+use holdall_protocol::RequestTimes;
+use holdall_protocol::wire::WireError;
+use hyper::body::Incoming;
+
+use crate::body::{self, Came};
+use crate::state::ServerState;
+use crate::work::Room;
+
+/// The times of a repository's call, and what was waited for before it.
+pub(crate) fn with_waiting(
+    times: RequestTimes,
+    received: Duration,
+    queued: Duration,
+) -> RequestTimes {
+    RequestTimes {
+        receive_seconds: times.receive_seconds + received.as_secs_f64(),
+        queue_seconds: times.queue_seconds + queued.as_secs_f64(),
+        ..times
+    }
+}
+
+/// Reads a body within its limit, and tells how long room for it and its bytes were waited for.
+pub(crate) async fn take(
+    state: &ServerState,
+    key: &PublicKey,
+    body: &mut Option<Incoming>,
+    limit_bytes: usize,
+) -> Result<Taken, WireError> {
+    let admitted = Admitted::wait(state, key, body.as_ref(), limit_bytes).await?;
+    let (came, received) = admitted.read(state, body.take()).await?;
+    let Admitted { room, queued, .. } = admitted;
+    Ok(Taken { bytes: came.whole()?, room, queued, received })
+}
+
+/// A body that is within its limit and has room.
+pub(crate) struct Admitted {
+    declared_bytes: u64,
+    /// `None` for a small one.
+    pub(crate) room: Option<[Room; 2]>,
+    /// How long the room was waited for.
+    pub(crate) queued: Duration,
+}
+
+impl Admitted {
+    /// Waits for the room of a body.
+    ///
+    /// # Cancel safety
+    /// Nothing is held when it is dropped.
+    pub(crate) async fn wait(
+        state: &ServerState,
+        key: &PublicKey,
+        body: Option<&Incoming>,
+        limit_bytes: usize,
+    ) -> Result<Self, WireError> {
+        let declared = body.map_or(Ok(0), |body| body::declared_bytes(body, limit_bytes));
+        let (declared_bytes, begun) = (declared?, Instant::now());
+        let room = state.body_room(key, declared_bytes).await?;
+        Ok(Self { declared_bytes, room, queued: begun.elapsed() })
+    }
+
+    /// Reads the body, and tells how long that took.
+    pub(crate) async fn read(
+        &self,
+        state: &ServerState,
+        body: Option<Incoming>,
+    ) -> Result<(Came, Duration), WireError> {
+        let begun = Instant::now();
+        let Some(body) = body else {
+            return Ok((Came { bytes: Bytes::new(), is_whole: true }, Duration::ZERO));
+        };
+        let stalled = state.limits.stalled;
+        let came = body::read(body, self.declared_bytes, stalled, &state.buffers).await?;
+        Ok((came, begun.elapsed()))
+    }
+}
+
+/// A body that is there, and what it waited for.
+pub(crate) struct Taken {
+    pub(crate) bytes: Bytes,
+    /// `None` for a small one.
+    pub(crate) room: Option<[Room; 2]>,
+    pub(crate) queued: Duration,
+    pub(crate) received: Duration,
+}
