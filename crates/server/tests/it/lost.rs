@@ -114,10 +114,12 @@ fn a_put_that_never_gets_through_is_given_up_though_questions_are_answered() {
     let session = session(&repository);
     let block = machine.forge().chunks_of_bytes(&[id(1)], 2_000_000);
     // Questions go through between two cuts, the block never does.
-    proxy.cut_repeatedly(7, 10_000, 100_000);
+    proxy.cut_repeatedly(7, 10_000, 500_000);
     let error = repository.put_blocks(&session, &[block]).unwrap_err();
     assert!(matches!(error, RepositoryError::Unreachable { .. }), "{error:?}");
-    assert!(proxy.connections() > proxy.cuts() / 2 && proxy.cuts() > 2, "{}", proxy.cuts());
+    // With growing pauses there is time for a few; a question makes the connection of the next one.
+    assert!((3..20).contains(&proxy.cuts()), "{} cuts", proxy.cuts());
+    assert!(proxy.connections() > 2, "{} connections", proxy.connections());
 }
 
 #[test]
