@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use super::context::{Context, add};
 use super::layout::Layout;
@@ -11,7 +12,7 @@ use super::layout::Layout;
 /// Gives their number.
 pub(super) fn write(
     context: &Context<'_>,
-    file: &File,
+    file: &Arc<File>,
     layout: &Layout,
     position: u64,
     bytes: &[u8],
@@ -23,6 +24,7 @@ pub(super) fn write(
         if context.options.verify {
             verify(file, offset, piece)?;
         }
+        context.write_behind.wrote(file, offset..offset + piece.len() as u64);
         written += piece.len() as u64;
     }
     add(&context.tally.bytes, written);

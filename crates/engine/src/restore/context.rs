@@ -10,6 +10,7 @@ use holdall_tree::Entry;
 
 use super::links::Links;
 use super::notes::{Note, Notes};
+use super::write_behind::WriteBehind;
 use super::{RestoreOptions, RestoreSummary};
 use crate::run::lock;
 use crate::{EngineError, Run};
@@ -34,6 +35,7 @@ pub(super) struct Context<'a> {
     pub(super) links: Links,
     pub(super) tally: Tally,
     pub(super) notes: Notes,
+    pub(super) write_behind: WriteBehind,
     users: Users,
     uid: u32,
     gid: u32,
@@ -59,6 +61,7 @@ impl<'a> Context<'a> {
             links,
             tally: Tally::default(),
             notes: Notes::default(),
+            write_behind: WriteBehind::default(),
             users,
             uid: users::effective_uid(),
             gid: users::effective_gid(),

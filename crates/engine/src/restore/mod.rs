@@ -29,6 +29,7 @@ mod reader;
 mod split_file;
 mod target;
 mod window;
+mod write_behind;
 mod writer;
 
 use std::os::fd::AsFd;

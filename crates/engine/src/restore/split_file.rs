@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use holdall_sys::Name;
@@ -17,6 +17,7 @@ use super::directory::Directory;
 use super::layout::Layout;
 use super::links::Membership;
 use super::place::{self, Made, Place};
+use crate::run::lock;
 
 /// A file that is written in pieces. The last one to let go of it finishes it: with its metadata if
 /// every byte was written, else it is removed and what it was to replace stays.
@@ -28,10 +29,19 @@ pub(super) struct SplitFile<'a> {
     layout: Layout,
     membership: Membership,
     /// Nothing inside if it can not be made or is not to be replaced.
-    file: OnceLock<Option<(File, Place)>>,
+    file: OnceLock<Option<Target>>,
     written_bytes: AtomicU64,
     /// Something was wrong and was reported.
     failed: AtomicBool,
+}
+
+/// What the pieces are written to.
+struct Target {
+    file: Arc<File>,
+    place: Place,
+    /// Held by who writes. The system lets only one write to a file at a time, and on several cores
+    /// the others would burn theirs meanwhile.
+    writing: Mutex<()>,
 }
 
 impl<'a> SplitFile<'a> {
@@ -61,9 +71,12 @@ impl<'a> SplitFile<'a> {
         if self.failed.load(Ordering::Relaxed) {
             return;
         }
-        let Some((file, _)) = self.file.get_or_init(|| self.create()) else { return };
+        let Some(target) = self.file.get_or_init(|| self.create()) else { return };
         let written = match chunk {
-            Ok(bytes) => content::write(self.context, file, &self.layout, position, bytes),
+            Ok(bytes) => {
+                let _turn = lock(&target.writing);
+                content::write(self.context, &target.file, &self.layout, position, bytes)
+            }
             Err(reason) => return self.fail(|path| self.context.run.damage(&path, reason)),
         };
         match written {
@@ -81,7 +94,7 @@ impl<'a> SplitFile<'a> {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    fn create(&self) -> Option<(File, Place)> {
+    fn create(&self) -> Option<Target> {
         let Some(open) = self.directory.open() else {
             add(&self.context.tally.skipped, 1);
             return None;
@@ -91,7 +104,9 @@ impl<'a> SplitFile<'a> {
             place::make(self.context, open.dir, name, &self.entry, create)
         });
         match made {
-            Ok(Made::New(file, place)) => return Some((file, place)),
+            Ok(Made::New(file, place)) => {
+                return Some(Target { file: Arc::new(file), place, writing: Mutex::default() });
+            }
             Ok(Made::Kept) => add(&self.context.tally.skipped, 1),
             Err(error) => {
                 self.fail(|path| self.context.write_failed(path, "it can not be made", &error));
@@ -107,7 +122,7 @@ impl<'a> SplitFile<'a> {
         }
     }
 
-    fn finish(&self, file: &File, place: &Place) -> bool {
+    fn finish(&self, Target { file, place, .. }: &Target) -> bool {
         let (context, entry) = (self.context, &self.entry);
         let Some(open) = self.directory.open() else { return false };
         let Ok(name) = Name::new(&self.name) else { return false };
@@ -143,8 +158,8 @@ impl<'a> SplitFile<'a> {
 
 impl Drop for SplitFile<'_> {
     fn drop(&mut self) {
-        let file = self.file.take().flatten();
-        let made = file.is_some_and(|(file, place)| self.finish(&file, &place));
+        let target = self.file.take().flatten();
+        let made = target.is_some_and(|target| self.finish(&target));
         self.context.run.advance(1, 0);
         self.context.links.first_is_done(self.membership, made);
     }

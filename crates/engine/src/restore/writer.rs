@@ -3,8 +3,10 @@
 //! For a small file that is: create, write, owner, mode, time, close. Calls that would change
 //! nothing are left out.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
 use holdall_format::SessionId;
@@ -160,6 +162,7 @@ impl<'a> Writer<'a> {
         let Made::New(file, place) = made.map_err(cannot_make)? else {
             return Err(Failure::Skipped);
         };
+        let file = Arc::new(file);
         if let Err(failure) = self.fill(item, &file, chunks) {
             place.discard(open.dir, name);
             return Err(failure);
@@ -168,12 +171,7 @@ impl<'a> Writer<'a> {
         place.keep(open.dir, name).map_err(cannot_make)
     }
 
-    fn fill(
-        &mut self,
-        item: &Item<'_>,
-        file: &std::fs::File,
-        chunks: &[Chunk],
-    ) -> Result<(), Failure> {
+    fn fill(&mut self, item: &Item<'_>, file: &Arc<File>, chunks: &[Chunk]) -> Result<(), Failure> {
         let (context, layout) = (self.context, &item.layout);
         let write = |position, bytes: &[u8]| {
             content::write(context, file, layout, position, bytes).map_err(cannot_write)

@@ -11,6 +11,7 @@ pub mod lock;
 pub mod memory;
 pub mod metadata;
 pub mod mounts;
+pub mod page_cache;
 pub(crate) mod proc_path;
 pub mod process;
 pub mod raw_file;
