@@ -8,7 +8,7 @@ use holdall_format::RepositoryId;
 use holdall_protocol::RepositoryError;
 
 use crate::condemned;
-use crate::index::{ClosedByArrival, Index, Listing, State};
+use crate::index::{ClosedByArrival, Index, Listing};
 use crate::layout::Layout;
 use crate::probing::probe;
 use crate::publish::{failed, make_all, names_in, remove};
@@ -18,18 +18,28 @@ use crate::store::Access;
 use crate::superseded;
 use crate::tail::Tail;
 
-/// The first log position that nothing has.
+/// More positions than anything that could not be read has behind the last known one: a tail holds 65,536
+/// blocks at most.
+const UNREAD_POSITIONS: u64 = 1 << 32;
+
+/// The first log position that nothing has, be it in a file that could not be read.
+///
+/// Such a file may be read the next time. A position that had been given to another block meanwhile would
+/// be that of both then, and what is closed in one would be so in the other.
 pub(crate) fn first_free(
-    state: &State,
+    found: &Found,
     recovered: &Recovered,
     next_position: u64,
     sessions: &Sessions,
 ) -> u64 {
+    let state = found.index.state();
     let packs = state.packs.iter().map(|pack| pack.last_arrival.saturating_add(1)).max();
     let behind_prune = state.pruned.saturating_add(1);
     let behind_others =
         [recovered.next_arrival, next_position, sessions.latest_start(), behind_prune];
-    behind_others.into_iter().chain(packs).max().unwrap_or_default()
+    let behind_known = behind_others.into_iter().chain(packs).max().unwrap_or_default();
+    let unread = if found.is_whole { 0 } else { UNREAD_POSITIONS };
+    behind_known.saturating_add(unread)
 }
 
 /// What packs and tails hold, when a store is opened.
@@ -38,6 +48,8 @@ pub(crate) struct Found {
     pub(crate) tails: Vec<Arc<Tail>>,
     /// Files that can not be used, and why.
     pub(crate) strange: Vec<(PathBuf, String)>,
+    /// Whether all packs and tails could be read.
+    pub(crate) is_whole: bool,
 }
 
 impl Found {
@@ -61,14 +73,15 @@ impl Found {
         let pruned = condemned::last_prune(layout)?.max(superseded.newest);
         index.learn_superseded(superseded);
         index.learn_pruned(condemned, pruned);
-        if listing.left_out || !recovered.damaged.is_empty() || !recovered.salvaged.is_empty() {
+        let is_whole = !listing.left_out && recovered.damaged.is_empty();
+        if !is_whole || !recovered.salvaged.is_empty() {
             // What is lost, or moves, may have been reached by what was closed: it is found again
             // from records.
             index.forget_closed();
         }
         let mut strange = listing.strange;
         strange.append(&mut recovered.damaged);
-        Ok(Self { index: Arc::new(index), tails, strange })
+        Ok(Self { index: Arc::new(index), tails, strange, is_whole })
     }
 }
 

@@ -185,12 +185,12 @@ impl Store {
         if lease.has_taken_over() {
             recovered.leave_files();
         }
-        let Found { index, tails, mut strange } =
-            Found::read(&layout, cache_dir, access, &repository, &mut recovered)?;
+        let found = Found::read(&layout, cache_dir, access, &repository, &mut recovered)?;
         let Loaded { records, damaged, next_position } = Records::load(&layout)?;
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
-        let next = first_free(&index.state(), &recovered, next_position, &sessions);
+        let next = first_free(&found, &recovered, next_position, &sessions);
         let log = Arc::new(Log::going_on_at(next));
+        let Found { index, tails, mut strange, .. } = found;
         strange.extend(damaged);
         let next_number = recovered.next_number;
         let writer = can_write

@@ -10,5 +10,6 @@ mod keeping;
 mod pruning;
 mod quota;
 mod repair;
+mod unread;
 mod world;
 mod wrappings;
