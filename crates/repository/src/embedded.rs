@@ -129,7 +129,7 @@ impl Place {
             Access::Read => Store::open_to_read(&self.dir, &self.cache_dir, signer, clock)?,
         };
         if let Some(sessions) = sessions {
-            store.sessions().adopt(&sessions);
+            store.adopt_sessions(&sessions);
         }
         *open = Some(store.clone());
         Ok(store)

@@ -101,6 +101,7 @@ pub use prune::PruneOptions;
 pub use publish::{make_dirs, sync_dir};
 pub use retaining::Judged;
 pub use scrub::ScrubRound;
+pub use session::Sessions;
 pub use store::{Clock, ReceiptSigner, Store};
 pub use unopened::{newest_key_in, recovery_identities_in};
 pub use usage::Census;

@@ -128,7 +128,7 @@ impl Known {
 
 /// All sessions of a repository that have not lapsed.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub struct Sessions {
     layout: Layout,
     /// Whether files may be written, so that what is opened outlives this process.
     can_write: bool,
@@ -258,12 +258,10 @@ impl Sessions {
         self.forget(id)
     }
 
-    /// Takes over the sessions of a store that was open in this process before.
+    /// Takes over the sessions of a store that was open in this process before, which knew more of them than
+    /// their files say.
     pub(crate) fn adopt(&self, earlier: &Self) {
-        let mut known = self.lock();
-        for (id, session) in earlier.lock().drain() {
-            known.entry(id).or_insert(session);
-        }
+        self.lock().extend(earlier.lock().drain());
     }
 
     /// From which arrival position on objects are there for the machine; `None` for none.
@@ -400,6 +398,22 @@ mod tests {
         assert_eq!(sessions.latest_start(), 10);
         sessions.end(&id).unwrap();
         assert_eq!(Sessions::open(&layout, true).unwrap().watermark(&MACHINE, 0), None);
+    }
+
+    #[test]
+    fn a_store_that_is_opened_again_knows_what_sessions_with_a_file_and_without_were_told() {
+        let (_dir, layout) = place();
+        let earlier = Sessions::open(&layout, true).unwrap();
+        let with_file = earlier.start(MACHINE, &BACKUP, 10, 0).unwrap();
+        let without = earlier.start(MACHINE, &SessionPurpose::Read, 20, 0).unwrap();
+        std::fs::remove_file(layout.session(&without)).unwrap();
+        let relied_on = |arrival| ReliedOn { arrivals: [arrival].into(), ..ReliedOn::default() };
+        earlier.rely_on(&with_file, relied_on(1));
+        earlier.rely_on(&without, relied_on(2));
+
+        let sessions = Sessions::open(&layout, true).unwrap();
+        sessions.adopt(&earlier);
+        assert_eq!(sessions.relied_on(0).arrivals, BTreeSet::from([1, 2]));
     }
 
     #[test]

@@ -326,8 +326,15 @@ impl Store {
         &self.sessions
     }
 
-    pub(crate) fn shared_sessions(&self) -> Arc<Sessions> {
+    /// Its sessions, for the store that is opened in its place.
+    pub fn shared_sessions(&self) -> Arc<Sessions> {
         self.sessions.clone()
+    }
+
+    /// Takes over the sessions of a store of this directory that was open in this process before, those too
+    /// that have no file.
+    pub fn adopt_sessions(&self, earlier: &Sessions) {
+        self.sessions.adopt(earlier);
     }
 
     pub(crate) fn room(&self) -> &Room {

@@ -1,4 +1,10 @@
 //! The repositories of this server, opened when first asked for and kept open.
+//!
+//! One of which the disk did not give all is opened again once it does. The store there is has to be
+//! closed before: only one may write, and opening cuts and moves files that another would go on with. So
+//! opening may fail with nothing open, as at a start; whoever asks next tries again. Only the sessions are
+//! kept for that, since some have no file: a restore that began while the disk was full goes on, and nothing
+//! is deleted that it may yet read.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,7 +16,8 @@ use holdall_format::{PublicKey, RepositoryId, WrappingSet};
 use holdall_protocol::wire::is_repository_name;
 use holdall_protocol::{FormerAccount, NewRepository, RepositoryError};
 use holdall_repository::{
-    Census, Clock, EmbeddedRepository, ReceiptSigner, Store, newest_key_in, recovery_identities_in,
+    Census, Clock, EmbeddedRepository, ReceiptSigner, Sessions, Store, newest_key_in,
+    recovery_identities_in,
 };
 
 use crate::accounts::Accounts;
@@ -18,8 +25,14 @@ use crate::data_folder::DataFolder;
 use crate::rights::Permit;
 use crate::{LogSink, ServerError};
 
-/// A repository, once it was opened; the lock is held while it is opened or made.
-type Slot = Arc<Mutex<Option<Arc<Store>>>>;
+/// One repository; the lock of its slot is held while it is opened or made.
+#[derive(Default)]
+struct Slot {
+    /// Once it was opened.
+    store: Option<Arc<Store>>,
+    /// The sessions of the store that was closed to be opened again, until one is open.
+    sessions: Option<Arc<Sessions>>,
+}
 
 /// All repositories of a server. Every method blocks.
 pub(crate) struct Stores {
@@ -29,7 +42,7 @@ pub(crate) struct Stores {
     accounts: Arc<Accounts>,
     log: LogSink,
     /// A lock for each name, so that opening one holds up nobody else's.
-    open: Mutex<HashMap<String, Slot>>,
+    open: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
 }
 
 impl Stores {
@@ -162,7 +175,7 @@ impl Stores {
     pub(crate) fn census(&self, name: &str) -> Result<(RepositoryId, Census), RepositoryError> {
         let slot = self.slot(name);
         let open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let store = match &*open {
+        let store = match &open.store {
             Some(store) => Arc::clone(store),
             None => {
                 let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
@@ -182,7 +195,12 @@ impl Stores {
     pub(crate) fn store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
         let slot = self.slot(name);
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(open.take_if(|store| Arc::strong_count(store) == 1 && store.is_worth_opening_again()));
+        let is_due = |store: &mut Arc<Store>| {
+            Arc::strong_count(store) == 1 && store.is_worth_opening_again()
+        };
+        if let Some(closed) = open.store.take_if(is_due) {
+            open.sessions = Some(closed.shared_sessions());
+        }
         self.opened(&mut open, name)
     }
 
@@ -238,16 +256,15 @@ impl Stores {
     }
 
     /// The store in a slot whose lock is held; opens it if it is not open yet.
-    fn opened(
-        &self,
-        open: &mut Option<Arc<Store>>,
-        name: &str,
-    ) -> Result<Arc<Store>, RepositoryError> {
-        if let Some(store) = open {
+    fn opened(&self, open: &mut Slot, name: &str) -> Result<Arc<Store>, RepositoryError> {
+        if let Some(store) = &open.store {
             return Ok(Arc::clone(store));
         }
         let store = self.open_store(name)?;
-        *open = Some(Arc::clone(&store));
+        if let Some(sessions) = open.sessions.take() {
+            store.adopt_sessions(&sessions);
+        }
+        open.store = Some(Arc::clone(&store));
         Ok(store)
     }
 
@@ -272,7 +289,7 @@ impl Stores {
         }
     }
 
-    fn slot(&self, name: &str) -> Slot {
+    fn slot(&self, name: &str) -> Arc<Mutex<Slot>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(open.entry(name.to_owned()).or_default())
     }
@@ -283,9 +300,11 @@ mod tests {
     use super::*;
     use crate::identity::ServerIdentity;
     use crate::rights::{self, Right, Role};
-    use holdall_format::MachineId;
+    use holdall_format::{MachineId, ObjectId};
     use holdall_protocol::contract::Forge;
     use holdall_protocol::wire::RepositoryVerb;
+    use holdall_protocol::{Repository, SessionPurpose};
+    use std::path::Path;
 
     struct Still;
 
@@ -443,6 +462,55 @@ mod tests {
         assert!(!world.reads(KIT) && world.reads(OTHER_KIT));
     }
 
+    /// Stops the server, does something to a repository's folder, and starts it again.
+    fn restarted(world: World, meanwhile: impl FnOnce(&Path)) -> World {
+        let World { stores, accounts, folder: temp } = world;
+        let repository = stores.folder.repository("desk");
+        drop(stores);
+        meanwhile(&repository);
+        let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
+        World::on(temp, folder, accounts)
+    }
+
+    /// Puts a chunk, which stays in a tail.
+    fn put(world: &World, id: ObjectId) {
+        let repository = world.stores.repository(&permit()).unwrap();
+        let purpose = SessionPurpose::Backup { parents: vec![] };
+        let session = repository.open_session(&purpose).unwrap().session;
+        let block = Forge::new(1, MACHINE, &[1; 32]).chunks(&[id]);
+        repository.put_blocks(&session, &[block]).unwrap();
+    }
+
+    #[test]
+    fn a_restore_goes_on_over_a_store_that_is_opened_again_though_the_first_try_fails() {
+        let world = World::new();
+        world.stores.create(&permit(), &new_repository(KIT)).unwrap();
+        let id = ObjectId::from_bytes([4; 32]);
+        put(&world, id);
+        let world = restarted(world, |repository| {
+            let payload = repository.join("tails/chunks.0.payload");
+            fs::rename(&payload, repository.join("aside")).unwrap();
+            fs::create_dir(payload).unwrap(); // The disk does not give it.
+        });
+
+        let repository = world.stores.repository(&permit()).unwrap();
+        let session = repository.open_session(&SessionPurpose::Read).unwrap().session;
+        repository.fetch_objects(&session, &[id], 0).unwrap_err();
+        drop(repository);
+        let dir = world.stores.folder.repository("desk");
+        // As on a disk that was full when it began.
+        fs::remove_file(dir.join("sessions").join(session.to_string())).unwrap();
+        fs::remove_dir(dir.join("tails/chunks.0.payload")).unwrap();
+        fs::rename(dir.join("aside"), dir.join("tails/chunks.0.payload")).unwrap();
+
+        fs::rename(dir.join("config"), dir.join("aside")).unwrap();
+        assert!(world.stores.store("desk").is_err(), "it was opened without a configuration");
+        fs::rename(dir.join("aside"), dir.join("config")).unwrap();
+        world.stores.store("desk").unwrap();
+        let repository = world.stores.repository(&permit()).unwrap();
+        assert_eq!(repository.fetch_objects(&session, &[id], 0).unwrap().blocks.len(), 1);
+    }
+
     #[test]
     fn wrappings_of_somebody_else_let_nobody_in() {
         let world = World::new();
@@ -457,12 +525,9 @@ mod tests {
         let world = World::new();
         world.stores.create(&permit(), &new_repository(KIT)).unwrap();
         world.stores.put_wrappings(&permit(), &kits(2, &[OTHER_KIT])).unwrap();
-        let World { stores, accounts, folder: temp } = world;
-        let newer = stores.folder.repository("desk").join("wrappings/0000000000000002");
-        drop(stores);
-        std::fs::remove_file(newer).unwrap();
-        let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
-        let world = World::on(temp, folder, accounts);
+        let world = restarted(world, |repository| {
+            fs::remove_file(repository.join("wrappings/0000000000000002")).unwrap();
+        });
         world.stores.let_readers_in().unwrap();
         assert!(world.reads(KIT) && !world.reads(OTHER_KIT));
     }
