@@ -117,6 +117,15 @@ mod tests {
     }
 
     #[test]
+    fn whoever_contributes_is_told_of_every_package() {
+        let told = include_str!("../../CONTRIBUTING.md");
+        let packages = COMPONENTS.iter().map(|one| one.package);
+        for package in packages.chain(MODULES.iter().map(|one| one.package)) {
+            assert!(told.contains(&format!("`{package}`")), "{package}");
+        }
+    }
+
+    #[test]
     fn a_module_that_nobody_has_can_not_be_imported() {
         assert!(!can_import("holdall_no_such_module"));
     }

@@ -1,5 +1,6 @@
 //! What tests of several crates share: trees that have everything a file system can hold, a
-//! comparison that misses nothing, and ways to make processes and networks fail.
+//! comparison that misses nothing, ways to make processes and networks fail, and to leave out what a
+//! computer can not test.
 //!
 //! It is a dev-dependency only. Trees are made and read through [`holdall_sys`], so that neither a
 //! deep path nor a hostile name stops a test. Whatever looks random comes from a seed.
@@ -21,6 +22,7 @@ mod delay;
 mod disk;
 mod fidelity;
 mod links;
+mod needs;
 mod process;
 mod random;
 mod random_tree;
@@ -34,6 +36,7 @@ pub use delay::DelayProxy;
 pub use disk::{Choice, History, Image, Moment, State, Watch, choices, failing, memory, states};
 pub use fidelity::{FidelitySizes, LeftOut, fidelity_tree};
 pub use links::{End, Links};
+pub use needs::{has_strace, is_there};
 pub use process::Process;
 pub use random::Random;
 pub use random_tree::{Change, RandomTreeSizes, mutate_tree, random_tree};

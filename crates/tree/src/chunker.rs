@@ -171,4 +171,23 @@ mod tests {
             println!("one by one twice: this processor has no AES for vectors");
         }
     }
+
+    #[test]
+    fn one_by_one_finds_the_first_place_by_the_definition() {
+        let chunker = Chunker::new(&[7; 32]);
+        let mut data = vec![0; WINDOW_BYTES + 3 * BATCH + 5];
+        blake3::Hasher::new().finalize_xof().fill(&mut data);
+        let number_of = |window: &[u8]| {
+            let mut block = chunker.hash.of(window).to_le_bytes().into();
+            chunker.function.encrypt_block(&mut block);
+            number(&block)
+        };
+        let numbers: Vec<u64> = data[1..].windows(WINDOW_BYTES).map(number_of).collect();
+        for &bound in &numbers {
+            for below in [bound, bound.saturating_add(1)] {
+                let first = numbers.iter().position(|number| *number < below).map(|at| at + 1);
+                assert_eq!(chunker.first_place_narrow(&data, below), first, "below {below}");
+            }
+        }
+    }
 }

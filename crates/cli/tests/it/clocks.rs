@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::mounts::is_there;
+use holdall_testkit::is_there;
 
 /// Whether the program is there that puts another clock before holdall's.
 pub(crate) fn has_faketime() -> bool {

@@ -6,12 +6,12 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use holdall_testkit::Process;
+use holdall_testkit::{Process, has_strace};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, send_signal};
-use crate::mounts::{Mount, Share, is_there};
+use crate::mounts::{Mount, Share};
 
 /// A machine and an empty folder on its disk.
 fn with_folder() -> (Machine, PathBuf) {
@@ -68,7 +68,7 @@ fn exactly_the_row_that_was_asked_for_is_measured_and_told() {
 #[test]
 fn the_system_sees_as_many_calls_as_the_row_has_blocks_and_one_fsync() {
     let (machine, dir) = with_folder();
-    if !is_there("strace", Path::new("/usr/bin/strace").is_file()) {
+    if !has_strace() {
         return;
     }
     let log = machine.path("calls");
@@ -100,7 +100,7 @@ fn the_system_sees_as_many_calls_as_the_row_has_blocks_and_one_fsync() {
 #[test]
 fn without_io_uring_threads_do_it_and_the_row_says_so() {
     let (machine, dir) = with_folder();
-    if !is_there("strace", Path::new("/usr/bin/strace").is_file()) {
+    if !has_strace() {
         return;
     }
     let refused = "inject=io_uring_setup:error=ENOSYS";
@@ -318,7 +318,7 @@ fn all_kinds_of_work_on_files_all_sizes_and_a_mix_that_fits_are_measured() {
 #[test]
 fn what_is_made_durable_was_opened_for_writing() {
     let (machine, dir) = with_folder();
-    if !is_there("strace", Path::new("/usr/bin/strace").is_file()) {
+    if !has_strace() {
         return;
     }
     let log = machine.path("calls");

@@ -5,13 +5,12 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 
-use holdall_testkit::Process;
+use holdall_testkit::{Process, is_there};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, Server, send_signal};
 use crate::linked::Linked;
-use crate::mounts::is_there;
 
 /// A listener in a process of its own; dropping it kills it.
 pub(crate) struct Listening {

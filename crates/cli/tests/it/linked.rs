@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdall_sys::users::effective_uid;
-use holdall_testkit::{End, Links};
+use holdall_testkit::{End, Links, is_there};
 
 use crate::house::{Machine, Outcome, Server};
-use crate::mounts::is_there;
 
 /// `command` run by another program with arguments, such as `ip netns exec NAME`; its environment
 /// stays.

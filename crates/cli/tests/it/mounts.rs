@@ -5,20 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use holdall_testkit::is_there;
 use rustix::fs::FallocateFlags;
 use tempfile::TempDir;
 
 use crate::house::{Machine, folder};
-
-/// Whether something that a test needs is there. In CI it must be; elsewhere its absence is said.
-pub(crate) fn is_there(what: &str, found: bool) -> bool {
-    let in_ci = std::env::var("CI").is_ok_and(|value| !matches!(&*value, "" | "0" | "false"));
-    assert!(found || !in_ci, "missing for this test: {what}");
-    if !found {
-        eprintln!("not tested, since this is missing: {what}");
-    }
-    found
-}
 
 /// A command in a mount namespace of its own, after a script that may mount there.
 pub(crate) fn namespace(machine: &Machine, script: &str, args: &[&str]) -> Command {

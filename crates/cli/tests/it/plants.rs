@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::house::{Machine, folder};
-use crate::mounts::is_there;
+use holdall_testkit::is_there;
 
 /// A control group that rations something; it goes when this goes.
 pub(crate) struct Ration {

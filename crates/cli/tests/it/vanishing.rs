@@ -5,16 +5,14 @@
 //! strace attaches to the running server and has its calls fail until it is told to let go.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use holdall_testkit::{CompareOptions, Process, Random, compare_trees};
+use holdall_testkit::{CompareOptions, Process, Random, compare_trees, has_strace};
 use rustix::process::Signal;
 
 use crate::house::{Machine, Outcome, Server, is_root, wait_for_progress};
-use crate::mounts::is_there;
 
 /// Calls of files alone: what goes over the network is left as it is.
 const CALLS: &str = "openat,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
@@ -73,8 +71,7 @@ fn is_traced(pid: &str) -> bool {
 
 /// Whether a running server's calls can be made to fail.
 pub(crate) fn can_trace() -> bool {
-    let has_strace = Path::new("/usr/bin/strace").is_file();
-    is_there("strace", has_strace) && is_root("a disk that is gone, by strace")
+    has_strace() && is_root("a disk that is gone, by strace")
 }
 
 /// A machine with one snapshot on a server, and something new to back up.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::Random;
+use crate::{Random, has_strace};
 
 use super::{History, Image, Watch, choices};
 
@@ -46,6 +46,9 @@ def say(text):
 
 #[test]
 fn without_a_crash_the_folder_is_as_it_is() {
+    if !has_strace() {
+        return;
+    }
     let (history, folder) = watched(&format!(
         "{FRONT}
 os.mkdir('DISK/a'); fd = make('DISK/a/one', b'x' * 5000); os.pwrite(fd, b'yy', 100)
@@ -61,6 +64,9 @@ os.writev(fd, [b'at the', b' place']); os.lseek(fd, 2, 0); os.write(os.dup(fd), 
 
 #[test]
 fn what_was_synced_stays_and_what_was_not_may_be_lost_torn_or_garbage() {
+    if !has_strace() {
+        return;
+    }
     let (history, _) = watched(&format!(
         "{FRONT}
 make('DISK/unsynced', b'u' * 5000)
@@ -87,6 +93,9 @@ os.pwrite(fd, b't' * 5000, 0)
 
 #[test]
 fn names_are_durable_with_their_folder_and_a_moved_one_is_never_gone() {
+    if !has_strace() {
+        return;
+    }
     let (history, _) = watched(&format!(
         "{FRONT}
 os.mkdir('DISK/from'); os.mkdir('DISK/to'); sync('DISK')

@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdall_testkit::{
-    CompareOptions, Random, RandomTreeSizes, compare_trees, mutate_tree, random_tree,
+    CompareOptions, Random, RandomTreeSizes, compare_trees, is_there, mutate_tree, random_tree,
 };
 
 use crate::house::{Machine, Outcome, files_below, folder};
-use crate::mounts::is_there;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden");
 const PASSWORD: &str = include_str!("../../../../../golden/repository/password");

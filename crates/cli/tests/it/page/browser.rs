@@ -6,7 +6,7 @@ use std::process::Command;
 use super::picture::Picture;
 use super::site::{SITE, Site};
 use crate::house::Outcome;
-use crate::mounts::is_there;
+use holdall_testkit::is_there;
 
 /// Whether there is a browser; where there has to be one, it fails.
 pub(super) fn has_browser() -> bool {
