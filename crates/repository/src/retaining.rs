@@ -1,6 +1,6 @@
 //! What rules for keeping say of the snapshots of a repository, without any key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdall_format::{RecordHash, RecordKind, TagToken};
 use jiff::tz::TimeZone;
@@ -30,6 +30,7 @@ impl Store {
             .filter_map(|entry| Some((entry.amends?, entry)))
             .collect();
         let snapshots: Vec<_> = of_kind(RecordKind::Snapshot).collect();
+        let sure = self.sure(&records);
         let aged: Vec<_> = snapshots
             .iter()
             .map(|entry| {
@@ -37,23 +38,33 @@ impl Store {
                 Aged {
                     series: (entry.machine, entry.series),
                     received_ns: entry.received_ns,
+                    passed_ns: self.passed_ns(entry.received_ns),
+                    is_sure: sure.contains(&entry.position),
                     pinned: as_it_is.pinned,
                     tagged: as_it_is.tags.iter().any(|tag| tokens.contains(tag)),
                 }
             })
             .collect();
-        let kept = keep(policy, &aged, self.now_ns(), &TimeZone::UTC);
+        let kept = keep(policy, &aged, &TimeZone::UTC);
         let judged = snapshots.into_iter().zip(kept).map(|(entry, mut reasons)| {
-            // By the clock alone it may look older than it can be.
-            let is_young = policy.lock_ns > 0 && self.passed_ns(entry.received_ns) < policy.lock_ns;
-            if is_young && !reasons.contains(&Reason::Locked) {
-                reasons.push(Reason::Locked);
-            }
             if !entry.clock_sure {
                 reasons.push(Reason::Unsure);
             }
             Judged { id: entry.hash, received_ns: entry.received_ns, reasons }
         });
         judged.collect()
+    }
+
+    /// The positions of those of all records that came when their receipts say: when the clock was set, and
+    /// no later than what came behind them in the log, or than now.
+    fn sure(&self, records: &[RecordEntry]) -> BTreeSet<u64> {
+        let mut latest_ns = self.now_ns();
+        let newest_first = records.iter().rev().filter(|entry| entry.clock_sure);
+        let is_sure = |entry: &&RecordEntry| {
+            let is_ahead = entry.received_ns > latest_ns;
+            latest_ns = latest_ns.min(entry.received_ns);
+            !is_ahead
+        };
+        newest_first.filter(is_sure).map(|entry| entry.position).collect()
     }
 }

@@ -7,6 +7,10 @@
 //! never the client's. Of each series the newest snapshot stays whatever the rules say, and so does
 //! what is pinned.
 //!
+//! What measures goes by the time that has certainly passed since: what a clock was set ahead by makes
+//! nothing older. And "all within" measures from the newest snapshot whose time can be gone by: one that
+//! came while the clock was ahead makes no other look old.
+//!
 //! ```
 //! use holdall_repository::retention::{Aged, Policy, keep};
 //! use jiff::tz::TimeZone;
@@ -14,11 +18,13 @@
 //! let hour = |number: i64| Aged {
 //!     series: 0,
 //!     received_ns: number * 3_600_000_000_000,
+//!     passed_ns: (9 - number) * 3_600_000_000_000,
+//!     is_sure: true,
 //!     pinned: false,
 //!     tagged: false,
 //! };
 //! let policy = Policy { hourly: 2, ..Policy::default() };
-//! let kept = keep(&policy, &[hour(1), hour(2), hour(9)], 0, &TimeZone::UTC);
+//! let kept = keep(&policy, &[hour(1), hour(2), hour(9)], &TimeZone::UTC);
 //! assert_eq!(kept.iter().map(|reasons| reasons.len()).collect::<Vec<_>>(), [0, 1, 2]);
 //! ```
 
@@ -48,7 +54,7 @@ pub struct Policy {
     pub monthly: u32,
     /// So many years.
     pub yearly: u32,
-    /// All that came at most so many nanoseconds before the series' newest.
+    /// All that came at most so many nanoseconds before the series' newest whose time is sure.
     pub within_ns: Option<i64>,
     /// All that came within so many nanoseconds before now, whatever else is said.
     pub lock_ns: i64,
@@ -99,6 +105,12 @@ pub struct Aged<K> {
     pub series: K,
     /// When it was received, in nanoseconds since 1970 UTC.
     pub received_ns: i64,
+    /// How many nanoseconds have certainly passed since; negative if it came when the clock was ahead of what
+    /// it shows now.
+    pub passed_ns: i64,
+    /// Whether it came when that says: not before the clock was set, nor while it was ahead, as far as anybody
+    /// can tell.
+    pub is_sure: bool,
     /// Whether it is to be kept whatever the rules say.
     pub pinned: bool,
     /// Whether it has a tag that is to be kept.
@@ -154,21 +166,19 @@ impl fmt::Display for Reason {
 }
 
 /// Says for each snapshot why it is kept: nothing for those that the rules let go. `snapshots` are in
-/// the order of the log; `now_ns` is in nanoseconds since 1970 UTC; hours and days are those of `zone`.
+/// the order of the log; hours and days are those of `zone`.
 pub fn keep<K: Ord + Copy>(
     policy: &Policy,
     snapshots: &[Aged<K>],
-    now_ns: i64,
     zone: &TimeZone,
 ) -> Vec<Vec<Reason>> {
     let mut series: BTreeMap<K, Series> = BTreeMap::new();
     let newest_first = snapshots.iter().rev();
     let mut kept: Vec<_> = newest_first
         .map(|snapshot| {
-            let of = series.entry(snapshot.series).or_insert_with(|| Series::new(policy, snapshot));
+            let of = series.entry(snapshot.series).or_insert_with(|| Series::new(policy));
             let mut reasons = of.reasons(policy, snapshot, zone);
-            let age_ns = now_ns.saturating_sub(snapshot.received_ns);
-            let is_locked = policy.lock_ns > 0 && age_ns < policy.lock_ns;
+            let is_locked = policy.lock_ns > 0 && snapshot.passed_ns < policy.lock_ns;
             let others = [
                 (snapshot.pinned, Reason::Pinned),
                 (snapshot.tagged, Reason::Tag),
@@ -198,14 +208,15 @@ struct Rule {
 
 /// One series, from its newest snapshot backwards.
 struct Series {
-    newest_ns: i64,
+    /// How much has passed since the newest whose time is sure, once it was met.
+    newest_passed_ns: Option<i64>,
     is_newest: bool,
     left: u32,
     rules: [Rule; 5],
 }
 
 impl Series {
-    fn new<K>(policy: &Policy, newest: &Aged<K>) -> Self {
+    fn new(policy: &Policy) -> Self {
         let rule = |reason, left, bucket| Rule { reason, left, bucket, last: None };
         let rules = [
             rule(Reason::Hourly, policy.hourly, hour_of),
@@ -214,7 +225,7 @@ impl Series {
             rule(Reason::Monthly, policy.monthly, month_of),
             rule(Reason::Yearly, policy.yearly, |at| (at.year(), 0)),
         ];
-        Self { newest_ns: newest.received_ns, is_newest: true, left: policy.last, rules }
+        Self { newest_passed_ns: None, is_newest: true, left: policy.last, rules }
     }
 
     fn reasons<K>(&mut self, policy: &Policy, snapshot: &Aged<K>, zone: &TimeZone) -> Vec<Reason> {
@@ -236,11 +247,20 @@ impl Series {
                 reasons.push(rule.reason);
             }
         }
-        let age_ns = self.newest_ns.saturating_sub(snapshot.received_ns);
-        if policy.within_ns.is_some_and(|within_ns| age_ns <= within_ns) {
+        if snapshot.is_sure {
+            self.newest_passed_ns.get_or_insert(snapshot.passed_ns);
+        }
+        if policy.within_ns.is_some_and(|within_ns| self.is_within(within_ns, snapshot.passed_ns)) {
             reasons.push(Reason::Within);
         }
         reasons
+    }
+
+    /// Whether one came at most so long before the newest. Of those behind that one nobody knows when they
+    /// came, but that it was later.
+    fn is_within(&self, within_ns: i64, passed_ns: i64) -> bool {
+        let before_ns = |newest_ns| passed_ns.saturating_sub(newest_ns);
+        self.newest_passed_ns.is_none_or(|newest_ns| before_ns(newest_ns) <= within_ns)
     }
 }
 
@@ -273,11 +293,16 @@ mod tests {
     }
 
     fn aged(received_ns: i64) -> Aged<u8> {
-        Aged { series: 0, received_ns, pinned: false, tagged: false }
+        let passed_ns = received_ns.saturating_neg();
+        Aged { series: 0, received_ns, passed_ns, is_sure: true, pinned: false, tagged: false }
     }
 
+    /// At a time at which the clock has gone evenly.
     fn kept(policy: &Policy, snapshots: &[Aged<u8>], now_ns: i64) -> Vec<usize> {
-        let kept = keep(policy, snapshots, now_ns, &TimeZone::UTC);
+        let passed_ns = |one: &Aged<u8>| now_ns.saturating_sub(one.received_ns);
+        let snapshots: Vec<_> =
+            snapshots.iter().map(|one| Aged { passed_ns: passed_ns(one), ..*one }).collect();
+        let kept = keep(policy, &snapshots, &TimeZone::UTC);
         (0..kept.len()).filter(|number| !kept[*number].is_empty()).collect()
     }
 
@@ -317,7 +342,7 @@ mod tests {
         snapshots[2].pinned = true;
         snapshots[3].tagged = true;
         assert_eq!(kept(&policy, &snapshots, 0), [1, 2, 3, 5]);
-        let reasons = keep(&policy, &snapshots, 0, &TimeZone::UTC);
+        let reasons = keep(&policy, &snapshots, &TimeZone::UTC);
         assert_eq!(reasons[2], [Reason::Pinned]);
         assert_eq!(reasons[3], [Reason::Tag]);
         assert_eq!(reasons[5], [Reason::Newest, Reason::Last]);
@@ -332,6 +357,34 @@ mod tests {
         // A clock that jumps ahead unlocks, and rules that count go on keeping what they kept.
         let daily = Policy { daily: ALL, ..policy };
         assert_eq!(kept(&daily, &snapshots, i64::MAX), [19]);
+    }
+
+    #[test]
+    fn all_within_is_measured_from_the_newest_whose_time_is_sure() {
+        let policy = Policy { within_ns: Some(3 * HOUR_NS), ..Policy::default() };
+        let mut snapshots: Vec<_> = (0..10).map(|number| aged(number * HOUR_NS)).collect();
+        // The last two came while the clock was years ahead.
+        for (ahead, number) in snapshots[8..].iter_mut().zip(0..) {
+            *ahead = Aged { is_sure: false, ..aged((90_000 + number) * HOUR_NS) };
+        }
+        assert_eq!(kept(&policy, &snapshots, 9 * HOUR_NS), (4..10).collect::<Vec<_>>());
+        // And so one that came later.
+        snapshots.push(aged(10 * HOUR_NS));
+        assert_eq!(kept(&policy, &snapshots, 10 * HOUR_NS), (7..11).collect::<Vec<_>>());
+        snapshots.iter_mut().for_each(|one| one.is_sure = false);
+        assert_eq!(kept(&policy, &snapshots, 10 * HOUR_NS).len(), 11, "nobody knows how old");
+    }
+
+    #[test]
+    fn what_a_clock_was_set_ahead_by_makes_nothing_older() {
+        let policy = Policy { within_ns: Some(3 * HOUR_NS), ..Policy::default() };
+        let mut snapshots: Vec<_> = (0..10).map(|number| aged(number * HOUR_NS)).collect();
+        // Before the last three the clock was set years ahead, which is no time that has passed.
+        for ahead in &mut snapshots[7..] {
+            ahead.received_ns += 90_000 * HOUR_NS;
+        }
+        let kept = keep(&policy, &snapshots, &TimeZone::UTC);
+        assert_eq!(kept.iter().position(|reasons| !reasons.is_empty()), Some(6));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use anyhow::Result;
 use holdall_engine::Snapshot;
 use holdall_format::{MachineId, RecordHash, SeriesId};
 use holdall_protocol::WaitingDeletion;
+use holdall_repository::Clock;
 use holdall_repository::retention::{Aged, Reason, keep};
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -11,6 +12,7 @@ use serde::Serialize;
 use super::prune;
 use super::snapshots::JsonSnapshot;
 use crate::app::App;
+use crate::clock::SystemClock;
 use crate::deletions::{self, TokenArgs};
 use crate::exit::{Exit, Refusal};
 use crate::filter::Filter;
@@ -124,16 +126,19 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 }
 
 fn by_rules<'a>(rules: &Rules, snapshots: &[&'a Snapshot]) -> Vec<Judged<'a>> {
+    let now_ns = SystemClock.now_ns();
     let aged: Vec<Aged<(MachineId, SeriesId)>> = snapshots
         .iter()
         .map(|snapshot| Aged {
             series: (snapshot.machine, snapshot.series),
             received_ns: snapshot.taken_ns(),
+            passed_ns: now_ns.saturating_sub(snapshot.taken_ns()),
+            is_sure: snapshot.received_sure && snapshot.taken_ns() <= now_ns,
             pinned: snapshot.pinned,
             tagged: rules.keep_tag.iter().any(|tag| snapshot.secret.tags.contains(tag)),
         })
         .collect();
-    let kept = keep(&rules.keep.policy(), &aged, i64::MAX, &TimeZone::system());
+    let kept = keep(&rules.keep.policy(), &aged, &TimeZone::system());
     let judged = snapshots.iter().zip(kept);
     judged.map(|(snapshot, reasons)| Judged { snapshot, reasons }).collect()
 }

@@ -456,6 +456,27 @@ fn a_clock_that_was_set_deletes_nothing() {
 }
 
 #[test]
+fn a_snapshot_that_came_ahead_makes_no_other_look_old_though_its_time_has_come() {
+    let mut world = World::new();
+    let mut keeping = Keeping::USUAL;
+    keeping.policy = Policy { within_ns: Some(10 * DAY_NS), lock_ns: HOUR_NS, ..Policy::default() };
+    world.accounts.set_keeping("laptop", keeping).unwrap();
+    world.clocks.pass(8 * DAY_NS);
+    world.prune();
+    let first = world.back_up("first", 1000);
+    world.clocks.jump(14 * DAY_NS);
+    world.back_up("ahead", 1000);
+    world.clocks.jump(-14 * DAY_NS);
+    // What comes behind it tells, also of another kind.
+    world.tag(first, "first", vec![]);
+    for _ in 0..20 {
+        world.clocks.pass(DAY_NS);
+        assert_eq!(world.prune().forgotten, []);
+    }
+    assert_eq!(world.snapshots(), 2);
+}
+
+#[test]
 fn the_grace_of_packs_is_not_over_because_the_computer_was_off() {
     let mut world = World::new();
     // More than a pack.

@@ -171,10 +171,34 @@ fn a_server_that_is_switched_off_every_night_lets_go_of_what_is_old() {
     assert!(run("forty nights", nights(45).into_iter()) > 1);
 }
 
+/// All within this of the newest snapshot is kept, in other runs.
+const WITHIN_HOURS: i64 = 20 * 24;
+
+/// Where a snapshot follows each thing that happens, none goes that truly came that short a time before the
+/// newest.
+#[test]
+fn whatever_the_clock_does_all_within_is_kept() {
+    let policy =
+        Policy { within_ns: Some(WITHIN_HOURS * HOUR_NS), lock_ns: HOUR_NS, ..Policy::default() };
+    let with_snapshots = |steps: &[Step]| {
+        let happens = steps.iter().filter(|step| !matches!(step, Ask));
+        happens.flat_map(|step| [*step, BackUp]).chain([Pass(72)]).collect::<Vec<_>>()
+    };
+    let gone = |table: &[(&str, &[Step])]| -> usize {
+        let run = |(name, steps): &(&str, &[Step])| {
+            run_by(policy, name, with_snapshots(steps).into_iter())
+        };
+        table.iter().map(run).sum()
+    };
+    gone(FAULTS);
+    assert!(gone(SOUND) > 0, "where two months go by evenly, some go");
+}
+
 /// A world, and how many hours have truly passed.
 struct Truth {
     name: String,
     world: World,
+    policy: Policy,
     hours: i64,
     /// When each snapshot was made, by its id.
     made: Vec<(String, i64)>,
@@ -183,23 +207,30 @@ struct Truth {
     gone: usize,
 }
 
-/// Goes through one scenario, and gives how many snapshots went.
+/// Goes through one scenario with rules that keep one, and gives how many snapshots went.
 fn run(name: &str, steps: impl Iterator<Item = Step>) -> usize {
+    let lock_ns = LOCK_HOURS * HOUR_NS;
+    run_by(Policy { last: 1, lock_ns, ..Policy::default() }, name, steps)
+}
+
+/// The same with these rules.
+fn run_by(policy: Policy, name: &str, steps: impl Iterator<Item = Step>) -> usize {
     let world = World::new();
     world.prune();
-    let mut strict = Keeping { policy: Policy { last: 1, ..Policy::default() }, ..Keeping::USUAL };
-    strict.policy.lock_ns = LOCK_HOURS * HOUR_NS;
+    let strict = Keeping { policy, ..Keeping::USUAL };
     world.accounts.set_keeping("laptop", strict.clone()).unwrap();
     world.clocks.pass(DELAY_HOURS * HOUR_NS);
     world.prune();
     assert_eq!(world.accounts.keeping("laptop").now, strict);
     let (made, asked) = (Vec::new(), Vec::new());
-    let mut truth = Truth { name: name.to_owned(), world, hours: 0, made, asked, gone: 0 };
+    let mut truth = Truth { name: name.to_owned(), world, policy, hours: 0, made, asked, gone: 0 };
     for _ in 0..24 {
         truth.back_up();
         truth.pass(3);
     }
-    truth.ask();
+    if policy.within_ns.is_none() {
+        truth.ask();
+    }
     truth.look();
     steps.fold(truth, Truth::take).gone
 }
@@ -273,7 +304,10 @@ impl Truth {
         for forgotten in &pruned.forgotten {
             let age = since(&self.made, &forgotten.id).unwrap();
             let was_asked = since(&self.asked, &forgotten.id).is_some_and(|it| it >= DELAY_HOURS);
-            let is_old = age >= LOCK_HOURS || was_asked;
+            let newest = self.made.last().map_or(self.hours, |(_, at)| *at);
+            let before_newest = newest - (self.hours - age);
+            let is_kept = self.policy.within_ns.is_some_and(|ns| before_newest * HOUR_NS <= ns);
+            let is_old = !is_kept && age * HOUR_NS >= self.policy.lock_ns || was_asked;
             assert!(is_old, "{}: one went that was {age} hours old", self.name);
         }
         self.gone += pruned.forgotten.len();
