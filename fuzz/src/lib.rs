@@ -1,6 +1,8 @@
 //! What the targets share: fixed keys, and hostile bytes put behind the hashes, signatures and seals
 //! that a fuzzer can not guess, so that it reaches the code behind these checks.
 
+mod served;
+
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -12,6 +14,8 @@ use holdall_format::{
 };
 use holdall_repository::decoders::StoredFile;
 use holdall_tree::{Node, NodeSource};
+
+pub use served::Served;
 
 /// The master secret of every target.
 pub const MASTER: [u8; 32] = [7; 32];
@@ -26,6 +30,22 @@ pub fn keys() -> &'static RepositoryKeys {
 /// An id that says which one it is.
 pub fn id(byte: u8) -> ObjectId {
     ObjectId::from_bytes([byte; 32])
+}
+
+/// Good bytes of which some are others, or that are cut: of each four a place (u16), a byte, and whether they
+/// end there. At most so many of four: of what is changed all over little is taken for what it was.
+pub fn edited(good: &[u8], edits: &[u8], most: u8) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    let (edits, _) = edits.as_chunks::<4>();
+    let edits = edits.iter().take(most.into());
+    for [low, high, byte, ends] in edits {
+        let at = usize::from(u16::from_le_bytes([*low, *high])) % (bytes.len() + 1);
+        match bytes.get_mut(at) {
+            Some(place) if *ends < 0xF0 => *place = *byte,
+            _ => bytes.truncate(at),
+        }
+    }
+    bytes
 }
 
 /// Puts a fixed key where the signer stands, and its signature in the place of the one at the end.
