@@ -39,6 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
+    holdall_sys::heap::share();
     let data_dir = data_folder(args.data)?;
     // Every connection and every open pack takes a descriptor; a lower limit still works.
     let _ = holdall_sys::limits::raise_open_files();

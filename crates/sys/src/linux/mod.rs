@@ -4,6 +4,7 @@ pub mod aligned;
 pub mod cpu;
 pub(crate) mod dir;
 pub mod disk;
+pub mod heap;
 pub mod host;
 pub mod limits;
 pub mod listing;
