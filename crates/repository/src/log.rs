@@ -19,6 +19,11 @@ impl Log {
         self.next.fetch_add(1, Ordering::AcqRel)
     }
 
+    /// Goes on with `next`, if it is not that far yet.
+    pub(crate) fn at_least(&self, next: u64) {
+        self.next.fetch_max(next, Ordering::AcqRel);
+    }
+
     /// The position that is taken next: everything that comes from now on has it or a later one.
     pub(crate) fn next(&self) -> u64 {
         self.next.load(Ordering::Acquire)

@@ -332,9 +332,11 @@ impl Store {
     }
 
     /// Takes over the sessions of a store of this directory that was open in this process before, those too
-    /// that have no file.
+    /// that have no file. The log goes on behind their starts, or what they read would look as if it had come
+    /// before them.
     pub fn adopt_sessions(&self, earlier: &Sessions) {
         self.sessions.adopt(earlier);
+        self.log.at_least(self.sessions.latest_start());
     }
 
     pub(crate) fn room(&self) -> &Room {

@@ -57,6 +57,11 @@ impl WriteBehind {
             page_cache::let_go(&piece.file, piece.range.start, piece.len_bytes());
         }
     }
+
+    /// Lets go of a file that is removed: held open, it would keep its room on the disk.
+    pub(super) fn forget(&self, file: &Arc<File>) {
+        lock(&self.pieces).forget(file);
+    }
 }
 
 impl Pieces {
@@ -76,6 +81,11 @@ impl Pieces {
             let_go.push(oldest);
         }
         let_go
+    }
+
+    fn forget(&mut self, file: &Arc<File>) {
+        self.behind.retain(|piece| !Arc::ptr_eq(&piece.file, file));
+        self.bytes = self.behind.iter().map(Piece::len_bytes).sum();
     }
 }
 
@@ -155,6 +165,17 @@ mod tests {
         }
         let held = files.iter().filter(|file| Arc::strong_count(file) > 1).count();
         assert_eq!(held, LAG_PIECES);
+    }
+
+    #[test]
+    fn a_file_that_is_removed_is_held_no_longer() {
+        let (mut pieces, removed, kept) = (Pieces::default(), file(), file());
+        for file in [&removed, &kept, &removed] {
+            pieces.push(piece(file, 0, 10));
+        }
+        pieces.forget(&removed);
+        assert_eq!((Arc::strong_count(&removed), Arc::strong_count(&kept)), (1, 2));
+        assert_eq!(pieces.bytes, 10);
     }
 
     #[test]

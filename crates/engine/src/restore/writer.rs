@@ -164,6 +164,7 @@ impl<'a> Writer<'a> {
         };
         let file = Arc::new(file);
         if let Err(failure) = self.fill(item, &file, chunks) {
+            self.context.write_behind.forget(&file);
             place.discard(open.dir, name);
             return Err(failure);
         }
