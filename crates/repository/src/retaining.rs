@@ -6,7 +6,7 @@ use holdall_format::{RecordHash, RecordKind, TagToken};
 use jiff::tz::TimeZone;
 
 use crate::records::RecordEntry;
-use crate::retention::{Aged, Policy, Reason, keep};
+use crate::retention::{Aged, Backwards, Policy, Reason, keep};
 use crate::store::Store;
 
 /// A snapshot, and why it is kept.
@@ -58,13 +58,9 @@ impl Store {
     /// The positions of those of all records that came when their receipts say: when the clock was set, and
     /// no later than what came behind them in the log, or than now.
     fn sure(&self, records: &[RecordEntry]) -> BTreeSet<u64> {
-        let mut latest_ns = self.now_ns();
-        let newest_first = records.iter().rev().filter(|entry| entry.clock_sure);
-        let is_sure = |entry: &&RecordEntry| {
-            let is_ahead = entry.received_ns > latest_ns;
-            latest_ns = latest_ns.min(entry.received_ns);
-            !is_ahead
-        };
+        let mut log = Backwards::from_now(self.now_ns());
+        let newest_first = records.iter().rev();
+        let is_sure = |entry: &&RecordEntry| log.came(entry.received_ns, entry.clock_sure).is_sure;
         newest_first.filter(is_sure).map(|entry| entry.position).collect()
     }
 }

@@ -165,6 +165,38 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Goes through a log from its newest record back, and tells what each receipt's time is worth: nothing came
+/// later than what came behind it, or than now.
+#[derive(Debug)]
+pub struct Backwards {
+    latest_ns: i64,
+}
+
+/// When a record came, in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Came {
+    /// Not later than this.
+    pub latest_ns: i64,
+    /// Whether that is what the receipt says, by a clock that had been set.
+    pub is_sure: bool,
+}
+
+impl Backwards {
+    /// Begins behind the newest record.
+    pub fn from_now(now_ns: i64) -> Self {
+        Self { latest_ns: now_ns }
+    }
+
+    /// Takes the record before the last one that was given.
+    pub fn came(&mut self, received_ns: i64, clock_sure: bool) -> Came {
+        let is_sure = clock_sure && received_ns <= self.latest_ns;
+        if is_sure {
+            self.latest_ns = received_ns;
+        }
+        Came { latest_ns: self.latest_ns, is_sure }
+    }
+}
+
 /// Says for each snapshot why it is kept: nothing for those that the rules let go. `snapshots` are in
 /// the order of the log; hours and days are those of `zone`.
 pub fn keep<K: Ord + Copy>(
@@ -373,6 +405,18 @@ mod tests {
         assert_eq!(kept(&policy, &snapshots, 10 * HOUR_NS), (7..11).collect::<Vec<_>>());
         snapshots.iter_mut().for_each(|one| one.is_sure = false);
         assert_eq!(kept(&policy, &snapshots, 10 * HOUR_NS).len(), 11, "nobody knows how old");
+    }
+
+    #[test]
+    fn nothing_came_later_than_what_came_behind_it_or_than_now() {
+        let mut log = Backwards::from_now(100);
+        let sure = |latest_ns| Came { latest_ns, is_sure: true };
+        let unsure = |latest_ns| Came { latest_ns, is_sure: false };
+        assert_eq!(log.came(200, true), unsure(100), "ahead of now");
+        assert_eq!(log.came(90, true), sure(90));
+        assert_eq!(log.came(95, true), unsure(90), "ahead of what came behind it");
+        assert_eq!(log.came(3, false), unsure(90), "by a clock that was not set");
+        assert_eq!(log.came(90, true), sure(90));
     }
 
     #[test]

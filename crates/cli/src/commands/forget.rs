@@ -1,11 +1,13 @@
 //! `holdall forget`.
 
+use std::cmp::Reverse;
+
 use anyhow::Result;
 use holdall_engine::Snapshot;
 use holdall_format::{MachineId, RecordHash, SeriesId};
 use holdall_protocol::WaitingDeletion;
 use holdall_repository::Clock;
-use holdall_repository::retention::{Aged, Reason, keep};
+use holdall_repository::retention::{Aged, Backwards, Came, Reason, keep};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
@@ -96,10 +98,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let listed = listing::snapshots(app, &access)?;
     let judged = if args.snapshots.is_empty() {
-        let mut chosen: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
-        // A copy is as old as what it is a copy of, wherever it lies in the log.
-        chosen.sort_by_key(|snapshot| snapshot.taken_ns());
-        by_rules(&args.rules, &chosen)
+        let mut dated = dated(&listed, SystemClock.now_ns());
+        dated.retain(|(snapshot, _)| filter.takes(snapshot));
+        by_rules(&args.rules, &dated, SystemClock.now_ns())
     } else {
         let named = args.snapshots.iter().map(|name| listing::named(&access, &listed, name, None));
         let mut named: Vec<&Snapshot> = named.collect::<Result<_, _>>()?;
@@ -125,22 +126,43 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn by_rules<'a>(rules: &Rules, snapshots: &[&'a Snapshot]) -> Vec<Judged<'a>> {
-    let now_ns = SystemClock.now_ns();
-    let aged: Vec<Aged<(MachineId, SeriesId)>> = snapshots
+/// Snapshots in the order in which they came, with what is known of when: a clock that was ahead for a while
+/// puts none behind those that came later.
+fn dated(listed: &[Snapshot], now_ns: i64) -> Vec<(&Snapshot, Came)> {
+    let mut newest_first: Vec<_> = listed.iter().collect();
+    newest_first.sort_by_key(|snapshot| Reverse(snapshot.log_position));
+    let mut log = Backwards::from_now(now_ns);
+    let came = |snapshot: &&Snapshot| match snapshot.is_copy() {
+        // It is as old as what it is a copy of, wherever it lies in the log.
+        true => Backwards::from_now(now_ns).came(snapshot.taken_ns(), snapshot.received_sure),
+        false => log.came(snapshot.received_ns, snapshot.received_sure),
+    };
+    let came: Vec<_> = newest_first.iter().map(came).collect();
+    let mut dated: Vec<_> = newest_first.into_iter().zip(came).collect();
+    dated.sort_by_key(|(snapshot, came)| (came.latest_ns, snapshot.log_position));
+    dated
+}
+
+fn by_rules<'a>(rules: &Rules, dated: &[(&'a Snapshot, Came)], now_ns: i64) -> Vec<Judged<'a>> {
+    let aged: Vec<Aged<(MachineId, SeriesId)>> = dated
         .iter()
-        .map(|snapshot| Aged {
+        .map(|(snapshot, came)| Aged {
             series: (snapshot.machine, snapshot.series),
             received_ns: snapshot.taken_ns(),
-            passed_ns: now_ns.saturating_sub(snapshot.taken_ns()),
-            is_sure: snapshot.received_sure && snapshot.taken_ns() <= now_ns,
+            passed_ns: now_ns.saturating_sub(came.latest_ns),
+            is_sure: came.is_sure,
             pinned: snapshot.pinned,
             tagged: rules.keep_tag.iter().any(|tag| snapshot.secret.tags.contains(tag)),
         })
         .collect();
     let kept = keep(&rules.keep.policy(), &aged, &TimeZone::system());
-    let judged = snapshots.iter().zip(kept);
-    judged.map(|(snapshot, reasons)| Judged { snapshot, reasons }).collect()
+    let judged = dated.iter().zip(kept).map(|((snapshot, _), mut reasons)| {
+        if !snapshot.received_sure {
+            reasons.push(Reason::Unsure);
+        }
+        Judged { snapshot, reasons }
+    });
+    judged.collect()
 }
 
 /// A snapshot and what becomes of it, as programs see it.

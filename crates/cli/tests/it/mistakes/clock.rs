@@ -45,6 +45,32 @@ fn a_clock_in_1970_or_2100_deletes_nothing() {
     assert_eq!(files_below(&scene.path("repo/records")).len(), 5);
 }
 
+/// Seen: rules went by the times alone, so that the newest snapshot was let go and the one kept that had come
+/// while the clock was ahead.
+#[test]
+fn rules_for_a_directory_keep_what_came_last_and_what_came_before_the_clock_was_set() {
+    if !has_faketime() {
+        return;
+    }
+    let scene = Scene::of(&Template::make());
+    let [repo, source] = ["repo", "source"].map(|name| super::text(&scene.machine, name));
+    let id = |done: Outcome| done.expect(0).summary()["snapshot_id"].as_str().unwrap().to_owned();
+    let backup = ["backup", "-r", &repo, &source, "--json"];
+    let earlier = id(scene.machine.run(backup));
+    let unset = id(run_at(PAST, &scene.machine, &backup));
+    let ahead = id(run_at(FUTURE, &scene.machine, &backup));
+    let newest = id(scene.machine.run(backup));
+    let left = || -> Vec<String> {
+        let listed = scene.run("snapshots -r {repo} --json").expect(0).of_type("snapshot");
+        listed.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    };
+    scene.run("forget -r {repo} --keep-within 1d").expect(0);
+    assert_eq!(left(), [&scene.snapshot, &earlier, &unset, &ahead, &newest].map(String::clone));
+    scene.run("forget -r {repo} --keep-last 1").expect(0);
+    // The first is of a folder that lay elsewhere, so of a series of its own.
+    assert_eq!(left(), [scene.snapshot.clone(), unset, newest]);
+}
+
 /// Seen: each time that a server was started with a clock up to two weeks ahead, that was believed, and
 /// what had been asked to be deleted in a week went at once.
 #[test]
