@@ -132,7 +132,10 @@ impl Stores {
         let readers = WrappingSet::decode_signed(&new.wrappings)?.recovery_identities();
         self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
         let made = self.make(name, new);
-        if made.is_err() {
+        if made.is_ok() {
+            // They were of one whose folder is gone.
+            open.sessions = None;
+        } else {
             match self.opened(&mut open, name) {
                 Ok(store) => self.accounts.set_readers(name, &store.recovery_identities())?,
                 Err(RepositoryError::NoRepository { .. }) => {
@@ -509,6 +512,10 @@ mod tests {
         world.stores.store("desk").unwrap();
         let repository = world.stores.repository(&permit()).unwrap();
         assert_eq!(repository.fetch_objects(&session, &[id], 0).unwrap().blocks.len(), 1);
+        // The session began behind positions that were left out. What comes now is behind it, or a prune
+        // would take it for one that began later than what it deletes.
+        put(&world, ObjectId::from_bytes([5; 32]));
+        assert_eq!(repository.read_blocks(&session, 1 << 32).unwrap().blocks.len(), 1);
     }
 
     #[test]
