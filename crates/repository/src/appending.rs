@@ -7,7 +7,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdall_format::{Footer, FooterBlock, PackName, RepositoryId, Trailer};
@@ -16,6 +15,7 @@ use holdall_protocol::RepositoryError;
 use crate::checked::Checked;
 use crate::index::{Index, PackInfo, pack_info};
 use crate::layout::{Layout, TailName};
+use crate::lease::Lease;
 use crate::log::Log;
 use crate::publish::{
     Published, failed, is_there, make_dir, publish_file, random, remove, sync_dir, sync_parent,
@@ -64,12 +64,12 @@ pub(crate) struct Appender {
     repository: RepositoryId,
     index: Arc<Index>,
     log: Arc<Log>,
+    lease: Arc<Lease>,
     nodes: Mutex<Option<Arc<Tail>>>,
     chunks: Mutex<Option<Arc<Tail>>>,
     closing: Mutex<Vec<Closing>>,
     /// Files that were found damaged, with the reason.
     damaged: Mutex<Vec<(PathBuf, String)>>,
-    next_number: AtomicU64,
 }
 
 impl Appender {
@@ -77,21 +77,20 @@ impl Appender {
     pub(crate) fn new(
         layout: &Layout,
         repository: RepositoryId,
-        index: Arc<Index>,
-        log: Arc<Log>,
+        (index, log): (Arc<Index>, Arc<Log>),
+        lease: Arc<Lease>,
         tails: Vec<Arc<Tail>>,
-        next_number: u64,
     ) -> Self {
         let appender = Self {
             layout: layout.clone(),
             repository,
             index,
             log,
+            lease,
             nodes: Mutex::new(None),
             chunks: Mutex::new(None),
             closing: Mutex::new(Vec::new()),
             damaged: Mutex::new(Vec::new()),
-            next_number: AtomicU64::new(next_number),
         };
         for tail in tails {
             let mut slot = appender.slot(tail.name().nodes);
@@ -165,10 +164,12 @@ impl Appender {
         Ok(tail)
     }
 
+    /// Makes a tail, and lets nothing be written to it unless the lease was held once it was there: who takes
+    /// over from somebody that slept finds all tails that are written to, and copies what counts of them.
     fn create_tail(&self, nodes: bool) -> Result<Arc<Tail>, RepositoryError> {
-        let number = self.next_number.fetch_add(1, Ordering::AcqRel);
-        let name = TailName { nodes, number };
-        let created = Tail::create(&self.layout, name, &self.repository);
+        let name = TailName { nodes, number: self.log.take() };
+        let created = Tail::create(&self.layout, name, &self.repository)
+            .and_then(|tail| self.lease.renew().map(|()| tail));
         if created.as_ref().is_err_and(|error| !is_taken(error)) {
             // Nothing is in them; they are swept at the next start if this fails too.
             let _ = remove(&self.layout.payload(name));
@@ -402,9 +403,13 @@ fn is_taken(error: &RepositoryError) -> bool {
 mod tests {
     use super::*;
     use crate::index::Listing;
+    use crate::layout::number_of;
+    use crate::publish::names_in;
+    use crate::store::Access;
     use holdall_format::{BlockKind, MachineId, ObjectId};
     use holdall_protocol::contract::Forge;
     use std::os::unix::fs::FileExt;
+    use std::sync::atomic::Ordering;
 
     struct Place {
         _dir: tempfile::TempDir,
@@ -415,16 +420,23 @@ mod tests {
     }
 
     fn place() -> Place {
+        place_where(|_| {})
+    }
+
+    fn place_where(prepare: impl FnOnce(&Layout)) -> Place {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::new(&dir.path().join("repository"));
         std::fs::create_dir(layout.root()).unwrap();
+        prepare(&layout);
         layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
         let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
         let cache = dir.path().join("cache");
         let mut listing = Listing::default();
         let (index, _) = Index::open(&cache, &forge.repository, &layout, &mut listing).unwrap();
         let (index, log) = (Arc::new(index), Arc::new(Log::going_on_at(1)));
-        let appender = Appender::new(&layout, forge.repository, index.clone(), log, vec![], 0);
+        let lease = Arc::new(Lease::take(&layout, Access::Write).unwrap());
+        let shared = (index.clone(), log);
+        let appender = Appender::new(&layout, forge.repository, shared, lease, vec![]);
         Place { _dir: dir, layout, forge, index, appender }
     }
 
@@ -450,14 +462,29 @@ mod tests {
     #[test]
     fn the_files_of_whoever_took_over_are_left_alone() {
         let place = place();
-        let number = place.appender.next_number.load(Ordering::Acquire);
-        let name = TailName { nodes: false, number };
+        let name = TailName { nodes: false, number: place.appender.log.next() };
         std::fs::write(place.layout.payload(name), b"theirs").unwrap();
         std::fs::write(place.layout.journal(name), b"theirs").unwrap();
         assert!(place.append(&[id(1)], 100).is_err());
         for path in [place.layout.payload(name), place.layout.journal(name)] {
             assert_eq!(std::fs::read(&path).unwrap(), b"theirs", "{}", path.display());
         }
+    }
+
+    /// Who slept while another took the lease and gave it back may have all that it stored go to files that are
+    /// gone, or that whoever opens the repository next writes to as well.
+    #[test]
+    fn whoever_lost_the_lease_begins_no_tail() {
+        let place = place_where(|layout| make_dir(&layout.lease()).unwrap());
+        place.append(&[id(1)], 100).unwrap();
+        let newest = names_in(&place.layout.lease()).unwrap().pop().unwrap();
+        let newest = number_of(newest.to_str().unwrap()).unwrap();
+        std::fs::write(place.layout.lease_file(newest + 2), b"theirs").unwrap();
+        place.appender.close_open_tail(false);
+        let refused = place.append(&[id(2)], 100);
+        assert!(matches!(refused, Err(RepositoryError::InUse { .. })), "{refused:?}");
+        assert_eq!(names_in(&place.layout.tails()).unwrap().len(), 0);
+        assert_eq!([1, 2].map(|byte| place.copies(id(byte))), [1, 0]);
     }
 
     #[test]
@@ -480,7 +507,7 @@ mod tests {
         assert!(!Arc::ptr_eq(&failing, &place.open_tail()));
         let footer = place.open_tail().all_clear();
         let arrivals: Vec<u64> = footer.iter().map(|block| block.arrival).collect();
-        assert_eq!(arrivals, [1, 2, 4], "arrival positions are kept and never repeated");
+        assert_eq!(arrivals, [2, 3, 6], "arrival positions are kept and never repeated");
     }
 
     #[test]

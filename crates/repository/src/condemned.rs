@@ -17,8 +17,9 @@ use holdall_format::{FormatError, PackName};
 use holdall_protocol::RepositoryError;
 
 use crate::checksummed::{with_checksum, without_checksum};
-use crate::layout::{Layout, number_of};
+use crate::layout::Layout;
 use crate::publish::{names_in, publish, read_limited, remove, replace, sync_dir};
+use crate::raised::{highest, raise};
 
 const WHAT: &str = "condemn mark";
 const MAGIC: &[u8; 4] = b"HCon";
@@ -103,17 +104,13 @@ pub(crate) fn renew_unreadable(layout: &Layout, now: &Condemned) -> Result<(), R
 
 /// The number of the last prune that let something go; 0 if there was none.
 pub(crate) fn last_prune(layout: &Layout) -> Result<u64, RepositoryError> {
-    let names = names_in(&layout.pruned())?;
-    let numbers = names.iter().filter_map(|name| name.to_str().and_then(number_of));
-    Ok(numbers.max().unwrap_or_default())
+    highest(&layout.pruned())
 }
 
 /// Says that a prune of that number is about to let something go. From when it is durable on, nobody
 /// believes what an index from before takes for closed.
 pub(crate) fn begin_prune(layout: &Layout, number: u64) -> Result<(), RepositoryError> {
-    let before = last_prune(layout)?;
-    publish(&layout.tmp(), &layout.pruned_at(number), b"holdall prune, version 1\n")?;
-    if before == 0 { Ok(()) } else { remove(&layout.pruned_at(before)) }
+    raise(layout, &layout.pruned(), number, b"holdall prune, version 1\n")
 }
 
 /// Removes the marks of packs that are gone for good.

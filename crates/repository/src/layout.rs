@@ -18,6 +18,7 @@
 //!     condemned/<pack name>     packs that are to go, and since when
 //!     superseded/<log position> blocks of which what is needed lies in later ones too
 //!     pruned/<log position>     the last prune that let something go, by the position it was at
+//!     positions/<log position>  where positions went on behind some that nobody could know of
 //!     scrubbed                  how far the keeper has read everything again
 //!     sessions/<session>        sessions that have not lapsed
 //!     tmp/                      files that are not published yet
@@ -112,6 +113,10 @@ impl Layout {
         self.root.join("pruned")
     }
 
+    pub(crate) fn positions(&self) -> PathBuf {
+        self.root.join("positions")
+    }
+
     pub(crate) fn scrubbed(&self) -> PathBuf {
         self.root.join("scrubbed")
     }
@@ -133,7 +138,7 @@ impl Layout {
     }
 
     /// All folders that a repository has, besides those of single packs.
-    pub(crate) fn folders(&self) -> [PathBuf; 12] {
+    pub(crate) fn folders(&self) -> [PathBuf; 13] {
         [
             self.wrappings(),
             self.packs(),
@@ -145,6 +150,7 @@ impl Layout {
             self.condemned(),
             self.superseded(),
             self.pruned(),
+            self.positions(),
             self.sessions(),
             self.tmp(),
         ]
@@ -172,10 +178,6 @@ impl Layout {
 
     pub(crate) fn tombstone(&self, position: u64) -> PathBuf {
         self.tombstones().join(record_file(position))
-    }
-
-    pub(crate) fn pruned_at(&self, position: u64) -> PathBuf {
-        self.pruned().join(record_file(position))
     }
 
     pub(crate) fn superseded_at(&self, position: u64, ending: &str) -> PathBuf {
@@ -212,12 +214,13 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     (name.len() == 16 && is_hexadecimal).then(|| u64::from_str_radix(name, 16).ok()).flatten()
 }
 
-/// Names one tail: what it holds, and how many of that kind there were before.
+/// Names one tail: what it holds, and the log position at which it was begun. No two tails of a repository ever
+/// have one name, so that a writer who slept while another took over can not touch the other's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TailName {
     /// Whether it holds nodes; else chunks.
     pub(crate) nodes: bool,
-    /// Rises with every tail of the kind.
+    /// A log position of its own: all of its blocks have later ones.
     pub(crate) number: u64,
 }
 

@@ -74,6 +74,7 @@ mod probing;
 mod prune;
 mod publish;
 mod putting;
+mod raised;
 mod reading;
 mod records;
 mod recovery;

@@ -10,23 +10,42 @@ use holdall_protocol::RepositoryError;
 use crate::condemned;
 use crate::index::{ClosedByArrival, Index, Listing};
 use crate::layout::Layout;
+use crate::log::Log;
 use crate::probing::probe;
 use crate::publish::{failed, make_all, names_in, remove};
+use crate::raised::{highest, raise};
 use crate::recovery::Recovered;
 use crate::session::Sessions;
 use crate::store::Access;
 use crate::superseded;
 use crate::tail::Tail;
 
-/// More positions than anything that could not be read has behind the last known one: a tail holds 65,536
-/// blocks at most.
-const UNREAD_POSITIONS: u64 = 1 << 32;
+/// More positions than anybody gives out in the time that nobody else knows of: a tail holds 65,536 blocks at
+/// most.
+const UNKNOWN_POSITIONS: u64 = 1 << 32;
 
-/// The first log position that nothing has, be it in a file that could not be read.
-///
-/// Such a file may be read the next time. A position that had been given to another block meanwhile would
-/// be that of both then, and what is closed in one would be so in the other.
-pub(crate) fn first_free(
+/// The log of a store that is opened: it goes on behind all positions that are known. Where `are_all_known` is
+/// not so, some may have been given that nobody here can tell: to blocks in files that could not be read now and
+/// may be the next time, or by a writer who slept and writes on. A position that two blocks have would have what
+/// is closed in one of them closed in the other. So the log goes on far behind then, and says so durably before
+/// anything has such a position: the next to open may read other files than these.
+pub(crate) fn go_on(
+    layout: &Layout,
+    access: Access,
+    next_known: u64,
+    are_all_known: bool,
+) -> Result<Log, RepositoryError> {
+    let folder = layout.positions();
+    let mut next = next_known.max(highest(&folder)?);
+    if !are_all_known && access == Access::Write {
+        next = next.saturating_add(UNKNOWN_POSITIONS);
+        raise(layout, &folder, next, b"holdall positions, version 1\n")?;
+    }
+    Ok(Log::going_on_at(next))
+}
+
+/// The first log position that nothing is known to have.
+pub(crate) fn next_known(
     found: &Found,
     recovered: &Recovered,
     next_position: u64,
@@ -37,9 +56,7 @@ pub(crate) fn first_free(
     let behind_prune = state.pruned.saturating_add(1);
     let behind_others =
         [recovered.next_arrival, next_position, sessions.latest_start(), behind_prune];
-    let behind_known = behind_others.into_iter().chain(packs).max().unwrap_or_default();
-    let unread = if found.is_whole { 0 } else { UNREAD_POSITIONS };
-    behind_known.saturating_add(unread)
+    behind_others.into_iter().chain(packs).max().unwrap_or_default()
 }
 
 /// What packs and tails hold, when a store is opened.

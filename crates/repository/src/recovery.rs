@@ -41,9 +41,8 @@ pub(crate) struct Recovered {
     pub(crate) damaged: Vec<(PathBuf, String)>,
     /// Those of the tails that the disk did not give: it may the next time.
     pub(crate) unopened: Vec<TailName>,
-    /// More than any number of a tail that is there.
-    pub(crate) next_number: u64,
-    /// More than any arrival position that was given to a block of a tail.
+    /// More than any position that a tail which is there was begun at, or that was given to one of its blocks
+    /// which could be read.
     pub(crate) next_arrival: u64,
 }
 
@@ -77,7 +76,7 @@ pub(crate) fn recover(
     let mut recovered = Recovered::default();
     for file in names_in(&layout.tails())? {
         let Some(name) = file.to_str().and_then(TailName::of_journal) else { continue };
-        recovered.next_number = recovered.next_number.max(name.number + 1);
+        recovered.next_arrival = recovered.next_arrival.max(name.number.saturating_add(1));
         let outcome = recover_one(layout, repository, name, repair, &mut recovered);
         // Its files stay as they are: they may be readable again the next time.
         if let Err(error) = outcome {

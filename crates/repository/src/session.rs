@@ -13,6 +13,7 @@
 //! 7 days after its last use; the commit of a snapshot ends it at once. A session to read keeps
 //! nothing, so it lapses after a day.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -123,6 +124,15 @@ impl Known {
     fn of(session: Session) -> Self {
         let noted_ns = session.last_use_ns;
         Self { session, noted_ns, relied_on: ReliedOn::default() }
+    }
+
+    /// Learns what this process knew of the session before. The file may be newer: others may have written it
+    /// meanwhile.
+    fn learn(&mut self, earlier: Self) {
+        let Session { is_open, last_use_ns, .. } = earlier.session;
+        self.session.is_open &= is_open;
+        self.session.last_use_ns = self.session.last_use_ns.max(last_use_ns);
+        self.relied_on.add(earlier.relied_on);
     }
 }
 
@@ -261,7 +271,15 @@ impl Sessions {
     /// Takes over the sessions of a store that was open in this process before, which knew more of them than
     /// their files say.
     pub(crate) fn adopt(&self, earlier: &Self) {
-        self.lock().extend(earlier.lock().drain());
+        let mut known = self.lock();
+        for (id, earlier) in earlier.lock().drain() {
+            match known.entry(id) {
+                Entry::Occupied(mut found) => found.get_mut().learn(earlier),
+                Entry::Vacant(place) => {
+                    place.insert(earlier);
+                }
+            }
+        }
     }
 
     /// From which arrival position on objects are there for the machine; `None` for none.
@@ -414,6 +432,22 @@ mod tests {
         let sessions = Sessions::open(&layout, true).unwrap();
         sessions.adopt(&earlier);
         assert_eq!(sessions.relied_on(0).arrivals, BTreeSet::from([1, 2]));
+    }
+
+    #[test]
+    fn what_others_wrote_of_a_session_since_it_was_read_is_not_taken_back() {
+        let (_dir, layout) = place();
+        let writer = Sessions::open(&layout, true).unwrap();
+        let [used, closed] = [10, 20].map(|at| writer.start(MACHINE, &BACKUP, at, 0).unwrap());
+        let earlier = Sessions::open(&layout, false).unwrap();
+        writer.check(&used, &MACHINE, LAPSE_NS).unwrap();
+        writer.close(&closed, &MACHINE).unwrap();
+
+        let sessions = Sessions::open(&layout, true).unwrap();
+        sessions.adopt(&earlier);
+        assert_eq!(sessions.watermark(&MACHINE, 2 * LAPSE_NS), Some(10));
+        assert!(sessions.check(&used, &MACHINE, 2 * LAPSE_NS).is_ok());
+        assert!(sessions.check(&closed, &MACHINE, 0).is_err());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::index::{Index, IndexError, Lookup};
 use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::log::Log;
-use crate::opening::{Found, first_free, make_ready};
+use crate::opening::{Found, go_on, make_ready, next_known};
 use crate::pack_file::OpenPacks;
 use crate::records::{Loaded, Records};
 use crate::recovery::{Recovered, is_readable, recover};
@@ -97,8 +97,8 @@ pub struct Store {
     strange: Mutex<Vec<(PathBuf, String)>>,
     /// Tails that the disk did not give at the start.
     unopened: Vec<TailName>,
-    /// Dropped last.
-    lease: Lease,
+    /// Given back last.
+    lease: Arc<Lease>,
 }
 
 /// What only a writer has.
@@ -114,11 +114,12 @@ impl Writer {
         layout: &Layout,
         repository: RepositoryId,
         (index, log): (&Arc<Index>, &Arc<Log>),
-        (tails, next_number): (Vec<Arc<Tail>>, u64),
+        lease: &Arc<Lease>,
+        tails: Vec<Arc<Tail>>,
     ) -> Self {
         let background = Background::start(index.clone(), layout);
-        let (index, log) = (index.clone(), log.clone());
-        let appender = Appender::new(layout, repository, index, log, tails, next_number);
+        let (shared, lease) = ((index.clone(), log.clone()), lease.clone());
+        let appender = Appender::new(layout, repository, shared, lease, tails);
         Self { background, appender }
     }
 }
@@ -174,7 +175,7 @@ impl Store {
     ) -> Result<Self, RepositoryError> {
         let layout = Layout::new(dir);
         creating::check_marker(&layout)?;
-        let lease = Lease::take(&layout, access)?;
+        let lease = Arc::new(Lease::take(&layout, access)?);
         let ClearParts { config, config_bytes, wrappings } = ClearParts::read(&layout)?;
         let repository = config.repository;
         let can_write = access == Access::Write;
@@ -188,13 +189,13 @@ impl Store {
         let found = Found::read(&layout, cache_dir, access, &repository, &mut recovered)?;
         let Loaded { records, damaged, next_position } = Records::load(&layout)?;
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
-        let next = first_free(&found, &recovered, next_position, &sessions);
-        let log = Arc::new(Log::going_on_at(next));
+        let next = next_known(&found, &recovered, next_position, &sessions);
+        let are_all_known = found.is_whole && !lease.has_taken_over();
+        let log = Arc::new(go_on(&layout, access, next, are_all_known)?);
         let Found { index, tails, mut strange, .. } = found;
         strange.extend(damaged);
-        let next_number = recovered.next_number;
-        let writer = can_write
-            .then(|| Writer::start(&layout, repository, (&index, &log), (tails, next_number)));
+        let writer =
+            can_write.then(|| Writer::start(&layout, repository, (&index, &log), &lease, tails));
         let store = Self {
             packs: OpenPacks::new(&layout),
             wrappings: Wrappings::open(&layout, wrappings)?,

@@ -56,44 +56,63 @@ fn aside(world: &World, path: &Path) -> PathBuf {
     world.dir().join("..").join(path.file_name().unwrap())
 }
 
-/// Something is committed while files can not be read in which nothing is that was committed. Once they can
-/// be, it is not there: nothing that is closed has its arrival position.
-fn nothing_unread_is_closed(
-    mut world: World,
-    forge: &Forge,
-    (unread, earlier): (&[PathBuf], &Stored),
-) {
+/// Has the disk give these files no more, and forgets what an index tells of packs that it has seen.
+fn hide(world: &mut World, files: &[PathBuf]) {
     world.close();
-    for path in unread {
-        fs::rename(path, aside(&world, path)).unwrap();
+    for path in files {
+        fs::rename(path, aside(world, path)).unwrap();
         fs::create_dir(path).unwrap(); // A file that can not be opened.
     }
-    // The index would tell what packs hold that it has seen.
     fs::remove_dir_all(world.cache_dir()).unwrap();
     world.restart();
-    let later = objects(100, 20);
-    let session = put(&world, forge, &later, 64);
-    let record = forge.record(RecordKind::Snapshot, later.node, None);
+}
+
+/// Has the disk give them again.
+fn show(world: &mut World, files: &[PathBuf]) {
+    world.close();
+    for path in files {
+        fs::remove_dir(path).unwrap();
+        fs::rename(aside(world, path), path).unwrap();
+    }
+}
+
+fn put_and_commit(world: &World, forge: &Forge, stored: &Stored) {
+    let session = put(world, forge, stored, 64);
+    let record = forge.record(RecordKind::Snapshot, stored.node, None);
     let answer = world.handle().commit(&session, &record).unwrap();
     assert!(matches!(answer, CommitAnswer::Committed(_)));
+}
 
+/// Of what is stored, `committed` alone counts as there once the sessions have lapsed: nothing that is closed
+/// has the arrival position of anything else. All of it can be fetched.
+fn only_what_was_committed_counts(world: &mut World, committed: &Stored, others: &[&Stored]) {
     world.close();
-    for path in unread {
-        fs::remove_dir(path).unwrap();
-        fs::rename(aside(&world, path), path).unwrap();
-    }
-    world.clock.advance_ns(8 * DAY_NS); // The first session lapses.
+    world.clock.advance_ns(8 * DAY_NS);
     world.restart();
-    let session = open_session(&world);
-    for (stored, is_missing) in [(earlier, true), (&later, false)] {
+    let session = open_session(world);
+    let others = others.iter().map(|stored| (*stored, true));
+    for (stored, is_missing) in others.chain([(committed, false)]) {
         let asked = [&stored.chunks[..], &[stored.node]].concat();
         let missing = world.handle().missing(&session, &asked).unwrap();
-        assert_eq!(missing, vec![is_missing; asked.len()], "{unread:?} were not read");
+        assert_eq!(missing, vec![is_missing; asked.len()]);
         for object in asked {
             let fetched = world.handle().fetch_objects(&session, &[object], 0).unwrap();
             assert_eq!(fetched.blocks.len(), 1);
         }
     }
+}
+
+/// Something is committed while files can not be read in which nothing is that was committed.
+fn nothing_unread_is_closed(
+    mut world: World,
+    forge: &Forge,
+    (unread, earlier): (&[PathBuf], &Stored),
+) {
+    hide(&mut world, unread);
+    let later = objects(100, 20);
+    put_and_commit(&world, forge, &later);
+    show(&mut world, unread);
+    only_what_was_committed_counts(&mut world, &later, &[earlier]);
 }
 
 fn world() -> (World, Forge) {
@@ -124,4 +143,31 @@ fn blocks_of_a_pack_that_could_not_be_read_share_no_position_with_those_that_cam
     let packs = files(&world, "packs");
     assert_eq!(packs.len(), 1, "one is full");
     nothing_unread_is_closed(world, &forge, (&packs, &earlier));
+}
+
+/// What is stored while the first files can not be read goes on far behind them. Somebody who can read those,
+/// and not what was stored meanwhile, would go on as far behind them.
+#[test]
+fn whoever_misses_what_came_while_others_were_missed_gives_none_of_its_positions_again() {
+    let (mut world, forge) = world();
+    let first = objects(1, 3);
+    put(&world, &forge, &first, 64);
+    let tails = files(&world, "tails");
+    hide(&mut world, &tails);
+    let second = objects(50, 12);
+    put(&world, &forge, &second, 4 << 20);
+    let packs = files(&world, "packs");
+    assert_eq!(packs.len(), 1, "one is full");
+    show(&mut world, &tails);
+    // The names of its tails and the starts of its sessions alone would tell how far it went.
+    files(&world, "sessions").iter().for_each(|session| fs::remove_file(session).unwrap());
+    let mut later_tails = files(&world, "tails");
+    later_tails.retain(|tail| !tails.contains(tail));
+    later_tails.iter().for_each(|tail| fs::rename(tail, aside(&world, tail)).unwrap());
+    hide(&mut world, &packs);
+    let third = objects(100, 20);
+    put_and_commit(&world, &forge, &third);
+    show(&mut world, &packs);
+    later_tails.iter().for_each(|tail| fs::rename(aside(&world, tail), tail).unwrap());
+    only_what_was_committed_counts(&mut world, &third, &[&first, &second]);
 }
