@@ -38,7 +38,7 @@ use crate::house::folder;
 /// Cuts of small backups are so many bytes apart unless it is said.
 const STRIDE: u64 = 1;
 /// Small backups that are cut at the same time, each with a server of its own.
-const WORLDS: usize = 6;
+const WORLDS: usize = 3;
 /// So many are cut in one repository.
 const ROUNDS: u64 = 48;
 /// Most that a request of the small backup has: a block of 4 KiB, and what is around it.

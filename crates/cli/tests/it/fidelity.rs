@@ -1,19 +1,18 @@
 //! Everything that a file system can hold comes back as it was, through a real server.
 
-use std::path::Path;
-
 use holdall_testkit::{CompareOptions, FidelitySizes, compare_trees, fidelity_tree};
 
-use crate::house::{Machine, Server, folder};
+use crate::house::Server;
+use crate::mounts::ManyFiles;
 
 #[test]
 fn everything_a_file_system_can_hold_comes_back_through_a_server() {
-    let machine = Machine::new().with_password(None);
-    let data = machine.path("data");
-    let server = Server::start(&data);
+    let place = ManyFiles::new();
+    let machine = place.machine("machine");
+    let server = Server::start(&machine.path("data"));
     machine.pair_with(&server);
-    let tree = folder();
-    let source = tree.path().canonicalize().unwrap();
+    let source = machine.path("source");
+    std::fs::create_dir(&source).unwrap();
     let left_out = fidelity_tree(&source, &FidelitySizes::full()).expect("the tree can be made");
     let root = holdall_sys::users::effective_uid() == 0;
     assert!(left_out.is_empty() || !root, "{left_out:?}");
@@ -36,11 +35,4 @@ fn everything_a_file_system_can_hold_comes_back_through_a_server() {
 
     let again = machine.summary(["backup", source_text]);
     assert_eq!((&again["files_new"], &again["files_changed"]), (&0.into(), &0.into()), "{again}");
-    remove(&source);
-    remove(&target);
-}
-
-/// Removes a tree with paths that are longer than the system takes at once.
-fn remove(path: &Path) {
-    assert!(std::process::Command::new("rm").arg("-rf").arg(path).status().unwrap().success());
 }

@@ -78,7 +78,7 @@ impl Machine {
     ) -> Command {
         let inner = self.command(args);
         let mut words = by.iter().map(OsStr::new).chain([inner.get_program()]);
-        let mut outer = Command::new(words.next().expect("a program"));
+        let mut outer = Command::new(found(words.next().expect("a program")));
         outer.args(words).args(inner.get_args()).env_clear().stdin(Stdio::null());
         outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         outer
@@ -304,6 +304,14 @@ pub(crate) fn files_below(dir: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// Where a program lies. One that is named by its path is started without copying this whole process first,
+/// which costs more than most commands do.
+fn found(program: &OsStr) -> PathBuf {
+    let places = env_path();
+    let mut all = std::env::split_paths(&places).map(|place| place.join(program));
+    all.find(|path| path.is_file()).unwrap_or_else(|| program.into())
 }
 
 fn env_path() -> std::ffi::OsString {

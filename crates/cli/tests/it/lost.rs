@@ -10,7 +10,8 @@ use holdall_testkit::{
 };
 use serde_json::Value;
 
-use crate::house::{Machine, Server, folder, small_tree};
+use crate::house::{Machine, Server, small_tree};
+use crate::mounts::ManyFiles;
 
 /// What a server that is set up anew from its repositories lacks.
 const KNOWN_TO_IT_ALONE: [&str; 2] = ["identity.key", "server.redb"];
@@ -123,11 +124,12 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn with_the_kit_alone_a_new_computer_gets_everything_back() {
-    let lost = computer();
+    let place = ManyFiles::new();
+    let lost = place.machine("lost");
     let mut attic = Attic::new(lost.path("data"));
     lost.pair(&attic.invite(&[]));
-    let tree = folder();
-    let source = tree.path().canonicalize().unwrap();
+    let source = lost.path("source");
+    fs::create_dir(&source).unwrap();
     fidelity_tree(&source, &FidelitySizes::full()).expect("the tree can be made");
     assert_eq!(lost.summary(["backup", text(&source)])["errors"], 0);
     // No machine will use the server any more: it must know the kit by itself.
@@ -135,7 +137,7 @@ fn with_the_kit_alone_a_new_computer_gets_everything_back() {
     remove(&lost.path("config"));
     remove(&lost.path("cache"));
 
-    let new = computer();
+    let new = place.machine("new");
     new.ok(["pair", "--recovery-kit", &kit_of(&lost)]);
     let listed = snapshots(&new);
     assert_eq!((listed.len(), &listed[0]["paths"][0]), (1, &text(&source).into()));
@@ -145,7 +147,6 @@ fn with_the_kit_alone_a_new_computer_gets_everything_back() {
     assert_whole(&new);
     let refused = new.run(["backup", "/etc/hostname"]).expect(13);
     assert!(refused.stderr.contains("only read"), "{}", refused.stderr);
-    remove(&source);
 }
 
 #[test]

@@ -101,6 +101,39 @@ impl Drop for Mount {
     }
 }
 
+/// A folder for very many files, with paths of any length. Where one may mount it is an ext4 with a journal:
+/// without one, ext4 makes files 20 times slower once many were deleted.
+pub(crate) struct ManyFiles {
+    folder: TempDir,
+    mount: Option<Mount>,
+}
+
+impl ManyFiles {
+    pub(crate) fn new() -> Self {
+        let folder = folder();
+        // It takes as much room as what is in it.
+        let mount = Mount::ext4(&folder.path().join("many"), 8 << 30);
+        Self { folder, mount }
+    }
+
+    /// A machine of that name, which has no password.
+    pub(crate) fn machine(&self, name: &str) -> Machine {
+        let place = self.mount.as_ref().map_or_else(|| self.folder.path(), Mount::point);
+        let folder = place.join(name);
+        fs::create_dir_all(&folder).expect("room");
+        Machine::in_folder(folder).with_password(None)
+    }
+}
+
+impl Drop for ManyFiles {
+    fn drop(&mut self) {
+        if self.mount.is_none() {
+            // Its paths may be longer than the system takes at once.
+            let _ = Command::new("rm").arg("-rf").arg(self.folder.path()).status();
+        }
+    }
+}
+
 /// A folder that other computers, so to speak, reach over sshfs: a real server, which runs for as long
 /// as somebody has mounted it.
 pub(crate) struct Share {

@@ -89,7 +89,7 @@ impl Beginning {
     }
 
     pub(crate) fn run(&self, machine: &Machine, args: &[&str]) -> Outcome {
-        self.run_by(machine, &["env"], args)
+        self.run_by(machine, &[], args)
     }
 
     /// Runs a command that opens the repository with a key of its own, which takes no time.
@@ -165,15 +165,15 @@ impl Beginning {
             if is_done {
                 self.assert_restored(&machine.path("target"), &what);
             }
-            self.work(Work::Restore, machine, &["env"], "again").expect(0);
+            self.work(Work::Restore, machine, &[], "again").expect(0);
             return self.assert_restored(&machine.path("again"), &what);
         }
         if is_done && fault.work == Work::Backup {
-            self.work(Work::Restore, machine, &["env"], "target").expect(0);
+            self.work(Work::Restore, machine, &[], "target").expect(0);
             self.assert_restored(&machine.path("target"), &what);
         }
         for work in [Work::Prune, Work::Backup] {
-            let next = self.work(work, machine, &["env"], "");
+            let next = self.work(work, machine, &[], "");
             assert_eq!(next.code, Some(0), "then {work:?}: {}\nafter {what}", next.stderr);
         }
         let checked = self.run(machine, &["check", "--scrub", "--verify", "all"]);
