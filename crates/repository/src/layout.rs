@@ -220,7 +220,7 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
 pub(crate) struct TailName {
     /// Whether it holds nodes; else chunks.
     pub(crate) nodes: bool,
-    /// A log position of its own: all of its blocks have later ones.
+    /// A log position of its own, behind all that were given before.
     pub(crate) number: u64,
 }
 

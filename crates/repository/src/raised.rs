@@ -2,13 +2,14 @@
 //!
 //! The name is all that counts, so that no half-written or rotten file can take back what was said.
 
+use std::fs::File;
 use std::path::Path;
 
 use holdall_format::record_file;
 use holdall_protocol::RepositoryError;
 
 use crate::layout::{Layout, number_of};
-use crate::publish::{names_in, publish, remove};
+use crate::publish::{failed, names_in, publish, remove, sync_parent};
 
 /// The position that is kept in `folder`; 0 if none is.
 pub(crate) fn highest(folder: &Path) -> Result<u64, RepositoryError> {
@@ -29,8 +30,18 @@ pub(crate) fn raise(
     if before >= position {
         return Ok(());
     }
-    publish(&layout.tmp(), &folder.join(record_file(position)), text)?;
+    let path = folder.join(record_file(position));
+    match publish(&layout.tmp(), &path, text) {
+        // A full disk has room for a name, and what is stored there can be read.
+        Err(RepositoryError::NoRoom { .. }) => make_empty(&path)?,
+        published => drop(published?),
+    }
     if before == 0 { Ok(()) } else { remove(&folder.join(record_file(before))) }
+}
+
+fn make_empty(path: &Path) -> Result<(), RepositoryError> {
+    File::create(path).map_err(failed("making", path))?;
+    sync_parent(path)
 }
 
 #[cfg(test)]
@@ -50,5 +61,7 @@ mod tests {
             assert_eq!(highest(&folder).unwrap(), kept);
             assert_eq!(names_in(&folder).unwrap().len(), 1);
         }
+        make_empty(&folder.join(record_file(u64::MAX))).unwrap();
+        assert_eq!(highest(&folder).unwrap(), u64::MAX);
     }
 }

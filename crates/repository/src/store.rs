@@ -192,6 +192,10 @@ impl Store {
         let next = next_known(&found, &recovered, next_position, &sessions);
         let are_all_known = found.is_whole && !lease.has_taken_over();
         let log = Arc::new(go_on(&layout, access, next, are_all_known)?);
+        if !are_all_known {
+            // Whoever took over meanwhile may go on from the same position.
+            lease.renew()?;
+        }
         let Found { index, tails, mut strange, .. } = found;
         strange.extend(damaged);
         let writer =

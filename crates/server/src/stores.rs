@@ -308,6 +308,7 @@ mod tests {
     use holdall_protocol::wire::RepositoryVerb;
     use holdall_protocol::{Repository, SessionPurpose};
     use std::path::Path;
+    use std::path::PathBuf;
 
     struct Still;
 
@@ -484,6 +485,10 @@ mod tests {
         repository.put_blocks(&session, &[block]).unwrap();
     }
 
+    fn payload_in(repository: &Path) -> PathBuf {
+        holdall_testkit::only_file(&repository.join("tails"), "chunks.", ".payload")
+    }
+
     #[test]
     fn a_restore_goes_on_over_a_store_that_is_opened_again_though_the_first_try_fails() {
         let world = World::new();
@@ -491,7 +496,7 @@ mod tests {
         let id = ObjectId::from_bytes([4; 32]);
         put(&world, id);
         let world = restarted(world, |repository| {
-            let payload = repository.join("tails/chunks.0.payload");
+            let payload = payload_in(repository);
             fs::rename(&payload, repository.join("aside")).unwrap();
             fs::create_dir(payload).unwrap(); // The disk does not give it.
         });
@@ -503,8 +508,9 @@ mod tests {
         let dir = world.stores.folder.repository("desk");
         // As on a disk that was full when it began.
         fs::remove_file(dir.join("sessions").join(session.to_string())).unwrap();
-        fs::remove_dir(dir.join("tails/chunks.0.payload")).unwrap();
-        fs::rename(dir.join("aside"), dir.join("tails/chunks.0.payload")).unwrap();
+        let payload = payload_in(&dir);
+        fs::remove_dir(&payload).unwrap();
+        fs::rename(dir.join("aside"), payload).unwrap();
 
         fs::rename(dir.join("config"), dir.join("aside")).unwrap();
         assert!(world.stores.store("desk").is_err(), "it was opened without a configuration");

@@ -277,7 +277,7 @@ fn what_is_held_is_not_let_go_once_what_it_gave_way_to_is_damaged() {
     let (_, superseded) = compact(&store, &house.forge, &references, true);
     let number = superseded.unwrap().number;
     // What was put last is the chunk's new block.
-    let payload = house.world.dir().join("tails/chunks.0.payload");
+    let payload = house.world.tail_file("chunks", "payload");
     let mut bytes = std::fs::read(&payload).unwrap();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;

@@ -348,7 +348,7 @@ fn a_damaged_record_is_told_and_the_others_are_not_lost() {
 
 #[test]
 fn a_tail_that_can_not_be_read_keeps_nothing_from_opening() {
-    for lost in ["nodes.1.journal", "nodes.1.payload", "chunks.0.payload"] {
+    for (kind, file) in [("nodes", "journal"), ("nodes", "payload"), ("chunks", "payload")] {
         let (mut world, forge) = made();
         let session = open_session(&world);
         let before = [forge.chunks(&[id("chunk")]), forge.nodes(&[(id("root"), &[id("chunk")])])];
@@ -356,7 +356,8 @@ fn a_tail_that_can_not_be_read_keeps_nothing_from_opening() {
         let record = forge.record(RecordKind::Snapshot, id("root"), None);
         world.handle().commit(&session, &record).unwrap();
         world.close();
-        let (path, kept) = (world.dir().join("tails").join(lost), world.dir().join("kept"));
+        let (path, kept) = (world.tail_file(kind, file), world.dir().join("kept"));
+        let lost = path.file_name().unwrap().to_str().unwrap();
         fs::rename(&path, &kept).unwrap();
         // What has the name is there and can not be read, as on a disk that fails.
         fs::create_dir(&path).unwrap();
@@ -387,7 +388,7 @@ fn a_journal_whose_payloads_are_gone_is_told_once_and_put_aside() {
     let session = open_session(&world);
     world.handle().put_blocks(&session, &[forge.chunks(&[id("chunk")])]).unwrap();
     world.close();
-    fs::remove_file(world.dir().join("tails/chunks.0.payload")).unwrap();
+    fs::remove_file(world.tail_file("chunks", "payload")).unwrap();
     world.restart();
     open_session(&world);
     assert!(!world.handle().scrub(&mut |_| {}).unwrap().damaged.is_empty());

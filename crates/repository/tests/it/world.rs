@@ -59,6 +59,11 @@ impl World {
         self.folder.path().join("repository")
     }
 
+    /// The file of the one tail of that kind.
+    pub(crate) fn tail_file(&self, kind: &str, ends: &str) -> PathBuf {
+        holdall_testkit::only_file(&self.dir().join("tails"), kind, ends)
+    }
+
     pub(crate) fn cache_dir(&self) -> PathBuf {
         self.folder.path().join("cache")
     }
