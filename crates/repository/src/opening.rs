@@ -10,6 +10,7 @@ use holdall_protocol::RepositoryError;
 use crate::condemned;
 use crate::index::{ClosedByArrival, Index, Listing};
 use crate::layout::Layout;
+use crate::lease::Lease;
 use crate::log::Log;
 use crate::probing::probe;
 use crate::publish::{failed, make_all, names_in, remove};
@@ -24,22 +25,25 @@ use crate::tail::Tail;
 /// most.
 const UNKNOWN_POSITIONS: u64 = 1 << 32;
 
-/// The log of a store that is opened: it goes on behind all positions that are known. Where `are_all_known` is
-/// not so, some may have been given that nobody here can tell: to blocks in files that could not be read now and
+/// The log of a store that is opened: it goes on behind all positions that are known. Some may have been given that nobody here can tell: to blocks in files that could not be read now and
 /// may be the next time, or by a writer who slept and writes on. A position that two blocks have would have what
 /// is closed in one of them closed in the other. So the log goes on far behind then, and says so durably before
 /// anything has such a position: the next to open may read other files than these.
 pub(crate) fn go_on(
     layout: &Layout,
     access: Access,
+    lease: &Lease,
     next_known: u64,
-    are_all_known: bool,
+    is_whole: bool,
 ) -> Result<Log, RepositoryError> {
     let folder = layout.positions();
     let mut next = next_known.max(highest(&folder)?);
+    let are_all_known = is_whole && !lease.has_taken_over();
     if !are_all_known && access == Access::Write {
         next = next.saturating_add(UNKNOWN_POSITIONS);
         raise(layout, &folder, next, b"holdall positions, version 1\n")?;
+        // Whoever took over meanwhile may go on from the same position.
+        lease.renew()?;
     }
     Ok(Log::going_on_at(next))
 }

@@ -190,12 +190,7 @@ impl Store {
         let Loaded { records, damaged, next_position } = Records::load(&layout)?;
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
         let next = next_known(&found, &recovered, next_position, &sessions);
-        let are_all_known = found.is_whole && !lease.has_taken_over();
-        let log = Arc::new(go_on(&layout, access, next, are_all_known)?);
-        if !are_all_known {
-            // Whoever took over meanwhile may go on from the same position.
-            lease.renew()?;
-        }
+        let log = Arc::new(go_on(&layout, access, &lease, next, found.is_whole)?);
         let Found { index, tails, mut strange, .. } = found;
         strange.extend(damaged);
         let writer =

@@ -307,8 +307,7 @@ mod tests {
     use holdall_protocol::contract::Forge;
     use holdall_protocol::wire::RepositoryVerb;
     use holdall_protocol::{Repository, SessionPurpose};
-    use std::path::Path;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     struct Still;
 

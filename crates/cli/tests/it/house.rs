@@ -76,11 +76,8 @@ impl Machine {
         by: &[&str],
         args: impl IntoIterator<Item = A>,
     ) -> Command {
-        let inner = self.command(args);
-        let mut words = by.iter().map(OsStr::new).chain([inner.get_program()]);
-        let mut outer = Command::new(found(words.next().expect("a program")));
-        outer.args(words).args(inner.get_args()).env_clear().stdin(Stdio::null());
-        outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut outer = run_by(by, &self.command(args));
+        outer.stdin(Stdio::null());
         outer
     }
 
@@ -304,6 +301,16 @@ pub(crate) fn files_below(dir: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// `command` run by another program with arguments, such as `ip netns exec NAME`; its environment
+/// stays.
+pub(crate) fn run_by(prefix: &[impl AsRef<OsStr>], command: &Command) -> Command {
+    let mut words = prefix.iter().map(AsRef::as_ref).chain([command.get_program()]);
+    let mut outer = Command::new(found(words.next().expect("a program")));
+    outer.args(words).args(command.get_args()).env_clear();
+    outer.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    outer
 }
 
 /// Where a program lies. One that is named by its path is started without copying this whole process first,

@@ -2,22 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use holdall_sys::users::effective_uid;
 use holdall_testkit::{End, Links, is_there};
 
-use crate::house::{Machine, Outcome, Server};
-
-/// `command` run by another program with arguments, such as `ip netns exec NAME`; its environment
-/// stays.
-pub(crate) fn run_by(prefix: &[OsString], command: &Command) -> Command {
-    let mut words = prefix.iter().map(OsString::as_os_str).chain([command.get_program()]);
-    let mut outer = Command::new(words.next().expect("a program"));
-    outer.args(words).args(command.get_args()).env_clear();
-    outer.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    outer
-}
+use crate::house::{Machine, Outcome, Server, run_by};
 
 /// Links of these rates between two network namespaces; `None` where that can not be done.
 fn links(bits_per_second: &[u64]) -> Option<Links> {

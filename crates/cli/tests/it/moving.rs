@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use holdall_testkit::{CompareOptions, End, Process, Random, compare_trees};
 
-use crate::house::{Outcome, wait_for_progress};
-use crate::linked::{Linked, run_by};
+use crate::house::{Outcome, run_by, wait_for_progress};
+use crate::linked::Linked;
 
 const FILES: u64 = 24;
 const FILE_BYTES: usize = 1_000_000;

@@ -261,13 +261,7 @@ fn what_reached_blocks_that_are_lost_is_no_longer_closed() {
     let (mut world, forge) = made();
     big_snapshot(&world, &forge);
     world.close();
-    for entry in fs::read_dir(world.dir().join("tails")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if name.starts_with("chunks") && name.ends_with("payload") {
-            fs::remove_file(path).unwrap();
-        }
-    }
+    fs::remove_file(world.tail_file("chunks", "payload")).unwrap();
     world.restart();
     let session = open_session(&world);
     let CommitAnswer::Missing(missing) = commit_again(&world, &forge, &session) else {

@@ -185,12 +185,7 @@ fn what_is_in_no_pack_yet_is_salvaged_too() {
     house.snapshot("one", &names(0..6), 100_000);
     let tails = house.world.dir().join("tails");
     let files = || fs::read_dir(&tails).unwrap().map(|entry| entry.unwrap().path());
-    let is_payload = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        name.starts_with("chunks.") && name.ends_with(".payload")
-    };
-    let payload = files().find(is_payload).unwrap();
-    change(&payload, |bytes| bytes[250_000] ^= 1);
+    change(&house.world.tail_file("chunks", "payload"), |bytes| bytes[250_000] ^= 1);
     house.world.restart();
     let foreseen = house.repair(true);
     assert_eq!(foreseen.repairs, [Repair::Tail { kept_blocks: 5, lost_blocks: 1 }]);

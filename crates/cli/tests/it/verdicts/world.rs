@@ -10,8 +10,8 @@ use holdall_testkit::{DelayProxy, Random, SmallFiles, small_files};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::house::{Machine, Outcome, Server};
-use crate::linked::{Linked, run_by};
+use crate::house::{Machine, Outcome, Server, run_by};
+use crate::linked::Linked;
 use crate::mounts::{Mount, Share};
 use crate::plants::{Ration, SlowFsync, memory_folder};
 
