@@ -368,6 +368,8 @@ impl Appender {
             };
             self.append_moved(salvaged.name.nodes, &[(checked, block.arrival)])?;
         }
+        // Whoever took over meanwhile may have left the copies behind, and count on these.
+        self.lease.renew()?;
         if !is_whole {
             return put_aside(&self.layout, salvaged.name);
         }

@@ -115,7 +115,7 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     replace(&tmp, &layout.wrappings_of(wrappings.set.generation), &new.wrappings)?;
     lease.renew()?;
     match publish(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())? {
-        Published::New => Ok(()),
+        Published::New => lease.settle(),
         Published::Existed => Err(RepositoryError::AlreadyExists { place: layout.place() }),
     }
 }

@@ -13,6 +13,10 @@
 //! share's own clock is taken over, and so is at once that of a process of this computer which has
 //! ended. A writer that slept through that finds its next number taken, or a higher one, and
 //! publishes nothing any more. Where the lease is only a lock all of this costs nothing.
+//!
+//! Whoever takes over has the files of one who may sleep to leave behind. Until that is done its
+//! own lease is neither given back nor known to have ended: should it fail before, the next has to
+//! take over as well.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -78,6 +82,12 @@ impl Lease {
     pub(crate) fn renew(&self) -> Result<(), RepositoryError> {
         self.numbered.as_ref().map_or(Ok(()), |numbered| numbered.shared.renew())
     }
+
+    /// Says that nothing is left which an earlier holder may write to: whoever takes the lease behind this one
+    /// may go on with what is there.
+    pub(crate) fn settle(&self) -> Result<(), RepositoryError> {
+        self.numbered.as_ref().map_or(Ok(()), |numbered| numbered.shared.settle())
+    }
 }
 
 /// Whether the directory is on a share, where locks may hold on this computer only.
@@ -113,8 +123,6 @@ struct Numbered {
 #[derive(Debug)]
 struct Shared {
     layout: Layout,
-    /// What our files say.
-    text: String,
     state: Mutex<State>,
     changed: Condvar,
     is_lost: AtomicBool,
@@ -124,7 +132,23 @@ struct Shared {
 struct State {
     /// The number that is ours.
     number: u64,
+    /// When it was taken.
+    since: SystemTime,
+    /// Whether nothing is left that an earlier holder may write to.
+    is_settled: bool,
     should_stop: bool,
+}
+
+impl State {
+    /// What our files say.
+    fn text(&self) -> String {
+        let since = self.since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        // A lease that names no process goes stale, and is not known to have ended: so where one can not
+        // name itself.
+        let process =
+            if self.is_settled { process::own().unwrap_or_default() } else { String::new() };
+        format!("{FRONT}host {}\nprocess {process}\nsince {since}\n", host::host_name())
+    }
 }
 
 /// What is known of the highest number that somebody else took.
@@ -146,15 +170,15 @@ impl Numbered {
         if let Standing::Held(holder) = standing {
             return Err(RepositoryError::InUse { place: layout.place(), holder });
         }
-        let text = held_by(now);
+        let has_taken_over = matches!(standing, Standing::Stale);
         let number = newest.map_or(1, |number| number.saturating_add(1));
-        if !claim(layout, number, &text)? {
+        let state = State { number, since: now, is_settled: !has_taken_over, should_stop: false };
+        if !claim(layout, number, &state.text())? {
             return Err(RepositoryError::in_use(layout.place()));
         }
         let shared = Arc::new(Shared {
             layout: layout.clone(),
-            text,
-            state: Mutex::new(State { number, should_stop: false }),
+            state: Mutex::new(state),
             changed: Condvar::new(),
             is_lost: AtomicBool::new(false),
         });
@@ -163,7 +187,7 @@ impl Numbered {
         let thread = thread.spawn(move || renewing.renew_till_stopped());
         // Without the thread it is renewed whenever a record is published.
         let numbered = Self { shared, thread: thread.ok() };
-        Ok((numbered, matches!(standing, Standing::Stale)))
+        Ok((numbered, has_taken_over))
     }
 }
 
@@ -175,10 +199,10 @@ impl Drop for Numbered {
             // It has nothing that could be lost by a panic.
             let _ = thread.join();
         }
-        if self.shared.check().is_ok() {
-            let next = self.shared.lock().number.saturating_add(1);
+        let state = self.shared.lock();
+        if state.is_settled && self.shared.check().is_ok() {
             // What can not be given back goes stale.
-            let _ = claim(&self.shared.layout, next, RELEASED);
+            let _ = claim(&self.shared.layout, state.number.saturating_add(1), RELEASED);
         }
     }
 }
@@ -196,10 +220,19 @@ impl Shared {
         self.renew_holding(&mut self.lock())
     }
 
+    fn settle(&self) -> Result<(), RepositoryError> {
+        let mut state = self.lock();
+        if state.is_settled {
+            return Ok(());
+        }
+        state.is_settled = true;
+        self.renew_holding(&mut state)
+    }
+
     fn renew_holding(&self, state: &mut State) -> Result<(), RepositoryError> {
         self.check()?;
         let next = state.number.saturating_add(1);
-        if claim(&self.layout, next, &self.text)? {
+        if claim(&self.layout, next, &state.text())? {
             state.number = next;
             return Ok(());
         }
@@ -225,7 +258,8 @@ impl Shared {
     }
 }
 
-/// Takes a number, and removes those below. `false` if it, or a higher one, is somebody else's.
+/// Takes a number, and removes those below. `false` if it, or a higher one, is somebody else's. After an
+/// error the number is free again, as far as the share lets its file be removed.
 fn claim(layout: &Layout, number: u64, text: &str) -> Result<bool, RepositoryError> {
     let path = layout.lease_file(number);
     let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
@@ -233,20 +267,21 @@ fn claim(layout: &Layout, number: u64, text: &str) -> Result<bool, RepositoryErr
         made => made.map_err(failed("making", &path))?,
     };
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-    if let Err(error) = written {
-        // Empty it would count as somebody's until it is stale.
-        let _ = fs::remove_file(&path);
-        return Err(failed("writing", &path)(error));
+    match written.map_err(failed("writing", &path)).and_then(|()| numbers(layout)) {
+        Ok(numbers) if numbers.last().is_none_or(|highest| *highest <= number) => {
+            for below in numbers.into_iter().filter(|below| *below < number) {
+                // It counts for nothing, and goes with the next that is taken.
+                let _ = remove(&layout.lease_file(below));
+            }
+            Ok(true)
+        }
+        // Somebody who slept since looking may have made a number that was used up and removed. Left behind,
+        // the file would be in the way of whoever takes the next, and that may be this process.
+        higher_or_error => {
+            let removed = remove(&path);
+            higher_or_error.and(removed).map(|()| false)
+        }
     }
-    // Somebody who slept since looking may have made a number that was used up and removed.
-    let numbers = numbers(layout)?;
-    if numbers.last().is_some_and(|highest| *highest > number) {
-        remove(&path)?;
-        return Ok(false);
-    }
-    let below = numbers.iter().filter(|below| **below < number);
-    below.into_iter().try_for_each(|below| remove(&layout.lease_file(*below)))?;
-    Ok(true)
 }
 
 /// All numbers that are there, ascending.
@@ -291,14 +326,6 @@ fn standing(layout: &Layout, number: u64, now: SystemTime) -> Result<Standing, R
         (false, true) => Standing::Stale,
         (false, false) => Standing::Held(named(&text, now, age)),
     })
-}
-
-/// What the file of a held lease says.
-fn held_by(since: SystemTime) -> String {
-    let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    // Where a process can not name itself, its lease goes stale and is not known to have ended.
-    let process = process::own().unwrap_or_default();
-    format!("{FRONT}host {}\nprocess {process}\nsince {since}\n", host::host_name())
 }
 
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
@@ -377,6 +404,42 @@ mod tests {
         assert!(sleeper.shared.check().is_err());
         drop(sleeper);
         assert_eq!(numbers(&layout).unwrap(), [9]);
+    }
+
+    /// It may have left some of the other's files as they are, and the other may write to them.
+    #[test]
+    fn whoever_fails_behind_a_take_over_leaves_one_to_the_next() {
+        let (_dir, layout) = place();
+        of_another(&layout, 6, STALE_AFTER * 2);
+        let (failing, taken_over) = Numbered::take(&layout).unwrap();
+        assert!(taken_over);
+        failing.shared.renew().unwrap();
+        drop(failing);
+        assert_eq!(numbers(&layout).unwrap(), [8], "it is not given back");
+        in_use(Numbered::take(&layout));
+        let text = fs::read_to_string(layout.lease_file(8)).unwrap();
+        assert!(!field(&text, "process").is_some_and(process::has_ended));
+        assert_eq!(field(&text, "process"), Some(""), "nor known to have ended");
+
+        of_another(&layout, 8, STALE_AFTER * 2);
+        let (next, taken_over) = Numbered::take(&layout).unwrap();
+        assert!(taken_over);
+        next.shared.settle().unwrap();
+        let text = fs::read_to_string(layout.lease_file(10)).unwrap();
+        assert_eq!(field(&text, "process"), process::own().ok().as_deref());
+        drop(next);
+        assert!(!Numbered::take(&layout).unwrap().1);
+    }
+
+    #[test]
+    fn a_number_below_that_can_not_be_removed_is_in_nobodys_way() {
+        let (_dir, layout) = place();
+        let (held, _) = Numbered::take(&layout).unwrap();
+        remove(&layout.lease_file(1)).unwrap();
+        fs::create_dir(layout.lease_file(1)).unwrap();
+        held.shared.renew().unwrap();
+        held.shared.renew().unwrap();
+        assert_eq!(numbers(&layout).unwrap(), [1, 3]);
     }
 
     #[test]

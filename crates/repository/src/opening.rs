@@ -25,10 +25,11 @@ use crate::tail::Tail;
 /// most.
 const UNKNOWN_POSITIONS: u64 = 1 << 32;
 
-/// The log of a store that is opened: it goes on behind all positions that are known. Some may have been given that nobody here can tell: to blocks in files that could not be read now and
-/// may be the next time, or by a writer who slept and writes on. A position that two blocks have would have what
-/// is closed in one of them closed in the other. So the log goes on far behind then, and says so durably before
-/// anything has such a position: the next to open may read other files than these.
+/// The log of a store that is opened: it goes on behind all positions that are known. Some may have been given
+/// that nobody here can tell: to blocks in files that could not be read now and may be the next time, or by a
+/// writer who slept and writes on. A position that two blocks have would have what is closed in one of them
+/// closed in the other. So the log goes on far behind then, and says so durably before anything has such a
+/// position: the next to open may read other files than these.
 pub(crate) fn go_on(
     layout: &Layout,
     access: Access,
@@ -143,4 +144,32 @@ fn sweep_tmp(layout: &Layout) -> Result<(), RepositoryError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::number_of;
+    use crate::publish::make_dir;
+
+    /// Whoever took over went on from the same positions, unless it found what this one raised.
+    #[test]
+    fn no_log_goes_on_where_nothing_is_known_without_the_lease() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        make_dir(&layout.lease()).unwrap();
+        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
+        let lease = Lease::take(&layout, Access::Write).unwrap();
+        let next =
+            |is_whole| go_on(&layout, Access::Write, &lease, 7, is_whole).map(|log| log.next());
+        assert_eq!(next(true).unwrap(), 7);
+        assert_eq!(next(false).unwrap(), 7 + UNKNOWN_POSITIONS);
+        assert_eq!(next(true).unwrap(), 7 + UNKNOWN_POSITIONS);
+
+        let newest = names_in(&layout.lease()).unwrap().pop().unwrap();
+        let newest = number_of(newest.to_str().unwrap()).unwrap();
+        fs::write(layout.lease_file(newest + 2), b"theirs").unwrap();
+        let lost = next(false).unwrap_err();
+        assert!(matches!(lost, RepositoryError::InUse { .. }), "{lost}");
+    }
 }

@@ -7,12 +7,15 @@
 //! unreadable either     the disk fails                        told, left; a new tail goes on
 //! blocks     entries    nothing, or torn at the end           cut to the last whole block
 //! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside
+//! blocks     front      a crash before the first block        both removed
+//! there      gone       a crash while it was made             removed
 //! ```
 //!
 //! Blocks that were durable when a later entry was written are taken at the journal's word; those
 //! behind are hashed, since a crash may have kept an entry and lost its payload.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,10 +27,12 @@ use rustix::io::Errno;
 use crate::index::Listing;
 use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, Scan};
 use crate::layout::{Layout, TailName};
+use crate::lease::Lease;
 use crate::pack_file::read_footer;
 use crate::publish::{
     Published, failed, is_there, make_dir, names_in, publish_file, read_limited, remove, sync_dir,
 };
+use crate::store::Access;
 use crate::tail::{Tail, read_whole};
 
 /// What was found in the folder of tails.
@@ -67,14 +72,21 @@ impl Recovered {
     }
 }
 
-/// Opens all tails of a repository. Where `repair` is false nothing is changed.
+/// Opens all tails of a repository; `access` says whether they may be changed.
 pub(crate) fn recover(
     layout: &Layout,
     repository: &RepositoryId,
-    repair: bool,
+    access: Access,
+    lease: &Lease,
 ) -> Result<Recovered, RepositoryError> {
+    let repair = access == Access::Write;
     let mut recovered = Recovered::default();
-    for file in names_in(&layout.tails())? {
+    let files = names_in(&layout.tails())?;
+    if repair {
+        // Were it lost by now, some of these could be tails that whoever took it is writing to.
+        lease.renew()?;
+    }
+    for file in &files {
         let Some(name) = file.to_str().and_then(TailName::of_journal) else { continue };
         recovered.next_arrival = recovered.next_arrival.max(name.number.saturating_add(1));
         let outcome = recover_one(layout, repository, name, repair, &mut recovered);
@@ -86,7 +98,7 @@ pub(crate) fn recover(
     }
     recovered.tails.sort_unstable_by_key(Tail::name);
     if repair {
-        remove_lone_payloads(layout, &recovered)?;
+        remove_lone_payloads(layout, &files, &recovered)?;
     }
     Ok(recovered)
 }
@@ -266,6 +278,10 @@ fn recover_blocks(
         return Ok(());
     }
     let blocks: Vec<FooterBlock> = sound.into_iter().take(prefix).collect();
+    if repair && blocks.is_empty() {
+        // Whoever made it may have lost the lease meanwhile, and take it away when it finds out.
+        return discard(layout, name);
+    }
     let Some(journal) = open(&path, repair)? else { return Ok(()) };
     if repair {
         cut(layout, name, (&payload, &journal), &blocks, prefix_end)?;
@@ -361,9 +377,13 @@ pub(crate) fn put_aside(layout: &Layout, name: TailName) -> Result<(), Repositor
 }
 
 /// A payload without a journal was never written to: its tail was torn while it was made.
-fn remove_lone_payloads(layout: &Layout, recovered: &Recovered) -> Result<(), RepositoryError> {
-    for file in names_in(&layout.tails())? {
-        let path = layout.tails().join(&file);
+fn remove_lone_payloads(
+    layout: &Layout,
+    files: &[OsString],
+    recovered: &Recovered,
+) -> Result<(), RepositoryError> {
+    for file in files {
+        let path = layout.tails().join(file);
         let journal = path.with_extension("journal");
         let is_payload = path.extension().is_some_and(|extension| extension == "payload");
         let is_kept = recovered.salvaged.iter().any(|tail| layout.payload(tail.name) == path);

@@ -182,7 +182,7 @@ impl Store {
         if can_write {
             make_ready(&layout)?;
         }
-        let mut recovered = recover(&layout, &repository, can_write)?;
+        let mut recovered = recover(&layout, &repository, access, &lease)?;
         if lease.has_taken_over() {
             recovered.leave_files();
         }
@@ -227,6 +227,9 @@ impl Store {
             writer.appender.close_full();
             writer.background.wake();
             self.records.remove_buried()?;
+            if self.unopened.is_empty() {
+                self.lease.settle()?;
+            }
         }
         self.mark_records(&self.lock_commit())
     }

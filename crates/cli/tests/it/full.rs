@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use holdall_testkit::{CompareOptions, Random, compare_trees};
+use holdall_testkit::{CompareOptions, Random, compare_trees, only_file};
 
 use crate::house::{Machine, Outcome, Server, disk_bytes, files_below};
 use crate::mounts::Mount;
@@ -196,6 +196,37 @@ fn a_full_target_is_told_and_has_no_half_files() {
     }
     disk.resize(64 << 20);
     machine.ok(restore.iter().chain(&["--overwrite", "always"]));
+    assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+}
+
+/// With a pack that can not be read the log goes on far behind, which is written down before anything else is:
+/// on a full disk by a name alone.
+#[test]
+fn a_full_disk_with_a_damaged_pack_has_room_to_say_where_the_log_goes_on() {
+    let machine = Machine::new();
+    let Some(disk) = Mount::in_memory(&machine.path("disk"), 192 << 20) else { return };
+    let (repo, source) = (disk.point().join("repository"), machine.path("source"));
+    write_random(&source.join("first"), 70 << 20, 1);
+    machine.ok(["init", "-r", text(&repo)]);
+    machine.ok(["backup", "-r", text(&repo), text(&source)]);
+    let packs = files_below(&repo.join("packs"));
+    let pack = packs.first().expect("so much closes one");
+    let bytes = fs::metadata(pack).expect("it is there").len();
+    fs::File::options()
+        .write(true)
+        .open(pack)
+        .and_then(|pack| pack.set_len(bytes - 9))
+        .expect("cut");
+
+    let filler = disk.take_but(0);
+    expect_no_room(machine.run(["backup", "-r", text(&repo), text(&source)]), text(&repo));
+    let position = only_file(&repo.join("positions"), "", "");
+    assert_eq!(fs::metadata(position).expect("it is there").len(), 0);
+    fs::remove_file(filler).expect("it is there");
+    machine.ok(["backup", "-r", text(&repo), text(&source)]);
+    let target = machine.path("target");
+    let from = format!("latest:{}", text(&source));
+    machine.ok(["restore", "-r", text(&repo), &from, "--target", text(&target)]);
     assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
 }
 

@@ -102,6 +102,50 @@ fn readers_share_and_keep_writers_out() {
     assert!(open(Store::open).is_ok());
 }
 
+/// Has the lease be that of another computer, which did not renew it.
+fn lease_goes_stale(world: &World) {
+    let lease = holdall_testkit::only_file(&world.dir().join("lease"), "", "");
+    fs::write(&lease, "holdall lease, version 1\nhost attic\nprocess \nsince 7\n").unwrap();
+    let file = fs::File::options().write(true).open(&lease).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+}
+
+/// Whoever slept may append to its tail until the end of time. Nobody else ever does, however often taking
+/// over fails in the middle.
+#[test]
+fn a_tail_of_one_who_sleeps_is_left_behind_even_if_taking_over_fails() {
+    let (mut world, forge) = made();
+    world.close();
+    // As on a share: who writes must have the highest number.
+    fs::create_dir(world.dir().join("lease")).unwrap();
+    world.restart();
+    let session = open_session(&world);
+    world.handle().put_blocks(&session, &[forge.chunks(&[id("chunk")])]).unwrap();
+    world.close();
+    let tail = || world.tail_file("chunks.", ".payload");
+    let open =
+        || Store::open(&world.dir(), &world.cache_dir(), signer(), world.clock.clone()).map(drop);
+    let of_the_sleeper = tail();
+
+    lease_goes_stale(&world);
+    let folder = world.dir().join("superseded");
+    fs::remove_dir(&folder).unwrap();
+    fs::write(&folder, "").unwrap();
+    open().unwrap_err();
+    fs::remove_file(&folder).unwrap();
+    let answer = open();
+    assert!(matches!(answer, Err(RepositoryError::InUse { .. })), "{answer:?}");
+    assert_eq!(tail(), of_the_sleeper);
+
+    lease_goes_stale(&world);
+    open().unwrap();
+    let copied = tail();
+    assert_ne!(copied, of_the_sleeper);
+    // Nobody slept behind that: there is no need to copy it again.
+    open().unwrap();
+    assert_eq!(tail(), copied);
+}
+
 #[test]
 fn a_read_session_survives_that_the_same_process_begins_to_write() {
     let (mut world, forge) = made();
