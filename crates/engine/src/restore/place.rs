@@ -4,7 +4,9 @@
 //! temporary name in the same directory, and moved over it at the end. Where nothing is in the way,
 //! the name itself is made, which is one call less for each of a million files.
 
+use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_sys::{Name, Stat, TargetDir, Timestamp};
@@ -12,6 +14,7 @@ use holdall_tree::{Entry, Time};
 
 use super::Overwrite;
 use super::context::Context;
+use super::write_behind::WriteBehind;
 
 /// What came of making a name.
 pub(super) enum Made<T> {
@@ -66,9 +69,16 @@ impl Place {
         moved
     }
 
-    /// Removes what was made and is not whole: half a file is worse than none, and worse than the
-    /// one that was there. If it stays all the same, what went wrong is reported already.
-    pub(super) fn discard(&self, dir: &TargetDir, own: Name<'_>) {
+    /// Removes a file that was made and is not whole: half a file is worse than none, and worse than
+    /// the one that was there. What comes after it may need its room, so nothing holds it open. If it
+    /// stays all the same, what went wrong is reported already.
+    pub(super) fn discard(
+        &self,
+        behind: &WriteBehind,
+        file: &Arc<File>,
+        (dir, own): (&TargetDir, Name<'_>),
+    ) {
+        behind.forget(file);
         let _ = dir.unlink(self.name(own));
     }
 }
@@ -109,4 +119,26 @@ pub(super) fn make<T>(
 /// The same time in the system's words.
 pub(super) fn timestamp(time: Time) -> Timestamp {
     Timestamp { secs: time.secs, nanos: time.nanos }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_whole_goes_and_nothing_holds_its_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = TargetDir::open_root(folder.path()).unwrap();
+        let own = Name::new(b"file").unwrap();
+        std::fs::write(folder.path().join("file"), b"kept").unwrap();
+        let (behind, place) = (WriteBehind::default(), Place::beside());
+        let file = Arc::new(dir.create_file(place.name(own)).unwrap());
+        behind.wrote(&file, 0..1 << 20);
+        assert_eq!(Arc::strong_count(&file), 2);
+        place.discard(&behind, &file, (&dir, own));
+        assert_eq!(Arc::strong_count(&file), 1);
+        let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(names.len(), 1);
+        assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"kept");
+    }
 }

@@ -131,14 +131,12 @@ impl<'a> SplitFile<'a> {
             if !context.stopping() {
                 self.fail(|path| context.run.damage(&path, "its content is not whole"));
             }
-            context.write_behind.forget(file);
-            place.discard(open.dir, name);
+            place.discard(&context.write_behind, file, (open.dir, name));
             return false;
         }
         if let Err(error) = content::set_size(file, &self.layout, entry.size) {
             self.fail(|path| context.write_failed(path, "its size can not be set", &error));
-            context.write_behind.forget(file);
-            place.discard(open.dir, name);
+            place.discard(&context.write_behind, file, (open.dir, name));
             return false;
         }
         Finish {

@@ -164,8 +164,7 @@ impl<'a> Writer<'a> {
         };
         let file = Arc::new(file);
         if let Err(failure) = self.fill(item, &file, chunks) {
-            self.context.write_behind.forget(&file);
-            place.discard(open.dir, name);
+            place.discard(&self.context.write_behind, &file, (open.dir, name));
             return Err(failure);
         }
         self.finish(item, open, Subject::Open(file.as_fd()));
