@@ -218,6 +218,11 @@ impl Appender {
         let trailer = Trailer::of(&end);
         let mut info = pack_info(trailer.name, &footer, 0);
         drop(footer);
+        if tail.has_failed() {
+            // Whoever took over meanwhile may have published it, with the footer of an earlier attempt.
+            let failed = io::Error::other("an earlier fsync failed");
+            return Err(RepositoryError::io(format!("finishing {}", trailer.name), failed));
+        }
         end.extend_from_slice(&trailer.encode());
         info.file_bytes = tail.finish_pack(&end)?;
         Ok(info)
@@ -277,6 +282,8 @@ impl Appender {
         } else {
             lock(&self.closing).push(Closing::of(copy));
         }
+        // Whoever took over meanwhile may have left the copy behind, and count on these files.
+        self.lease.renew()?;
         if lost > 0 {
             put_aside(&self.layout, tail.name())?;
         } else {
@@ -358,19 +365,24 @@ impl Appender {
     /// Appends what was saved of a tail whose files are not written to any more, under its old
     /// arrival positions.
     pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
-        let mut is_whole = salvaged.is_whole;
+        let mut lost = 0u64;
         for block in &salvaged.blocks {
             let bytes = read_whole(&salvaged.payload, block).ok();
             let Some(checked) = bytes.and_then(|bytes| self.as_named(bytes, block)) else {
                 // What can not be read, or is not what was stored, stays in the file put aside.
-                is_whole = false;
+                lost += 1;
                 continue;
             };
             self.append_moved(salvaged.name.nodes, &[(checked, block.arrival)])?;
         }
         // Whoever took over meanwhile may have left the copies behind, and count on these.
         self.lease.renew()?;
-        if !is_whole {
+        if lost > 0 {
+            let reason =
+                format!("{lost} of its blocks can not be read, or are not what was stored");
+            lock(&self.damaged).push((self.layout.payload(salvaged.name), reason));
+        }
+        if lost > 0 || !salvaged.is_whole {
             return put_aside(&self.layout, salvaged.name);
         }
         discard(&self.layout, salvaged.name)

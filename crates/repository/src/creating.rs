@@ -98,15 +98,11 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     let config = RepositoryConfig::decode_signed(&new.config)?;
     let wrappings = SignedSet::check(&new.wrappings, &config)?;
     make_dirs(layout.root())?;
-    if is_there(&layout.marker())? {
-        return Err(RepositoryError::AlreadyExists { place: layout.place() });
-    }
-    if holds_records(layout)? {
-        // Another configuration and other keys in place of theirs would lose them.
-        return Err(damaged(&layout.marker(), MARKER_LOST));
-    }
+    refuse_if_used(layout)?;
     refuse_other_content(layout)?;
     let lease = Lease::take(layout, Access::Write)?;
+    // Somebody may have made one, and used it, before the lease was taken.
+    refuse_if_used(layout)?;
     make_all(&layout.folders())?;
     probe(layout)?;
     let tmp = layout.tmp();
@@ -115,9 +111,25 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     replace(&tmp, &layout.wrappings_of(wrappings.set.generation), &new.wrappings)?;
     lease.renew()?;
     match publish(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())? {
-        Published::New => lease.settle(),
+        Published::New => {
+            // It is made, and there was nothing that anybody could write to.
+            let _ = lease.settle();
+            Ok(())
+        }
         Published::Existed => Err(RepositoryError::AlreadyExists { place: layout.place() }),
     }
+}
+
+/// A repository is not made where there is one.
+fn refuse_if_used(layout: &Layout) -> Result<(), RepositoryError> {
+    if is_there(&layout.marker())? {
+        return Err(RepositoryError::AlreadyExists { place: layout.place() });
+    }
+    if holds_records(layout)? {
+        // Another configuration and other keys in place of theirs would lose them.
+        return Err(damaged(&layout.marker(), MARKER_LOST));
+    }
+    Ok(())
 }
 
 /// A repository is not made among files of somebody else.

@@ -15,8 +15,7 @@
 //! publishes nothing any more. Where the lease is only a lock all of this costs nothing.
 //!
 //! Whoever takes over has the files of one who may sleep to leave behind. Until that is done its
-//! own lease is neither given back nor known to have ended: should it fail before, the next has to
-//! take over as well.
+//! own lease says so: should it fail before, the next takes over as well, and at once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -41,6 +40,8 @@ const STALE_AFTER: Duration = Duration::from_secs(300);
 const LEASE_MAX_BYTES: u64 = 4096;
 const FRONT: &str = "holdall lease, version 1\n";
 const RELEASED: &str = "holdall lease, version 1\nreleased\n";
+/// By whoever took over and could not leave all files of the one before behind.
+const UNSETTLED: &str = "holdall lease, version 1\nunsettled\n";
 
 /// What is held while a repository is open. Dropping it gives it back.
 #[derive(Debug)]
@@ -143,11 +144,10 @@ impl State {
     /// What our files say.
     fn text(&self) -> String {
         let since = self.since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        // A lease that names no process goes stale, and is not known to have ended: so where one can not
-        // name itself.
-        let process =
-            if self.is_settled { process::own().unwrap_or_default() } else { String::new() };
-        format!("{FRONT}host {}\nprocess {process}\nsince {since}\n", host::host_name())
+        // Where a process can not name itself, its lease goes stale and is not known to have ended.
+        let process = process::own().unwrap_or_default();
+        let unsettled = if self.is_settled { "" } else { "unsettled yes\n" };
+        format!("{FRONT}host {}\nprocess {process}\nsince {since}\n{unsettled}", host::host_name())
     }
 }
 
@@ -155,7 +155,8 @@ impl State {
 enum Standing {
     /// It was given back, or its holder has ended.
     Free,
-    /// It was not renewed for too long.
+    /// It was not renewed for too long, or its holder ended before it had left the files of the one before
+    /// behind.
     Stale,
     /// Somebody holds it.
     Held(String),
@@ -200,9 +201,10 @@ impl Drop for Numbered {
             let _ = thread.join();
         }
         let state = self.shared.lock();
-        if state.is_settled && self.shared.check().is_ok() {
+        if self.shared.check().is_ok() {
+            let text = if state.is_settled { RELEASED } else { UNSETTLED };
             // What can not be given back goes stale.
-            let _ = claim(&self.shared.layout, state.number.saturating_add(1), RELEASED);
+            let _ = claim(&self.shared.layout, state.number.saturating_add(1), text);
         }
     }
 }
@@ -268,7 +270,7 @@ fn claim(layout: &Layout, number: u64, text: &str) -> Result<bool, RepositoryErr
     };
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     match written.map_err(failed("writing", &path)).and_then(|()| numbers(layout)) {
-        Ok(numbers) if numbers.last().is_none_or(|highest| *highest <= number) => {
+        Ok(numbers) if numbers.last() == Some(&number) => {
             for below in numbers.into_iter().filter(|below| *below < number) {
                 // It counts for nothing, and goes with the next that is taken.
                 let _ = remove(&layout.lease_file(below));
@@ -315,15 +317,19 @@ fn standing(layout: &Layout, number: u64, now: SystemTime) -> Result<Standing, R
     if bytes == RELEASED.as_bytes() {
         return Ok(Standing::Free);
     }
+    if bytes == UNSETTLED.as_bytes() {
+        return Ok(Standing::Stale);
+    }
     let metadata = fs::metadata(&path).map_err(failed("looking at", &path))?;
     let renewed = metadata.modified().map_err(failed("looking at", &path))?;
     let text = String::from_utf8_lossy(&bytes);
     let has_ended = field(&text, "process").is_some_and(process::has_ended);
     // A clock that went back makes nothing stale.
     let age = now.duration_since(renewed).unwrap_or_default();
+    let is_settled = field(&text, "unsettled").is_none();
     Ok(match (has_ended, age > STALE_AFTER) {
-        (true, _) => Standing::Free,
-        (false, true) => Standing::Stale,
+        (true, _) if is_settled => Standing::Free,
+        (true, _) | (false, true) => Standing::Stale,
         (false, false) => Standing::Held(named(&text, now, age)),
     })
 }
@@ -414,19 +420,17 @@ mod tests {
         let (failing, taken_over) = Numbered::take(&layout).unwrap();
         assert!(taken_over);
         failing.shared.renew().unwrap();
-        drop(failing);
-        assert_eq!(numbers(&layout).unwrap(), [8], "it is not given back");
-        in_use(Numbered::take(&layout));
         let text = fs::read_to_string(layout.lease_file(8)).unwrap();
-        assert!(!field(&text, "process").is_some_and(process::has_ended));
-        assert_eq!(field(&text, "process"), Some(""), "nor known to have ended");
-
-        of_another(&layout, 8, STALE_AFTER * 2);
+        drop(failing);
+        let (killed, taken_over) = Numbered::take(&layout).unwrap();
+        assert!(taken_over, "behind one that gave up");
+        drop(killed);
+        let own = process::own().unwrap();
+        let ended = format!("{} 0", own.rsplit_once(' ').unwrap().0);
+        fs::write(layout.lease_file(20), text.replace(&own, &ended)).unwrap();
         let (next, taken_over) = Numbered::take(&layout).unwrap();
-        assert!(taken_over);
+        assert!(taken_over, "behind one that was killed");
         next.shared.settle().unwrap();
-        let text = fs::read_to_string(layout.lease_file(10)).unwrap();
-        assert_eq!(field(&text, "process"), process::own().ok().as_deref());
         drop(next);
         assert!(!Numbered::take(&layout).unwrap().1);
     }

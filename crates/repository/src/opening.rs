@@ -128,14 +128,19 @@ fn open_index(
 }
 
 /// Makes what a writer needs, and takes away what an earlier one left half-done.
-pub(crate) fn make_ready(layout: &Layout) -> Result<(), RepositoryError> {
+pub(crate) fn make_ready(layout: &Layout, lease: &Lease) -> Result<(), RepositoryError> {
     make_all(&layout.folders())?;
-    sweep_tmp(layout)?;
+    sweep_tmp(layout, lease)?;
     probe(layout)
 }
 
-fn sweep_tmp(layout: &Layout) -> Result<(), RepositoryError> {
-    for name in names_in(&layout.tmp())? {
+fn sweep_tmp(layout: &Layout, lease: &Lease) -> Result<(), RepositoryError> {
+    let names = names_in(&layout.tmp())?;
+    if !names.is_empty() {
+        // Were it lost by now, some of these could be what whoever took it is about to publish.
+        lease.renew()?;
+    }
+    for name in names {
         let path = layout.tmp().join(name);
         if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             fs::remove_dir_all(&path).map_err(failed("removing", &path))?;

@@ -46,6 +46,8 @@ pub(crate) struct Recovered {
     pub(crate) damaged: Vec<(PathBuf, String)>,
     /// Those of the tails that the disk did not give: it may the next time.
     pub(crate) unopened: Vec<TailName>,
+    /// Whether whoever had the lease may have slept and hold these files open.
+    are_held_open: bool,
     /// More than any position that a tail which is there was begun at, or that was given to one of its blocks
     /// which could be read.
     pub(crate) next_arrival: u64,
@@ -65,9 +67,8 @@ pub(crate) struct Salvaged {
 }
 
 impl Recovered {
-    /// Has all tails copied to new ones. Whoever had the lease may have slept and hold their files
-    /// open: what is still written to those reaches nobody then.
-    pub(crate) fn leave_files(&mut self) {
+    /// Has all tails copied to new ones: what is still written to the files of these reaches nobody then.
+    fn leave_files(&mut self) {
         self.salvaged.extend(self.tails.drain(..).map(Tail::into_salvaged));
     }
 }
@@ -80,7 +81,7 @@ pub(crate) fn recover(
     lease: &Lease,
 ) -> Result<Recovered, RepositoryError> {
     let repair = access == Access::Write;
-    let mut recovered = Recovered::default();
+    let mut recovered = Recovered { are_held_open: lease.has_taken_over(), ..Recovered::default() };
     let files = names_in(&layout.tails())?;
     if repair {
         // Were it lost by now, some of these could be tails that whoever took it is writing to.
@@ -99,6 +100,9 @@ pub(crate) fn recover(
     recovered.tails.sort_unstable_by_key(Tail::name);
     if repair {
         remove_lone_payloads(layout, &files, &recovered)?;
+    }
+    if recovered.are_held_open {
+        recovered.leave_files();
     }
     Ok(recovered)
 }
@@ -136,6 +140,10 @@ fn recover_one(
     }
     let blocks = listed.unwrap_or_default();
     recovered.next_arrival = next_after(recovered.next_arrival, &blocks);
+    if !is_there(&path)? {
+        // Whoever lost the lease was about to remove both, since all of it is elsewhere.
+        return Ok(());
+    }
     if !packs_have(layout, repository, &blocks)? {
         let reason = "its payloads are gone, and no pack has them".into();
         recovered.damaged.push((path, reason));
@@ -283,7 +291,8 @@ fn recover_blocks(
         return discard(layout, name);
     }
     let Some(journal) = open(&path, repair)? else { return Ok(()) };
-    if repair {
+    // What is held open may be made a pack yet, and have its place.
+    if repair && !recovered.are_held_open {
         cut(layout, name, (&payload, &journal), &blocks, prefix_end)?;
     }
     let tail = Tail::of_files(layout, name, payload, journal, blocks);

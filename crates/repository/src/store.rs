@@ -180,12 +180,9 @@ impl Store {
         let repository = config.repository;
         let can_write = access == Access::Write;
         if can_write {
-            make_ready(&layout)?;
+            make_ready(&layout, &lease)?;
         }
         let mut recovered = recover(&layout, &repository, access, &lease)?;
-        if lease.has_taken_over() {
-            recovered.leave_files();
-        }
         let found = Found::read(&layout, cache_dir, access, &repository, &mut recovered)?;
         let Loaded { records, damaged, next_position } = Records::load(&layout)?;
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
