@@ -70,6 +70,8 @@ pub(crate) struct Found {
     pub(crate) tails: Vec<Arc<Tail>>,
     /// Files that can not be used, and why.
     pub(crate) strange: Vec<(PathBuf, String)>,
+    /// Packs, and folders of packs, that could not be read.
+    pub(crate) left_out: Vec<PathBuf>,
     /// Whether all packs and tails could be read.
     pub(crate) is_whole: bool,
 }
@@ -95,7 +97,7 @@ impl Found {
         let pruned = condemned::last_prune(layout)?.max(superseded.newest);
         index.learn_superseded(superseded);
         index.learn_pruned(condemned, pruned);
-        let is_whole = !listing.left_out && recovered.damaged.is_empty();
+        let is_whole = listing.left_out.is_empty() && recovered.damaged.is_empty();
         if !is_whole || !recovered.salvaged.is_empty() {
             // What is lost, or moves, may have been reached by what was closed: it is found again
             // from records.
@@ -103,7 +105,8 @@ impl Found {
         }
         let mut strange = listing.strange;
         strange.append(&mut recovered.damaged);
-        Ok(Self { index: Arc::new(index), tails, strange, is_whole })
+        let left_out = listing.left_out;
+        Ok(Self { index: Arc::new(index), tails, strange, left_out, is_whole })
     }
 }
 

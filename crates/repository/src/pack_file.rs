@@ -20,7 +20,7 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::reading::append_exact_at;
 
 use crate::layout::Layout;
-use crate::publish::failed;
+use crate::publish::{failed, names_in};
 
 /// Footer bytes before its first block.
 const FOOTER_FRONT_BYTES: u64 = 60;
@@ -77,6 +77,14 @@ pub(crate) fn read_footer(
         return Err(damaged(path, "it is of another repository"));
     }
     Ok((trailer, footer))
+}
+
+/// Whether the disk gives all names in a folder of packs, or the footer of a pack.
+pub(crate) fn is_given(path: &Path, repository: &RepositoryId) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()?.parse::<PackName>().ok());
+    let Some(name) = name else { return path.is_dir() && names_in(path).is_ok() };
+    let footer = File::open(path).ok().and_then(|file| read_footer(path, &file, repository).ok());
+    footer.is_some_and(|(trailer, _)| trailer.name == name)
 }
 
 /// Where a block lies in its pack.

@@ -19,7 +19,7 @@ use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::log::Log;
 use crate::opening::{Found, go_on, make_ready, next_known};
-use crate::pack_file::OpenPacks;
+use crate::pack_file::{OpenPacks, is_given};
 use crate::records::{Loaded, Records};
 use crate::recovery::{Recovered, is_readable, recover};
 use crate::room::Room;
@@ -97,6 +97,8 @@ pub struct Store {
     strange: Mutex<Vec<(PathBuf, String)>>,
     /// Tails that the disk did not give at the start.
     unopened: Vec<TailName>,
+    /// Packs, and folders of packs, that could not be read at the start.
+    left_out: Vec<PathBuf>,
     /// Given back last.
     lease: Arc<Lease>,
 }
@@ -188,7 +190,7 @@ impl Store {
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
         let next = next_known(&found, &recovered, next_position, &sessions);
         let log = Arc::new(go_on(&layout, access, &lease, next, found.is_whole)?);
-        let Found { index, tails, mut strange, .. } = found;
+        let Found { index, tails, mut strange, left_out, .. } = found;
         strange.extend(damaged);
         let writer =
             can_write.then(|| Writer::start(&layout, repository, (&index, &log), &lease, tails));
@@ -209,6 +211,7 @@ impl Store {
             commit: Mutex::new(()),
             strange: Mutex::new(strange),
             unopened: std::mem::take(&mut recovered.unopened),
+            left_out,
             lease,
         };
         store.finish_opening(&recovered)?;
@@ -366,10 +369,11 @@ impl Store {
         self.lock_strange().iter().cloned().chain(since.into_iter().flatten()).collect()
     }
 
-    /// Whether the disk gives a tail now that it did not give when this store was opened: opened again, the
-    /// store has what it holds. It is read whole for this.
+    /// Whether the disk gives a tail or a pack now that it did not give when this store was opened: opened
+    /// again, the store has what it holds. A tail is read whole for this, and of a pack its footer.
     pub fn is_worth_opening_again(&self) -> bool {
         self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
+            || self.left_out.iter().any(|path| is_given(path, &self.repository()))
     }
 
     /// Says that a file is no longer strange: it was mended, or put aside.

@@ -33,8 +33,8 @@ pub(crate) struct Listing {
     pub(crate) packs: BTreeMap<PackName, u64>,
     /// Files that are no packs, and packs that can not be read, with the reason.
     pub(crate) strange: Vec<(PathBuf, String)>,
-    /// Whether there are packs, or may be, that can not be read, so that what they hold is lost.
-    pub(crate) left_out: bool,
+    /// Packs that can not be read, and folders that may hold some, so that what is there counts as lost.
+    pub(crate) left_out: Vec<PathBuf>,
 }
 
 impl Listing {
@@ -68,8 +68,8 @@ impl Listing {
     }
 
     fn leave_out(&mut self, path: PathBuf, error: impl ToString) {
-        self.strange.push((path, error.to_string()));
-        self.left_out = true;
+        self.strange.push((path.clone(), error.to_string()));
+        self.left_out.push(path);
     }
 }
 

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use holdall_format::{ObjectId, RecordKind, SessionId};
 use holdall_protocol::contract::{ContractWorld, Forge};
 use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
+use holdall_repository::Store;
 
-use crate::world::{MACHINE, MACHINE_SEED, World};
+use crate::world::{MACHINE, MACHINE_SEED, World, signer};
 
 const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 
@@ -143,6 +144,30 @@ fn blocks_of_a_pack_that_could_not_be_read_share_no_position_with_those_that_cam
     let packs = files(&world, "packs");
     assert_eq!(packs.len(), 1, "one is full");
     nothing_unread_is_closed(world, &forge, (&packs, &earlier));
+}
+
+#[test]
+fn once_the_disk_gives_a_pack_or_its_folder_the_store_is_worth_opening_again() {
+    let (mut world, forge) = world();
+    put(&world, &forge, &objects(1, 12), 4 << 20);
+    let pack = files(&world, "packs").remove(0);
+    world.close();
+    let folder = pack.parent().unwrap().to_owned();
+    let cache = world.cache_dir();
+    for unread in [&pack, &folder] {
+        fs::rename(unread, aside(&world, unread)).unwrap();
+        fs::write(unread, b"neither").unwrap();
+        fs::remove_dir_all(&cache).unwrap();
+        let store = Store::open(&world.dir(), &cache, signer(), world.clock.clone()).unwrap();
+        assert!(!store.is_worth_opening_again());
+        fs::remove_file(unread).unwrap();
+        assert!(!store.is_worth_opening_again());
+        fs::rename(aside(&world, unread), unread).unwrap();
+        assert!(store.is_worth_opening_again());
+        drop(store);
+        let store = Store::open(&world.dir(), &cache, signer(), world.clock.clone()).unwrap();
+        assert!(!store.is_worth_opening_again());
+    }
 }
 
 /// What is stored while the first files can not be read goes on far behind them. Somebody who can read those,
