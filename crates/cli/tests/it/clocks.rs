@@ -1,8 +1,11 @@
 //! Other clocks, put before holdall's by `faketime`.
 
 use std::process::Command;
+use std::sync::OnceLock;
 
 use holdall_testkit::is_there;
+
+use crate::house::{is_root, run_by};
 
 /// Whether the program is there that puts another clock before holdall's.
 pub(crate) fn has_faketime() -> bool {
@@ -13,13 +16,43 @@ pub(crate) fn has_faketime() -> bool {
 /// `faketime` would set for it is set here: its own process would stand between, and leave a server
 /// behind that is killed.
 pub(crate) fn at(time: &str, command: &Command) -> Command {
-    let told = Command::new("faketime").args(["-m", time, "env"]).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
-    let wanted = |line: &&str| line.starts_with("LD_PRELOAD=") || line.starts_with("FAKETIME=");
     let mut moved = Command::new(command.get_program());
     moved.args(command.get_args()).env_clear();
     moved.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    moved.envs(told.lines().filter(wanted).filter_map(|line| line.split_once('=')));
-    moved.env("DONT_FAKE_MONOTONIC", "1");
+    moved.envs(told(&["-m", time])).env("DONT_FAKE_MONOTONIC", "1");
     moved
+}
+
+/// What `faketime` sets for the commands that it starts.
+fn told(args: &[&str]) -> Vec<(String, String)> {
+    let told = Command::new("faketime").args(args).arg("env").output().unwrap();
+    let said = String::from_utf8(told.stdout).unwrap();
+    let variables = said.lines().filter_map(|line| line.split_once('='));
+    let wanted = variables.filter(|(name, _)| ["LD_PRELOAD", "FAKETIME"].contains(name));
+    let told: Vec<_> = wanted.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    assert_eq!(told.len(), 2, "{said}");
+    told
+}
+
+/// Whether days can be had to pass for a server.
+pub(crate) fn can_let_days_pass() -> bool {
+    let namespace = || Command::new("unshare").args(["--time", "true"]).status();
+    is_root("days that pass, by a time namespace")
+        && has_faketime()
+        && is_there("a time namespace", namespace().is_ok_and(|status| status.success()))
+}
+
+/// The same command so many days later, by the time of day and by the clock that nobody sets: for a server, days
+/// on which the computer ran without it.
+pub(crate) fn days_later(days: u64, command: &Command) -> Command {
+    // Asked once: what is asked thousands of times finds a name taken now and then, and tells nothing.
+    static TOLD: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    let told = TOLD.get_or_init(|| told(&["-m", "-f", "+0"]));
+    let preload = told.iter().find(|(name, _)| name == "LD_PRELOAD").map(|(_, path)| path);
+    let preload = format!("LD_PRELOAD={}", preload.expect("what it is for"));
+    let (clock, seconds) = (format!("FAKETIME=+{days}d"), (days * 86_400).to_string());
+    let in_namespace = ["unshare", "--time", "--boottime", &seconds];
+    // Only the command itself has that clock: what becomes another program leaves its names behind for good.
+    let by = [&in_namespace[..], &["env", &preload, &clock, "DONT_FAKE_MONOTONIC=1"]].concat();
+    run_by(&by, command)
 }

@@ -248,9 +248,13 @@ fn errors() -> &'static [&'static str] {
 }
 
 /// Every one of the calls that `whose` work makes, with every error.
-fn all_faults(whose: &str, calls: impl Fn(Work) -> BTreeSet<(String, u32)>) -> Vec<Fault> {
+fn all_faults(
+    whose: &str,
+    works: &[Work],
+    calls: impl Fn(Work) -> BTreeSet<(String, u32)>,
+) -> Vec<Fault> {
     let mut faults = Vec::new();
-    for work in [Work::Backup, Work::Prune, Work::Restore] {
+    for &work in works {
         let calls = calls(work);
         println!("{whose}{work:?}: {} calls", calls.len());
         for (call, times) in calls {
@@ -264,10 +268,11 @@ fn all_faults(whose: &str, calls: impl Fn(Work) -> BTreeSet<(String, u32)>) -> V
 /// Checks each fault of `whose` work in a run of its own, which says whether it met with it.
 pub(crate) fn meet_all(
     whose: &str,
+    works: &[Work],
     calls: impl Fn(Work) -> BTreeSet<(String, u32)>,
     check: impl Fn(usize, &Fault) -> bool + Sync,
 ) {
-    let faults = all_faults(whose, calls);
+    let faults = all_faults(whose, works, calls);
     let (next, made) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -298,5 +303,6 @@ fn whichever_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
     }
     let beginning = Beginning::new();
     let calls = |work| beginning.calls(work);
-    meet_all("", calls, |number, fault| beginning.check(number, fault));
+    let all = [Work::Backup, Work::Prune, Work::Restore];
+    meet_all("", &all, calls, |number, fault| beginning.check(number, fault));
 }

@@ -1,6 +1,7 @@
 //! Every call of a running server that touches a file fails once, with every error, while a client backs
-//! up, restores, or the administrator prunes: nothing acknowledged is lost, and once nothing fails any more
-//! the server takes and gives everything, prunes and checks without being restarted.
+//! up, restores, or the administrator prunes, first what is condemned then, and once it is deleted: nothing
+//! acknowledged is lost, and once nothing fails any more the server takes and gives everything, prunes and
+//! checks without being restarted.
 //!
 //! As in `nth_call`, each thread of the server counts for itself. Calls that carry what goes over the
 //! network, or wake threads, are left out: a disk does not make those fail.
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 
 use holdall_testkit::{CompareOptions, Image, Random, compare_trees, memory};
 
-use crate::house::{Machine, Outcome, Server};
+use crate::clocks::{can_let_days_pass, days_later};
+use crate::house::{Machine, Outcome, Server, files_below};
 use crate::nth_call::{FAILED, Fault, Work, calls_in, meet_all, text};
 use crate::vanishing::{Traced, can_trace};
 
@@ -20,12 +22,19 @@ const CALLS: &str = "openat,read,pread64,preadv,pwrite64,pwritev,fsync,fdatasync
     renameat2,link,linkat,unlink,unlinkat,flock";
 /// Where a machine keeps the address of its server.
 const PAIRINGS: &str = "config/state/pairings.json";
-const SNAPSHOTS: usize = 2;
+/// Snapshots that are kept: behind one that is to be deleted is one that the rules let go.
+const KEPT: usize = 1;
+/// The day on which that is due, and may be.
+const DUE: u64 = 40;
+/// A day on which a prune deletes what the one on that day condemned.
+const DELETES: u64 = DUE + 2;
 
 /// What all runs begin with: a server that does not run, a machine that is paired with it, and what it
 /// backs up.
 struct House {
     folder: tempfile::TempDir,
+    /// How many days after the snapshots were made.
+    day: u64,
     /// Where the server was.
     address: String,
     image: Image,
@@ -38,23 +47,39 @@ struct Pair {
 }
 
 impl House {
-    fn new() -> Self {
+    fn on(day: u64) -> Self {
         let folder = memory().expect("a folder");
-        let mut house = Self { folder, address: String::new(), image: Image::default() };
+        let mut house = Self { folder, day: 0, address: String::new(), image: Image::default() };
         let machine = house.machine(0);
-        let mut server = Server::start(&machine.path("data"));
+        let server = house.start(&machine);
         machine.pair_with(&server);
         house.address = server.address().to_owned();
-        for round in 0..SNAPSHOTS as u64 {
+        let backup = || drop(machine.ok(["backup", text(&house.source())]));
+        house.write(0);
+        // Most of what is stored is to go.
+        let gone = house.source().join("gone");
+        fs::write(&gone, Random::new(9).bytes(300_000)).expect("room");
+        backup();
+        fs::remove_file(gone).expect("it is there");
+        for round in [1, 2] {
             house.write(round);
-            machine.ok(["backup", text(&house.source())]);
+            backup();
         }
-        house.write(SNAPSHOTS as u64);
-        server.process().terminate().expect("it lived");
-        assert!(server.process().wait().expect("it ends").0.success());
-        fs::remove_file(machine.path("data/admin.sock")).expect("it listened there");
-        let image = Image::read(&machine.path("")).expect("it can be read");
-        Self { image, ..house }
+        let tell = |args: &[&str]| machine.administer(&machine.path("data"), args).expect(0);
+        let repository = tell(&["repositories"]).of_type("repository")[0]["name"].clone();
+        let first = machine.ok(["snapshots", "--json"]).of_type("snapshot")[0]["id"].clone();
+        tell(&["forget", repository.as_str().expect("a name"), first.as_str().expect("an id")]);
+        house.stop(&machine, server);
+        if day > DUE {
+            house.day = DUE;
+            let server = house.start(&machine);
+            tell(&["prune"]);
+            house.stop(&machine, server);
+        }
+        house.write(3);
+        house.day = day;
+        house.image = Image::read(&machine.path("")).expect("it can be read");
+        house
     }
 
     fn machine(&self, number: usize) -> Machine {
@@ -80,25 +105,30 @@ impl House {
     fn fresh(&self, number: usize, work: Work) -> Pair {
         let machine = self.machine(number);
         self.image.lay_down(&machine.path("")).expect("room");
-        let server = self.start(&machine, &self.address);
+        let server = self.start(&machine);
+        // The machine finds it where it listens now.
+        let pairings = machine.path(PAIRINGS);
+        let known = fs::read_to_string(&pairings).expect("it is paired");
+        assert!(known.contains(&self.address), "{known}");
+        fs::write(pairings, known.replace(&self.address, server.address())).expect("room");
         if work == Work::Restore {
             self.work(Work::Backup, &machine, "").expect(0);
         }
         Pair { machine, server }
     }
 
-    /// A server, which the machine finds where it listens now.
-    fn start(&self, machine: &Machine, was_at: &str) -> Server {
+    fn start(&self, machine: &Machine) -> Server {
         let data = machine.path("data");
         let log = fs::OpenOptions::new().create(true).append(true).open(machine.path("log"));
-        let mut command = Server::command(&data);
+        let mut command = days_later(self.day, &Server::command(&data));
         command.stderr(log.expect("room"));
-        let server = Server::start_by(&mut command, &data);
-        let pairings = machine.path(PAIRINGS);
-        let known = fs::read_to_string(&pairings).expect("it is paired");
-        assert!(known.contains(was_at), "{known}");
-        fs::write(pairings, known.replace(was_at, server.address())).expect("room");
-        server
+        Server::start_by(&mut command, &data)
+    }
+
+    fn stop(&self, machine: &Machine, mut server: Server) {
+        server.process().terminate().expect("it lived");
+        assert!(server.process().wait().expect("it ends").0.success());
+        fs::remove_file(machine.path("data/admin.sock")).expect("it listened there");
     }
 
     fn work(&self, work: Work, machine: &Machine, target: &str) -> Outcome {
@@ -123,6 +153,12 @@ impl House {
         drop(server);
         fs::remove_dir_all(machine.path("")).expect("it can be removed");
         calls
+    }
+
+    /// Whether packs wait to be deleted.
+    fn has_condemned(&self, machine: &Machine) -> bool {
+        let files = files_below(&machine.path("data"));
+        files.iter().any(|path| path.components().any(|part| part.as_os_str() == "condemned"))
     }
 
     /// Has one call fail; says whether it was made.
@@ -150,7 +186,7 @@ impl House {
         let is_told = code.is_some_and(|code| FAILED.contains(&code)) && says_it;
         assert!(is_done || is_told, "{what}");
         let is_backed_up = fault.work == Work::Restore || is_done && fault.work == Work::Backup;
-        let made = SNAPSHOTS + usize::from(is_backed_up);
+        let made = KEPT + usize::from(is_backed_up);
         if is_done && fault.work == Work::Backup {
             self.work(Work::Restore, machine, "target").expect(0);
         }
@@ -175,6 +211,7 @@ impl House {
         let Outcome { stdout, stderr, .. } = &checked;
         assert_eq!(checked.code, Some(0), "then {stdout}{stderr}\nafter {what}");
         assert!(listed() > made, "{what}");
+        assert_eq!(self.has_condemned(machine), self.day < DELETES, "{what}");
         server.process().terminate().expect("it lived");
         assert!(server.process().wait().expect("it ends").0.success(), "{what}");
         assert!(!log().contains("panicked"), "{what}\nand in the end:\n{}", log());
@@ -183,10 +220,20 @@ impl House {
 
 #[test]
 fn whichever_call_of_a_server_fails_it_lives_on_and_nothing_acknowledged_is_lost() {
-    if !can_trace() {
+    if !can_trace() || !can_let_days_pass() {
         return;
     }
-    let house = House::new();
+    let house = House::on(DUE);
+    let all = [Work::Backup, Work::Prune, Work::Restore];
+    meet_all(
+        "a server, ",
+        &all,
+        |work| house.calls(work),
+        |number, fault| house.check(number, fault),
+    );
+    let house = House::on(DELETES);
     let calls = |work| house.calls(work);
-    meet_all("a server, ", calls, |number, fault| house.check(number, fault));
+    meet_all("a server that deletes, ", &[Work::Prune], calls, |number, fault| {
+        house.check(number, fault)
+    });
 }
