@@ -218,11 +218,6 @@ impl Appender {
         let trailer = Trailer::of(&end);
         let mut info = pack_info(trailer.name, &footer, 0);
         drop(footer);
-        if tail.has_failed() {
-            // Whoever took over meanwhile may have published it, with the footer of an earlier attempt.
-            let failed = io::Error::other("an earlier fsync failed");
-            return Err(RepositoryError::io(format!("finishing {}", trailer.name), failed));
-        }
         end.extend_from_slice(&trailer.encode());
         info.file_bytes = tail.finish_pack(&end)?;
         Ok(info)
@@ -245,10 +240,14 @@ impl Appender {
     fn abandon(&self, tail: &Arc<Tail>) -> Result<(), RepositoryError> {
         let lost = self.renew(tail, Unreadable::Fails)?;
         if lost > 0 {
-            let reason = format!("{lost} of its blocks are not what was stored");
-            lock(&self.damaged).push((self.layout.payload(tail.name()), reason));
+            self.note_lost(tail.name(), lost);
         }
         Ok(())
+    }
+
+    fn note_lost(&self, tail: TailName, blocks: u64) {
+        let reason = format!("{blocks} of its blocks can not be read, or are not what was stored");
+        lock(&self.damaged).push((self.layout.payload(tail), reason));
     }
 
     /// Writes what is sound of a tail anew, and says how many blocks are not. Then its files are put
@@ -378,9 +377,7 @@ impl Appender {
         // Whoever took over meanwhile may have left the copies behind, and count on these.
         self.lease.renew()?;
         if lost > 0 {
-            let reason =
-                format!("{lost} of its blocks can not be read, or are not what was stored");
-            lock(&self.damaged).push((self.layout.payload(salvaged.name), reason));
+            self.note_lost(salvaged.name, lost);
         }
         if lost > 0 || !salvaged.is_whole {
             return put_aside(&self.layout, salvaged.name);
@@ -499,6 +496,21 @@ mod tests {
         assert!(matches!(refused, Err(RepositoryError::InUse { .. })), "{refused:?}");
         assert_eq!(names_in(&place.layout.tails()).unwrap().len(), 0);
         assert_eq!([1, 2].map(|byte| place.copies(id(byte))), [1, 0]);
+    }
+
+    /// Whoever took over may have published the file, which is a pack then.
+    #[test]
+    fn nothing_is_written_to_a_file_whose_sync_failed() {
+        let place = place();
+        place.append(&[id(1)], 100).unwrap();
+        let failing = place.open_tail();
+        let file = std::fs::File::open(place.layout.payload(failing.name())).unwrap();
+        failing.fails.store(true, Ordering::Release);
+        assert!(place.append(&[id(2)], 100).is_err());
+        failing.fails.store(false, Ordering::Release);
+        let bytes = file.metadata().unwrap().len();
+        assert!(failing.finish_pack(b"footer and trailer").is_err());
+        assert_eq!(file.metadata().unwrap().len(), bytes);
     }
 
     #[test]

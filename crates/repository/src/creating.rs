@@ -111,11 +111,7 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     replace(&tmp, &layout.wrappings_of(wrappings.set.generation), &new.wrappings)?;
     lease.renew()?;
     match publish(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())? {
-        Published::New => {
-            // It is made, and there was nothing that anybody could write to.
-            let _ = lease.settle();
-            Ok(())
-        }
+        Published::New => Ok(()),
         Published::Existed => Err(RepositoryError::AlreadyExists { place: layout.place() }),
     }
 }

@@ -249,10 +249,14 @@ impl Tail {
         }
     }
 
-    /// Writes a footer and trailer behind the payloads and makes the file durable: a whole pack.
+    /// Writes a footer and trailer behind the payloads and makes the file durable: a whole pack. Nothing is
+    /// written after a failed sync: whoever took the lease over may have published what an earlier attempt left.
     pub(crate) fn finish_pack(&self, end: &[u8]) -> Result<u64, RepositoryError> {
         let payload_end = self.payload_bytes();
         let path = self.layout.payload(self.name);
+        if self.has_failed() {
+            return Err(failed("finishing", &path)(io::Error::other("an earlier sync failed")));
+        }
         self.payload
             .set_len(payload_end)
             .and_then(|()| self.payload.write_all_at(end, payload_end))
