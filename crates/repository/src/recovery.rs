@@ -256,12 +256,11 @@ fn recover_blocks(
     repair: bool,
     recovered: &mut Recovered,
 ) -> Result<(), RepositoryError> {
-    let path = layout.journal(name);
     let has_entries = journal_bytes.len() > JOURNAL_HEADER_BYTES;
     let scan = match journal::scan(journal_bytes, repository, name.kind()) {
         Ok(scan) => scan,
         Err(error) if has_entries => {
-            recovered.damaged.push((path, error.to_string()));
+            recovered.damaged.push((layout.journal(name), error.to_string()));
             return Ok(());
         }
         // Torn while it was made: nothing was acknowledged from it.
@@ -272,28 +271,46 @@ fn recover_blocks(
     let whole: Vec<FooterBlock> =
         scan.entries.iter().filter_map(|found| found.block.clone()).collect();
     recovered.next_arrival = next_after(recovered.next_arrival, &whole);
-    let prefix_end = prefix
-        .checked_sub(1)
-        .and_then(|last| scan.entries.get(last))
-        .map_or(JOURNAL_HEADER_BYTES as u64, |found| found.end);
-    if scan.durable > prefix_end {
+    let last = prefix.checked_sub(1).and_then(|last| scan.entries.get(last));
+    let journal_end = last.map_or(JOURNAL_HEADER_BYTES as u64, |found| found.end);
+    if scan.durable > journal_end {
         let reason = "it has a hole where everything was durable".into();
-        recovered.damaged.push((path, reason));
+        recovered.damaged.push((layout.journal(name), reason));
         // The journal's word does not count for much here.
         let named = |block: &FooterBlock| has_its_name(&payload, block).unwrap_or(false);
         let blocks = sound.into_iter().filter(named).collect();
         recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: false });
         return Ok(());
     }
-    let blocks: Vec<FooterBlock> = sound.into_iter().take(prefix).collect();
+    let blocks = sound.into_iter().take(prefix).collect();
+    go_on_with(layout, Front { name, payload, blocks, journal_end }, repair, recovered)
+}
+
+/// The front of a tail that is as it was written.
+struct Front {
+    name: TailName,
+    payload: File,
+    blocks: Vec<FooterBlock>,
+    /// Where the journal's entry of the last block ends.
+    journal_end: u64,
+}
+
+/// Cuts off what is behind the front of a tail, which can go on then; one without blocks goes.
+fn go_on_with(
+    layout: &Layout,
+    front: Front,
+    repair: bool,
+    recovered: &mut Recovered,
+) -> Result<(), RepositoryError> {
+    let Front { name, payload, blocks, journal_end } = front;
     if repair && blocks.is_empty() {
         // Whoever made it may have lost the lease meanwhile, and take it away when it finds out.
         return discard(layout, name);
     }
-    let Some(journal) = open(&path, repair)? else { return Ok(()) };
+    let Some(journal) = open(&layout.journal(name), repair)? else { return Ok(()) };
     // What is held open may be made a pack yet, and have its place.
     if repair && !recovered.are_held_open {
-        cut(layout, name, (&payload, &journal), &blocks, prefix_end)?;
+        cut(layout, name, (&payload, &journal), &blocks, journal_end)?;
     }
     let tail = Tail::of_files(layout, name, payload, journal, blocks);
     list_all(&tail)?;
