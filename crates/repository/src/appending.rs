@@ -264,9 +264,17 @@ impl Appender {
         if !self.index.state().tails.iter().any(|known| Arc::ptr_eq(known, tail)) {
             return Ok(0);
         }
-        let copy = self.create_tail(tail.name().nodes)?;
-        let lost = self.copy_sound(tail, &copy, unreadable)?;
-        list_all(&copy)?;
+        let path = self.layout.payload(tail.name());
+        let durable = tail.all_clear().into_iter().take(tail.durable_blocks());
+        let sound = durable.map(|block| {
+            let read = || tail.read_block(&block).map_err(failed("reading", &path));
+            let bytes = match unreadable {
+                Unreadable::Fails => Some(read()?),
+                Unreadable::IsLost => unless_lost(read)?,
+            };
+            Ok(bytes.and_then(|bytes| self.as_named(bytes, &block)))
+        });
+        let (copy, lost) = self.copy(tail.name().nodes, sound)?;
         let marks = self.index.marks();
         carry_marks(tail, &copy);
         self.index.remove_tail(tail);
@@ -276,11 +284,7 @@ impl Appender {
             // What reached the lost blocks is no longer closed.
             self.index.forget_closed();
         }
-        if slot.is_none() {
-            *slot = Some(copy);
-        } else {
-            lock(&self.closing).push(Closing::of(copy));
-        }
+        self.go_on_with(&mut slot, copy);
         // Whoever took over meanwhile may have left the copy behind, and count on these files.
         self.lease.renew()?;
         if lost > 0 {
@@ -291,36 +295,35 @@ impl Appender {
         Ok(lost)
     }
 
-    /// Copies the durable blocks of a tail that are what was stored, and says how many are not.
-    fn copy_sound(
+    /// Writes blocks of a kind into a new tail of their own under the positions that they have, and says how
+    /// many are not what was stored. After an error nothing of it is left: each attempt would add a copy.
+    fn copy(
         &self,
-        from: &Tail,
-        to: &Tail,
-        unreadable: Unreadable,
-    ) -> Result<u64, RepositoryError> {
-        let mut lost = 0;
-        for block in from.all_clear().into_iter().take(from.durable_blocks()) {
-            let path = self.layout.payload(from.name());
-            let read = || from.read_block(&block).map_err(failed("reading", &path));
-            let bytes = match unreadable {
-                Unreadable::Fails => Some(read()?),
-                Unreadable::IsLost => unless_lost(read)?,
-            };
-            match bytes.and_then(|bytes| self.as_named(bytes, &block)) {
-                Some(checked) => {
-                    to.append(std::slice::from_ref(&checked), || block.arrival)?;
-                }
-                None => lost += 1,
-            }
+        nodes: bool,
+        blocks: impl Iterator<Item = Result<Option<(Checked, u64)>, RepositoryError>>,
+    ) -> Result<(Arc<Tail>, u64), RepositoryError> {
+        let copy = self.create_tail(nodes)?;
+        let copied = append_all(&copy, blocks).and_then(|lost| list_all(&copy).map(|()| lost));
+        if copied.is_err() {
+            // It is swept, or copied once more, at the next start if this fails too.
+            let _ = discard(&self.layout, copy.name());
         }
-        to.wait_durable(to.block_count())?;
-        Ok(lost)
+        copied.map(|lost| (copy, lost))
     }
 
-    /// A block that was read again, if it is what was stored.
-    fn as_named(&self, bytes: bytes::Bytes, block: &FooterBlock) -> Option<Checked> {
+    /// Appends to a tail from now on, unless there is one of its kind: then it is closed.
+    fn go_on_with(&self, slot: &mut Option<Arc<Tail>>, tail: Arc<Tail>) {
+        if slot.is_none() {
+            *slot = Some(tail);
+        } else {
+            lock(&self.closing).push(Closing::of(tail));
+        }
+    }
+
+    /// A block that was read again, and its position, if it is what was stored.
+    fn as_named(&self, bytes: bytes::Bytes, block: &FooterBlock) -> Option<(Checked, u64)> {
         let checked = Checked::new(bytes, &self.repository).ok()?;
-        (checked.name == block.name).then_some(checked)
+        (checked.name == block.name).then_some((checked, block.arrival))
     }
 
     /// Files that were found damaged since the start, with the reason.
@@ -361,20 +364,18 @@ impl Appender {
         self.close_full();
     }
 
-    /// Appends what was saved of a tail whose files are not written to any more, under its old
-    /// arrival positions.
+    /// Stores what was saved of a tail, whose files are not written to any more, in another.
     pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
-        let mut lost = 0u64;
-        for block in &salvaged.blocks {
+        let mut slot = self.slot(salvaged.name.nodes);
+        let sound = salvaged.blocks.iter().map(|block| {
+            // What can not be read, or is not what was stored, stays in the file put aside.
             let bytes = read_whole(&salvaged.payload, block).ok();
-            let Some(checked) = bytes.and_then(|bytes| self.as_named(bytes, block)) else {
-                // What can not be read, or is not what was stored, stays in the file put aside.
-                lost += 1;
-                continue;
-            };
-            self.append_moved(salvaged.name.nodes, &[(checked, block.arrival)])?;
-        }
-        // Whoever took over meanwhile may have left the copies behind, and count on these.
+            Ok(bytes.and_then(|bytes| self.as_named(bytes, block)))
+        });
+        let (copy, lost) = self.copy(salvaged.name.nodes, sound)?;
+        self.index.add_tail(copy.clone());
+        self.go_on_with(&mut slot, copy);
+        // Whoever took over meanwhile may have left the copy behind, and count on these files.
         self.lease.renew()?;
         if lost > 0 {
             self.note_lost(salvaged.name, lost);
@@ -388,6 +389,24 @@ impl Appender {
     fn slot(&self, nodes: bool) -> MutexGuard<'_, Option<Arc<Tail>>> {
         lock(if nodes { &self.nodes } else { &self.chunks })
     }
+}
+
+/// Appends blocks to a tail, durably, and says how many there were none for.
+fn append_all(
+    tail: &Tail,
+    blocks: impl Iterator<Item = Result<Option<(Checked, u64)>, RepositoryError>>,
+) -> Result<u64, RepositoryError> {
+    let mut lost = 0;
+    for block in blocks {
+        match block? {
+            Some((checked, arrival)) => {
+                tail.append(std::slice::from_ref(&checked), || arrival)?;
+            }
+            None => lost += 1,
+        }
+    }
+    tail.wait_durable(tail.block_count())?;
+    Ok(lost)
 }
 
 /// Carries what is marked in a tail into its copy, as far as that has the objects.
@@ -468,6 +487,21 @@ mod tests {
 
     fn id(byte: u8) -> ObjectId {
         ObjectId::from_bytes([byte; 32])
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_copy_that_failed() {
+        let place = place();
+        place.append(&[id(1)], 1000).unwrap();
+        let names =
+            || std::collections::BTreeSet::from_iter(names_in(&place.layout.tails()).unwrap());
+        let before = names();
+        let block = place.forge.chunks_of_bytes(&[id(1)], 1000);
+        let checked = Checked::new(block, &place.forge.repository).unwrap();
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let blocks = [Ok(Some((checked, 1))), Err(RepositoryError::io("writing", full))];
+        assert!(place.appender.copy(false, blocks.into_iter()).is_err());
+        assert_eq!(names(), before);
     }
 
     #[test]
