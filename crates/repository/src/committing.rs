@@ -53,7 +53,8 @@ impl Store {
         }
         let _place = self.room().take_reserved(bytes.len() as u64, || self.quota_used_bytes())?;
         let stored = self.receipt(record);
-        let published = self.lease().renew().and_then(|()| self.records().publish(&stored));
+        let is_held = || self.lease().renew();
+        let published = is_held().and_then(|()| self.records().publish(&stored, is_held));
         let Ok(answer) = published else {
             self.index().drop_tentative();
             return published.map(CommitAnswer::Committed);

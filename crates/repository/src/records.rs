@@ -205,9 +205,14 @@ impl Records {
         (there as u64, entries.iter().map(|entry| entry.stored_bytes).sum())
     }
 
-    /// Publishes a record; it is durable when this returns. After an error it is not there, or
-    /// nothing is published any more until the repository is opened anew.
-    pub(crate) fn publish(&self, stored: &StoredRecord) -> Result<Bytes, RepositoryError> {
+    /// Publishes a record; it is durable when this returns. It is taken back unless `is_held` says that the
+    /// lease was held all the time: whoever took over may have deleted what it needs. After an error it is not
+    /// there, or nothing is published any more until the repository is opened anew.
+    pub(crate) fn publish(
+        &self,
+        stored: &StoredRecord,
+        is_held: impl FnOnce() -> Result<(), RepositoryError>,
+    ) -> Result<Bytes, RepositoryError> {
         if self.in_doubt.load(Ordering::Acquire) {
             let reason =
                 "whether an earlier record is stored is not known since its directory could \
@@ -218,7 +223,8 @@ impl Records {
         let bytes = Bytes::from(stored.encode());
         let entry = RecordEntry::of(stored, &bytes);
         let path = self.layout.record(entry.position);
-        match self.publish_at(&path, &bytes) {
+        let published = self.publish_at(&path, &bytes);
+        match published.and_then(|published| is_held().map(|()| published)) {
             Ok(Published::New) => {
                 self.lock().push(entry);
                 Ok(bytes)
@@ -424,9 +430,9 @@ pub(crate) mod tests {
         let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
         let records = Records::load(&layout).unwrap().records;
         records.fails.store(true, Ordering::Release);
-        assert!(records.publish(&stored(&forge, 7)).is_err());
+        assert!(records.publish(&stored(&forge, 7), || Ok(())).is_err());
         assert!(!layout.record(7).exists());
-        records.publish(&stored(&forge, 8)).unwrap();
+        records.publish(&stored(&forge, 8), || Ok(())).unwrap();
         assert_eq!(Records::load(&layout).unwrap().records.after(0).len(), 1);
     }
 
@@ -440,8 +446,8 @@ pub(crate) mod tests {
         // What has the name can not be read, so it can not be taken back.
         std::fs::create_dir(layout.record(7)).unwrap();
         records.fails.store(true, Ordering::Release);
-        assert!(records.publish(&stored(&forge, 7)).is_err());
-        let refused = records.publish(&stored(&forge, 8));
+        assert!(records.publish(&stored(&forge, 7), || Ok(())).is_err());
+        let refused = records.publish(&stored(&forge, 8), || Ok(()));
         assert!(matches!(refused, Err(RepositoryError::Refused { .. })), "{refused:?}");
         assert!(!layout.record(8).exists());
     }

@@ -69,7 +69,8 @@ mod tests {
         let layout = Layout::new(dir.path());
         let records = Records::load(&layout).unwrap().records;
         for (position, machine, seed) in [(3, ADA, 1), (15, ADA, 2), (17, BOB, 3)] {
-            records.publish(&stored(&forge(machine, seed), position)).unwrap();
+            let record = stored(&forge(machine, seed), position);
+            records.publish(&record, || Ok(())).unwrap();
         }
         let newest = |machine| newest_key_in(dir.path(), &machine).unwrap();
         assert_eq!(newest(ADA), Some(forge(ADA, 2).key.public()));
