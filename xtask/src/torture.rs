@@ -17,7 +17,7 @@ struct Part {
 
 const IT: &[&str] = &["--test", "it"];
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     // 1 GB is killed each time; `cargo xtask test` takes far less.
     Part {
         name: "kill",
@@ -53,6 +53,13 @@ const PARTS: [Part; 12] = [
         target: IT,
         tests: "nth_call",
         settings: &[("HOLDALL_FAULTS", "all")],
+    },
+    Part {
+        name: "sleepers",
+        package: "holdall",
+        target: IT,
+        tests: "sleepers",
+        settings: &[("HOLDALL_SLEEPS", "1")],
     },
     Part {
         name: "soak",

@@ -57,6 +57,7 @@ mod second;
 mod sessions;
 mod share;
 mod short_calls;
+mod sleepers;
 mod soak;
 mod sources;
 mod speed;

@@ -6,10 +6,11 @@
 //! itself, the Nth call of any of them fails. `HOLDALL_FAULTS=all` takes six errors, not two.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fmt, fs};
 
 use holdall_testkit::{CompareOptions, Image, Random, compare_trees, has_strace};
 
@@ -94,19 +95,33 @@ impl Beginning {
 
     /// Runs a command that opens the repository with a key of its own, which takes no time.
     fn run_by(&self, machine: &Machine, by: &[&str], args: &[&str]) -> Outcome {
+        Outcome::of(&mut self.command_by(machine, by, args))
+    }
+
+    fn command_by(&self, machine: &Machine, by: &[&str], args: &[&str]) -> Command {
         let (repo, identity) = (machine.path("repo"), self.identity());
         let opens = ["-r", text(&repo), "--identity", text(&identity)];
-        machine.run_by(by, [args, &opens, &["--fingerprint", &self.fingerprint]].concat())
+        machine.command_by(by, [args, &opens, &["--fingerprint", &self.fingerprint]].concat())
     }
 
     pub(crate) fn work(&self, work: Work, machine: &Machine, by: &[&str], target: &str) -> Outcome {
+        Outcome::of(&mut self.command(work, machine, by, target))
+    }
+
+    pub(crate) fn command(
+        &self,
+        work: Work,
+        machine: &Machine,
+        by: &[&str],
+        target: &str,
+    ) -> Command {
         let (source, target) = (self.source(), machine.path(target));
         let from = format!("latest:{}", text(&source));
         match work {
-            Work::Backup => self.run_by(machine, by, &["backup", text(&source)]),
-            Work::Prune => self.run_by(machine, by, &["prune"]),
+            Work::Backup => self.command_by(machine, by, &["backup", text(&source)]),
+            Work::Prune => self.command_by(machine, by, &["prune"]),
             Work::Restore => {
-                self.run_by(machine, by, &["restore", &from, "--target", text(&target)])
+                self.command_by(machine, by, &["restore", &from, "--target", text(&target)])
             }
         }
     }
@@ -124,11 +139,15 @@ impl Beginning {
 
     /// The calls of a run that touch its files: their names and numbers.
     fn calls(&self, work: Work) -> BTreeSet<(String, u32)> {
-        let machine = self.fresh(1, work);
+        self.calls_on(&self.fresh(1, work), work)
+    }
+
+    /// The calls of a run on a computer that is not needed any more.
+    pub(crate) fn calls_on(&self, machine: &Machine, work: Work) -> BTreeSet<(String, u32)> {
         let trace = self.folder.path().join("trace");
         let filter = format!("trace={CALLS}");
         let by = ["strace", "-f", "-y", "-e", &filter, "-o", text(&trace)];
-        self.work(work, &machine, &by, "target").expect(0);
+        self.work(work, machine, &by, "target").expect(0);
         let lines = fs::read_to_string(&trace).expect("a trace");
         let calls = calls_in(&lines, text(self.folder.path()));
         fs::remove_dir_all(machine.path("")).expect("it can be removed");
@@ -272,7 +291,15 @@ pub(crate) fn meet_all(
     calls: impl Fn(Work) -> BTreeSet<(String, u32)>,
     check: impl Fn(usize, &Fault) -> bool + Sync,
 ) {
-    let faults = all_faults(whose, works, calls);
+    check_each(&all_faults(whose, works, calls), check);
+}
+
+/// Checks each of these, as many at a time as there are processors, by a number of its own from 2 on: whether
+/// it was met with.
+pub(crate) fn check_each<F>(faults: &[F], check: impl Fn(usize, &F) -> bool + Sync)
+where
+    F: fmt::Debug + Sync,
+{
     let (next, made) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -284,7 +311,7 @@ pub(crate) fn meet_all(
                     let check = || check(2 + number, fault);
                     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)) {
                         Ok(was_made) => drop(made.fetch_add(was_made.into(), Ordering::SeqCst)),
-                        Err(_) => failed.lock().expect("no panic inside").push(fault.clone()),
+                        Err(_) => failed.lock().expect("no panic inside").push(fault),
                     }
                 }
             });
