@@ -53,8 +53,7 @@ impl Store {
         }
         let _place = self.room().take_reserved(bytes.len() as u64, || self.quota_used_bytes())?;
         let stored = self.receipt(record);
-        let is_held = || self.lease().renew();
-        let published = is_held().and_then(|()| self.records().publish(&stored, is_held));
+        let published = self.records().publish(&stored, || self.lease().renew());
         let Ok(answer) = published else {
             self.index().drop_tentative();
             return published.map(CommitAnswer::Committed);
@@ -88,9 +87,9 @@ impl Store {
     /// Checks the session. Nothing was put for an amendment, so it may have been opened to read.
     fn check_session(&self, head: &RecordHead, session: &SessionId) -> Result<(), RepositoryError> {
         match head.kind {
-            RecordKind::Amendment => self.sessions().check(session, &head.machine, self.now_ns()),
+            RecordKind::Amendment => self.sessions().check(session, &head.machine, self.clock()),
             RecordKind::Snapshot | RecordKind::Checkpoint => {
-                self.sessions().check_backup(session, &head.machine, self.now_ns())
+                self.sessions().check_backup(session, &head.machine, self.clock())
             }
         }
     }

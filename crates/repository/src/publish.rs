@@ -63,8 +63,19 @@ pub(crate) fn publish(
     target: &Path,
     bytes: &[u8],
 ) -> Result<Published, RepositoryError> {
+    publish_while(|| Ok(()), tmp, target, bytes)
+}
+
+/// The same if only the name is missing and `is_held` says that the lease is held still. Who sleeps from then
+/// on finds the file in `tmp` gone: whoever takes over sweeps that before anything else is looked at.
+pub(crate) fn publish_while(
+    is_held: impl FnOnce() -> Result<(), RepositoryError>,
+    tmp: &Path,
+    target: &Path,
+    bytes: &[u8],
+) -> Result<Published, RepositoryError> {
     let beside = write_beside(tmp, bytes)?;
-    let outcome = publish_file(&beside, target);
+    let outcome = is_held().and_then(|()| publish_file(&beside, target));
     if !matches!(outcome, Ok(Published::New)) {
         // The answer is what counts; a file that is left behind in tmp is swept at the next open.
         let _ = fs::remove_file(&beside);

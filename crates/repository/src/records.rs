@@ -22,7 +22,9 @@ use holdall_protocol::{
 
 use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
-use crate::publish::{Published, is_there, names_in, publish, read_limited, remove, sync_parent};
+use crate::publish::{
+    Published, is_there, names_in, publish, publish_while, read_limited, remove, sync_parent,
+};
 
 /// A record and its receipt are never longer.
 const STORED_MAX_BYTES: u64 = MAX_STORED_RECORD_BYTES as u64;
@@ -205,13 +207,12 @@ impl Records {
         (there as u64, entries.iter().map(|entry| entry.stored_bytes).sum())
     }
 
-    /// Publishes a record; it is durable when this returns. It is taken back unless `is_held` says that the
-    /// lease was held all the time: whoever took over may have deleted what it needs. After an error it is not
-    /// there, or nothing is published any more until the repository is opened anew.
+    /// Publishes a record while `renew` says that the lease is held; it is durable when this returns. After an
+    /// error it is not there, or nothing is published any more until the repository is opened anew.
     pub(crate) fn publish(
         &self,
         stored: &StoredRecord,
-        is_held: impl FnOnce() -> Result<(), RepositoryError>,
+        renew: impl Fn() -> Result<(), RepositoryError>,
     ) -> Result<Bytes, RepositoryError> {
         if self.in_doubt.load(Ordering::Acquire) {
             let reason =
@@ -223,17 +224,18 @@ impl Records {
         let bytes = Bytes::from(stored.encode());
         let entry = RecordEntry::of(stored, &bytes);
         let path = self.layout.record(entry.position);
-        let published = self.publish_at(&path, &bytes);
-        match published.and_then(|published| is_held().map(|()| published)) {
+        match self.publish_at(&path, &bytes, &renew) {
             Ok(Published::New) => {
                 self.lock().push(entry);
                 Ok(bytes)
             }
             Err(error) => {
-                if self.withdraw(&path, &bytes).is_err() {
+                // Whoever took over meanwhile counts on the record if it has its name.
+                let is_held = renew();
+                if is_held.is_err() || self.withdraw(&path, &bytes).is_err() {
                     self.in_doubt.store(true, Ordering::Release);
                 }
-                Err(error)
+                is_held.and(Err(error))
             }
             Ok(Published::Existed) => {
                 let reason = "its log position was given out twice".into();
@@ -242,8 +244,13 @@ impl Records {
         }
     }
 
-    fn publish_at(&self, path: &Path, bytes: &[u8]) -> Result<Published, RepositoryError> {
-        let published = publish(&self.layout.tmp(), path, bytes);
+    fn publish_at(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        renew: impl FnOnce() -> Result<(), RepositoryError>,
+    ) -> Result<Published, RepositoryError> {
+        let published = publish_while(renew, &self.layout.tmp(), path, bytes);
         #[cfg(test)]
         if self.fails.swap(false, Ordering::AcqRel) {
             return Err(RepositoryError::io("syncing", std::io::Error::other("the disk failed")));
@@ -450,5 +457,28 @@ pub(crate) mod tests {
         let refused = records.publish(&stored(&forge, 8), || Ok(()));
         assert!(matches!(refused, Err(RepositoryError::Refused { .. })), "{refused:?}");
         assert!(!layout.record(8).exists());
+    }
+    /// Whoever took over reads the records that have their names, and counts on them.
+    #[test]
+    fn a_record_gets_no_name_and_loses_none_without_the_lease() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
+        let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
+        let lost = || Err(RepositoryError::in_use(layout.place()));
+        let records = Records::load(&layout).unwrap().records;
+        let refused = records.publish(&stored(&forge, 7), lost).unwrap_err();
+        assert!(matches!(refused, RepositoryError::InUse { .. }), "{refused}");
+        assert_eq!(names_in(&layout.records()).unwrap(), [""; 0]);
+        assert_eq!(names_in(&layout.tmp()).unwrap(), [""; 0]);
+
+        // It was held, and is lost once the record has its name and the disk fails.
+        let records = Records::load(&layout).unwrap().records;
+        records.fails.store(true, Ordering::Release);
+        let asked = std::cell::Cell::new(0);
+        let once = || if asked.replace(1) == 0 { Ok(()) } else { lost() };
+        let refused = records.publish(&stored(&forge, 8), once).unwrap_err();
+        assert!(matches!(refused, RepositoryError::InUse { .. }), "{refused}");
+        assert!(layout.record(8).exists());
     }
 }

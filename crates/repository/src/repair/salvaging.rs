@@ -78,6 +78,7 @@ impl Store {
         }
         if !dry_run {
             let aside = self.quarantine(pack)?;
+            self.lease().renew()?;
             fs::rename(&path, &aside).map_err(failed("renaming to", &aside))?;
             sync_parent(&aside)?;
             sync_parent(&path)?;
