@@ -5,6 +5,7 @@
 //! all who wait. A full tail is taken out of its slot; the thread that filled it closes it while
 //! others go on with the next tail.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,6 +50,9 @@ pub(crate) enum Unreadable {
     /// Lost, as somebody decided who asked for a repair.
     IsLost,
 }
+
+/// A block that was read again, and the position that it has; nothing if it is lost.
+type Again = Result<Option<(Checked, u64)>, RepositoryError>;
 
 /// Blocks of one put that lie one behind the other in a tail.
 struct Part<'a> {
@@ -264,6 +268,10 @@ impl Appender {
         if !self.index.state().tails.iter().any(|known| Arc::ptr_eq(known, tail)) {
             return Ok(0);
         }
+        if !tail.has_failed() {
+            // What others have written, and are about to wait for, goes with it. If this fails, they are told.
+            let _ = tail.wait_durable(tail.block_count());
+        }
         let path = self.layout.payload(tail.name());
         let durable = tail.all_clear().into_iter().take(tail.durable_blocks());
         let sound = durable.map(|block| {
@@ -284,9 +292,7 @@ impl Appender {
             // What reached the lost blocks is no longer closed.
             self.index.forget_closed();
         }
-        self.go_on_with(&mut slot, copy);
-        // Whoever took over meanwhile may have left the copy behind, and count on these files.
-        self.lease.renew()?;
+        self.adopt(&mut slot, copy);
         if lost > 0 {
             put_aside(&self.layout, tail.name())?;
         } else {
@@ -296,14 +302,19 @@ impl Appender {
     }
 
     /// Writes blocks of a kind into a new tail of their own under the positions that they have, and says how
-    /// many are not what was stored. After an error nothing of it is left: each attempt would add a copy.
+    /// many are not what was stored. The lease is held still when it returns: whoever took over meanwhile may
+    /// have left the copy behind, and count on what was copied. After an error nothing of the copy is left:
+    /// each attempt would add one.
     fn copy(
         &self,
         nodes: bool,
-        blocks: impl Iterator<Item = Result<Option<(Checked, u64)>, RepositoryError>>,
+        blocks: impl Iterator<Item = Again>,
     ) -> Result<(Arc<Tail>, u64), RepositoryError> {
         let copy = self.create_tail(nodes)?;
-        let copied = append_all(&copy, blocks).and_then(|lost| list_all(&copy).map(|()| lost));
+        let copied = append_all(&copy, blocks).and_then(|lost| {
+            list_all(&copy)?;
+            self.lease.renew().map(|()| lost)
+        });
         if copied.is_err() {
             // It is swept, or copied once more, at the next start if this fails too.
             let _ = discard(&self.layout, copy.name());
@@ -312,7 +323,7 @@ impl Appender {
     }
 
     /// Appends to a tail from now on, unless there is one of its kind: then it is closed.
-    fn go_on_with(&self, slot: &mut Option<Arc<Tail>>, tail: Arc<Tail>) {
+    fn adopt(&self, slot: &mut Option<Arc<Tail>>, tail: Arc<Tail>) {
         if slot.is_none() {
             *slot = Some(tail);
         } else {
@@ -366,24 +377,34 @@ impl Appender {
 
     /// Stores what was saved of a tail, whose files are not written to any more, in another.
     pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
-        let mut slot = self.slot(salvaged.name.nodes);
-        let sound = salvaged.blocks.iter().map(|block| {
-            // What can not be read, or is not what was stored, stays in the file put aside.
-            let bytes = read_whole(&salvaged.payload, block).ok();
-            Ok(bytes.and_then(|bytes| self.as_named(bytes, block)))
-        });
-        let (copy, lost) = self.copy(salvaged.name.nodes, sound)?;
-        self.index.add_tail(copy.clone());
-        self.go_on_with(&mut slot, copy);
-        // Whoever took over meanwhile may have left the copy behind, and count on these files.
-        self.lease.renew()?;
+        let Salvaged { name, payload, blocks, is_whole } = salvaged;
+        let lost = if blocks.is_empty() { 0 } else { self.copy_salvaged(*name, payload, blocks)? };
         if lost > 0 {
-            self.note_lost(salvaged.name, lost);
+            self.note_lost(*name, lost);
         }
-        if lost > 0 || !salvaged.is_whole {
-            return put_aside(&self.layout, salvaged.name);
+        if lost > 0 || !is_whole {
+            return put_aside(&self.layout, *name);
         }
-        discard(&self.layout, salvaged.name)
+        discard(&self.layout, *name)
+    }
+
+    fn copy_salvaged(
+        &self,
+        name: TailName,
+        payload: &File,
+        blocks: &[FooterBlock],
+    ) -> Result<u64, RepositoryError> {
+        let mut slot = self.slot(name.nodes);
+        let path = self.layout.payload(name);
+        let sound = blocks.iter().map(|block| {
+            let read = || read_whole(payload, block).map_err(failed("reading", &path));
+            // What is lost, or is not what was stored, stays in the file put aside.
+            Ok(unless_lost(read)?.and_then(|bytes| self.as_named(bytes, block)))
+        });
+        let (copy, lost) = self.copy(name.nodes, sound)?;
+        self.index.add_tail(copy.clone());
+        self.adopt(&mut slot, copy);
+        Ok(lost)
     }
 
     fn slot(&self, nodes: bool) -> MutexGuard<'_, Option<Arc<Tail>>> {
@@ -392,17 +413,16 @@ impl Appender {
 }
 
 /// Appends blocks to a tail, durably, and says how many there were none for.
-fn append_all(
-    tail: &Tail,
-    blocks: impl Iterator<Item = Result<Option<(Checked, u64)>, RepositoryError>>,
-) -> Result<u64, RepositoryError> {
+fn append_all(tail: &Tail, blocks: impl Iterator<Item = Again>) -> Result<u64, RepositoryError> {
     let mut lost = 0;
     for block in blocks {
-        match block? {
-            Some((checked, arrival)) => {
-                tail.append(std::slice::from_ref(&checked), || arrival)?;
-            }
-            None => lost += 1,
+        let Some((checked, arrival)) = block? else {
+            lost += 1;
+            continue;
+        };
+        if tail.append(std::slice::from_ref(&checked), || arrival)? == 0 {
+            let reason = "a tail holds more than one may".into();
+            return Err(RepositoryError::Refused { reason });
         }
     }
     tail.wait_durable(tail.block_count())?;

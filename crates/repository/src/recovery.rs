@@ -283,7 +283,7 @@ fn recover_blocks(
         return Ok(());
     }
     let blocks = sound.into_iter().take(prefix).collect();
-    go_on_with(layout, Front { name, payload, blocks, journal_end }, repair, recovered)
+    keep_front(layout, Front { name, payload, blocks, journal_end }, repair, recovered)
 }
 
 /// The front of a tail that is as it was written.
@@ -296,7 +296,7 @@ struct Front {
 }
 
 /// Cuts off what is behind the front of a tail, which can go on then; one without blocks goes.
-fn go_on_with(
+fn keep_front(
     layout: &Layout,
     front: Front,
     repair: bool,
