@@ -54,7 +54,7 @@ impl Store {
             self.check_needed()?;
         }
         let state = self.index().state();
-        let end = self.sessions().lowest_watermark(self.now_ns()).unwrap_or(u64::MAX);
+        let end = self.sessions().lowest_watermark(self.clock()).unwrap_or(u64::MAX);
         let superseded = &state.superseded.arrivals;
         let mut sparse = self.sparse_in_packs(&state)?;
         sparse.extend(sparse_in_tails(&state));

@@ -301,7 +301,7 @@ impl Store {
             self.appender()?;
         }
         let start = self.log().next();
-        let session = self.sessions().start(*machine, purpose, start, self.now_ns())?;
+        let session = self.sessions().start(*machine, purpose, start, self.clock())?;
         let head = self.records().head(machine);
         let sequence = head.as_ref().map_or(0, |head| head.sequence);
         Ok(SessionGrant { session, head: head.map(|head| head.hash), sequence })

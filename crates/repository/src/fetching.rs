@@ -27,7 +27,7 @@ impl Store {
         copy: u32,
     ) -> Result<Fetched, RepositoryError> {
         let began = Instant::now();
-        self.sessions().check(session, machine, self.now_ns())?;
+        self.sessions().check(session, machine, self.clock())?;
         limit_ids(ids)?;
         let lookup = self.lookup_stored(ids.to_vec())?;
         let mut disk = Duration::ZERO;
@@ -122,7 +122,7 @@ impl Store {
         session: &SessionId,
         cursor: u64,
     ) -> Result<BlockPage, RepositoryError> {
-        self.sessions().check(session, machine, self.now_ns())?;
+        self.sessions().check(session, machine, self.clock())?;
         let state = self.index().state();
         let mut page = BlockPage::default();
         if cursor == 0 {
@@ -154,7 +154,7 @@ impl Store {
         session: &SessionId,
         probes: &[BlockProbe],
     ) -> Result<Vec<Option<Bytes>>, RepositoryError> {
-        self.sessions().check(session, machine, self.now_ns())?;
+        self.sessions().check(session, machine, self.clock())?;
         if probes.len() > MAX_PROBES {
             let reason =
                 format!("{} blocks in one question; the limit is {MAX_PROBES}", probes.len());

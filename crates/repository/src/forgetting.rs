@@ -61,13 +61,12 @@ impl Store {
         let newest: BTreeMap<_, u64> =
             followed.map(|entry| (of_series(entry), entry.position)).collect();
         let snapshots: BTreeSet<RecordHash> = there.iter().map(|entry| entry.hash).collect();
-        let now_ns = self.now_ns();
         let is_superseded = |entry: &RecordEntry| match entry.kind {
             RecordKind::Snapshot => false,
             RecordKind::Amendment => entry.amends.is_none_or(|of| !snapshots.contains(&of)),
             RecordKind::Checkpoint => {
                 let is_newest = newest.get(&of_series(entry)) == Some(&entry.position);
-                let age_ns = now_ns.saturating_sub(entry.received_ns);
+                let age_ns = self.passed_ns(entry.received_ns);
                 !is_newest || (entry.clock_sure && age_ns > CHECKPOINT_NS)
             }
         };
@@ -82,11 +81,9 @@ impl Store {
         reason: TombstoneReason,
     ) -> Result<(), RepositoryError> {
         self.appender()?;
-        for (number, entry) in entries.enumerate() {
+        for entry in entries {
             // Whoever took the lease over may be adding to what is to be forgotten.
-            if number == 0 {
-                self.lease().renew()?;
-            }
+            self.lease().renew()?;
             let (_, stored) = records::read(self.layout(), entry.position)?;
             let tombstone = Tombstone {
                 reason,

@@ -29,10 +29,9 @@ impl Store {
         session: &SessionId,
         ids: &[ObjectId],
     ) -> Result<Vec<bool>, RepositoryError> {
-        let now_ns = self.now_ns();
-        self.sessions().check(session, machine, now_ns)?;
+        self.sessions().check(session, machine, self.clock())?;
         limit_ids(ids)?;
-        let watermark = self.sessions().watermark(machine, now_ns);
+        let watermark = self.sessions().watermark(machine, self.clock());
         let lookup = self.lookup(ids.to_vec())?;
         let (mut packs, mut arrivals) = (BTreeSet::new(), BTreeSet::new());
         let mut is_there = |id: &ObjectId| {
@@ -62,7 +61,7 @@ impl Store {
         blocks: &[Bytes],
     ) -> Result<RequestTimes, RepositoryError> {
         let began = Instant::now();
-        self.sessions().check_backup(session, machine, self.now_ns())?;
+        self.sessions().check_backup(session, machine, self.clock())?;
         let bytes: usize = blocks.iter().map(Bytes::len).sum();
         if bytes > MAX_PUT_BYTES {
             let reason = format!("{bytes} bytes in one put, at most {MAX_PUT_BYTES} are allowed");

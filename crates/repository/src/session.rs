@@ -25,6 +25,7 @@ use crate::checksummed::{with_checksum, without_checksum};
 use crate::index::PackInfo;
 use crate::layout::Layout;
 use crate::publish::{names_in, random, read_limited, remove, replace};
+use crate::store::Clock;
 
 const WHAT: &str = "session";
 const MAGIC: &[u8; 4] = b"HSes";
@@ -83,9 +84,10 @@ impl Session {
         Ok(Self { id, machine, is_backup, is_open, start_arrival, last_use_ns, parents })
     }
 
-    fn has_lapsed(&self, now_ns: i64) -> bool {
+    /// By time that has truly passed: a clock that is set ahead ends nobody's session.
+    fn has_lapsed(&self, clock: &dyn Clock) -> bool {
         let lapse_ns = if self.is_backup { LAPSE_NS } else { READ_LAPSE_NS };
-        now_ns.saturating_sub(self.last_use_ns) > lapse_ns
+        clock.passed_ns(self.last_use_ns) > lapse_ns
     }
 }
 
@@ -172,19 +174,19 @@ impl Sessions {
         machine: MachineId,
         purpose: &SessionPurpose,
         start_arrival: u64,
-        now_ns: i64,
+        clock: &dyn Clock,
     ) -> Result<SessionId, RepositoryError> {
         let (is_backup, parents) = match purpose {
             SessionPurpose::Backup { parents } => (true, parents.clone()),
             SessionPurpose::Read => (false, Vec::new()),
         };
-        self.sweep(now_ns)?;
+        self.sweep(clock)?;
         if parents.len() > MAX_PARENTS || self.count_of(&machine) >= MAX_SESSIONS {
             let reason = "too many parents or sessions".to_owned();
             return Err(RepositoryError::Refused { reason });
         }
         let id = SessionId::from_bytes(random()?);
-        let last_use_ns = now_ns;
+        let last_use_ns = clock.now_ns();
         let session =
             Session { id, machine, is_backup, is_open: true, start_arrival, last_use_ns, parents };
         match self.write(&session) {
@@ -201,9 +203,9 @@ impl Sessions {
         &self,
         id: &SessionId,
         machine: &MachineId,
-        now_ns: i64,
+        clock: &dyn Clock,
     ) -> Result<(), RepositoryError> {
-        self.check(id, machine, now_ns)?;
+        self.check(id, machine, clock)?;
         if self.lock().get(id).is_some_and(|known| known.session.is_backup) {
             return Ok(());
         }
@@ -215,16 +217,16 @@ impl Sessions {
         &self,
         id: &SessionId,
         machine: &MachineId,
-        now_ns: i64,
+        clock: &dyn Clock,
     ) -> Result<(), RepositoryError> {
         let mut known = self.lock();
         let open = known.get_mut(id).filter(|known| {
             let session = &known.session;
-            session.is_open && session.machine == *machine && !session.has_lapsed(now_ns)
+            session.is_open && session.machine == *machine && !session.has_lapsed(clock)
         });
         let found = open.ok_or(RepositoryError::NoSession { session: *id })?;
         // A clock that goes back must not make a session older than it is.
-        found.session.last_use_ns = found.session.last_use_ns.max(now_ns);
+        found.session.last_use_ns = found.session.last_use_ns.max(clock.now_ns());
         if found.session.last_use_ns.saturating_sub(found.noted_ns) <= NOTE_NS {
             return Ok(());
         }
@@ -283,37 +285,37 @@ impl Sessions {
     }
 
     /// From which arrival position on objects are there for the machine; `None` for none.
-    pub(crate) fn watermark(&self, machine: &MachineId, now_ns: i64) -> Option<u64> {
-        self.watermark_of(now_ns, |session| session.machine == *machine)
+    pub(crate) fn watermark(&self, machine: &MachineId, clock: &dyn Clock) -> Option<u64> {
+        self.watermark_of(clock, |session| session.machine == *machine)
     }
 
     /// From which arrival position on objects are there for any machine; `None` for none.
-    pub(crate) fn lowest_watermark(&self, now_ns: i64) -> Option<u64> {
-        self.watermark_of(now_ns, |_| true)
+    pub(crate) fn lowest_watermark(&self, clock: &dyn Clock) -> Option<u64> {
+        self.watermark_of(clock, |_| true)
     }
 
-    fn watermark_of(&self, now_ns: i64, counts: impl Fn(&Session) -> bool) -> Option<u64> {
+    fn watermark_of(&self, clock: &dyn Clock, counts: impl Fn(&Session) -> bool) -> Option<u64> {
         let known = self.lock();
         let live = known
             .values()
             .map(|known| &known.session)
-            .filter(|session| session.is_backup && counts(session) && !session.has_lapsed(now_ns));
+            .filter(|session| session.is_backup && counts(session) && !session.has_lapsed(clock));
         live.map(|session| session.start_arrival).min()
     }
 
     /// The records that sessions build on which have not lapsed.
-    pub(crate) fn live_parents(&self, now_ns: i64) -> Vec<RecordHash> {
+    pub(crate) fn live_parents(&self, clock: &dyn Clock) -> Vec<RecordHash> {
         let known = self.lock();
         let live = known.values().map(|known| &known.session);
-        let live = live.filter(|session| session.is_open && !session.has_lapsed(now_ns));
+        let live = live.filter(|session| session.is_open && !session.has_lapsed(clock));
         live.flat_map(|session| session.parents.iter().copied()).collect()
     }
 
     /// Whether somebody reads who began when the log was at that position, or before.
-    pub(crate) fn reads_since(&self, log_position: u64, now_ns: i64) -> bool {
+    pub(crate) fn reads_since(&self, log_position: u64, clock: &dyn Clock) -> bool {
         self.lock().values().map(|known| &known.session).any(|session| {
             let began_before = session.start_arrival <= log_position;
-            !session.is_backup && session.is_open && began_before && !session.has_lapsed(now_ns)
+            !session.is_backup && session.is_open && began_before && !session.has_lapsed(clock)
         })
     }
 
@@ -325,9 +327,9 @@ impl Sessions {
     }
 
     /// What open sessions of this process were told is there.
-    pub(crate) fn relied_on(&self, now_ns: i64) -> ReliedOn {
+    pub(crate) fn relied_on(&self, clock: &dyn Clock) -> ReliedOn {
         let known = self.lock();
-        let live = known.values().filter(|known| !known.session.has_lapsed(now_ns));
+        let live = known.values().filter(|known| !known.session.has_lapsed(clock));
         let live = live.filter(|known| known.session.is_open);
         let mut relied_on = ReliedOn::default();
         live.for_each(|known| relied_on.add(known.relied_on.clone()));
@@ -343,10 +345,10 @@ impl Sessions {
         self.lock().values().filter(|known| known.session.machine == *machine).count()
     }
 
-    fn sweep(&self, now_ns: i64) -> Result<(), RepositoryError> {
+    fn sweep(&self, clock: &dyn Clock) -> Result<(), RepositoryError> {
         let mut lapsed = Vec::new();
         self.lock().retain(|id, known| {
-            let keep = !known.session.has_lapsed(now_ns);
+            let keep = !known.session.has_lapsed(clock);
             if !keep {
                 lapsed.push(*id);
             }
@@ -374,6 +376,12 @@ impl Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Clock for i64 {
+        fn now_ns(&self) -> i64 {
+            *self
+        }
+    }
     use crate::publish::make_dir;
     use proptest::prelude::*;
 
@@ -391,39 +399,39 @@ mod tests {
     fn the_oldest_session_that_has_not_lapsed_sets_the_watermark() {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, true).unwrap();
-        let first = sessions.start(MACHINE, &BACKUP, 10, 0).unwrap();
-        sessions.start(MACHINE, &BACKUP, 20, LAPSE_NS).unwrap();
-        sessions.start(MACHINE, &SessionPurpose::Read, 5, LAPSE_NS).unwrap();
-        assert_eq!(sessions.watermark(&MACHINE, LAPSE_NS), Some(10));
-        assert_eq!(sessions.watermark(&MACHINE, LAPSE_NS + 1), Some(20));
-        assert_eq!(sessions.watermark(&MachineId::from_bytes([2; 16]), 0), None);
-        assert!(sessions.check(&first, &MACHINE, LAPSE_NS + 1).is_err());
-        assert_eq!(sessions.watermark(&MACHINE, i64::MAX), None);
+        let first = sessions.start(MACHINE, &BACKUP, 10, &0).unwrap();
+        sessions.start(MACHINE, &BACKUP, 20, &LAPSE_NS).unwrap();
+        sessions.start(MACHINE, &SessionPurpose::Read, 5, &LAPSE_NS).unwrap();
+        assert_eq!(sessions.watermark(&MACHINE, &LAPSE_NS), Some(10));
+        assert_eq!(sessions.watermark(&MACHINE, &(LAPSE_NS + 1)), Some(20));
+        assert_eq!(sessions.watermark(&MachineId::from_bytes([2; 16]), &0), None);
+        assert!(sessions.check(&first, &MACHINE, &(LAPSE_NS + 1)).is_err());
+        assert_eq!(sessions.watermark(&MACHINE, &i64::MAX), None);
     }
 
     #[test]
     fn using_a_session_keeps_it_alive_also_over_a_restart() {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, true).unwrap();
-        let id = sessions.start(MACHINE, &BACKUP, 10, 0).unwrap();
-        sessions.check(&id, &MACHINE, LAPSE_NS).unwrap();
-        sessions.check(&id, &MACHINE, 5).unwrap();
+        let id = sessions.start(MACHINE, &BACKUP, 10, &0).unwrap();
+        sessions.check(&id, &MACHINE, &LAPSE_NS).unwrap();
+        sessions.check(&id, &MACHINE, &5).unwrap();
         let sessions = Sessions::open(&layout, true).unwrap();
-        sessions.check(&id, &MACHINE, 2 * LAPSE_NS).unwrap();
+        sessions.check(&id, &MACHINE, &(2 * LAPSE_NS)).unwrap();
         sessions.close(&id, &MACHINE).unwrap();
         let sessions = Sessions::open(&layout, true).unwrap();
-        assert_eq!(sessions.watermark(&MACHINE, 2 * LAPSE_NS), Some(10));
+        assert_eq!(sessions.watermark(&MACHINE, &(2 * LAPSE_NS)), Some(10));
         assert_eq!(sessions.latest_start(), 10);
         sessions.end(&id).unwrap();
-        assert_eq!(Sessions::open(&layout, true).unwrap().watermark(&MACHINE, 0), None);
+        assert_eq!(Sessions::open(&layout, true).unwrap().watermark(&MACHINE, &0), None);
     }
 
     #[test]
     fn a_store_that_is_opened_again_knows_what_sessions_with_a_file_and_without_were_told() {
         let (_dir, layout) = place();
         let earlier = Sessions::open(&layout, true).unwrap();
-        let with_file = earlier.start(MACHINE, &BACKUP, 10, 0).unwrap();
-        let without = earlier.start(MACHINE, &SessionPurpose::Read, 20, 0).unwrap();
+        let with_file = earlier.start(MACHINE, &BACKUP, 10, &0).unwrap();
+        let without = earlier.start(MACHINE, &SessionPurpose::Read, 20, &0).unwrap();
         std::fs::remove_file(layout.session(&without)).unwrap();
         let relied_on = |arrival| ReliedOn { arrivals: [arrival].into(), ..ReliedOn::default() };
         earlier.rely_on(&with_file, relied_on(1));
@@ -431,23 +439,23 @@ mod tests {
 
         let sessions = Sessions::open(&layout, true).unwrap();
         sessions.adopt(&earlier);
-        assert_eq!(sessions.relied_on(0).arrivals, BTreeSet::from([1, 2]));
+        assert_eq!(sessions.relied_on(&0).arrivals, BTreeSet::from([1, 2]));
     }
 
     #[test]
     fn what_others_wrote_of_a_session_since_it_was_read_is_not_taken_back() {
         let (_dir, layout) = place();
         let writer = Sessions::open(&layout, true).unwrap();
-        let [used, closed] = [10, 20].map(|at| writer.start(MACHINE, &BACKUP, at, 0).unwrap());
+        let [used, closed] = [10, 20].map(|at| writer.start(MACHINE, &BACKUP, at, &0).unwrap());
         let earlier = Sessions::open(&layout, false).unwrap();
-        writer.check(&used, &MACHINE, LAPSE_NS).unwrap();
+        writer.check(&used, &MACHINE, &LAPSE_NS).unwrap();
         writer.close(&closed, &MACHINE).unwrap();
 
         let sessions = Sessions::open(&layout, true).unwrap();
         sessions.adopt(&earlier);
-        assert_eq!(sessions.watermark(&MACHINE, 2 * LAPSE_NS), Some(10));
-        assert!(sessions.check(&used, &MACHINE, 2 * LAPSE_NS).is_ok());
-        assert!(sessions.check(&closed, &MACHINE, 0).is_err());
+        assert_eq!(sessions.watermark(&MACHINE, &(2 * LAPSE_NS)), Some(10));
+        assert!(sessions.check(&used, &MACHINE, &(2 * LAPSE_NS)).is_ok());
+        assert!(sessions.check(&closed, &MACHINE, &0).is_err());
     }
 
     #[test]
@@ -456,7 +464,7 @@ mod tests {
         let unreadable = layout.session(&SessionId::from_bytes([5; 16]));
         std::fs::create_dir(&unreadable).unwrap();
         let sessions = Sessions::open(&layout, true).unwrap();
-        assert_eq!(sessions.watermark(&MACHINE, 0), None);
+        assert_eq!(sessions.watermark(&MACHINE, &0), None);
         assert!(unreadable.exists());
     }
 
@@ -464,11 +472,11 @@ mod tests {
     fn a_session_is_its_machines_own() {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, true).unwrap();
-        let id = sessions.start(MACHINE, &BACKUP, 10, 0).unwrap();
+        let id = sessions.start(MACHINE, &BACKUP, 10, &0).unwrap();
         let other = MachineId::from_bytes([2; 16]);
-        assert!(sessions.check(&id, &other, 0).is_err());
+        assert!(sessions.check(&id, &other, &0).is_err());
         sessions.close(&id, &other).unwrap();
-        assert!(sessions.check(&id, &MACHINE, 0).is_ok());
+        assert!(sessions.check(&id, &MACHINE, &0).is_ok());
     }
 
     #[test]
@@ -476,14 +484,14 @@ mod tests {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, false).unwrap();
         let kit = MachineId::from_bytes([0; 16]);
-        let start = |machine, now_ns| sessions.start(machine, &SessionPurpose::Read, 0, now_ns);
+        let start = |machine, now_ns| sessions.start(machine, &SessionPurpose::Read, 0, &now_ns);
         let first = start(kit, 0).unwrap();
         for _ in 1..MAX_SESSIONS {
             start(kit, 0).unwrap();
         }
         assert!(start(kit, READ_LAPSE_NS).is_err());
         start(MACHINE, READ_LAPSE_NS).unwrap();
-        sessions.check(&first, &kit, READ_LAPSE_NS).unwrap();
+        sessions.check(&first, &kit, &READ_LAPSE_NS).unwrap();
         start(kit, READ_LAPSE_NS + 1).unwrap();
         assert!(sessions.count_of(&kit) == 2, "the one that was used and the new one");
     }
@@ -494,7 +502,7 @@ mod tests {
         let sessions = Sessions::open(&layout, true).unwrap();
         let with = |parents| {
             let parents = vec![RecordHash::from_bytes([9; 32]); parents];
-            sessions.start(MACHINE, &SessionPurpose::Backup { parents }, 0, 0)
+            sessions.start(MACHINE, &SessionPurpose::Backup { parents }, 0, &0)
         };
         with(MAX_PARENTS).unwrap();
         assert!(matches!(with(MAX_PARENTS + 1), Err(RepositoryError::Refused { .. })));

@@ -350,6 +350,10 @@ impl Store {
         &*self.signer
     }
 
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
     pub(crate) fn now_ns(&self) -> i64 {
         self.clock.now_ns()
     }

@@ -41,7 +41,7 @@ impl Store {
         let Some((pack, place)) = packs.find(|(pack, _)| pack.name == candidate.name) else {
             return Ok(());
         };
-        if self.sessions().relied_on(self.now_ns()).has(pack) {
+        if self.sessions().relied_on(self.clock()).has(pack) {
             return Ok(());
         }
         let Ok(file) = self.packs().get(&pack.name) else {
@@ -89,10 +89,9 @@ impl Store {
 
     /// Condemned packs whose grace is over and which nobody may be reading.
     pub(super) fn due(&self, options: &PruneOptions) -> Result<Vec<Due>, RepositoryError> {
-        let now_ns = self.now_ns();
         let is_due = |mark: &Condemned| {
             let is_over = self.passed_ns(mark.since_ns) >= options.grace_ns();
-            let is_read = self.sessions().reads_since(mark.log_position, now_ns);
+            let is_read = self.sessions().reads_since(mark.log_position, self.clock());
             is_over && (options.grace.is_zero() || !is_read)
         };
         let state = self.index().state();

@@ -84,7 +84,7 @@ impl Store {
     /// that was pruned before its session began lacks something, and what is left of it must not be
     /// taken for closed: a commit would stop there.
     fn whole_parents(&self, commit: &CommitGuard<'_>) -> Result<Vec<ObjectId>, RepositoryError> {
-        let parents = self.sessions().live_parents(self.now_ns());
+        let parents = self.sessions().live_parents(self.clock());
         let known = parents.iter().filter_map(|parent| self.records().known(parent));
         let mut whole = Vec::new();
         for entry in known.filter(|entry| entry.forgotten) {

@@ -31,8 +31,7 @@ impl Store {
         _commit: &CommitGuard<'_>,
         options: &PruneOptions,
     ) -> Result<Vec<Candidate>, RepositoryError> {
-        let now_ns = self.now_ns();
-        let relied_on = self.sessions().relied_on(now_ns);
+        let relied_on = self.sessions().relied_on(self.clock());
         let state = self.index().state();
         let mut needed = self.index().needed_blocks(self.kept_arrivals())?;
         self.keep_spares(&state, &mut needed);
@@ -62,7 +61,7 @@ impl Store {
     /// Which blocks stay whatever the mark found, by arrival position: those that came since the oldest
     /// live session began, and those that are superseded and held.
     pub(super) fn kept_arrivals(&self) -> impl Fn(u64) -> bool + use<> {
-        let since = self.sessions().lowest_watermark(self.now_ns());
+        let since = self.sessions().lowest_watermark(self.clock());
         let superseded = self.index().state().superseded.clone();
         move |arrival| since.is_some_and(|since| arrival >= since) || superseded.holds(arrival)
     }
@@ -104,7 +103,7 @@ impl Store {
 
     /// Tails that hold much that nothing needs: whether of nodes, and how many bytes.
     pub(super) fn sparse_tails(&self, options: &PruneOptions) -> Vec<(bool, u64)> {
-        let relied_on = self.sessions().relied_on(self.now_ns()).arrivals;
+        let relied_on = self.sessions().relied_on(self.clock()).arrivals;
         let kept = self.kept_arrivals();
         let is_kept = |arrival: u64| kept(arrival) || relied_on.contains(&arrival);
         let state = self.index().state();

@@ -171,6 +171,29 @@ fn what_was_put_and_never_committed_lapses_after_seven_days() {
 }
 
 #[test]
+fn a_clock_that_is_set_ahead_ends_neither_sessions_nor_unfinished_backups() {
+    let (world, forge) = made();
+    world.clock.advance_ns(holdall_repository::EARLIEST_NS);
+    let session = open_session(&world);
+    let (chunk, root) = (id("chunk"), id("root"));
+    let blocks = [forge.chunks(&[chunk]), forge.nodes(&[(root, &[chunk])])];
+    world.handle().put_blocks(&session, &blocks).unwrap();
+    let record = forge.record(RecordKind::Checkpoint, root, None);
+    world.handle().commit(&session, &record).unwrap();
+    let later = id("later");
+    world.handle().put_blocks(&session, &[forge.chunks(&[later])]).unwrap();
+    let are_missing = |session| world.handle().missing(session, &[chunk, root, later]).unwrap();
+    world.clock.set_ahead_ns(52 * WEEK_NS);
+    world.handle().prune(false).unwrap();
+    assert_eq!(are_missing(&session), [false; 3]);
+    // Once that time has passed, both are over.
+    world.clock.advance_ns(52 * WEEK_NS);
+    assert!(world.handle().missing(&session, &[chunk]).is_err());
+    world.handle().prune(false).unwrap();
+    assert_eq!(are_missing(&open_session(&world)), [true; 3]);
+}
+
+#[test]
 fn a_repository_is_not_made_among_other_files() {
     let world = World::new();
     let forge = Forge::new(1, MACHINE, &MACHINE_SEED);

@@ -13,17 +13,41 @@ pub(crate) const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
 pub(crate) const MACHINE_SEED: [u8; 32] = [8; 32];
 
 /// A clock that stands still until it is moved.
-pub(crate) struct TestClock(AtomicI64);
+pub(crate) struct TestClock {
+    shown_ns: AtomicI64,
+    /// What it showed before and after it was set ahead; nothing of that has passed.
+    set_from_ns: AtomicI64,
+    set_to_ns: AtomicI64,
+}
 
 impl TestClock {
+    fn at(shown_ns: i64) -> Self {
+        let [shown_ns, set_from_ns, set_to_ns] = [shown_ns, 0, 0].map(AtomicI64::new);
+        Self { shown_ns, set_from_ns, set_to_ns }
+    }
+
+    /// Time that passes.
     pub(crate) fn advance_ns(&self, ns: i64) {
-        self.0.fetch_add(ns, Ordering::SeqCst);
+        self.shown_ns.fetch_add(ns, Ordering::SeqCst);
+    }
+
+    /// Shows a later time, though none has passed, as is known from then on. Once.
+    pub(crate) fn set_ahead_ns(&self, ns: i64) {
+        self.set_from_ns.store(self.now_ns(), Ordering::SeqCst);
+        self.advance_ns(ns);
+        self.set_to_ns.store(self.now_ns(), Ordering::SeqCst);
     }
 }
 
 impl Clock for TestClock {
     fn now_ns(&self) -> i64 {
-        self.0.load(Ordering::SeqCst)
+        self.shown_ns.load(Ordering::SeqCst)
+    }
+
+    fn passed_ns(&self, since_ns: i64) -> i64 {
+        let [from_ns, to_ns] =
+            [&self.set_from_ns, &self.set_to_ns].map(|ns| ns.load(Ordering::SeqCst).max(since_ns));
+        self.now_ns() - since_ns - (to_ns - from_ns)
     }
 }
 
@@ -50,7 +74,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(TestClock(AtomicI64::new(1_000_000_000)));
+        let clock = Arc::new(TestClock::at(1_000_000_000));
         let repository = open(&folder, &clock);
         Self { folder, clock, repository }
     }
