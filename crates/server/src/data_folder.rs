@@ -12,7 +12,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use holdall_sys::lock::Held;
 
 use crate::ServerError;
 
+const LOCK: &str = "lock";
 const DATABASE: &str = "server.redb";
 const CACHE: &str = "cache";
 /// How long the lock of a folder is waited for: most administrator's commands are done by then.
@@ -28,12 +29,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is asked for meanwhile.
 const ASK_EVERY: Duration = Duration::from_millis(10);
 /// What is in every data folder that a server has used, or that was put back from a copy.
-const OURS: [&str; 4] = ["lock", "identity.key", DATABASE, "repositories"];
+const OURS: [&str; 4] = [LOCK, "identity.key", DATABASE, "repositories"];
 
 /// The folder, held by this process.
 #[derive(Debug)]
 pub(crate) struct DataFolder {
     path: PathBuf,
+    /// The number of the disk that it is on.
+    disk: u64,
     /// Locked for as long as it is open.
     _lock: Held,
 }
@@ -53,7 +56,7 @@ impl DataFolder {
         // Its name may be of a start that came no further.
         make_dirs(path)?;
         refuse_other_content(path)?;
-        let lock_path = path.join("lock");
+        let lock_path = path.join(LOCK);
         let locked = lock_within(&lock_path, PATIENCE);
         let Some(lock) = locked.map_err(|source| ServerError::io("locking", &lock_path, source))?
         else {
@@ -61,7 +64,9 @@ impl DataFolder {
         };
         // What tells that this is a server's folder lasts before anything else is in it.
         sync_dir(path)?;
-        let folder = Self { path: path.to_owned(), _lock: lock };
+        let disk = disk_of(&lock_path)
+            .map_err(|source| ServerError::io("looking at", &lock_path, source))?;
+        let folder = Self { path: path.to_owned(), disk, _lock: lock };
         folder.keep_to_its_owner()?;
         Ok(folder)
     }
@@ -86,6 +91,12 @@ impl DataFolder {
     /// who made it. `None` if there is no such folder.
     pub(crate) fn owner_at(path: &Path) -> Option<fs::Metadata> {
         fs::metadata(path.join(DATABASE)).or_else(|_| fs::metadata(path)).ok()
+    }
+
+    /// Whether it is on another disk by now than when it was taken, as after one was pulled out and put back:
+    /// then nothing that is open of it can be used any more. While there is none, it has not moved.
+    pub(crate) fn has_moved(&self) -> bool {
+        disk_of(&self.path.join(LOCK)).is_ok_and(|disk| disk != self.disk)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -146,6 +157,10 @@ impl DataFolder {
         fs::remove_file(&beside)?;
         File::open(&self.path)?.sync_all()
     }
+}
+
+fn disk_of(path: &Path) -> io::Result<u64> {
+    fs::metadata(path).map(|found| found.dev())
 }
 
 /// Makes a folder, mode 0700, if there is none.

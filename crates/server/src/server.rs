@@ -47,6 +47,7 @@ pub struct ServerOptions {
 
 /// A running server. Dropping it ends it, as [`Server::shutdown`] does.
 pub struct Server {
+    folder: Arc<DataFolder>,
     runtime: Option<Runtime>,
     accepting: Option<JoinHandle<()>>,
     ending: watch::Sender<bool>,
@@ -76,7 +77,8 @@ impl Server {
         accounts.set_listen(&local_addr.to_string())?;
         let admin = AdminSocket::bind(folder.path())?;
         let public = identity.public();
-        let stores = Stores::new(folder, identity, Arc::clone(&accounts), Arc::clone(&log));
+        let of_stores = Arc::clone(&folder);
+        let stores = Stores::new(of_stores, identity, Arc::clone(&accounts), Arc::clone(&log));
         stores.let_readers_in()?;
         let shutdown = limits.shutdown;
         let workers = limits.workers;
@@ -99,6 +101,7 @@ impl Server {
         let accepting = runtime.spawn(accept(serving, listener, admin));
         let accepting = Some(accepting);
         Ok(Self {
+            folder,
             runtime: Some(runtime),
             accepting,
             ending,
@@ -121,6 +124,12 @@ impl Server {
     /// That key in a form for people.
     pub fn fingerprint(&self) -> String {
         holdall_protocol::fingerprint(&self.identity)
+    }
+
+    /// Whether the data folder is on another disk by now, as after one was pulled out and put back: what this
+    /// server has open of it fails for good. Shut down and started again, it goes on there.
+    pub fn data_has_moved(&self) -> bool {
+        self.folder.has_moved()
     }
 
     /// Stops accepting, lets requests under way end within [`Limits::shutdown`], and gives the data

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use anyhow::Result;
 use holdall_server::{Limits, LogSink, Server, ServerOptions};
@@ -16,6 +17,9 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::output::{Output, plain};
 
+/// How often it is looked whether the data folder is on another disk.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
 /// Runs a server, which keeps repositories for machines and can not read them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -23,7 +27,8 @@ Example: holdall serve --data /srv/holdall
          holdall invite --data /srv/holdall     (meanwhile, lets a machine in)
 
 It is ready when it prints \"listening on https://ADDR:PORT\"; the fingerprint of its identity \
-follows. It ends within 5 seconds of SIGTERM or Ctrl-C.
+follows. It ends within 5 seconds of SIGTERM or Ctrl-C. A disk of its data that is pulled out and put \
+back, as another device, needs no restart.
 
 Exit codes: 0 ended as it was asked to, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -43,21 +48,32 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let data_dir = data_folder(args.data)?;
     // Every connection and every open pack takes a descriptor; a lower limit still works.
     let _ = holdall_sys::limits::raise_open_files();
-    let server = Server::start(ServerOptions {
-        data_dir,
-        listen: args.listen,
-        clock: Arc::new(SystemClock),
-        limits: Limits::default(),
-        log: log_to(app.output.clone()),
-    })?;
+    let log = log_to(app.output.clone());
+    let start = |listen| {
+        Server::start(ServerOptions {
+            data_dir: data_dir.clone(),
+            listen,
+            clock: Arc::new(SystemClock),
+            limits: Limits::default(),
+            log: Arc::clone(&log),
+        })
+    };
+    let mut server = start(args.listen)?;
     announce(&app.output, &server)?;
     if args.until_input_ends {
         end_with_input(app.interrupt.clone());
     }
-    let (tell, told) = channel();
+    let (tell, told) = channel::<()>();
     app.interrupt.tell(move || drop(tell));
-    // Nothing is ever sent: it returns when the sender is gone.
-    let _: Result<(), _> = told.recv();
+    // Nothing is ever sent: the sender goes when it is to end.
+    while told.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+        if server.data_has_moved() {
+            log("the data folder is on another disk now: starting again there");
+            let listen = server.local_addr();
+            server.shutdown();
+            server = start(listen)?;
+        }
+    }
     server.shutdown();
     Ok(Exit::Done)
 }

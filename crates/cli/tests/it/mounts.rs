@@ -48,6 +48,24 @@ impl Mount {
             .then(|| Self { point: point.to_owned() })
     }
 
+    /// Pulls one on an image out, as a cable that comes off: what is open there fails for good.
+    pub(crate) fn pull_out(&self) {
+        // FS_IOC_SHUTDOWN, without writing anything any more.
+        let script = "import fcntl,os,struct,sys\n\
+                      fcntl.ioctl(os.open(sys.argv[1], 0), 0x8004587d, struct.pack('I', 2))";
+        succeeds(Command::new("python3").args(["-c", script]).arg(&self.point));
+        succeeds(Command::new("umount").arg("-l").arg(&self.point));
+    }
+
+    /// Puts it back, as another device.
+    pub(crate) fn put_back(&self) {
+        let image = self.point.with_extension("image");
+        let device = succeeds(Command::new("losetup").args(["--find", "--show"]).arg(image));
+        succeeds(Command::new("mount").arg(device.trim()).arg(&self.point));
+        // It goes with the mount.
+        succeeds(Command::new("losetup").args(["-d", device.trim()]));
+    }
+
     /// An empty one that refuses direct access, and does not tell how much room it has.
     pub(crate) fn without_direct(point: &Path) -> Option<Self> {
         fs::create_dir_all(point).expect("a folder");

@@ -2,9 +2,11 @@
 //! its files fails. What was being done fails and says so, and once the disk is back, everything works
 //! again without anybody restarting anything.
 //!
-//! strace attaches to the running server and has its calls fail until it is told to let go.
+//! strace attaches to the running server and has its calls fail until it is told to let go; and a real file
+//! system on an image is shut down, taken away and mounted again from another device.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,6 +15,7 @@ use holdall_testkit::{CompareOptions, Process, Random, compare_trees, has_strace
 use rustix::process::Signal;
 
 use crate::house::{Machine, Outcome, Server, is_root, wait_for_progress};
+use crate::mounts::Mount;
 
 /// Calls of files alone: what goes over the network is left as it is.
 const CALLS: &str = "openat,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
@@ -83,7 +86,12 @@ struct House {
 impl House {
     fn new() -> Self {
         let machine = Machine::new();
-        let server = Server::start(&machine.path("data"));
+        let data = machine.path("data");
+        Self::with(machine, &data)
+    }
+
+    fn with(machine: Machine, data: &Path) -> Self {
+        let server = Server::start(data);
         machine.pair_with(&server);
         let house = Self { machine, server };
         house.write(1, 40);
@@ -154,4 +162,30 @@ fn a_disk_that_is_gone_before_anything_is_asked_is_told_and_comes_back() {
         );
     }
     house.assert_well(2);
+}
+
+#[test]
+fn a_disk_that_is_pulled_out_and_put_back_needs_no_restart() {
+    let machine = Machine::new();
+    let Some(disk) = Mount::ext4(&machine.path("disk"), 512 << 20) else { return };
+    let mut house = House::with(machine, &disk.point().join("data"));
+    let args = ["backup", &house.source(), "--json", "--retry-for", "2s", "--limit-upload", "8M"];
+    let mut backup = Process::spawn(&mut house.machine.command(args)).unwrap();
+    wait_for_progress(&mut backup, 2);
+    disk.pull_out();
+    let failed = Outcome::of_process(backup);
+    assert!(failed.code.is_some_and(|code| code != 0), "{failed:?}");
+    let failed = house.machine.run(["backup", &house.source(), "--retry-for", "1s"]);
+    assert!(failed.code.is_some_and(|code| code != 0), "{failed:?}");
+    disk.put_back();
+    let begun = Instant::now();
+    while house.machine.run(["backup", &house.source()]).code != Some(0) {
+        assert!(begun.elapsed() < PATIENCE, "it does not notice");
+        sleep(Duration::from_millis(100));
+    }
+    house.assert_well(3);
+    let told = house.machine.administer(&disk.point().join("data"), &["repositories"]).expect(0);
+    assert_eq!(told.of_type("repository").len(), 1);
+    house.server.process().terminate().unwrap();
+    assert!(house.server.process().wait().unwrap().0.success());
 }
