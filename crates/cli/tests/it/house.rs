@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use holdall_testkit::Process;
 use rustix::process::{Pid, Signal};
@@ -136,11 +136,7 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Runs a command to its end.
     pub(crate) fn of(command: &mut Command) -> Self {
-        Self::of_output(command.output().expect("it starts"))
-    }
-
-    /// How a process ended that was waited for, and all that it said.
-    pub(crate) fn of_output(output: Output) -> Self {
+        let output = command.output().expect("it starts");
         Self {
             code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -29,6 +29,9 @@ const ALL_ERRORS: [&str; 6] = ["EIO", "ENOSPC", "EINTR", "EMFILE", "EROFS", "EAC
 /// Codes that a command ends with which could not do its work, and says so.
 pub(crate) const FAILED: [i32; 8] = [1, 3, 10, 11, 12, 13, 14, 20];
 
+/// So often is a fault tried until it is met with.
+const TRIES: usize = 4;
+
 /// A command whose calls fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -81,7 +84,7 @@ impl Beginning {
         folder
     }
 
-    fn source(&self) -> PathBuf {
+    pub(crate) fn source(&self) -> PathBuf {
         self.folder.path().join("source")
     }
 
@@ -308,7 +311,8 @@ where
                 loop {
                     let number = next.fetch_add(1, Ordering::SeqCst);
                     let Some(fault) = faults.get(number) else { return };
-                    let check = || check(2 + number, fault);
+                    // Which thread makes which call differs: what was not met with is tried again.
+                    let check = || (0..TRIES).any(|_| check(2 + number, fault));
                     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)) {
                         Ok(was_made) => drop(made.fetch_add(was_made.into(), Ordering::SeqCst)),
                         Err(_) => failed.lock().expect("no panic inside").push(fault),
@@ -320,7 +324,7 @@ where
     let (failed, made) = (failed.into_inner().expect("no panic inside"), made.into_inner());
     println!("{made} of {} faults were met with", faults.len());
     assert!(failed.is_empty(), "{} of {} faults: {failed:#?}", failed.len(), faults.len());
-    assert!(made * 10 >= faults.len() * 8, "threads changed places too often: {made}");
+    assert!(made * 100 >= faults.len() * 99, "threads changed places too often: {made}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -19,7 +19,7 @@ use crate::house::{Machine, Outcome, files_below};
 use crate::nth_call::{Beginning, FAILED, Work, check_each, text};
 
 /// One of how many calls a run of the tests takes.
-const STRIDE: usize = 10;
+const STRIDE: usize = 20;
 /// On the first of these days the sleeper's session has lapsed, and what it stored is condemned; on the other
 /// that is deleted.
 const DAYS: [u64; 2] = [8, 10];
@@ -54,7 +54,8 @@ impl Sleeper {
         let inject = format!("inject={call}:signal=SIGSTOP:when={times}");
         let by = ["strace", "-f", "-e", &filter, "-e", &inject, "-o", text(&trace)];
         let mut command = beginning.command(*work, machine, &by, "");
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let file = |name| fs::File::create(trace.with_extension(name)).expect("room");
+        command.stdout(file("out")).stderr(file("err"));
         Self { strace: command.spawn().expect("strace starts"), trace }
     }
 
@@ -81,7 +82,7 @@ impl Sleeper {
     }
 
     /// Wakes it, as often as another of its threads comes to that call, and waits for its end.
-    fn wake(mut self) -> Outcome {
+    fn wake(&mut self) -> Outcome {
         let mut seen = 0;
         while self.falls_asleep(seen) {
             let stopped = self.stopped();
@@ -89,7 +90,21 @@ impl Sleeper {
             // All its threads are woken by any; none is left if it ended just now.
             let _ = stopped.last().map(|&thread| kill_process(thread, Signal::CONT));
         }
-        Outcome::of_output(self.strace.wait_with_output().expect("it ends"))
+        let said =
+            |name| fs::read_to_string(self.trace.with_extension(name)).expect("what it said");
+        let code = self.strace.wait().expect("it ends").code();
+        Outcome { code, stdout: said("out"), stderr: said("err") }
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        // A test that fails leaves nobody asleep.
+        for thread in self.stopped() {
+            let _ = kill_process(thread, Signal::KILL);
+        }
+        let _ = self.strace.kill();
+        let _ = self.strace.wait();
     }
 }
 
@@ -128,43 +143,86 @@ fn another(machine: &Machine) -> Machine {
     Machine::in_folder(folder)
 }
 
+/// A writer that sleeps, and another that takes over.
+struct Case<'a> {
+    beginning: &'a Beginning,
+    sleep: &'a Sleep,
+    machine: Machine,
+    other: Machine,
+}
+
+impl<'a> Case<'a> {
+    fn new(beginning: &'a Beginning, number: usize, sleep: &'a Sleep) -> Self {
+        let machine = on_a_share(beginning, number, (sleep.work, sleep.has_taken_over));
+        let other = another(&machine);
+        let source = other.path("source");
+        fs::create_dir(&source).expect("room");
+        fs::write(source.join("other"), Random::new(4).bytes(4000)).expect("room");
+        Self { beginning, sleep, machine, other }
+    }
+
+    /// Runs a command that must end well.
+    fn ok(&self, machine: &Machine, args: &[&str], what: &str) -> Outcome {
+        let outcome = self.beginning.run(machine, args);
+        let Outcome { code, stdout, stderr } = &outcome;
+        assert_eq!(*code, Some(0), "{args:?}: {stdout}{stderr}\nafter {:?}, {what}", self.sleep);
+        outcome
+    }
+
+    /// What another does who finds nobody awake.
+    fn take_over(&self) {
+        make_old(&self.machine.path("repo/lease"));
+        let _ = fs::remove_file(self.machine.path("repo/lock"));
+        let source = self.other.path("source");
+        self.ok(&self.other, &["backup", text(&source)], "who sleeps");
+        self.ok(&self.other, &["forget", "--keep-last", "1"], "who sleeps");
+        for day in DAYS {
+            let prune = self.beginning.command(Work::Prune, &self.other, &[], "");
+            Outcome::of(&mut days_later(day, &prune)).expect(0);
+        }
+    }
+
+    /// Whoever slept has woken and ended: nothing that was acknowledged is lost, and both go on.
+    fn judge(&self, woken: &Outcome) {
+        let Outcome { code, stdout, stderr } = woken;
+        let what = format!("who woke and ended with {code:?}: {stdout}{stderr}");
+        let is_done = *code == Some(0);
+        let is_told = code.is_some_and(|code| FAILED.contains(&code));
+        assert!(is_done || is_told, "{:?}, {what}", self.sleep);
+        self.ok(&self.other, &CHECK, &what);
+        if is_done && self.sleep.work == Work::Backup {
+            let made = stdout.rsplit("snapshot ").next().expect("an id").trim();
+            let listed = self.ok(&self.other, &["snapshots", "--json"], &what).of_type("snapshot");
+            let mut ids = listed.iter().map(|one| one["id"].as_str().expect("an id"));
+            assert!(ids.any(|id| id.starts_with(made)), "{made} of {listed:?}, {what}");
+        }
+        self.assert_restores(&self.other, &self.other.path("source"), &what);
+        // A snapshot of the other's series is none of this one's.
+        let own = format!("latest:{}", text(&self.beginning.source()));
+        let target = self.machine.path("before");
+        self.ok(&self.machine, &["restore", &own, "--target", text(&target)], &what);
+        self.ok(&self.machine, &["prune"], &what);
+        self.beginning.work(Work::Backup, &self.machine, &[], "").expect(0);
+        self.assert_restores(&self.machine, &self.beginning.source(), &what);
+        self.ok(&self.machine, &CHECK, &what);
+    }
+
+    fn assert_restores(&self, machine: &Machine, source: &Path, what: &str) {
+        let (from, target) = (format!("latest:{}", text(source)), machine.path("target"));
+        self.ok(machine, &["restore", &from, "--target", text(&target)], what);
+        let differences = compare_trees(source, &target, &CompareOptions::default());
+        assert_eq!(differences, [], "{:?}, {what}", self.sleep);
+    }
+}
+
 /// Has a writer sleep behind one call; says whether it did.
 fn check(beginning: &Beginning, number: usize, sleep: &Sleep) -> bool {
-    let machine = on_a_share(beginning, number, (sleep.work, sleep.has_taken_over));
-    let other = another(&machine);
-    let (source, target) = (other.path("source"), other.path("target"));
-    fs::create_dir(&source).expect("room");
-    fs::write(source.join("other"), Random::new(4).bytes(4000)).expect("room");
-    let goes_well = |machine: &Machine, args: &[&str], what: &str| {
-        let Outcome { code, stdout, stderr } = beginning.run(machine, args);
-        assert_eq!(code, Some(0), "{args:?}: {stdout}{stderr}\nafter {sleep:?}, {what}");
-    };
-    let mut sleeper = Sleeper::start(beginning, &machine, sleep);
+    let case = Case::new(beginning, number, sleep);
+    let mut sleeper = Sleeper::start(beginning, &case.machine, sleep);
     let has_slept = sleeper.falls_asleep(0);
-    make_old(&machine.path("repo/lease"));
-    let _ = fs::remove_file(machine.path("repo/lock"));
-    goes_well(&other, &["backup", text(&source)], "who sleeps");
-    for day in DAYS {
-        let prune = beginning.command(Work::Prune, &other, &[], "");
-        Outcome::of(&mut days_later(day, &prune)).expect(0);
-    }
-    let Outcome { code, stdout, stderr } = sleeper.wake();
-    let is_done = code == Some(0);
-    let what = format!("who woke and ended with {code:?}: {stdout}{stderr}");
-    assert!(is_done || code.is_some_and(|code| FAILED.contains(&code)), "{sleep:?}, {what}");
-    goes_well(&other, &CHECK, &what);
-    let listed = beginning.run(&other, &["snapshots", "--json"]).expect(0).of_type("snapshot");
-    let made = 2 + 1 + usize::from(is_done && sleep.work == Work::Backup);
-    assert!(listed.len() >= made, "{} of {made} snapshots after {sleep:?}, {what}", listed.len());
-    let from = format!("latest:{}", text(&source));
-    goes_well(&other, &["restore", &from, "--target", text(&target)], &what);
-    assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), [], "{what}");
-    goes_well(&machine, &["prune"], &what);
-    beginning.work(Work::Backup, &machine, &[], "").expect(0);
-    beginning.work(Work::Restore, &machine, &[], "target").expect(0);
-    beginning.assert_restored(&machine.path("target"), &what);
-    goes_well(&machine, &CHECK, &what);
-    fs::remove_dir_all(machine.path("")).expect("it can be removed");
+    case.take_over();
+    case.judge(&sleeper.wake());
+    fs::remove_dir_all(case.machine.path("")).expect("it can be removed");
     has_slept
 }
 
