@@ -1,13 +1,16 @@
 //! A server that hangs, or a box between that forgot the connections: they stay open, nothing comes any
-//! more, and nothing says so. That is noticed, and the run goes on over new ones by itself.
+//! more, and nothing says so. That is noticed, and the run goes on over new ones by itself. So it does on
+//! a computer that slept for longer than the server keeps its session.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use holdall_testkit::{ChaosProxy, CompareOptions, Random, compare_trees};
+use holdall_testkit::{ChaosProxy, CompareOptions, Process, Random, compare_trees};
+use rustix::process::Signal;
 
-use crate::house::{Machine, Server};
+use crate::clocks::{can_let_days_pass, days_later};
+use crate::house::{Machine, Outcome, Server, send_signal, wait_for_progress};
 
 const FILES: u64 = 12;
 const FILE_BYTES: usize = 2_000_000;
@@ -27,13 +30,17 @@ fn behind_a_proxy() -> (Machine, Server, ChaosProxy) {
     let upstream = server.address().parse().expect("an address");
     let proxy = ChaosProxy::start(upstream).expect("a free port");
     machine.pair(&server.invite_with(&["--address", &proxy.address().to_string()]));
+    write_source(&machine);
+    (machine, server, proxy)
+}
+
+fn write_source(machine: &Machine) {
     let source = machine.path("source");
     fs::create_dir(&source).expect("room");
     for number in 0..FILES {
         let content = Random::new(number).bytes(FILE_BYTES);
         fs::write(source.join(number.to_string()), content).expect("room");
     }
-    (machine, server, proxy)
 }
 
 /// Does `work` over connections that stall in the middle of it, and says that this was noticed.
@@ -62,5 +69,34 @@ fn a_restore_goes_on_when_its_connections_carry_nothing_any_more() {
 fn a_backup_goes_on_when_its_connections_carry_nothing_any_more() {
     let (machine, _server, proxy) = behind_a_proxy();
     through_a_stall(&proxy, || drop(machine.ok(["backup", text(&machine.path("source"))])));
+    restored(&machine);
+}
+
+/// More than a session lives without being used.
+const ASLEEP_DAYS: u64 = 8;
+
+#[test]
+fn a_backup_goes_on_when_its_computer_wakes_up_after_its_session_has_lapsed() {
+    if !can_let_days_pass() {
+        return;
+    }
+    let machine = Machine::new();
+    let (data, source) = (machine.path("server"), machine.path("source"));
+    let server = Server::start(&data);
+    let address = server.address().to_owned();
+    machine.pair_with(&server);
+    write_source(&machine);
+    let args = ["backup", text(&source), "--json", "--limit-upload", "4M", "--retry-for", "60s"];
+    let mut backup = Process::spawn(&mut machine.command(args)).expect("it starts");
+    wait_for_progress(&mut backup, 3);
+    send_signal(&backup, Signal::STOP);
+    drop(server);
+    let later = days_later(ASLEEP_DAYS, &Server::command_at(&address, &data));
+    let _server = Server::start_by(&mut { later }, &data);
+    // Whoever backs up meanwhile has what lapsed swept.
+    machine.ok(["snapshots"]);
+    send_signal(&backup, Signal::CONT);
+    let ended = Outcome::of_process(backup).expect(0);
+    assert_eq!(ended.summary()["files_new"], FILES);
     restored(&machine);
 }
