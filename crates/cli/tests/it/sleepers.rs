@@ -66,7 +66,7 @@ impl Sleeper {
         threads.filter_map(|thread| Pid::from_raw(thread.trim().parse().ok()?)).collect()
     }
 
-    /// Waits until it sleeps once more than `times`, or has ended; says whether it sleeps.
+    /// Waits until it was stopped more often than `seen` times, or has ended; says whether it sleeps.
     fn falls_asleep(&mut self, seen: usize) -> bool {
         let begun = Instant::now();
         loop {
@@ -99,12 +99,14 @@ impl Sleeper {
 
 impl Drop for Sleeper {
     fn drop(&mut self) {
-        // A test that fails leaves nobody asleep.
-        for thread in self.stopped() {
-            let _ = kill_process(thread, Signal::KILL);
+        // A test that fails leaves nobody asleep. The numbers of who has ended may be others' by now.
+        if matches!(self.strace.try_wait(), Ok(None)) {
+            for thread in self.stopped() {
+                let _ = kill_process(thread, Signal::KILL);
+            }
+            let _ = self.strace.kill();
+            let _ = self.strace.wait();
         }
-        let _ = self.strace.kill();
-        let _ = self.strace.wait();
     }
 }
 
