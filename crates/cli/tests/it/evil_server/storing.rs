@@ -245,7 +245,7 @@ fn a_commit_that_was_acknowledged_and_not_kept_is_missed_from_then_on() {
 }
 
 #[test]
-fn a_server_that_shows_two_machines_two_histories_is_found_out_once_they_meet() {
+fn without_receipts_nobody_can_know_of_a_second_history_and_that_is_said() {
     let stage = Stage::new();
     // To this machine the third snapshot never was, as to one that was set back with the server.
     let older = stage.lists[1].clone();
