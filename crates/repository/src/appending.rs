@@ -513,8 +513,7 @@ mod tests {
     fn nothing_is_left_of_a_copy_that_failed() {
         let place = place();
         place.append(&[id(1)], 1000).unwrap();
-        let names =
-            || std::collections::BTreeSet::from_iter(names_in(&place.layout.tails()).unwrap());
+        let names = || names_in(&place.layout.tails()).unwrap();
         let before = names();
         let block = place.forge.chunks_of_bytes(&[id(1)], 1000);
         let checked = Checked::new(block, &place.forge.repository).unwrap();

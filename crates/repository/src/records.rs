@@ -429,12 +429,17 @@ pub(crate) mod tests {
         StoredRecord::new(record, receipt, &signature)
     }
 
-    #[test]
-    fn a_record_whose_name_may_not_be_durable_is_taken_back() {
+    fn place() -> (tempfile::TempDir, Layout, Forge) {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::new(dir.path());
         layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
         let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
+        (dir, layout, forge)
+    }
+
+    #[test]
+    fn a_record_whose_name_may_not_be_durable_is_taken_back() {
+        let (_dir, layout, forge) = place();
         let records = Records::load(&layout).unwrap().records;
         records.fails.store(true, Ordering::Release);
         assert!(records.publish(&stored(&forge, 7), || Ok(())).is_err());
@@ -445,10 +450,7 @@ pub(crate) mod tests {
 
     #[test]
     fn nothing_is_published_while_it_is_not_known_what_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let layout = Layout::new(dir.path());
-        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
-        let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
+        let (_dir, layout, forge) = place();
         let records = Records::load(&layout).unwrap().records;
         // What has the name can not be read, so it can not be taken back.
         std::fs::create_dir(layout.record(7)).unwrap();
@@ -461,10 +463,7 @@ pub(crate) mod tests {
     /// Whoever took over reads the records that have their names, and counts on them.
     #[test]
     fn a_record_gets_no_name_and_loses_none_without_the_lease() {
-        let dir = tempfile::tempdir().unwrap();
-        let layout = Layout::new(dir.path());
-        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
-        let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
+        let (_dir, layout, forge) = place();
         let lost = || Err(RepositoryError::in_use(layout.place()));
         let records = Records::load(&layout).unwrap().records;
         let refused = records.publish(&stored(&forge, 7), lost).unwrap_err();

@@ -93,7 +93,7 @@ fn a_backup_goes_on_when_its_computer_wakes_up_after_its_session_has_lapsed() {
     drop(server);
     let later = days_later(ASLEEP_DAYS, &Server::command_at(&address, &data));
     let _server = Server::start_by(&mut { later }, &data);
-    // Whoever backs up meanwhile has what lapsed swept.
+    // Opening another session sweeps those that have lapsed.
     machine.ok(["snapshots"]);
     send_signal(&backup, Signal::CONT);
     let ended = Outcome::of_process(backup).expect(0);
