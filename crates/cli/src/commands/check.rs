@@ -67,6 +67,11 @@ impl Args {
     fn wants_scrub(&self) -> bool {
         self.scrub || (self.verify.is_none() && self.mend.parity.is_none())
     }
+
+    /// Whether anything is looked at but records.
+    fn reads(&self) -> bool {
+        self.mend.repair || self.wants_scrub() || self.verify.is_some()
+    }
 }
 
 /// How much to verify.
@@ -98,6 +103,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         }
     }
     found.add_records(&records);
+    found.only_parity = !args.reads();
     let exit = report(app, &found)?;
     let Some(error) = unlisted else { return Ok(exit) };
     app.output.failure(&error, Exit::Damage.code(), None);
@@ -233,6 +239,8 @@ struct Found {
     damaged: BTreeSet<Damage>,
     /// How much was mended.
     repaired: u64,
+    /// Nothing else was asked, so that nothing is known to be whole.
+    only_parity: bool,
     /// What the place can not do.
     lacking: Vec<String>,
 }
@@ -325,7 +333,7 @@ fn report(app: &App, found: &Found) -> Result<Exit> {
         repaired: u64,
         lacking: &'a [String],
     }
-    let Found { packs, blocks, objects, snapshots, damaged, repaired, lacking } = found;
+    let Found { packs, blocks, objects, snapshots, damaged, repaired, lacking, .. } = found;
     let (packs, blocks, objects, snapshots) = (*packs, *blocks, *objects, *snapshots);
     let repaired = *repaired;
     let summary = Summary { packs, blocks, objects, snapshots, damaged, repaired, lacking };
@@ -333,6 +341,9 @@ fn report(app: &App, found: &Found) -> Result<Exit> {
     lacking.iter().for_each(|sentence| app.output.note(format_args!("of this place: {sentence}")));
     for damage in damaged {
         app.output.result(damage.words())?;
+    }
+    if found.only_parity && damaged.is_empty() {
+        return Ok(Exit::Done);
     }
     app.output.say(format_args!(
         "{} snapshots, {} objects in {} blocks: {}",

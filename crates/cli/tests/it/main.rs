@@ -11,6 +11,7 @@
 
 mod admin;
 mod audits;
+mod beginning;
 mod canary;
 mod clocks;
 mod compacting;

@@ -1,25 +1,26 @@
-//! Every call to the system that touches a file fails once, with every error: the command says so or
-//! does its work all the same, nothing acknowledged is lost, and the next run works.
+//! Every call to the system that touches a file fails once, with every error, and the process is killed in
+//! front of it: the command says so or does its work all the same, nothing acknowledged is lost, and the next
+//! run works.
 //!
-//! strace records the calls of a backup, a prune and a restore, and has each of them fail in a run of
-//! its own, without the call being made. A run has several threads: where each thread counts for
-//! itself, the Nth call of any of them fails. `HOLDALL_FAULTS=all` takes six errors, not two.
+//! strace records the calls of a backup, a prune and a restore, and of a repair and of making parity, and has
+//! each of them fail in a run of its own, without the call being made. A run has several threads: where each
+//! thread counts for itself, the Nth call of any of them fails. `HOLDALL_FAULTS=all` takes six errors, not two,
+//! and all calls where a run of the tests takes some.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fmt, fs};
 
-use holdall_testkit::{CompareOptions, Image, Random, compare_trees, has_strace};
+use holdall_testkit::has_strace;
 
+use crate::beginning::{Beginning, Work, text};
 use crate::house::{Machine, Outcome};
-use crate::keys::{AGE_PRIVATE, AGE_PUBLIC};
 
 /// Calls that read, write or name files. Closing and counting places are left out: nothing depends on
 /// what they answer.
-const CALLS: &str = "openat,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,fsync,fdatasync,\
+pub(crate) const CALLS: &str = "openat,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,fsync,fdatasync,\
     ftruncate,fallocate,copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,mkdirat,\
     rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,readlink,readlinkat,\
     flock,utimensat,fchmod,fchmodat,fchown,fchownat,flistxattr,fgetxattr,fsetxattr";
@@ -31,217 +32,52 @@ pub(crate) const FAILED: [i32; 8] = [1, 3, 10, 11, 12, 13, 14, 20];
 
 /// So often is a fault tried until it is met with.
 const TRIES: usize = 4;
+/// In front of one of how many calls a run of the tests kills.
+const KILLS: usize = 5;
 
-/// A command whose calls fail.
+/// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
-    Backup,
-    Prune,
-    Restore,
+enum Fate {
+    /// It is not made, and answers this.
+    Fails(&'static str),
+    /// The process is killed in front of it.
+    Kills,
 }
 
-/// What all runs begin with: a computer with a repository, and what it backs up.
-pub(crate) struct Beginning {
-    folder: tempfile::TempDir,
-    fingerprint: String,
-    image: Image,
-}
-
-impl Beginning {
-    /// A repository with snapshots, two of which are forgotten and not pruned.
-    pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir_in(memory()).expect("a folder");
-        let mut beginning = Self { folder, fingerprint: String::new(), image: Image::default() };
-        let machine = Machine::in_folder(beginning.machine(0));
-        fs::write(beginning.identity(), AGE_PRIVATE).expect("a file");
-        let source = beginning.source();
-        fs::create_dir_all(source.join("docs/empty")).expect("a folder");
-        let kit = machine.path("kit.txt");
-        let repo = machine.path("repo");
-        let repo = text(&repo);
-        let made = machine.summary(["init", "-r", repo, "--recovery-kit", text(&kit)]);
-        beginning.fingerprint = made["fingerprint"].as_str().expect("a text").to_owned();
-        machine.ok(["key", "add", "--recipient", AGE_PUBLIC, "-r", repo]);
-        let mut random = Random::new(3);
-        for round in 0..4 {
-            for (name, bytes) in [("a", 3000), ("docs/b", 100), ("docs/large", 70_000)] {
-                fs::write(source.join(name), random.bytes(bytes)).expect("a file");
-            }
-            fs::write(source.join(format!("stays {round}")), random.bytes(900)).expect("a file");
-            beginning.run(&machine, &["backup", text(&source)]).expect(0);
-        }
-        beginning.run(&machine, &["forget", "--keep-last", "2"]).expect(0);
-        // What a backup finds new.
-        fs::write(source.join("docs/b"), random.bytes(5000)).expect("a file");
-        fs::write(source.join("new"), random.bytes(2000)).expect("a file");
-        let image = Image::read(&machine.path("")).expect("it can be read");
-        Self { image, ..beginning }
-    }
-
-    fn machine(&self, number: usize) -> PathBuf {
-        let folder = self.folder.path().join(format!("machine-{number}"));
-        fs::create_dir_all(&folder).expect("a folder");
-        folder
-    }
-
-    pub(crate) fn source(&self) -> PathBuf {
-        self.folder.path().join("source")
-    }
-
-    fn identity(&self) -> PathBuf {
-        self.folder.path().join("identity")
-    }
-
-    pub(crate) fn run(&self, machine: &Machine, args: &[&str]) -> Outcome {
-        self.run_by(machine, &[], args)
-    }
-
-    /// Runs a command that opens the repository with a key of its own, which takes no time.
-    fn run_by(&self, machine: &Machine, by: &[&str], args: &[&str]) -> Outcome {
-        Outcome::of(&mut self.command_by(machine, by, args))
-    }
-
-    fn command_by(&self, machine: &Machine, by: &[&str], args: &[&str]) -> Command {
-        let (repo, identity) = (machine.path("repo"), self.identity());
-        let opens = ["-r", text(&repo), "--identity", text(&identity)];
-        machine.command_by(by, [args, &opens, &["--fingerprint", &self.fingerprint]].concat())
-    }
-
-    pub(crate) fn work(&self, work: Work, machine: &Machine, by: &[&str], target: &str) -> Outcome {
-        Outcome::of(&mut self.command(work, machine, by, target))
-    }
-
-    pub(crate) fn command(
-        &self,
-        work: Work,
-        machine: &Machine,
-        by: &[&str],
-        target: &str,
-    ) -> Command {
-        let (source, target) = (self.source(), machine.path(target));
-        let from = format!("latest:{}", text(&source));
-        match work {
-            Work::Backup => self.command_by(machine, by, &["backup", text(&source)]),
-            Work::Prune => self.command_by(machine, by, &["prune"]),
-            Work::Restore => {
-                self.command_by(machine, by, &["restore", &from, "--target", text(&target)])
-            }
-        }
-    }
-
-    /// A computer on which nothing of what is to be tested was done.
-    pub(crate) fn fresh(&self, number: usize, work: Work) -> Machine {
-        let folder = self.machine(number);
-        self.image.lay_down(&folder).expect("room");
-        let machine = Machine::in_folder(folder);
-        if work == Work::Restore {
-            self.run(&machine, &["backup", text(&self.source())]).expect(0);
-        }
-        machine
-    }
-
-    /// The calls of a run that touch its files: their names and numbers.
-    fn calls(&self, work: Work) -> BTreeSet<(String, u32)> {
-        self.calls_on(&self.fresh(1, work), work)
-    }
-
-    /// The calls of a run on a computer that is not needed any more.
-    pub(crate) fn calls_on(&self, machine: &Machine, work: Work) -> BTreeSet<(String, u32)> {
-        let trace = self.folder.path().join("trace");
-        let filter = format!("trace={CALLS}");
-        let by = ["strace", "-f", "-y", "-e", &filter, "-o", text(&trace)];
-        self.work(work, machine, &by, "target").expect(0);
-        let lines = fs::read_to_string(&trace).expect("a trace");
-        let calls = calls_in(&lines, text(self.folder.path()));
-        fs::remove_dir_all(machine.path("")).expect("it can be removed");
-        calls
-    }
-
-    /// Has one call fail; says whether it was made.
-    fn check(&self, number: usize, fault: &Fault) -> bool {
-        let machine = self.fresh(number, fault.work);
-        let trace = machine.path("trace");
-        let [filter, inject] = fault.told();
-        let by =
-            ["strace", "-f", "--seccomp-bpf", "-e", &filter, "-e", &inject, "-o", text(&trace)];
-        let outcome = self.work(fault.work, &machine, &by, "target");
-        self.judge(fault, &machine, &outcome);
-        let was_made = fs::read_to_string(&trace).is_ok_and(|lines| lines.contains("(INJECTED)"));
-        fs::remove_dir_all(machine.path("")).expect("it can be removed");
-        was_made
-    }
-
-    fn judge(&self, fault: &Fault, machine: &Machine, outcome: &Outcome) {
-        let Outcome { code, stdout, stderr } = outcome;
-        let what = format!("{fault:?}: {code:?}\n{stdout}{stderr}");
-        if stderr.contains("error while loading shared libraries") {
-            // It was a call of the loader, and there was no run.
-            return;
-        }
-        let is_done = *code == Some(0);
-        assert!(is_done || code.is_some_and(|code| FAILED.contains(&code)), "{what}");
-        let named = ["/", "the repository", "the cache folder"];
-        let names_it = named.iter().any(|name| stderr.contains(name));
-        assert!(is_done || names_it, "it does not say of what: {what}");
-        if fault.work == Work::Restore {
-            if is_done {
-                self.assert_restored(&machine.path("target"), &what);
-            }
-            self.work(Work::Restore, machine, &[], "again").expect(0);
-            return self.assert_restored(&machine.path("again"), &what);
-        }
-        if is_done && fault.work == Work::Backup {
-            self.work(Work::Restore, machine, &[], "target").expect(0);
-            self.assert_restored(&machine.path("target"), &what);
-        }
-        for work in [Work::Prune, Work::Backup] {
-            let next = self.work(work, machine, &[], "");
-            assert_eq!(next.code, Some(0), "then {work:?}: {}\nafter {what}", next.stderr);
-        }
-        let checked = self.run(machine, &["check", "--scrub", "--verify", "all"]);
-        assert_eq!(
-            checked.code,
-            Some(0),
-            "then {}{}\nafter {what}",
-            checked.stdout,
-            checked.stderr
-        );
-        let listed = self.run(machine, &["snapshots", "--json"]).expect(0).of_type("snapshot");
-        let made = 2 + 1 + usize::from(is_done && fault.work == Work::Backup);
-        assert!(listed.len() >= made, "{} of {made} snapshots after {what}", listed.len());
-    }
-
-    pub(crate) fn assert_restored(&self, target: &Path, what: &str) {
-        let differences = compare_trees(&self.source(), target, &CompareOptions::default());
-        assert_eq!(differences, [], "{what}");
-    }
-}
-
-/// One call that fails.
+/// One call that something becomes of.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) work: Work,
     call: String,
     times: u32,
-    error: &'static str,
+    fate: Fate,
 }
 
 impl Fault {
     /// What makes it, as strace is told.
-    pub(crate) fn told(&self) -> [String; 2] {
-        let Self { call, times, error, .. } = self;
-        [format!("trace={call}"), format!("inject={call}:error={error}:when={times}")]
+    pub(crate) fn told(&self) -> Vec<String> {
+        let Self { call, times, fate, .. } = self;
+        let fate = match fate {
+            Fate::Fails(error) => format!("error={error}"),
+            Fate::Kills => "signal=KILL".to_owned(),
+        };
+        let inject = format!("inject={call}:{fate}:when={times}");
+        ["-e", &format!("trace={call}"), "-e", &inject].map(str::to_owned).to_vec()
     }
-}
 
-pub(crate) fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
+    /// Whether it was met with, by what strace wrote.
+    pub(crate) fn was_met(&self, trace: &Path) -> bool {
+        let mark = match self.fate {
+            Fate::Fails(_) => "(INJECTED)",
+            Fate::Kills => "+++ killed by SIGKILL +++",
+        };
+        fs::read_to_string(trace).is_ok_and(|lines| lines.contains(mark))
+    }
 
-/// Where nothing waits for a disk.
-fn memory() -> &'static Path {
-    let shared = Path::new("/dev/shm");
-    if shared.is_dir() { shared } else { Path::new("/tmp") }
+    /// Whether it kills whom it meets.
+    pub(crate) fn kills(&self) -> bool {
+        self.fate == Fate::Kills
+    }
 }
 
 /// The calls of a trace that touch what is below a folder: their names, and which of its thread's each was.
@@ -263,13 +99,36 @@ pub(crate) fn calls_in(trace: &str, folder: &str) -> BTreeSet<(String, u32)> {
     calls
 }
 
-/// The errors that each call answers.
-fn errors() -> &'static [&'static str] {
-    let is_all = std::env::var("HOLDALL_FAULTS").is_ok_and(|how| how == "all");
-    if is_all { &ALL_ERRORS } else { &ERRORS }
+/// Whether calls fail in more ways than two, and none is left out.
+fn takes_all() -> bool {
+    std::env::var("HOLDALL_FAULTS").is_ok_and(|how| how == "all")
 }
 
-/// Every one of the calls that `whose` work makes, with every error.
+/// What becomes of the call of that number.
+fn fates(number: usize) -> impl Iterator<Item = Fate> {
+    let errors = if takes_all() { &ALL_ERRORS[..] } else { &ERRORS };
+    let kills = takes_all() || number.is_multiple_of(KILLS);
+    errors.iter().map(|error| Fate::Fails(error)).chain(kills.then_some(Fate::Kills))
+}
+
+/// Most calls of each name that are tried of work that reads packs: those are many, and like each other.
+fn most_of_a_name(work: Work) -> usize {
+    match work {
+        Work::Backup | Work::Prune | Work::Restore => usize::MAX,
+        Work::Parity | Work::Repair if takes_all() => 200,
+        Work::Parity | Work::Repair => 4,
+    }
+}
+
+/// Of each name so many calls, from the first to the last.
+fn sample(calls: BTreeSet<(String, u32)>, most: usize) -> Vec<(String, u32)> {
+    let calls: Vec<_> = calls.into_iter().collect();
+    let of_a_name = calls.chunk_by(|(one, _), (other, _)| one == other);
+    let some = of_a_name.flat_map(|all| all.iter().step_by(all.len().div_ceil(most)));
+    some.cloned().collect()
+}
+
+/// The calls that `whose` work makes, with all that may become of them.
 fn all_faults(
     whose: &str,
     works: &[Work],
@@ -278,10 +137,11 @@ fn all_faults(
     let mut faults = Vec::new();
     for &work in works {
         let calls = calls(work);
-        println!("{whose}{work:?}: {} calls", calls.len());
-        for (call, times) in calls {
-            let fault = |&error| Fault { work, call: call.clone(), times, error };
-            faults.extend(errors().iter().map(fault));
+        let tried = sample(calls.clone(), most_of_a_name(work));
+        println!("{whose}{work:?}: {} of {} calls", tried.len(), calls.len());
+        for (number, (call, times)) in tried.into_iter().enumerate() {
+            let fault = |fate| Fault { work, call: call.clone(), times, fate };
+            faults.extend(fates(number).map(fault));
         }
     }
     faults
@@ -327,13 +187,82 @@ where
     assert!(made * 100 >= faults.len() * 99, "threads changed places too often: {made}");
 }
 
-#[test]
-fn whichever_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
-    if !has_strace() {
+/// Has something become of one call; says whether it was made.
+fn check(beginning: &Beginning, number: usize, fault: &Fault) -> bool {
+    let machine = beginning.fresh(number, fault.work);
+    let trace = machine.path("trace");
+    let told = fault.told();
+    let mut by = vec!["strace", "-f", "-o", text(&trace)];
+    // Which passes over calls that are only to kill.
+    by.extend((!fault.kills()).then_some("--seccomp-bpf"));
+    by.extend(told.iter().map(String::as_str));
+    let outcome = beginning.work(fault.work, &machine, &by, "target");
+    judge(beginning, fault, &machine, &outcome);
+    let was_met = fault.was_met(&trace);
+    fs::remove_dir_all(machine.path("")).expect("it can be removed");
+    was_met
+}
+
+fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outcome) {
+    let Outcome { code, stdout, stderr } = outcome;
+    let what = format!("{fault:?}: {code:?}\n{stdout}{stderr}");
+    if stderr.contains("error while loading shared libraries") {
+        // It was a call of the loader, and there was no run.
         return;
     }
-    let beginning = Beginning::new();
-    let calls = |work| beginning.calls(work);
-    let all = [Work::Backup, Work::Prune, Work::Restore];
-    meet_all("", &all, calls, |number, fault| beginning.check(number, fault));
+    let is_done = *code == Some(0);
+    let was_killed = fault.kills() && code.is_none();
+    let has_failed = code.is_some_and(|code| FAILED.contains(&code));
+    assert!(is_done || was_killed || has_failed, "{what}");
+    let named = ["/", "the repository", "the cache folder"];
+    let names_it = |said: &str| named.iter().any(|name| said.contains(name));
+    // Damage is what a repair is asked for, and a result.
+    let names_it = names_it(stderr) || *code == Some(20) && names_it(stdout);
+    assert!(is_done || was_killed || names_it, "it does not say of what: {what}");
+    let goes_well = |work| {
+        let next = beginning.work(work, machine, &[], "again");
+        assert_eq!(next.code, Some(0), "then {work:?}: {}\nafter {what}", next.stderr);
+    };
+    if fault.work == Work::Restore {
+        if is_done {
+            beginning.assert_restored(&machine.path("target"), &what);
+        }
+        goes_well(Work::Restore);
+        return beginning.assert_restored(&machine.path("again"), &what);
+    }
+    if is_done && fault.work == Work::Backup {
+        beginning.work(Work::Restore, machine, &[], "target").expect(0);
+        beginning.assert_restored(&machine.path("target"), &what);
+    }
+    if fault.work == Work::Repair {
+        goes_well(Work::Repair);
+    }
+    [Work::Prune, Work::Backup].into_iter().for_each(goes_well);
+    let checked = beginning.run(machine, &["check", "--scrub", "--verify", "all"]);
+    let Outcome { stdout, stderr, .. } = &checked;
+    assert_eq!(checked.code, Some(0), "then {stdout}{stderr}\nafter {what}");
+    let listed = beginning.run(machine, &["snapshots", "--json"]).expect(0).of_type("snapshot");
+    let made = 2 + 1 + usize::from(is_done && fault.work == Work::Backup);
+    assert!(listed.len() >= made, "{} of {made} snapshots after {what}", listed.len());
+}
+
+/// Does that to every call of these works.
+fn meet_all_from(beginning: &Beginning, works: &[Work]) {
+    let calls = |work| beginning.calls_on(&beginning.fresh(1, work), work);
+    meet_all("", works, calls, |number, fault| check(beginning, number, fault));
+}
+
+#[test]
+fn whichever_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
+    if has_strace() {
+        meet_all_from(&Beginning::new(), &[Work::Backup, Work::Prune, Work::Restore]);
+    }
+}
+
+#[test]
+fn whichever_call_of_a_repair_fails_the_next_one_mends_everything() {
+    if has_strace() {
+        meet_all_from(&Beginning::packed(), &[Work::Parity]);
+        meet_all_from(&Beginning::damaged(), &[Work::Repair]);
+    }
 }

@@ -88,7 +88,11 @@ pub(crate) fn text(path: &Path) -> &str {
 #[test]
 fn parity_mends_a_pack_and_a_dry_run_says_so_first() {
     let kept = Kept::new();
-    kept.machine.ok(kept.args(&["check", "--parity", "5"]));
+    let told = kept.machine.ok(kept.args(&["check", "--parity", "5"])).stdout;
+    assert!(
+        told.contains("5 % of each pack") && !told.contains("whole"),
+        "nothing was read: {told}"
+    );
     kept.backup();
     let pack = files_below(&kept.repo.join("packs")).remove(0);
     let whole = fs::read(&pack).unwrap();

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::nth_call::{Beginning, Work, text};
+use crate::beginning::{Beginning, Work, text};
 
 /// Compiles the library.
 fn library(folder: &Path) -> PathBuf {

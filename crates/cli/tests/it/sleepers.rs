@@ -14,9 +14,10 @@ use std::time::{Duration, Instant, SystemTime};
 use holdall_testkit::{CompareOptions, Random, compare_trees, has_strace};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::beginning::{Beginning, Work, text};
 use crate::clocks::{can_let_days_pass, days_later};
 use crate::house::{Machine, Outcome, files_below};
-use crate::nth_call::{Beginning, FAILED, Work, check_each, text};
+use crate::nth_call::{FAILED, check_each};
 
 /// One of how many calls a run of the tests takes.
 const STRIDE: usize = 20;

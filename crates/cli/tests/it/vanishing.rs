@@ -23,10 +23,13 @@ const CALLS: &str = "openat,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftru
     link,linkat,unlink,unlinkat";
 /// Far more than attaching takes.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Far more than letting go takes.
+const AT_LAST: Duration = Duration::from_secs(5);
 
 /// A running process whose calls are traced, or fail, as long as this is there.
 pub(crate) struct Traced {
     strace: Child,
+    pid: String,
 }
 
 impl Traced {
@@ -41,7 +44,7 @@ impl Traced {
             assert!(begun.elapsed() < PATIENCE, "strace does not attach");
             sleep(Duration::from_millis(10));
         }
-        Self { strace }
+        Self { strace, pid }
     }
 
     /// The disk of that process is gone.
@@ -51,13 +54,43 @@ impl Traced {
     }
 }
 
+impl Traced {
+    /// Whether strace ends within that time.
+    fn ends_within(&mut self, limit: Duration) -> bool {
+        let begun = Instant::now();
+        loop {
+            if self.strace.try_wait().expect("it is ours").is_some() {
+                return true;
+            }
+            if begun.elapsed() >= limit {
+                return false;
+            }
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
 impl Drop for Traced {
     fn drop(&mut self) {
+        // It ends by itself with a process that was killed, and may wait for ever for one that is just dying
+        // when it is told to let go.
+        if is_dead(&self.pid) && self.ends_within(AT_LAST) {
+            return;
+        }
         // Its threads go on without it, which killing strace would not let them.
         let pid = rustix::process::Pid::from_child(&self.strace);
         let _ = rustix::process::kill_process(pid, Signal::TERM);
-        let _ = self.strace.wait();
+        if !self.ends_within(AT_LAST) {
+            let _ = self.strace.kill();
+            let _ = self.strace.wait();
+        }
     }
+}
+
+/// Whether a process was killed, and nobody waited for it yet.
+fn is_dead(pid: &str) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.contains("State:\tZ")
 }
 
 /// Whether somebody traces every thread of a process.
