@@ -115,3 +115,137 @@ impl Store {
         unneeded.flatten().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+    use std::time::Duration;
+
+    use holdall_format::{
+        MachineId, ObjectId, PublicKey, RecordKind, SessionId, Signature, SignedContext,
+    };
+    use holdall_protocol::contract::{Forge, TestKey};
+    use holdall_protocol::{CommitAnswer, PruneReport, Repository, SessionPurpose};
+
+    use super::*;
+    use crate::embedded::EmbeddedRepository;
+    use crate::store::{Clock, ReceiptSigner};
+
+    const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
+    const GRACE: Duration = Duration::from_secs(24 * 3600);
+
+    impl Clock for AtomicI64 {
+        fn now_ns(&self) -> i64 {
+            self.load(Ordering::SeqCst)
+        }
+    }
+
+    struct Signer(TestKey);
+
+    impl ReceiptSigner for Signer {
+        fn public(&self) -> PublicKey {
+            self.0.public()
+        }
+
+        fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+            self.0.sign(context, message)
+        }
+    }
+
+    struct Place {
+        _dir: tempfile::TempDir,
+        forge: Forge,
+        clock: Arc<AtomicI64>,
+        store: Arc<Store>,
+    }
+
+    impl Place {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let forge = Forge::new(1, MACHINE, &[8; 32]);
+            let clock = Arc::new(AtomicI64::new(1_000_000_000));
+            let (repository, cache) = (dir.path().join("repository"), dir.path().join("cache"));
+            Store::create(&repository, &forge.new_repository()).unwrap();
+            let signer = Arc::new(Signer(TestKey::from_seed(&[9; 32])));
+            let store = Store::open(&repository, &cache, signer, clock.clone()).unwrap();
+            Self { _dir: dir, forge, clock, store }
+        }
+
+        fn machine(&self) -> EmbeddedRepository {
+            self.store.for_machine(MACHINE, self.forge.key.public())
+        }
+
+        fn session(&self) -> SessionId {
+            let purpose = SessionPurpose::Backup { parents: vec![] };
+            self.machine().open_session(&purpose).unwrap().session
+        }
+
+        /// Commits a snapshot of chunks that were put, each of which lies in a small pack of its own.
+        fn back_up_in_small_packs(&self, chunks: &[ObjectId]) {
+            let session = self.session();
+            for chunk in chunks {
+                let block = self.forge.chunks_of_bytes(&[*chunk], 1000);
+                self.machine().put_blocks(&session, &[block]).unwrap();
+                self.store.appender().unwrap().close_open_tail(false);
+            }
+            let node = self.forge.nodes(&[(id(0), chunks)]);
+            self.machine().put_blocks(&session, &[node]).unwrap();
+            self.commit(&session);
+        }
+
+        /// Commits a snapshot whose root is the object of number 0.
+        fn commit(&self, session: &SessionId) {
+            let record = self.forge.record(RecordKind::Snapshot, id(0), None);
+            let answer = self.machine().commit(session, &record).unwrap();
+            assert!(matches!(answer, CommitAnswer::Committed(_)), "{answer:?}");
+        }
+
+        fn prune(&self) -> PruneReport {
+            let options = PruneOptions { grace: GRACE, sparse_part: 4, dry_run: false };
+            self.store.prune(&options, &AtomicBool::new(false)).unwrap()
+        }
+
+        fn pass_grace(&self) {
+            let grace_ns = i64::try_from(GRACE.as_nanos()).unwrap();
+            self.clock.fetch_add(grace_ns, Ordering::SeqCst);
+        }
+
+        /// How many blocks there are in each pack.
+        fn blocks_of_packs(&self) -> Vec<u64> {
+            self.store.index().state().packs.iter().map(|pack| pack.blocks).collect()
+        }
+    }
+
+    fn id(number: u32) -> ObjectId {
+        ObjectId::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes())
+    }
+
+    #[test]
+    fn small_packs_are_merged_and_go_when_their_grace_is_over() {
+        let place = Place::new();
+        let chunks: Vec<ObjectId> = (1..=5).map(id).collect();
+        place.back_up_in_small_packs(&chunks);
+        assert_eq!(place.blocks_of_packs(), [1; 5]);
+
+        let merged = place.prune();
+        assert_eq!((merged.condemned_packs, merged.deleted_packs), (5, 0), "{merged:?}");
+        place.store.appender().unwrap().close_open_tail(false);
+        assert_eq!(
+            place.blocks_of_packs(),
+            [1, 1, 1, 1, 1, 5],
+            "they wait beside what they became"
+        );
+        place.pass_grace();
+        let left = place.prune();
+        assert_eq!((left.condemned_packs, left.deleted_packs), (0, 5), "one alone is not merged");
+        assert_eq!(place.blocks_of_packs(), [5]);
+
+        assert_eq!(place.machine().scrub(&mut |_| {}).unwrap().damaged, []);
+        let session = place.machine().open_session(&SessionPurpose::Read).unwrap().session;
+        for chunk in chunks {
+            let fetched = place.machine().fetch_objects(&session, &[chunk], 0).unwrap();
+            assert_eq!(fetched.blocks.len(), 1);
+        }
+    }
+}
