@@ -1,6 +1,6 @@
 //! Which packs are to go: plain data, made under the commit lock and carried out pack by pack.
 
-use holdall_format::limits::PACK_TARGET_BYTES;
+use holdall_format::limits::PACK_TARGET_TABLE_BYTES;
 use holdall_format::{BlockKind, PackName};
 use holdall_protocol::RepositoryError;
 
@@ -8,8 +8,9 @@ use super::PruneOptions;
 use crate::index::{Holder, NeededBlocks, PackInfo, State};
 use crate::store::{CommitGuard, Store};
 
-/// Packs below this are merged, if there are several of a kind.
-const SMALL_BYTES: u64 = PACK_TARGET_BYTES / 4;
+/// Packs below this are merged, if there are several of a kind. None that is full is, of tables neither: what
+/// it is merged into would be full of the same, and merged again.
+const SMALL_BYTES: u64 = PACK_TARGET_TABLE_BYTES as u64 / 2;
 
 /// A pack that is to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,5 +248,22 @@ mod tests {
             let fetched = place.machine().fetch_objects(&session, &[chunk], 0).unwrap();
             assert_eq!(fetched.blocks.len(), 1);
         }
+    }
+
+    #[test]
+    fn packs_that_are_full_of_tables_are_not_merged() {
+        let place = Place::new();
+        let session = place.session();
+        let chunks: Vec<ObjectId> = (1000..1000 + 4096).map(id).collect();
+        place.machine().put_blocks(&session, &[place.forge.chunks(&chunks)]).unwrap();
+        let nodes: Vec<ObjectId> = (1..=130).map(id).collect();
+        for node in &nodes {
+            let block = place.forge.nodes(&[(*node, &chunks)]);
+            place.machine().put_blocks(&session, &[block]).unwrap();
+        }
+        place.machine().put_blocks(&session, &[place.forge.nodes(&[(id(0), &nodes)])]).unwrap();
+        place.commit(&session);
+        assert_eq!(place.blocks_of_packs().len(), 2);
+        assert_eq!(place.prune().condemned_packs, 0);
     }
 }
