@@ -1,9 +1,10 @@
 //! Retention: which snapshots rules keep, as a plan that is plain data.
 //!
 //! Rules count what there is: "7 daily" keeps the newest snapshot of each of the 7 newest days that
-//! have one. So a clock that jumps, or a computer that was off for a year, lets nothing go by itself,
-//! and a flood of snapshots displaces at most others of the same hour. Only "the 7 last" counts
-//! snapshots, which a flood does displace once no lock holds them. The times are those of receipts,
+//! have one. So a clock that jumps, or a computer that was off for a year, lets nothing go by itself.
+//! A flood of snapshots displaces, once no lock holds them, others of the same hour, which may have been
+//! the last of their day and week before; only "the 7 last" counts snapshots, and has all others go. So
+//! a server applies no rules after a flood until somebody has looked. The times are those of receipts,
 //! never the client's. Of each series the newest snapshot stays whatever the rules say, and so does
 //! what is pinned.
 //!

@@ -1,7 +1,8 @@
-//! Before rules let anything go: did somebody lose much lately?
+//! Before rules let anything go: did somebody lose much lately, or make far more snapshots than is usual?
 //!
 //! Half the files gone, or all of them changed, may be a mistake or malware, and the older snapshots
-//! are what brings them back. So rules stand still until an administrator says that it is all right.
+//! are what brings them back. A flood of snapshots may be there to have rules let the older ones of the same
+//! hour, day and week go. So rules stand still until an administrator says that it is all right.
 //! What is asked for by name is deleted all the same.
 
 use holdall_repository::Store;
@@ -28,8 +29,8 @@ impl Administration<'_> {
         }
         for (series, one) in weighed {
             let before = watched.weights.get(&series);
-            match before.and_then(|before| one.loss_since(before)) {
-                Some(loss) => watched.alarm = Some(loss),
+            match before.and_then(|before| one.anomaly_since(before)) {
+                Some(anomaly) => watched.alarm = Some(anomaly),
                 None => drop(watched.weights.insert(series, one.now)),
             }
         }

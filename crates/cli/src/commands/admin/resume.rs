@@ -13,8 +13,9 @@ use crate::exit::Exit;
 
 /// Has the rules for keeping go on after an alarm
 ///
-/// When less than half of what a snapshot held is left in the next one, rules let nothing go: the
-/// older snapshots may be what brings it back. This says that it is all right.
+/// When less than half of what a snapshot held is left in the next one, or more than 100 snapshots of a
+/// series came within an hour, rules let nothing go: the older snapshots may be what is needed. This says
+/// that it is all right.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin resume laptop

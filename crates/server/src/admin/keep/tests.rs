@@ -211,6 +211,22 @@ impl World {
         self.head = Some((record.hash(), record.head.sequence));
     }
 
+    /// So many snapshots within a minute.
+    fn flood(&mut self, name: &str, count: u32) {
+        for number in 0..count {
+            self.back_up(&format!("{name} {number}"), 100);
+        }
+        self.clocks.pass(HOUR_NS / 60);
+    }
+
+    /// Answers the alarm, and says what it was.
+    fn resume(&self) -> Option<String> {
+        match self.administration().resume("laptop").unwrap() {
+            Reply::Resumed { alarm } => alarm,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn prune(&self) -> PrunedEntry {
         match self.administration().prune(Some("laptop"), false).unwrap() {
             Reply::Pruned { mut pruned } => pruned.remove(0),
@@ -528,10 +544,6 @@ fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_mended() {
 #[test]
 fn rules_stand_still_when_much_was_lost_until_somebody_has_looked() {
     let mut world = World::new();
-    let resume = |world: &World| match world.administration().resume("laptop").unwrap() {
-        Reply::Resumed { alarm } => alarm,
-        other => panic!("{other:?}"),
-    };
     let all: Vec<String> = (0..100).map(|number| format!("file {number}")).collect();
     world.back_up_chunks("first", &all);
     assert_eq!(world.prune().alarm, None, "nobody knows yet what is usual");
@@ -554,11 +566,55 @@ fn rules_stand_still_when_much_was_lost_until_somebody_has_looked() {
         // It does not go by itself, whatever comes next.
         world.back_up_chunks(&format!("{name} again"), &all);
         assert_eq!(world.prune().alarm, pruned.alarm);
-        assert_eq!(resume(&world), pruned.alarm);
-        assert_eq!(resume(&world), None);
+        assert_eq!(world.resume(), pruned.alarm);
+        assert_eq!(world.resume(), None);
         assert_eq!(world.prune().alarm, None);
     }
     assert!(world.snapshots() < 40, "and then rules let go what they do not keep");
+}
+
+#[test]
+fn a_flood_of_snapshots_displaces_none_until_somebody_has_looked() {
+    let mut world = World::new();
+    world.back_up("first", 100);
+    assert_eq!(world.prune().alarm, None);
+    world.clocks.pass(DAY_NS);
+    let honest = world.back_up("honest", 100);
+    // Administrators look in the middle of it, too.
+    for part in ["one", "two"] {
+        assert_eq!(world.prune().alarm, None);
+        world.flood(part, 60);
+    }
+    let is_there = |world: &World| {
+        let snapshots = world.stores.store("laptop").unwrap().judge(&Policy::USUAL, &[]);
+        snapshots.iter().any(|one| one.id == honest)
+    };
+    let alarm = world.prune().alarm;
+    assert!(alarm.as_ref().is_some_and(|alarm| alarm.contains("within an hour")), "{alarm:?}");
+    world.clocks.pass(31 * DAY_NS);
+    let pruned = world.prune();
+    assert!(pruned.alarm == alarm && pruned.forgotten.is_empty(), "{pruned:?}");
+    assert!(is_there(&world));
+    world.resume();
+    assert_eq!(world.prune().alarm, None);
+    assert!(!is_there(&world), "it was not the last of its hour");
+}
+
+#[test]
+fn a_flood_that_somebody_has_looked_at_raises_no_alarm_again() {
+    let mut world = World::new();
+    world.back_up("first", 100);
+    world.prune();
+    world.flood("garbage", 120);
+    assert!(world.prune().alarm.is_some());
+    world.resume();
+    for name in ["of the same hour", "the next"] {
+        assert_eq!(world.prune().alarm, None);
+        world.back_up(name, 100);
+    }
+    assert_eq!(world.prune().alarm, None);
+    world.flood("more garbage", 120);
+    assert!(world.prune().alarm.is_some());
 }
 
 #[test]
