@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
-use holdall_format::{ObjectId, RecordKind, SessionId};
+use holdall_format::{MachineId, ObjectId, RecordKind, SessionId};
 use holdall_protocol::contract::{Forge, TestKey};
 use holdall_protocol::{CommitAnswer, Repository, RepositoryError, SessionPurpose};
 use holdall_repository::{EmbeddedRepository, Store};
@@ -152,21 +152,42 @@ fn records_and_wrappings_count_and_pass_the_quota_by_no_more_than_the_reserve() 
     assert!(matches!(shared.commit(&session), CommitAnswer::Committed(_)));
 }
 
+/// Two sessions of each of four machines, which know nothing of each other.
 #[test]
-fn many_who_put_at_once_do_not_pass_the_quota_together() {
+fn machines_and_sessions_that_put_at_once_do_not_pass_their_quota_together() {
     const QUOTA_BYTES: u64 = 1_000_000;
+    // What tails and packs say of their blocks is not asked for beforehand.
+    const AROUND_BYTES: u64 = 20 * 1000;
     let shared = Shared::new();
-    let session = shared.session();
     shared.store.limit_to(Some(QUOTA_BYTES));
-    let put_ten = &|thread: u32| {
-        (0..10).filter(|n| shared.put(&session, thread * 100 + n, 50_000).is_ok()).count()
+    let begin = Barrier::new(8);
+    let put_many = &|number: u8| {
+        begin.wait();
+        let machine = MachineId::from_bytes([number % 4; 16]);
+        let key = TestKey::from_seed(&[number % 4; 32]).public();
+        let repository = shared.store.for_machine(machine, key);
+        let purpose = SessionPurpose::Backup { parents: vec![] };
+        let session = repository.open_session(&purpose).unwrap().session;
+        let put = |chunk: u32| {
+            let chunk = id(u32::from(number) * 100 + chunk);
+            let block = shared.forge.chunks_of_bytes(&[chunk], 50_000);
+            let answer = repository.put_blocks(&session, &[block]).map(drop);
+            assert!(shared.store.usage().stored_bytes < QUOTA_BYTES + AROUND_BYTES);
+            answer
+        };
+        (0..20).map(put).collect::<Vec<_>>()
     };
-    let taken: usize = std::thread::scope(|scope| {
-        let threads = [1, 2, 3, 4, 5, 6, 7, 8].map(|thread| scope.spawn(move || put_ten(thread)));
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let threads = [0, 1, 2, 3, 4, 5, 6, 7].map(|number| scope.spawn(move || put_many(number)));
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
+    for answers in &answers {
+        assert!(answers.iter().any(Result::is_err), "there is no room for all of any session");
+        assert!(
+            answers.iter().all(|answer| answer.is_ok() || is_over_quota(answer)),
+            "{answers:?}"
+        );
+    }
+    let taken = answers.iter().flatten().filter(|answer| answer.is_ok()).count();
     assert!((15..20).contains(&taken), "{taken} blocks of about 50 kB were taken");
-    // What a pack says of its blocks is not asked for beforehand.
-    let around = 20 * 1000;
-    assert!(shared.store.usage().stored_bytes < QUOTA_BYTES + around);
 }
