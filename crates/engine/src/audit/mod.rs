@@ -2,9 +2,9 @@
 //!
 //! A keeper that lost a pack, or deleted it for want of room, answers everything as before until
 //! somebody restores. So a client remembers the names of some of the blocks that it put, and asks for a
-//! random kilobyte of each once a week, with the proof that it belongs to a block of that name: about
-//! two kilobytes for each remembered block, which stands for eight. One in [`WHOLE_EVERY`] is read as a
-//! whole and opened.
+//! random kilobyte of each every six days, with the proof that it belongs to a block of that name: about
+//! two kilobytes for each remembered block, which stands for eight. One in [`WHOLE_EVERY`] is also read as
+//! a whole and opened. With a backup a day, what is lost is found within a week.
 //!
 //! A block that is not shown need not be lost: what nothing needed any more may have been pruned, and a
 //! repair may have stored its objects in other blocks. So it is fetched by an object in it; and what is
@@ -54,7 +54,7 @@ pub struct AuditReport {
 }
 
 /// Asks for what is due of this machine's remembered blocks at `now_ns`, nanoseconds since 1970 UTC:
-/// in a week for all of them.
+/// in six days for all of them.
 ///
 /// # Errors
 /// What keeps it from asking, [`RepositoryError::Refused`] from a keeper that does not prove anything

@@ -12,7 +12,8 @@ use holdall_tree::Chunker;
 use super::*;
 use crate::test_world::World;
 
-const WEEK_NS: i64 = 7 * 24 * 3600 * 1_000_000_000;
+const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+const WEEK_NS: i64 = 7 * DAY_NS;
 /// Any moment.
 const NOW_NS: i64 = 1_700_000_000 * 1_000_000_000;
 
@@ -55,12 +56,12 @@ fn content_of(world: &World, folder: &tempfile::TempDir, files: Range<usize>) ->
 #[test]
 fn a_keeper_that_has_everything_shows_it_and_nothing_is_told() {
     let (world, _folder) = world();
-    let report = asked(&world, NOW_NS + WEEK_NS);
+    let report = asked(&world, NOW_NS + 6 * DAY_NS);
     // Of three times eight blocks of content at least, and of nodes.
     assert!(report.probed >= 4, "{report:?}");
     assert_eq!((report.lost_count, report.gone), (0, 0));
-    // Half a week later half of them are due again.
-    let again = asked(&world, NOW_NS + WEEK_NS + WEEK_NS / 2);
+    // Half a round later half of them are due again.
+    let again = asked(&world, NOW_NS + 9 * DAY_NS);
     assert!((report.probed / 2..=report.probed / 2 + 1).contains(&again.probed), "{again:?}");
 }
 
