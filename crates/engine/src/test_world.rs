@@ -40,6 +40,8 @@ struct Stored {
     head_moves: bool,
     /// Whether it can not be reached when it is to prove something.
     away_for_proofs: bool,
+    /// Blocks as they were, which it proves with and gives nobody.
+    proven_with: Vec<Bytes>,
     /// Blocks that are taken before it has no more room, if that is limited.
     room_blocks: Option<usize>,
 }
@@ -84,6 +86,12 @@ impl MemoryRepository {
     /// Can not be reached for proofs from now on, or can.
     pub(crate) fn be_away_for_proofs(&self, away: bool) {
         lock(&self.stored).away_for_proofs = away;
+    }
+
+    /// Proves from now on what it has now, whatever becomes of what it has.
+    pub(crate) fn keep_what_proves(&self) {
+        let mut stored = lock(&self.stored);
+        stored.proven_with = stored.blocks.clone();
     }
 
     /// Takes so many blocks from now on, or any number.
@@ -296,7 +304,8 @@ impl Repository for MemoryRepository {
             return Err(RepositoryError::Unreachable { address, reason });
         }
         let of = |probe: &BlockProbe| {
-            let mut blocks = stored.places.get(&probe.object)?.iter().map(|at| &stored.blocks[*at]);
+            let here = stored.places.get(&probe.object)?.iter().map(|at| &stored.blocks[*at]);
+            let mut blocks = here.chain(&stored.proven_with);
             let block =
                 blocks.find(|block| blake3::hash(block).as_bytes() == probe.block.as_bytes())?;
             prove_slice(block, probe.slice).map(Bytes::from)

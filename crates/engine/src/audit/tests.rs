@@ -4,6 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use holdall_crypto::PlainObject;
 use holdall_format::{Block, BlockKind, ObjectId};
 use holdall_testkit::Random;
@@ -31,6 +32,39 @@ fn world() -> (World, tempfile::TempDir) {
 
 fn asked(world: &World, now_ns: i64) -> AuditReport {
     audit(&world.access, now_ns, &Run::new()).expect("it can be asked")
+}
+
+/// A repository with a snapshot of a small file, in whose round its block of content is due so many times.
+fn world_that_remembers(times: u64) -> World {
+    let (world, folder) = (World::new(), tempfile::tempdir().expect("a folder"));
+    fs::write(folder.path().join("small"), Random::new(2).bytes(2000)).expect("room");
+    world.back_up(folder.path());
+    let is_content = |block: &Bytes| {
+        let block = Block::decode(block.clone()).expect("whole");
+        block.header().kind == BlockKind::Chunks
+    };
+    let mut blocks = world.repository.blocks();
+    blocks.retain(is_content);
+    let remembering = Remembering::within(&world.access.cache);
+    // Of eight that are put one is remembered.
+    let put = vec![blocks.remove(0); 8];
+    (0..times).for_each(|_| remembering.remember(&put));
+    assert_eq!(asked(&world, NOW_NS).probed, 0, "nothing is due when a round begins");
+    world
+}
+
+/// Asks for a whole round, however many backups it takes.
+fn asked_for_all(world: &World) -> AuditReport {
+    let mut all = AuditReport::default();
+    loop {
+        let report = asked(world, NOW_NS + 6 * DAY_NS);
+        if report.probed == 0 {
+            return all;
+        }
+        all.probed += report.probed;
+        all.read += report.read;
+        all.lost_count += report.lost_count;
+    }
 }
 
 fn file(folder: &tempfile::TempDir, number: usize) -> PathBuf {
@@ -84,6 +118,22 @@ fn what_a_keeper_damaged_is_found_too() {
     let (world, _folder) = world();
     world.repository.damage_all(|_| true);
     assert!(asked(&world, NOW_NS + WEEK_NS).lost_count > 0);
+}
+
+#[test]
+fn one_of_512_blocks_that_are_asked_for_is_read_as_a_whole() {
+    let report = asked_for_all(&world_that_remembers(200 * 512));
+    assert!(report.probed >= 200 * 512, "{report:?}");
+    // 200 on average, give or take five times the 14 by which chance spreads them.
+    assert!((130..=270).contains(&report.read), "{report:?}");
+}
+
+#[test]
+fn a_keeper_that_can_show_slices_of_what_it_can_not_give_is_found_by_what_is_read_as_a_whole() {
+    let world = world_that_remembers(20 * 512);
+    world.repository.keep_what_proves();
+    world.repository.damage_all(|_| true);
+    assert!(asked_for_all(&world).lost_count > 0);
 }
 
 #[test]
