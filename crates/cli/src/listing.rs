@@ -55,21 +55,25 @@ pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result
 
 /// Tells where a machine's chain is broken: damage where something is missing, else a note.
 fn tell_break(app: &App, broken: &ChainBreak) {
-    let ChainBreak { record, position, kind } = broken;
+    let ChainBreak { position, kind, .. } = broken;
     let file = format!("records/{}", record_file(*position));
     let message = match kind {
         BreakKind::LeftOut(count) => left_out(*count),
-        BreakKind::TwoHistories => {
-            let told = format!(
-                "{file} ({record}) follows the same record as another one: the repository was set \
-                 back once and goes on from there, and has what came before and after"
-            );
-            return app.output.note(told);
-        }
+        BreakKind::TwoHistories => return tell_two_histories(app, broken),
     };
     let hint = "what is listed can be used; ask whoever keeps the repository what became of the rest, \
                 and put back copies of the files";
     app.damage(&Refusal::new(Exit::Damage, format!("{file}: {message}")).hint(hint).into());
+}
+
+/// Says that a machine has two histories, which is no damage: everything of both is there.
+pub(crate) fn tell_two_histories(app: &App, broken: &ChainBreak) {
+    let ChainBreak { record, position, .. } = broken;
+    app.output.note(format_args!(
+        "records/{} ({record}) follows the same record as another one: the repository did not have, or \
+         did not show, that other one when this one came. Now it has both, and nothing is missing",
+        record_file(*position)
+    ));
 }
 
 /// Says that records are missing.

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use holdall_engine::{Access, EngineError, Listed};
+use holdall_engine::{Access, Listed};
 use holdall_format::{MachineId, StoredRecord, TombstoneReason};
 
 use crate::exit::{Exit, Refusal};
@@ -39,7 +39,7 @@ impl Receipts {
     /// newest one go only once there is a newer one.
     ///
     /// # Errors
-    /// [`EngineError::Damaged`] if it is not.
+    /// [`Exit::Damage`] if it is not.
     pub(crate) fn check(&self, access: &Access, listed: &Listed) -> Result<()> {
         let repository = access.config().repository.to_string();
         let Some(stored) = self.newest(&repository)? else { return Ok(()) };
@@ -65,7 +65,11 @@ impl Receipts {
                  back to an older state, or hides it"
             }
         };
-        Err(EngineError::damaged(format!("snapshot {id}"), reason).into())
+        let hint = "if the repository was set back to an older copy, `holdall backup` goes on from there; \
+                    what came after that copy is lost, unless whoever keeps the repository has it still";
+        Err(Refusal::new(Exit::Damage, format!("snapshot {id} is gone: {reason}"))
+            .hint(hint)
+            .into())
     }
 
     /// Which machine this computer was when it made its newest snapshot in the repository of that id.

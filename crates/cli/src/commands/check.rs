@@ -123,7 +123,10 @@ fn damaged_records(
                     let reason = listing::left_out(count);
                     Some(DamagedRecord { position: broken.position, reason })
                 }
-                BreakKind::TwoHistories => None,
+                BreakKind::TwoHistories => {
+                    listing::tell_two_histories(app, &broken);
+                    None
+                }
             });
             let damaged = listed.damaged.into_iter().chain(broken).collect();
             Ok((damaged, missing.map(only_damage).transpose()?))

@@ -17,10 +17,10 @@ use crate::mounts::ManyFiles;
 const KNOWN_TO_IT_ALONE: [&str; 2] = ["identity.key", "server.redb"];
 
 /// A server at an address that stays, whatever becomes of it.
-struct Attic {
+pub(crate) struct Attic {
     server: Option<Server>,
     proxy: ChaosProxy,
-    data: PathBuf,
+    pub(crate) data: PathBuf,
 }
 
 impl Attic {
@@ -30,14 +30,14 @@ impl Attic {
         Self { server: Some(server), proxy, data }
     }
 
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         if let Some(mut server) = self.server.take() {
             server.process().terminate().unwrap();
             assert!(server.process().wait().unwrap().0.success());
         }
     }
 
-    fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         let server = Server::start(&self.data);
         self.proxy.set_upstream(upstream(&server));
         self.server = Some(server);
@@ -61,7 +61,7 @@ impl Attic {
     }
 
     /// A machine called desk without a password, paired, with its kit, and a tree that it backed up.
-    fn with_desk(data: PathBuf, desk: &Machine) -> Self {
+    pub(crate) fn with_desk(data: PathBuf, desk: &Machine) -> Self {
         let attic = Self::new(data);
         desk.pair(&attic.invite(&["--name", "desk"]));
         small_tree(&desk.path("source"));
@@ -74,7 +74,7 @@ fn upstream(server: &Server) -> SocketAddr {
     server.address().parse().expect("an address")
 }
 
-fn computer() -> Machine {
+pub(crate) fn computer() -> Machine {
     Machine::new().with_password(None)
 }
 
@@ -90,7 +90,7 @@ fn kit_of(machine: &Machine) -> String {
     text(&machine.path("kit.txt")).to_owned()
 }
 
-fn snapshots(machine: &Machine) -> Vec<Value> {
+pub(crate) fn snapshots(machine: &Machine) -> Vec<Value> {
     machine.ok(["snapshots", "--json"]).of_type("snapshot")
 }
 
@@ -114,11 +114,11 @@ fn assert_whole(machine: &Machine) {
 }
 
 /// Removes a tree with paths that may be longer than the system takes at once.
-fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     assert!(Command::new("rm").arg("-rf").arg(path).status().unwrap().success());
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
 }
 

@@ -27,6 +27,7 @@ mod forgetting;
 mod full;
 mod golden;
 mod help;
+mod histories;
 mod house;
 mod interrupt;
 mod keeping;
