@@ -5,7 +5,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::clocks::{can_let_days_pass, days_later};
 use crate::house::{Machine, Outcome, Server};
+
+/// A day on which the lock holds none of the snapshots any more.
+const UNLOCKED: u64 = 40;
 
 /// A server, and a machine with three snapshots on it.
 struct House {
@@ -35,6 +39,21 @@ impl House {
 
     fn admin(&self, args: &[&str]) -> Outcome {
         self.machine.administer(&self.data, args)
+    }
+
+    /// Runs an administrator's command, for people, so many days later and without a server.
+    fn admin_later(&self, days: u64, args: &[&str]) -> Outcome {
+        assert!(self.server.is_none(), "it lives today");
+        let data = self.data.to_str().unwrap();
+        let command = self.machine.command([&["admin", "--data", data], args].concat());
+        Outcome::of(&mut days_later(days, &command)).expect(0)
+    }
+
+    /// What a prune says that it forgets, then.
+    fn forgotten_later(&self, days: u64, args: &[&str]) -> Vec<Value> {
+        let pruned =
+            self.admin_later(days, &[&["prune", "--json"], args].concat()).of_type("prune");
+        pruned[0]["snapshots_forgotten"].as_array().unwrap().clone()
     }
 
     fn told(&self, args: &[&str], message_type: &str) -> Vec<Value> {
@@ -209,4 +228,93 @@ fn a_scrub_finds_a_flipped_bit_without_any_key() {
     let found = house.admin(&["scrub", &name]);
     assert_eq!(found.code, Some(20), "{}", found.stderr);
     assert!(!found.of_type("scrub")[0]["damaged"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_dry_run_of_a_prune_says_what_goes_and_changes_nothing() {
+    if !can_let_days_pass() {
+        return;
+    }
+    let mut house = House::new();
+    house.server = None;
+    let foreseen = house.forgotten_later(UNLOCKED, &["--dry-run"]);
+    assert!(!foreseen.is_empty());
+    let words = house.admin_later(UNLOCKED, &["prune", "--dry-run"]).stdout;
+    for id in &foreseen {
+        let named = format!("{} of ", &id.as_str().unwrap()[..10]);
+        assert!(words.lines().any(|line| line.contains(&named) && line.contains("would be")));
+    }
+    assert!(words.contains(&format!("{} would be forgotten; ", foreseen.len())), "{words}");
+    assert_eq!(house.forgotten_later(UNLOCKED, &[]), foreseen, "they were there still");
+    assert_eq!(house.forgotten_later(UNLOCKED, &["--dry-run"]), [] as [Value; 0]);
+}
+
+#[test]
+fn what_is_to_be_thinned_is_asked_for_once_it_is_confirmed_and_can_be_cancelled() {
+    if !can_let_days_pass() {
+        return;
+    }
+    let mut house = House::new();
+    let name = house.repository();
+    house.server = None;
+    let locked = house.admin_later(1, &["thin", &name, "--confirm"]).stdout;
+    assert!(locked.contains("nothing could go, 3 snapshots would stay"), "{locked}");
+
+    let offered = house.admin_later(UNLOCKED, &["thin", &name]).stdout;
+    assert!(offered.contains("--confirm asks for it"), "{offered}");
+    let pending = || house.admin_later(UNLOCKED, &["pending"]).stdout;
+    assert_eq!(pending(), "no deletion waits\n");
+    let asked = house.admin_later(UNLOCKED, &["thin", &name, "--confirm"]).stdout;
+    assert!(asked.contains("`holdall admin cancel 1` takes it back"), "{asked}");
+    let waiting = pending();
+    let ids: Vec<_> = offered.lines().filter_map(|line| Some(line.split_once(" of ")?.0)).collect();
+    assert!(!ids.is_empty() && ids.iter().all(|id| waiting.contains(id)), "{ids:?} {waiting}");
+    assert_eq!(house.told(&["repositories"], "repository")[0]["snapshots"], 3, "they wait");
+    house.admin_later(UNLOCKED, &["cancel", "1"]);
+    assert_eq!(pending(), "no deletion waits\n");
+}
+
+#[test]
+fn after_a_loss_rules_let_nothing_go_until_they_are_resumed() {
+    if !can_let_days_pass() {
+        return;
+    }
+    let mut house = House::new();
+    let (name, many) = (house.repository(), house.machine.path("source/many"));
+    fs::create_dir(&many).unwrap();
+    for number in 0..200 {
+        fs::write(many.join(number.to_string()), format!("{number} ").repeat(1000)).unwrap();
+    }
+    house.machine.ok(["backup", &house.source()]);
+    assert_eq!(house.told(&["prune"], "prune")[0]["alarm"], Value::Null);
+    fs::remove_dir_all(&many).unwrap();
+    house.machine.ok(["backup", &house.source()]);
+    let newest = house.snapshots().pop().unwrap();
+    house.server = None;
+
+    let stopped = house.admin_later(UNLOCKED, &["prune"]).stdout;
+    let told = format!("rules let nothing go: snapshot {}", &newest[..10]);
+    assert!(stopped.contains(&told), "{told} is not in {stopped}");
+    assert!(stopped.contains(&format!("`holdall admin resume {name}`")), "{stopped}");
+    assert!(stopped.contains("5 snapshots kept, 0 forgotten"), "{stopped}");
+    let resumed = house.admin_later(UNLOCKED, &["resume", &name]).stdout;
+    assert!(resumed.contains("rules go on; the alarm was: snapshot "), "{resumed}");
+    assert!(!house.forgotten_later(UNLOCKED, &[]).is_empty());
+    let again = house.admin_later(UNLOCKED, &["resume", &name]).stdout;
+    assert!(again.contains("there was no alarm"), "{again}");
+}
+
+#[test]
+fn by_when_everything_is_read_again_is_told_and_is_a_month_after_a_scrub() {
+    let house = House::new();
+    house.told(&["scrub"], "scrub");
+    let told = house.told(&["repositories"], "repository").remove(0);
+    let [by, since] = ["read_by", "read_since"].map(|field| told[field].as_str().unwrap());
+    let [by_time, since_time] = [by, since].map(|time| time.parse::<jiff::Timestamp>().unwrap());
+    assert_eq!(by_time.duration_since(since_time).as_hours(), 30 * 24);
+    let data = house.data.to_str().unwrap();
+    let mut verbose = house.machine.command(["admin", "--data", data, "repositories", "-v"]);
+    let words = Outcome::of(verbose.env("TZ", "UTC")).expect(0).stderr;
+    let expected = format!("everything is read again by {}", by[..19].replace('T', " "));
+    assert!(words.contains(&expected), "{expected} is not in {words}");
 }

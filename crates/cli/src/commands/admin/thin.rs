@@ -66,6 +66,9 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
             count(thinning.kept),
             deletion.number
         ),
+        None if thinning.snapshots.is_empty() => {
+            format!("{name}: nothing could go, {} snapshots would stay", count(thinning.kept))
+        }
         None => format!(
             "{name}: {goes} snapshots could go, {} would stay; --confirm asks for it",
             count(thinning.kept)
