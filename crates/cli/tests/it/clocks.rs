@@ -12,14 +12,25 @@ pub(crate) fn has_faketime() -> bool {
     is_there("faketime", Command::new("faketime").arg("--version").output().is_ok())
 }
 
-/// The same command by another clock; only the time of day is moved, not the time that passes. What
-/// `faketime` would set for it is set here: its own process would stand between, and leave a server
-/// behind that is killed.
+/// The same command by another clock; only the time of day is moved, not the time that passes.
 pub(crate) fn at(time: &str, command: &Command) -> Command {
+    let mut moved = by_faketime(&["-m", time], command);
+    moved.env("DONT_FAKE_MONOTONIC", "1");
+    moved
+}
+
+/// The same command, for which all time goes so many times as fast.
+pub(crate) fn hurried(times: u32, command: &Command) -> Command {
+    by_faketime(&["-m", "-f", &format!("+0 x{times}")], command)
+}
+
+/// The same command with what `faketime` would set for it: its own process would stand between, and leave
+/// one behind that is killed.
+fn by_faketime(args: &[&str], command: &Command) -> Command {
     let mut moved = Command::new(command.get_program());
     moved.args(command.get_args()).env_clear();
     moved.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    moved.envs(told(&["-m", time])).env("DONT_FAKE_MONOTONIC", "1");
+    moved.envs(told(args));
     moved
 }
 

@@ -55,6 +55,11 @@ impl Phoenix {
         self.proxy.cut_now();
     }
 
+    /// Has the line carry no more than that, each way.
+    pub(crate) fn carry_at(&self, bytes_per_second: u64) {
+        self.proxy.carry_at(bytes_per_second);
+    }
+
     /// An invite by way of the proxy.
     pub(crate) fn invite(&self) -> String {
         self.server.invite_with(&["--address", &self.proxy.address().to_string()])

@@ -54,6 +54,7 @@ mod patterns;
 mod plants;
 mod reading;
 mod repair;
+mod resuming;
 mod schema;
 mod second;
 mod sessions;

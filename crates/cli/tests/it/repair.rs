@@ -15,7 +15,7 @@ pub(crate) fn noise(seed: u8, len_bytes: usize) -> Vec<u8> {
 }
 
 /// Waits until no file is so young that a backup reads it again: only time makes it older.
-fn grow_old(source: &Path) {
+pub(crate) fn grow_old(source: &Path) {
     let changed = |path: &PathBuf| {
         SystemTime::UNIX_EPOCH + Duration::from_secs(fs::metadata(path).unwrap().ctime() as u64)
     };

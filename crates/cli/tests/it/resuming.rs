@@ -1,0 +1,101 @@
+//! A first backup that is killed after a long time, and its server with it: the next run begins at the last
+//! checkpoint, and reads nothing again that it holds.
+//!
+//! Checkpoints are five minutes apart. Here the client's time goes a hundred times as fast, by faketime.
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use holdall_testkit::{CompareOptions, Process, Random, compare_trees, has_strace};
+
+use crate::beginning::text;
+use crate::clocks::{has_faketime, hurried};
+use crate::house::{Machine, Outcome, files_below};
+use crate::kill::Phoenix;
+use crate::repair::grow_old;
+
+/// Files of 20 KB that a checkpoint is to hold, and larger ones behind them.
+const FILES: usize = 200;
+const REST_FILES: usize = 96;
+const REST_FILE_BYTES: usize = 1 << 20;
+/// So that all of it takes far more than what is between two checkpoints, and a kill comes behind one.
+const BYTES_PER_SECOND: u64 = 4 << 20;
+const TIMES_AS_FAST: u32 = 100;
+/// Far more than it takes until there is a checkpoint.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn write(source: &Path) {
+    let mut random = Random::new(12);
+    let (first, rest) = (source.join("first"), source.join("rest"));
+    [&first, &rest].into_iter().for_each(|folder| fs::create_dir_all(folder).expect("a folder"));
+    for number in 0..FILES {
+        fs::write(first.join(number.to_string()), random.bytes(20_000)).expect("room");
+    }
+    for number in 0..REST_FILES {
+        fs::write(rest.join(number.to_string()), random.bytes(REST_FILE_BYTES)).expect("room");
+    }
+}
+
+/// How many records the server keeps.
+fn records(data: &Path) -> usize {
+    let is_record =
+        |path: &&std::path::PathBuf| path.parent().is_some_and(|it| it.ends_with("records"));
+    files_below(&data.join("repositories")).iter().filter(is_record).count()
+}
+
+/// Backs up until there is a checkpoint, and is killed.
+fn back_up_until_killed(machine: &Machine, data: &Path, source: &Path) {
+    // What has to come within seconds has less time, too, and is tried again.
+    let command = machine.command(["backup", text(source), "--json", "--retry-for", "48h"]);
+    let mut running = Process::spawn(&mut hurried(TIMES_AS_FAST, &command)).expect("it starts");
+    let (begun, before) = (Instant::now(), records(data));
+    // The first may come before all is read that it is to hold.
+    while records(data) < before + 2 {
+        assert!(begun.elapsed() < PATIENCE, "no checkpoint came");
+        sleep(Duration::from_millis(20));
+    }
+    let status = running.kill().expect("it lived");
+    assert_eq!(status.code(), None, "it was at work");
+}
+
+/// Backs up, and tells what was opened of the source meanwhile.
+fn back_up_watched(machine: &Machine, source: &Path) -> (Outcome, Vec<String>) {
+    let trace = machine.path("trace");
+    let by = ["strace", "-f", "-y", "-e", "trace=openat", "-o", text(&trace)];
+    let outcome = machine.run_by(&by, ["backup", text(source), "--json"]).expect(0);
+    let lines = fs::read_to_string(&trace).expect("a trace");
+    let opened = lines.lines().filter(|line| line.contains(text(source)));
+    (outcome, opened.map(str::to_owned).collect())
+}
+
+#[test]
+fn a_first_backup_that_is_killed_late_reads_nothing_again_that_a_checkpoint_holds() {
+    if !has_faketime() || !has_strace() {
+        return;
+    }
+    let machine = Machine::new().with_password(None);
+    let (data, source) = (machine.path("data"), machine.path("source"));
+    write(&source);
+    grow_old(&source);
+    let mut server = Phoenix::new(&data);
+    machine.pair(&server.invite());
+    server.carry_at(BYTES_PER_SECOND);
+    back_up_until_killed(&machine, &data, &source);
+    server.kill();
+    server.carry_at(u64::MAX);
+
+    assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 0, "none is done");
+    let (outcome, opened) = back_up_watched(&machine, &source);
+    let of = |what: &str| opened.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(of("source/first/"), 0, "{opened:#?}");
+    assert!(of("source/rest/") > 0, "{opened:#?}");
+    let sent = outcome.summary()["bytes_sent"].as_u64().expect("a number");
+    assert!(sent < (REST_FILES * REST_FILE_BYTES) as u64, "{sent} bytes were sent again");
+
+    let (from, target) = (format!("latest:{}", text(&source)), machine.path("target"));
+    machine.ok(["restore", &from, "--target", text(&target)]);
+    assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+    machine.ok(["check", "--scrub", "--verify", "all"]);
+}
