@@ -88,6 +88,7 @@ macro_rules! targets {
 
 targets! {
     admin_commands: "../../../../fuzz/fuzz_targets/admin_commands.rs",
+    admin_token: "../../../../fuzz/fuzz_targets/admin_token.rs",
     attributes: "../../../../fuzz/fuzz_targets/attributes.rs",
     block: "../../../../fuzz/fuzz_targets/block.rs",
     cache_files: "../../../../fuzz/fuzz_targets/cache_files.rs",
@@ -95,12 +96,15 @@ targets! {
     content_list: "../../../../fuzz/fuzz_targets/content_list.rs",
     extents: "../../../../fuzz/fuzz_targets/extents.rs",
     invite: "../../../../fuzz/fuzz_targets/invite.rs",
+    key_ring: "../../../../fuzz/fuzz_targets/key_ring.rs",
     lab_messages: "../../../../fuzz/fuzz_targets/lab_messages.rs",
     lab_report: "../../../../fuzz/fuzz_targets/lab_report.rs",
     node: "../../../../fuzz/fuzz_targets/node.rs",
+    own_key: "../../../../fuzz/fuzz_targets/own_key.rs",
     pack_footer: "../../../../fuzz/fuzz_targets/pack_footer.rs",
     pack_trailer: "../../../../fuzz/fuzz_targets/pack_trailer.rs",
     path: "../../../../fuzz/fuzz_targets/path.rs",
+    patterns: "../../../../fuzz/fuzz_targets/patterns.rs",
     payload: "../../../../fuzz/fuzz_targets/payload.rs",
     record: "../../../../fuzz/fuzz_targets/record.rs",
     record_secret: "../../../../fuzz/fuzz_targets/record_secret.rs",
