@@ -11,7 +11,7 @@ use holdall_fuzz::{Served, edited};
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {
-    static SERVED: Served = Served::new();
+    static SERVED: Served = Served::start();
 }
 
 /// A command as `holdall admin` sends it, of a kind.

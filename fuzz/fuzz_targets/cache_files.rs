@@ -3,7 +3,6 @@
 #![no_main]
 
 use holdall_engine::caches::{Found, SERIES};
-use holdall_format::BLOCK_HEADER_BYTES;
 use holdall_fuzz::{id, put_table_hash};
 use libfuzzer_sys::fuzz_target;
 

@@ -41,7 +41,7 @@ thread_local! {
 
 impl World {
     fn new() -> Self {
-        let served = Served::new();
+        let served = Served::start();
         let tls = tls::client_config(&Served::SEED, served.server.identity());
         Self { served, tls: Arc::new(tls.expect("a configuration")) }
     }

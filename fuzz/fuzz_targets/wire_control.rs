@@ -3,9 +3,8 @@
 #![no_main]
 
 use holdall_protocol::wire::{
-    ErrorAnswer, PairAnswer, PairRequest, decode_times, decode_session_answer,
-    decode_session_request, decode_usage, encode_session_answer, encode_session_request,
-    encode_usage,
+    ErrorAnswer, PairAnswer, PairRequest, decode_session_answer, decode_session_request,
+    decode_times, decode_usage, encode_session_answer, encode_session_request, encode_usage,
 };
 use libfuzzer_sys::fuzz_target;
 

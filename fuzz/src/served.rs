@@ -49,7 +49,7 @@ impl Served {
     pub const SEED: [u8; 32] = [5; 32];
 
     /// Starts it, and has the machine back up.
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         // A server makes each put durable, which takes no time here.
         let folder = holdall_testkit::memory().expect("a folder");
         let clock = Arc::new(Moving(AtomicI64::new(NOW_NS)));
