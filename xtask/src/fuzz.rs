@@ -1,7 +1,9 @@
 //! `cargo xtask fuzz`: hostile input for every decoder, for as long as one likes.
 //!
 //! The targets are in `fuzz/`, one for each decoder, and need a nightly compiler. They start from
-//! the golden vectors; what is found stays in `fuzz/corpus` and `fuzz/artifacts`.
+//! the golden vectors and from what `fuzz/corpus` has for them. What reaches new code stays in
+//! `target/fuzz/found`, and what breaks a target in `fuzz/artifacts`: whoever mends that puts it into
+//! the corpus, whose inputs are all tried by the tests of every change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,11 +28,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     ensure_cargo_fuzz()?;
     let seeds = write_seeds()?;
     for name in target.as_ref().map_or(&targets[..], std::slice::from_ref) {
-        let corpus = root().join("fuzz/corpus").join(name);
-        fs::create_dir_all(&corpus).with_context(|| format!("cannot make {corpus:?}"))?;
+        let found = root().join("target/fuzz/found").join(name);
+        fs::create_dir_all(&found).with_context(|| format!("cannot make {found:?}"))?;
         let mut command = nightly(&["fuzz", "run", "--target-dir", "target/fuzz", name]);
         // The first folder takes what is found, the others are only read.
-        command.arg(corpus).arg(&seeds).arg("--").arg(format!("-max_total_time={seconds}"));
+        command.args([&found, &root().join("fuzz/corpus").join(name), &seeds]);
+        command.arg("--").arg(format!("-max_total_time={seconds}"));
         println!("fuzz: {name}, {seconds} seconds");
         check(&mut command)?;
     }

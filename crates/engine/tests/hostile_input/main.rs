@@ -1,9 +1,8 @@
-//! A short run of every fuzz target on the stable compiler, over inputs that are the same every time: the
-//! golden vectors, and what becomes of them when bytes are changed, cut, doubled and exchanged.
+//! A short run of every fuzz target on the stable compiler, over inputs that are the same every time: its
+//! corpus, the golden vectors, and what becomes of both when bytes are changed, cut, doubled and exchanged.
 //!
-//! `cargo xtask fuzz` looks for more, for as long as one likes, and needs a nightly compiler; what it finds
-//! belongs into the golden vectors or a test. `HOLDALL_HOSTILE_INPUTS` says how many inputs each target
-//! gets here.
+//! `cargo xtask fuzz` looks for more, for as long as one likes, and needs a nightly compiler; what breaks a
+//! target there belongs into its corpus. `HOLDALL_HOSTILE_INPUTS` says how many inputs each target gets here.
 
 #![allow(
     clippy::unwrap_used,
@@ -145,11 +144,23 @@ fn vectors(files: &[&str]) -> Vec<(String, Vec<u8>)> {
     text.lines().filter_map(vector).collect()
 }
 
-/// The vectors that were made for a target, or are called as it is.
+/// The vectors that were made for a target, or are called as it is, and its corpus.
 fn own(vectors: &[(String, Vec<u8>)], target: &str) -> Vec<Vec<u8>> {
     let is_own = |words: &str| words.split(' ').next() == Some(target);
     let own = vectors.iter().filter(|(words, _)| is_own(words));
-    own.map(|(_, bytes)| bytes.clone()).collect()
+    own.map(|(_, bytes)| bytes.clone()).chain(corpus(target)).collect()
+}
+
+/// What `fuzz/corpus` has for a target, sorted by name.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let mut files = files_in(&root().join("fuzz/corpus").join(target));
+    files.sort();
+    files.iter().map(|file| fs::read(file).expect("an input")).collect()
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    files.map(|file| file.expect("a file").path()).collect()
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
@@ -232,10 +243,26 @@ fn no_decoder_panics_on_changed_vectors_and_what_it_takes_it_writes_again() {
 }
 
 #[test]
-fn every_fuzz_target_is_run() {
-    let files = fs::read_dir(root().join("fuzz/fuzz_targets")).expect("the targets");
+fn no_target_panics_on_its_corpus_as_it_is() {
+    for (name, run) in TARGETS {
+        let run_all = || {
+            for bytes in corpus(name) {
+                let _tells = Tells(name, &bytes);
+                run(&bytes);
+            }
+        };
+        std::thread::scope(|scope| scope.spawn(run_all).join()).expect("no target panics");
+    }
+}
+
+#[test]
+fn every_fuzz_target_is_run_and_has_a_corpus() {
     let stem = |file: PathBuf| file.file_stem().expect("a name").to_string_lossy().into_owned();
-    let mut there: Vec<_> = files.map(|file| stem(file.expect("a file").path())).collect();
-    there.sort();
-    assert_eq!(TARGETS.iter().map(|(name, _)| *name).collect::<Vec<_>>(), there);
+    for folder in ["fuzz/fuzz_targets", "fuzz/corpus"] {
+        let mut there: Vec<_> = files_in(&root().join(folder)).into_iter().map(stem).collect();
+        there.sort();
+        let run: Vec<_> = TARGETS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(run, there, "{folder}");
+    }
+    assert!(TARGETS.iter().all(|(name, _)| !corpus(name).is_empty()));
 }
