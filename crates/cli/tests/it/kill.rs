@@ -15,6 +15,7 @@ use holdall_engine::PUT_TARGET_BYTES;
 use holdall_testkit::{ChaosProxy, CompareOptions, Process, Random, compare_trees};
 use rustix::process::{Pid, Signal};
 
+use crate::clocks::days_later;
 use crate::house::{Machine, Server, disk_bytes};
 
 /// Of a client or a server that was at work; rounds that end before are not counted.
@@ -35,18 +36,28 @@ pub(crate) struct Phoenix {
     server: Server,
     proxy: ChaosProxy,
     data: PathBuf,
+    /// How many days later than now it is for the server.
+    day: u64,
 }
 
 impl Phoenix {
     pub(crate) fn new(data: &Path) -> Self {
         let server = Server::start(data);
         let proxy = ChaosProxy::start(upstream(&server)).expect("a free port");
-        Self { server, proxy, data: data.to_owned() }
+        Self { server, proxy, data: data.to_owned(), day: 0 }
     }
 
     pub(crate) fn kill(&mut self) {
+        self.kill_for(0);
+    }
+
+    /// Comes back so many days later.
+    pub(crate) fn kill_for(&mut self, days: u64) {
         self.server.process().kill().expect("it lived");
-        self.server = Server::start(&self.data);
+        self.day += days;
+        let command = Server::command(&self.data);
+        let mut command = if self.day > 0 { days_later(self.day, &command) } else { command };
+        self.server = Server::start_by(command.stderr(Stdio::null()), &self.data);
         self.proxy.set_upstream(upstream(&self.server));
     }
 

@@ -1,20 +1,28 @@
 //! Eight clients and a server for a long time, with everything that goes wrong in one: clients and the
-//! server are killed, connections break, and the administrator prunes and scrubs beside all of it.
+//! server are killed, connections break, and the administrator prunes and scrubs beside all of it. Between a
+//! server's end and its coming back more than a week goes by for it, and its rules keep few snapshots, so that a
+//! prune condemns, and deletes, while clients back up and restore.
 //!
 //! `HOLDALL_SOAK_SECONDS` says for how long; the full measure is an hour. In the second half the server
 //! is not killed any more, and its memory has to stay as it is.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use holdall_testkit::Random;
 
-use crate::house::Machine;
+use crate::clocks::can_let_days_pass;
+use crate::house::{Machine, Outcome};
 use crate::kill::{Phoenix, Running, UNREACHABLE, setting, summary_in};
 
 const SECONDS: u64 = 180;
+/// More than a session lives, and than what is condemned waits, and rules that keep less than before.
+const DAYS: u64 = 8;
+/// So many snapshots of each client do the server's rules keep.
+const LAST: &str = "6";
 const CLIENTS: u64 = 8;
 /// Acknowledged snapshots of each client whose content is kept beside, to be compared in the end.
 const KEPT: usize = 4;
@@ -33,15 +41,25 @@ struct Client {
     acknowledged: Vec<String>,
     /// The last of them, and a copy of what they hold.
     kept: Vec<(String, PathBuf)>,
+    /// Snapshots of all clients that the server's rules let go.
+    let_go: Arc<LetGo>,
 }
 
+/// The ids of snapshots that were let go, while prunes are under way perhaps too few.
+type LetGo = RwLock<BTreeSet<String>>;
+
 impl Client {
-    fn new(number: u64, server: &Phoenix) -> Self {
+    fn new(number: u64, server: &Phoenix, let_go: &Arc<LetGo>) -> Self {
         let machine = Machine::new().with_password(None);
         machine.pair(&server.invite());
         fs::create_dir_all(machine.path("source")).expect("a folder");
-        let (acknowledged, kept) = (Vec::new(), Vec::new());
-        Self { machine, random: Random::new(100 + number), acknowledged, kept }
+        let (acknowledged, kept, let_go) = (Vec::new(), Vec::new(), let_go.clone());
+        Self { machine, random: Random::new(100 + number), acknowledged, kept, let_go }
+    }
+
+    /// Waits for a prune to end that is under way.
+    fn was_let_go(&self, id: &str) -> bool {
+        self.let_go.read().expect("no panic inside").contains(id)
     }
 
     fn source(&self) -> PathBuf {
@@ -116,7 +134,8 @@ impl Client {
         let to = target.to_str().expect("UTF-8");
         let outcome = self.machine.run(["restore", &from, "--target", to]);
         if outcome.code != Some(0) {
-            let is_told = outcome.code.is_some_and(|code| CUT_SHORT.contains(&code));
+            let is_told =
+                self.was_let_go(id) || outcome.code.is_some_and(|code| CUT_SHORT.contains(&code));
             assert!(is_told, "{id}: {:?}\n{}{}", outcome.code, outcome.stdout, outcome.stderr);
             let _ = fs::remove_dir_all(&target);
             return outcome.code;
@@ -142,32 +161,77 @@ impl Client {
         let checked = self.machine.summary(["check", "--scrub", "--verify", "all"]);
         assert_eq!(checked["damaged"], serde_json::json!([]));
         let listed = self.machine.ok(["snapshots", "--json"]).of_type("snapshot");
-        for id in &self.acknowledged {
+        for id in self.acknowledged.iter().filter(|id| !self.was_let_go(id)) {
             assert!(listed.iter().any(|one| one["id"] == *id.as_str()), "{id} is gone");
         }
-        for (id, copy) in &self.kept {
+        for (id, copy) in self.kept.iter().filter(|(id, _)| !self.was_let_go(id)) {
             assert_eq!(self.compare(id, copy), Some(0), "{id}");
         }
     }
 }
 
-/// What goes wrong at the server's end, until the end; gives what the server took of memory, by time.
-fn trouble(server: &mut Phoenix, machine: &Machine, took: Duration) -> Vec<(Duration, u64)> {
-    let began = Instant::now();
-    let mut random = Random::new(9);
-    let mut sizes = Vec::new();
-    while began.elapsed() < took {
-        std::thread::sleep(Duration::from_millis(200 + random.below(800)));
-        sizes.push((began.elapsed(), server.rss_bytes()));
-        match random.below(12) {
-            0 if began.elapsed() < took / 2 => server.kill(),
-            1 | 2 => server.cut(),
-            3 => drop(machine.administer(server.data(), &["prune"]).expect(0)),
-            4 => drop(machine.administer(server.data(), &["scrub"]).expect(0)),
-            _ => {}
+/// The server, and its administrator, at whose end things go wrong.
+struct Trouble {
+    server: Phoenix,
+    administrator: Machine,
+    /// How many days go by when the server is killed.
+    days: u64,
+    let_go: Arc<LetGo>,
+    /// Packs that prunes deleted.
+    deleted_packs: u64,
+    /// What the server took of memory, by time.
+    sizes: Vec<(Duration, u64)>,
+}
+
+impl Trouble {
+    fn new() -> Self {
+        let administrator = Machine::new();
+        let server = Phoenix::new(&administrator.path("data"));
+        let days = if can_let_days_pass() { DAYS } else { 0 };
+        let (let_go, sizes) = (Arc::default(), Vec::new());
+        Self { server, administrator, days, let_go, deleted_packs: 0, sizes }
+    }
+
+    fn administer(&self, args: &[&str]) -> Outcome {
+        self.administrator.administer(self.server.data(), args).expect(0)
+    }
+
+    /// Has few snapshots be kept.
+    fn keep_few(&self) {
+        for repository in self.administer(&["repositories"]).of_type("repository") {
+            let name = repository["name"].as_str().expect("a name");
+            self.administer(&["retention", name, "--keep-last", LAST, "--lock", "0d"]);
         }
     }
-    sizes
+
+    fn prune(&mut self) {
+        let mut let_go = self.let_go.write().expect("no panic inside");
+        for pruned in self.administer(&["prune"]).of_type("prune") {
+            let forgotten = pruned["snapshots_forgotten"].as_array().expect("a list").iter();
+            let_go.extend(forgotten.map(|one| one.as_str().expect("an id").to_owned()));
+            self.deleted_packs += pruned["deleted_packs"].as_u64().expect("a number");
+        }
+    }
+
+    /// What goes wrong until the end.
+    fn make(&mut self, took: Duration) {
+        let began = Instant::now();
+        let mut random = Random::new(9);
+        while began.elapsed() < took {
+            std::thread::sleep(Duration::from_millis(200 + random.below(800)));
+            self.sizes.push((began.elapsed(), self.server.rss_bytes()));
+            match random.below(12) {
+                0 if began.elapsed() < took / 2 => {
+                    self.server.kill_for(self.days);
+                    self.prune();
+                }
+                1 | 2 => self.server.cut(),
+                3 => self.prune(),
+                4 => drop(self.administer(&["scrub"])),
+                _ => {}
+            }
+        }
+    }
 }
 
 fn assert_flat(sizes: &[(Duration, u64)], took: Duration) {
@@ -183,21 +247,24 @@ fn assert_flat(sizes: &[(Duration, u64)], took: Duration) {
 #[test]
 fn eight_clients_lose_nothing_whatever_goes_wrong_for_how_long() {
     let took = Duration::from_secs(setting("HOLDALL_SOAK_SECONDS", SECONDS));
-    let administrator = Machine::new();
-    let mut server = Phoenix::new(&administrator.path("data"));
+    let mut trouble = Trouble::new();
     let mut clients: Vec<Client> =
-        (0..CLIENTS).map(|number| Client::new(number, &server)).collect();
+        (0..CLIENTS).map(|number| Client::new(number, &trouble.server, &trouble.let_go)).collect();
+    trouble.keep_few();
     let end = Instant::now() + took;
-    let sizes = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for client in &mut clients {
             scope.spawn(move || client.work(end));
         }
-        *sizes.lock().expect("one thread") = trouble(&mut server, &administrator, took);
+        trouble.make(took);
     });
     let acknowledged: usize = clients.iter().map(|client| client.acknowledged.len()).sum();
-    println!("{acknowledged} snapshots were acknowledged");
+    let (let_go, deleted) = (trouble.let_go.read().expect("no panic").len(), trouble.deleted_packs);
+    println!(
+        "{acknowledged} snapshots were acknowledged, {let_go} let go, {deleted} packs deleted"
+    );
     assert!(acknowledged >= CLIENTS as usize, "something was done");
+    assert!(trouble.days == 0 || deleted > 0, "no prune deleted anything");
     clients.iter().for_each(Client::assert_whole);
-    assert_flat(&sizes.into_inner().expect("one thread"), took);
+    assert_flat(&trouble.sizes, took);
 }
