@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use holdall_engine::{Access, Listed};
-use holdall_format::{MachineId, StoredRecord, TombstoneReason};
+use holdall_format::{MachineId, RecordHash, StoredRecord, TombstoneReason};
 
 use crate::exit::{Exit, Refusal};
 use crate::private_file;
@@ -54,22 +54,25 @@ impl Receipts {
             (snapshot.machine, snapshot.series) == (head.machine, head.series)
                 && snapshot.sequence > head.sequence
         });
-        let reason = match listed.forgotten.iter().find(|gone| gone.id == id) {
-            Some(gone) if followed || gone.reason == TombstoneReason::Request => return Ok(()),
-            Some(_) => {
+        match listed.forgotten.iter().find(|gone| gone.id == id) {
+            Some(gone) if followed || gone.reason == TombstoneReason::Request => Ok(()),
+            Some(_) => Err(gone_since(
+                &id,
                 "the repository says that its rules for keeping let it go, and none lets the newest \
-                 snapshot of a series go"
-            }
-            None => {
+                 snapshot of a series go",
+            )
+            .into()),
+            None => Err(gone_since(
+                &id,
                 "this machine has its receipt, and the repository does not have it: it was rolled \
-                 back to an older state, or hides it"
-            }
-        };
-        let hint = "if the repository was set back to an older copy, `holdall backup` goes on from there; \
-                    what came after that copy is lost, unless whoever keeps the repository has it still";
-        Err(Refusal::new(Exit::Damage, format!("snapshot {id} is gone: {reason}"))
-            .hint(hint)
-            .into())
+                 back to an older state, or hides it",
+            )
+            .hint(
+                "if the repository was set back to an older copy, `holdall backup` goes on from there; \
+                 what came after that copy is lost, unless whoever keeps the repository has it still",
+            )
+            .into()),
+        }
     }
 
     /// Which machine this computer was when it made its newest snapshot in the repository of that id.
@@ -95,4 +98,8 @@ impl Receipts {
     fn path(&self, repository: &str) -> PathBuf {
         self.folder.join(repository)
     }
+}
+
+fn gone_since(id: &RecordHash, reason: &str) -> Refusal {
+    Refusal::new(Exit::Damage, format!("snapshot {id} is gone: {reason}"))
 }

@@ -4,8 +4,8 @@
 //! Taken are what age calls X25519 (`age1...`, `AGE-SECRET-KEY-1...`) and SSH keys of the kind
 //! ssh-ed25519. RSA keys are not, though age knows them: the library that would open them takes a
 //! time that depends on the key (RUSTSEC-2023-0071), and a keeper that hands out wrappings of its
-//! own making could see that time. They are refused before age reads them: it ends in a panic where a
-//! number in one is zero bytes alone.
+//! own making could see that time. But for what a passphrase hides, they are refused before age reads them:
+//! it ends in a panic where a number in one is zero bytes alone.
 
 use std::str::FromStr;
 
@@ -18,8 +18,8 @@ use crate::CryptoError;
 const NO_RSA: &str = "RSA keys are not supported; use an ssh-ed25519 key or an age key";
 /// What a line with a public RSA key begins with, and a file with a private one in the format of old.
 const RSA_FRONTS: [&str; 2] = ["ssh-rsa ", "-----BEGIN RSA PRIVATE KEY-----"];
-/// What stands before the numbers of an RSA key in OpenSSH's format: a length, and the kind of key.
-const RSA_IN_OPENSSH: &[u8] = b"\0\0\0\x07ssh-rsa";
+/// The kind of an RSA key in OpenSSH's format, for which age takes whatever begins so.
+const RSA_IN_OPENSSH: &[u8] = b"ssh-rsa";
 /// RFC 4648's, by which OpenSSH's private keys are text.
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -166,7 +166,7 @@ impl OwnPrivateKey {
     }
 }
 
-/// Whether a key says that it is one of RSA, anywhere in what of it is not locked.
+/// Whether a key says that it is one of RSA, anywhere in what of it is not locked: in its comment, too.
 fn is_rsa(text: &str) -> bool {
     let is_named = |bytes: &[u8]| bytes == RSA_IN_OPENSSH;
     RSA_FRONTS.iter().any(|front| text.starts_with(front))

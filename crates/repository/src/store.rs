@@ -14,7 +14,7 @@ use crate::background::Background;
 use crate::closure::{Closed, descend};
 use crate::creating::{self, ClearParts};
 use crate::embedded::EmbeddedRepository;
-use crate::index::{Index, IndexError, Lookup};
+use crate::index::{Index, IndexError, Listing, Lookup};
 use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::log::Log;
@@ -97,8 +97,8 @@ pub struct Store {
     strange: Mutex<Vec<(PathBuf, String)>>,
     /// Tails that the disk did not give at the start.
     unopened: Vec<TailName>,
-    /// Packs, and folders of packs, that could not be read at the start.
-    left_out: Vec<PathBuf>,
+    /// Packs, and folders of packs, that could not be read when the index was made last.
+    left_out: Mutex<Vec<PathBuf>>,
     /// Given back last.
     lease: Arc<Lease>,
 }
@@ -211,7 +211,7 @@ impl Store {
             commit: Mutex::new(()),
             strange: Mutex::new(strange),
             unopened: std::mem::take(&mut recovered.unopened),
-            left_out,
+            left_out: Mutex::new(left_out),
             lease,
         };
         store.finish_opening(&recovered)?;
@@ -373,11 +373,15 @@ impl Store {
         self.lock_strange().iter().cloned().chain(since.into_iter().flatten()).collect()
     }
 
-    /// Whether the disk gives a tail or a pack now that it did not give when this store was opened: opened
-    /// again, the store has what it holds. A tail is read whole for this, and of a pack its footer.
+    /// Whether the disk gives a tail or a pack now that it did not give when this store was opened, or made its index
+    /// anew: opened again, the store has what it holds. A tail is read whole for this, and of a pack its footer.
     pub fn is_worth_opening_again(&self) -> bool {
         self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
-            || self.left_out.iter().any(|path| is_given(path, &self.repository()))
+            || self.lock_left_out().iter().any(|path| is_given(path, &self.repository()))
+    }
+
+    fn lock_left_out(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that a file is no longer strange: it was mended, or put aside.
@@ -457,7 +461,9 @@ impl Store {
         if self.index.state().generation != generation {
             return Ok(());
         }
-        self.index.rebuild(&self.layout)?;
+        let Listing { left_out, strange, .. } = self.index.rebuild(&self.layout)?;
+        self.lock_strange().extend(strange.into_iter().filter(|(path, _)| left_out.contains(path)));
+        *self.lock_left_out() = left_out;
         self.mark_records(commit)
     }
 

@@ -17,7 +17,7 @@ use crate::beginning::{PARITY, Work, damage, text};
 use crate::clocks::{can_let_days_pass, days_later};
 use crate::house::{Machine, Outcome, Server, files_below};
 use crate::nth_call::{FAILED, Fault, calls_in, meet_all};
-use crate::vanishing::{Traced, can_trace};
+use crate::vanishing::{Traced, can_trace, dies};
 
 const CALLS: &str = "openat,read,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
     copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,mkdirat,rename,renameat,\
@@ -213,11 +213,12 @@ impl House {
         let traced = Traced::attach(server.process(), &args.collect::<Vec<_>>());
         let outcome = self.work(fault.work, &machine, "target");
         drop(traced);
-        let was_met = fault.was_met(&trace);
-        if fault.kills() && was_met {
+        let was_killed = fault.kills() && dies(server.process());
+        if was_killed {
             server.process().wait().expect("it ended");
             server = self.start_instead(&machine, server.address());
         }
+        let was_met = was_killed || !fault.kills() && fault.was_met(&trace);
         self.judge(fault, &machine, server, &outcome);
         fs::remove_dir_all(machine.path("")).expect("it can be removed");
         was_met

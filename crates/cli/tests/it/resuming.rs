@@ -12,18 +12,19 @@ use holdall_testkit::{CompareOptions, Process, Random, compare_trees, has_strace
 
 use crate::beginning::text;
 use crate::clocks::{has_faketime, hurried};
-use crate::house::{Machine, Outcome, files_below};
+use crate::house::{Machine, Outcome, disk_bytes, files_below};
 use crate::kill::Phoenix;
 use crate::repair::grow_old;
 
-/// Files of 20 KB that a checkpoint is to hold, and larger ones behind them.
+/// Files that a checkpoint is to hold, and larger ones behind them.
 const FILES: usize = 200;
-const REST_FILES: usize = 96;
+const FILE_BYTES: usize = 20_000;
+const REST_FILES: usize = 144;
 const REST_FILE_BYTES: usize = 1 << 20;
 /// So that all of it takes far more than what is between two checkpoints, and a kill comes behind one.
 const BYTES_PER_SECOND: u64 = 4 << 20;
 const TIMES_AS_FAST: u32 = 100;
-/// Far more than it takes until there is a checkpoint.
+/// Far more than it takes until there are checkpoints.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn write(source: &Path) {
@@ -31,7 +32,7 @@ fn write(source: &Path) {
     let (first, rest) = (source.join("first"), source.join("rest"));
     [&first, &rest].into_iter().for_each(|folder| fs::create_dir_all(folder).expect("a folder"));
     for number in 0..FILES {
-        fs::write(first.join(number.to_string()), random.bytes(20_000)).expect("room");
+        fs::write(first.join(number.to_string()), random.bytes(FILE_BYTES)).expect("room");
     }
     for number in 0..REST_FILES {
         fs::write(rest.join(number.to_string()), random.bytes(REST_FILE_BYTES)).expect("room");
@@ -50,12 +51,17 @@ fn back_up_until_killed(machine: &Machine, data: &Path, source: &Path) {
     // What has to come within seconds has less time, too, and is tried again.
     let command = machine.command(["backup", text(source), "--json", "--retry-for", "48h"]);
     let mut running = Process::spawn(&mut hurried(TIMES_AS_FAST, &command)).expect("it starts");
-    let (begun, before) = (Instant::now(), records(data));
-    // The first may come before all is read that it is to hold.
-    while records(data) < before + 2 {
-        assert!(begun.elapsed() < PATIENCE, "no checkpoint came");
-        sleep(Duration::from_millis(20));
-    }
+    let begun = Instant::now();
+    let wait_for = |there: &dyn Fn() -> bool| {
+        while !there() {
+            assert!(begun.elapsed() < PATIENCE, "it does not come that far");
+            sleep(Duration::from_millis(20));
+        }
+    };
+    wait_for(&|| disk_bytes(data) > 2 * FILES as u64 * FILE_BYTES as u64);
+    // One may have been begun before all was there that it is to hold.
+    let before = records(data);
+    wait_for(&|| records(data) >= before + 2);
     let status = running.kill().expect("it lived");
     assert_eq!(status.code(), None, "it was at work");
 }

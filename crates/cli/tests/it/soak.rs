@@ -4,7 +4,8 @@
 //! prune condemns, and deletes, while clients back up and restore.
 //!
 //! `HOLDALL_SOAK_SECONDS` says for how long; the full measure is an hour. In the second half the server
-//! is not killed any more, and its memory has to stay as it is.
+//! is not killed any more, its rules keep everything, since it would apply them by itself too, and its memory has
+//! to stay as it is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -196,11 +197,11 @@ impl Trouble {
         self.administrator.administer(self.server.data(), args).expect(0)
     }
 
-    /// Has few snapshots be kept.
-    fn keep_few(&self) {
+    /// Has so many of the last snapshots be kept, or all.
+    fn keep_last(&self, count: &str) {
         for repository in self.administer(&["repositories"]).of_type("repository") {
             let name = repository["name"].as_str().expect("a name");
-            self.administer(&["retention", name, "--keep-last", LAST, "--lock", "0d"]);
+            self.administer(&["retention", name, "--keep-last", count, "--lock", "0d"]);
         }
     }
 
@@ -216,12 +217,16 @@ impl Trouble {
     /// What goes wrong until the end.
     fn make(&mut self, took: Duration) {
         let began = Instant::now();
-        let mut random = Random::new(9);
+        let (mut random, mut is_calm) = (Random::new(9), false);
         while began.elapsed() < took {
             std::thread::sleep(Duration::from_millis(200 + random.below(800)));
             self.sizes.push((began.elapsed(), self.server.rss_bytes()));
+            if !is_calm && began.elapsed() > took / 2 {
+                is_calm = true;
+                self.keep_last("all");
+            }
             match random.below(12) {
-                0 if began.elapsed() < took / 2 => {
+                0 if !is_calm => {
                     self.server.kill_for(self.days);
                     self.prune();
                 }
@@ -231,6 +236,12 @@ impl Trouble {
                 _ => {}
             }
         }
+    }
+
+    /// Days after all of that, what was condemned is deleted.
+    fn settle(&mut self) {
+        self.server.kill_for(self.days);
+        self.prune();
     }
 }
 
@@ -250,7 +261,7 @@ fn eight_clients_lose_nothing_whatever_goes_wrong_for_how_long() {
     let mut trouble = Trouble::new();
     let mut clients: Vec<Client> =
         (0..CLIENTS).map(|number| Client::new(number, &trouble.server, &trouble.let_go)).collect();
-    trouble.keep_few();
+    trouble.keep_last(LAST);
     let end = Instant::now() + took;
     std::thread::scope(|scope| {
         for client in &mut clients {
@@ -259,6 +270,7 @@ fn eight_clients_lose_nothing_whatever_goes_wrong_for_how_long() {
         trouble.make(took);
     });
     let acknowledged: usize = clients.iter().map(|client| client.acknowledged.len()).sum();
+    trouble.settle();
     let (let_go, deleted) = (trouble.let_go.read().expect("no panic").len(), trouble.deleted_packs);
     println!(
         "{acknowledged} snapshots were acknowledged, {let_go} let go, {deleted} packs deleted"

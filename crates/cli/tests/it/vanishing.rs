@@ -72,19 +72,27 @@ impl Traced {
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        // It ends by itself with a process that was killed, and may wait for ever for one that is just dying
-        // when it is told to let go.
-        if is_dead(&self.pid) && self.ends_within(AT_LAST) {
-            return;
+        // Its threads go on without it, which killing strace would not let them. For a process that was killed
+        // it may wait for ever.
+        if !is_dead(&self.pid) {
+            let pid = rustix::process::Pid::from_child(&self.strace);
+            let _ = rustix::process::kill_process(pid, Signal::TERM);
+            if self.ends_within(AT_LAST) {
+                return;
+            }
         }
-        // Its threads go on without it, which killing strace would not let them.
-        let pid = rustix::process::Pid::from_child(&self.strace);
-        let _ = rustix::process::kill_process(pid, Signal::TERM);
-        if !self.ends_within(AT_LAST) {
-            let _ = self.strace.kill();
-            let _ = self.strace.wait();
-        }
+        let _ = self.strace.kill();
+        let _ = self.strace.wait();
     }
+}
+
+/// Whether a process is dead, or is just dying.
+pub(crate) fn dies(process: &Process) -> bool {
+    let pid = process.id().to_string();
+    (0..100).any(|_| {
+        sleep(Duration::from_millis(2));
+        is_dead(&pid)
+    })
 }
 
 /// Whether a process was killed, and nobody waited for it yet.

@@ -43,7 +43,8 @@ RShVJUoEkKsF8aEQCZWxfb1KwNUjUlUDAYlRt9WSvOyUM/bCIrhxN7b38ycldGTczxDaW2
 const LOCKED_PASSPHRASE: &str = "open sesame";
 const RSA_PUBLIC: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQC7FrDQM5RW4RgS+WWfrySM5yCR5RvXz2gwHELuyRJL1DnB+uYHsry+jqogr5ZNaBtMLB1hzPJGtROfRiVpkdosDldsza3HbzKuRO0ezoEpo+uxEOTkCJtZELiOlCB3YM/CYv5cEopxho2wEWEEqxqMZsMSAAhO/N6pkEfYR6/qCpORyx2HCvWphXu8ZfmpdpPtO5wqDEXJj+8vcEew36YnJN+qGbOj//X0/N3IK3KajGKxUQsrkTSs49mwfGxy/BXRIMvQedZ6O926yUdc6m2jleNYylFscHlbA1sngSM8nVmbb0dd9tyIqZqSNM2tysoCYKiR9rPXU/LjxD+JP55v rsa";
 const RSA_PRIVATE: &str = include_str!("rsa_key.txt");
-/// On these age 0.12 ends in a panic; the second says in front that it is of another kind.
+/// On these age 0.12 ends in a panic; the second says in front that it is of another kind, and of the third only
+/// age knows that it is one of RSA.
 const ZERO_RSA_PRIVATE: &str = "\
 -----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAFQAAAAdzc2gtcn
@@ -56,6 +57,13 @@ const ZERO_RSA_CALLED_ED25519: &str = "\
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW
 QyNTUxOQAAACB4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eAAAADgBAgMEAQID
 BAAAAAdzc2gtcnNhAAAAAQAAAAABAAAAAAEAAAAAAQAAAAABAAAAAAEAAAAAAWMBAg==
+-----END OPENSSH PRIVATE KEY-----
+";
+const ZERO_RSA_OF_ANOTHER_NAME: &str = "\
+-----BEGIN OPENSSH PRIVATE KEY-----
+b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW
+QyNTUxOQAAACB4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eAAAADgBAgMEAQID
+BAAAAAhzc2gtcnNhWAAAAAEAAAAAAQAAAAABAAAAAAEAAAAAAQAAAAABAAAAAAFjAQ==
 -----END OPENSSH PRIVATE KEY-----
 ";
 
@@ -129,7 +137,7 @@ fn rsa_keys_are_refused_with_the_reason() {
 #[test]
 fn rsa_keys_whose_numbers_are_zero_bytes_alone_are_refused_and_not_read() {
     let public = "ssh-rsa AAAAB3NzaC1yc2EAAAADAAAABQQBAA== x";
-    let private = [ZERO_RSA_PRIVATE, ZERO_RSA_CALLED_ED25519];
+    let private = [ZERO_RSA_PRIVATE, ZERO_RSA_CALLED_ED25519, ZERO_RSA_OF_ANOTHER_NAME];
     let private = private.map(|text| OwnPrivateKey::from_text(text).err());
     for refused in private.into_iter().chain([OwnPublicKey::from_text(public).err()]) {
         assert!(refused.unwrap().contains("RSA keys are not supported"));

@@ -125,8 +125,9 @@ impl Index {
         Ok((index, closed))
     }
 
-    /// Throws everything away and makes it anew from footers. Nothing is closed then.
-    pub(crate) fn rebuild(&self, layout: &Layout) -> Result<(), IndexError> {
+    /// Throws everything away and makes it anew from footers. Nothing is closed then. Tells what it found, and
+    /// could not read.
+    pub(crate) fn rebuild(&self, layout: &Layout) -> Result<Listing, IndexError> {
         let _changing = lock(&self.changing);
         let mut listing = Listing::read(layout)?;
         {
@@ -150,7 +151,8 @@ impl Index {
             }
             self.closed_position.store(0, Ordering::Release);
         }
-        self.add_all(layout, &mut listing, &ClosedByArrival::new())
+        self.add_all(layout, &mut listing, &ClosedByArrival::new())?;
+        Ok(listing)
     }
 
     /// Adds runs for all packs of the listing that are not in the catalogue.
