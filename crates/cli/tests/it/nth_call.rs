@@ -131,7 +131,7 @@ fn sample(calls: BTreeSet<(String, u32)>, most: usize) -> Vec<(String, u32)> {
 }
 
 /// The calls that `whose` work makes, with all that may become of them.
-fn all_faults(
+pub(crate) fn all_faults(
     whose: &str,
     works: &[Work],
     calls: impl Fn(Work) -> BTreeSet<(String, u32)>,
@@ -147,16 +147,6 @@ fn all_faults(
         }
     }
     faults
-}
-
-/// Checks each fault of `whose` work in a run of its own, which says whether it met with it.
-pub(crate) fn meet_all(
-    whose: &str,
-    works: &[Work],
-    calls: impl Fn(Work) -> BTreeSet<(String, u32)>,
-    check: impl Fn(usize, &Fault) -> bool + Sync,
-) {
-    check_each(&all_faults(whose, works, calls), check);
 }
 
 /// Checks each of these, as many at a time as there are processors, by a number of its own from 2 on: whether
@@ -252,7 +242,8 @@ fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outc
 /// Does that to every call of these works.
 fn meet_all_from(beginning: &Beginning, works: &[Work]) {
     let calls = |work| beginning.calls_on(&beginning.fresh(1, work), work);
-    meet_all("", works, calls, |number, fault| check(beginning, number, fault));
+    let faults = all_faults("", works, calls);
+    check_each(&faults, |number, fault| check(beginning, number, fault));
 }
 
 #[test]
