@@ -11,6 +11,8 @@ use std::str::FromStr;
 
 use age::secrecy::SecretString;
 use age::{Identity, Recipient, ssh, x25519};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use zeroize::Zeroizing;
 
 use crate::CryptoError;
@@ -20,8 +22,6 @@ const NO_RSA: &str = "RSA keys are not supported; use an ssh-ed25519 key or an a
 const RSA_FRONTS: [&str; 2] = ["ssh-rsa ", "-----BEGIN RSA PRIVATE KEY-----"];
 /// The kind of an RSA key in OpenSSH's format, for which age takes whatever begins so.
 const RSA_IN_OPENSSH: &[u8] = b"ssh-rsa";
-/// RFC 4648's, by which OpenSSH's private keys are text.
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Somebody's public key.
 #[derive(Clone)]
@@ -173,21 +173,12 @@ fn is_rsa(text: &str) -> bool {
         || decoded(text).windows(RSA_IN_OPENSSH.len()).any(is_named)
 }
 
-/// The bytes of base64 between the first line and the one that ends a key.
+/// The bytes of base64 between the first line and the one that ends a key, as age reads them: none if it is
+/// not base64, of which age reads none either.
 fn decoded(text: &str) -> Zeroizing<Vec<u8>> {
     let lines = text.lines().skip(1).take_while(|line| !line.starts_with('-'));
-    let letters = lines.flat_map(str::bytes);
-    let values = letters.filter_map(|letter| BASE64.iter().position(|known| *known == letter));
-    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len()));
-    let (mut bits, mut count) = (0u32, 0);
-    for value in values {
-        (bits, count) = (bits << 6 | value as u32, count + 6);
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-        }
-    }
-    bytes
+    let letters = Zeroizing::new(lines.collect::<String>());
+    Zeroizing::new(BASE64_STANDARD.decode(&*letters).unwrap_or_default())
 }
 
 fn ssh_private(text: &str) -> Result<OwnPrivateKey, String> {

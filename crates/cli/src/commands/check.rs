@@ -103,8 +103,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         }
     }
     found.add_records(&records);
-    found.only_parity = !args.reads();
-    let exit = report(app, &found)?;
+    let exit = report(app, &found, args.reads())?;
     let Some(error) = unlisted else { return Ok(exit) };
     app.output.failure(&error, Exit::Damage.code(), None);
     Ok(Exit::Damage)
@@ -242,8 +241,6 @@ struct Found {
     damaged: BTreeSet<Damage>,
     /// How much was mended.
     repaired: u64,
-    /// Nothing else was asked, so that nothing is known to be whole.
-    only_parity: bool,
     /// What the place can not do.
     lacking: Vec<String>,
 }
@@ -325,7 +322,8 @@ impl Damage {
     }
 }
 
-fn report(app: &App, found: &Found) -> Result<Exit> {
+/// Tells what was found, and that all else is whole where that was looked at.
+fn report(app: &App, found: &Found, has_read: bool) -> Result<Exit> {
     #[derive(Serialize)]
     struct Summary<'a> {
         packs: u64,
@@ -336,7 +334,7 @@ fn report(app: &App, found: &Found) -> Result<Exit> {
         repaired: u64,
         lacking: &'a [String],
     }
-    let Found { packs, blocks, objects, snapshots, damaged, repaired, lacking, .. } = found;
+    let Found { packs, blocks, objects, snapshots, damaged, repaired, lacking } = found;
     let (packs, blocks, objects, snapshots) = (*packs, *blocks, *objects, *snapshots);
     let repaired = *repaired;
     let summary = Summary { packs, blocks, objects, snapshots, damaged, repaired, lacking };
@@ -345,7 +343,7 @@ fn report(app: &App, found: &Found) -> Result<Exit> {
     for damage in damaged {
         app.output.result(damage.words())?;
     }
-    if found.only_parity && damaged.is_empty() {
+    if !has_read && damaged.is_empty() {
         return Ok(Exit::Done);
     }
     app.output.say(format_args!(

@@ -1,7 +1,6 @@
 //! A computer with a small repository in a directory, laid down anew for each of thousands of runs that go
 //! wrong, each in its own way.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +9,6 @@ use holdall_testkit::{CompareOptions, Image, Random, compare_trees};
 
 use crate::house::{Machine, Outcome, files_below};
 use crate::keys::{AGE_PRIVATE, AGE_PUBLIC};
-use crate::nth_call::{CALLS, calls_in};
 use crate::repair::flip;
 
 /// What is done while something goes wrong.
@@ -27,8 +25,6 @@ pub(crate) enum Work {
 
 /// Parity that is made, in percent of each pack.
 pub(crate) const PARITY: &str = "5";
-/// More than a pack holds.
-const LARGE_BYTES: usize = 50 << 20;
 
 /// What all runs begin with: a computer with a repository, and what it backs up.
 pub(crate) struct Beginning {
@@ -71,8 +67,7 @@ impl Beginning {
     pub(crate) fn packed() -> Self {
         let beginning = Self::new();
         let machine = beginning.fresh(0, Work::Parity);
-        let large = Random::new(8).bytes(LARGE_BYTES);
-        fs::write(beginning.source().join("large"), large).expect("room");
+        fill_a_pack(&beginning.source());
         beginning.work(Work::Backup, &machine, &[], "").expect(0);
         beginning.from(&machine)
     }
@@ -157,22 +152,20 @@ impl Beginning {
         machine
     }
 
-    /// The calls of a run that touch its files, on a computer that is not needed any more: their names and numbers.
-    pub(crate) fn calls_on(&self, machine: &Machine, work: Work) -> BTreeSet<(String, u32)> {
-        let trace = self.folder.path().join("trace");
-        let filter = format!("trace={CALLS}");
-        let by = ["strace", "-f", "-y", "-e", &filter, "-o", text(&trace)];
-        self.work(work, machine, &by, "target").expect(0);
-        let lines = fs::read_to_string(&trace).expect("a trace");
-        let calls = calls_in(&lines, text(self.folder.path()));
-        fs::remove_dir_all(machine.path("")).expect("it can be removed");
-        calls
+    /// The folder that holds all of its machines, and what they back up.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn assert_restored(&self, target: &Path, what: &str) {
         let differences = compare_trees(&self.source(), target, &CompareOptions::default());
         assert_eq!(differences, [], "{what}");
     }
+}
+
+/// Writes a file that is more than a pack holds.
+pub(crate) fn fill_a_pack(source: &Path) {
+    fs::write(source.join("large"), Random::new(8).bytes(50 << 20)).expect("room");
 }
 
 /// Turns bits of the largest pack there, at its beginning, in the middle and near its end.

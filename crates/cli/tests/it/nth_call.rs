@@ -20,7 +20,7 @@ use crate::house::{Machine, Outcome};
 
 /// Calls that read, write or name files. Closing and counting places are left out: nothing depends on
 /// what they answer.
-pub(crate) const CALLS: &str = "openat,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,fsync,fdatasync,\
+const CALLS: &str = "openat,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,fsync,fdatasync,\
     ftruncate,fallocate,copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,mkdirat,\
     rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,readlink,readlinkat,\
     flock,utimensat,fchmod,fchmodat,fchown,fchownat,flistxattr,fgetxattr,fsetxattr";
@@ -80,6 +80,22 @@ impl Fault {
     pub(crate) fn kills(&self) -> bool {
         self.fate == Fate::Kills
     }
+}
+
+/// The calls of a run that touch its files, on a computer that is not needed any more: their names and numbers.
+pub(crate) fn calls_on(
+    beginning: &Beginning,
+    machine: &Machine,
+    work: Work,
+) -> BTreeSet<(String, u32)> {
+    let trace = beginning.folder().join("trace");
+    let filter = format!("trace={CALLS}");
+    let by = ["strace", "-f", "-y", "-e", &filter, "-o", text(&trace)];
+    beginning.work(work, machine, &by, "target").expect(0);
+    let lines = fs::read_to_string(&trace).expect("a trace");
+    let calls = calls_in(&lines, text(beginning.folder()));
+    fs::remove_dir_all(machine.path("")).expect("it can be removed");
+    calls
 }
 
 /// The calls of a trace that touch what is below a folder: their names, and which of its thread's each was.
@@ -241,7 +257,7 @@ fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outc
 
 /// Does that to every call of these works.
 fn meet_all_from(beginning: &Beginning, works: &[Work]) {
-    let calls = |work| beginning.calls_on(&beginning.fresh(1, work), work);
+    let calls = |work| calls_on(beginning, &beginning.fresh(1, work), work);
     let faults = all_faults("", works, calls);
     check_each(&faults, |number, fault| check(beginning, number, fault));
 }

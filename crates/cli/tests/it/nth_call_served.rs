@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use holdall_testkit::{CompareOptions, Image, Random, compare_trees, memory};
 
-use crate::beginning::{PARITY, Work, damage, text};
+use crate::beginning::{PARITY, Work, damage, fill_a_pack, text};
 use crate::clocks::{can_let_days_pass, days_later};
 use crate::house::{Machine, Outcome, Server, files_below};
 use crate::nth_call::{FAILED, Fault, all_faults, calls_in, check_each};
@@ -30,8 +30,6 @@ const KEPT: usize = 1;
 const DUE: u64 = 40;
 /// A day on which a prune deletes what the one on that day condemned.
 const DELETES: u64 = DUE + 2;
-/// More than a pack holds.
-const LARGE_BYTES: usize = 50 << 20;
 
 /// What all runs begin with: a server that does not run, a machine that is paired with it, and what it
 /// backs up.
@@ -89,7 +87,7 @@ impl House {
     fn packed() -> Self {
         let house = Self::on(DELETES);
         let Pair { machine, server } = house.fresh(0, Work::Prune);
-        fs::write(house.source().join("large"), Random::new(8).bytes(LARGE_BYTES)).expect("room");
+        fill_a_pack(&house.source());
         house.work(Work::Backup, &machine, "").expect(0);
         house.left(&machine, server).from(&machine)
     }

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::beginning::{Beginning, Work, text};
 use crate::clocks::{can_let_days_pass, days_later};
 use crate::house::{Machine, Outcome, files_below};
-use crate::nth_call::{FAILED, check_each};
+use crate::nth_call::{FAILED, calls_on, check_each};
 
 /// One of how many calls a run of the tests takes.
 const STRIDE: usize = 20;
@@ -246,7 +246,7 @@ fn whichever_call_a_writer_sleeps_behind_whoever_took_over_loses_nothing() {
         [(Work::Backup, false), (Work::Backup, true), (Work::Prune, false), (Work::Prune, true)]
     {
         let machine = on_a_share(&beginning, 1, (work, has_taken_over));
-        let calls = beginning.calls_on(&machine, work);
+        let calls = calls_on(&beginning, &machine, work);
         println!("{work:?}, which has taken over: {has_taken_over}: {} calls", calls.len());
         let sleep = |(call, times)| Sleep { work, has_taken_over, call, times };
         sleeps.extend(calls.into_iter().map(sleep));
