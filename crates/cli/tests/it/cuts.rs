@@ -47,17 +47,25 @@ const SMALL_REQUEST_BYTES: u64 = 6 << 10;
 const HANDSHAKE_BYTES: u64 = 5 << 10;
 /// So much more or less a small backup sends for no other reason than its times and moments.
 const VARIES_BYTES: u64 = 512;
-/// Of all but the large ones, which send one request after the other.
+/// Of all but the large ones, which have one.
 const STREAMS: usize = 4;
+/// Requests that one stream has under way: the server's disk is waited for by two while another is carried.
+const REQUESTS: u64 = 3;
 const RANDOM_CUTS: u64 = 200;
 /// Of each large backup.
 const LARGE_BYTES: u64 = 96 << 20;
 /// From one cut of it to the next.
 const MEAN_BYTES: u64 = 8 << 20;
+/// One of so many of those cuts is made once more, in a large backup that is cut only there.
+const CUTS_OF_ONE: u64 = 5;
+/// Of each backup that is cut once.
+const ONCE_BYTES: u64 = 12 << 20;
 /// Bytes a second of the line that they go over.
 const GIGABIT: u64 = 118_000_000;
 /// A block of what does not compress, and what is around it.
 const BLOCK_BYTES: u64 = 5 << 18;
+/// The longest there can be, which begins with a MiB but for a byte, and the longest chunk.
+const LONGEST_BLOCK_BYTES: u64 = (1 << 20) + holdall_format::limits::CHUNK_MAX_BYTES as u64;
 /// What is backed up over a slow link, which carries about a block in a second for each request under way.
 const SLOW_BYTES: u64 = 40 << 20;
 const SLOW_BYTES_PER_SECOND: u64 = 3 << 20;
@@ -241,6 +249,18 @@ impl World {
         }
     }
 
+    /// Backs up so many bytes of that seed over one stream and a gigabit, and says what its cuts cost.
+    fn back_up_large(&self, bytes: u64, seed: u64, plan: impl FnOnce(&ChaosProxy)) -> Large {
+        self.proxy.carry_at(GIGABIT);
+        let content = Random::new(seed).bytes(bytes as usize);
+        fs::write(self.source().join("large"), content).unwrap();
+        let before = self.sent_and_made();
+        let summary = self.back_up(1, plan);
+        let after = self.sent_and_made();
+        self.assert_restores(&summary, "cut");
+        Large { again_bytes: (after.0 - before.0).saturating_sub(bytes), cuts: self.proxy.cuts() }
+    }
+
     /// A small backup that is cut after so many bytes.
     fn cut_at(&self, round: u64, position: Option<u64>) -> Small {
         fs::write(self.source().join("file"), small_content(round)).unwrap();
@@ -278,6 +298,13 @@ struct Small {
     /// Both ways.
     in_all: u64,
     connections: u64,
+}
+
+/// What the cuts of a large backup cost.
+struct Large {
+    /// What was sent beyond its bytes, that they were sent in included.
+    again_bytes: u64,
+    cuts: u64,
 }
 
 /// All positions at which small backups are cut, and what came of it.
@@ -361,30 +388,42 @@ fn a_small_backup_that_is_cut_at_any_byte_goes_on_and_sends_only_that_request_ag
 }
 
 #[test]
-fn large_backups_that_are_cut_again_and_again_send_a_part_of_a_block_again_for_each_connection() {
+fn large_backups_that_are_cut_again_and_again_send_a_part_of_a_block_of_each_request_again() {
     let wanted = setting("HOLDALL_RANDOM_CUTS", RANDOM_CUTS);
-    let (mut cuts, mut lost, mut again) = (0, 0, 0);
+    let (mut cuts, mut again) = (0, 0);
     while cuts < wanted {
         let world = World::in_folder(memory().unwrap());
-        world.proxy.carry_at(GIGABIT);
-        let content = Random::new(cuts).bytes(LARGE_BYTES as usize);
-        fs::write(world.source().join("large"), content).unwrap();
-        let before = world.sent_and_made();
         let left = (wanted - cuts) as usize;
-        let summary = world.back_up(1, |proxy| proxy.cut_repeatedly(17 + cuts, left, MEAN_BYTES));
-        let after = world.sent_and_made();
-        world.assert_restores(&summary, "cut again and again");
-        again += (after.0 - before.0).saturating_sub(LARGE_BYTES);
-        lost += after.1 - before.1;
-        cuts += world.proxy.cuts();
+        let plan = |proxy: &ChaosProxy| proxy.cut_repeatedly(17 + cuts, left, MEAN_BYTES);
+        let one = world.back_up_large(LARGE_BYTES, cuts, plan);
+        again += one.again_bytes;
+        cuts += one.cuts;
     }
-    eprintln!("{cuts} cuts, {MEAN_BYTES} bytes apart, {lost} connections: {again} sent again");
+    eprintln!("{cuts} cuts, {MEAN_BYTES} bytes apart: {again} sent again");
     // Of the block that was on its way half was sent, on average.
-    assert!(again <= lost * BLOCK_BYTES * 3 / 4, "{again} bytes again over {lost} connections");
+    assert!(again <= cuts * REQUESTS * BLOCK_BYTES * 3 / 4, "{again} bytes again for {cuts} cuts");
 }
 
 #[test]
-fn a_slow_link_that_is_cut_again_and_again_carries_a_block_again_for_each_connection() {
+fn large_backups_that_are_cut_once_send_at_most_one_block_of_each_request_again() {
+    let wanted = setting("HOLDALL_RANDOM_CUTS", RANDOM_CUTS) / CUTS_OF_ONE;
+    let mut random = Random::new(29);
+    let mut most_again = 0;
+    for number in 0..wanted {
+        let world = World::in_folder(memory().unwrap());
+        let position = random.below(ONCE_BYTES);
+        let one = world.back_up_large(ONCE_BYTES, number, |proxy| proxy.cut_after(position));
+        assert_eq!(one.cuts, 1, "at {position}");
+        let again = one.again_bytes;
+        let most = REQUESTS * LONGEST_BLOCK_BYTES;
+        assert!(again <= most, "{again} bytes again after a cut at {position}");
+        most_again = most_again.max(again);
+    }
+    eprintln!("{wanted} cuts, each of a backup of its own: at most {most_again} were sent again");
+}
+
+#[test]
+fn a_slow_link_that_is_cut_again_and_again_carries_a_part_of_a_block_of_each_request_again() {
     let world = World::in_folder(memory().unwrap());
     let slow =
         DelayProxy::start(world.proxy.address(), Duration::ZERO, Some(SLOW_BYTES_PER_SECOND));
@@ -397,11 +436,9 @@ fn a_slow_link_that_is_cut_again_and_again_carries_a_block_again_for_each_connec
     let after = world.sent_and_made();
     world.assert_restores(&summary, "over a slow link");
     let (cuts, again) = (world.proxy.cuts(), (after.0 - before.0).saturating_sub(SLOW_BYTES));
-    let lost = after.1 - before.1;
-    eprintln!("{cuts} cuts of a slow link, {lost} connections: {again} bytes were sent again");
+    eprintln!("{cuts} cuts of a slow link: {again} bytes were sent again");
     assert!(cuts > SLOW_CUTS as u64 / 2, "{cuts} cuts");
-    // Half of a block was on its way, on average.
-    assert!(again <= lost * BLOCK_BYTES / 2, "{again} bytes again over {lost} connections");
+    assert!(again <= cuts * REQUESTS * BLOCK_BYTES * 3 / 4, "{again} bytes again for {cuts} cuts");
 }
 
 /// A week is over for a session that writes, and a day for one that reads.
