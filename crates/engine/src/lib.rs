@@ -32,6 +32,7 @@ mod hill_climb;
 mod history;
 mod keepers;
 mod leaf_cache;
+mod let_go;
 mod listing;
 mod lost;
 mod mend;

@@ -12,8 +12,9 @@ use holdall_format::{
 };
 use holdall_protocol::{ListedRecord, RepositoryError};
 
-use crate::chains::{ChainBreak, Chains};
+use crate::chains::{BreakKind, ChainBreak, Chains};
 use crate::keepers::Keepers;
+use crate::let_go::LetGo;
 use crate::record_list::{each_behind, list_by_cache};
 use crate::{Access, EngineError};
 
@@ -102,6 +103,12 @@ pub struct Listed {
 }
 
 impl Listed {
+    /// Whether no record is known to be there that can not be seen.
+    pub(crate) fn is_all(&self) -> bool {
+        let is_left_out = |kind| matches!(kind, BreakKind::LeftOut(_));
+        self.damaged.is_empty() && !self.breaks.iter().any(|broken| is_left_out(broken.kind))
+    }
+
     /// Snapshots and checkpoints, oldest first.
     pub(crate) fn all(&self) -> Vec<&Snapshot> {
         let mut all: Vec<_> = self.snapshots.iter().chain(&self.checkpoints).collect();
@@ -144,6 +151,7 @@ struct Opening<'a> {
     opener: Opener,
     keepers: Keepers,
     chains: Chains,
+    let_go: LetGo,
     found: Listed,
     amendments: Vec<(RecordHash, Snapshot)>,
 }
@@ -151,9 +159,9 @@ struct Opening<'a> {
 impl<'a> Opening<'a> {
     fn of(access: &'a Access) -> Self {
         let opener = Opener::new(access.keys.sealing(), access.config.repository);
-        let (keepers, chains) = (Keepers::of(access), Chains::default());
+        let (keepers, chains, let_go) = (Keepers::of(access), Chains::default(), LetGo::default());
         let (found, amendments) = (Listed::default(), Vec::new());
-        Self { access, opener, keepers, chains, found, amendments }
+        Self { access, opener, keepers, chains, let_go, found, amendments }
     }
 
     fn add(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
@@ -171,6 +179,7 @@ impl<'a> Opening<'a> {
     fn add_tombstone(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
         let (forgotten, head) = open_tombstone(self.access, &self.keepers, listed)?;
         self.found.breaks.extend(self.chains.follow(forgotten.id, listed.position, &head));
+        self.let_go.add(&head, forgotten.reason, listed.position);
         self.found.forgotten.push(forgotten);
         Ok(())
     }
@@ -189,6 +198,11 @@ impl<'a> Opening<'a> {
 
     fn finish(mut self) -> Listed {
         amend(&mut self.found, self.amendments);
+        // What can not be seen may be what follows.
+        if self.found.is_all() {
+            let impossible = self.let_go.impossible(&self.found.snapshots);
+            self.found.damaged.extend(impossible);
+        }
         self.found
     }
 }

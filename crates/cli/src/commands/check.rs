@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use holdall_crypto::{Entropy, SystemEntropy};
-use holdall_engine::{Access, BreakKind, DamagedPath, DamagedRecord, Verify, VerifyReport};
+use holdall_engine::{
+    Access, BreakKind, DamagedPath, DamagedRecord, Snapshot, Verify, VerifyProgress, VerifyReport,
+};
 use holdall_format::record_file;
 use holdall_protocol::{RepairReport, ScrubDamage, ScrubProgress, ScrubReport};
 use serde::Serialize;
@@ -83,8 +85,7 @@ enum Share {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
-    // What keeps snapshots from being listed is damage like any other, and no reason to stop here.
-    let (records, unlisted) = damaged_records(app, &access)?;
+    let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
     let mut found = Found { lacking: open::lacking(app)?, ..Found::default() };
     if let Some(percent) = args.mend.parity {
         keep_parity(app, &access, percent)?;
@@ -95,42 +96,50 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         found.add_scrub(&scrub(app, &access)?);
     }
     if let Some(share) = args.verify {
-        match verify(app, &access, share) {
-            Ok(report) => found.add_verify(&report),
-            // It can not list them either, which is told below.
-            Err(error) if unlisted.is_some() => drop(only_damage(error)?),
-            Err(error) => return Err(error),
-        }
+        found.add_verify(&verify(app, &access, &snapshots, share)?);
     }
-    found.add_records(&records);
+    found.add_records(&damaged);
     let exit = report(app, &found, args.reads())?;
+    listing::tell_unknown(app, &access)?;
     let Some(error) = unlisted else { return Ok(exit) };
     app.output.failure(&error, Exit::Damage.code(), None);
     Ok(Exit::Damage)
 }
 
-/// The records that are damaged or do not follow, and what keeps snapshots from being listed or is missing among them.
-fn damaged_records(
-    app: &App,
-    access: &Access,
-) -> Result<(Vec<DamagedRecord>, Option<anyhow::Error>)> {
-    match holdall_engine::snapshots(access) {
-        Ok(listed) => {
-            let missing = Receipts::in_state(&app.folders.state).check(access, &listed).err();
-            let broken = listed.breaks.into_iter().filter_map(|broken| match broken.kind {
-                BreakKind::LeftOut(count) => {
-                    let reason = listing::left_out(count);
-                    Some(DamagedRecord { position: broken.position, reason })
-                }
-                BreakKind::TwoHistories => {
-                    listing::tell_two_histories(app, &broken);
-                    None
-                }
-            });
-            let damaged = listed.damaged.into_iter().chain(broken).collect();
-            Ok((damaged, missing.map(only_damage).transpose()?))
-        }
-        Err(error) => Ok((Vec::new(), Some(only_damage(error.into())?))),
+/// What the repository says of its records. What keeps snapshots from being listed is damage like any other,
+/// and no reason to stop there.
+#[derive(Default)]
+struct Records {
+    snapshots: Vec<Snapshot>,
+    /// Those that are damaged or do not follow.
+    damaged: Vec<DamagedRecord>,
+    /// What keeps snapshots from being listed, or is missing among them.
+    unlisted: Option<anyhow::Error>,
+}
+
+impl Records {
+    fn look_at(app: &App, access: &Access) -> Result<Self> {
+        let listed = match holdall_engine::snapshots(access) {
+            Ok(listed) => listed,
+            Err(error) => {
+                let unlisted = Some(only_damage(error.into())?);
+                return Ok(Self { unlisted, ..Self::default() });
+            }
+        };
+        let missing = Receipts::in_state(&app.folders.state).check(access, &listed).err();
+        let unlisted = missing.map(only_damage).transpose()?;
+        let broken = listed.breaks.into_iter().filter_map(|broken| match broken.kind {
+            BreakKind::LeftOut(count) => {
+                let reason = listing::left_out(count);
+                Some(DamagedRecord { position: broken.position, reason })
+            }
+            BreakKind::TwoHistories => {
+                listing::tell_two_histories(app, &broken);
+                None
+            }
+        });
+        let damaged = listed.damaged.into_iter().chain(broken).collect();
+        Ok(Self { snapshots: listed.snapshots, damaged, unlisted })
     }
 }
 
@@ -209,7 +218,12 @@ fn repair(app: &App, access: &Access, dry_run: bool) -> Result<RepairReport> {
     Ok(report)
 }
 
-fn verify(app: &App, access: &Access, share: Share) -> Result<VerifyReport> {
+fn verify(
+    app: &App,
+    access: &Access,
+    snapshots: &[Snapshot],
+    share: Share,
+) -> Result<VerifyReport> {
     let how = match share {
         Share::All => Verify::All,
         Share::Percent(percent) => {
@@ -219,8 +233,8 @@ fn verify(app: &App, access: &Access, share: Share) -> Result<VerifyReport> {
         }
     };
     let meter = Meter::begin(&app.output, "verify");
-    let run = app.run();
-    Ok(holdall_engine::verify(access, how, &run, &mut |progress| meter.show(progress.bytes, None))?)
+    let mut show = |progress: VerifyProgress| meter.show(progress.bytes, None);
+    Ok(holdall_engine::verify(access, snapshots, how, &app.run(), &mut show)?)
 }
 
 fn parse_share(text: &str) -> Result<Share, String> {

@@ -39,9 +39,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     print(app, &wanted)?;
     waiting.iter().for_each(|deletion| app.output.note(deletions::in_words(deletion)));
-    if !listed.is_empty() {
-        listing::tell_unknown(app, &access)?;
-    }
+    listing::tell_unknown(app, &access)?;
     Ok(Exit::Done)
 }
 

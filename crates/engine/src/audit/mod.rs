@@ -21,18 +21,24 @@ use holdall_crypto::{Entropy, Opener, SystemEntropy};
 use holdall_format::{SessionId, proves_slice, slices_in};
 use holdall_protocol::{BlockProbe, MAX_PROBES, RepositoryError};
 
-use remembered::{Remembered, Round};
+use remembered::{ROUND_NS, Remembered, Round};
 pub(crate) use remembered::{Remembering, count_remembered};
 
 use crate::blocks::open_node_cache;
 use crate::restore::{ChunkSource, is_damage};
 use crate::verify::{Check, GoodIds, check, walk_all};
-use crate::{Access, DamagedPath, EngineError, Run, VerifyReport};
+use crate::{Access, DamagedPath, EngineError, Listed, Run, VerifyReport};
 
 /// Of so many blocks that are asked for, one on average is read as a whole.
 const WHOLE_EVERY: u64 = 512;
 /// A backup is not held up for longer by questions; what is left is asked for by the next.
 const MOST_TIME: Duration = Duration::from_secs(5);
+/// The same where that was not enough before.
+const MOST_TIME_BEHIND: Duration = Duration::from_secs(60);
+/// A backup a day finds about as much to ask for as comes due in a day; whoever finds more is behind.
+const BEHIND_NS: i128 = 36 * 3600 * 1_000_000_000;
+/// What comes due in so long may be left for the next backup: then all is still asked for within a week.
+const MAY_BE_LEFT_NS: i128 = 24 * 3600 * 1_000_000_000;
 /// Runs in a row that may end without an answer before that is told.
 const MOST_CUT_OFF: u64 = 4;
 /// Copies of an object that are tried.
@@ -51,15 +57,24 @@ pub struct AuditReport {
     pub lost: Vec<DamagedPath>,
     /// How many those are.
     pub lost_count: u64,
+    /// How long ago what is next was asked for, where there was no time for it, and that is more than a week.
+    pub waiting_for: Option<Duration>,
 }
 
 /// Asks for what is due of this machine's remembered blocks at `now_ns`, nanoseconds since 1970 UTC:
-/// in six days for all of them.
+/// in six days for all of them. Where it is to be looked who needs what is not there, `list` says which snapshots
+/// there are, and checks that those are all that are known to be there: a keeper that lost something may well
+/// say that nothing is left which would need it.
 ///
 /// # Errors
 /// What keeps it from asking, [`RepositoryError::Refused`] from a keeper that does not prove anything
-/// among it; [`EngineError::Interrupted`].
-pub fn audit(access: &Access, now_ns: i64, run: &Run) -> Result<AuditReport, EngineError> {
+/// among it; what `list` fails with; [`EngineError::Interrupted`].
+pub fn audit(
+    access: &Access,
+    now_ns: i64,
+    run: &Run,
+    list: &dyn Fn() -> Result<Listed, EngineError>,
+) -> Result<AuditReport, EngineError> {
     let Some(mut round) = Round::open(&access.cache, now_ns) else {
         return Ok(AuditReport::default());
     };
@@ -71,10 +86,12 @@ pub fn audit(access: &Access, now_ns: i64, run: &Run) -> Result<AuditReport, Eng
     let audited = access.reading(|session| {
         let opener = ChunkSource::opener(access);
         let (report, suspects) = Default::default();
-        let mut audit = Audit { access, session, run, opener, report, suspects };
-        let asked = audit.ask(&mut round, due)?;
+        let mut audit = Audit { access, session, run, list, opener, report, suspects };
+        let time = most_time(round.lag_ns(now_ns));
+        let asked = audit.ask(&mut round, due, time)?;
         audit.settle(&mut round)?;
-        round.asked(asked);
+        round.asked(asked, now_ns);
+        audit.report.waiting_for = waiting_for(round.lag_ns(now_ns));
         Ok(audit.report)
     });
     match audited {
@@ -89,10 +106,22 @@ pub fn audit(access: &Access, now_ns: i64, run: &Run) -> Result<AuditReport, Eng
     }
 }
 
+/// How long questions may take, where what is due came due in so long.
+fn most_time(lag_ns: i128) -> Duration {
+    if lag_ns > BEHIND_NS { MOST_TIME_BEHIND } else { MOST_TIME }
+}
+
+/// How long ago what is left was asked for, if that is more than a week, where it came due in so long.
+fn waiting_for(lag_ns: i128) -> Option<Duration> {
+    let waiting_ns = u64::try_from(lag_ns + ROUND_NS).unwrap_or(u64::MAX);
+    (lag_ns > MAY_BE_LEFT_NS).then_some(Duration::from_nanos(waiting_ns))
+}
+
 struct Audit<'a> {
     access: &'a Access,
     session: SessionId,
     run: &'a Run,
+    list: &'a dyn Fn() -> Result<Listed, EngineError>,
     opener: Opener,
     report: AuditReport,
     /// What was neither shown nor could be fetched.
@@ -101,10 +130,10 @@ struct Audit<'a> {
 
 impl Audit<'_> {
     /// Asks for as many blocks as there is time for, and says how many.
-    fn ask(&mut self, round: &mut Round, due: u64) -> Result<u64, EngineError> {
+    fn ask(&mut self, round: &mut Round, due: u64, most: Duration) -> Result<u64, EngineError> {
         let begun = Instant::now();
         let mut asked = 0;
-        while asked < due && (asked == 0 || begun.elapsed() < MOST_TIME) {
+        while asked < due && (asked == 0 || begun.elapsed() < most) {
             self.run.check()?;
             let count = (due - asked).min(MAX_PROBES as u64);
             self.probe(&round.take(count))?;
@@ -152,7 +181,7 @@ impl Audit<'_> {
         Ok(false)
     }
 
-    /// Looks who needs what was not shown, and forgets what nobody needs.
+    /// Looks who needs what was not shown, and forgets what nobody needs if everybody can be asked.
     fn settle(&mut self, round: &mut Round) -> Result<(), EngineError> {
         if self.suspects.is_empty() {
             return Ok(());
@@ -160,9 +189,10 @@ impl Audit<'_> {
         let lost: HashSet<_> = self.suspects.iter().map(|block| block.object).collect();
         let cache = open_node_cache(self.access);
         let check = Check::NotAmongThese { lost: Arc::new(lost), cache };
-        let report = VerifyReport::default();
-        let report = walk_all(self.access, self.session, check, report, self.run, &mut |_| {})?;
-        if report.damaged_path_count == 0 {
+        let (listed, report) = ((self.list)()?, VerifyReport::default());
+        let place = (self.access, self.session);
+        let report = walk_all(place, &listed.snapshots, check, report, self.run, &mut |_| {})?;
+        if report.damaged_path_count == 0 && listed.is_all() {
             self.report.gone = self.suspects.len() as u64;
             round.forget(&self.suspects);
         }

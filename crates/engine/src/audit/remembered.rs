@@ -31,7 +31,7 @@ const ENTRY_BYTES: usize = ObjectId::LEN + BlockName::LEN + 4;
 const RUN: u8 = 8;
 /// In so long every remembered block is asked for once. A day less than a week: a backup a day asks for what
 /// came due since the one before it.
-const ROUND_NS: i128 = 6 * 24 * 3600 * 1_000_000_000;
+pub(super) const ROUND_NS: i128 = 6 * 24 * 3600 * 1_000_000_000;
 
 fn place(folder: &Path) -> PathBuf {
     folder.join("blocks")
@@ -185,10 +185,14 @@ impl Round {
         Some(round)
     }
 
+    /// In how long what is due by now came due.
+    pub(super) fn lag_ns(&self, now_ns: i64) -> i128 {
+        (i128::from(now_ns) - i128::from(self.asked_until_ns)).max(0)
+    }
+
     /// How many blocks are to be asked for by now.
     pub(super) fn due(&self, now_ns: i64) -> u64 {
-        let passed = i128::from(now_ns) - i128::from(self.asked_until_ns);
-        let due = passed.max(0) * i128::from(self.count) / ROUND_NS;
+        let due = self.lag_ns(now_ns) * i128::from(self.count) / ROUND_NS;
         u64::try_from(due).unwrap_or(u64::MAX).min(self.count)
     }
 
@@ -215,11 +219,12 @@ impl Round {
     }
 
     /// Notes that so many were asked for, and what came of it is known; what more was due by now stays
-    /// due.
-    pub(super) fn asked(&mut self, count: u64) {
+    /// due, and nothing does once all were asked for, however long nobody had asked.
+    pub(super) fn asked(&mut self, count: u64, now_ns: i64) {
         let passed = i128::from(count) * ROUND_NS / i128::from(self.count.max(1));
         let until = i128::from(self.asked_until_ns) + passed;
-        self.asked_until_ns = i64::try_from(until).unwrap_or(i64::MAX);
+        let is_all = count >= self.count;
+        self.asked_until_ns = if is_all { now_ns } else { i64::try_from(until).unwrap_or(now_ns) };
         self.cut_off = 0;
         self.keep();
     }
@@ -293,7 +298,7 @@ mod tests {
                 let mut round = Round::open(folder.path(), now).expect("some are remembered");
                 let due = round.due(now);
                 asked.extend(round.take(due));
-                round.asked(due);
+                round.asked(due, now);
             }
             let all: Vec<_> = (0..100).map(remembered).collect();
             assert_eq!(asked, all, "every {hours} hours");
@@ -321,7 +326,7 @@ mod tests {
                 let last = seen_on.insert(block.bytes, day).expect("it was put");
                 assert!(day - last <= 7, "not from day {last} to {day}");
             }
-            round.asked(due);
+            round.asked(due, now);
         }
         assert!(seen_on.values().all(|last| 89 - last <= 7), "{seen_on:?}");
     }
@@ -333,6 +338,18 @@ mod tests {
         let round = Round::open(folder.path(), NOW_NS - DAY_NS).expect("some are remembered");
         assert_eq!(round.due(NOW_NS - DAY_NS), 0, "set back");
         assert_eq!(round.due(NOW_NS + 6 * DAY_NS), 10);
+    }
+
+    #[test]
+    fn what_there_was_no_time_for_stays_due_and_nothing_does_once_all_were_asked_for() {
+        let (_folder, mut round) = with_remembered(12);
+        let now = NOW_NS + 30 * DAY_NS;
+        assert_eq!(round.due(now), 12);
+        round.asked(4, now);
+        assert_eq!((round.lag_ns(now), round.due(now)), (i128::from(28 * DAY_NS), 12));
+        round.asked(12, now);
+        assert_eq!((round.lag_ns(now), round.due(now)), (0, 0));
+        assert_eq!(round.due(now + DAY_NS), 2, "as if it had been asked every day");
     }
 
     #[test]

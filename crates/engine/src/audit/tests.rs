@@ -7,11 +7,14 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use holdall_crypto::PlainObject;
 use holdall_format::{Block, BlockKind, ObjectId};
+use holdall_protocol::SessionPurpose;
 use holdall_testkit::Random;
 use holdall_tree::Chunker;
 
 use super::*;
+use crate::storing::Putter;
 use crate::test_world::World;
+use crate::{BreakKind, ChainBreak, DamagedRecord};
 
 const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 const WEEK_NS: i64 = 7 * DAY_NS;
@@ -31,7 +34,11 @@ fn world() -> (World, tempfile::TempDir) {
 }
 
 fn asked(world: &World, now_ns: i64) -> AuditReport {
-    audit(&world.access, now_ns, &Run::new()).expect("it can be asked")
+    audited(world, now_ns).expect("it can be asked")
+}
+
+fn audited(world: &World, now_ns: i64) -> Result<AuditReport, EngineError> {
+    audit(&world.access, now_ns, &Run::new(), &|| crate::snapshots(&world.access))
 }
 
 /// A repository with a snapshot of a small file, in whose round its block of content is due so many times.
@@ -156,11 +163,61 @@ fn what_no_snapshot_needs_any_more_is_forgotten_and_not_told() {
     world.back_up(folder.path());
     world.repository.lose_record(0);
     gone.iter().for_each(|id| world.repository.lose(id));
-    let report = asked(&world, NOW_NS + WEEK_NS);
+    // As if its tombstone were there.
+    let list = || {
+        let all = crate::snapshots(&world.access)?;
+        Ok(Listed { damaged: Vec::new(), breaks: Vec::new(), ..all })
+    };
+    let asked = |now_ns| audit(&world.access, now_ns, &Run::new(), &list).expect("it can be asked");
+    let report = asked(NOW_NS + WEEK_NS);
     assert_eq!(report.lost_count, 0, "{report:?}");
     assert!(report.gone > 0, "{report:?}");
-    let again = asked(&world, NOW_NS + 2 * WEEK_NS);
+    let again = asked(NOW_NS + 2 * WEEK_NS);
     assert_eq!((again.gone, again.lost_count), (0, 0));
+}
+
+#[test]
+fn what_is_lost_is_not_forgotten_while_snapshots_are_hidden_that_may_need_it() {
+    let (world, folder) = world();
+    let lost = content_of(&world, &folder, 0..40);
+    lost.iter().for_each(|id| world.repository.lose(id));
+    let hides_all = || Err(EngineError::damaged("the list of snapshots", "the newest is hidden"));
+    let all = crate::snapshots(&world.access).expect("they are listed");
+    let damaged = DamagedRecord { position: 0, reason: String::new() };
+    let shows_one_damaged = || Ok(Listed { damaged: vec![damaged.clone()], ..Listed::default() });
+    let kind = BreakKind::LeftOut(1);
+    let broken = ChainBreak { record: all.snapshots[0].id, position: 1, kind };
+    let leaves_one_out = || Ok(Listed { breaks: vec![broken], ..Listed::default() });
+    let audit = |list: &dyn Fn() -> Result<Listed, EngineError>, weeks| {
+        audit(&world.access, NOW_NS + weeks * WEEK_NS, &Run::new(), list)
+    };
+    audit(&hides_all, 1).expect_err("the list is damaged");
+    assert_eq!(audit(&shows_one_damaged, 1).expect("it is listed").gone, 0);
+    assert_eq!(audit(&leaves_one_out, 2).expect("it is listed").gone, 0);
+    assert!(asked(&world, NOW_NS + 3 * WEEK_NS).lost_count > 0);
+}
+
+#[test]
+fn what_had_to_wait_for_more_than_a_week_is_told_and_gets_more_time() {
+    let hours = |hours: i128| hours * 3600 * 1_000_000_000;
+    assert_eq!(waiting_for(hours(24)), None, "a day is left for the next backup");
+    assert_eq!(waiting_for(hours(25)), Some(Duration::from_secs((6 * 24 + 25) * 3600)));
+    assert_eq!(most_time(hours(25)), MOST_TIME);
+    assert_eq!(most_time(hours(37)), MOST_TIME_BEHIND);
+}
+
+#[test]
+fn what_a_compacting_or_a_repair_puts_is_remembered_too() {
+    let world = World::new();
+    let backup = SessionPurpose::Backup { parents: Vec::new() };
+    let session = world.access.repository.open_session(&backup);
+    let session = session.expect("it opens").session;
+    let mut putter = Putter::new(&world.access, session);
+    let content = Random::new(1).bytes(1000);
+    putter.chunk(world.access.keys.ids().chunk_id(&content), &content).expect("it puts");
+    assert!(Round::open(&world.access.cache, NOW_NS).is_none(), "nothing was put yet");
+    putter.finish().expect("it puts");
+    assert!(Round::open(&world.access.cache, NOW_NS).is_some());
 }
 
 #[test]
@@ -191,7 +248,7 @@ fn a_keeper_that_is_away_whenever_it_is_asked_is_told_in_the_fifth_run_and_what_
     world.repository.be_away_for_proofs(true);
     let now_ns = NOW_NS + WEEK_NS;
     for run in 1..=6 {
-        let error = audit(&world.access, now_ns, &Run::new()).expect_err("it is away");
+        let error = audited(&world, now_ns).expect_err("it is away");
         let is_told = matches!(error, EngineError::Damaged { .. });
         assert_eq!(is_told, run > 4, "{run}: {error}");
     }
@@ -200,6 +257,6 @@ fn a_keeper_that_is_away_whenever_it_is_asked_is_told_in_the_fifth_run_and_what_
     // What was asked for to its end is not due again, and nothing is held against it.
     world.repository.be_away_for_proofs(true);
     assert_eq!(asked(&world, now_ns).probed, 0);
-    let error = audit(&world.access, now_ns + WEEK_NS, &Run::new()).expect_err("it is away");
+    let error = audited(&world, now_ns + WEEK_NS).expect_err("it is away");
     assert!(matches!(error, EngineError::Repository(_)), "{error}");
 }

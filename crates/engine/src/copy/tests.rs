@@ -69,7 +69,8 @@ impl Pair {
         let after = restored(&self.destination, &copy, "destination");
         assert_eq!(compare_trees(&before, &after, &CompareOptions::default()), []);
         let access = &self.destination.access;
-        let report = verify(access, Verify::All, &Run::new(), &mut |_| {}).expect("it runs");
+        let all = snapshots(access).expect("they are listed").snapshots;
+        let report = verify(access, &all, Verify::All, &Run::new(), &mut |_| {}).expect("it runs");
         assert!(report.is_clean(), "{report:?}");
         assert_eq!((copy.secret.items, copy.secret.bytes), (of.secret.items, of.secret.bytes));
     }

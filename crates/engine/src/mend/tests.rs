@@ -87,7 +87,8 @@ impl Pair {
 
     /// What snapshots lack according to a verification.
     fn lacks(&self) -> u64 {
-        let report = verify(&self.first.access, Verify::All, &Run::new(), &mut |_| {});
+        let (access, all) = (&self.first.access, self.first.snapshots());
+        let report = verify(access, &all, Verify::All, &Run::new(), &mut |_| {});
         report.expect("it runs").damaged_path_count
     }
 

@@ -11,6 +11,7 @@ use holdall_tree::NodeKind;
 
 use super::seal::SelfCheck;
 use super::store::{Lane, OpenBlocks, PlainBlock};
+use crate::audit::Remembering;
 use crate::run::Amount;
 use crate::{Access, EngineError};
 
@@ -24,6 +25,8 @@ pub(crate) struct Putter<'a> {
     sealer: Sealer,
     check: SelfCheck,
     open: OpenBlocks,
+    /// What is asked for again later.
+    remembering: Remembering,
     /// What was sent.
     sealed_bytes: u64,
 }
@@ -34,7 +37,8 @@ impl<'a> Putter<'a> {
         let entropy = Box::new(SystemEntropy);
         let sealer = Sealer::new(keys, config.suite, LEVEL, entropy);
         let (check, open) = (SelfCheck::new(access), OpenBlocks::default());
-        Self { access, session, sealer, check, open, sealed_bytes: 0 }
+        let remembering = Remembering::within(&access.cache);
+        Self { access, session, sealer, check, open, remembering, sealed_bytes: 0 }
     }
 
     /// Puts a chunk. Its id must have been compared with its bytes.
@@ -84,9 +88,10 @@ impl<'a> Putter<'a> {
     fn send(&mut self, block: &PlainBlock) -> Result<(), EngineError> {
         let sealed = self.sealer.seal(block.kind, &block.objects, &block.plain)?;
         self.check.check(block, &sealed)?;
-        let sealed = Bytes::from(sealed.into_bytes());
-        self.sealed_bytes += sealed.len() as u64;
-        self.access.repository.put_blocks(&self.session, &[sealed])?;
+        let sealed = [Bytes::from(sealed.into_bytes())];
+        self.access.repository.put_blocks(&self.session, &sealed)?;
+        self.remembering.remember(&sealed);
+        self.sealed_bytes += sealed.iter().map(|block| block.len() as u64).sum::<u64>();
         Ok(())
     }
 }

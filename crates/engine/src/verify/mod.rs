@@ -14,7 +14,7 @@ use holdall_protocol::{ScrubDamage, SessionPurpose};
 pub(crate) use blocks::{GoodIds, check, open_all};
 pub(crate) use trees::{Check, stored_nodes, walk_all};
 
-use crate::{Access, EngineError, Run};
+use crate::{Access, EngineError, Run, Snapshot};
 
 /// How much to verify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,13 +95,16 @@ impl VerifyReport {
     }
 }
 
-/// Opens what is stored with the key and checks ids, and that every snapshot is whole.
+/// Opens what is stored with the key and checks ids, and that each of these snapshots, all that
+/// [`snapshots`](crate::snapshots) listed, is whole. They are not listed anew: a repository that answers that
+/// differently from one time to the next would have others checked than those that were looked at.
 ///
 /// # Errors
 /// Only what keeps it from running at all, [`EngineError::Interrupted`] among it; damage is in the
 /// report.
 pub fn verify(
     access: &Access,
+    snapshots: &[Snapshot],
     how: Verify,
     run: &Run,
     progress: &mut dyn FnMut(VerifyProgress),
@@ -111,11 +114,12 @@ pub fn verify(
         Verify::All => blocks::open_all(access, session, run, progress).and_then(|opened| {
             let blocks::Opened { report, good } = opened;
             let check = trees::Check::AmongThese(&good);
-            trees::walk_all(access, session, check, report, run, progress)
+            trees::walk_all((access, session), snapshots, check, report, run, progress)
         }),
         Verify::Percent { percent, seed } => {
             let check = trees::Check::Sample { percent, key: seed };
-            trees::walk_all(access, session, check, VerifyReport::default(), run, progress)
+            let report = VerifyReport::default();
+            trees::walk_all((access, session), snapshots, check, report, run, progress)
         }
     };
     // What was read is read: a session that is not closed lapses.

@@ -26,7 +26,8 @@ fn backed_up() -> (World, tempfile::TempDir) {
 const HALVES: [Verify; 2] = [Verify::All, Verify::Percent { percent: 100, seed: [1; 32] }];
 
 fn verified(world: &World, how: Verify) -> VerifyReport {
-    verify(&world.access, how, &Run::new(), &mut |_| {}).unwrap()
+    let all = crate::snapshots(&world.access).unwrap().snapshots;
+    verify(&world.access, &all, how, &Run::new(), &mut |_| {}).unwrap()
 }
 
 fn damaged_names(report: &VerifyReport) -> Vec<String> {

@@ -15,7 +15,6 @@ use super::blocks::GoodIds;
 use super::{DamagedPath, VerifyProgress, VerifyReport};
 use crate::blocks::{Nodes, SharedNodeCache};
 use crate::restore::{ChunkSource, is_damaged};
-use crate::snapshots::snapshots;
 use crate::{Access, EngineError, Run, Snapshot};
 
 /// Sampled chunks are fetched when they have so many bytes together.
@@ -45,13 +44,13 @@ impl Check<'_> {
     }
 }
 
-/// Walks every snapshot, each compared with the one before of its series.
+/// Walks these snapshots, oldest first, each compared with the one before of its series.
 ///
 /// # Errors
 /// What keeps it from running at all.
 pub(crate) fn walk_all(
-    access: &Access,
-    session: SessionId,
+    (access, session): (&Access, SessionId),
+    snapshots: &[Snapshot],
     check: Check<'_>,
     report: VerifyReport,
     run: &Run,
@@ -73,9 +72,8 @@ pub(crate) fn walk_all(
             report,
         },
     };
-    let all = snapshots(access)?.snapshots;
-    for (at, snapshot) in all.iter().enumerate() {
-        let before = all[..at].iter().rfind(|before| before.series == snapshot.series);
+    for (at, snapshot) in snapshots.iter().enumerate() {
+        let before = snapshots[..at].iter().rfind(|before| before.series == snapshot.series);
         walk.checker.snapshot = snapshot.id.to_string();
         walk.snapshot(snapshot, before)?;
         walk.checker.report.snapshots += 1;

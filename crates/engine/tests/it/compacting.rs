@@ -4,11 +4,11 @@ use std::fs;
 
 use bytes::Bytes;
 use holdall_crypto::{PlainObject, Sealer, SystemEntropy};
-use holdall_engine::{Access, Run, Verify, compact, verify};
+use holdall_engine::{Access, Run, compact};
 use holdall_format::{Block, BlockKind, ObjectId, SessionId};
 use holdall_protocol::{ScrubDamage, SessionPurpose};
 
-use crate::world::{World, newest};
+use crate::world::{World, newest, verified};
 
 /// Twenty files that share a block.
 fn backed_up() -> World {
@@ -86,7 +86,7 @@ fn a_wrong_copy_that_others_gave_way_to_is_told_and_not_restored_while_they_are_
     drop(access);
 
     assert_eq!(world.differences("restored"), []);
-    let report = verify(&world.access(), Verify::All, &Run::new(), &mut |_| {}).unwrap();
+    let report = verified(&world.access());
     let wrong = |damage: &&ScrubDamage| matches!(damage, ScrubDamage::Block { .. });
     assert_eq!(report.damaged.iter().filter(wrong).count(), 1, "{:?}", report.damaged);
     assert_eq!(report.damaged_path_count, 0, "nothing is lost yet");

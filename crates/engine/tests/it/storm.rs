@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdall_engine::{Run, Verify, backup, snapshots, verify};
+use holdall_engine::{Run, backup, snapshots};
 use holdall_testkit::Random;
 
-use crate::world::World;
+use crate::world::{World, verified};
 
 const BACKUPS: usize = 6;
 /// The line of a whole file: as long for every number.
@@ -120,7 +120,7 @@ fn snapshots_of_a_tree_in_a_storm_are_consistent_and_have_no_torn_files() {
     }
     stop.store(true, Ordering::Relaxed);
     assert!(stormy.join().unwrap() > 0 && seen > 0);
-    let report = verify(&world.access(), Verify::All, &Run::new(), &mut |_| {}).unwrap();
+    let report = verified(&world.access());
     assert_eq!((report.damaged.len(), report.damaged_path_count), (0, 0));
     assert_eq!(snapshots(&world.access()).unwrap().snapshots.len(), BACKUPS);
 

@@ -10,8 +10,8 @@ use holdall_crypto::{
     suite_for_this_cpu, wrap_recovery,
 };
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Snapshot, Source, backup,
-    find_snapshot, restore, snapshots,
+    Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Snapshot, Source, Verify,
+    VerifyReport, backup, find_snapshot, restore, snapshots, verify,
 };
 use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
 use holdall_protocol::{NewRepository, Repository};
@@ -153,6 +153,12 @@ impl World {
     pub(crate) fn compare(&self, target: &Path) -> Vec<Difference> {
         compare_trees(&self.source(), target, &CompareOptions::default())
     }
+}
+
+/// Opens everything that is stored, and walks all snapshots.
+pub(crate) fn verified(access: &Access) -> VerifyReport {
+    let all = snapshots(access).unwrap().snapshots;
+    verify(access, &all, Verify::All, &Run::new(), &mut |_| {}).unwrap()
 }
 
 /// This machine's newest snapshot, of `path` where one is given.

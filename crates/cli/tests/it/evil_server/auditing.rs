@@ -2,6 +2,8 @@
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::house::files_below;
 
@@ -39,6 +41,11 @@ pub(super) const ROWS: &[Row] = &[
             proof
         })
     }),
+    told(
+        "it shows nothing, has nothing, and says then that there are no snapshots",
+        REFUSED,
+        |_| forgetting_all(),
+    ),
     told("no answers", REFUSED, |_| at_proofs(|_| (200, Vec::new()))),
     told("an answer too many", REFUSED, |_| at_proofs(|body| (200, [&body[..], &[0, 0]].concat()))),
     told("a proof that is longer than proofs are", REFUSED, |_| {
@@ -73,7 +80,7 @@ fn at_proofs(lie: impl Fn(Vec<u8>) -> (u16, Vec<u8>) + Send + Sync + 'static) ->
 
 /// Changes each proof, and has no block when it is asked for one.
 fn without_blocks(change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -> Lie {
-    std::sync::Arc::new(move |asked: &Ask, ask: &mut dyn FnMut() -> Answer| match asked.verb() {
+    Arc::new(move |asked: &Ask, ask: &mut dyn FnMut() -> Answer| match asked.verb() {
         "proofs" => {
             let answer = ask();
             let proofs = proofs_in(&answer.body).into_iter().map(&change);
@@ -85,6 +92,20 @@ fn without_blocks(change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static) -
             Reply::Answer(Answer { status: 404, body })
         }
         _ => Reply::Answer(ask()),
+    })
+}
+
+/// The same without any change, and lists no record from the first proof on.
+fn forgetting_all() -> Lie {
+    let (was_asked, lie) = (AtomicBool::new(false), without_blocks(|_| Vec::new()));
+    Arc::new(move |asked, ask| match asked.verb() {
+        "list" if was_asked.load(Ordering::SeqCst) => {
+            Reply::Answer(Answer { body: Vec::new(), ..ask() })
+        }
+        verb => {
+            was_asked.fetch_or(verb == "proofs", Ordering::SeqCst);
+            lie(asked, ask)
+        }
     })
 }
 

@@ -1,5 +1,8 @@
 //! Lies about which records there are.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use holdall_crypto::SigningKey;
 use holdall_format::{
     Receipt, Record, RecordHead, SignedContext, StoredRecord, Tombstone, TombstoneReason,
@@ -17,12 +20,19 @@ const NOT_IN_ORDER: &str = "not in the order of the log";
 pub(super) const ROWS: &[Row] = &[
     row("an older list", |stage| instead(stage.lists[0].clone()), ROLLED_BACK),
     restoring("an older list for a restore", |stage| instead(stage.lists[1].clone()), ROLLED_BACK),
-    row("an empty list", |_| changed(|_| Vec::new()), ROLLED_BACK),
+    row("an empty list", |_| without_records(), ROLLED_BACK),
     row("the newest left out", |_| changed(|mut all| drop_at(&mut all, 2)), ROLLED_BACK),
     row("one in the middle left out", |_| changed(|mut all| drop_at(&mut all, 1)), LEFT_OUT),
     row("the oldest left out", |_| changed(|mut all| drop_at(&mut all, 0)), LEFT_OUT),
     row("all but the newest left out", |_| changed(|all| all[2..].to_vec()), LEFT_OUT),
     checking("one left out of a check", |_| changed(|mut all| drop_at(&mut all, 1)), LEFT_OUT),
+    Row {
+        name: "all in a first list for a check, and none in a second one",
+        lie: |_| from_the_second_on(|_| Vec::new()),
+        command: "check --verify all",
+        exit: 0,
+        says: "3 snapshots",
+    },
     row("records in another order", |_| changed(reversed), NOT_IN_ORDER),
     row(
         "records in another order, with the positions of the right one",
@@ -152,6 +162,11 @@ pub(super) fn instead(list: Answer) -> Lie {
     })
 }
 
+/// Lists none.
+pub(super) fn without_records() -> Lie {
+    changed(|_| Vec::new())
+}
+
 /// Lists something else than there is, and nothing behind it.
 fn changed(change: impl Fn(Vec<ListedRecord>) -> Vec<ListedRecord> + Send + Sync + 'static) -> Lie {
     at("list", move |asked, answer| {
@@ -160,6 +175,19 @@ fn changed(change: impl Fn(Vec<ListedRecord>) -> Vec<ListedRecord> + Send + Sync
             false => encoded(&[]),
         };
         Reply::Answer(Answer { body, ..answer })
+    })
+}
+
+/// The same, but for the first time that all are listed.
+fn from_the_second_on(
+    change: impl Fn(Vec<ListedRecord>) -> Vec<ListedRecord> + Send + Sync + 'static,
+) -> Lie {
+    let (begun, lie) = (AtomicU64::new(0), changed(change));
+    Arc::new(move |asked, ask| {
+        let is_list = asked.verb() == "list";
+        let begins = is_list && asked.path.contains("after=0&");
+        let times = begun.fetch_add(begins.into(), Ordering::SeqCst) + u64::from(begins);
+        if is_list && times > 1 { lie(asked, ask) } else { Reply::Answer(ask()) }
     })
 }
 
@@ -308,7 +336,7 @@ fn tombstone(stage: &Stage, at: usize, signer: &SigningKey) -> ListedRecord {
 }
 
 /// Says that one was let go.
-fn buried(stage: &Stage, at: usize, reason: TombstoneReason, signer: SigningKey) -> Lie {
+pub(super) fn buried(stage: &Stage, at: usize, reason: TombstoneReason, signer: SigningKey) -> Lie {
     let lie = tombstone_of(stage, at, reason, &signer);
     changed(move |mut all| {
         all[at] = lie.clone();

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use holdall_crypto::SigningKey;
-use holdall_format::{RECEIPT_BYTES, Receipt, Record, SignedContext, StoredRecord};
+use holdall_format::{
+    RECEIPT_BYTES, Receipt, Record, SignedContext, StoredRecord, TombstoneReason,
+};
 
-use super::listing::instead;
+use super::listing::{buried, instead, without_records};
 use super::stage::Stage;
-use super::{Answer, BACKUP, LIST, Lie, Reply, Row, hold, honest, says};
+use super::{Answer, BACKUP, LIST, Lie, RESTORE, Reply, Row, hold, honest, says};
 
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -255,6 +257,17 @@ fn without_receipts_nobody_can_know_of_a_second_history_and_that_is_said() {
     assert_eq!(shown.code, Some(0), "without a receipt nobody can know: {}", shown.stderr);
     let told = "can not tell whether these are all";
     assert!(shown.stderr.contains(told), "and that is said: {}", shown.stderr);
+    for (lists, command) in [(1, RESTORE), (1, "check"), (0, LIST), (0, "check")] {
+        let lie = if lists == 1 { instead(stage.lists[1].clone()) } else { without_records() };
+        let shown = stage.run_under(lie, command);
+        assert_eq!(shown.code, Some(0), "{command}: {}", shown.stderr);
+        assert!(shown.stderr.contains(told), "{command}: {}", shown.stderr);
+        let _ = std::fs::remove_dir_all(stage.target());
+    }
+    let hidden = buried(&stage, 2, TombstoneReason::Retention, stage.server_key());
+    let shown = stage.run_under(hidden, LIST);
+    assert_eq!(shown.code, Some(20), "rules that let the newest go: {}", shown.stderr);
+    assert!(shown.stderr.contains("none lets the newest"), "{}", shown.stderr);
     let all = stage.run_under(honest(), LIST);
     assert_eq!(all.code, Some(0), "{}", all.stderr);
 }
