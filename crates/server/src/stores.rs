@@ -135,6 +135,7 @@ impl Stores {
         if made.is_ok() {
             // They were of one whose folder is gone.
             open.sessions = None;
+            self.begin_rules(name);
         } else {
             match self.opened(&mut open, name) {
                 Ok(store) => self.accounts.set_readers(name, &store.recovery_identities())?,
@@ -279,6 +280,14 @@ impl Stores {
         let store = Store::open(&path, &cache, signer as _, clock)?;
         self.set_readers(name, &store.recovery_identities());
         Ok(store)
+    }
+
+    /// Notes that a repository was made here, so that the rules of its name are its own. Where that can not be
+    /// noted, rules let nothing go until an administrator says that it is all right.
+    fn begin_rules(&self, name: &str) {
+        if let Err(error) = self.accounts.watch_anew(name) {
+            (self.log)(&format!("that {name} was made here: {error}"));
+        }
     }
 
     /// What hinders it is no reason to keep a machine from its repository.

@@ -297,6 +297,10 @@ fn after_a_loss_rules_let_nothing_go_until_they_are_resumed() {
     assert!(stopped.contains(&told), "{told} is not in {stopped}");
     assert!(stopped.contains(&format!("`holdall admin resume {name}`")), "{stopped}");
     assert!(stopped.contains("5 snapshots kept, 0 forgotten"), "{stopped}");
+    let listed = house.told(&["repositories"], "repository").remove(0);
+    assert!(listed["alarm"].as_str().is_some_and(|alarm| alarm.contains(&newest[..10])));
+    let listed = house.admin_later(UNLOCKED, &["repositories"]).stdout;
+    assert!(listed.contains(&told), "{told} is not in {listed}");
     let resumed = house.admin_later(UNLOCKED, &["resume", &name]).stdout;
     assert!(resumed.contains("rules go on; the alarm was: snapshot "), "{resumed}");
     assert!(!house.forgotten_later(UNLOCKED, &[]).is_empty());

@@ -83,6 +83,8 @@ impl Accounts {
         self.database.change(|changes| changes.put_keeping(repository, &row))?;
         let entry = row.entry(repository);
         state.keeping.insert(repository.to_owned(), row);
+        drop(state);
+        self.rules_were_said(repository)?;
         Ok(entry)
     }
 

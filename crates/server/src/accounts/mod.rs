@@ -38,6 +38,7 @@ use tokens::TokenRow;
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]
 use pairing::Account;
+pub(crate) use watched::Watched;
 
 /// The accounts of one server.
 pub(crate) struct Accounts {

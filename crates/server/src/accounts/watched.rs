@@ -1,12 +1,21 @@
-//! What was seen of a repository's newest snapshots, and an alarm that nobody has answered yet.
+//! What was seen of a repository's newest snapshots, whose rules those of its name are, and an alarm that nobody has
+//! answered yet.
+//!
+//! Rules lie here and not in the repository. One that lost them, with the database or by another name of its folder,
+//! must not be taken for one that nobody ever said anything of: the usual rules may let go what its own kept.
 
 use std::collections::BTreeMap;
 
+use holdall_format::RepositoryId;
 use holdall_repository::Weight;
 use serde::{Deserialize, Serialize};
 
 use super::Accounts;
 use crate::ServerError;
+
+/// Why rules let nothing go that may be another repository's.
+const UNKNOWN_RULES: &str = "it is not known here which rules it had, since the server's database was lost or is of \
+    an older version, or its folder was renamed or brought here: look at them with `holdall admin retention`, or set them";
 
 /// What is remembered of a repository between two looks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -15,6 +24,42 @@ pub(crate) struct Watched {
     pub(crate) weights: BTreeMap<String, Weight>,
     /// Why rules let nothing go, until an administrator says that it is all right.
     pub(crate) alarm: Option<String>,
+    /// Whose rules those of that name are.
+    #[serde(default)]
+    rules_of: RulesOf,
+}
+
+/// Whose rules those of a name are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RulesOf {
+    /// Nobody said that.
+    #[default]
+    Nobody,
+    /// That of the repository which the next look finds.
+    Next,
+    /// That of the repository with this id, in hexadecimal.
+    One(String),
+}
+
+impl Watched {
+    /// Of a repository that was made here just now, or of which an administrator said that it is all right.
+    fn beginning() -> Self {
+        Self { rules_of: RulesOf::Next, ..Self::default() }
+    }
+
+    /// Notes which repository has that name, and raises the alarm if it may have had other rules.
+    pub(crate) fn meet(&mut self, repository: &RepositoryId) {
+        let id = repository.to_string();
+        match &self.rules_of {
+            RulesOf::One(known) if *known == id => {}
+            RulesOf::Next => self.rules_of = RulesOf::One(id),
+            RulesOf::Nobody | RulesOf::One(_) => {
+                self.rules_of = RulesOf::Nobody;
+                self.alarm = Some(UNKNOWN_RULES.to_owned());
+            }
+        }
+    }
 }
 
 impl Accounts {
@@ -32,6 +77,20 @@ impl Accounts {
     ) -> Result<(), ServerError> {
         let row = serde_json::to_string(watched).unwrap_or_default();
         self.database.put_setting(&setting(repository), &row)
+    }
+
+    /// Has what is there now of a repository be what is usual from now on, and the rules of its name be its own.
+    pub(crate) fn watch_anew(&self, repository: &str) -> Result<(), ServerError> {
+        self.put_watched(repository, &Watched::beginning())
+    }
+
+    /// Has the rules of a repository's name be its own, since somebody just said them.
+    pub(super) fn rules_were_said(&self, repository: &str) -> Result<(), ServerError> {
+        let watched = match self.watched(repository)? {
+            Watched { rules_of: RulesOf::Nobody, .. } => Watched::beginning(),
+            seen => Watched { rules_of: RulesOf::Next, ..seen },
+        };
+        self.put_watched(repository, &watched)
     }
 }
 

@@ -124,6 +124,7 @@ impl Administration<'_> {
         match self.stores.census(&known.name) {
             Ok((id, census)) => self.with_scrub(RepositoryEntry {
                 id: Some(id.to_string()),
+                alarm: self.known_alarm(&known.name, &id),
                 stored_bytes: census.usage.stored_bytes,
                 packs: census.usage.packs,
                 snapshots: census.snapshots,

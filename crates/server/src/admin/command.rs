@@ -266,8 +266,14 @@ impl PrunedEntry {
                 "prune of {name}: waits, since the clock was set or this was off for long"
             );
         }
+        let alarm = match &self.alarm {
+            Some(alarm) => {
+                format!("rules let nothing go until `holdall admin resume {name}`: {alarm}; ")
+            }
+            None => String::new(),
+        };
         format!(
-            "prune of {name}: {} snapshots forgotten, {} packs deleted, {} wait",
+            "prune of {name}: {alarm}{} snapshots forgotten, {} packs deleted, {} wait",
             self.forgotten.len(),
             self.deleted_packs,
             self.waiting_packs
@@ -376,6 +382,9 @@ pub struct RepositoryEntry {
     /// What was found damaged by that, in words.
     #[serde(default)]
     pub damaged: Vec<String>,
+    /// Why rules let nothing go, until an administrator says that it is all right.
+    #[serde(default)]
+    pub alarm: Option<String>,
     /// Why it can not be opened.
     pub problem: Option<String>,
 }

@@ -10,6 +10,7 @@ use holdall_protocol::{
     ClientOptions, CommitAnswer, FormerAccount, HttpRepository, MachineIdentity, Paired,
     Repository, RepositoryError, ServerAddress, SessionPurpose, pair, pair_again,
 };
+use holdall_server::admin;
 use holdall_testkit::ChaosProxy;
 
 use crate::world::{Machine, World, identity, quick, recovery_seed, session};
@@ -238,6 +239,28 @@ impl World {
         let former = FormerAccount { machine, repository: repository.into() };
         pair_again(&self.invite(), &former, "", identity, quick())
     }
+}
+
+/// Why rules let nothing go of the only repository.
+fn alarm(world: &World) -> Option<String> {
+    let mut pruned = admin::prune(world.folder.path(), None, false, world.clock.clone()).unwrap();
+    assert_eq!((pruned.len(), &pruned[0].problem), (1, &None));
+    pruned.remove(0).alarm
+}
+
+#[test]
+fn a_server_that_lost_its_accounts_lets_nothing_go_by_rules_until_it_is_told_which() {
+    let mut world = World::new();
+    let machine = world.machine(1);
+    snapshot(&machine, &machine.connect(), None);
+    assert_eq!(alarm(&world), None, "the usual rules are those of one that was made here");
+    let (id, name) = (machine.id(), machine.paired.repository.clone());
+    world.rebuild();
+    assert!(alarm(&world).is_some());
+    world.pair_again(&identity(&machine.seed), id, &name).unwrap();
+    assert!(alarm(&world).is_some_and(|alarm| alarm.contains("not known here which rules")));
+    admin::resume(world.folder.path(), &name, world.clock.clone()).unwrap();
+    assert_eq!(alarm(&world), None);
 }
 
 fn refusal(result: Result<Paired, RepositoryError>) -> String {

@@ -22,8 +22,9 @@ Example: holdall admin prune --dry-run
          holdall admin prune laptop
 
 After the clock was set, or the server was off for weeks, nothing goes until the clock has gone on \
-evenly for a day. When less than half of what a snapshot held is left in the next one, or more \
-than 100 snapshots of a series came within an hour, rules let nothing go until `holdall admin resume`.
+evenly for a day. When less than half of what a snapshot held is left in the next one, more \
+than 100 snapshots of a series came within an hour, or it is not known which rules a repository had, \
+rules let nothing go until `holdall admin resume`.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {

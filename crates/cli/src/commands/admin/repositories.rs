@@ -18,8 +18,8 @@ use crate::output::{Shown, count, local_time, rfc3339, size};
 Example: holdall admin repositories
 
 A machine's repository is listed before it is made, so that it can be given a quota. One that can \
-not be opened is listed with the reason, and what was found damaged below its repository; -v says by \
-when everything is read again.
+not be opened is listed with the reason, and below a repository what was found damaged and why its \
+rules let nothing go; -v says by when everything is read again.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {}
@@ -57,6 +57,12 @@ pub(super) fn show(app: &App, repository: &RepositoryEntry) -> Result<()> {
         count(repository.packs),
         count(repository.snapshots),
     ))?;
+    if let Some(alarm) = &repository.alarm {
+        app.output.result(format_args!(
+            "{:<16} rules let nothing go: {alarm}; if that is all right: `holdall admin resume {}`",
+            "", repository.name
+        ))?;
+    }
     for damage in &repository.damaged {
         app.output.result(format_args!("{:<16} damaged: {damage}", ""))?;
     }
@@ -85,6 +91,7 @@ struct JsonRepository<'a> {
     read_by: Option<String>,
     read_since: Option<String>,
     damaged: &'a [String],
+    alarm: Option<&'a str>,
     problem: Option<&'a str>,
 }
 
@@ -103,6 +110,7 @@ impl<'a> JsonRepository<'a> {
             read_by: repository.read_by_ns.map(rfc3339),
             read_since: repository.read_since_ns.map(rfc3339),
             damaged: &repository.damaged,
+            alarm: repository.alarm.as_deref(),
             problem: repository.problem.as_deref(),
         }
     }

@@ -14,13 +14,14 @@ use crate::exit::Exit;
 /// Has the rules for keeping go on after an alarm
 ///
 /// When less than half of what a snapshot held is left in the next one, or more than 100 snapshots of a
-/// series came within an hour, rules let nothing go: the older snapshots may be what is needed. This says
-/// that it is all right.
+/// series came within an hour, rules let nothing go: the older snapshots may be what is needed. Nor do they
+/// where it is not known which rules a repository had, as after the server's database was lost: look at them
+/// first with `holdall admin retention`, or set them, which says the same. This says that it is all right.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin resume laptop
 
-`holdall admin prune --dry-run` tells the alarm.
+`holdall admin repositories` tells the alarm.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
