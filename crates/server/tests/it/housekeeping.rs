@@ -1,0 +1,44 @@
+//! What a server does by itself, whether or not anybody asks.
+
+use std::time::{Duration, Instant};
+
+use holdall_format::ObjectId;
+use holdall_protocol::Repository;
+use holdall_server::Limits;
+use holdall_server::admin::{self, Quota};
+
+use crate::world::{World, session};
+
+/// How long it may take until the house was kept.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn wait_for(what: &str, is_there: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_there() {
+        assert!(begun.elapsed() < PATIENCE, "nobody saw to it: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_server_prunes_scrubs_and_tells_of_a_full_quota_by_itself() {
+    let keep_house = Duration::from_millis(50);
+    let world = World::with_limits(Limits { keep_house, ..Limits::default() });
+    let machine = world.machine(1);
+    let name = &machine.paired.repository;
+    let told = |text: &str| world.log.lock().unwrap().iter().any(|line| line.contains(text));
+    wait_for("pruning", || told(&format!("prune of {name}: 0 snapshots forgotten")));
+    let entry = || {
+        let listed = admin::repositories(world.folder.path(), world.clock.clone()).unwrap();
+        listed.into_iter().find(|one| one.name == *name).unwrap()
+    };
+    wait_for("reading everything again", || entry().read_by_ns.is_some());
+
+    let full = Some(Quota::Bytes(1));
+    admin::quota(world.folder.path(), name, full, world.clock.clone()).unwrap();
+    let repository = machine.connect();
+    let session = session(&repository);
+    let block = machine.forge().chunks_of_bytes(&[ObjectId::from_bytes([5; 32])], 1000);
+    repository.put_blocks(&session, &[block]).unwrap_err();
+    wait_for("a full quota", || told(&format!("holdall admin thin {name}")));
+}
