@@ -114,9 +114,12 @@ impl Store {
         should_stop: &AtomicBool,
     ) -> Result<ScrubRound, RepositoryError> {
         let now_ns = self.now_ns();
-        // A clock that was set back begins anew.
-        let known = self.scrub_round()?.filter(|round| round.begun_ns <= now_ns);
-        let mut round = known.unwrap_or_else(|| ScrubRound::begin(now_ns));
+        let known = self.scrub_round()?.unwrap_or_else(|| ScrubRound::begin(now_ns));
+        let mut round = match known.begun_ns <= now_ns {
+            true => known,
+            // A clock that was set back begins anew, and makes nothing whole.
+            false => ScrubRound { damaged: known.damaged, ..ScrubRound::begin(now_ns) },
+        };
         let passed_ns = now_ns.saturating_sub(round.begun_ns);
         let is_over = passed_ns >= round_ns;
         let packs = self.packs_by_name();
@@ -154,13 +157,17 @@ impl Store {
         self.note(round)
     }
 
-    /// Notes that everything was just read, which is as good as a round.
+    /// Notes that everything was read that was stored at `begun_ns`, in nanoseconds since 1970 UTC, which is as
+    /// good as a round.
     ///
     /// # Errors
     /// If the file can not be written.
-    pub fn note_scrubbed(&self, report: &ScrubReport) -> Result<(), RepositoryError> {
-        let now_ns = self.now_ns();
-        let mut round = ScrubRound::begin(now_ns).next(now_ns);
+    pub fn note_scrubbed(
+        &self,
+        begun_ns: i64,
+        report: &ScrubReport,
+    ) -> Result<(), RepositoryError> {
+        let mut round = ScrubRound::begin(begun_ns).next(self.now_ns());
         for damage in &report.damaged {
             match damage {
                 ScrubDamage::Pack { pack, reason } => {

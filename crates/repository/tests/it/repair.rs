@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use holdall_format::PackName;
 use holdall_protocol::contract::ContractWorld;
 use holdall_protocol::{Repair, RepairReport, Repository, RepositoryError, ScrubDamage};
+use holdall_repository::Clock;
 
 use crate::house::{House, id, names};
 use crate::world::SharedWorld;
@@ -288,7 +289,7 @@ fn rounds_read_what_is_in_no_pack_too_and_so_does_a_scrub() {
         assert_eq!(on().damaged.keys().collect::<Vec<_>>(), [told], "{}", path.display());
         let report = store.scrub(&AtomicBool::new(false), &mut |_| {}).unwrap();
         assert_eq!(report.damaged.len(), 1, "{report:?}");
-        store.note_scrubbed(&report).unwrap();
+        store.note_scrubbed(house.world.clock.now_ns(), &report).unwrap();
         assert_eq!(on().damaged.keys().collect::<Vec<_>>(), [told], "{}", path.display());
         fs::write(&path, before).unwrap();
         if *told == of_parity {

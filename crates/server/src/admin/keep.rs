@@ -270,6 +270,7 @@ impl Administration<'_> {
             entry.parity_made = store.keep_parity(percent, self.should_stop)?;
             self.log(&format!("{percent} % of each pack of {name} is kept as parity"));
         }
+        let begun_ns = self.stores.now_ns();
         let report = match also.repair {
             false => store.scrub(self.should_stop, &mut |_| {})?,
             true => {
@@ -282,7 +283,7 @@ impl Administration<'_> {
             }
         };
         if !also.dry_run {
-            store.note_scrubbed(&report)?;
+            store.note_scrubbed(begun_ns, &report)?;
         }
         entry.packs = report.packs;
         entry.blocks = report.blocks;

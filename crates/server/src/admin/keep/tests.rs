@@ -178,12 +178,19 @@ impl World {
 
     /// Gives a snapshot that `back_up` made of `name` these tags.
     fn tag(&mut self, snapshot: RecordHash, name: &str, tags: Vec<TagToken>) {
+        self.amend(snapshot, name, |head| head.tags = tags);
+    }
+
+    /// Amends a snapshot that `back_up` made of `name`.
+    fn amend(&mut self, snapshot: RecordHash, name: &str, change: impl FnOnce(&mut RecordHead)) {
         let machine =
             self.stores.store("laptop").unwrap().for_machine(MACHINE, self.forge.key.public());
         let session = machine.open_session(&SessionPurpose::Read).unwrap().session;
         let root = ObjectId::from_bytes(*blake3::hash(name.as_bytes()).as_bytes());
-        let head = self.forge.record_head(RecordKind::Amendment, root, self.head);
-        let record = self.forge.sign(RecordHead { amends: Some(snapshot), tags, ..head });
+        let mut head = self.forge.record_head(RecordKind::Amendment, root, self.head);
+        head.amends = Some(snapshot);
+        change(&mut head);
+        let record = self.forge.sign(head);
         assert!(matches!(machine.commit(&session, &record).unwrap(), CommitAnswer::Committed(_)));
         let record = Record::decode(&record).unwrap();
         self.head = Some((record.hash(), record.head.sequence));
@@ -310,6 +317,56 @@ fn what_has_a_kept_tag_stays_until_it_is_taken_off_or_kept_no_more() {
     assert_eq!(left(&world), [ids[2], ids[3]]);
     world.accounts.set_keeping("laptop", keeping(Vec::new())).unwrap();
     assert_eq!(left(&world), [ids[3]]);
+}
+
+#[test]
+fn what_is_pinned_stays_until_the_pin_is_taken_off() {
+    let mut world = World::new();
+    let ids: Vec<_> = (0..3).map(|number| world.back_up(&number.to_string(), 1000)).collect();
+    let rules = Policy { last: 1, lock_ns: 30 * DAY_NS, ..Policy::default() };
+    let keeping = Keeping { policy: rules, ..Keeping::USUAL };
+    world.accounts.set_keeping("laptop", keeping).unwrap();
+    let left = |world: &World| {
+        for _ in 0..33 {
+            world.clocks.pass(DAY_NS);
+            assert_eq!(world.prune().problem, None);
+        }
+        let there = world.stores.store("laptop").unwrap().judge(&Policy::USUAL, &[]);
+        there.iter().map(|one| one.id).collect::<Vec<_>>()
+    };
+    world.amend(ids[0], "0", |head| head.pinned = true);
+    assert_eq!(left(&world), [ids[0], ids[2]]);
+    world.amend(ids[0], "0", |head| head.pinned = false);
+    assert_eq!(left(&world), [ids[2]]);
+}
+
+#[test]
+fn damage_that_is_known_stays_known_when_the_clock_is_set_back() {
+    let mut world = World::new();
+    world.back_up("one", 100_000);
+    world.flip_a_byte();
+    let only_read = AlsoMend { repair: false, dry_run: false, parity: None };
+    world.administration().scrub(Some("laptop"), only_read).unwrap();
+    let known = world.damaged();
+    assert_eq!(known.len(), 1, "{known:?}");
+    world.clocks.jump(-3 * DAY_NS);
+    for _ in 0..2 {
+        world.administration().keep_house();
+        assert_eq!(world.damaged().len(), 1, "{:?}", world.damaged());
+    }
+}
+
+#[test]
+fn what_comes_while_everything_is_read_does_not_count_as_read() {
+    let mut world = World::new();
+    world.back_up("one", 1000);
+    let begun_ns = world.clocks.now_ns();
+    let store = world.stores.store("laptop").unwrap();
+    let report = store.scrub(&AtomicBool::new(false), &mut |_| {}).unwrap();
+    world.clocks.pass(HOUR_NS);
+    store.note_scrubbed(begun_ns, &report).unwrap();
+    assert_eq!(world.entry().read_since_ns, Some(begun_ns));
+    assert_eq!(world.entry().read_by_ns, Some(world.clocks.now_ns() + SCRUB_ROUND_NS));
 }
 
 #[test]
