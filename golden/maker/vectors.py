@@ -82,14 +82,16 @@ def deletion() -> dict[str, bytes]:
         "condemned_packs", "condemned_bytes", "moved_bytes", "waiting_packs", "waiting_bytes",
         "next_due_ns", "checkpoints_forgotten",
     )  # fmt: skip
+    report = text({name: number for number, name in enumerate(pruned)} | {"alarm": "a loss"})
     return {
         "deletion request": ids(9) + ids(1, 2),
+        "announcement": struct.pack("<Bq", 1, 11) + waiting,
         "deletions": waiting + struct.pack("<QqqQI", 4, 0, 5, 0, 0),
         "deletion": waiting,
         "compaction request": ids(9) + struct.pack("<QQ", 5, 1 << 40),
         "sparse blocks": sparse(1, 6, ids(1, 2)) + sparse(9, 2, ids(3)),
         "compaction": struct.pack("<Q", 7) + waiting,
-        "prune report": text({name: number for number, name in enumerate(pruned)}),
+        "prune report": struct.pack("<I", len(report)) + report + ids(10) + struct.pack("<q", 12),
     }
 
 

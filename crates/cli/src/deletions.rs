@@ -1,5 +1,5 @@
 //! Deletions of snapshots and blocks on a server: asked for with an administrator's token, and announced to
-//! whoever would lose by them.
+//! whoever would lose by them, as are rules that keep less.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use holdall_engine::Access;
 use holdall_format::RecordHash;
-use holdall_protocol::{AdminToken, WaitingDeletion};
+use holdall_protocol::{AdminToken, Announced, WaitingDeletion};
 
+use crate::app::App;
 use crate::config::Settings;
 use crate::exit::{Exit, Refusal};
 use crate::output::{count, local_time};
@@ -52,10 +53,22 @@ pub(crate) fn by_snapshot(waiting: &[WaitingDeletion]) -> BTreeMap<RecordHash, i
     due
 }
 
-/// The deletions that wait, for who has something else to do: a server that does not say is no
-/// reason not to do it.
-pub(crate) fn waiting(access: &Access) -> Vec<WaitingDeletion> {
-    access.repository().deletions().unwrap_or_default()
+/// What is announced, for who has something else to do: a server that does not say is no reason not to
+/// do it.
+pub(crate) fn announced(access: &Access) -> Announced {
+    access.repository().announced().unwrap_or_default()
+}
+
+/// Tells what is announced.
+pub(crate) fn tell(app: &App, announced: &Announced) {
+    announced.deletions.iter().for_each(|deletion| app.output.note(in_words(deletion)));
+    if let Some(from_ns) = announced.fewer_kept_from_ns {
+        app.output.note(format_args!(
+            "rules that keep less come into force after {}, as was asked for; `holdall admin retention` \
+             on the server shows them, and takes them back with others",
+            local_time(from_ns)
+        ));
+    }
 }
 
 /// A deletion that waits, in words.

@@ -52,10 +52,10 @@ pub use pairing::{FormerAccount, Paired, pair, pair_again};
 pub use read_sessions::ReadSessions;
 pub use repository::{Repository, refuse_token};
 pub use types::{
-    BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, NewRepository,
-    PruneReport, RecordQuery, Repair, RepairReport, RequestTimes, ScrubDamage, ScrubProgress,
-    ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic, Usage,
-    WaitingDeletion,
+    Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
+    NewRepository, PruneReport, RecordQuery, Repair, RepairReport, RequestTimes, ScrubDamage,
+    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic,
+    Usage, WaitingDeletion,
 };
 
 /// Most ids in one question or one fetch.

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use holdall_format::{ObjectId, RecordHash, SessionId};
 
 use crate::{
-    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
-    NewRepository, PruneReport, RecordQuery, RepairReport, RepositoryError, RequestTimes,
-    ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic,
-    Usage, WaitingDeletion,
+    AdminToken, Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Description, Fetched,
+    ListedRecord, NewRepository, PruneReport, RecordQuery, RepairReport, RepositoryError,
+    RequestTimes, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, SparseBlock,
+    Superseding, Traffic, Usage, WaitingDeletion,
 };
 
 /// Why a machine may not delete.
@@ -223,17 +223,17 @@ pub trait Repository: Send + Sync {
         &self,
         _token: &AdminToken,
         _dry_run: bool,
-    ) -> Result<PruneReport, RepositoryError> {
+    ) -> Result<AskedPrune, RepositoryError> {
         Err(RepositoryError::NotAllowed { reason: NO_TOKEN.into() })
     }
 
-    /// The deletions of this repository's snapshots that wait, in the order in which they were asked
-    /// for: none in a directory.
+    /// What is announced of this repository: deletions that wait, and rules that keep less. Nothing in a
+    /// directory.
     ///
     /// # Errors
     /// [`RepositoryError::Unreachable`].
-    fn deletions(&self) -> Result<Vec<WaitingDeletion>, RepositoryError> {
-        Ok(Vec::new())
+    fn announced(&self) -> Result<Announced, RepositoryError> {
+        Ok(Announced::default())
     }
 
     /// Tells which blocks, from the arrival position `from` on, are mostly dead: of which at most half of

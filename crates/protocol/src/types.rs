@@ -288,6 +288,16 @@ pub struct WaitingDeletion {
     pub due_ns: i64,
 }
 
+/// What a server announces to whoever would lose by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Announced {
+    /// The deletions that wait, in the order in which they were asked for.
+    pub deletions: Vec<WaitingDeletion>,
+    /// When rules come into force that keep less than those before, in nanoseconds since 1970 UTC; `None` if
+    /// none wait.
+    pub fewer_kept_from_ns: Option<i64>,
+}
+
 /// A block of which at most half of the objects are needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SparseBlock {
@@ -333,6 +343,18 @@ pub struct PruneReport {
     pub next_due_ns: Option<i64>,
     /// Checkpoints that were no longer needed.
     pub checkpoints_forgotten: u64,
+}
+
+/// What a server did, or would do, that was asked to prune.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AskedPrune {
+    /// What went with it. Where it only says what would go, without what the snapshots that would go hold alone.
+    pub report: PruneReport,
+    /// The snapshots that rules let go, or whose deletion was due, and when each was received, in nanoseconds
+    /// since 1970 UTC.
+    pub forgotten: Vec<(RecordHash, i64)>,
+    /// Why rules let nothing go, until the server's administrator says that it is all right.
+    pub alarm: Option<String>,
 }
 
 /// Some of a repository's blocks.

@@ -263,7 +263,7 @@ impl Asked<'_> {
             RepositoryVerb::ProveBlocks(session) => self.prove_blocks(session).await,
             RepositoryVerb::Scrub => self.scrub().await,
             RepositoryVerb::Usage => self.usage().await,
-            RepositoryVerb::Deletions => Ok(self.deletions()),
+            RepositoryVerb::Deletions => Ok(self.announced()),
             RepositoryVerb::Forget => self.forget().await,
             RepositoryVerb::Prune(dry_run) => self.prune(dry_run).await,
             RepositoryVerb::SparseBlocks(from) => self.sparse_blocks(from).await,
@@ -439,9 +439,9 @@ impl Asked<'_> {
         Ok(respond(JSON, Frames::plain(wire::encode_usage(&usage)), None))
     }
 
-    fn deletions(self) -> Response<Answer> {
-        let waiting = self.state.administration().waiting(self.permit.repository());
-        respond(BYTES, Frames::plain(wire::encode_deletions(&waiting)), None)
+    fn announced(self) -> Response<Answer> {
+        let announced = self.state.administration().announced(self.permit.repository());
+        respond(BYTES, Frames::plain(wire::encode_announced(&announced)), None)
     }
 
     async fn forget(self) -> Result<Response<Answer>, WireError> {
@@ -458,8 +458,8 @@ impl Asked<'_> {
             administration.ask_prune(name, dry_run)
         };
         let decode = wire::decode_forget;
-        let report = self.administer(wire::MAX_FORGET_BODY_BYTES, decode, call).await?;
-        Ok(respond(JSON, Frames::plain(wire::encode_pruned(&report)), None))
+        let pruned = self.administer(wire::MAX_FORGET_BODY_BYTES, decode, call).await?;
+        Ok(respond(BYTES, Frames::plain(wire::encode_pruned(&pruned)), None))
     }
 
     async fn sparse_blocks(self, from: u64) -> Result<Response<Answer>, WireError> {

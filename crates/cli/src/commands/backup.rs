@@ -100,14 +100,14 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let some_missing = check_sources(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
     let limit = OwnLimit::of(app, &access, args.connection.upload_limit());
-    let (done, waiting) = std::thread::scope(|scope| {
+    let (done, announced) = std::thread::scope(|scope| {
         // Over a connection that the run is going to need, and begun first, since the summary counts
         // everything that crosses the wire: a far server answers this while the run waits for others.
-        let waiting = scope.spawn(|| deletions::waiting(&access));
+        let announced = scope.spawn(|| deletions::announced(&access));
         // Told before the new snapshot's receipt takes the place of that of what was lost.
         let listed = tell_lost(app, &access);
         let done = measured(app, &access, listed.as_ref(), &options, limit);
-        (done, waiting.join().unwrap_or_default())
+        (done, announced.join().unwrap_or_default())
     });
     let mut done = done?;
     let is_own_limit = name_own_limit(args, &mut done);
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         false => Speed::remembered(args, app, &access, &options, &done),
     };
     still_committed(&done.summary, report(app, &done, &speed))?;
-    waiting.iter().for_each(|deletion| app.output.note(deletions::in_words(deletion)));
+    deletions::tell(app, &announced);
     if !options.dry_run {
         audits::tell(app, &access);
     }

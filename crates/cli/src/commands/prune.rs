@@ -1,14 +1,14 @@
 //! `holdall prune`.
 
 use anyhow::Result;
-use holdall_protocol::{AdminToken, PruneReport, Repository};
+use holdall_protocol::{AdminToken, AskedPrune, PruneReport, Repository};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::deletions::TokenArgs;
 use crate::exit::Exit;
 use crate::open::{self, Patience};
-use crate::output::{count, local_time, rfc3339, size};
+use crate::output::{Shown, count, local_time, rfc3339, size};
 
 /// Deletes what no snapshot needs any more
 ///
@@ -49,10 +49,10 @@ pub(super) fn delete_unneeded(
     repository: &dyn Repository,
     token: Option<&AdminToken>,
     dry_run: bool,
-) -> Result<PruneReport> {
+) -> Result<AskedPrune> {
     Ok(match token {
         Some(token) => repository.ask_prune(token, dry_run)?,
-        None => repository.prune(dry_run)?,
+        None => AskedPrune { report: repository.prune(dry_run)?, ..AskedPrune::default() },
     })
 }
 
@@ -60,8 +60,10 @@ pub(super) fn delete_unneeded(
 ///
 /// # Errors
 /// If standard output can not be written.
-pub(super) fn tell(app: &App, report: &PruneReport, dry_run: bool) -> Result<()> {
-    app.output.object("summary", &JsonPruned::new(report, dry_run))?;
+pub(super) fn tell(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
+    app.output.object("summary", &JsonPruned::new(pruned, dry_run))?;
+    tell_forgotten(app, pruned, dry_run)?;
+    let report = &pruned.report;
     let freed = report.stored_before_bytes.saturating_sub(report.stored_after_bytes);
     let would = if dry_run { "would be " } else { "" };
     app.output.say(format_args!(
@@ -86,6 +88,29 @@ pub(super) fn tell(app: &App, report: &PruneReport, dry_run: bool) -> Result<()>
     Ok(())
 }
 
+/// Says which snapshots a server forgot, or would, and why its rules let none go.
+fn tell_forgotten(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
+    let would = if dry_run { "would be " } else { "" };
+    if let Some(alarm) = &pruned.alarm {
+        app.output.say(format_args!(
+            "the server's rules let nothing go: {}; its administrator may have them go on with `holdall \
+             admin resume`",
+            Shown(alarm.as_bytes())
+        ))?;
+    }
+    for (snapshot, received_ns) in &pruned.forgotten {
+        app.output.say(format_args!(
+            "{} of {} {would}forgotten",
+            snapshot.to_string().get(..10).unwrap_or_default(),
+            local_time(*received_ns)
+        ))?;
+    }
+    if dry_run && !pruned.forgotten.is_empty() {
+        app.output.note("what they alone hold is not counted, it is known once they are forgotten");
+    }
+    Ok(())
+}
+
 /// A prune as programs see it.
 #[derive(Debug, Serialize)]
 struct JsonPruned {
@@ -101,11 +126,17 @@ struct JsonPruned {
     waiting_bytes: u64,
     next_due: Option<String>,
     checkpoints_forgotten: u64,
+    /// On a server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    snapshots_forgotten: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alarm: Option<String>,
 }
 
 impl JsonPruned {
     /// Of that report.
-    fn new(report: &PruneReport, dry_run: bool) -> Self {
+    fn new(pruned: &AskedPrune, dry_run: bool) -> Self {
+        let report = &pruned.report;
         let PruneReport { stored_before_bytes, stored_after_bytes, .. } = *report;
         Self {
             dry_run,
@@ -120,6 +151,8 @@ impl JsonPruned {
             waiting_bytes: report.waiting_bytes,
             next_due: report.next_due_ns.map(rfc3339),
             checkpoints_forgotten: report.checkpoints_forgotten,
+            snapshots_forgotten: pruned.forgotten.iter().map(|(id, _)| id.to_string()).collect(),
+            alarm: pruned.alarm.clone(),
         }
     }
 }

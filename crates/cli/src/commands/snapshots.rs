@@ -30,15 +30,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let listed = listing::snapshots(app, &access)?;
     let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
-    let waiting = access.repository().deletions()?;
-    let due = deletions::by_snapshot(&waiting);
+    let announced = access.repository().announced()?;
+    let due = deletions::by_snapshot(&announced.deletions);
     for snapshot in &wanted {
         let deletion_due = due.get(&snapshot.id).copied().map(rfc3339);
         let object = JsonSnapshot { deletion_due, ..JsonSnapshot::new(snapshot) };
         app.output.object("snapshot", &object)?;
     }
     print(app, &wanted)?;
-    waiting.iter().for_each(|deletion| app.output.note(deletions::in_words(deletion)));
+    deletions::tell(app, &announced);
     listing::tell_unknown(app, &access)?;
     Ok(Exit::Done)
 }

@@ -182,6 +182,22 @@ fn a_machine_asks_for_a_deletion_with_a_token_and_everybody_is_told() {
 }
 
 #[test]
+fn rules_that_keep_less_are_announced_until_they_are_taken_back() {
+    let house = House::new();
+    let (name, source) = (house.repository(), house.source());
+    let announced = || {
+        let commands = [vec!["snapshots"], vec!["backup", source.as_str()]];
+        let told = commands.map(|command| house.machine.ok(&command).stderr);
+        told.map(|told| told.contains("rules that keep less come into force after"))
+    };
+    assert_eq!(announced(), [false; 2]);
+    house.told(&["retention", &name, "--lock", "1h"], "retention");
+    assert_eq!(announced(), [true; 2]);
+    house.told(&["retention", &name, "--usual"], "retention");
+    assert_eq!(announced(), [false; 2]);
+}
+
+#[test]
 fn a_token_is_for_one_repository_and_nothing_else_is_one() {
     let house = House::new();
     let made = house.told(&["token", &house.repository()], "admin_token");

@@ -11,9 +11,9 @@ use holdall_lab::net::Token;
 use holdall_lab::net::decoders::Message;
 use holdall_lab::report::Report;
 use holdall_protocol::wire::{
-    ErrorAnswer, PairAnswer, PairRequest, Route, ScrubGathering, WireError, decode_block_page,
-    decode_commit_answer, decode_deletion, decode_deletions, decode_description, decode_fetched,
-    decode_forget, decode_frames, decode_ids, decode_lab_taken, decode_lab_written,
+    ErrorAnswer, PairAnswer, PairRequest, Route, ScrubGathering, WireError, decode_announced,
+    decode_block_page, decode_commit_answer, decode_deletion, decode_deletions, decode_description,
+    decode_fetched, decode_forget, decode_frames, decode_ids, decode_lab_taken, decode_lab_written,
     decode_new_repository, decode_probes, decode_proofs, decode_pruned, decode_records,
     decode_session_answer, decode_session_request, decode_sparse, decode_supersede,
     decode_superseding, decode_times, decode_usage,
@@ -43,6 +43,7 @@ const WIRE: &[(&str, Taker)] = &[
     }),
     ("wire_deletion deletion request", |bytes| decode_forget(bytes).is_ok()),
     ("wire_deletion deletions", |bytes| decode_deletions(bytes).is_ok()),
+    ("wire_deletion announcement", |bytes| decode_announced(bytes).is_ok()),
     ("wire_deletion deletion", |bytes| decode_deletion(bytes).is_ok()),
     ("wire_deletion compaction request", |bytes| decode_supersede(bytes).is_ok()),
     ("wire_deletion sparse blocks", |bytes| decode_sparse(bytes).is_ok()),

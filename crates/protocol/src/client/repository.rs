@@ -9,8 +9,8 @@ use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::repository::needed_token;
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
-    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord, MAX_IDS,
-    MAX_PROBES, MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository, PruneReport,
+    AdminToken, Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Description, Fetched,
+    ListedRecord, MAX_IDS, MAX_PROBES, MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository,
     ReadSessions, RecordQuery, Repository, RepositoryError, RequestTimes, ScrubProgress,
     ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic, Usage,
     WaitingDeletion,
@@ -327,10 +327,11 @@ impl Repository for HttpRepository {
         self.ask(RepositoryVerb::Forget, body, limits, decode)
     }
 
-    fn ask_prune(&self, token: &AdminToken, dry_run: bool) -> Result<PruneReport, RepositoryError> {
+    fn ask_prune(&self, token: &AdminToken, dry_run: bool) -> Result<AskedPrune, RepositoryError> {
         let body = Frames::plain(wire::encode_forget(token, &[]));
+        let limits = (Weight::Light, wire::MAX_PRUNED_ANSWER_BYTES);
         let decode = |body: Bytes| wire::decode_pruned(&body);
-        self.ask(RepositoryVerb::Prune(dry_run), body, LIGHT, decode)
+        self.ask(RepositoryVerb::Prune(dry_run), body, limits, decode)
     }
 
     fn sparse_blocks(
@@ -357,9 +358,9 @@ impl Repository for HttpRepository {
         self.ask(RepositoryVerb::Supersede(*session), body, limits, decode)
     }
 
-    fn deletions(&self) -> Result<Vec<WaitingDeletion>, RepositoryError> {
+    fn announced(&self) -> Result<Announced, RepositoryError> {
         let limits = (Weight::Light, wire::MAX_DELETIONS_ANSWER_BYTES);
-        let decode = |body: Bytes| wire::decode_deletions(&body);
+        let decode = |body: Bytes| wire::decode_announced(&body);
         self.ask(RepositoryVerb::Deletions, Frames::new(), limits, decode)
     }
 

@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use holdall_format::wire::Reader;
 use holdall_format::{FormatError, RecordHash};
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use super::MAX_CONTROL_BYTES;
 use super::control::{from_json, to_json};
-use crate::{AdminToken, MAX_IDS, PruneReport, WaitingDeletion};
+use crate::{AdminToken, Announced, AskedPrune, MAX_IDS, PruneReport, WaitingDeletion};
 
 /// Most bytes of the body that asks for a deletion.
 pub const MAX_FORGET_BODY_BYTES: usize = AdminToken::LEN + RecordHash::LEN * MAX_IDS;
@@ -14,9 +16,13 @@ pub const MAX_FORGET_BODY_BYTES: usize = AdminToken::LEN + RecordHash::LEN * MAX
 const DELETION_HEAD_BYTES: usize = 8 + 8 + 8 + 8 + 4;
 /// Most deletions in one answer.
 const MAX_DELETIONS: usize = 4096;
-/// Most bytes of the answer that lists deletions.
+/// Most bytes of the answer with what is announced, or with one deletion.
 pub const MAX_DELETIONS_ANSWER_BYTES: usize =
-    MAX_DELETIONS * DELETION_HEAD_BYTES + RecordHash::LEN * MAX_IDS;
+    1 + 8 + MAX_DELETIONS * DELETION_HEAD_BYTES + RecordHash::LEN * MAX_IDS;
+/// A snapshot that a prune forgot, and when it was received.
+const FORGOTTEN_BYTES: usize = RecordHash::LEN + 8;
+/// Most bytes of the answer to a prune.
+pub const MAX_PRUNED_ANSWER_BYTES: usize = 4 + MAX_CONTROL_BYTES + FORGOTTEN_BYTES * MAX_IDS;
 
 /// The body that asks for a deletion: the token, then the snapshots, 32 bytes each.
 ///
@@ -88,6 +94,31 @@ pub fn decode_deletions(body: &[u8]) -> Result<Vec<WaitingDeletion>, FormatError
     Ok(deletions)
 }
 
+/// The answer with what is announced: whether rules wait that keep less (u8, 1 or 0), if so when they come into
+/// force (i64, nanoseconds since 1970 UTC), then the deletions as [`encode_deletions`] has them.
+pub fn encode_announced(announced: &Announced) -> Bytes {
+    let from_ns = announced.fewer_kept_from_ns;
+    let mut out = vec![u8::from(from_ns.is_some())];
+    from_ns.iter().for_each(|from_ns| out.extend_from_slice(&from_ns.to_le_bytes()));
+    out.extend_from_slice(&encode_deletions(&announced.deletions));
+    out.into()
+}
+
+/// Reads what is announced.
+///
+/// # Errors
+/// As for [`decode_deletions`].
+pub fn decode_announced(body: &[u8]) -> Result<Announced, FormatError> {
+    let mut reader = Reader::new("announcement", body);
+    let fewer_kept_from_ns = match reader.u8("rules")? {
+        0 => None,
+        1 => Some(i64::from_le_bytes(reader.array("time")?)),
+        _ => return Err(reader.invalid("rules", "neither 0 nor 1")),
+    };
+    let deletions = decode_deletions(reader.remaining())?;
+    Ok(Announced { deletions, fewer_kept_from_ns })
+}
+
 /// Reads the answer to asking for a deletion: that one.
 ///
 /// # Errors
@@ -100,18 +131,50 @@ pub fn decode_deletion(body: &[u8]) -> Result<WaitingDeletion, FormatError> {
     }
 }
 
-/// The answer to a prune.
-pub fn encode_pruned(report: &PruneReport) -> Bytes {
-    to_json(report)
+/// The JSON in the answer to a prune.
+#[derive(Serialize, Deserialize)]
+struct PrunedJson {
+    #[serde(flatten)]
+    report: PruneReport,
+    alarm: Option<String>,
+}
+
+/// The answer to a prune: the length of its JSON (u32), that, and of each snapshot that was forgotten its hash, 32
+/// bytes, and when it was received (i64, nanoseconds since 1970 UTC). Snapshots over the limit are left out.
+pub fn encode_pruned(pruned: &AskedPrune) -> Bytes {
+    let json = to_json(&PrunedJson { report: pruned.report, alarm: pruned.alarm.clone() });
+    let mut out = (json.len() as u32).to_le_bytes().to_vec();
+    out.extend_from_slice(&json);
+    for (snapshot, received_ns) in pruned.forgotten.iter().take(MAX_IDS) {
+        out.extend_from_slice(snapshot.as_bytes());
+        out.extend_from_slice(&received_ns.to_le_bytes());
+    }
+    out.into()
 }
 
 /// Reads the answer to a prune.
 ///
+/// Untrusted: at most [`MAX_IDS`] snapshots.
+///
 /// # Errors
-/// [`FormatError`] over [`MAX_CONTROL_BYTES`](super::MAX_CONTROL_BYTES), or for what is not this
-/// JSON.
-pub fn decode_pruned(body: &[u8]) -> Result<PruneReport, FormatError> {
-    from_json("prune report", body)
+/// [`FormatError`] for JSON over [`MAX_CONTROL_BYTES`] or of another form, for more snapshots, and for what is cut
+/// short.
+pub fn decode_pruned(body: &[u8]) -> Result<AskedPrune, FormatError> {
+    let mut reader = Reader::new("prune report", body);
+    let len_bytes = reader.length("JSON", MAX_CONTROL_BYTES)?;
+    let json: PrunedJson = from_json("prune report", reader.bytes("JSON", len_bytes)?)?;
+    let (rows, rest) = reader.remaining().as_chunks::<FORGOTTEN_BYTES>();
+    if !rest.is_empty() || rows.len() > MAX_IDS {
+        return Err(reader.invalid("snapshots", "cut short, or more than their limit"));
+    }
+    let forgotten = rows.iter().map(|row| forgotten(row)).collect::<Result<_, _>>()?;
+    Ok(AskedPrune { report: json.report, forgotten, alarm: json.alarm })
+}
+
+fn forgotten(row: &[u8]) -> Result<(RecordHash, i64), FormatError> {
+    let mut reader = Reader::new("forgotten snapshot", row);
+    let snapshot = RecordHash::from_bytes(reader.array("snapshot")?);
+    Ok((snapshot, i64::from_le_bytes(reader.array("time")?)))
 }
 
 #[cfg(test)]
@@ -141,7 +204,16 @@ mod tests {
         assert_eq!(decode_deletion(&encode_deletions(&waiting[..1])).as_ref(), Ok(&waiting[0]));
         decode_deletion(&encode_deletions(&waiting)).unwrap_err();
         let report = PruneReport { moved_bytes: 7, next_due_ns: Some(-1), ..Default::default() };
-        assert_eq!(decode_pruned(&encode_pruned(&report)), Ok(report));
+        let forgotten = hashes(3).into_iter().zip(-1..).collect();
+        let alarm = Some("much was lost".to_owned());
+        for pruned in [AskedPrune { report, forgotten, alarm }, AskedPrune::default()] {
+            assert_eq!(decode_pruned(&encode_pruned(&pruned)), Ok(pruned));
+        }
+        for fewer_kept_from_ns in [None, Some(-7)] {
+            let announced = Announced { deletions: waiting.to_vec(), fewer_kept_from_ns };
+            assert_eq!(decode_announced(&encode_announced(&announced)), Ok(announced));
+        }
+        decode_announced(&[2]).unwrap_err();
     }
 
     #[test]
@@ -156,16 +228,28 @@ mod tests {
         let body = encode_deletions(&many);
         assert!(body.len() <= MAX_DELETIONS_ANSWER_BYTES);
         decode_deletions(&[&body[..], &body[..]].concat()).unwrap_err();
+        let forgotten = vec![(hashes(1)[0], 1); MAX_IDS + 1];
+        let body = encode_pruned(&AskedPrune { forgotten, ..Default::default() });
+        assert_eq!(decode_pruned(&body).unwrap().forgotten.len(), MAX_IDS);
+        assert!(body.len() <= MAX_PRUNED_ANSWER_BYTES);
+        decode_pruned(&[&body[..], &[0; FORGOTTEN_BYTES]].concat()).unwrap_err();
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_a_body_or_an_error(bytes: Vec<u8>, at: usize, with: u8) {
-            let mut mutated = encode_deletions(&[deletion(1, 3), deletion(2, 2)]).to_vec();
-            let at = at % mutated.len();
-            mutated[at] = with;
-            for body in [bytes, mutated] {
+            let waiting = [deletion(1, 3), deletion(2, 2)];
+            let pruned = AskedPrune { forgotten: vec![(hashes(1)[0], 1)], ..Default::default() };
+            let mut bodies = vec![bytes];
+            for whole in [encode_deletions(&waiting), encode_pruned(&pruned)] {
+                let mut mutated = whole.to_vec();
+                let at = at % mutated.len();
+                mutated[at] = with;
+                bodies.push(mutated);
+            }
+            for body in bodies {
                 let _ = decode_deletions(&body);
+                let _ = decode_announced(&body);
                 let _ = decode_pruned(&body);
                 let _ = decode_forget(&body).map(|(_, snapshots)| snapshots.len());
             }

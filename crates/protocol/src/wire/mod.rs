@@ -27,8 +27,9 @@ pub use control::{
     decode_usage, encode_session_answer, encode_session_request, encode_times, encode_usage,
 };
 pub use deletion::{
-    MAX_DELETIONS_ANSWER_BYTES, MAX_FORGET_BODY_BYTES, decode_deletion, decode_deletions,
-    decode_forget, decode_pruned, encode_deletions, encode_forget, encode_pruned,
+    MAX_DELETIONS_ANSWER_BYTES, MAX_FORGET_BODY_BYTES, MAX_PRUNED_ANSWER_BYTES, decode_announced,
+    decode_deletion, decode_deletions, decode_forget, decode_pruned, encode_announced,
+    encode_deletions, encode_forget, encode_pruned,
 };
 pub use error::{ErrorAnswer, WireError};
 pub use frames::{Frames, decode_frames, decode_whole_frames};

@@ -59,15 +59,19 @@ impl Accounts {
         row.unwrap_or(KeepingRow::USUAL).entry(repository)
     }
 
-    /// Has a change come into force whose delay has certainly passed.
-    pub(crate) fn bring_into_force(&self, repository: &str) -> Result<(), ServerError> {
+    /// What is in force of a repository: a change is whose delay has certainly passed, and is noted as such, unless
+    /// this is a `dry_run`.
+    pub(crate) fn in_force(&self, repository: &str, dry_run: bool) -> Result<Keeping, ServerError> {
         let has_passed = |asked_ns, delay_ns| self.has_passed(asked_ns, delay_ns);
         let mut state = self.state();
-        let row = state.keeping.get(repository);
-        let Some(row) = row.and_then(|row| row.in_force(has_passed)) else { return Ok(()) };
-        self.database.change(|changes| changes.put_keeping(repository, &row))?;
-        state.keeping.insert(repository.to_owned(), row);
-        Ok(())
+        let row = state.keeping.get(repository).cloned().unwrap_or(KeepingRow::USUAL);
+        let Some(changed) = row.in_force(has_passed) else { return Ok(row.now) };
+        let keeping = changed.now.clone();
+        if !dry_run {
+            self.database.change(|changes| changes.put_keeping(repository, &changed))?;
+            state.keeping.insert(repository.to_owned(), changed);
+        }
+        Ok(keeping)
     }
 
     /// Changes what is kept of a repository.

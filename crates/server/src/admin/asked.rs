@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use holdall_format::{MachineId, RecordHash, SessionId};
-use holdall_protocol::{PruneReport, RepositoryError, SparseBlock, Superseding, WaitingDeletion};
+use holdall_protocol::{
+    Announced, AskedPrune, RepositoryError, SparseBlock, Superseding, WaitingDeletion,
+};
 
 use super::carry_out::Administration;
-use super::command::{Deletion, PrunedEntry, Reply};
+use super::command::{Deletion, PrunedEntry, Reply, SnapshotEntry};
 use crate::ServerError;
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
@@ -75,10 +77,12 @@ impl Administration<'_> {
     }
 
     /// Applies rules and deletions that are due, and prunes.
-    pub(crate) fn ask_prune(&self, name: &str, dry_run: bool) -> Result<PruneReport, ServerError> {
+    pub(crate) fn ask_prune(&self, name: &str, dry_run: bool) -> Result<AskedPrune, ServerError> {
         let mut entry = PrunedEntry { repository: name.to_owned(), dry_run, ..Default::default() };
         if let Some(report) = self.try_prune(name, dry_run, &mut entry)? {
-            return Ok(report);
+            let hash = |one: &SnapshotEntry| Some((one.id.parse().ok()?, one.received_ns));
+            let forgotten = entry.forgotten.iter().filter_map(hash).collect();
+            return Ok(AskedPrune { report, forgotten, alarm: entry.alarm });
         }
         let left_ns = entry.frozen_until_ns.unwrap_or_default() - self.stores.now_ns();
         let hours = left_ns.max(0) / HOUR_NS + 1;
@@ -88,10 +92,12 @@ impl Administration<'_> {
         )))
     }
 
-    /// The deletions of a repository that wait.
-    pub(crate) fn waiting(&self, name: &str) -> Vec<WaitingDeletion> {
+    /// What is told to whoever uses a repository: its deletions that wait, and rules that keep less.
+    pub(crate) fn announced(&self, name: &str) -> Announced {
         let deletions = self.accounts.deletions().into_iter();
-        deletions.filter(|one| one.repository == name).map(waiting).collect()
+        let deletions = deletions.filter(|one| one.repository == name).map(waiting).collect();
+        let then = self.accounts.keeping(name).then;
+        Announced { deletions, fewer_kept_from_ns: then.map(|(_, from_ns)| from_ns) }
     }
 }
 

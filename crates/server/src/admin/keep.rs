@@ -141,13 +141,11 @@ impl Administration<'_> {
             entry.frozen_until_ns = Some(noted.believed_from_ns());
             return Ok(None);
         }
-        if !dry_run {
-            self.accounts.bring_into_force(name)?;
-        }
+        let keeping = self.accounts.in_force(name, dry_run)?;
         self.delete_due(&store, dry_run, entry)?;
         entry.alarm = self.alarm(&store, name, dry_run)?;
         if entry.alarm.is_none() {
-            self.apply_rules(&store, dry_run, entry)?;
+            self.apply_rules(&store, &keeping, dry_run, entry)?;
         } else {
             entry.snapshots_kept = store.census().snapshots;
         }
@@ -219,10 +217,11 @@ impl Administration<'_> {
     fn apply_rules(
         &self,
         store: &Store,
+        keeping: &Keeping,
         dry_run: bool,
         entry: &mut PrunedEntry,
     ) -> Result<(), ServerError> {
-        let judged = self.judge(store, &entry.repository).into_iter();
+        let judged = store.judge(&keeping.policy, &keeping.tags).into_iter();
         let (goes, kept): (Vec<_>, Vec<_>) = judged.partition(|one| one.reasons.is_empty());
         if !dry_run {
             let ids: Vec<RecordHash> = goes.iter().map(|one| one.id).collect();

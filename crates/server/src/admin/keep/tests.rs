@@ -341,6 +341,64 @@ fn what_is_pinned_stays_until_the_pin_is_taken_off() {
 }
 
 #[test]
+fn a_dry_run_goes_by_the_rules_that_are_in_force_by_then_and_changes_none() {
+    let mut world = World::new();
+    let all: Vec<_> = (0..3).map(|number| world.back_up(&number.to_string(), 1000)).collect();
+    let keeping = Keeping { policy: Policy { last: 1, ..Policy::default() }, ..Keeping::USUAL };
+    world.accounts.set_keeping("laptop", keeping.clone()).unwrap();
+    world.prune();
+    for (days, gone) in [(6, 0), (2, 2)] {
+        world.clocks.pass(days * DAY_NS);
+        let before = world.accounts.keeping("laptop");
+        let foreseen = world.administration().prune_one("laptop", true);
+        let ids: Vec<_> = foreseen.forgotten.iter().map(|one| one.id.clone()).collect();
+        let expected: Vec<_> = all[..gone].iter().map(ToString::to_string).collect();
+        assert_eq!((ids, world.accounts.keeping("laptop")), (expected, before));
+        assert_eq!(world.prune().forgotten, foreseen.forgotten);
+    }
+    assert_eq!(world.accounts.keeping("laptop").now, keeping);
+}
+
+#[test]
+fn whoever_asks_for_a_prune_is_told_what_went_and_why_nothing_does() {
+    let mut world = World::new();
+    let old: Vec<_> = (0..3).map(|number| world.back_up(&number.to_string(), 1000)).collect();
+    let ask = |world: &World| world.administration().ask_prune("laptop", false).unwrap();
+    assert_eq!(ask(&world).forgotten, []);
+    world.clocks.pass(40 * DAY_NS);
+    let forgotten: Vec<_> = ask(&world).forgotten.iter().map(|(id, _)| *id).collect();
+    assert_eq!(forgotten, old[..2]);
+    world.flood("garbage", 120);
+    let alarm = ask(&world).alarm;
+    assert!(alarm.is_some() && alarm == world.prune().alarm, "{alarm:?}");
+    // The log says it every time, and so does the list of repositories.
+    for _ in 0..2 {
+        assert!(world.prune().line().contains(alarm.as_deref().unwrap()));
+    }
+    assert_eq!(world.entry().alarm, alarm);
+    world.resume();
+    assert_eq!(world.entry().alarm, None);
+}
+
+#[test]
+fn rules_that_keep_less_are_announced_until_they_are_in_force_or_taken_back() {
+    let world = World::new();
+    let announced = |world: &World| world.administration().announced("laptop").fewer_kept_from_ns;
+    let less = Keeping { policy: Policy { daily: 1, ..Policy::USUAL }, ..Keeping::USUAL };
+    let more = Keeping { delay_ns: 9 * DAY_NS, ..Keeping::USUAL };
+    assert_eq!(announced(&world), None);
+    world.accounts.set_keeping("laptop", less.clone()).unwrap();
+    assert_eq!(announced(&world), Some(world.clocks.now_ns() + 7 * DAY_NS));
+    world.accounts.set_keeping("laptop", more).unwrap();
+    assert_eq!(announced(&world), None, "they were taken back");
+    world.accounts.set_keeping("laptop", less).unwrap();
+    world.clocks.pass(9 * DAY_NS);
+    assert!(announced(&world).is_some());
+    world.prune();
+    assert_eq!(announced(&world), None);
+}
+
+#[test]
 fn damage_that_is_known_stays_known_when_the_clock_is_set_back() {
     let mut world = World::new();
     world.back_up("one", 100_000);
@@ -425,7 +483,8 @@ fn blocks_that_gave_way_stay_for_the_delay_and_come_back_when_it_is_cancelled() 
     let waiting = ask(&world);
     assert_eq!((waiting.blocks, waiting.snapshots.len()), (1, 0));
     assert_eq!(waiting.due_ns - waiting.asked_ns, 7 * DAY_NS);
-    assert_eq!(world.administration().waiting("laptop"), std::slice::from_ref(&waiting));
+    let announced = world.administration().announced("laptop");
+    assert_eq!(announced.deletions, std::slice::from_ref(&waiting));
     world.administration().cancel(waiting.number).unwrap();
     assert!(is_large(stored(&world)));
     assert!(store.held_supersessions().unwrap().is_empty(), "taken back");
