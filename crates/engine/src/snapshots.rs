@@ -304,8 +304,9 @@ fn open_record(
 }
 
 /// Finds the snapshot that `wanted` names among those that [`snapshots`] listed: `latest` (the last
-/// that `machine` made, of those that hold `path` where one is given; where it made none, the newest
-/// that it copied) or a unique prefix of an id.
+/// that `machine` made, of those that cover `path` where one is given; where it made none, the newest
+/// that it copied; where none covers it, of those that hold something below it) or a unique prefix of
+/// an id.
 ///
 /// # Errors
 /// [`EngineError::NoSnapshot`] for none or several; of several, it names the first ones.
@@ -318,13 +319,7 @@ pub fn find_snapshot<'a>(
     let none = |reason: String| EngineError::NoSnapshot { wanted: wanted.to_owned(), reason };
     let not_found = || none("none was found; `holdall snapshots` lists them".to_owned());
     if wanted == "latest" {
-        let fits = |snapshot: &&Snapshot| {
-            snapshot.machine == machine && path.is_none_or(|path| snapshot.holds(path))
-        };
-        let fitting = || listed.iter().filter(fits);
-        let made = fitting().rfind(|snapshot| !snapshot.is_copy());
-        let copied = || fitting().max_by_key(|snapshot| snapshot.taken_ns());
-        return made.or_else(copied).ok_or_else(|| none(none_of(path)));
+        return latest(listed, machine, path).ok_or_else(|| none(none_of(path)));
     }
     let begins_so = |snapshot: &&Snapshot| snapshot.id.to_string().starts_with(wanted);
     let fitting: Vec<_> = listed.iter().filter(begins_so).collect();
@@ -335,6 +330,24 @@ pub fn find_snapshot<'a>(
             let named = candidates(several, wanted.len());
             Err(none(format!("several ids begin so: {named}; give more digits")))
         }
+    }
+}
+
+/// The newest snapshot of a machine, of `path` where one is given. One that has only something below
+/// it is meant where no other has it whole.
+fn latest<'a>(
+    listed: &'a [Snapshot],
+    machine: MachineId,
+    path: Option<&[u8]>,
+) -> Option<&'a Snapshot> {
+    let newest = |fits: &dyn Fn(&Snapshot) -> bool| {
+        let fitting = || listed.iter().filter(|one| one.machine == machine && fits(one));
+        let made = fitting().rfind(|snapshot| !snapshot.is_copy());
+        made.or_else(|| fitting().max_by_key(|snapshot| snapshot.taken_ns()))
+    };
+    match path {
+        None => newest(&|_| true),
+        Some(path) => newest(&|one| one.covers(path)).or_else(|| newest(&|one| one.holds(path))),
     }
 }
 
@@ -352,7 +365,12 @@ fn candidates(several: &[&Snapshot], wanted_digits: usize) -> String {
 impl Snapshot {
     /// Whether it is of `path`, absolute and plain, or of something above or below that.
     pub fn holds(&self, path: &[u8]) -> bool {
-        self.secret.paths.iter().any(|of| related(of, path))
+        self.covers(path) || self.secret.paths.iter().any(|of| within(of, path))
+    }
+
+    /// Whether it is of `path`, absolute and plain, or of something above that.
+    pub fn covers(&self, path: &[u8]) -> bool {
+        self.secret.paths.iter().any(|of| within(path, of))
     }
 }
 
@@ -362,13 +380,10 @@ fn none_of(path: Option<&[u8]>) -> String {
     format!("this machine made none{of}; `holdall snapshots` lists what there is")
 }
 
-/// Whether one of the paths is the other or above it.
-fn related(a: &[u8], b: &[u8]) -> bool {
-    fn within(inner: &[u8], outer: &[u8]) -> bool {
-        let outer = outer.strip_suffix(b"/").unwrap_or(outer);
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    }
-    within(a, b) || within(b, a)
+/// Whether a path is another or below it.
+fn within(inner: &[u8], outer: &[u8]) -> bool {
+    let outer = outer.strip_suffix(b"/").unwrap_or(outer);
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 #[cfg(test)]
@@ -460,10 +475,32 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_related_to_those_above_and_below_it_only() {
-        assert!(related(b"/home/ada", b"/home"));
-        assert!(related(b"/home", b"/home/ada"));
-        assert!(related(b"/", b"/home"));
-        assert!(!related(b"/home", b"/homework"));
+    fn latest_of_a_path_has_all_of_it_where_one_has() {
+        let world = World::new();
+        let of = |id: u8, path: &[u8]| {
+            let id = RecordHash::from_bytes([id; 32]);
+            let mut snapshot = Snapshot { id, ..world.snapshot(&[]) };
+            snapshot.secret.paths = vec![path.to_vec()];
+            snapshot
+        };
+        let listed = [of(1, b"/home"), of(2, b"/home/ada"), of(3, b"/srv/a"), of(4, b"/srv/b")];
+        let latest = |path: &[u8]| {
+            let found = find_snapshot(&listed, world.access.machine, "latest", Some(path));
+            found.map(|snapshot| snapshot.id).ok()
+        };
+        assert_eq!(latest(b"/home"), Some(listed[0].id), "the newer one has a part of it");
+        assert_eq!(latest(b"/home/ada/letters"), Some(listed[1].id));
+        assert_eq!(latest(b"/home/bob"), Some(listed[0].id));
+        assert_eq!(latest(b"/srv"), Some(listed[3].id), "none has all of it");
+        assert_eq!(latest(b"/etc"), None);
+    }
+
+    #[test]
+    fn a_path_is_within_itself_and_those_above_it_only() {
+        assert!(within(b"/home/ada", b"/home"));
+        assert!(within(b"/home", b"/home"));
+        assert!(within(b"/home", b"/"));
+        assert!(!within(b"/home", b"/home/ada"));
+        assert!(!within(b"/homework", b"/home"));
     }
 }

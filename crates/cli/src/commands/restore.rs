@@ -1,5 +1,6 @@
 //! `holdall restore`.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ use crate::forecast::Forecast;
 use crate::lab_ceilings::Ceilings;
 use crate::listing;
 use crate::open;
-use crate::output::{count, duration, size};
+use crate::output::{Shown, count, duration, local_time, size};
 use crate::progress::watched;
 use crate::selection::Patterns;
 use crate::sources::split_snapshot;
@@ -91,7 +92,11 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let (name, path) = split_snapshot(&args.snapshot)?;
     let patterns = Patterns::new(&args.include, &args.exclude)?;
     let access = open::access(app)?;
-    let snapshot = listing::snapshot(app, &access, &name, path.as_deref())?;
+    let listed = listing::snapshots(app, &access)?;
+    let snapshot = listing::named(&access, &listed, &name, path.as_deref())?;
+    if name == "latest" && path.is_none() {
+        note_others(app, &listed, snapshot);
+    }
     listing::tell_unknown(app, &access)?;
     let options = RestoreOptions {
         overwrite: args.overwrite.map(Into::into),
@@ -106,17 +111,39 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     };
     let traffic = || access.repository().traffic().received_bytes;
     let before = traffic();
-    let mut done = measured(app, &access, &snapshot, path.as_deref(), &args.target, &options)?;
+    let mut done = measured(app, &access, snapshot, path.as_deref(), &args.target, &options)?;
     name_share(app, &mut done, traffic().saturating_sub(before));
     // How fast damage was found says nothing of the next restore.
     let tells = !args.dry_run && done.summary.damaged == 0;
     let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
-    report(app, &done, args.dry_run, slow.as_ref())?;
+    report(app, snapshot, &done, args.dry_run, slow.as_ref())?;
     Ok(match done.summary {
         RestoreSummary { damaged: 1.., .. } => Exit::Damage,
         RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
         _ => Exit::Done,
     })
+}
+
+/// Says how many other things the machine backs up, none of which is in its latest snapshot.
+fn note_others(app: &App, listed: &[Snapshot], latest: &Snapshot) {
+    let is_other = |one: &&Snapshot| {
+        one.machine == latest.machine && one.secret.paths.iter().any(|path| !latest.covers(path))
+    };
+    let others: HashSet<_> = listed.iter().filter(is_other).map(|one| &one.secret.paths).collect();
+    if !others.is_empty() {
+        app.output.note(format_args!(
+            "note: the latest snapshot is of {}, and there are snapshots of {} other sets of paths: \
+             name a path (latest:PATH), or an id (`holdall snapshots`)",
+            paths(latest),
+            count(others.len() as u64),
+        ));
+    }
+}
+
+/// What a snapshot is of.
+fn paths(snapshot: &Snapshot) -> String {
+    let paths = snapshot.secret.paths.iter().map(|path| Shown(path).to_string());
+    paths.collect::<Vec<_>>().join(" ")
 }
 
 /// Says what was used of the wire to here, where it was measured, of a run that was no start-up alone.
@@ -180,16 +207,27 @@ pub(crate) fn measured(
     Ok(Done { summary, verdict })
 }
 
-fn report(app: &App, done: &Done, dry_run: bool, slow: Option<&Slowness>) -> Result<()> {
+fn report(
+    app: &App,
+    snapshot: &Snapshot,
+    done: &Done,
+    dry_run: bool,
+    slow: Option<&Slowness>,
+) -> Result<()> {
     #[derive(Serialize)]
     struct WithSpeed<'a> {
+        snapshot_id: &'a str,
         #[serde(flatten)]
         summary: JsonSummary<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         slower_than_usual: Option<&'a Slowness>,
     }
     let summary = JsonSummary::new(done);
-    app.output.object("summary", &WithSpeed { summary, slower_than_usual: slow })?;
+    let id = snapshot.id.to_string();
+    let object = WithSpeed { snapshot_id: &id, summary, slower_than_usual: slow };
+    app.output.object("summary", &object)?;
+    let taken = local_time(snapshot.taken_ns());
+    app.output.say(format_args!("snapshot {id:.10} of {taken}: {}", paths(snapshot)))?;
     for line in words(done).into_iter().chain(slow.map(slowness_in_words)) {
         app.output.say(line)?;
     }

@@ -74,6 +74,30 @@ fn snapshots_are_listed_with_all_their_fields_and_can_be_chosen() {
 }
 
 #[test]
+fn latest_of_a_folder_has_all_of_it_and_the_report_names_the_snapshot() {
+    let (machine, repo, source) = prepared();
+    let whole = machine.summary(["backup", "-r", &repo, &source])["snapshot_id"].clone();
+    let part = format!("{source}/docs");
+    let newer = machine.summary(["backup", "-r", &repo, &part])["snapshot_id"].clone();
+
+    let target = machine.path("target");
+    let to = target.to_str().unwrap();
+    let from = format!("latest:{source}");
+    let restored = machine.summary(["restore", "-r", &repo, &from, "--target", to]);
+    assert_eq!(restored["snapshot_id"], whole, "the newer one has a part of it");
+    assert_eq!(compare_trees(source.as_ref(), &target, &CompareOptions::default()), []);
+    let again = ["--overwrite", "always", "--dry-run"];
+    let of_part = ["restore", "-r", &repo, &format!("{from}/docs"), "--target", to];
+    assert_eq!(machine.summary([&of_part[..], &again].concat())["snapshot_id"], newer);
+
+    let said =
+        machine.ok([&["restore", "-r", &repo, "latest", "--target", to], &again[..]].concat());
+    let id = newer.as_str().unwrap();
+    assert!(said.stdout.contains(&format!("snapshot {id:.10} of ")), "{}", said.stdout);
+    assert!(said.stdout.contains(&part) && said.stderr.contains("1 other"), "{said:?}");
+}
+
+#[test]
 fn a_listing_shows_children_or_everything_below() {
     let (machine, repo, source) = prepared();
     machine.ok(["backup", "-r", &repo, &source]);
