@@ -195,10 +195,13 @@ pub(crate) fn is_wrong_server(error: &anyhow::Error) -> bool {
 /// Whether the repository is certain not to have taken what it was given: not so where an answer may
 /// have been lost. What this computer's own system forbids, it forbids before anything is made.
 pub(crate) fn is_certain(error: &anyhow::Error) -> bool {
-    use ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied};
+    use ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied, ReadOnlyFilesystem};
     use RepositoryError::{InUse, NotAllowed, Refused};
     matches!(repository_error(error), Some(Refused { .. } | NotAllowed { .. } | InUse { .. }))
-        || matches!(system_error(error), Some(AlreadyExists | NotADirectory | PermissionDenied))
+        || matches!(
+            system_error(error),
+            Some(AlreadyExists | NotADirectory | PermissionDenied | ReadOnlyFilesystem)
+        )
 }
 
 /// What helps against a cause that its exit code does not tell from others.
@@ -258,6 +261,9 @@ fn of_system(kind: ErrorKind) -> Option<&'static str> {
         }
         ErrorKind::PermissionDenied => {
             Some("this user may not do that: see who owns it, or be that user")
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            Some("what it is on is mounted read-only: mount it for writing, or name another place")
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(MAKE_ROOM),
         _ => None,

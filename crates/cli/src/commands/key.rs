@@ -230,6 +230,12 @@ fn add_kit(app: &App, keys: &mut KeySet, file: &Path, label: Option<&str>) -> Re
         // It may open the repository if only the answer was lost; then it is better there than gone.
         if is_certain(&error) {
             let _ = std::fs::remove_file(file);
+        } else {
+            app.output.note(format_args!(
+                "the key may have been added: {} stays, and opens {} if `holdall key list` shows it",
+                file.display(),
+                keys.name()
+            ));
         }
         return Err(error);
     }

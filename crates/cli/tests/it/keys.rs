@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::house::{Machine, Outcome, Server, files_below};
+use crate::house::{Machine, Outcome, Server, files_below, is_root};
+use crate::mounts::namespace;
 
 // Keys for these tests; they open nothing else.
 pub(crate) const AGE_PUBLIC: &str =
@@ -219,6 +220,26 @@ fn a_second_recovery_kit_opens_a_directory() {
     recovers().expect(0);
     keyed.ok(&["key", "remove", "recovery kit 2"]);
     recovers().expect(12);
+}
+
+#[test]
+fn a_kit_for_what_is_mounted_read_only_does_not_stay() {
+    if !is_root("what is mounted read-only") {
+        return;
+    }
+    let keyed = Keyed::in_directory();
+    let (repo, kit) = (keyed.path("repo"), keyed.path("second.txt"));
+    let script = format!("mount --bind {repo} {repo}; mount -o remount,ro,bind {repo}");
+    let none = format!("{repo}/none");
+    let add = keyed.args(&["key", "add", "--recovery-kit", &kit]);
+    let init = ["init", "-r", &none, "--recovery-kit", &kit].map(str::to_owned);
+    for args in [add, init.to_vec()] {
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let said = Outcome::of(&mut namespace(&keyed.machine, &script, &args)).expect(1);
+        assert!(said.stderr.contains("mounted read-only"), "{}", said.stderr);
+        assert!(!said.stderr.contains("may have been"), "{}", said.stderr);
+        assert!(!Path::new(&kit).exists(), "{args:?}");
+    }
 }
 
 #[test]
