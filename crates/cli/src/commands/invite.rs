@@ -20,7 +20,8 @@ Example: holdall invite --name laptop
          holdall invite --for laptop      (for the computer that replaces it)
 
 The invite is the last line printed. It lets one machine in, once, within ten minutes; it works \
-while the server runs, and needs whoever may write the server's data folder.
+while the server runs, and needs whoever may write the server's data folder. In a folder without a \
+server it makes one, and says so.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -55,7 +56,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         repository: args.repository.clone(),
         addresses: args.addresses.clone(),
     };
+    let had_server = holdall_server::admin::has_server(&data);
     let made = make(&data, &request)?;
+    if !had_server {
+        app.output.note(format_args!(
+            "note: a new server was made in {}, and none runs there: if it runs elsewhere, name its \
+             folder with --data and remove this one; else `holdall serve --data DIR` starts it",
+            data.display()
+        ));
+    }
     let invite = Made {
         invite: made.invite.to_text(),
         expires: rfc3339(made.expires_ns),

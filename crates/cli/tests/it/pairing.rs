@@ -36,6 +36,23 @@ fn a_paired_machine_needs_neither_password_nor_repository() {
     assert!(lines[1].contains("identity"), "{lines:?}");
 }
 
+#[test]
+fn an_invite_without_a_server_says_that_it_made_one_and_does_not_let_into_another() {
+    let machine = Machine::new();
+    let server = Server::start(&machine.path("data"));
+    let elsewhere = machine.path("elsewhere");
+    let args = ["invite", "--address", server.address(), "--data", elsewhere.to_str().unwrap()];
+    let made = machine.ok(args);
+    assert!(made.stderr.contains("a new server was made in"), "{}", made.stderr);
+    assert_eq!(machine.ok(args).stderr, "", "it is there by now");
+    let invite = made.stdout.lines().last().unwrap();
+    let refused = machine.run(["pair", invite]).expect(13).stderr;
+    assert!(refused.contains("not the one that made this invite"), "{refused}");
+    assert!(refused.contains("--data"), "{refused}");
+    let right = server.invite_with(&["--address", server.address()]);
+    machine.pair(&right);
+}
+
 /// Of each layer that requests lean on, the server's disk among them.
 fn tells_how_long_requests_took(summary: &Value) {
     let stages = summary["verdict"]["stages"].as_array().expect("stages");

@@ -47,7 +47,12 @@ pub(crate) use socket::AdminSocket;
 /// Where an invite points to when no server ever ran.
 const DEFAULT_LISTEN: &str = "0.0.0.0:7443";
 
-/// Makes an invite.
+/// Whether there is a data folder that a server used, or an invite was made in.
+pub fn has_server(data_dir: &Path) -> bool {
+    DataFolder::is_at(data_dir)
+}
+
+/// Makes an invite. Where there is no server, one is made, which does not run.
 ///
 /// # Errors
 /// [`ServerError::Refused`] for a request that breaks a rule; [`ServerError::Admin`] if the running

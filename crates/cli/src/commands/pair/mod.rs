@@ -106,9 +106,10 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
     let patience = Patience::default();
     let options = patience.clone().options(app);
     let paired = match former.as_ref().and_then(|former| former.account.as_ref()) {
-        Some(had) => holdall_protocol::pair_again(&invite, had, by.name, &machine, options)?,
-        None => holdall_protocol::pair(&invite, by.name, &machine, options)?,
+        Some(had) => holdall_protocol::pair_again(&invite, had, by.name, &machine, options),
+        None => holdall_protocol::pair(&invite, by.name, &machine, options),
     };
+    let paired = paired.map_err(of_invite)?;
     let place = open::place_at(app, paired.address.clone(), signing, patience)?;
     let ring = obtain_ring(app, &paired, &place, (&kit, by.cipher), former.as_ref())?;
     let access = keep(app, &paired.address, place, &ring, false)?;
@@ -123,6 +124,15 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
     let (name, server) = (&paired.name, &paired.server);
     app.output.say(format_args!("this machine is {name} at {server}"))?;
     Ok(Exit::Done)
+}
+
+/// Says of a server with another identity that it is not the invite's: this machine knew none before.
+fn of_invite(error: RepositoryError) -> anyhow::Error {
+    let RepositoryError::WrongServer { address } = error else { return error.into() };
+    let hint = "make the invite with the data folder of the server that runs there (`holdall invite \
+                --data DIR`); if that was done, somebody may be listening in";
+    let message = format!("the server at {address} is not the one that made this invite");
+    Refusal::new(Exit::NotAllowed, message).hint(hint).into()
 }
 
 /// The key ring of the machine's repository, which is made if it does not exist.
