@@ -94,7 +94,7 @@ impl NewKeys {
             private_file::hand_out(file, &kit)?;
         }
         let Err(error) = place.create(&request).map_err(anyhow::Error::from) else {
-            return tell_kit(app, &kit, kit_file);
+            return tell_kit(app, &kit, kit_file).map_err(|error| lost_kit(&error).into());
         };
         if !is_certain(&error) {
             tell_kit(app, &kit, kit_file)?;
@@ -151,20 +151,28 @@ pub(crate) fn check_kit_file(file: Option<&Path>) -> Result<(), Refusal> {
     }
 }
 
+/// Says what to do where a kit was to be printed and could not be: the repository is there.
+fn lost_kit(error: &anyhow::Error) -> Refusal {
+    let message =
+        format!("the repository was made, and its recovery kit could not be shown: {error}");
+    Refusal::new(Exit::Failed, message)
+        .hint("make another kit, in a file: `holdall key add --recovery-kit FILE`")
+}
+
 /// Says where the kit is, or prints it where no file was named.
 ///
 /// # Errors
-/// If standard output can not be written.
+/// If it is to be printed, and standard output can not be written.
 pub(crate) fn tell_kit(app: &App, kit: &str, file: Option<&Path>) -> Result<()> {
     #[derive(Serialize)]
     struct Kit<'a> {
         text: &'a str,
     }
     if let Some(file) = file {
-        app.output.say(format_args!(
-            "recovery kit written to {}: keep it on paper or on another computer",
-            file.display()
-        ))?;
+        let written = format!("recovery kit written to {}", file.display());
+        let said =
+            app.output.say(format_args!("{written}: keep it on paper or on another computer"));
+        said.unwrap_or_else(|error| app.output.untold(written, &error.into()));
         return Ok(());
     }
     app.output.object("recovery_kit", &Kit { text: kit })?;

@@ -10,6 +10,8 @@ use std::io::{self, IsTerminal, Write};
 use holdall_engine::Problem;
 use serde::Serialize;
 
+use crate::exit::is_closed_pipe;
+
 /// How to speak.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
@@ -117,14 +119,26 @@ impl Output {
             hint: Option<&'a str>,
         }
         let message = sentence(error);
-        if self.json {
-            // Nobody is left to be told that this can not be told either.
-            let _ = self.object("error", &Failure { code, message: &message, hint });
+        let is_told =
+            self.json && self.object("error", &Failure { code, message: &message, hint }).is_ok();
+        if is_told {
             return;
         }
         to_stderr(format_args!("{}: {}", self.red("error"), OneLine(&message)));
         if let Some(hint) = hint {
             to_stderr(format_args!("hint: {}", OneLine(hint)));
+        }
+    }
+
+    /// Says what was done all the same, and why standard output does not tell it: on standard error,
+    /// with `-q` and `--json` too, unless whoever reads has had enough.
+    pub(crate) fn untold(&self, done: impl Display, error: &anyhow::Error) {
+        if !is_closed_pipe(error) {
+            let cause = sentence(error);
+            to_stderr(format_args!(
+                "note: {done}, and standard output can not be written: {}",
+                OneLine(&cause)
+            ));
         }
     }
 

@@ -17,7 +17,7 @@ use crate::audits;
 use crate::clock::SystemClock;
 use crate::connection::Connection;
 use crate::deletions;
-use crate::exit::{Exit, Refusal, exit_of, is_closed_pipe};
+use crate::exit::{Exit, Refusal, exit_of};
 use crate::expected::Expected;
 use crate::forecast::Forecast;
 use crate::lab_ceilings::{self, Ceilings};
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         true => Speed::expected(app, &access, &done, limit),
         false => Speed::remembered(args, app, &access, &options, &done),
     };
-    still_committed(&done.summary, report(app, &done, &speed))?;
+    still_committed(app, &done.summary, report(app, &done, &speed))?;
     deletions::tell(app, &announced);
     if !options.dry_run {
         audits::tell(app, &access);
@@ -250,11 +250,14 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
     listed
 }
 
-/// What was committed is done, even if nobody listens any more.
-fn still_committed(summary: &BackupSummary, told: Result<()>) -> Result<()> {
-    told.or_else(|error| match summary.snapshot_id {
-        Some(_) if is_closed_pipe(&error) => Ok(()),
-        _ => Err(error),
+/// What was committed is done, even if that can not be told, or nobody listens any more.
+fn still_committed(app: &App, summary: &BackupSummary, told: Result<()>) -> Result<()> {
+    told.or_else(|error| match &summary.snapshot_id {
+        Some(id) => {
+            app.output.untold(format_args!("the snapshot {id} was committed"), &error);
+            Ok(())
+        }
+        None => Err(error),
     })
 }
 
@@ -400,7 +403,7 @@ pub(crate) fn measured(
     }
     let summary = result?;
     remembered.context("the snapshot was committed, but its receipt could not be kept")?;
-    still_committed(&summary, told.map_err(Into::into))?;
+    still_committed(app, &summary, told.map_err(Into::into))?;
     let stages = summary.stages.clone();
     let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
     Ok(Done { summary, verdict, usage })

@@ -1,6 +1,7 @@
 //! What goes wrong has an exit code of its own and says what to do.
 
 use std::fs;
+use std::process::Stdio;
 
 use crate::house::{Machine, Server, small_tree};
 
@@ -59,6 +60,33 @@ fn a_target_that_holds_something_is_refused_unless_it_may_be_overwritten() {
     machine.ok(["restore", "-r", repo, &from, "--target", target, "--overwrite", "never"]);
     assert_eq!(fs::read(format!("{target}/mine")).unwrap(), b"mine");
     assert!(fs::exists(format!("{target}/docs/letter.txt")).unwrap());
+}
+
+#[test]
+fn what_was_done_is_done_where_standard_output_is_full() {
+    let machine = Machine::new();
+    let (repo, source, kit) = (machine.path("repo"), machine.path("source"), machine.path("kit"));
+    let [repo, source, kit] = [&repo, &source, &kit].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    let into_full = |args: &[&str], code: i32| {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = machine.command(args).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let output = output.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        said
+    };
+    let said = into_full(&["init", "-r", repo], 1);
+    assert!(said.contains("the repository was made") && said.contains("key add"), "{said}");
+    let added = into_full(&["init", "-r", &format!("{repo}2"), "--recovery-kit", kit], 0);
+    assert!(added.contains("recovery kit written to"), "{added}");
+    for more in [&[][..], &["--json"]] {
+        let said = into_full(&[&["backup", "-r", repo, source], more].concat(), 0);
+        assert!(said.contains("was committed"), "{said}");
+    }
+    assert_eq!(machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot").len(), 2);
+    let said = into_full(&["snapshots", "-r", repo, "--json"], 1);
+    assert!(said.contains("No space left"), "{said}");
 }
 
 #[test]
