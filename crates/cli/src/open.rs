@@ -62,6 +62,10 @@ impl Patience {
     }
 }
 
+/// What restic, kopia and rclone call places that are neither directories nor servers of holdall.
+const OTHER_SCHEMES: [&str; 10] =
+    ["sftp", "rclone", "rest", "b2", "s3", "gs", "azure", "swift", "ssh", "file"];
+
 /// Where a repository is, as typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Where {
@@ -96,8 +100,27 @@ impl Where {
             )
             .hint("name a directory or a holdall server"));
         }
-        Ok(Self::Directory(PathBuf::from(text)))
+        match scheme_of(text) {
+            Some(scheme) => Err(Refusal::new(
+                Exit::Usage,
+                format!("{text}: places that begin with {scheme} are not supported"),
+            )
+            .hint(format!(
+                "name a directory (./{text} if that is its name) or https://HOST:PORT/NAME"
+            ))),
+            None => Ok(Self::Directory(PathBuf::from(text))),
+        }
     }
+}
+
+/// What a place begins with that other programs know and holdall does not: any scheme of an address, or
+/// one of those that are written without slashes.
+fn scheme_of(text: &str) -> Option<&str> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
+    let is_known = OTHER_SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    (is_scheme && (rest.starts_with("//") || is_known)).then_some(&text[..=scheme.len()])
 }
 
 fn with_port(host: &str, text: &str) -> Result<String, Refusal> {
@@ -405,6 +428,23 @@ mod tests {
         assert_eq!(parse("https://[::1]:9/a"), server("[::1]:9", "a"));
         for wrong in ["https://", "https://nas:x/a", "http://nas", "s3://bucket/x"] {
             assert_eq!(Where::parse(wrong).unwrap_err().exit, Exit::Usage, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_place_of_another_kind_is_no_directory_unless_it_is_written_as_one() {
+        let sftp = Where::parse("sftp:ada@nas:/srv").unwrap_err();
+        assert_eq!(sftp.exit, Exit::Usage);
+        assert!(sftp.hint.unwrap().contains("./sftp:ada@nas:/srv"));
+        for other in
+            ["ssh://nas/x", "HTTPS://nas", "rclone:b:x", "B2:x:y", "rest:https://x", "x+y://"]
+        {
+            assert_eq!(Where::parse(other).unwrap_err().exit, Exit::Usage, "{other}");
+        }
+        for folder in
+            ["./sftp:x", "/mnt/ssh://x", "a:b", "12:00", "sftp", "nas/b2:x", ":", "1a://x"]
+        {
+            assert_eq!(Where::parse(folder).unwrap(), Where::Directory(folder.into()), "{folder}");
         }
     }
 }
