@@ -33,7 +33,7 @@ Examples: holdall check                 reads everything again and checks hashes
           holdall check --parity 5      from now on keeps 5 % of parity beside each pack
 
 What can not be mended counts as missing, and the next backup that has it sends it again. Damaged \
-files are kept, in the repository's folder `quarantine`.
+files are kept, in the repository's folder `quarantine` or, of a tail, in `tails` as `NAME.damaged`.
 
 With --from, what snapshots need and the repository has lost is fetched from a second one: to which they \
 were copied, or from which, by `holdall copy`, or whose directory is a copy of this one's. All that is \
@@ -74,6 +74,16 @@ impl Args {
     fn reads(&self) -> bool {
         self.mend.repair || self.wants_scrub() || self.verify.is_some()
     }
+
+    /// How many percent of the content are looked at, if that is not all.
+    fn part(&self) -> Option<u8> {
+        match self.verify {
+            Some(Share::Percent(percent @ ..100)) if !self.scrub && !self.mend.repair => {
+                Some(percent)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// How much to verify.
@@ -99,7 +109,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         found.add_verify(&verify(app, &access, &snapshots, share)?);
     }
     found.add_records(&damaged);
-    let exit = report(app, &found, args.reads())?;
+    let exit = report(app, &found, args.reads(), args.part())?;
     listing::tell_unknown(app, &access)?;
     let Some(error) = unlisted else { return Ok(exit) };
     app.output.failure(&error, Exit::Damage.code(), None);
@@ -336,8 +346,8 @@ impl Damage {
     }
 }
 
-/// Tells what was found, and that all else is whole where that was looked at.
-fn report(app: &App, found: &Found, has_read: bool) -> Result<Exit> {
+/// Tells what was found, and that all else is whole where that was looked at, be it a `part` in percent.
+fn report(app: &App, found: &Found, has_read: bool, part: Option<u8>) -> Result<Exit> {
     #[derive(Serialize)]
     struct Summary<'a> {
         packs: u64,
@@ -365,10 +375,12 @@ fn report(app: &App, found: &Found, has_read: bool) -> Result<Exit> {
         count(snapshots),
         count(objects),
         count(blocks),
-        if damaged.is_empty() {
-            "all whole".to_owned()
-        } else {
-            format!("{} damaged", count(damaged.len() as u64))
+        match (damaged.len(), part) {
+            (0, None) => "all whole".to_owned(),
+            (0, Some(percent)) => {
+                format!("what was read is whole: the trees, and {percent} % of the content")
+            }
+            (several, _) => format!("{} damaged", count(several as u64)),
         },
     ))?;
     Ok(if damaged.is_empty() { Exit::Done } else { Exit::Damage })
