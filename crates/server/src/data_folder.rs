@@ -24,12 +24,18 @@ use crate::ServerError;
 const LOCK: &str = "lock";
 const DATABASE: &str = "server.redb";
 const CACHE: &str = "cache";
+const REPOSITORIES: &str = "repositories";
 /// How long the lock of a folder is waited for: most administrator's commands are done by then.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is asked for meanwhile.
 const ASK_EVERY: Duration = Duration::from_millis(10);
-/// What is in every data folder that a server has used, or that was put back from a copy.
-const OURS: [&str; 4] = [LOCK, "identity.key", DATABASE, "repositories"];
+/// What is in every data folder that a server has used, or that was put back from a copy, and in no
+/// other: a lock has many a folder.
+const OURS: [&str; 3] = ["identity.key", DATABASE, REPOSITORIES];
+/// What may be in one of which a first start was cut short, or at the top of an empty disk.
+const BEFORE: [&str; 3] = [LOCK, CACHE, "lost+found"];
+/// What is in a repository in a directory.
+const REPOSITORY_MARKER: &str = "holdall-repository";
 
 /// The folder, held by this process.
 #[derive(Debug)]
@@ -62,12 +68,12 @@ impl DataFolder {
         else {
             return Err(ServerError::DataFolderInUse { path: path.to_owned() });
         };
-        // What tells that this is a server's folder lasts before anything else is in it.
-        sync_dir(path)?;
         let disk = disk_of(&lock_path)
             .map_err(|source| ServerError::io("looking at", &lock_path, source))?;
         let folder = Self { path: path.to_owned(), disk, _lock: lock };
         folder.keep_to_its_owner()?;
+        // What tells that this is a server's folder lasts before anything else is in it.
+        sync_dir(path)?;
         Ok(folder)
     }
 
@@ -109,7 +115,7 @@ impl DataFolder {
 
     /// Where all repositories lie.
     pub(crate) fn repositories(&self) -> PathBuf {
-        self.path.join("repositories")
+        self.path.join(REPOSITORIES)
     }
 
     /// Where the repository of that (valid) name lies.
@@ -196,12 +202,18 @@ fn lock_within(path: &Path, patience: Duration) -> io::Result<Option<Held>> {
 
 /// A server does not move in among files of somebody else.
 fn refuse_other_content(path: &Path) -> Result<(), ServerError> {
+    if path.join(REPOSITORY_MARKER).exists() {
+        return Err(ServerError::refused(format!(
+            "{} is a repository, which is used without a server; name a folder of its own with --data",
+            path.display()
+        )));
+    }
     if OURS.iter().any(|name| path.join(name).exists()) {
         return Ok(());
     }
     let entries = fs::read_dir(path).map_err(|source| ServerError::io("listing", path, source))?;
     let names = entries.flatten().map(|entry| entry.file_name());
-    match names.filter(|name| name != "lost+found").min() {
+    match names.filter(|name| !BEFORE.iter().any(|before| name == before)).min() {
         None => Ok(()),
         Some(other) => Err(ServerError::refused(format!(
             "{} is neither empty nor a server's data folder: it has {}; name a folder of its own \
@@ -261,6 +273,25 @@ mod tests {
         ));
         drop(held);
         DataFolder::take(&path).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_server_s_is_refused_and_a_start_that_was_cut_short_is_gone_on_with() {
+        let place = |names: &[&str]| {
+            let folder = tempfile::tempdir().unwrap();
+            names.iter().for_each(|name| fs::write(folder.path().join(name), "").unwrap());
+            folder
+        };
+        for others in [&["lock", "holdall-repository"][..], &["lock", "thesis.odt"]] {
+            let folder = place(others);
+            let refused = DataFolder::take(folder.path()).unwrap_err();
+            assert!(matches!(refused, ServerError::Refused { .. }), "{refused}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is made there");
+        }
+        let repository = place(&["identity.key", "holdall-repository"]);
+        DataFolder::take(repository.path()).unwrap_err();
+        DataFolder::take(place(&["lock"]).path()).unwrap();
+        DataFolder::take(place(&["identity.key", "thesis.odt"]).path()).unwrap();
     }
 
     #[test]
