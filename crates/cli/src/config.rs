@@ -2,11 +2,19 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::exit::{Exit, Refusal};
+
+/// What is in a folder of a cache, so that backups may leave it out: <https://bford.info/cachedir/>.
+const CACHE_TAG: &str = "\
+Signature: 8a477f597d28d172789f06886806bc55
+# This folder is holdall's cache: it may be deleted at any time, and need not be backed up.
+";
 
 /// The folders of this user's holdall.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +54,20 @@ impl Folders {
             None => under("XDG_CACHE_HOME", ".cache")?,
         };
         Ok(Self { config, state, cache })
+    }
+
+    /// Makes the cache's folder, and tags it as one that backups may leave out, unless something that
+    /// must not be left out lies there too. Who needs the cache meets what keeps it from being made.
+    pub(crate) fn tag_cache(&self) {
+        let place = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let cache = place(&self.cache);
+        if [&self.config, &self.state].iter().any(|folder| place(folder).starts_with(&cache)) {
+            return;
+        }
+        let tag = || fs::File::create_new(self.cache.join("CACHEDIR.TAG"));
+        let _ = fs::create_dir_all(&self.cache)
+            .and_then(|()| tag())
+            .and_then(|mut file| file.write_all(CACHE_TAG.as_bytes()));
     }
 }
 

@@ -241,6 +241,7 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     let cache = app.folders.cache.join("embedded").join(&directory);
     let known = Directories::in_state(&app.folders.state).get(&directory)?;
     let clock = Arc::new(SystemClock);
+    app.folders.tag_cache();
     let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock)
         .stopped_by(app.interrupt.flag());
     let place = Place::new(Arc::new(repository), identity.signing, app.folders.cache.clone());
@@ -389,6 +390,7 @@ fn connect(
 }
 
 fn place_of(app: &App, repository: HttpRepository, signing: Arc<SigningKey>) -> Place {
+    app.folders.tag_cache();
     Place::new(Arc::new(repository), signing, app.folders.cache.clone())
 }
 

@@ -193,6 +193,20 @@ fn another_computer_with_the_password_restores_what_this_one_backed_up() {
 }
 
 #[test]
+fn its_own_cache_is_left_out_with_other_caches() {
+    let (machine, repo, source) = prepared();
+    let back_up = || {
+        let args = ["backup", "-r", &repo, &source, "--exclude-caches", "--json"];
+        let mut command = machine.command(args);
+        Outcome::of(command.env("HOLDALL_CACHE_DIR", format!("{source}/cache"))).expect(0).summary()
+    };
+    back_up();
+    let again = back_up();
+    assert_eq!((&again["files_new"], &again["files_changed"]), (&0.into(), &0.into()));
+    assert!(fs::exists(format!("{source}/cache/embedded")).unwrap(), "it is used");
+}
+
+#[test]
 fn configuration_state_and_cache_may_lie_in_one_folder() {
     let (machine, repo, source) = prepared();
     let run = |args: &[&str]| {
@@ -206,6 +220,8 @@ fn configuration_state_and_cache_may_lie_in_one_folder() {
     for _ in 0..2 {
         run(&["backup", "-r", &repo, &source]);
     }
+    let tag = machine.path("all/holdall/CACHEDIR.TAG");
+    assert!(!tag.exists(), "what must be backed up lies there too");
     let target = machine.path("target");
     let from = format!("latest:{source}");
     run(&["restore", "-r", &repo, &from, "--target", target.to_str().unwrap()]);
