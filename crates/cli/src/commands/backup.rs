@@ -22,12 +22,12 @@ use crate::expected::Expected;
 use crate::forecast::Forecast;
 use crate::lab_ceilings::{self, Ceilings};
 use crate::listing;
-use crate::open;
+use crate::open::{self, Where};
 use crate::output::{Shown, count, duration, size};
 use crate::own_limit::OwnLimit;
 use crate::progress::counted_ahead;
 use crate::receipts::Receipts;
-use crate::selection::PATTERN_HINT;
+use crate::selection::{self, PATTERN_HINT};
 use crate::sources::{self, ReadAs};
 use crate::speed_history::{self, Kind, Run, SpeedHistory};
 use crate::verdict::{self, Usage, UsageCounters, judge, per_second};
@@ -96,7 +96,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let options = options(args)?;
+    let mut options = options(args)?;
+    leave_repository_out(app, &mut options)?;
     let some_missing = check_sources(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
     let limit = OwnLimit::of(app, &access, args.connection.upload_limit());
@@ -308,6 +309,24 @@ fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
         texts.push(text.clone());
     }
     Ok((patterns, texts))
+}
+
+/// Leaves out the repository where it is a directory within a source: each backup would store again
+/// what the ones before stored.
+fn leave_repository_out(app: &App, options: &mut BackupOptions) -> Result<()> {
+    let Some(Where::Directory(folder)) = app.named_repository().map(Where::parse).transpose()?
+    else {
+        return Ok(());
+    };
+    for path in sources::recorded_within(&options.sources, &folder) {
+        let pattern = selection::pattern_of(&path);
+        let excluded = options.exclude.patterns.add(&pattern, false);
+        excluded.with_context(|| format!("can not leave out {}", Shown(&path)))?;
+        options.exclude_patterns.push(String::from_utf8_lossy(&pattern).into_owned());
+        let repository = Shown(&path);
+        app.output.note(format_args!("note: {repository} is the repository and is left out"));
+    }
+    Ok(())
 }
 
 /// What this computer and its clock say.

@@ -193,6 +193,20 @@ fn another_computer_with_the_password_restores_what_this_one_backed_up() {
 }
 
 #[test]
+fn the_repository_is_left_out_of_what_it_lies_in() {
+    let (machine, _, source) = prepared();
+    let repo = format!("{source}/docs/my [first] repo*");
+    machine.ok(["init", "-r", &repo, "--recovery-kit", machine.path("k").to_str().unwrap()]);
+    let args = ["backup", "-r", &repo, &source, "--as", &format!("{source}=/home/ada")];
+    let said = machine.ok(args).stderr;
+    assert!(said.contains("is the repository and is left out"), "{said}");
+    let again = machine.summary(args);
+    assert_eq!((&again["files_new"], &again["files_unmodified"]), (&0.into(), &4.into()));
+    let all = machine.ok(["ls", "-r", &repo, "latest", "/home/ada", "--recursive"]).stdout;
+    assert!(all.contains("letter.txt") && !all.contains("repo"), "{all}");
+}
+
+#[test]
 fn its_own_cache_is_left_out_with_other_caches() {
     let (machine, repo, source) = prepared();
     let back_up = || {
