@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use holdall_engine::{Access, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
 use holdall_lab::cost::{Past, Slowness, Work};
@@ -117,11 +117,25 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let tells = !args.dry_run && done.summary.damaged == 0;
     let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
     report(app, snapshot, &done, args.dry_run, slow.as_ref())?;
+    if !args.dry_run {
+        check_any(&done.summary, &args.target)?;
+    }
     Ok(match done.summary {
         RestoreSummary { damaged: 1.., .. } => Exit::Damage,
         RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
         _ => Exit::Done,
     })
+}
+
+/// A restore of which nothing was made, in a target that can not be written, is none.
+fn check_any(summary: &RestoreSummary, target: &Path) -> Result<()> {
+    let made_nothing = summary.files + summary.dirs + summary.skipped + summary.damaged == 0;
+    if !made_nothing || summary.problems == 0 {
+        return Ok(());
+    }
+    rustix::fs::access(target, rustix::fs::Access::WRITE_OK)
+        .map_err(std::io::Error::from)
+        .with_context(|| format!("{}: nothing could be restored there", target.display()))
 }
 
 /// Says how many other things the machine backs up, none of which is in its latest snapshot.

@@ -3,7 +3,8 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::house::{Machine, Server, small_tree};
+use crate::house::{Machine, Outcome, Server, is_root, small_tree};
+use crate::mounts::namespace;
 
 #[test]
 fn a_wrong_password_is_12_and_a_missing_repository_10() {
@@ -60,6 +61,26 @@ fn a_target_that_holds_something_is_refused_unless_it_may_be_overwritten() {
     machine.ok(["restore", "-r", repo, &from, "--target", target, "--overwrite", "never"]);
     assert_eq!(fs::read(format!("{target}/mine")).unwrap(), b"mine");
     assert!(fs::exists(format!("{target}/docs/letter.txt")).unwrap());
+}
+
+#[test]
+fn a_target_in_which_nothing_can_be_made_is_named_and_no_success() {
+    if !is_root("what is mounted read-only") {
+        return;
+    }
+    let machine = Machine::new();
+    let (repo, source, target) = (machine.path("repo"), machine.path("source"), machine.path("to"));
+    let [repo, source, target] = [&repo, &source, &target].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    fs::create_dir(target).unwrap();
+    machine.ok(["init", "-r", repo]);
+    machine.ok(["backup", "-r", repo, source]);
+    let script = format!("mount --bind {target} {target}; mount -o remount,ro,bind {target}");
+    for from in ["latest", &format!("latest:{source}/docs")] {
+        let args = ["restore", "-r", repo, from, "--target", target];
+        let said = Outcome::of(&mut namespace(&machine, &script, &args)).expect(1).stderr;
+        assert!(said.contains(&format!("{target}: nothing could be restored there")), "{said}");
+    }
 }
 
 #[test]
