@@ -42,7 +42,7 @@ from their own folder. What the command line says of a path counts more than a .
 of several patterns that match, the last one.
 
 A file that changes while it is read is stored as it was read, told with -v, and read again next \
-time. A source that is empty, and was not in the snapshot before, is told (exit code 3), for its disk \
+time. A source that is empty, and was not empty in the snapshot before, is told (exit code 3), for its disk \
 may not be mounted; the snapshot is made all the same, and the one before keeps what it has.
 
 Exit codes: 0 done, 1 failed (nothing committed), 2 wrong usage, 3 done, but some sources could \
