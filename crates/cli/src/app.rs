@@ -1,5 +1,6 @@
 //! What every command has at hand.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use clap::Args;
 use holdall_engine::Run;
 
 use crate::config::{Folders, Settings};
-use crate::exit::{Exit, hint_of};
+use crate::exit::{Exit, Refusal, hint_of};
 use crate::identity::Identity;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -66,6 +67,17 @@ impl GlobalArgs {
     }
 }
 
+/// Refuses a file that was named and is not there.
+fn there(file: &Path) -> Result<(), Refusal> {
+    match file.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound && !file.as_os_str().is_empty() => {
+            let message = format!("{} is not there", file.display());
+            Err(Refusal::new(Exit::Failed, message).hint("is the name right?"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What every command has at hand.
 pub(crate) struct App {
     /// How to speak.
@@ -93,6 +105,11 @@ impl App {
     pub(crate) fn new(args: GlobalArgs, output: Output) -> Result<Self> {
         let folders = Folders::from_environment()?;
         let settings = Settings::read(&folders.config)?;
+        // What is named is meant, also where a kept key makes it needless.
+        [&args.identity, &args.password_file]
+            .into_iter()
+            .flatten()
+            .try_for_each(|file| there(file))?;
         let passwords = Passwords::new(PASSWORD, args.password_file.as_deref(), &settings)?;
         let interrupt = Interrupt::install().context("can not take over signals")?;
         let named = args.repository.filter(|named| !named.is_empty());

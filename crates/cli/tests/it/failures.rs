@@ -28,6 +28,18 @@ fn a_wrong_password_is_12_and_a_missing_repository_10() {
 }
 
 #[test]
+fn a_file_that_is_named_and_not_there_is_refused_also_where_a_key_is_kept() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    machine.pair_with(&server);
+    let none = machine.path("none");
+    for flag in ["--identity", "--password-file"] {
+        let said = machine.run(["snapshots", flag, none.to_str().unwrap()]).expect(1);
+        assert!(said.stderr.contains("none is not there"), "{}", said.stderr);
+    }
+}
+
+#[test]
 fn a_server_that_is_down_is_14_whether_it_is_known_or_not() {
     let machine = Machine::new().with_password(None);
     let data = machine.path("data");
