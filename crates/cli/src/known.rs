@@ -122,11 +122,15 @@ pub(crate) fn check_paired(
     ))
 }
 
+/// Where a person finds a fingerprint.
+const FINGERPRINT_PLACES: &str =
+    "`holdall init` and `holdall pair` printed the fingerprint, the kit has it too";
+
 /// Checks that a repository is the one of the fingerprint that was given. Without one, a key of
 /// somebody's own opens only what is `known` to be there.
 ///
 /// # Errors
-/// [`Refusal`]: damage for another repository, not allowed for one that nothing confirms.
+/// [`Refusal`]: damage for another repository, usage for what is no fingerprint, not allowed for one that nothing confirms.
 pub(crate) fn check_opened(
     app: &App,
     ring: &KeyRing,
@@ -139,10 +143,12 @@ pub(crate) fn check_opened(
         if letters_of(wanted) == letters_of(&fingerprint) {
             return Ok(());
         }
+        if letters_of(wanted).len() != letters_of(&fingerprint).len() {
+            let message = format!("{wanted:?} is no fingerprint");
+            return Err(Refusal::new(Exit::Usage, message).hint(FINGERPRINT_PLACES));
+        }
         let message = format!("another repository lies at {name}: {fingerprint}, not {wanted}");
-        return Err(Refusal::new(Exit::Damage, message).hint(
-            "`holdall init` and `holdall pair` printed the fingerprint, the kit has it too",
-        ));
+        return Err(Refusal::new(Exit::Damage, message).hint(FINGERPRINT_PLACES));
     }
     let confirm = format!(
         "compare {fingerprint} with what `holdall init` or `holdall pair` printed, or with the \

@@ -163,7 +163,19 @@ pub(crate) fn split_snapshot(text: &OsStr) -> Result<(String, Option<Vec<u8>>), 
         Some(colon) => (&bytes[..colon], Some(snapshot_path(&bytes[colon + 1..])?)),
         None => (bytes, None),
     };
-    Ok((String::from_utf8_lossy(name).into_owned(), path))
+    let name = snapshot_name(&String::from_utf8_lossy(name));
+    Ok((name.map_err(|reason| Refusal::new(Exit::Usage, reason))?, path))
+}
+
+/// A snapshot's name, as it is typed.
+///
+/// # Errors
+/// What is wrong with it: with none, all would be meant.
+pub(crate) fn snapshot_name(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("a snapshot's name is empty".to_owned()),
+        name => Ok(name.to_owned()),
+    }
 }
 
 /// A path inside a snapshot, in its plain form.

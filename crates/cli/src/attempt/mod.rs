@@ -23,7 +23,7 @@ use holdall_sys::Timestamp;
 use crate::app::App;
 use crate::commands::pair::ByInvite;
 use crate::commands::{backup, invite, pair, restore};
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::forecast::Forecast;
 use crate::open;
 use crate::progress::watched;
@@ -40,6 +40,11 @@ use work_folder::WorkFolder;
 /// If a step fails; what was made is gone all the same.
 pub(crate) fn run(app: &App, dir: &Path) -> Result<Exit> {
     let dir = dir.canonicalize().with_context(|| format!("{}", dir.display()))?;
+    if !dir.is_dir() {
+        return Err(Refusal::new(Exit::Failed, format!("{} is not a folder", dir.display()))
+            .hint("name a folder: `holdall try DIR`")
+            .into());
+    }
     app.output.detail(format_args!("looking at {}", dir.display()));
     let survey = Survey::take(&dir, &app.interrupt)?;
     let work = WorkFolder::make(&candidates(app, &dir), survey.room_bytes())?;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::builder::NonEmptyStringValueParser;
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PatternError, Patterns, Source,
 };
@@ -77,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
     /// Records this host name [default: this computer's]
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = NonEmptyStringValueParser::new())]
     host: Option<String>,
     /// Records what lies at OLD as if it lay at NEW
     #[arg(long = "as", value_name = "OLD=NEW", value_parser = ReadAs::parse)]
@@ -267,6 +268,11 @@ fn options(args: &Args) -> Result<BackupOptions> {
     for list in &args.files_from {
         paths.extend(sources::read_list(list)?);
     }
+    if paths.is_empty() {
+        return Err(Refusal::new(Exit::Usage, "nothing to back up: the list is empty")
+            .hint("what follows --files-from names a path in each line")
+            .into());
+    }
     let host = args.host.clone().unwrap_or_else(holdall_sys::host::host_name);
     let mut options = BackupOptions::new(sources::resolve(&paths, &args.read_as)?, host);
     let (patterns, texts) = patterns(args)?;
@@ -274,7 +280,7 @@ fn options(args: &Args) -> Result<BackupOptions> {
     let if_present = args.exclude_if_present.iter().map(|name| name.as_bytes().to_vec()).collect();
     options.exclude = ExcludeRules { patterns, caches: args.exclude_caches, if_present };
     options.user = user_name();
-    tag::check_tags(&args.tags)?;
+    tag::check_new(&args.tags)?;
     options.tags = args.tags.clone();
     options.one_file_system = args.one_file_system;
     options.read_all = args.read_all;

@@ -21,6 +21,7 @@ use crate::output::{Output, Shown, count, duration, rfc3339, size};
 use crate::progress::watched;
 use crate::receipts::Receipts;
 use crate::second::{Second, SecondKey, about, find_damage_in};
+use crate::sources::snapshot_name;
 use crate::verdict::{Usage, UsageCounters, judge, per_second};
 
 /// Copies snapshots from another repository into this one, each with keys of its own
@@ -52,7 +53,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     from_key: SecondKey,
     /// `latest`, or the beginning of a snapshot's id [default: all]
-    #[arg(value_name = "SNAP")]
+    #[arg(value_name = "SNAP", value_parser = snapshot_name)]
     snapshots: Vec<String>,
     #[command(flatten)]
     filter: Filter,

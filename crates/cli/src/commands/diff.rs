@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::listing;
 use crate::open;
 use crate::output::{JsonPath, Output, Shown, count, size};
-use crate::sources::snapshot_path;
+use crate::sources::{snapshot_name, snapshot_path};
 
 /// Shows what changed from one snapshot to another
 #[derive(Debug, clap::Args)]
@@ -32,10 +32,10 @@ such repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 da
 interrupted")]
 pub(crate) struct Args {
     /// `latest`, or the beginning of a snapshot's id
-    #[arg(value_name = "A")]
+    #[arg(value_name = "A", value_parser = snapshot_name)]
     before: String,
     /// The snapshot to compare it with
-    #[arg(value_name = "B")]
+    #[arg(value_name = "B", value_parser = snapshot_name)]
     after: String,
     /// Only what is at this path and below it
     #[arg(value_name = "PATH", default_value = "/")]

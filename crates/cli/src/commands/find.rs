@@ -18,6 +18,7 @@ use crate::moment::Moment;
 use crate::open;
 use crate::output::{JsonPath, Output, Shown, local_time, rfc3339};
 use crate::selection::Names;
+use crate::sources::snapshot_name;
 
 /// Finds paths in snapshots
 #[derive(Debug, clap::Args)]
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
     /// Only this snapshot: `latest`, or the beginning of its id; can be given several times
-    #[arg(long = "snapshot", value_name = "SNAP")]
+    #[arg(long = "snapshot", value_name = "SNAP", value_parser = snapshot_name)]
     snapshots: Vec<String>,
     /// Takes upper and lower case of ASCII letters for the same
     #[arg(short, long)]

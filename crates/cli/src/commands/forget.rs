@@ -22,6 +22,7 @@ use crate::keep_rules::KeepRules;
 use crate::listing;
 use crate::open;
 use crate::output::{Shown, local_time, rfc3339};
+use crate::sources::snapshot_name;
 
 /// Forgets snapshots: those that are named, or those that rules do not keep
 ///
@@ -42,7 +43,11 @@ Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such rep
 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
 pub(crate) struct Args {
     /// Snapshots: `latest`, or the beginning of an id
-    #[arg(value_name = "SNAP", conflicts_with_all = ["rules", "keep"])]
+    #[arg(
+        value_name = "SNAP",
+        value_parser = snapshot_name,
+        conflicts_with_all = ["rules", "keep"]
+    )]
     snapshots: Vec<String>,
     #[command(flatten)]
     rules: Rules,

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::listing;
 use crate::open;
 use crate::output::{JsonPath, Output, Shown, count, local_time, rfc3339};
-use crate::sources::snapshot_path;
+use crate::sources::{snapshot_name, snapshot_path};
 
 /// Lists what a snapshot holds
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ Exit codes: 0 done, 1 no such snapshot or path, 2 wrong usage, 10 no such reposi
 password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// `latest`, or the beginning of a snapshot's id
-    #[arg(value_name = "SNAP")]
+    #[arg(value_name = "SNAP", value_parser = snapshot_name)]
     snapshot: String,
     /// A folder, of which the content is shown, or anything else
     #[arg(value_name = "PATH", default_value = "/")]

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::clock::SystemClock;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::forecast::Forecast;
 use crate::lab_ceilings::Ceilings;
 use crate::listing;
@@ -90,6 +90,7 @@ impl From<OverwriteWhen> for Overwrite {
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let (name, path) = split_snapshot(&args.snapshot)?;
+    check_is_folder(&args.target)?;
     let patterns = Patterns::new(&args.include, &args.exclude)?;
     let access = open::access(app)?;
     let listed = listing::snapshots(app, &access)?;
@@ -117,6 +118,11 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let tells = !args.dry_run && done.summary.damaged == 0;
     let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
     report(app, snapshot, &done, args.dry_run, slow.as_ref())?;
+    let summary = &done.summary;
+    let met = summary.files + summary.dirs + summary.skipped + summary.problems;
+    if met == 0 && options.select.is_some() {
+        app.output.note("note: nothing matched --include and --exclude");
+    }
     if !args.dry_run {
         check_any(&done.summary, &args.target)?;
     }
@@ -127,9 +133,20 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     })
 }
 
+/// Refuses a target that is there and is no folder.
+fn check_is_folder(target: &Path) -> Result<(), Refusal> {
+    match target.metadata() {
+        Ok(found) if !found.is_dir() => {
+            let message = format!("{} is not a folder", target.display());
+            Err(Refusal::new(Exit::Failed, message).hint("name a folder with --target"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A restore of which nothing was made, in a target that can not be written, is none.
 fn check_any(summary: &RestoreSummary, target: &Path) -> Result<()> {
-    let made_nothing = summary.files + summary.dirs + summary.skipped + summary.damaged == 0;
+    let made_nothing = summary.files + summary.dirs + summary.damaged == 0;
     if !made_nothing || summary.problems == 0 {
         return Ok(());
     }

@@ -11,6 +11,7 @@ use crate::exit::{Exit, Refusal};
 use crate::listing;
 use crate::open;
 use crate::output::Shown;
+use crate::sources::snapshot_name;
 
 /// The longest tag that a record takes.
 const TAG_MAX_BYTES: usize = 1024;
@@ -30,7 +31,7 @@ Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such rep
 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
 pub(crate) struct Args {
     /// Snapshots: `latest`, or the beginning of an id
-    #[arg(required_unless_present = "token", value_name = "SNAP")]
+    #[arg(required_unless_present = "token", value_name = "SNAP", value_parser = snapshot_name)]
     snapshots: Vec<String>,
     #[command(flatten)]
     change: Change,
@@ -67,8 +68,10 @@ struct Change {
 impl Change {
     /// Checks what was typed, before any repository is opened.
     fn check(&self) -> Result<(), Refusal> {
-        check_tags(&self.add)?;
-        check_tags(&self.set)
+        check_new(&self.add)?;
+        // None at all takes all tags off.
+        let set = self.set.iter().filter(|tag| !tag.is_empty()).cloned().collect::<Vec<_>>();
+        check_new(&set)
     }
 
     /// The new state of a snapshot; `None` if it has it already.
@@ -88,6 +91,22 @@ impl Change {
         let is_new = tags != *before || pinned != snapshot.pinned;
         check_tags(&tags)?;
         Ok(is_new.then_some(Amendment { snapshot, tags, pinned }))
+    }
+}
+
+/// Checks that a snapshot may be given these tags: what people could not see is none.
+///
+/// # Errors
+/// As for [`check_tags`]; for one that is empty or has control characters.
+pub(super) fn check_new(tags: &[String]) -> Result<(), Refusal> {
+    check_tags(tags)?;
+    match tags.iter().find(|tag| tag.is_empty() || tag.chars().any(char::is_control)) {
+        Some(tag) => {
+            let what = if tag.is_empty() { "is empty" } else { "has control characters" };
+            Err(Refusal::new(Exit::Usage, format!("the tag {tag:?} {what}"))
+                .hint("give one that can be read in a line"))
+        }
+        None => Ok(()),
     }
 }
 

@@ -50,6 +50,7 @@ fn a_key_of_one_s_own_opens_nothing_that_a_keeper_put_in_the_place_of_a_reposito
     let new = Machine::new().with_password(None);
     let unknown = open(&new, &[]).expect(13).stderr;
     assert!(unknown.contains(&format!("--fingerprint {false_one}")), "{unknown}");
+    open(&new, &["--fingerprint", "abc"]).expect(2);
     let refused = open(&new, &["--fingerprint", &fingerprint]).expect(20).stderr;
     assert!(refused.contains(&false_one), "{refused}");
 

@@ -112,6 +112,9 @@ fn what_makes_no_sense_is_refused_and_nothing_is_changed() {
     tagged.machine.run(tagged.args(&["tag", "latest", "--pin", "--unpin"])).expect(2);
     let long = "x".repeat(1025);
     tagged.machine.run(tagged.args(&["tag", "latest", "--add", &long])).expect(2);
+    for unseen in ["", "two\nlines"] {
+        tagged.machine.run(tagged.args(&["tag", "latest", "--add", unseen])).expect(2);
+    }
     // One unknown name, and the other snapshots are left as they are.
     tagged.machine.run(tagged.args(&["tag", "latest", "ffffffffffff", "--add", "x"])).expect(1);
     assert_eq!(tagged.listed(&[]), before);
