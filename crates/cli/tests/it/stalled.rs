@@ -2,15 +2,16 @@
 //! more, and nothing says so. That is noticed, and the run goes on over new ones by itself. So it does on
 //! a computer that slept for longer than the server keeps its session.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use holdall_testkit::{ChaosProxy, CompareOptions, Process, Random, compare_trees};
 use rustix::process::Signal;
 
 use crate::clocks::{can_let_days_pass, days_later};
-use crate::house::{Machine, Outcome, Server, send_signal, wait_for_progress};
+use crate::house::{Machine, Outcome, Server, files_below, send_signal, wait_for_progress};
 
 const FILES: u64 = 12;
 const FILE_BYTES: usize = 2_000_000;
@@ -72,6 +73,12 @@ fn a_backup_goes_on_when_its_connections_carry_nothing_any_more() {
     restored(&machine);
 }
 
+/// The sessions that a server keeps.
+fn sessions(data: &Path) -> BTreeSet<PathBuf> {
+    let is_session = |file: &PathBuf| file.parent().is_some_and(|of| of.ends_with("sessions"));
+    files_below(data).into_iter().filter(is_session).collect()
+}
+
 /// More than a session lives without being used.
 const ASLEEP_DAYS: u64 = 8;
 
@@ -90,11 +97,14 @@ fn a_backup_goes_on_when_its_computer_wakes_up_after_its_session_has_lapsed() {
     let mut backup = Process::spawn(&mut machine.command(args)).expect("it starts");
     wait_for_progress(&mut backup, 3);
     send_signal(&backup, Signal::STOP);
+    let before = sessions(&data);
+    assert_eq!(before.len(), 1, "that of the backup");
     drop(server);
     let later = days_later(ASLEEP_DAYS, &Server::command_at(&address, &data));
     let _server = Server::start_by(&mut { later }, &data);
     // Opening another session sweeps those that have lapsed.
     machine.ok(["snapshots"]);
+    assert!(sessions(&data).is_disjoint(&before), "it has not lapsed");
     send_signal(&backup, Signal::CONT);
     let ended = Outcome::of_process(backup).expect(0);
     assert_eq!(ended.summary()["files_new"], FILES);
