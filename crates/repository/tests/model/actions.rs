@@ -162,10 +162,12 @@ impl Keeper<'_> {
     }
 
     fn open(&mut self, client: usize, parent: Option<u8>) -> Option<()> {
-        let known = self.state.known;
+        // Where nobody checks commits, a parent that was forgotten is refused.
+        let may_be_gone = self.rules.commit_checks;
+        let named = if may_be_gone { self.state.known } else { self.state.committed };
         let there = &mut self.state.clients[client];
         only_if(there.session == Session::None)?;
-        only_if(parent.is_none_or(|parent| known & (1 << parent) != 0))?;
+        only_if(parent.is_none_or(|parent| named & (1 << parent) != 0))?;
         let wanted = reached(ROOTS[client]);
         let believed = parent.map_or(0, |parent| reached(ROOTS[usize::from(parent)]) & wanted);
         *there = Client { session: Session::Open, parent, believed };
@@ -182,14 +184,17 @@ impl Keeper<'_> {
         self.may_use(client)?;
         only_if(self.state.clients[client].believed & (1 << object) == 0)?;
         let (pack, first) = self.state.first_copy(object)?;
+        // Where nobody checks commits, who asks waits until a pack that is moved has its mark.
+        let is_moving = self.state.packs[pack].state == PackState::Moving;
+        only_if(self.rules.commit_checks || !is_moving)?;
         let came_lately =
             self.state.counting(object).any(|(_, copy)| copy.since & (1 << client) != 0);
         only_if(first.is_closed || came_lately)?;
         if first.is_closed && self.state.clients[client].is_live() {
             self.state.packs[pack].relied_on |= 1 << client;
         }
-        // Where nobody checks commits, a client looks below what is merely stored.
-        let believes_all = first.is_closed || self.rules.commit_checks;
+        // Where nobody checks commits, a client asks for what is below, too.
+        let believes_all = self.rules.commit_checks;
         let believed = if believes_all { reached(object) } else { 1 << object };
         self.state.clients[client].believed |= believed;
         Some(())

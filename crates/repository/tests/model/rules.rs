@@ -3,7 +3,8 @@
 /// The rules that a keeper follows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
-    /// A commit is checked before its record is written.
+    /// A commit is checked before its record is written. Who does not do that is held to more elsewhere: see
+    /// what `actions` makes of it.
     pub(crate) commit_checks: bool,
     /// A descent goes on through what is stored and not closed.
     pub(crate) descends_through_stored: bool,

@@ -54,13 +54,31 @@ pub(crate) fn search(
     rules: &Rules,
     wrong: impl Fn(&State) -> Option<String>,
 ) -> Outcome {
+    search_within(usize::MAX, scene, rules, wrong)
+}
+
+/// Tries all that so many actions lead to, or fewer, until something is wrong or nothing is new.
+pub(crate) fn search_within(
+    most_actions: usize,
+    scene: &Scene,
+    rules: &Rules,
+    wrong: impl Fn(&State) -> Option<String>,
+) -> Outcome {
     let actions = scene.actions();
     let start = State::default();
     let mut reached = vec![Reached { state: start, from: 0 }];
     let mut seen = HashSet::<State, BuildHasherDefault<Quick>>::default();
     seen.insert(start);
     let mut at = 0;
+    // How many actions lead to the moment that is looked at, and where those begin that take one more.
+    let (mut done, mut further) = (0, 1);
     while let Some(&Reached { state, .. }) = reached.get(at) {
+        if at == further {
+            (done, further) = (done + 1, reached.len());
+        }
+        if done == most_actions {
+            break;
+        }
         for action in &actions {
             let Some(next) = actions::apply(&state, *action, rules) else { continue };
             if !scene.has_room(&next) || !seen.insert(next) {
