@@ -15,6 +15,7 @@ use holdall_engine::PUT_TARGET_BYTES;
 use holdall_testkit::{ChaosProxy, CompareOptions, Process, Random, compare_trees};
 use rustix::process::{Pid, Signal};
 
+use crate::beginning::text;
 use crate::clocks::days_later;
 use crate::house::{Machine, Server, disk_bytes};
 
@@ -151,40 +152,114 @@ fn write_files(dir: &Path, bytes: u64, random: &mut Random) {
     }
 }
 
+/// Snapshots of which is kept what they hold, beside the newest.
+const KEPT: usize = 3;
+/// A backup in so many has an older snapshot compared, too.
+const OLDER: u64 = 4;
+
+/// One machine through all kills: what it backs up, and what it was told.
+struct Told {
+    machine: Machine,
+    source: PathBuf,
+    bytes: u64,
+    random: Random,
+    /// Snapshots that were acknowledged, by the number of the folder that they hold.
+    acknowledged: Vec<String>,
+    /// Folders that some of them hold and the source does not any more.
+    kept: Vec<(usize, PathBuf)>,
+    /// Runs that ended and told nothing: each may have committed one snapshot.
+    silent: usize,
+}
+
+impl Told {
+    fn new(machine: Machine, bytes: u64) -> Self {
+        let source = machine.path("source");
+        let (acknowledged, kept, random) = (Vec::new(), Vec::new(), Random::new(7));
+        Self { machine, source, bytes, random, acknowledged, kept, silent: 0 }
+    }
+
+    fn folder(&self, number: usize) -> PathBuf {
+        self.source.join(number.to_string())
+    }
+
+    /// Has something new be there in place of what was last stored, which is put aside.
+    fn write(&mut self, number: usize) {
+        if let Some(last) = number.checked_sub(1) {
+            let aside = self.machine.path(&format!("folder of snapshot {last}"));
+            fs::rename(self.folder(last), &aside).expect("it is there");
+            self.kept.push((last, aside));
+        }
+        if self.kept.len() > KEPT {
+            // Not always the oldest, so that old ones are compared in the end, too.
+            let (_, gone) = self.kept.remove(self.random.index(2));
+            fs::remove_dir_all(gone).expect("it can be removed");
+        }
+        write_files(&self.folder(number), self.bytes, &mut self.random);
+    }
+
+    /// The snapshot is as the source is; now and then an older one is compared, too.
+    fn acknowledge(&mut self, id: String) {
+        check_restores(&self.machine, &self.source, &id);
+        self.acknowledged.push(id);
+        if !self.kept.is_empty() && self.random.one_in(OLDER) {
+            let one = self.random.index(self.kept.len());
+            self.check_kept(&self.kept[one]);
+        }
+    }
+
+    fn check_kept(&self, (number, aside): &(usize, PathBuf)) {
+        let id = &self.acknowledged[*number];
+        let target = self.machine.path("target");
+        let from = format!("{id}:{}", text(&self.folder(*number)));
+        self.machine.ok(["restore", &from, "--target", text(&target)]);
+        assert_eq!(compare_trees(aside, &target, &CompareOptions::default()), [], "{id}");
+        fs::remove_dir_all(&target).expect("it can be removed");
+    }
+
+    /// All that was acknowledged is listed, whole, and nothing else but what may have been committed unheard.
+    fn check_all(&self) {
+        let checked = self.machine.summary(["check", "--scrub", "--verify", "all"]);
+        assert_eq!(checked["damaged"], serde_json::json!([]));
+        let listed = self.machine.ok(["snapshots", "--json"]).of_type("snapshot");
+        let is_listed = |id: &String| listed.iter().any(|snapshot| snapshot["id"] == *id.as_str());
+        let gone: Vec<_> = self.acknowledged.iter().filter(|id| !is_listed(id)).collect();
+        assert!(gone.is_empty(), "{gone:?} are gone");
+        let unheard = listed.len() - self.acknowledged.len();
+        assert!(unheard <= self.silent, "{unheard} of {} runs that told nothing", self.silent);
+        self.kept.iter().for_each(|kept| self.check_kept(kept));
+        println!("{} acknowledged, {unheard} of {} not", self.acknowledged.len(), self.silent);
+    }
+}
+
 #[test]
 fn whatever_is_killed_at_any_moment_nothing_acknowledged_is_lost_or_sent_again() {
     let (kills, bytes) = (setting("HOLDALL_KILLS", KILLS), setting("HOLDALL_KILL_BYTES", BYTES));
     let machine = Machine::new().with_password(None);
     let data = machine.path("data");
     let mut server = Phoenix::new(&data);
-    let address = server.proxy.address().to_string();
-    machine.pair(&server.server.invite_with(&["--address", &address]));
+    machine.pair(&server.invite());
 
-    let mut random = Random::new(7);
-    let source = machine.path("source");
+    let mut told = Told::new(machine, bytes);
     let began = Instant::now();
-    write_files(&source.join("0"), bytes, &mut random);
-    let longest = 2 * began.elapsed() + measured_backup(&machine, &source);
+    told.write(0);
+    let longest = 2 * began.elapsed() + measured_backup(&told.machine, &told.source);
 
-    let mut acknowledged = Vec::new();
     let mut generation = 0;
     let mut before = disk_bytes(&data);
     let mut killed = 0;
     while killed < kills {
-        if acknowledged.len() > generation {
+        if told.acknowledged.len() > generation {
             // Everything is stored: something new, in place of something old.
-            generation = acknowledged.len();
-            let new = source.join(generation.to_string());
-            let _ = fs::remove_dir_all(source.join((generation - 1).to_string()));
-            write_files(&new, bytes, &mut random);
+            generation = told.acknowledged.len();
+            told.write(generation);
             before = disk_bytes(&data);
         }
         let stored = disk_bytes(&data).saturating_sub(before);
-        let mut running = Running::start(&machine, &source);
-        let moment = longest.mul_f64(random.below(1000) as f64 / 1000.0);
+        let mut running = Running::start(&told.machine, &told.source);
+        let moment = longest.mul_f64(told.random.below(1000) as f64 / 1000.0);
         let ended = match running.outlives(moment) {
             Some(ended) => Some(ended),
-            None if random.one_in(2) => {
+            None if told.random.one_in(2) => {
                 server.kill();
                 killed += 1;
                 Some(running.finish())
@@ -196,20 +271,17 @@ fn whatever_is_killed_at_any_moment_nothing_acknowledged_is_lost_or_sent_again()
             }
         };
         // A server that is gone when the client first asks is no failure of this kind.
-        let ended = ended.filter(|(status, _)| status.code() != Some(UNREACHABLE));
-        if let Some((status, said)) = ended {
-            acknowledged.push(summary_of(killed, status, &said, stored, bytes));
-            check_restores(&machine, &source, &acknowledged);
+        match ended.filter(|(status, _)| status.code() != Some(UNREACHABLE)) {
+            Some((status, said)) => {
+                told.acknowledge(summary_of(killed, status, &said, stored, bytes));
+            }
+            None => told.silent += 1,
         }
     }
-    let mut last = Running::start(&machine, &source);
-    assert!(last.outlives(Duration::from_secs(600)).is_some_and(|(status, _)| status.success()));
-    let checked = machine.summary(["check", "--scrub", "--verify", "all"]);
-    assert_eq!(checked["damaged"], serde_json::json!([]));
-    let listed = machine.ok(["snapshots", "--json"]).of_type("snapshot");
-    for id in &acknowledged {
-        assert!(listed.iter().any(|snapshot| snapshot["id"] == *id.as_str()), "{id} is gone");
-    }
+    let (status, said) = Running::start(&told.machine, &told.source).finish();
+    assert!(status.success(), "{status}\n{said}");
+    told.acknowledge(summary_in(&said)["snapshot_id"].as_str().expect("an id").to_owned());
+    told.check_all();
 }
 
 /// How long a backup of the same size takes, on a machine and a server of its own.
@@ -239,13 +311,12 @@ pub(crate) fn summary_in(said: &str) -> serde_json::Value {
     objects.rfind(is_summary).expect("a summary")
 }
 
-/// The newest snapshot is as the source is; now and then an older one is read, too.
-fn check_restores(machine: &Machine, source: &Path, acknowledged: &[String]) {
-    let Some(newest) = acknowledged.last() else { return };
+/// A snapshot is as the source is.
+fn check_restores(machine: &Machine, source: &Path, id: &str) {
     let target = machine.path("target");
-    let from = format!("{newest}:{}", source.to_str().expect("UTF-8"));
-    machine.ok(["restore", &from, "--target", target.to_str().expect("UTF-8")]);
-    assert_eq!(compare_trees(source, &target, &CompareOptions::default()), [], "{newest}");
+    let from = format!("{id}:{}", text(source));
+    machine.ok(["restore", &from, "--target", text(&target)]);
+    assert_eq!(compare_trees(source, &target, &CompareOptions::default()), [], "{id}");
     fs::remove_dir_all(&target).expect("it can be removed");
 }
 
@@ -268,64 +339,93 @@ fn a_client_outlives_a_server_that_restarts_and_connections_that_break() {
     let (status, said) = running.wait().expect("it ends");
     assert!(status.success(), "{said:?}");
     assert!(server.proxy.cuts() > 0);
-    check_restores(&machine, &source, &["latest".to_owned()]);
+    check_restores(&machine, &source, "latest");
 }
 
-/// Kills of a prune. Half of the snapshots are forgotten before each, so that there is work to do.
+/// Kills that met a prune, of five runs four of which were to be: what ended before is not counted.
 const PRUNE_KILLS: u64 = 15;
 const PRUNE_BYTES: u64 = 12 << 20;
+/// A prune in so many is let be, which says how long they take.
+const LET_BE: u64 = 5;
+
+/// What has a prune of everything but the two newest snapshots, of which each has a tree of its own.
+struct Pruned {
+    machine: Machine,
+    repo: String,
+    source: PathBuf,
+}
+
+impl Pruned {
+    fn new(random: &mut Random) -> Self {
+        let machine = Machine::new();
+        let (repo, source) = (text(&machine.path("repo")).to_owned(), machine.path("source"));
+        machine.ok(["init", "-r", &repo, "--recovery-kit", text(&machine.path("kit"))]);
+        write_files(&source.join("always"), PRUNE_BYTES, random);
+        Self { machine, repo, source }
+    }
+
+    /// Half of the snapshots are forgotten, so that there is work to do.
+    fn back_up(&self, random: &mut Random) {
+        let _ = fs::remove_dir_all(self.source.join("own"));
+        write_files(&self.source.join("own"), PRUNE_BYTES, random);
+        self.machine.ok(["backup", "-r", &self.repo, text(&self.source)]);
+        self.machine.ok(["forget", "-r", &self.repo, "--keep-last", "2"]);
+    }
+
+    /// Prunes, and kills that at a moment if there is one; says how it ended.
+    fn prune(&self, moment: Option<Duration>) -> ExitStatus {
+        let mut command = self.machine.command(["prune", "-r", &self.repo]);
+        let mut child =
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        if let Some(moment) = moment {
+            std::thread::sleep(moment);
+            // It may have ended a moment ago.
+            let _ = child.kill();
+        }
+        child.wait().expect("it ends")
+    }
+
+    fn check(&self, round: u64) {
+        let checked =
+            self.machine.summary(["check", "-r", &self.repo, "--scrub", "--verify", "all"]);
+        assert_eq!(checked["damaged"], serde_json::json!([]), "round {round}");
+        let target = self.machine.path("target");
+        let from = format!("latest:{}", text(&self.source));
+        self.machine.ok(["restore", "-r", &self.repo, &from, "--target", text(&target)]);
+        let differences = compare_trees(&self.source, &target, &CompareOptions::default());
+        assert_eq!(differences, [], "round {round}");
+        fs::remove_dir_all(&target).expect("it can be removed");
+    }
+}
 
 #[test]
 fn a_prune_that_is_killed_at_any_moment_takes_nothing_that_is_needed() {
-    let kills = setting("HOLDALL_KILLS", PRUNE_KILLS);
-    let machine = Machine::new();
-    let repo = machine.path("repo").to_str().expect("UTF-8").to_owned();
-    machine.ok([
-        "init",
-        "-r",
-        &repo,
-        "--recovery-kit",
-        machine.path("kit").to_str().expect("UTF-8"),
-    ]);
-    let source = machine.path("source");
+    let wanted = setting("HOLDALL_KILLS", PRUNE_KILLS) * (LET_BE - 1) / LET_BE;
     let mut random = Random::new(11);
-    write_files(&source.join("always"), PRUNE_BYTES, &mut random);
-    let mut longest = Duration::from_millis(100);
-    for kill in 0..kills {
-        // A tree of its own for each snapshot, beside what all have.
-        let _ = fs::remove_dir_all(source.join("own"));
-        write_files(&source.join("own"), PRUNE_BYTES, &mut random);
-        machine.ok(["backup", "-r", &repo, source.to_str().expect("UTF-8")]);
-        machine.ok(["forget", "-r", &repo, "--keep-last", "2"]);
-        let mut child = machine
-            .command(["prune", "-r", &repo])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let began = Instant::now();
-        if kill % 5 == 0 {
-            assert!(child.wait().expect("it ends").success(), "kill {kill}");
-            longest = longest.max(began.elapsed());
+    let pruned = Pruned::new(&mut random);
+    let (mut killed, mut round) = (0, 0);
+    let mut longest = Duration::ZERO;
+    while killed < wanted {
+        assert!(round < 4 * wanted, "{killed} of {round} were met by a kill");
+        pruned.back_up(&mut random);
+        if round % LET_BE == 0 {
+            let began = Instant::now();
+            assert!(pruned.prune(None).success(), "round {round}");
+            longest = began.elapsed();
         } else {
-            std::thread::sleep(longest.mul_f64(random.below(1000) as f64 / 1000.0));
-            // It may have ended a moment ago, which is a moment like any other.
-            let _ = child.kill();
-            child.wait().expect("it ends");
+            let moment = longest.mul_f64(random.below(1000) as f64 / 1000.0);
+            let status = pruned.prune(Some(moment));
+            assert!(status.success() || status.code().is_none(), "round {round}: {status}");
+            killed += u64::from(status.code().is_none());
         }
-        let checked = machine.summary(["check", "-r", &repo, "--scrub", "--verify", "all"]);
-        assert_eq!(checked["damaged"], serde_json::json!([]), "kill {kill}");
-        let target = machine.path("target");
-        let from = format!("latest:{}", source.to_str().expect("UTF-8"));
-        machine.ok(["restore", "-r", &repo, &from, "--target", target.to_str().expect("UTF-8")]);
-        assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), [], "kill {kill}");
-        fs::remove_dir_all(&target).expect("it can be removed");
+        pruned.check(round);
+        round += 1;
     }
+    println!("{killed} of {round} prunes were killed");
     // What a prune had copied when it was killed, the next one copies again; the one behind it finds that
     // it is there twice.
-    machine.ok(["prune", "-r", &repo]);
-    machine.ok(["prune", "-r", &repo]);
-    let stored =
-        machine.summary(["stats", "-r", &repo])["stored_bytes"].as_u64().expect("a number");
+    (0..2).for_each(|_| assert!(pruned.prune(None).success()));
+    let stats = pruned.machine.summary(["stats", "-r", &pruned.repo]);
+    let stored = stats["stored_bytes"].as_u64().expect("a number");
     assert!(stored < 4 * PRUNE_BYTES, "{stored} bytes for what takes {}", 3 * PRUNE_BYTES);
 }
