@@ -37,7 +37,8 @@ struct Row {
     name: &'static str,
     who: Who,
     asks: fn(&Stage) -> Asked,
-    /// The status, or what it begins with; "" for a connection that ends without an answer.
+    /// The status, or what it begins with; "" for a connection that ends without an answer. With a "?" either
+    /// is right: where more was sent than was read, the connection's end may overtake the answer.
     status: &'static str,
     /// The kind of the error, or a part of what is said.
     says: &'static str,
@@ -74,15 +75,19 @@ fn hold(rows: &[Row]) {
     assert!(failed.is_empty(), "attacks that do not hold: {failed:#?}");
 }
 
+/// What comes before the answer to who asks whether to go on.
+const GO_ON: &str = "HTTP/1.1 100 Continue\r\n\r\n";
+
 fn hold_row(stage: &Stage, row: &Row) {
     let name = row.name;
     let asked = (row.asks)(stage);
     let before = stage.everything();
     let answer = send(stage, row.who, &asked);
-    let status = answer.get(9..12).unwrap_or_default();
-    let fits = match row.status {
-        "" => status.is_empty() || status.starts_with('4'),
-        expected => status.starts_with(expected),
+    let status = answer.strip_prefix(GO_ON).unwrap_or(&answer).get(9..12).unwrap_or_default();
+    let fits = match row.status.strip_suffix('?') {
+        Some(expected) => status.is_empty() || status == expected,
+        None if row.status.is_empty() => status.is_empty(),
+        None => status.starts_with(row.status),
     };
     assert!(fits && answer.contains(row.says), "{name}: {answer}");
     assert_eq!(stage.everything(), before, "{name}: something was taken");

@@ -138,7 +138,7 @@ pub(super) const ROWS: &[Row] = &[
                 stage.head(),
             ))
         },
-        "",
+        "400",
         "",
     ),
     by_machine(
