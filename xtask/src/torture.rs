@@ -17,7 +17,7 @@ struct Part {
 
 const IT: &[&str] = &["--test", "it"];
 
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 15] = [
     // 1 GB is killed each time; `cargo xtask test` takes far less.
     Part {
         name: "kill",
@@ -110,6 +110,20 @@ const PARTS: [Part; 13] = [
         target: IT,
         tests: "stuck",
         settings: &[("HOLDALL_STUCK_BLOCKS", "10000000")],
+    },
+    Part {
+        name: "mutated",
+        package: "holdall-server",
+        target: IT,
+        tests: "mutated",
+        settings: &[("HOLDALL_MUTATED_REQUESTS", "100000")],
+    },
+    Part {
+        name: "inputs",
+        package: "holdall-engine",
+        target: &["--test", "hostile_input"],
+        tests: "changed_vectors",
+        settings: &[("HOLDALL_HOSTILE_INPUTS", "1000000")],
     },
 ];
 
