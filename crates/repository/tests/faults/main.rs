@@ -2,7 +2,7 @@
 //!
 //! The states are made by `holdall_testkit::disk` from what a real process did, and each is opened and
 //! held against what was acknowledged. `HOLDALL_POWER_STATES` says how many states of a power cut there
-//! are, and `HOLDALL_ROTS` how many bits are turned and files cut short at least. What fails is printed with
+//! are, and `HOLDALL_ROTS` how much happens to files at least. What fails is printed with
 //! its seed, which `HOLDALL_POWER_SEED` repeats.
 #![expect(clippy::unwrap_used, reason = "an unexpected error is a failed test")]
 #![expect(clippy::disallowed_methods, reason = "a test is told by the environment how long it is")]
