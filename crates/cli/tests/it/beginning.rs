@@ -2,10 +2,12 @@
 //! wrong, each in its own way.
 
 use std::fs;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdall_testkit::{CompareOptions, Image, Random, compare_trees};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
 
 use crate::house::{Machine, Outcome, files_below};
 use crate::keys::{AGE_PRIVATE, AGE_PUBLIC};
@@ -60,6 +62,7 @@ impl Beginning {
         // What a backup finds new.
         fs::write(source.join("docs/b"), random.bytes(5000)).expect("a file");
         fs::write(source.join("new"), random.bytes(2000)).expect("a file");
+        make_special(&source);
         beginning.from(&machine)
     }
 
@@ -161,6 +164,20 @@ impl Beginning {
         let differences = compare_trees(&self.source(), target, &CompareOptions::default());
         assert_eq!(differences, [], "{what}");
     }
+}
+
+/// Makes what takes calls of its own: a link, a pipe, a file with a hole, and attributes, where the file system
+/// has those.
+fn make_special(source: &Path) {
+    let (hole, link) = (source.join("docs/hole"), source.join("link"));
+    let file = fs::File::create(&hole).expect("room");
+    file.write_all_at(b"behind a hole", 200_000).expect("room");
+    symlink("docs/hole", &link).expect("room");
+    let mode = Mode::from_raw_mode(0o600);
+    mknodat(CWD, source.join("pipe"), FileType::Fifo, mode, 0).expect("room");
+    let _ = lsetxattr(&hole, "user.origin", b"here", XattrFlags::empty());
+    // For root.
+    let _ = lsetxattr(&link, "trusted.origin", b"here", XattrFlags::empty());
 }
 
 /// Writes a file that is more than a pack holds.

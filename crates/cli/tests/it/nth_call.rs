@@ -8,7 +8,7 @@
 //! and all calls where a run of the tests takes some.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fmt, fs};
@@ -18,12 +18,16 @@ use holdall_testkit::has_strace;
 use crate::beginning::{Beginning, Work, text};
 use crate::house::{Machine, Outcome};
 
-/// Calls that read, write or name files. Closing and counting places are left out: nothing depends on
-/// what they answer.
-const CALLS: &str = "openat,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,fsync,fdatasync,\
-    ftruncate,fallocate,copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,mkdirat,\
-    rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,readlink,readlinkat,\
-    flock,utimensat,fchmod,fchmodat,fchown,fchownat,flistxattr,fgetxattr,fsetxattr";
+/// Calls that read, write or name files. Closing is left out: nothing depends on what it answers.
+const CALLS: &str = "openat,openat2,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,lseek,fsync,\
+    fdatasync,ftruncate,fallocate,copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,\
+    mkdirat,mknodat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,\
+    readlink,readlinkat,flock,utimensat,fchmod,fchmodat,fchown,fchownat,flistxattr,fgetxattr,fsetxattr,\
+    llistxattr,lgetxattr,lsetxattr";
+/// How a call names what has no handle of its own, such as a link: below a folder's handle.
+const BY_HANDLE: &str = "\"/proc/self/fd/";
+/// What the system calls EIO, which has a slash in it and names nothing.
+const EIO_IN_WORDS: &str = "Input/output error";
 /// What a disk that fails and one that is full answer.
 const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
 const ALL_ERRORS: [&str; 6] = ["EIO", "ENOSPC", "EINTR", "EMFILE", "EROFS", "EACCES"];
@@ -110,7 +114,7 @@ pub(crate) fn calls_in(trace: &str, folder: &str) -> BTreeSet<(String, u32)> {
         }
         let count = counts.entry((thread, name)).or_default();
         *count += 1;
-        if arguments.contains(folder) {
+        if arguments.contains(folder) || arguments.contains(BY_HANDLE) {
             calls.insert((name.to_owned(), *count));
         }
     }
@@ -133,7 +137,7 @@ fn fates(number: usize) -> impl Iterator<Item = Fate> {
 fn most_of_a_name(work: Work) -> usize {
     match work {
         Work::Backup | Work::Prune | Work::Restore => usize::MAX,
-        Work::Parity | Work::Repair if takes_all() => 200,
+        Work::Parity | Work::Repair if takes_all() => 30,
         Work::Parity | Work::Repair => 4,
     }
 }
@@ -212,6 +216,18 @@ fn check(beginning: &Beginning, number: usize, fault: &Fault) -> bool {
     was_met
 }
 
+/// The first folder on the way to a place: what is said of a folder there begins with it.
+pub(crate) fn top_of(folder: &Path) -> String {
+    let top: PathBuf = folder.components().take(2).collect();
+    text(&top).to_owned()
+}
+
+/// Whether one of these is named.
+pub(crate) fn names_one(said: &str, named: &[&str]) -> bool {
+    let said = said.replace(EIO_IN_WORDS, "");
+    named.iter().any(|name| said.contains(name))
+}
+
 fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outcome) {
     let Outcome { code, stdout, stderr } = outcome;
     let what = format!("{fault:?}: {code:?}\n{stdout}{stderr}");
@@ -223,8 +239,9 @@ fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outc
     let was_killed = fault.kills() && code.is_none();
     let has_failed = code.is_some_and(|code| FAILED.contains(&code));
     assert!(is_done || was_killed || has_failed, "{what}");
-    let named = ["/", "the repository", "the cache folder"];
-    let names_it = |said: &str| named.iter().any(|name| said.contains(name));
+    let names_it = |said: &str| {
+        names_one(said, &[&top_of(beginning.folder()), "the repository", "the cache folder"])
+    };
     // Damage is what a repair is asked for, and a result.
     let names_it = names_it(stderr) || *code == Some(20) && names_it(stdout);
     assert!(is_done || was_killed || names_it, "it does not say of what: {what}");
