@@ -64,10 +64,13 @@ impl Folders {
         if [&self.config, &self.state].iter().any(|folder| place(folder).starts_with(&cache)) {
             return;
         }
-        let tag = || fs::File::create_new(self.cache.join("CACHEDIR.TAG"));
-        let _ = fs::create_dir_all(&self.cache)
-            .and_then(|()| tag())
-            .and_then(|mut file| file.write_all(CACHE_TAG.as_bytes()));
+        let tag = self.cache.join("CACHEDIR.TAG");
+        let made = fs::create_dir_all(&self.cache).and_then(|()| fs::File::create_new(&tag));
+        let Ok(mut file) = made else { return };
+        if file.write_all(CACHE_TAG.as_bytes()).is_err() {
+            // The next run makes a whole one.
+            let _ = fs::remove_file(tag);
+        }
     }
 }
 
