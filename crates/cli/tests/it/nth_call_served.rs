@@ -16,7 +16,7 @@ use holdall_testkit::{CompareOptions, Image, Random, compare_trees, memory};
 use crate::beginning::{PARITY, Work, damage, fill_a_pack, text};
 use crate::clocks::{can_let_days_pass, days_later};
 use crate::house::{Machine, Outcome, Server, files_below};
-use crate::nth_call::{FAILED, Fault, all_faults, calls_in, check_each};
+use crate::nth_call::{FAILED, Fault, all_faults, calls_in, check_each, names_one, top_of};
 use crate::vanishing::{Traced, can_trace, dies};
 
 const CALLS: &str = "openat,read,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
@@ -228,7 +228,10 @@ impl House {
         let what = format!("{fault:?}: {code:?}\n{stdout}{stderr}\nthe server said:\n{}", log());
         let is_done = *code == Some(0);
         // An administrator's command says it in JSON.
-        let says_it = !stderr.is_empty() || stdout.contains("\"message_type\":\"error\"");
+        let is_clients = matches!(fault.work, Work::Backup | Work::Restore);
+        let top = top_of(self.folder.path());
+        let named = [&top, server.address(), "the server", "the repository"];
+        let says_it = names_one(if is_clients { stderr } else { stdout }, &named);
         let is_told = code.is_some_and(|code| FAILED.contains(&code)) && says_it;
         assert!(is_done || is_told, "{what}");
         let is_backed_up = fault.work == Work::Restore || is_done && fault.work == Work::Backup;
