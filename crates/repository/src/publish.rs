@@ -8,7 +8,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::rand;
@@ -204,12 +205,12 @@ pub(crate) fn names_in(dir: &Path) -> Result<Vec<OsString>, RepositoryError> {
 
 fn write_beside(tmp: &Path, bytes: &[u8]) -> Result<PathBuf, RepositoryError> {
     let path = beside(tmp)?;
-    let mut file = OpenOptions::new()
+    let file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(&path)
         .map_err(failed("making", &path))?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let written = file.write_all_at(bytes, 0).and_then(|()| file.sync_all());
     if let Err(error) = written {
         // After a failed fsync the file is abandoned, never synced again.
         let _ = fs::remove_file(&path);

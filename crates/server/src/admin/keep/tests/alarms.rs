@@ -1,0 +1,144 @@
+//! What has rules let nothing go until an administrator has looked: much that was lost, a flood, and rules that are
+//! not known.
+
+use super::*;
+
+#[test]
+fn rules_stand_still_when_much_was_lost_until_somebody_has_looked() {
+    let mut world = World::new();
+    let all: Vec<String> = (0..100).map(|number| format!("file {number}")).collect();
+    world.back_up_chunks("first", &all);
+    assert_eq!(world.prune().alarm, None, "nobody knows yet what is usual");
+    for hour in 0..40 {
+        world.clocks.pass(HOUR_NS);
+        world.back_up_chunks(&format!("hour {hour}"), &all);
+    }
+    assert_eq!(world.prune().alarm, None);
+    let changed: Vec<String> = (0..100).map(|number| format!("locked {number}")).collect();
+    for (name, left) in [("half", &all[..49]), ("changed", &changed[..])] {
+        world.back_up_chunks(name, left);
+        world.clocks.pass(32 * DAY_NS);
+        let foreseen = world.administration().prune_one("laptop", true);
+        assert!(foreseen.alarm.is_some() && foreseen.forgotten.is_empty(), "{foreseen:?}");
+        world.clocks.pass(DAY_NS);
+        let pruned = world.prune();
+        let before = world.snapshots() as u64;
+        assert!(pruned.alarm.is_some() && pruned.forgotten.is_empty(), "{pruned:?}");
+        assert_eq!(pruned.snapshots_kept, before);
+        // It does not go by itself, whatever comes next.
+        world.back_up_chunks(&format!("{name} again"), &all);
+        assert_eq!(world.prune().alarm, pruned.alarm);
+        assert_eq!(world.resume(), pruned.alarm);
+        assert_eq!(world.resume(), None);
+        assert_eq!(world.prune().alarm, None);
+    }
+    assert!(world.snapshots() < 40, "and then rules let go what they do not keep");
+}
+
+#[test]
+fn a_flood_of_snapshots_displaces_none_until_somebody_has_looked() {
+    let mut world = World::new();
+    world.back_up("first", 100);
+    assert_eq!(world.prune().alarm, None);
+    world.clocks.pass(DAY_NS);
+    let honest = world.back_up("honest", 100);
+    // Administrators look in the middle of it, too.
+    for part in ["one", "two"] {
+        assert_eq!(world.prune().alarm, None);
+        world.flood(part, 60);
+    }
+    let is_there = |world: &World| {
+        let snapshots = world.stores.store("laptop").unwrap().judge(&Policy::USUAL, &[]);
+        snapshots.iter().any(|one| one.id == honest)
+    };
+    let alarm = world.prune().alarm;
+    assert!(alarm.as_ref().is_some_and(|alarm| alarm.contains("within an hour")), "{alarm:?}");
+    world.clocks.pass(31 * DAY_NS);
+    let pruned = world.prune();
+    assert!(pruned.alarm == alarm && pruned.forgotten.is_empty(), "{pruned:?}");
+    assert!(is_there(&world));
+    world.resume();
+    assert_eq!(world.prune().alarm, None);
+    assert!(!is_there(&world), "it was not the last of its hour");
+}
+
+#[test]
+fn a_flood_that_somebody_has_looked_at_raises_no_alarm_again() {
+    let mut world = World::new();
+    world.back_up("first", 100);
+    world.prune();
+    world.flood("garbage", 120);
+    assert!(world.prune().alarm.is_some());
+    world.resume();
+    for name in ["of the same hour", "the next"] {
+        assert_eq!(world.prune().alarm, None);
+        world.back_up(name, 100);
+    }
+    assert_eq!(world.prune().alarm, None);
+    world.flood("more garbage", 120);
+    assert!(world.prune().alarm.is_some());
+}
+
+/// Four snapshots, of which rules keep the first for its tag, and all too old for any lock.
+fn kept_by_a_tag() -> (World, Keeping) {
+    let mut world = World::new();
+    let tag = TagToken::from_bytes([1; 16]);
+    let ids: Vec<_> = (0..4).map(|number| world.back_up(&number.to_string(), 1000)).collect();
+    world.tag(ids[0], "0", vec![tag]);
+    let keeping = Keeping { tags: vec![tag], ..Keeping::USUAL };
+    world.accounts.set_keeping("laptop", keeping.clone()).unwrap();
+    assert_eq!(world.prune().alarm, None);
+    (world, keeping)
+}
+
+#[test]
+fn a_repository_whose_rules_were_lost_lets_nothing_go_until_somebody_has_said_them() {
+    let (world, keeping) = kept_by_a_tag();
+    let lose = |repository: &std::path::Path| {
+        std::fs::remove_file(repository.join("../../server.redb")).unwrap();
+    };
+    let world = world.restarted(lose);
+    let foreseen = world.administration().prune_one("laptop", true);
+    for _ in 0..40 {
+        world.clocks.pass(DAY_NS);
+        let pruned = world.prune();
+        assert!(pruned.alarm.is_some() && pruned.alarm == foreseen.alarm, "{pruned:?}");
+        assert_eq!((pruned.forgotten, pruned.snapshots_kept), (vec![], 4));
+    }
+    world.accounts.set_keeping("laptop", keeping).unwrap();
+    let pruned = world.prune();
+    assert_eq!((pruned.alarm, pruned.forgotten.len()), (None, 2));
+    let world = world.restarted(|_| ());
+    assert_eq!(world.prune().alarm, None);
+    // Or that the usual ones are all right.
+    let world = world.restarted(lose);
+    assert_eq!(world.prune().alarm, foreseen.alarm);
+    assert_eq!(world.resume(), foreseen.alarm);
+    assert_eq!(world.prune().alarm, None);
+}
+
+#[test]
+fn a_folder_that_was_renamed_is_not_judged_by_what_is_usual_nor_by_another_s_rules() {
+    let (world, _) = kept_by_a_tag();
+    let other = Forge::new(2, MACHINE, &[9; 32]);
+    let world = world.restarted(|repository| {
+        std::fs::rename(repository, repository.with_file_name("table")).unwrap();
+        Store::create(repository, &other.new_repository()).unwrap();
+    });
+    for name in ["table", "laptop"] {
+        world.clocks.pass(40 * DAY_NS);
+        let pruned = world.administration().prune_one(name, false);
+        assert!(pruned.alarm.is_some() && pruned.forgotten.is_empty(), "{pruned:?}");
+    }
+}
+
+#[test]
+fn an_alarm_of_another_kind_is_not_answered_by_saying_the_rules() {
+    let mut world = World::new();
+    world.back_up("first", 100);
+    world.prune();
+    world.flood("garbage", 120);
+    let alarm = world.prune().alarm;
+    world.accounts.set_keeping("laptop", Keeping::USUAL).unwrap();
+    assert!(alarm.is_some() && world.prune().alarm == alarm);
+}
