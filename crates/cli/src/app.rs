@@ -10,7 +10,7 @@ use clap::Args;
 use holdall_engine::Run;
 
 use crate::config::{Folders, Settings};
-use crate::exit::{Exit, Refusal, hint_of};
+use crate::exit::{Exit, hint_of};
 use crate::identity::Identity;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -68,11 +68,10 @@ impl GlobalArgs {
 }
 
 /// Refuses a file that was named and is not there.
-fn there(file: &Path) -> Result<(), Refusal> {
+fn there(file: &Path) -> Result<()> {
     match file.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound && !file.as_os_str().is_empty() => {
-            let message = format!("{} is not there", file.display());
-            Err(Refusal::new(Exit::Failed, message).hint("is the name right?"))
+            Err(error).with_context(|| file.display().to_string())
         }
         _ => Ok(()),
     }

@@ -138,7 +138,7 @@ fn check_is_folder(target: &Path) -> Result<(), Refusal> {
     match target.metadata() {
         Ok(found) if !found.is_dir() => {
             let message = format!("{} is not a folder", target.display());
-            Err(Refusal::new(Exit::Failed, message).hint("name a folder with --target"))
+            Err(Refusal::new(Exit::Failed, message).hint("name another folder with --target"))
         }
         _ => Ok(()),
     }

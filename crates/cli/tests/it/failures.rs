@@ -35,7 +35,7 @@ fn a_file_that_is_named_and_not_there_is_refused_also_where_a_key_is_kept() {
     let none = machine.path("none");
     for flag in ["--identity", "--password-file"] {
         let said = machine.run(["snapshots", flag, none.to_str().unwrap()]).expect(1);
-        assert!(said.stderr.contains("none is not there"), "{}", said.stderr);
+        assert!(said.stderr.contains("none: No such file"), "{}", said.stderr);
     }
 }
 
