@@ -31,7 +31,7 @@ pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
     let repository = access.config().repository.to_string();
     if Receipts::in_state(&app.folders.state).machine(&repository)?.is_none() {
         app.output.note(
-            "this computer made no snapshot here, so it can not tell whether these are all: each is as \
+            "this computer made no snapshot here, so it can not tell whether this is all: each snapshot is as \
              its machine made it and follows the one before, but newer ones may be hidden",
         );
     }

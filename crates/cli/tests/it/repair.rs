@@ -125,12 +125,16 @@ fn what_no_repair_can_mend_comes_again_with_the_next_backup() {
         |path: &&PathBuf| text(path).contains("nodes.") && text(path).ends_with("payload");
     for (damaged, lost_caches) in [(&pack, false), (tails.iter().find(is_nodes).unwrap(), true)] {
         if lost_caches {
+            // What was durable when something came behind it is damaged now; else it may be torn.
+            fs::write(kept.source.join("later"), "later").unwrap();
+            kept.backup();
             flip(damaged, 3000);
             fs::remove_dir_all(kept.machine.path("cache")).unwrap();
         }
         let repaired = kept.machine.run(kept.args(&["check", "--repair", "--json"]));
         assert_eq!(repaired.code, Some(20), "{}", repaired.stderr);
-        let repair = &repaired.of_type("repair")[0];
+        let repairs = repaired.of_type("repair");
+        let [repair] = &repairs[..] else { panic!("{}{}", repaired.stdout, repaired.stderr) };
         assert_eq!(repair["kind"], if lost_caches { "tail" } else { "salvaged" });
         assert_eq!(repair["lost_blocks"], 1);
         assert_eq!(repaired.summary()["repaired"], 1);

@@ -103,7 +103,7 @@ fn a_backup_goes_on_when_its_computer_wakes_up_after_its_session_has_lapsed() {
     let later = days_later(ASLEEP_DAYS, &Server::command_at(&address, &data));
     let _server = Server::start_by(&mut { later }, &data);
     // Opening another session sweeps those that have lapsed.
-    machine.ok(["snapshots"]);
+    machine.ok(["check", "--verify", "1"]);
     assert!(sessions(&data).is_disjoint(&before), "it has not lapsed");
     send_signal(&backup, Signal::CONT);
     let ended = Outcome::of_process(backup).expect(0);
