@@ -35,6 +35,25 @@ pub(crate) fn unless_lost<T>(
     Ok(None)
 }
 
+/// Tries until it comes to something; `None` if it never does. What a disk that fails once kept from being seen
+/// looks like nothing.
+///
+/// # Errors
+/// The first one.
+pub(crate) fn if_ever<T>(
+    mut attempt: impl FnMut() -> Result<Option<T>, RepositoryError>,
+) -> Result<Option<T>, RepositoryError> {
+    for tries_left in (0..TRIES).rev() {
+        if let Some(done) = attempt()? {
+            return Ok(Some(done));
+        }
+        if tries_left > 0 {
+            std::thread::sleep(PAUSE);
+        }
+    }
+    Ok(None)
+}
+
 /// Whether an error says that the bytes are gone or are not what was stored.
 pub(crate) fn says_lost(error: &RepositoryError) -> bool {
     match error {
@@ -66,6 +85,20 @@ mod tests {
     fn what_fails_once_is_not_lost_and_what_fails_every_time_is() {
         assert!(matches!(failing(Errno::IO, 1), (Ok(Some(())), 2)));
         assert!(matches!(failing(Errno::IO, 9), (Ok(None), TRIES)));
+    }
+
+    #[test]
+    fn what_comes_to_nothing_once_is_tried_again() {
+        let mut tries = 0;
+        let mut from = |first: u32| {
+            if_ever(|| {
+                tries += 1;
+                Ok((tries >= first).then_some(tries))
+            })
+        };
+        assert_eq!(from(2).unwrap(), Some(2));
+        assert_eq!(from(99).unwrap(), None);
+        assert_eq!(tries, 2 + TRIES);
     }
 
     #[test]

@@ -222,6 +222,10 @@ pub(crate) fn top_of(folder: &Path) -> String {
     text(&top).to_owned()
 }
 
+/// What a check says in front of the name of what is damaged.
+const DAMAGED: [&str; 4] =
+    ["damaged record ", "damaged pack ", "damaged block ", "damaged object "];
+
 /// Whether one of these is named.
 pub(crate) fn names_one(said: &str, named: &[&str]) -> bool {
     let said = said.replace(EIO_IN_WORDS, "");
@@ -242,8 +246,9 @@ fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outc
     let names_it = |said: &str| {
         names_one(said, &[&top_of(beginning.folder()), "the repository", "the cache folder"])
     };
-    // Damage is what a repair is asked for, and a result.
-    let names_it = names_it(stderr) || *code == Some(20) && names_it(stdout);
+    // Damage is what a repair is asked for, and a result, which names what the repository has by its name there.
+    let is_result = *code == Some(20) && (names_it(stdout) || names_one(stdout, &DAMAGED));
+    let names_it = names_it(stderr) || is_result;
     assert!(is_done || was_killed || names_it, "it does not say of what: {what}");
     let goes_well = |work| {
         let next = beginning.work(work, machine, &[], "again");

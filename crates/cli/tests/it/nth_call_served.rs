@@ -230,7 +230,7 @@ impl House {
         // An administrator's command says it in JSON.
         let is_clients = matches!(fault.work, Work::Backup | Work::Restore);
         let top = top_of(self.folder.path());
-        let named = [&top, server.address(), "the server", "the repository"];
+        let named = [&top, server.address(), "the server", "the repository", ": pack "];
         let says_it = names_one(if is_clients { stderr } else { stdout }, &named);
         let is_told = code.is_some_and(|code| FAILED.contains(&code)) && says_it;
         assert!(is_done || is_told, "{what}");

@@ -24,6 +24,7 @@ use holdall_protocol::{
 };
 
 use crate::parity;
+use crate::reread::if_ever;
 use crate::store::Store;
 
 impl Store {
@@ -43,6 +44,10 @@ impl Store {
         let in_tails: BTreeSet<BlockName> = found.damaged.iter().filter_map(in_tail).collect();
         let mut report = RepairReport::default();
         let mut hindered = None;
+        if packs.iter().any(|pack| !self.is_known(pack)) {
+            // One that could not be read when the repository was opened may be by now.
+            self.find_anew()?;
+        }
         for pack in &packs {
             stop_if(should_stop)?;
             match self.mend_pack(pack, dry_run, &mut report.quarantined) {
@@ -117,10 +122,14 @@ impl Store {
         dry_run: bool,
         quarantined: &mut Vec<String>,
     ) -> Result<Option<Repair>, RepositoryError> {
-        match self.restore_pack(pack, dry_run, quarantined)? {
+        match if_ever(|| self.restore_pack(pack, dry_run, quarantined))? {
             Some(repair) => Ok(Some(repair)),
             None => self.salvage_pack(pack, dry_run, quarantined),
         }
+    }
+
+    fn is_known(&self, pack: &PackName) -> bool {
+        self.index().state().packs.iter().any(|known| known.name == *pack)
     }
 
     fn is_sound(&self, pack: &PackName) -> bool {
