@@ -291,6 +291,16 @@ fn hourly_backups_thin_out_to_days_and_weeks_and_nothing_young_goes() {
     assert!(stored[1] < 29 * 24 * 1000, "what was let go is given back: {stored:?}");
 }
 
+/// What is left once no lock keeps anything any more, of a server that prunes every day.
+fn left_after_the_lock(world: &World) -> Vec<RecordHash> {
+    for _ in 0..33 {
+        world.clocks.pass(DAY_NS);
+        assert_eq!(world.prune().problem, None);
+    }
+    let there = world.stores.store("laptop").unwrap().judge(&Policy::USUAL, &[]);
+    there.iter().map(|one| one.id).collect()
+}
+
 #[test]
 fn what_has_a_kept_tag_stays_until_it_is_taken_off_or_kept_no_more() {
     let mut world = World::new();
@@ -305,19 +315,11 @@ fn what_has_a_kept_tag_stays_until_it_is_taken_off_or_kept_no_more() {
         ..Keeping::USUAL
     };
     world.accounts.set_keeping("laptop", keeping(vec![kept])).unwrap();
-    let left = |world: &World| {
-        for _ in 0..33 {
-            world.clocks.pass(DAY_NS);
-            assert_eq!(world.prune().problem, None);
-        }
-        let there = world.stores.store("laptop").unwrap().judge(&Policy::USUAL, &[]);
-        there.iter().map(|one| one.id).collect::<Vec<_>>()
-    };
-    assert_eq!(left(&world), [ids[0], ids[2], ids[3]]);
+    assert_eq!(left_after_the_lock(&world), [ids[0], ids[2], ids[3]]);
     world.tag(ids[0], "0", vec![other]);
-    assert_eq!(left(&world), [ids[2], ids[3]]);
+    assert_eq!(left_after_the_lock(&world), [ids[2], ids[3]]);
     world.accounts.set_keeping("laptop", keeping(Vec::new())).unwrap();
-    assert_eq!(left(&world), [ids[3]]);
+    assert_eq!(left_after_the_lock(&world), [ids[3]]);
 }
 
 #[test]
@@ -327,18 +329,10 @@ fn what_is_pinned_stays_until_the_pin_is_taken_off() {
     let rules = Policy { last: 1, lock_ns: 30 * DAY_NS, ..Policy::default() };
     let keeping = Keeping { policy: rules, ..Keeping::USUAL };
     world.accounts.set_keeping("laptop", keeping).unwrap();
-    let left = |world: &World| {
-        for _ in 0..33 {
-            world.clocks.pass(DAY_NS);
-            assert_eq!(world.prune().problem, None);
-        }
-        let there = world.stores.store("laptop").unwrap().judge(&Policy::USUAL, &[]);
-        there.iter().map(|one| one.id).collect::<Vec<_>>()
-    };
     world.amend(ids[0], "0", |head| head.pinned = true);
-    assert_eq!(left(&world), [ids[0], ids[2]]);
+    assert_eq!(left_after_the_lock(&world), [ids[0], ids[2]]);
     world.amend(ids[0], "0", |head| head.pinned = false);
-    assert_eq!(left(&world), [ids[2]]);
+    assert_eq!(left_after_the_lock(&world), [ids[2]]);
 }
 
 #[test]
