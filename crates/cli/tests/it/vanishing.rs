@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use holdall_testkit::{CompareOptions, Process, Random, compare_trees, has_strace};
 use rustix::process::Signal;
 
-use crate::house::{Machine, Outcome, Server, is_root, wait_for_progress};
+use crate::house::{Machine, Outcome, Server, files_below, is_root, wait_for_progress};
 use crate::mounts::Mount;
+use crate::repair::Kept;
 
 /// Calls of files alone: what goes over the network is left as it is.
 const CALLS: &str = "openat,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
@@ -203,6 +204,22 @@ fn a_disk_that_is_gone_before_anything_is_asked_is_told_and_comes_back() {
         );
     }
     house.assert_well(2);
+}
+
+/// It is listed when the repository is opened, which takes two calls, and never again.
+#[test]
+fn packs_whose_folder_can_not_be_listed_are_not_told_as_gone() {
+    if !has_strace() {
+        return;
+    }
+    let kept = Kept::new();
+    kept.backup();
+    let pack = files_below(&kept.repo.join("packs")).remove(0);
+    let folder = pack.parent().unwrap().to_str().unwrap();
+    let inject = "inject=getdents64:error=EIO:when=3+";
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", folder, "-e", inject];
+    let told = kept.machine.run_by(&strace, kept.args(&["check", "--scrub"]));
+    assert_eq!(told.code, Some(0), "{}", told.stdout);
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Store {
         let report = ScrubReport::default();
         let mut scrub = Scrub { store: self, should_stop, report, bytes_total, progress };
         scrub.check_files(&listing);
-        scrub.check_gone(&state, &listing);
+        scrub.check_unlisted(&state, &listing);
         let there = listing.packs.iter().filter(|(name, _)| !state.condemned.contains(name));
         for (name, &file_bytes) in there {
             let before = scrub.report.bytes;
@@ -110,17 +110,21 @@ impl Scrub<'_> {
         }
     }
 
-    /// Packs that the index knows and the directory lacks.
-    fn check_gone(&mut self, state: &State, listing: &Listing) {
+    /// Packs that the index knows and that were not listed: they are gone, or their folder could not be read.
+    fn check_unlisted(&mut self, state: &State, listing: &Listing) {
         // What was condemned, and perhaps deleted meanwhile, nobody misses.
         let now = self.store.index().state();
         let known: BTreeSet<PackName> = now.packs.iter().map(|pack| pack.name).collect();
-        let is_gone = |pack: &PackName| {
-            let is_there = listing.packs.contains_key(pack);
-            !is_there && known.contains(pack) && !now.condemned.contains(pack)
+        let is_missed = |pack: &PackName| {
+            let is_listed = listing.packs.contains_key(pack);
+            !is_listed && known.contains(pack) && !now.condemned.contains(pack)
         };
-        for pack in state.packs.iter().filter(|pack| is_gone(&pack.name)) {
-            self.pack_damage(pack.name.to_string(), "its file is gone");
+        for pack in state.packs.iter().filter(|pack| is_missed(&pack.name)) {
+            match is_there(&self.store.layout().pack(&pack.name)) {
+                Ok(true) => self.check_pack(&pack.name),
+                Ok(false) => self.pack_damage(pack.name.to_string(), "its file is gone"),
+                Err(error) => self.pack_damage(pack.name.to_string(), error),
+            }
         }
     }
 
