@@ -47,7 +47,7 @@ const SMALL_REQUEST_BYTES: u64 = 6 << 10;
 const HANDSHAKE_BYTES: u64 = 5 << 10;
 /// So much more or less a small backup sends for no other reason than its times and moments.
 const VARIES_BYTES: u64 = 512;
-/// Of all but the large ones, which have one.
+/// Of all but the large ones, which have one or two.
 const STREAMS: usize = 4;
 /// Requests that one stream has under way: the server's disk is waited for by two while another is carried.
 const REQUESTS: u64 = 3;
@@ -56,6 +56,8 @@ const RANDOM_CUTS: u64 = 200;
 const LARGE_BYTES: u64 = 96 << 20;
 /// From one cut of it to the next.
 const MEAN_BYTES: u64 = 8 << 20;
+/// One of so many of those cuts is one of two streams.
+const TWO_STREAMS: u64 = 4;
 /// One of so many of those cuts is made once more, in a large backup that is cut only there.
 const CUTS_OF_ONE: u64 = 5;
 /// Of each backup that is cut once.
@@ -249,13 +251,18 @@ impl World {
         }
     }
 
-    /// Backs up so many bytes of that seed over one stream and a gigabit, and says what its cuts cost.
-    fn back_up_large(&self, bytes: u64, seed: u64, plan: impl FnOnce(&ChaosProxy)) -> Large {
+    /// Backs up so many bytes of that seed over a gigabit, and says what its cuts cost.
+    fn back_up_large(
+        &self,
+        (bytes, seed): (u64, u64),
+        streams: usize,
+        plan: impl FnOnce(&ChaosProxy),
+    ) -> Large {
         self.proxy.carry_at(GIGABIT);
         let content = Random::new(seed).bytes(bytes as usize);
         fs::write(self.source().join("large"), content).unwrap();
         let before = self.sent_and_made();
-        let summary = self.back_up(1, plan);
+        let summary = self.back_up(streams, plan);
         let after = self.sent_and_made();
         self.assert_restores(&summary, "cut");
         Large { again_bytes: (after.0 - before.0).saturating_sub(bytes), cuts: self.proxy.cuts() }
@@ -390,18 +397,21 @@ fn a_small_backup_that_is_cut_at_any_byte_goes_on_and_sends_only_that_request_ag
 #[test]
 fn large_backups_that_are_cut_again_and_again_send_a_part_of_a_block_of_each_request_again() {
     let wanted = setting("HOLDALL_RANDOM_CUTS", RANDOM_CUTS);
-    let (mut cuts, mut again) = (0, 0);
-    while cuts < wanted {
-        let world = World::in_folder(memory().unwrap());
-        let left = (wanted - cuts) as usize;
-        let plan = |proxy: &ChaosProxy| proxy.cut_repeatedly(17 + cuts, left, MEAN_BYTES);
-        let one = world.back_up_large(LARGE_BYTES, cuts, plan);
-        again += one.again_bytes;
-        cuts += one.cuts;
+    for (streams, wanted) in [(1, wanted - wanted / TWO_STREAMS), (2, wanted / TWO_STREAMS)] {
+        let (mut cuts, mut again) = (0, 0);
+        while cuts < wanted {
+            let world = World::in_folder(memory().unwrap());
+            let left = (wanted - cuts) as usize;
+            let plan = |proxy: &ChaosProxy| proxy.cut_repeatedly(17 + cuts, left, MEAN_BYTES);
+            let one = world.back_up_large((LARGE_BYTES, cuts), streams, plan);
+            again += one.again_bytes;
+            cuts += one.cuts;
+        }
+        eprintln!("{cuts} cuts of {streams} streams, {MEAN_BYTES} apart: {again} sent again");
+        // Of the block that was on its way half was sent, on average.
+        let most = cuts * streams as u64 * REQUESTS * BLOCK_BYTES * 3 / 4;
+        assert!(again <= most, "{streams} streams: {again} bytes again for {cuts} cuts");
     }
-    eprintln!("{cuts} cuts, {MEAN_BYTES} bytes apart: {again} sent again");
-    // Of the block that was on its way half was sent, on average.
-    assert!(again <= cuts * REQUESTS * BLOCK_BYTES * 3 / 4, "{again} bytes again for {cuts} cuts");
 }
 
 #[test]
@@ -412,7 +422,7 @@ fn large_backups_that_are_cut_once_send_at_most_one_block_of_each_request_again(
     for number in 0..wanted {
         let world = World::in_folder(memory().unwrap());
         let position = random.below(ONCE_BYTES);
-        let one = world.back_up_large(ONCE_BYTES, number, |proxy| proxy.cut_after(position));
+        let one = world.back_up_large((ONCE_BYTES, number), 1, |proxy| proxy.cut_after(position));
         assert_eq!(one.cuts, 1, "at {position}");
         let again = one.again_bytes;
         let most = REQUESTS * LONGEST_BLOCK_BYTES;
