@@ -1,7 +1,8 @@
 //! Lies about what is still there, when a backup asks for it.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -128,11 +129,15 @@ fn proofs_in(mut body: &[u8]) -> Vec<Vec<u8>> {
     proofs
 }
 
+/// Where the desk remembers the blocks that it put.
+fn remembered(stage: &Stage) -> PathBuf {
+    let files = files_below(&stage.desk.path("cache"));
+    files.into_iter().find(|file| file.ends_with("blocks")).expect("it remembers")
+}
+
 /// Sets the round's clock back, as if nothing had been asked for in a year.
 fn make_due(stage: &Stage) {
-    let files = files_below(&stage.desk.path("cache"));
-    let place = files.into_iter().find(|file| file.ends_with("blocks")).expect("it remembers");
-    let file = OpenOptions::new().write(true).open(place).expect("its own");
+    let file = OpenOptions::new().write(true).open(remembered(stage)).expect("its own");
     let year_ago = holdall_sys::host::now().secs - 365 * 24 * 3600;
     file.write_all_at(&(year_ago * 1_000_000_000).to_le_bytes(), 8).expect("room");
 }
@@ -142,10 +147,13 @@ fn a_server_that_can_not_show_what_it_acknowledged_is_told() {
     let stage = Stage::new();
     for row in ROWS {
         make_due(&stage);
+        let remembers = || fs::metadata(remembered(&stage)).expect("its own").len();
+        let before = remembers();
         let outcome = stage.run_under((row.lie)(&stage), row.command);
         let said = format!("{}{}", outcome.stdout, outcome.stderr);
         assert_eq!(outcome.code, Some(row.exit), "{}: {said}", row.name);
         assert!(said.contains(row.says), "{}: {said}", row.name);
+        assert!(remembers() >= before, "{}: what was put is asked for no more", row.name);
         make_due(&stage);
         let honest = stage.run_under(honest(), BACKUP);
         assert_eq!(honest.code, Some(0), "{}: {}", row.name, honest.stderr);
@@ -160,8 +168,8 @@ fn a_pack_that_a_server_lost_is_told_by_a_backup() {
     // As a disk loses it: what was opened before stays as it was for whoever has it open.
     for file in files_below(&stage.data.join("repositories")) {
         if ["tails", "packs"].iter().any(|folder| file.parent().unwrap().ends_with(folder)) {
-            let bytes = std::fs::read(&file).unwrap();
-            std::fs::write(&file, vec![0; bytes.len()]).unwrap();
+            let bytes = fs::read(&file).unwrap();
+            fs::write(&file, vec![0; bytes.len()]).unwrap();
         }
     }
     make_due(&stage);
