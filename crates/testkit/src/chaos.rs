@@ -2,7 +2,7 @@
 //!
 //! It forwards until it has forwarded a chosen number of bytes, or until a command; then all of its
 //! connections are reset in the middle of whatever they carried, or stay open and carry nothing any
-//! more, and new ones go through again.
+//! more, and new ones go through again. Or bytes come alone, one after another.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use crate::Random;
 
 const BUFFER_BYTES: usize = 64 * 1024;
+/// After a byte that comes alone: enough for whoever waits for it to see that there is no more.
+const ALONE: Duration = Duration::from_micros(300);
 
 /// A proxy between a client and a server; it ends, with its connections, when it is dropped.
 #[derive(Debug)]
@@ -39,9 +41,22 @@ struct State {
     later_cuts: Vec<u64>,
     stall_at_bytes: Option<u64>,
     stalled: u64,
+    trickle: Option<Trickle>,
     bytes_per_second: Option<u64>,
     /// When the line has carried what it was given.
     free_at: Instant,
+}
+
+/// Where bytes come alone.
+#[derive(Debug)]
+struct Trickle {
+    random: Random,
+    mean_bytes: u64,
+    len_bytes: u64,
+    /// So many go before the next one that comes alone.
+    together_bytes: u64,
+    /// So many more come alone.
+    alone_bytes: u64,
 }
 
 /// One connection: both of its sockets.
@@ -75,6 +90,7 @@ impl ChaosProxy {
             later_cuts: Vec::new(),
             stall_at_bytes: None,
             stalled: 0,
+            trickle: None,
             bytes_per_second: None,
             free_at: Instant::now(),
         }));
@@ -111,6 +127,14 @@ impl ChaosProxy {
     pub fn stall_after(&self, bytes: u64) {
         let mut state = lock(&self.state);
         state.stall_at_bytes = Some(state.forwarded_bytes.saturating_add(bytes));
+    }
+
+    /// From now on, at seeded distances of up to twice `mean_bytes`, the next `len_bytes` bytes come one at a
+    /// time, whatever their direction.
+    pub fn trickle(&self, seed: u64, mean_bytes: u64, len_bytes: u64) {
+        let (random, alone_bytes) = (Random::new(seed), len_bytes);
+        let trickle = Trickle { random, mean_bytes, len_bytes, together_bytes: 0, alone_bytes };
+        lock(&self.state).trickle = Some(trickle);
     }
 
     /// Forwards no more than so many bytes a second from now on, of all connections and directions together.
@@ -225,6 +249,11 @@ impl State {
         self.free_at - now
     }
 
+    /// How many of so many bytes go next, and how long nothing follows them.
+    fn next_piece(&mut self, len: usize) -> (usize, Duration) {
+        self.trickle.as_mut().map_or((len, Duration::ZERO), |trickle| trickle.next_piece(len))
+    }
+
     fn stall_if_due(&mut self) {
         if self.stall_at_bytes.is_some_and(|at| self.forwarded_bytes >= at) {
             self.stall_at_bytes = None;
@@ -238,6 +267,22 @@ impl State {
             self.cut();
             self.plan_next_cut();
         }
+    }
+}
+
+impl Trickle {
+    fn next_piece(&mut self, len: usize) -> (usize, Duration) {
+        if self.together_bytes > 0 {
+            let together = self.together_bytes.min(len as u64);
+            self.together_bytes -= together;
+            return (together as usize, Duration::ZERO);
+        }
+        self.alone_bytes = self.alone_bytes.saturating_sub(1);
+        if self.alone_bytes == 0 {
+            self.together_bytes = self.random.below(self.mean_bytes.saturating_mul(2).max(1));
+            self.alone_bytes = self.len_bytes;
+        }
+        (1, ALONE)
     }
 }
 
@@ -302,7 +347,7 @@ fn start_link(client: TcpStream, state: &Arc<Mutex<State>>) -> io::Result<Vec<Jo
 
 /// Forwards one direction until it ends; the other may go on.
 fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
-    let (mut from, mut to) = match is_upload {
+    let (mut from, to) = match is_upload {
         true => (&link.client, &link.server),
         false => (&link.server, &link.client),
     };
@@ -327,7 +372,7 @@ fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
         let takes = lock(state).carry(len);
         std::thread::sleep(takes);
         let allowed = lock(state).allow(len, sender);
-        let written = to.write_all(&buffer[..allowed]);
+        let written = write_in_pieces(to, &buffer[..allowed], state);
         {
             let mut state = lock(state);
             state.stall_if_due();
@@ -342,6 +387,17 @@ fn pump(link: &Arc<Link>, is_upload: bool, state: &Mutex<State>) {
     if to.shutdown(std::net::Shutdown::Write).is_err() {
         forget(link, state);
     }
+}
+
+fn write_in_pieces(mut to: &TcpStream, mut bytes: &[u8], state: &Mutex<State>) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let (len, pause) = lock(state).next_piece(bytes.len());
+        let (piece, rest) = bytes.split_at(len);
+        to.write_all(piece)?;
+        std::thread::sleep(pause);
+        bytes = rest;
+    }
+    Ok(())
 }
 
 fn forget(link: &Arc<Link>, state: &Mutex<State>) {
@@ -436,6 +492,22 @@ mod tests {
         }
         // One connection may meet two cuts: what it had in flight the other way counts on.
         assert!(proxy.cuts() == 4 && (1..=4).contains(&broken), "{broken} connections broke");
+    }
+
+    #[test]
+    fn what_trickles_comes_a_byte_at_a_time_and_is_what_was_sent() {
+        let proxy = ChaosProxy::start(echo_server()).expect("a free port");
+        proxy.trickle(3, 0, 1);
+        let mut stream = TcpStream::connect(proxy.address()).expect("it listens");
+        let begun = Instant::now();
+        let content = Random::new(2).bytes(500);
+        assert_eq!(round_trip(&mut stream, &content).expect("unharmed"), content);
+        assert!(begun.elapsed() >= 500 * ALONE, "{:?}", begun.elapsed());
+
+        proxy.trickle(4, 10_000, 5);
+        let content = Random::new(2).bytes(1_000_000);
+        assert_eq!(round_trip(&mut stream, &content).expect("unharmed"), content);
+        assert_eq!(proxy.forwarded_bytes(), 2_001_000);
     }
 
     #[test]

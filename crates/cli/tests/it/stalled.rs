@@ -1,6 +1,7 @@
 //! A server that hangs, or a box between that forgot the connections: they stay open, nothing comes any
 //! more, and nothing says so. That is noticed, and the run goes on over new ones by itself. So it does on
-//! a computer that slept for longer than the server keeps its session.
+//! a computer that slept for longer than the server keeps its session. Where bytes still come, if only one at a
+//! time, nothing is to be noticed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,22 +25,22 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// A machine that is paired with a server behind a proxy, and files to back up.
+/// A machine that is paired with a server behind a proxy.
 fn behind_a_proxy() -> (Machine, Server, ChaosProxy) {
     let machine = Machine::new();
     let server = Server::start(&machine.path("server"));
     let upstream = server.address().parse().expect("an address");
     let proxy = ChaosProxy::start(upstream).expect("a free port");
     machine.pair(&server.invite_with(&["--address", &proxy.address().to_string()]));
-    write_source(&machine);
     (machine, server, proxy)
 }
 
-fn write_source(machine: &Machine) {
+/// Makes files to back up.
+fn write_source(machine: &Machine, file_bytes: usize) {
     let source = machine.path("source");
     fs::create_dir(&source).expect("room");
     for number in 0..FILES {
-        let content = Random::new(number).bytes(FILE_BYTES);
+        let content = Random::new(number).bytes(file_bytes);
         fs::write(source.join(number.to_string()), content).expect("room");
     }
 }
@@ -62,6 +63,7 @@ fn restored(machine: &Machine) {
 #[test]
 fn a_restore_goes_on_when_its_connections_carry_nothing_any_more() {
     let (machine, _server, proxy) = behind_a_proxy();
+    write_source(&machine, FILE_BYTES);
     machine.ok(["backup", text(&machine.path("source"))]);
     through_a_stall(&proxy, || restored(&machine));
 }
@@ -69,8 +71,27 @@ fn a_restore_goes_on_when_its_connections_carry_nothing_any_more() {
 #[test]
 fn a_backup_goes_on_when_its_connections_carry_nothing_any_more() {
     let (machine, _server, proxy) = behind_a_proxy();
+    write_source(&machine, FILE_BYTES);
     through_a_stall(&proxy, || drop(machine.ok(["backup", text(&machine.path("source"))])));
     restored(&machine);
+}
+
+/// Every byte comes alone of a small backup, and some do here and there in a larger one.
+#[test]
+fn what_comes_a_byte_at_a_time_is_taken_as_what_comes_at_once() {
+    for (file_bytes, mean_bytes, len_bytes) in [(100, 0, 1), (FILE_BYTES, 100_000, 20)] {
+        let (machine, _server, proxy) = behind_a_proxy();
+        write_source(&machine, file_bytes);
+        proxy.trickle(7, mean_bytes, len_bytes);
+        let summary = machine.summary(["backup", text(&machine.path("source"))]);
+        assert_eq!(summary["files_new"], FILES);
+        restored(&machine);
+        machine.ok(["check", "--scrub", "--verify", "all"]);
+        eprintln!(
+            "{} bytes went over it, {len_bytes} alone of each {mean_bytes}",
+            proxy.forwarded_bytes()
+        );
+    }
 }
 
 /// The sessions that a server keeps.
@@ -92,7 +113,7 @@ fn a_backup_goes_on_when_its_computer_wakes_up_after_its_session_has_lapsed() {
     let server = Server::start(&data);
     let address = server.address().to_owned();
     machine.pair_with(&server);
-    write_source(&machine);
+    write_source(&machine, FILE_BYTES);
     let args = ["backup", text(&source), "--json", "--limit-upload", "4M", "--retry-for", "60s"];
     let mut backup = Process::spawn(&mut machine.command(args)).expect("it starts");
     wait_for_progress(&mut backup, 3);
