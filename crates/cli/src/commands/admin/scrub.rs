@@ -22,8 +22,8 @@ With --repair -n it says what of the damage could be mended, with --repair it me
 --parity 5 it keeps 5 % of parity for each pack from then on.
 
 No key is needed: what is sealed has a hash, and what refers to what is in clear. What can not be \
-mended counts as missing, and the next backup that has it sends it again; damaged files are kept in \
-the repository's folder `quarantine`.
+mended counts as missing, and the next backup that has it sends it again; damaged files are kept, in \
+the repository's folder `quarantine` or, of a tail, in `tails` as `NAME.damaged`.
 
 Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 20 damage found")]
 pub(crate) struct Args {
