@@ -11,11 +11,12 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 17] = [
+const COMPONENTS: [Component; 18] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
     Component { program: "mkfs.ext4", package: "e2fsprogs" },
+    Component { program: "mkfs.btrfs", package: "btrfs-progs" },
     Component { program: "time", package: "time" },
     Component { program: "git", package: "git" },
     Component { program: "faketime", package: "faketime" },

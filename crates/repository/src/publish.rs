@@ -47,17 +47,6 @@ pub(crate) fn beside(tmp: &Path) -> Result<PathBuf, RepositoryError> {
     Ok(tmp.join(format!("{:032x}", u128::from_le_bytes(random()?))))
 }
 
-/// Keeps a file under another name too, durably: linked, or copied where there are no links.
-pub(crate) fn keep_as(path: &Path, aside: &Path) -> Result<(), RepositoryError> {
-    match fs::hard_link(path, aside) {
-        Err(error) if has_no_links(&error) => fs::copy(path, aside)
-            .and_then(|_| File::open(aside)?.sync_all())
-            .map_err(failed("copying to", aside))?,
-        linked => linked.map_err(failed("linking", aside))?,
-    }
-    sync_parent(aside)
-}
-
 /// Publishes `bytes` as the new file `target`, by way of a file in `tmp`.
 pub(crate) fn publish(
     tmp: &Path,
@@ -263,7 +252,7 @@ pub(crate) fn rename_new(from: &Path, target: &Path) -> io::Result<()> {
 }
 
 /// Whether linking failed since the file system has no hard links, which many say with `EPERM`.
-fn has_no_links(error: &io::Error) -> bool {
+pub(crate) fn has_no_links(error: &io::Error) -> bool {
     is_unsupported(error) || error.kind() == io::ErrorKind::PermissionDenied
 }
 

@@ -39,6 +39,7 @@ mod lab_net;
 mod lab_path;
 mod linked;
 mod lost;
+mod lost_sectors;
 mod mistakes;
 mod mounts;
 mod moving;

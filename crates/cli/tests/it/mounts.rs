@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use crate::house::{Machine, folder};
 
+/// What a file system on a disk reads at once, at least.
+pub(crate) const SECTOR_BYTES: usize = 4096;
+
 /// A command in a mount namespace of its own, after a script that may mount there.
 pub(crate) fn namespace(machine: &Machine, script: &str, args: &[&str]) -> Command {
     let script = format!("set -e; {script}; exec \"$@\"");
@@ -35,17 +38,42 @@ impl Mount {
 
     /// An empty ext4 in a file beside, of so many bytes; `None` for who may not mount.
     pub(crate) fn ext4(point: &Path, bytes: u64) -> Option<Self> {
+        Self::on_image(point, bytes, "e2fsprogs", &["/usr/sbin/mkfs.ext4", "-q", "-F", "-m", "0"])
+    }
+
+    /// The same of a btrfs, which knows when the disk gives back other bytes than it got, and gives none then.
+    pub(crate) fn btrfs(point: &Path, bytes: u64) -> Option<Self> {
+        Self::on_image(point, bytes, "btrfs-progs", &["/usr/sbin/mkfs.btrfs", "-q", "-m", "single"])
+    }
+
+    fn on_image(point: &Path, bytes: u64, package: &str, make: &[&str]) -> Option<Self> {
         fs::create_dir_all(point).expect("a folder");
         let image = point.with_extension("image");
         fs::File::create(&image).and_then(|file| file.set_len(bytes)).expect("room");
-        let has = Path::new("/usr/sbin/mkfs.ext4").is_file();
-        is_there("mkfs.ext4 (e2fsprogs)", has).then_some(())?;
-        succeeds(Command::new("/usr/sbin/mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image));
+        let has = Path::new(make[0]).is_file();
+        is_there(&format!("{} ({package})", make[0]), has).then_some(())?;
+        succeeds(Command::new(make[0]).args(&make[1..]).arg(&image));
         let mut command = Command::new("mount");
-        command.args(["-t", "ext4", "-o", "loop"]).arg(&image).arg(point);
+        command.args(["-o", "loop"]).arg(&image).arg(point);
         let mounted = command.output().expect("it starts").status.success();
         is_there("the right to mount an image (root, loop devices)", mounted)
             .then(|| Self { point: point.to_owned() })
+    }
+
+    /// Turns a bit of each of these blocks of files on a btrfs, where the disk keeps them: from then on they can
+    /// not be read. Nobody may have anything open there.
+    pub(crate) fn lose(&self, blocks: &[&[u8]]) {
+        succeeds(Command::new("umount").arg(&self.point));
+        let image = self.point.with_extension("image");
+        let mut bytes = fs::read(&image).expect("room for it in memory");
+        let mut places = bytes.chunks_mut(SECTOR_BYTES);
+        let found = places.by_ref().filter_map(|place| {
+            let is_one = blocks.iter().any(|block| place.starts_with(block));
+            is_one.then(|| place[0] ^= 1)
+        });
+        assert_eq!(found.count(), blocks.len(), "each lies in one place");
+        fs::write(&image, bytes).expect("room");
+        succeeds(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&self.point));
     }
 
     /// Pulls one on an image out, as a cable that comes off: what is open there fails for good.

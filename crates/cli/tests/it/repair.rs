@@ -26,7 +26,7 @@ pub(crate) fn grow_old(source: &Path) {
 }
 
 /// Folders with files of every size, 100 MB in all: some packs of content.
-fn fill(source: &Path) {
+pub(crate) fn fill(source: &Path) {
     for folder in 0..10u8 {
         let dir = source.join(format!("folder-{folder}"));
         fs::create_dir_all(&dir).unwrap();
@@ -53,7 +53,12 @@ pub(crate) struct Kept {
 impl Kept {
     pub(crate) fn new() -> Self {
         let machine = Machine::new();
-        let (repo, source) = (machine.path("repo"), machine.path("source"));
+        let repo = machine.path("repo");
+        Self::at(machine, repo)
+    }
+
+    pub(crate) fn at(machine: Machine, repo: PathBuf) -> Self {
+        let source = machine.path("source");
         let kit = machine.path("kit");
         machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&kit)]);
         fill(&source);

@@ -11,6 +11,7 @@
 //! and every damaged file is kept in `quarantine/`, from where only a person deletes it. What counts
 //! as missing is sent again by the next backup that has it.
 
+mod keeping;
 mod restoring;
 mod salvaging;
 
@@ -57,9 +58,10 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        for pack in parities.difference(&packs) {
+        for pack in &parities {
             stop_if(should_stop)?;
-            report.repairs.extend(self.remake_parity(pack, dry_run)?);
+            let would_be_sound = dry_run && is_restored(pack, &report.repairs);
+            report.repairs.extend(self.remake_parity(pack, would_be_sound, dry_run)?);
         }
         report.repairs.extend(self.salvage_tail(&in_tails, dry_run, &mut report.quarantined)?);
         if let Some(error) = hindered {
@@ -157,15 +159,16 @@ impl Store {
         (packs, parities)
     }
 
-    /// Makes the parity of a pack anew, if the pack is sound.
+    /// Makes the parity of a pack anew, if the pack is sound, or would be but for the dry run.
     fn remake_parity(
         &self,
         pack: &PackName,
+        would_be_sound: bool,
         dry_run: bool,
     ) -> Result<Option<Repair>, RepositoryError> {
         let percent = parity::percent(self.layout())?;
         let is_wanted = percent > 0 && self.layout().pack(pack).exists();
-        if is_wanted && !self.is_sound(pack) {
+        if is_wanted && !would_be_sound && !self.is_sound(pack) {
             return Ok(None);
         }
         if !dry_run {
@@ -190,6 +193,11 @@ impl Store {
         let number = u32::from_le_bytes(crate::publish::random()?);
         Ok(self.layout().quarantine().join(format!("{pack}.{number:08x}")))
     }
+}
+
+/// Whether one of these made a pack what it was.
+fn is_restored(pack: &PackName, repairs: &[Repair]) -> bool {
+    repairs.iter().any(|repair| matches!(repair, Repair::Restored { pack: of, .. } if of == pack))
 }
 
 /// The block of a tail that is damaged.

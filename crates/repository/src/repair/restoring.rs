@@ -6,9 +6,11 @@ use holdall_format::PackName;
 use holdall_protocol::{Repair, RepositoryError};
 
 use crate::parity::PackParity;
-use crate::publish::{failed, keep_as, make_dir, sync_parent};
+use crate::publish::{failed, make_dir, sync_parent};
 use crate::scrub::is_sound_pack;
 use crate::store::Store;
+
+use super::keeping::keep_as;
 
 impl Store {
     /// Makes a pack what it was; `None` if its parity does not suffice or there is none.

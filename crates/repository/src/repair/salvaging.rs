@@ -12,10 +12,12 @@ use holdall_protocol::{Repair, RepositoryError};
 use crate::appending::Unreadable;
 use crate::condemned::{self, Condemned};
 use crate::moving::IfDamaged;
-use crate::publish::{failed, keep_as, sync_parent};
+use crate::publish::{failed, sync_parent};
 use crate::reread::unless_lost;
 use crate::scrub::is_sound_pack;
 use crate::store::Store;
+
+use super::keeping::keep_as;
 
 impl Store {
     /// Stores what is sound of a pack elsewhere and puts its file aside; `None` if there is nothing

@@ -1,0 +1,141 @@
+//! Sectors that a disk can not read any more, however often it is asked: what parity is for.
+//!
+//! A real file system says so, a btrfs on an image of which bits were turned.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::house::{Machine, Outcome, Server, files_below};
+use crate::mounts::{Mount, SECTOR_BYTES};
+use crate::repair::{Kept, fill, grow_old, text};
+
+/// Room for what is backed up, its parity and what is put aside.
+const DISK_BYTES: u64 = 512 << 20;
+/// Runs a program where no file gets another name, as on a FAT.
+const WITHOUT_LINKS: [&str; 7] =
+    ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=link,linkat:error=EPERM"];
+
+fn first_pack(repository: &Path) -> PathBuf {
+    files_below(&repository.join("packs")).remove(0)
+}
+
+/// The sector of a file that has the byte at that place.
+fn sector(bytes: &[u8], at: usize) -> &[u8] {
+    bytes.chunks(SECTOR_BYTES).nth(at / SECTOR_BYTES).unwrap()
+}
+
+/// Loses the sectors of a file that have those bytes.
+fn lose(disk: &Mount, path: &Path, places: &[usize]) {
+    let bytes = fs::read(path).unwrap();
+    let sectors: Vec<&[u8]> = places.iter().map(|at| sector(&bytes, *at)).collect();
+    disk.lose(&sectors);
+    fs::read(path).expect_err("a part of it is lost");
+}
+
+/// A repository on a disk that loses sectors, and a backup there, with so many per cent of parity.
+fn kept_on_disk(parity: &str) -> Option<(Mount, Kept)> {
+    let machine = Machine::new();
+    let disk = Mount::btrfs(&machine.path("disk"), DISK_BYTES)?;
+    let repo = disk.point().join("repo");
+    let kept = Kept::at(machine, repo);
+    kept.machine.ok(kept.args(&["check", "--parity", parity]));
+    grow_old(&kept.source);
+    kept.backup();
+    Some((disk, kept))
+}
+
+#[test]
+fn parity_mends_a_pack_whose_sectors_are_lost_in_content_and_footer_and_those_of_parity_too() {
+    for by in [&[][..], &WITHOUT_LINKS] {
+        let Some((disk, kept)) = kept_on_disk("10") else { return };
+        let pack = first_pack(&kept.repo);
+        let whole = fs::read(&pack).unwrap();
+        let places = [8192, 1_000_000, whole.len() - 1];
+        lose(&disk, &pack, &places);
+        let parity = files_below(&kept.repo.join("parity"));
+        let parity = parity.iter().find(|path| path.file_name() == pack.file_name()).unwrap();
+        lose(&disk, parity, &[100_000]);
+
+        let check = |args: &[&str]| kept.machine.run(kept.args(&[&["check"], args].concat()));
+        let found = check(&["--scrub"]).expect(20);
+        let name = pack.file_name().unwrap().to_str().unwrap();
+        assert!(found.stdout.contains(name), "{found:?}");
+        let would = check(&["--repair", "-n", "--json"]).expect(20);
+        assert_eq!(would.of_type("repair").len(), 2, "{}", would.stdout);
+        let args = kept.args(&["check", "--repair", "--json"]);
+        let mended = match by {
+            [] => kept.machine.run(args),
+            by => kept.machine.run_by(by, args),
+        };
+        let repairs = mended.expect(0).of_type("repair");
+        let kinds: Vec<_> = repairs.iter().map(|repair| repair["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["restored", "parity"]);
+        assert!(fs::read(&pack).unwrap() == whole);
+        check(&["--scrub", "--verify", "all"]).expect(0);
+        assert!(kept.restores());
+
+        // The damaged one is kept: itself, or a copy with zeros in place of what could not be read.
+        let aside = files_below(&kept.repo.join("quarantine"));
+        assert_eq!(aside.len(), 1);
+        let Ok(copy) = fs::read(&aside[0]) else {
+            assert!(by.is_empty(), "a copy can be read");
+            continue;
+        };
+        let mut expected = whole;
+        for at in places {
+            let from = at / SECTOR_BYTES * SECTOR_BYTES;
+            let to = (from + SECTOR_BYTES).min(expected.len());
+            expected[from..to].fill(0);
+        }
+        assert!(copy == expected && !by.is_empty());
+    }
+}
+
+#[test]
+fn without_parity_the_blocks_around_lost_sectors_are_kept_and_the_next_backup_sends_the_others() {
+    let Some((disk, kept)) = kept_on_disk("0") else { return };
+    let pack = first_pack(&kept.repo);
+    lose(&disk, &pack, &[8192]);
+    let repaired = kept.machine.run(kept.args(&["check", "--repair", "--json"])).expect(20);
+    let repair = &repaired.of_type("repair")[0];
+    assert_eq!((&repair["kind"], &repair["lost_blocks"]), (&"salvaged".into(), &1.into()));
+    assert!(repair["kept_blocks"].as_u64() > Some(10), "{repair}");
+    assert!(kept.backup()["objects_sent_again"].as_u64() > Some(0));
+    kept.machine.ok(kept.args(&["check", "--scrub", "--verify", "all"]));
+    assert!(kept.restores());
+}
+
+#[test]
+fn an_administrator_mends_lost_sectors_while_the_server_runs() {
+    let machine = Machine::new().with_password(None);
+    let Some(disk) = Mount::btrfs(&machine.path("disk"), DISK_BYTES) else { return };
+    let data = disk.point().join("data");
+    let server = Server::start(&data);
+    let address = server.address().to_owned();
+    machine.pair_with(&server);
+    let source = machine.path("source");
+    fill(&source);
+    machine.ok(["backup", text(&source)]);
+    machine.administer(&data, &["scrub", "--parity", "5"]).expect(0);
+    drop(server);
+    let mut repositories = files_below(&data.join("repositories")).into_iter();
+    let pack = repositories.find(|path| path.components().any(|part| part.as_os_str() == "packs"));
+    lose(&disk, &pack.unwrap(), &[500_000]);
+    let _server = Server::start_by(&mut Server::command_at(&address, &data), &data);
+
+    let restore = |target: &str| -> Outcome {
+        let from = format!("latest:{}", source.display());
+        machine.run(["restore", &from, "--target", text(&machine.path(target))])
+    };
+    let failed = restore("target");
+    assert!(failed.code.is_some_and(|code| code != 0), "{failed:?}");
+    let found = machine.administer(&data, &["scrub"]).expect(20);
+    assert_eq!(found.of_type("scrub")[0]["damaged"].as_array().unwrap().len(), 1);
+    let mended = machine.administer(&data, &["scrub", "--repair"]).expect(0);
+    assert_eq!(mended.of_type("scrub")[0]["damaged"], serde_json::json!([]));
+    restore("again").expect(0);
+    for file in files_below(&source) {
+        let restored = machine.path("again").join(file.strip_prefix(&source).unwrap());
+        assert!(fs::read(restored).unwrap() == fs::read(&file).unwrap(), "{}", file.display());
+    }
+}

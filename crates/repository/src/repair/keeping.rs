@@ -1,0 +1,40 @@
+//! Keeping a damaged file under another name.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use holdall_protocol::RepositoryError;
+
+use crate::publish::{failed, has_no_links, sync_parent};
+use crate::reread::unless_lost;
+
+/// What a disk loses, it loses by so many bytes or a part of them.
+const SECTOR_BYTES: u64 = 4096;
+
+/// Keeps a file under another name too, durably: linked, or copied where there are no links.
+pub(super) fn keep_as(path: &Path, aside: &Path) -> Result<(), RepositoryError> {
+    match fs::hard_link(path, aside) {
+        Err(error) if has_no_links(&error) => copy_readable(path, aside)?,
+        linked => linked.map_err(failed("linking", aside))?,
+    }
+    sync_parent(aside)
+}
+
+/// Copies what can be read, with zeros in place of what the disk has lost.
+fn copy_readable(path: &Path, aside: &Path) -> Result<(), RepositoryError> {
+    let from = File::open(path).map_err(failed("opening", path))?;
+    let to = File::create_new(aside).map_err(failed("making", aside))?;
+    let len_bytes = from.metadata().map_err(failed("looking at", path))?.len();
+    to.set_len(len_bytes).map_err(failed("writing", aside))?;
+    let mut sector = [0; SECTOR_BYTES as usize];
+    for at in (0..len_bytes).step_by(SECTOR_BYTES as usize) {
+        let there = SECTOR_BYTES.min(len_bytes - at) as usize;
+        let Some(sector) = sector.get_mut(..there) else { continue };
+        let read = || from.read_exact_at(sector, at).map_err(failed("reading", path));
+        if unless_lost(read)?.is_some() {
+            to.write_all_at(sector, at).map_err(failed("writing", aside))?;
+        }
+    }
+    to.sync_all().map_err(failed("syncing", aside))
+}
