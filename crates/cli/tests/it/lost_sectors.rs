@@ -12,8 +12,18 @@ use crate::repair::{Kept, fill, grow_old, text};
 /// Room for what is backed up, its parity and what is put aside.
 const DISK_BYTES: u64 = 512 << 20;
 /// Runs a program where no file gets another name, as on a FAT.
-const WITHOUT_LINKS: [&str; 7] =
-    ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=link,linkat:error=EPERM"];
+const WITHOUT_LINKS: [&str; 10] = [
+    "strace",
+    "-f",
+    "--seccomp-bpf",
+    "-qq",
+    "-o",
+    "/dev/null",
+    "-e",
+    "trace=link,linkat",
+    "-e",
+    "inject=link,linkat:error=EPERM",
+];
 
 fn first_pack(repository: &Path) -> PathBuf {
     files_below(&repository.join("packs")).remove(0)

@@ -1,7 +1,7 @@
 //! File systems that tests mount: small ones that fill up, and shares over the network.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -65,14 +65,17 @@ impl Mount {
     pub(crate) fn lose(&self, blocks: &[&[u8]]) {
         succeeds(Command::new("umount").arg(&self.point));
         let image = self.point.with_extension("image");
-        let mut bytes = fs::read(&image).expect("room for it in memory");
-        let mut places = bytes.chunks_mut(SECTOR_BYTES);
-        let found = places.by_ref().filter_map(|place| {
-            let is_one = blocks.iter().any(|block| place.starts_with(block));
-            is_one.then(|| place[0] ^= 1)
-        });
-        assert_eq!(found.count(), blocks.len(), "each lies in one place");
-        fs::write(&image, bytes).expect("room");
+        let disk = fs::OpenOptions::new().read(true).write(true).open(&image).expect("it is ours");
+        let sectors = disk.metadata().expect("it is ours").len() / SECTOR_BYTES as u64;
+        let (mut sector, mut lost) = (vec![0; SECTOR_BYTES], 0);
+        for at in (0..sectors).map(|number| number * SECTOR_BYTES as u64) {
+            disk.read_exact_at(&mut sector, at).expect("it is ours");
+            if blocks.iter().any(|block| sector.starts_with(block)) {
+                disk.write_all_at(&[sector[0] ^ 1], at).expect("it is ours");
+                lost += 1;
+            }
+        }
+        assert_eq!(lost, blocks.len(), "each lies in one place");
         succeeds(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&self.point));
     }
 
