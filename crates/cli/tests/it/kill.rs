@@ -423,9 +423,9 @@ fn a_prune_that_is_killed_at_any_moment_takes_nothing_that_is_needed() {
     }
     println!("{killed} of {round} prunes were killed");
     // What a prune had copied when it was killed, the next one copies again; the one behind it finds that
-    // it is there twice.
+    // it is there twice. A twentieth of a pack may stay that nothing needs.
     (0..2).for_each(|_| assert!(pruned.prune(None).success()));
     let stats = pruned.machine.summary(["stats", "-r", &pruned.repo]);
-    let stored = stats["stored_bytes"].as_u64().expect("a number");
-    assert!(stored < 4 * PRUNE_BYTES, "{stored} bytes for what takes {}", 3 * PRUNE_BYTES);
+    let (stored, needed) = (stats["stored_bytes"].as_u64().expect("a number"), 3 * PRUNE_BYTES);
+    assert!(stored < needed + needed / 12, "{stored} bytes for what takes {needed}");
 }

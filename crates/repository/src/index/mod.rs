@@ -310,7 +310,9 @@ impl Index {
         let _marks = self.marks();
         let objects = tail.objects();
         for (entry, at) in entries.iter().zip(0..) {
-            if let Some(object) = objects.get(&entry.id, entry.arrival) {
+            // Of a block that was moved here twice, which keeps its arrival, the second copy has no marks.
+            let object = objects.get(&entry.id, entry.arrival);
+            if let Some(object) = object.filter(|object| object.block == entry.block) {
                 run.closed.put(at, object.closed);
                 run.tentative.put(at, object.tentative);
             }

@@ -122,6 +122,15 @@ impl Lookup {
         self.marks(copy).is_some_and(|(closed, _)| closed)
     }
 
+    /// Whether the same block lies in something else too, and is closed there: one that prunes moved.
+    pub(crate) fn is_closed_elsewhere(&self, copy: &ObjectCopy) -> bool {
+        let mut copies = self.copies_of(copy.question as usize).iter();
+        let is_twin = |other: &ObjectCopy| {
+            other.arrival == copy.arrival && other.holder != copy.holder && self.is_closed(other)
+        };
+        copies.any(is_twin)
+    }
+
     /// Whether a commit that is running reached it.
     pub(crate) fn is_tentative(&self, copy: &ObjectCopy) -> bool {
         self.marks(copy).is_some_and(|(_, tentative)| tentative)

@@ -66,7 +66,7 @@ impl Store {
     }
 
     /// The blocks of a pack that were needed when the plan was made, or hold something that was closed
-    /// since, or are kept.
+    /// since and not by copying the same block out of another pack, or are kept.
     fn needed_of(
         &self,
         file: &PackFile,
@@ -78,9 +78,13 @@ impl Store {
         for (place, number) in file.blocks().iter().zip(0..) {
             let ids = file.read_table(place)?.entries.iter().map(|entry| entry.id).collect();
             let lookup = self.index().lookup(ids)?;
-            let mut here = lookup.copies.iter().filter(|copy| copy.is_at(holder, number));
+            let here = lookup.copies.iter().filter(|copy| copy.is_at(holder, number));
+            let mut closed = here.filter(|copy| lookup.is_closed(copy));
             let was_needed = planned.get(number as usize).is_some_and(|needed| *needed);
-            if was_needed || is_kept(place.arrival) || here.any(|copy| lookup.is_closed(copy)) {
+            if was_needed
+                || is_kept(place.arrival)
+                || closed.any(|copy| !lookup.is_closed_elsewhere(copy))
+            {
                 needed.push(number);
             }
         }

@@ -131,6 +131,7 @@ mod tests {
 
     use super::*;
     use crate::embedded::EmbeddedRepository;
+    use crate::moving::IfDamaged;
     use crate::store::{Clock, ReceiptSigner};
 
     const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
@@ -265,5 +266,55 @@ mod tests {
         place.commit(&session);
         assert_eq!(place.blocks_of_packs().len(), 2);
         assert_eq!(place.prune().condemned_packs, 0);
+    }
+
+    /// Puts chunks, each in a block of its own.
+    fn put_each(place: &Place, session: &SessionId, chunks: &[ObjectId]) {
+        for chunk in chunks {
+            let block = place.forge.chunks_of_bytes(&[*chunk], 1000);
+            place.machine().put_blocks(session, &[block]).unwrap();
+        }
+    }
+
+    /// Copies the first blocks of the first pack as a prune does, and goes no further.
+    fn begin_to_condemn(place: &Place, blocks: usize) {
+        let pack = place.store.index().state().packs.first().unwrap().clone();
+        let file = place.store.packs().get(&pack.name).unwrap();
+        let needed = file.blocks().iter().take(blocks);
+        place.store.move_blocks(pack.kind, &file, needed, IfDamaged::Fail).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_prune_copied_is_not_copied_twice_by_the_next() {
+        let place = Place::new();
+        let session = place.session();
+        let chunks: Vec<ObjectId> = (1..=20).map(id).collect();
+        put_each(&place, &session, &chunks[..10]);
+        place.store.appender().unwrap().close_open_tail(false);
+        begin_to_condemn(&place, 5);
+        put_each(&place, &session, &chunks[10..]);
+        // Half of the first pack is needed, and two thirds of what lies behind those copies.
+        let needed = [&chunks[..5], &chunks[10..]].concat();
+        let node = place.forge.nodes(&[(id(0), &needed)]);
+        place.machine().put_blocks(&session, &[node]).unwrap();
+        place.commit(&session);
+        let pruned = place.prune();
+        assert_eq!(pruned.condemned_packs, 2, "{pruned:?}");
+        assert!((15_000..20_000).contains(&pruned.moved_bytes), "{pruned:?}");
+        place.pass_grace();
+        assert_eq!(place.prune().condemned_packs, 0);
+        assert_eq!(place.machine().scrub(&mut |_| {}).unwrap().damaged, []);
+    }
+
+    #[test]
+    fn of_what_was_copied_twice_into_a_pack_one_copy_is_needed() {
+        let place = Place::new();
+        place.back_up_in_small_packs(&[id(1)]);
+        begin_to_condemn(&place, 1);
+        begin_to_condemn(&place, 1);
+        place.store.appender().unwrap().close_open_tail(false);
+        assert_eq!(place.blocks_of_packs(), [1, 2]);
+        let needed = place.store.index().needed_blocks(|_| false).unwrap();
+        assert_eq!(needed.of_pack(1), [true, false]);
     }
 }

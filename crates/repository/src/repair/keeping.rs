@@ -7,7 +7,7 @@ use std::path::Path;
 use holdall_protocol::RepositoryError;
 
 use crate::publish::{failed, has_no_links, sync_parent};
-use crate::reread::unless_lost;
+use crate::reread::says_lost;
 
 /// What a disk loses, it loses by so many bytes or a part of them.
 const SECTOR_BYTES: u64 = 4096;
@@ -31,9 +31,11 @@ fn copy_readable(path: &Path, aside: &Path) -> Result<(), RepositoryError> {
     for at in (0..len_bytes).step_by(SECTOR_BYTES as usize) {
         let there = SECTOR_BYTES.min(len_bytes - at) as usize;
         let Some(sector) = sector.get_mut(..there) else { continue };
-        let read = || from.read_exact_at(sector, at).map_err(failed("reading", path));
-        if unless_lost(read)?.is_some() {
-            to.write_all_at(sector, at).map_err(failed("writing", aside))?;
+        // Read once: what is sound in it was asked for with patience before.
+        match from.read_exact_at(sector, at).map_err(failed("reading", path)) {
+            Ok(()) => to.write_all_at(sector, at).map_err(failed("writing", aside))?,
+            Err(error) if says_lost(&error) => {}
+            Err(error) => return Err(error),
         }
     }
     to.sync_all().map_err(failed("syncing", aside))

@@ -60,8 +60,8 @@ impl Store {
         }
         for pack in &parities {
             stop_if(should_stop)?;
-            let would_be_sound = dry_run && is_restored(pack, &report.repairs);
-            report.repairs.extend(self.remake_parity(pack, would_be_sound, dry_run)?);
+            let remade = self.remake_parity(pack, dry_run, &report.repairs)?;
+            report.repairs.extend(remade);
         }
         report.repairs.extend(self.salvage_tail(&in_tails, dry_run, &mut report.quarantined)?);
         if let Some(error) = hindered {
@@ -159,16 +159,17 @@ impl Store {
         (packs, parities)
     }
 
-    /// Makes the parity of a pack anew, if the pack is sound, or would be but for the dry run.
+    /// Makes the parity of a pack anew, if the pack is sound, or a dry run would have made it so before.
     fn remake_parity(
         &self,
         pack: &PackName,
-        would_be_sound: bool,
         dry_run: bool,
+        before: &[Repair],
     ) -> Result<Option<Repair>, RepositoryError> {
         let percent = parity::percent(self.layout())?;
         let is_wanted = percent > 0 && self.layout().pack(pack).exists();
-        if is_wanted && !would_be_sound && !self.is_sound(pack) {
+        let is_sound = || (dry_run && is_restored(pack, before)) || self.is_sound(pack);
+        if is_wanted && !is_sound() {
             return Ok(None);
         }
         if !dry_run {
