@@ -33,6 +33,7 @@ pub struct RepositoryKeys {
     tags: Key,
     hardlinks: Key,
     leaves: Key,
+    checked: Key,
     sealing: Arc<SealingKeys>,
 }
 
@@ -55,6 +56,7 @@ impl RepositoryKeys {
             tags: ring.derive("holdall v1 tag token key"),
             hardlinks: ring.derive("holdall v1 hard link group key"),
             leaves: ring.derive("holdall v1 leaf fingerprint key"),
+            checked: ring.derive("holdall v1 checked records key"),
             sealing: Arc::new(SealingKeys::new(repository, ring)),
         }
     }
@@ -96,6 +98,12 @@ impl RepositoryKeys {
     /// Secret: with it, a leaf can be passed off as one of other files.
     pub fn leaf_key(&self) -> &[u8; 32] {
         &self.leaves
+    }
+
+    /// What only who has the keys can have written beside records whose signatures were checked, by the
+    /// digest of their bytes. It stays on the computer that made it.
+    pub fn checked_mark(&self, digest: &[u8; 32]) -> [u8; 32] {
+        *blake3::keyed_hash(&self.checked, digest).as_bytes()
     }
 
     /// The series of what is backed up; `what` is its canonical description.

@@ -19,6 +19,7 @@ mod budget;
 pub mod caches;
 mod chains;
 mod changes;
+mod checked_records;
 mod compact;
 mod compare;
 mod concurrency;

@@ -7,12 +7,13 @@ use std::collections::HashMap;
 
 use holdall_crypto::{CryptoError, Opener, RecordSecret};
 use holdall_format::{
-    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, Tombstone,
-    TombstoneReason, record_file,
+    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, Signatures, StoredRecord,
+    Tombstone, TombstoneReason, record_file,
 };
 use holdall_protocol::{ListedRecord, RepositoryError};
 
 use crate::chains::{BreakKind, ChainBreak, Chains};
+use crate::checked_records::{CheckedRecords, MARKED_AFTER};
 use crate::keepers::Keepers;
 use crate::let_go::LetGo;
 use crate::record_list::{each_behind, list_by_cache};
@@ -128,21 +129,34 @@ impl Listed {
 /// a version that is to come; if the repository can not be asked.
 pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
     let mut opening = Opening::of(access);
-    each_behind(access, 0, None, |listed| opening.add(&listed))?;
+    each_behind(access, 0, None, |listed| opening.add(&listed, Signatures::All))?;
     Ok(opening.finish())
 }
 
 /// The same, asking only for the records that this machine has not seen, if the repository says that
 /// it still has all others. A repository that hides a loss from those who know what was there is found
-/// out by [`snapshots`] and by reading.
+/// out by [`snapshots`] and by reading. Signatures that this machine has checked are not checked again.
 ///
 /// # Errors
 /// As for [`snapshots`].
 pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
     let records = list_by_cache(access)?;
+    let marks = CheckedRecords::within(&access.cache);
+    let checked = marks.count_in(&records, &access.keys);
     let mut opening = Opening::of(access);
-    records.iter().try_for_each(|listed| opening.add(listed))?;
-    Ok(opening.finish())
+    for (number, listed) in records.iter().enumerate() {
+        let was_checked = number < checked;
+        let signatures = if was_checked { Signatures::CheckedBefore } else { Signatures::All };
+        opening.add(listed, signatures)?;
+    }
+    let listed = opening.finish();
+    let first_damaged = listed.damaged.iter().map(|damaged| damaged.position).min();
+    let sound =
+        records.partition_point(|listed| first_damaged.is_none_or(|at| listed.position < at));
+    if sound >= checked + MARKED_AFTER {
+        marks.mark(&records[..sound], &access.keys);
+    }
+    Ok(listed)
 }
 
 /// Records that are opened one after another, in the order of the log.
@@ -164,10 +178,10 @@ impl<'a> Opening<'a> {
         Self { access, opener, keepers, chains, let_go, found, amendments }
     }
 
-    fn add(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
+    fn add(&mut self, listed: &ListedRecord, signatures: Signatures) -> Result<(), EngineError> {
         let added = match Tombstone::is_begun_by(&listed.stored) {
-            true => self.add_tombstone(listed),
-            false => self.add_record(listed),
+            true => self.add_tombstone(listed, signatures),
+            false => self.add_record(listed, signatures),
         };
         if let Err(error) = added {
             self.found.damaged.push(damaged_record(listed.position, error)?);
@@ -176,17 +190,25 @@ impl<'a> Opening<'a> {
         Ok(())
     }
 
-    fn add_tombstone(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
-        let (forgotten, head) = open_tombstone(self.access, &self.keepers, listed)?;
+    fn add_tombstone(
+        &mut self,
+        listed: &ListedRecord,
+        signatures: Signatures,
+    ) -> Result<(), EngineError> {
+        let (forgotten, head) = open_tombstone(self.access, &self.keepers, listed, signatures)?;
         self.found.breaks.extend(self.chains.follow(forgotten.id, listed.position, &head));
         self.let_go.add(&head, forgotten.reason, listed.position);
         self.found.forgotten.push(forgotten);
         Ok(())
     }
 
-    fn add_record(&mut self, listed: &ListedRecord) -> Result<(), EngineError> {
-        let (snapshot, head) =
-            open_record(self.access, &mut self.opener, &mut self.keepers, listed)?;
+    fn add_record(
+        &mut self,
+        listed: &ListedRecord,
+        signatures: Signatures,
+    ) -> Result<(), EngineError> {
+        let (opener, keepers) = (&mut self.opener, &mut self.keepers);
+        let (snapshot, head) = open_record(self.access, opener, keepers, listed, signatures)?;
         self.found.breaks.extend(self.chains.follow(snapshot.id, listed.position, &head));
         match head.amends {
             Some(amended) => self.amendments.push((amended, snapshot)),
@@ -246,9 +268,10 @@ fn open_tombstone(
     access: &Access,
     keepers: &Keepers,
     listed: &ListedRecord,
+    signatures: Signatures,
 ) -> Result<(Forgotten, RecordHead), EngineError> {
     let damaged = |reason: &str| EngineError::damaged("a tombstone", reason);
-    let (tombstone, head) = Tombstone::decode_signed(&listed.stored)
+    let (tombstone, head) = Tombstone::decode_with(&listed.stored, signatures)
         .map_err(|error| EngineError::unreadable("a tombstone", &error))?;
     if tombstone.log_position != listed.position {
         return Err(damaged("it is that of another record"));
@@ -268,12 +291,13 @@ fn open_record(
     opener: &mut Opener,
     keepers: &mut Keepers,
     listed: &ListedRecord,
+    signatures: Signatures,
 ) -> Result<(Snapshot, RecordHead), EngineError> {
     let damaged = |reason: String| EngineError::damaged("a record", reason);
     if listed.stored.is_empty() {
         return Err(damaged("its file can not be read".into()));
     }
-    let stored = StoredRecord::decode(&listed.stored)
+    let stored = StoredRecord::decode_with(&listed.stored, signatures)
         .map_err(|error| EngineError::unreadable("a record", &error))?;
     let (id, position) = (stored.record.hash(), stored.receipt.log_position);
     if position != listed.position {

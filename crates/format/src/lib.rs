@@ -48,7 +48,7 @@ pub use pack::{Footer, FooterBlock, PACK_TRAILER_BYTES, Trailer};
 pub use padding::padded_len;
 pub use receipt::{RECEIPT_BYTES, Receipt, StoredRecord};
 pub use record::{Record, RecordHead, RecordKind, record_file};
-pub use signature::{PublicKey, SIGNATURE_BYTES, Signature, SignedContext};
+pub use signature::{PublicKey, SIGNATURE_BYTES, Signature, Signatures, SignedContext};
 pub use slice::{SLICE_BYTES, SLICE_PROOF_MAX_BYTES, prove_slice, proves_slice, slices_in};
 pub use table::{Table, TableEntry};
 pub use tombstone::{Tombstone, TombstoneReason};

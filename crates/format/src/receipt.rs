@@ -12,7 +12,9 @@
 use crate::limits::RECORD_MAX_BYTES;
 use crate::signature::split_signed;
 use crate::wire::{Reader, put_length};
-use crate::{FormatError, PublicKey, Record, RecordHash, RepositoryId, Signature, SignedContext};
+use crate::{
+    FormatError, PublicKey, Record, RecordHash, RepositoryId, Signature, Signatures, SignedContext,
+};
 
 const WHAT: &str = "receipt";
 const MAGIC: &[u8; 4] = b"HRct";
@@ -57,6 +59,10 @@ impl Receipt {
     /// # Errors
     /// [`FormatError`].
     pub fn decode_signed(bytes: &[u8]) -> Result<Self, FormatError> {
+        Self::decode_with(bytes, Signatures::All)
+    }
+
+    fn decode_with(bytes: &[u8], signatures: Signatures) -> Result<Self, FormatError> {
         let (signed, signature) = split_signed(WHAT, bytes)?;
         let mut reader = Reader::new(WHAT, signed);
         reader.magic(MAGIC, VERSION)?;
@@ -74,7 +80,9 @@ impl Receipt {
             signer: PublicKey::from_bytes(reader.array("signer")?),
         };
         reader.finish()?;
-        receipt.signer.verify(SignedContext::Receipt, signed, &signature)?;
+        if signatures.outer() {
+            receipt.signer.verify(SignedContext::Receipt, signed, &signature)?;
+        }
         Ok(receipt)
     }
 }
@@ -121,11 +129,19 @@ impl StoredRecord {
     /// # Errors
     /// [`FormatError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        Self::decode_with(bytes, Signatures::All)
+    }
+
+    /// The same with those signatures; that the receipt is for this record is checked in any case.
+    ///
+    /// # Errors
+    /// [`FormatError`].
+    pub fn decode_with(bytes: &[u8], signatures: Signatures) -> Result<Self, FormatError> {
         let mut reader = Reader::new("stored record", bytes);
         let record_len = reader.length("record length", RECORD_MAX_BYTES)?;
-        let record = Record::decode(reader.bytes("record", record_len)?)?;
+        let record = Record::decode_with(reader.bytes("record", record_len)?, signatures)?;
         let receipt_bytes = reader.remaining();
-        let receipt = Receipt::decode_signed(receipt_bytes)?;
+        let receipt = Receipt::decode_with(receipt_bytes, signatures)?;
         if receipt.record != record.hash() || receipt.repository != record.head.repository {
             return Err(FormatError::HashMismatch { what: WHAT, field: "record hash" });
         }
@@ -173,6 +189,25 @@ mod tests {
         assert!(StoredRecord::decode(&swapped.encode()).is_err());
     }
 
+    #[test]
+    fn each_signature_is_checked_as_far_as_is_said() {
+        let key = TestKey::new();
+        let mut inner = sample();
+        *inner.record.head_bytes.last_mut().unwrap() ^= 1;
+        inner.receipt.record = inner.record.hash();
+        let signature = key.sign(SignedContext::Receipt, &inner.receipt.signed_bytes());
+        let inner = StoredRecord::new(inner.record, inner.receipt, &signature);
+        let mut outer = sample();
+        *outer.receipt_bytes.last_mut().unwrap() ^= 1;
+        let accepting = |stored: &StoredRecord| {
+            [Signatures::All, Signatures::Outer, Signatures::CheckedBefore]
+                .map(|signatures| StoredRecord::decode_with(&stored.encode(), signatures).is_ok())
+        };
+        assert_eq!(accepting(&sample()), [true; 3]);
+        assert_eq!(accepting(&inner), [false, true, true], "that of the machine is wrong");
+        assert_eq!(accepting(&outer), [false, false, true], "that of the keeper is wrong");
+    }
+
     proptest! {
         #[test]
         fn any_changed_bit_of_a_stored_record_is_refused(at: usize, flip in 1u8..) {
@@ -180,6 +215,7 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] ^= flip;
             prop_assert!(StoredRecord::decode(&bytes).is_err());
+            prop_assert!(StoredRecord::decode_with(&bytes, Signatures::Outer).is_err());
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::signature::split_signed;
 use crate::wire::{Reader, put_length};
 use crate::{
     FormatError, MachineId, ObjectId, PublicKey, RecordHash, RepositoryId, SeriesId, Signature,
-    SignedContext, TagToken,
+    Signatures, SignedContext, TagToken,
 };
 
 const WHAT: &str = "record";
@@ -120,16 +120,18 @@ impl RecordHead {
         blake3::derive_key(BINDING_CONTEXT, &unsealed.signed_bytes())
     }
 
-    /// Reads a signed head and checks that the key it names signed it.
+    /// Reads a signed head and checks that the key it names signed it, if that is wanted.
     ///
     /// Whether that key may speak for the machine is for the caller to know.
     ///
     /// # Errors
     /// [`FormatError`] for any refused field, or a signature that does not hold.
-    pub fn decode_signed(bytes: &[u8]) -> Result<Self, FormatError> {
+    pub(crate) fn decode_signed(bytes: &[u8], signatures: Signatures) -> Result<Self, FormatError> {
         let (signed, signature) = split_signed(WHAT, bytes)?;
         let head = Self::decode(signed)?;
-        head.key.verify(SignedContext::Record, signed, &signature)?;
+        if signatures.inner() {
+            head.key.verify(SignedContext::Record, signed, &signature)?;
+        }
         Ok(head)
     }
 
@@ -210,6 +212,10 @@ impl Record {
     /// # Errors
     /// [`FormatError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        Self::decode_with(bytes, Signatures::All)
+    }
+
+    pub(crate) fn decode_with(bytes: &[u8], signatures: Signatures) -> Result<Self, FormatError> {
         if bytes.len() > RECORD_MAX_BYTES {
             return Err(FormatError::OverLimit {
                 what: WHAT,
@@ -222,7 +228,7 @@ impl Record {
         let head_len = reader.length("head length", HEAD_MAX_BYTES)?;
         let head_bytes = reader.bytes("head", head_len)?;
         let sealed = reader.remaining();
-        let head = RecordHead::decode_signed(head_bytes)?;
+        let head = RecordHead::decode_signed(head_bytes, signatures)?;
         if blake3::hash(sealed).as_bytes() != &head.sealed_hash {
             return Err(FormatError::HashMismatch { what: WHAT, field: "sealed half" });
         }

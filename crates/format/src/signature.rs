@@ -55,6 +55,29 @@ impl SignedContext {
     }
 }
 
+/// Which signatures are checked while a structure is read that has one within another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signatures {
+    /// All of them.
+    All,
+    /// The outer one: of who stored it, over everything within. It shows what a disk has done to it.
+    Outer,
+    /// None: whoever reads has checked all of them before, of these very bytes.
+    CheckedBefore,
+}
+
+impl Signatures {
+    /// Whether the outer one is to be checked.
+    pub(crate) fn outer(self) -> bool {
+        matches!(self, Self::All | Self::Outer)
+    }
+
+    /// Whether the inner one is to be checked.
+    pub(crate) fn inner(self) -> bool {
+        matches!(self, Self::All)
+    }
+}
+
 /// An Ed25519 public key: of a machine, a server, or a repository's owner.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; 32]);

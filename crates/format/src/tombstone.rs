@@ -7,7 +7,7 @@
 
 use crate::signature::split_signed;
 use crate::wire::{Reader, put_length};
-use crate::{FormatError, PublicKey, RecordHash, RecordHead, Signature, SignedContext};
+use crate::{FormatError, PublicKey, RecordHash, RecordHead, Signature, Signatures, SignedContext};
 
 const WHAT: &str = "tombstone";
 const MAGIC: &[u8; 4] = b"HTmb";
@@ -80,6 +80,17 @@ impl Tombstone {
     /// # Errors
     /// [`FormatError`].
     pub fn decode_signed(bytes: &[u8]) -> Result<(Self, RecordHead), FormatError> {
+        Self::decode_with(bytes, Signatures::All)
+    }
+
+    /// The same with those signatures.
+    ///
+    /// # Errors
+    /// [`FormatError`].
+    pub fn decode_with(
+        bytes: &[u8],
+        signatures: Signatures,
+    ) -> Result<(Self, RecordHead), FormatError> {
         let (signed, signature) = split_signed(WHAT, bytes)?;
         let mut reader = Reader::new(WHAT, signed);
         reader.magic(MAGIC, VERSION)?;
@@ -95,8 +106,10 @@ impl Tombstone {
         let head_len = reader.length("head length", HEAD_MAX_BYTES)?;
         let head_bytes = reader.bytes("head", head_len)?.to_vec();
         reader.finish()?;
-        signer.verify(SignedContext::Tombstone, signed, &signature)?;
-        let head = RecordHead::decode_signed(&head_bytes)?;
+        if signatures.outer() {
+            signer.verify(SignedContext::Tombstone, signed, &signature)?;
+        }
+        let head = RecordHead::decode_signed(&head_bytes, signatures)?;
         Ok((Self { reason, record, log_position, forgotten_ns, signer, head_bytes }, head))
     }
 }
@@ -137,6 +150,7 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] ^= flip;
             prop_assert!(Tombstone::decode_signed(&bytes).is_err());
+            prop_assert!(Tombstone::decode_with(&bytes, Signatures::Outer).is_err());
         }
     }
 }

@@ -20,6 +20,11 @@ impl RecordsDigest {
         records.into_iter().for_each(|record| digesting.add(record));
         digesting.finish()
     }
+
+    /// The bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
 }
 
 impl std::fmt::Display for RecordsDigest {

@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::{
-    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, TagToken,
-    Tombstone,
+    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, Signatures, StoredRecord,
+    TagToken, Tombstone,
 };
 use holdall_protocol::wire::MAX_STORED_RECORD_BYTES;
 use holdall_protocol::{
@@ -284,12 +284,21 @@ pub(crate) fn read(
     layout: &Layout,
     position: u64,
 ) -> Result<(Bytes, StoredRecord), RepositoryError> {
+    read_with(layout, position, Signatures::All)
+}
+
+fn read_with(
+    layout: &Layout,
+    position: u64,
+    signatures: Signatures,
+) -> Result<(Bytes, StoredRecord), RepositoryError> {
     let path = layout.record(position);
     let damaged =
         |reason: String| RepositoryError::Damaged { what: path.display().to_string(), reason };
     let bytes =
         read_limited(&path, STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
-    let stored = StoredRecord::decode(&bytes).map_err(|error| unreadable(&path, &error))?;
+    let stored =
+        StoredRecord::decode_with(&bytes, signatures).map_err(|error| unreadable(&path, &error))?;
     if stored.receipt.log_position != position {
         return Err(damaged(format!("it is the record {}", stored.receipt.log_position)));
     }
@@ -297,9 +306,10 @@ pub(crate) fn read(
 }
 
 /// Reads a tombstone and checks it and its position.
-pub(crate) fn read_tombstone(
+fn read_tombstone(
     layout: &Layout,
     position: u64,
+    signatures: Signatures,
 ) -> Result<(Vec<u8>, Tombstone, RecordHead), RepositoryError> {
     let path = layout.tombstone(position);
     let damaged =
@@ -307,30 +317,32 @@ pub(crate) fn read_tombstone(
     let bytes =
         read_limited(&path, STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
     let (tombstone, head) =
-        Tombstone::decode_signed(&bytes).map_err(|error| unreadable(&path, &error))?;
+        Tombstone::decode_with(&bytes, signatures).map_err(|error| unreadable(&path, &error))?;
     if tombstone.log_position != position {
         return Err(damaged(format!("it is the record {}", tombstone.log_position)));
     }
     Ok((bytes, tombstone, head))
 }
 
+/// What is kept in memory of a record. Both signatures were checked when it was published; that of its keeper
+/// shows what a disk has done since.
 fn read_entry(
     layout: &Layout,
     position: u64,
     is_tombstone: bool,
 ) -> Result<RecordEntry, RepositoryError> {
     if is_tombstone {
-        let (bytes, tombstone, head) = read_tombstone(layout, position)?;
+        let (bytes, tombstone, head) = read_tombstone(layout, position, Signatures::Outer)?;
         return Ok(RecordEntry::of_tombstone(&tombstone, &head, &bytes));
     }
-    let (bytes, stored) = read(layout, position)?;
+    let (bytes, stored) = read_with(layout, position, Signatures::Outer)?;
     Ok(RecordEntry::of(&stored, &bytes))
 }
 
 /// The head of the record at a position, which may have been forgotten.
 pub(crate) fn read_head(layout: &Layout, position: u64) -> Result<RecordHead, RepositoryError> {
     if is_there(&layout.tombstone(position))? {
-        return Ok(read_tombstone(layout, position)?.2);
+        return Ok(read_tombstone(layout, position, Signatures::All)?.2);
     }
     Ok(read(layout, position)?.1.record.head)
 }

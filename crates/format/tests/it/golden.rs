@@ -10,9 +10,8 @@ use std::fmt::{Debug, Write};
 use std::path::PathBuf;
 
 use holdall_format::{
-    BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, Footer, Receipt, Record, RecordHead,
-    RecordKind, RepositoryConfig, SignedContext, StoredRecord, Suite, Table, Tombstone, Trailer,
-    WrappingSet,
+    BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, Footer, Receipt, Record, RecordKind,
+    RepositoryConfig, SignedContext, StoredRecord, Suite, Table, Tombstone, Trailer, WrappingSet,
 };
 
 use crate::samples;
@@ -142,8 +141,6 @@ fn records(golden: &mut Golden) {
         ("checkpoint", samples::record(RecordKind::Checkpoint, false, &[])),
         ("amendment", samples::record(RecordKind::Amendment, false, &[3])),
     ] {
-        let head = RecordHead::decode_signed(&record.head_bytes).unwrap();
-        assert_eq!(head, record.head);
         golden.holds(&format!("record ({name})"), &record, Record::encode, |bytes| {
             Record::decode(bytes).unwrap()
         });
