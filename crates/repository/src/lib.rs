@@ -69,6 +69,7 @@ mod log;
 mod moving;
 mod opening;
 mod pack_file;
+mod parallel;
 mod parity;
 mod probing;
 mod prune;

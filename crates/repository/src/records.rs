@@ -22,12 +22,16 @@ use holdall_protocol::{
 
 use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
+use crate::parallel::in_parallel;
 use crate::publish::{
     Published, is_there, names_in, publish, publish_while, read_limited, remove, sync_parent,
 };
 
 /// A record and its receipt are never longer.
 const STORED_MAX_BYTES: u64 = MAX_STORED_RECORD_BYTES as u64;
+
+/// So many are in memory while all are gone through.
+const RECORDS_AT_ONCE: usize = 512;
 
 /// What is kept in memory of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,9 +132,11 @@ impl Records {
         let mut entries = Vec::new();
         let mut damaged = strange_names(layout)?;
         let mut next_position = 1;
-        for (position, has_tombstone) in places(layout)? {
+        let places: Vec<_> = places(layout)?.into_iter().collect();
+        let read = in_parallel(&places, |(at, is_buried)| read_entry(layout, *at, *is_buried));
+        for ((position, has_tombstone), read) in places.into_iter().zip(read) {
             next_position = next_position.max(position.saturating_add(1));
-            match read_entry(layout, position, has_tombstone) {
+            match read {
                 Ok(entry) => entries.push(entry),
                 Err(
                     RepositoryError::Damaged { reason, .. }
@@ -389,8 +395,11 @@ pub(crate) fn list(
     let behind = before.split_off(&query.after_position.saturating_add(1));
     if let Some(known) = query.known {
         let mut digesting = RecordsDigesting::new();
-        let listed = before.into_iter().filter_map(|(position, has)| listed(layout, position, has));
-        listed.for_each(|record| digesting.add(&record));
+        let before: Vec<_> = before.into_iter().collect();
+        for some in before.chunks(RECORDS_AT_ONCE) {
+            let records = in_parallel(some, |(at, is_buried)| listed(layout, *at, *is_buried));
+            records.iter().flatten().for_each(|record| digesting.add(record));
+        }
         if digesting.finish() != known {
             return Err(RepositoryError::OtherRecords);
         }
