@@ -9,7 +9,7 @@ use std::process::Command;
 use holdall_testkit::{CompareOptions, Image, Random, compare_trees};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
 
-use crate::house::{Machine, Outcome, files_below};
+use crate::house::{Machine, Outcome, files_below, text};
 use crate::keys::{AGE_PRIVATE, AGE_PUBLIC};
 use crate::repair::flip;
 
@@ -193,10 +193,6 @@ pub(crate) fn damage(folder: &Path) {
     let pack = packs.max_by_key(len).expect("a pack");
     let bytes = len(&pack) as usize;
     [5000, bytes / 2, bytes - 40].into_iter().for_each(|at| flip(&pack, at));
-}
-
-pub(crate) fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// Where nothing waits for a disk.

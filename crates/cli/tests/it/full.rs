@@ -6,12 +6,8 @@ use std::path::Path;
 
 use holdall_testkit::{CompareOptions, Random, compare_trees, only_file};
 
-use crate::house::{Machine, Outcome, Server, disk_bytes, files_below};
+use crate::house::{Machine, Outcome, Server, disk_bytes, files_below, text};
 use crate::mounts::Mount;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 /// A file of so many bytes that do not compress.
 fn write_random(path: &Path, bytes: usize, seed: u64) {

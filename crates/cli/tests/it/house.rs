@@ -286,6 +286,11 @@ pub(crate) fn disk_bytes(dir: &Path) -> u64 {
     files_below(dir).iter().map(|file| fs::metadata(file).map_or(0, |found| found.len())).sum()
 }
 
+/// A path as an argument of a command.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
 /// All files below a folder.
 pub(crate) fn files_below(dir: &Path) -> Vec<PathBuf> {
     let mut waiting = vec![dir.to_owned()];

@@ -15,9 +15,8 @@ use holdall_engine::PUT_TARGET_BYTES;
 use holdall_testkit::{ChaosProxy, CompareOptions, Process, Random, compare_trees};
 use rustix::process::{Pid, Signal};
 
-use crate::beginning::text;
 use crate::clocks::days_later;
-use crate::house::{Machine, Server, disk_bytes};
+use crate::house::{Machine, Server, disk_bytes, text};
 
 /// Of a client or a server that was at work; rounds that end before are not counted.
 const KILLS: u64 = 100;

@@ -3,13 +3,12 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 
 use holdall_testkit::{Process, is_there};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::house::{Machine, Outcome, Server, send_signal};
+use crate::house::{Machine, Outcome, Server, send_signal, text};
 use crate::linked::Linked;
 
 /// A listener in a process of its own; dropping it kills it.
@@ -121,10 +120,6 @@ fn with_buffers_and_streams<'a>(
         }
     }
     shapes
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 #[test]

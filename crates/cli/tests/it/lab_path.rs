@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::house::{
-    Machine, Outcome, Server, files_below, folder, is_root, send_signal, small_tree,
+    Machine, Outcome, Server, files_below, folder, is_root, send_signal, small_tree, text,
 };
 use crate::mounts::{Mount, namespace};
 
@@ -37,10 +37,6 @@ fn seen(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, [i64; 4], u64)> {
         (path, (content, times, found.ino()))
     };
     files_below(dir).into_iter().map(file).collect()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// `lab path` whose own folder lies in `work`.

@@ -10,7 +10,7 @@ use holdall_testkit::{
 };
 use serde_json::Value;
 
-use crate::house::{Machine, Server, small_tree};
+use crate::house::{Machine, Server, small_tree, text};
 use crate::mounts::ManyFiles;
 
 /// What a server that is set up anew from its repositories lacks.
@@ -76,10 +76,6 @@ fn upstream(server: &Server) -> SocketAddr {
 
 pub(crate) fn computer() -> Machine {
     Machine::new().with_password(None)
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 fn source_of(machine: &Machine) -> String {

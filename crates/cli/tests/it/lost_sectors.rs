@@ -5,9 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::house::{Machine, Outcome, Server, files_below};
+use crate::house::{Machine, Outcome, Server, files_below, text};
 use crate::mounts::{Mount, SECTOR_BYTES};
-use crate::repair::{Kept, fill, grow_old, text};
+use crate::repair::{Kept, fill, grow_old};
 
 /// Room for what is backed up, its parity and what is put aside.
 const DISK_BYTES: u64 = 512 << 20;

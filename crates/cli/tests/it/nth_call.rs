@@ -15,8 +15,8 @@ use std::{fmt, fs};
 
 use holdall_testkit::has_strace;
 
-use crate::beginning::{Beginning, Work, text};
-use crate::house::{Machine, Outcome};
+use crate::beginning::{Beginning, Work};
+use crate::house::{Machine, Outcome, text};
 
 /// Calls that read, write or name files. Closing is left out: nothing depends on what it answers.
 const CALLS: &str = "openat,openat2,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,lseek,fsync,\

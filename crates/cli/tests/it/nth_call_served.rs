@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 use holdall_testkit::{CompareOptions, Image, Random, compare_trees, memory};
 
-use crate::beginning::{PARITY, Work, damage, fill_a_pack, text};
+use crate::beginning::{PARITY, Work, damage, fill_a_pack};
 use crate::clocks::{can_let_days_pass, days_later};
-use crate::house::{Machine, Outcome, Server, files_below};
+use crate::house::{Machine, Outcome, Server, files_below, text};
 use crate::nth_call::{FAILED, Fault, all_faults, calls_in, check_each, names_one, top_of};
 use crate::vanishing::{Traced, can_trace, dies};
 

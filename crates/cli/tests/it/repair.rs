@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::house::{Machine, Server, files_below};
+use crate::house::{Machine, Server, files_below, text};
 
 /// Bytes that do not compress.
 pub(crate) fn noise(seed: u8, len_bytes: usize) -> Vec<u8> {
@@ -84,10 +84,6 @@ impl Kept {
         };
         !files.is_empty() && files.iter().all(same)
     }
-}
-
-pub(crate) fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 #[test]

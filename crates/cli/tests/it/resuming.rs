@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use holdall_testkit::{CompareOptions, Process, Random, compare_trees, has_strace};
 
-use crate::beginning::text;
 use crate::clocks::{has_faketime, hurried};
-use crate::house::{Machine, Outcome, disk_bytes, files_below};
+use crate::house::{Machine, Outcome, disk_bytes, files_below, text};
 use crate::kill::Phoenix;
 use crate::repair::grow_old;
 

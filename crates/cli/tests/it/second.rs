@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::house::{Machine, Outcome, Server, files_below};
-use crate::repair::{Kept, flip, noise, text};
+use crate::house::{Machine, Outcome, Server, files_below, text};
+use crate::repair::{Kept, flip, noise};
 
 /// A repository with two snapshots, and a second one in another directory.
 struct Twice {

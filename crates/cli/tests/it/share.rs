@@ -8,15 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 use holdall_testkit::{CompareOptions, Process, Random, compare_trees};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::house::{Machine, small_tree};
+use crate::house::{Machine, small_tree, text};
 use crate::mounts::Share;
 
 /// More than a pack: closing one is part of what is tried.
 const NEW_BYTES: usize = 56 << 20;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 /// Files that do not compress, `NEW_BYTES` in all.
 fn write_new(dir: &Path, seed: u64) {

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::beginning::{Beginning, Work, text};
+use crate::beginning::{Beginning, Work};
+use crate::house::text;
 
 /// Compiles the library.
 fn library(folder: &Path) -> PathBuf {

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant, SystemTime};
 use holdall_testkit::{CompareOptions, Random, compare_trees, has_strace};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::beginning::{Beginning, Work, text};
+use crate::beginning::{Beginning, Work};
 use crate::clocks::{can_let_days_pass, days_later};
-use crate::house::{Machine, Outcome, files_below};
+use crate::house::{Machine, Outcome, files_below, text};
 use crate::nth_call::{FAILED, calls_on, check_each};
 
 /// One of how many calls a run of the tests takes.

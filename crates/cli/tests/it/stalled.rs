@@ -12,7 +12,7 @@ use holdall_testkit::{ChaosProxy, CompareOptions, Process, Random, compare_trees
 use rustix::process::Signal;
 
 use crate::clocks::{can_let_days_pass, days_later};
-use crate::house::{Machine, Outcome, Server, files_below, send_signal, wait_for_progress};
+use crate::house::{Machine, Outcome, Server, files_below, send_signal, text, wait_for_progress};
 
 const FILES: u64 = 12;
 const FILE_BYTES: usize = 2_000_000;
@@ -20,10 +20,6 @@ const FILE_BYTES: usize = 2_000_000;
 const STALL_AFTER_BYTES: u64 = 9_000_000;
 /// What is looked up may take 120 seconds, and the rest of the restore a busy computer's time.
 const NOTICED_WITHIN: Duration = Duration::from_secs(240);
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 /// A machine that is paired with a server behind a proxy.
 fn behind_a_proxy() -> (Machine, Server, ChaosProxy) {

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::proxy::{Lie, honest};
 use super::stage::Stage;
 use super::{RESTORE, Row, fetching};
-use crate::house::{Outcome, files_below};
+use crate::house::{Outcome, files_below, text};
 
 /// A directory that has copies of what the server has, and lost all contents.
 struct Damaged {
@@ -74,10 +74,6 @@ impl Damaged {
         let mended = self.mend(&repo, honest());
         assert_eq!(mended.code, Some(0), "{name}: {}", mended.stdout);
     }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 #[test]

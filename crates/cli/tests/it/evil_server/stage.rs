@@ -9,7 +9,7 @@ use holdall_protocol::ListedRecord;
 use holdall_protocol::wire::decode_records;
 
 use super::proxy::{Answer, EvilServer, Lie, honest};
-use crate::house::{Machine, Outcome, Server, files_below};
+use crate::house::{Machine, Outcome, Server, files_below, text};
 
 /// Lists everything, as a client without a cache does.
 const LIST: &str = "/api/v1/repositories/~/records?after=0&limit=512";
@@ -171,8 +171,4 @@ impl Stage {
 
 pub(super) fn records_in(answer: &Answer) -> Vec<ListedRecord> {
     decode_records(&answer.body.clone().into()).unwrap().0
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }

@@ -13,7 +13,7 @@ use holdall_testkit::{
     CompareOptions, Random, RandomTreeSizes, compare_trees, is_there, mutate_tree, random_tree,
 };
 
-use crate::house::{Machine, Outcome, files_below, folder};
+use crate::house::{Machine, Outcome, files_below, folder, text};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden");
 const PASSWORD: &str = include_str!("../../../../../golden/repository/password");
@@ -294,8 +294,4 @@ fn copy_tree(from: &Path, to: &Path) {
         fs::create_dir_all(copy.parent().expect("a folder")).expect("room");
         fs::copy(file, copy).expect("room");
     }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::world::{
-    Folder, World, enough, enough_tiny, large_files, prefix_of, run_by_or_not, summary_of, text,
-    texts, tiny_files, vainly_compressible_files,
+    Folder, World, enough, enough_tiny, large_files, prefix_of, run_by_or_not, summary_of, texts,
+    tiny_files, vainly_compressible_files,
 };
 use super::{Row, hold, plant, row};
-use crate::house::{Outcome, files_below};
+use crate::house::{Outcome, files_below, text};
 use crate::plants::{Ration, Squeeze, forget_cached};
 
 const PROCESSOR: &[&str] = &["client-cpu"];

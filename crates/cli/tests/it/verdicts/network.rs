@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::world::{
     World, enough, hardly_compressible_files, large_files, linked, prose, summary_of, summary_over,
-    text,
 };
 use super::{Row, hold, row};
+use crate::house::text;
 use crate::linked::Linked;
 use crate::plants::OtherWork;
 

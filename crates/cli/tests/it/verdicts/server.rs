@@ -5,9 +5,9 @@ use std::time::Duration;
 use holdall_testkit::Process;
 use serde_json::Value;
 
-use super::world::{World, enough, large_files, prefix_of, summary_of, text};
+use super::world::{World, enough, large_files, prefix_of, summary_of};
 use super::{Row, hold, plant, row};
-use crate::house::{Machine, files_below, folder};
+use crate::house::{Machine, files_below, folder, text};
 use crate::plants::{Ration, Scrubs, SlowFsync, forget_cached};
 
 const DISK: &[&str] = &["server-disk"];

@@ -10,7 +10,7 @@ use holdall_testkit::{DelayProxy, Random, SmallFiles, small_files};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::house::{Machine, Outcome, Server, run_by};
+use crate::house::{Machine, Outcome, Server, run_by, text};
 use crate::linked::Linked;
 use crate::mounts::{Mount, Share};
 use crate::plants::{Ration, SlowFsync, memory_folder};
@@ -88,10 +88,6 @@ pub(super) fn tiny_files(dir: &Path, files: usize) {
     fs::create_dir_all(dir).expect("a folder");
     let wanted = SmallFiles { files, dirs: 10, median_bytes: 1500, seed: 3 };
     small_files(dir, &wanted).expect("room");
-}
-
-pub(super) fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
 }
 
 /// The summary of a command, which must end well.
