@@ -6,9 +6,9 @@
 //!
 //! Two signatures for each record are most of what a listing costs: after a year of hourly backups it
 //! would be a second for a backup that finds nothing changed. The mark is over the bytes of the first so
-//! many records, and only who has the repository's keys can make it. So it says nothing but what this
-//! machine has seen, whoever wrote to the cache, and where it does not fit what is there, everything is
-//! checked. What else makes a record a good one is looked at every time.
+//! many records, and only who has the repository's keys can make it: neither a keeper nor whoever else
+//! can write to the cache has records taken for checked that were not. Where it does not fit what is
+//! there, everything is checked. What else makes a record a good one is looked at every time.
 
 use std::fs;
 use std::io;

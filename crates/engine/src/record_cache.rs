@@ -7,7 +7,7 @@
 //!
 //! Nothing is believed because it lies here. The repository is asked whether the records up to the
 //! last one are those that it has, by a digest over all of them, and each is opened and checked as one
-//! that was just sent. So a cache that is missing, cut short, damaged, or lacks what another machine
+//! that was just sent, but for signatures that were checked before (`checked_records`). So a cache that is missing, cut short, damaged, or lacks what another machine
 //! or process published in between, costs one listing of everything and is written anew. One that can
 //! not be written is a slower next run, nothing more.
 

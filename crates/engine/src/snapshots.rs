@@ -129,7 +129,7 @@ impl Listed {
 /// a version that is to come; if the repository can not be asked.
 pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
     let mut opening = Opening::of(access);
-    each_behind(access, 0, None, |listed| opening.add(&listed, Signatures::All))?;
+    each_behind(access, 0, None, |listed| opening.add(&listed, Signatures::Check))?;
     Ok(opening.finish())
 }
 
@@ -146,7 +146,7 @@ pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
     let mut opening = Opening::of(access);
     for (number, listed) in records.iter().enumerate() {
         let was_checked = number < checked;
-        let signatures = if was_checked { Signatures::CheckedBefore } else { Signatures::All };
+        let signatures = if was_checked { Signatures::CheckedBefore } else { Signatures::Check };
         opening.add(listed, signatures)?;
     }
     let listed = opening.finish();

@@ -59,7 +59,7 @@ impl Receipt {
     /// # Errors
     /// [`FormatError`].
     pub fn decode_signed(bytes: &[u8]) -> Result<Self, FormatError> {
-        Self::decode_with(bytes, Signatures::All)
+        Self::decode_with(bytes, Signatures::Check)
     }
 
     fn decode_with(bytes: &[u8], signatures: Signatures) -> Result<Self, FormatError> {
@@ -80,9 +80,12 @@ impl Receipt {
             signer: PublicKey::from_bytes(reader.array("signer")?),
         };
         reader.finish()?;
-        if signatures.outer() {
-            receipt.signer.verify(SignedContext::Receipt, signed, &signature)?;
-        }
+        receipt.signer.verify_unless_checked(
+            SignedContext::Receipt,
+            signed,
+            &signature,
+            signatures,
+        )?;
         Ok(receipt)
     }
 }
@@ -129,10 +132,10 @@ impl StoredRecord {
     /// # Errors
     /// [`FormatError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        Self::decode_with(bytes, Signatures::All)
+        Self::decode_with(bytes, Signatures::Check)
     }
 
-    /// The same with those signatures; that the receipt is for this record is checked in any case.
+    /// The same where both signatures may have been checked before.
     ///
     /// # Errors
     /// [`FormatError`].
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn each_signature_is_checked_as_far_as_is_said() {
+    fn both_signatures_are_checked_unless_they_were() {
         let key = TestKey::new();
         let mut inner = sample();
         *inner.record.head_bytes.last_mut().unwrap() ^= 1;
@@ -199,13 +202,16 @@ mod tests {
         let inner = StoredRecord::new(inner.record, inner.receipt, &signature);
         let mut outer = sample();
         *outer.receipt_bytes.last_mut().unwrap() ^= 1;
-        let accepting = |stored: &StoredRecord| {
-            [Signatures::All, Signatures::Outer, Signatures::CheckedBefore]
+        let mut other = sample();
+        *other.record.sealed.last_mut().unwrap() ^= 1;
+        let is_read = |stored: &StoredRecord| {
+            [Signatures::Check, Signatures::CheckedBefore]
                 .map(|signatures| StoredRecord::decode_with(&stored.encode(), signatures).is_ok())
         };
-        assert_eq!(accepting(&sample()), [true; 3]);
-        assert_eq!(accepting(&inner), [false, true, true], "that of the machine is wrong");
-        assert_eq!(accepting(&outer), [false, false, true], "that of the keeper is wrong");
+        assert_eq!(is_read(&sample()), [true, true]);
+        assert_eq!(is_read(&inner), [false, true], "that of the machine does not hold");
+        assert_eq!(is_read(&outer), [false, true], "that of the keeper does not hold");
+        assert_eq!(is_read(&other), [false, false], "the receipt is for other bytes");
     }
 
     proptest! {
@@ -215,7 +221,6 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] ^= flip;
             prop_assert!(StoredRecord::decode(&bytes).is_err());
-            prop_assert!(StoredRecord::decode_with(&bytes, Signatures::Outer).is_err());
         }
     }
 }

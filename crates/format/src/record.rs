@@ -129,9 +129,7 @@ impl RecordHead {
     pub(crate) fn decode_signed(bytes: &[u8], signatures: Signatures) -> Result<Self, FormatError> {
         let (signed, signature) = split_signed(WHAT, bytes)?;
         let head = Self::decode(signed)?;
-        if signatures.inner() {
-            head.key.verify(SignedContext::Record, signed, &signature)?;
-        }
+        head.key.verify_unless_checked(SignedContext::Record, signed, &signature, signatures)?;
         Ok(head)
     }
 
@@ -212,7 +210,7 @@ impl Record {
     /// # Errors
     /// [`FormatError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        Self::decode_with(bytes, Signatures::All)
+        Self::decode_with(bytes, Signatures::Check)
     }
 
     pub(crate) fn decode_with(bytes: &[u8], signatures: Signatures) -> Result<Self, FormatError> {

@@ -55,27 +55,13 @@ impl SignedContext {
     }
 }
 
-/// Which signatures are checked while a structure is read that has one within another.
+/// Whether signatures are checked while a structure is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signatures {
-    /// All of them.
-    All,
-    /// The outer one: of who stored it, over everything within. It shows what a disk has done to it.
-    Outer,
-    /// None: whoever reads has checked all of them before, of these very bytes.
+    /// They are.
+    Check,
+    /// They are not: whoever reads has checked them before, of these very bytes.
     CheckedBefore,
-}
-
-impl Signatures {
-    /// Whether the outer one is to be checked.
-    pub(crate) fn outer(self) -> bool {
-        matches!(self, Self::All | Self::Outer)
-    }
-
-    /// Whether the inner one is to be checked.
-    pub(crate) fn inner(self) -> bool {
-        matches!(self, Self::All)
-    }
 }
 
 /// An Ed25519 public key: of a machine, a server, or a repository's owner.
@@ -94,6 +80,20 @@ impl PublicKey {
     /// The bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// Checks that this key signed `message` in that context, unless that was done before.
+    pub(crate) fn verify_unless_checked(
+        &self,
+        context: SignedContext,
+        message: &[u8],
+        signature: &Signature,
+        signatures: Signatures,
+    ) -> Result<(), FormatError> {
+        match signatures {
+            Signatures::Check => self.verify(context, message, signature),
+            Signatures::CheckedBefore => Ok(()),
+        }
     }
 
     /// Checks that this key signed `message` in that context.

@@ -80,10 +80,10 @@ impl Tombstone {
     /// # Errors
     /// [`FormatError`].
     pub fn decode_signed(bytes: &[u8]) -> Result<(Self, RecordHead), FormatError> {
-        Self::decode_with(bytes, Signatures::All)
+        Self::decode_with(bytes, Signatures::Check)
     }
 
-    /// The same with those signatures.
+    /// The same where both signatures may have been checked before.
     ///
     /// # Errors
     /// [`FormatError`].
@@ -106,9 +106,7 @@ impl Tombstone {
         let head_len = reader.length("head length", HEAD_MAX_BYTES)?;
         let head_bytes = reader.bytes("head", head_len)?.to_vec();
         reader.finish()?;
-        if signatures.outer() {
-            signer.verify(SignedContext::Tombstone, signed, &signature)?;
-        }
+        signer.verify_unless_checked(SignedContext::Tombstone, signed, &signature, signatures)?;
         let head = RecordHead::decode_signed(&head_bytes, signatures)?;
         Ok((Self { reason, record, log_position, forgotten_ns, signer, head_bytes }, head))
     }
@@ -143,6 +141,22 @@ mod tests {
         assert_eq!((read, head.sequence), (tombstone, 4));
     }
 
+    #[test]
+    fn both_signatures_are_checked_unless_they_were() {
+        let key = TestKey::new();
+        let (tombstone, bytes) = sample();
+        let mut outer = bytes.clone();
+        *outer.last_mut().unwrap() ^= 1;
+        let mut inner = tombstone;
+        *inner.head_bytes.last_mut().unwrap() ^= 1;
+        let inner = inner.encode(&key.sign(SignedContext::Tombstone, &inner.signed_bytes()));
+        for (bytes, holds) in [(bytes, true), (outer, false), (inner, false)] {
+            let is_read = |signatures| Tombstone::decode_with(&bytes, signatures).is_ok();
+            assert_eq!(is_read(Signatures::Check), holds);
+            assert!(is_read(Signatures::CheckedBefore));
+        }
+    }
+
     proptest! {
         #[test]
         fn any_changed_bit_of_a_tombstone_is_refused(at: usize, flip in 1u8..) {
@@ -150,7 +164,6 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] ^= flip;
             prop_assert!(Tombstone::decode_signed(&bytes).is_err());
-            prop_assert!(Tombstone::decode_with(&bytes, Signatures::Outer).is_err());
         }
     }
 }

@@ -14,12 +14,18 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R 
     if threads == 1 {
         return items.iter().map(work).collect();
     }
-    let part = |part: &[T]| part.iter().map(&work).collect::<Vec<R>>();
+    let part = &|part: &[T]| part.iter().map(&work).collect::<Vec<R>>();
     thread::scope(|scope| {
-        let parts = items.chunks(items.len().div_ceil(threads));
-        let running: Vec<_> = parts.map(|items| scope.spawn(|| part(items))).collect();
-        let done =
-            running.into_iter().map(|thread| thread.join().unwrap_or_else(|p| resume_unwind(p)));
+        let start = |items| {
+            let thread = thread::Builder::new().spawn_scoped(scope, move || part(items));
+            thread.map_err(|_| items)
+        };
+        let parts: Vec<_> = items.chunks(items.len().div_ceil(threads)).map(start).collect();
+        let done = parts.into_iter().map(|started| match started {
+            Ok(thread) => thread.join().unwrap_or_else(|panicked| resume_unwind(panicked)),
+            // Where there is no room for a thread, it is done here.
+            Err(items) => part(items),
+        });
         done.flatten().collect()
     })
 }

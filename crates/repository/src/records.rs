@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::{
-    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, Signatures, StoredRecord,
-    TagToken, Tombstone,
+    MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, TagToken,
+    Tombstone,
 };
 use holdall_protocol::wire::MAX_STORED_RECORD_BYTES;
 use holdall_protocol::{
@@ -30,8 +30,10 @@ use crate::publish::{
 /// A record and its receipt are never longer.
 const STORED_MAX_BYTES: u64 = MAX_STORED_RECORD_BYTES as u64;
 
-/// So many are in memory while all are gone through.
-const RECORDS_AT_ONCE: usize = 512;
+/// So many short ones are in memory while all are gone through, and a long one.
+const RECORDS_AT_ONCE: usize = 256;
+/// A short one is no longer: few have more than 5 kB.
+const SHORT_BYTES: u64 = 64 << 10;
 
 /// What is kept in memory of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,21 +292,12 @@ pub(crate) fn read(
     layout: &Layout,
     position: u64,
 ) -> Result<(Bytes, StoredRecord), RepositoryError> {
-    read_with(layout, position, Signatures::All)
-}
-
-fn read_with(
-    layout: &Layout,
-    position: u64,
-    signatures: Signatures,
-) -> Result<(Bytes, StoredRecord), RepositoryError> {
     let path = layout.record(position);
     let damaged =
         |reason: String| RepositoryError::Damaged { what: path.display().to_string(), reason };
     let bytes =
         read_limited(&path, STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
-    let stored =
-        StoredRecord::decode_with(&bytes, signatures).map_err(|error| unreadable(&path, &error))?;
+    let stored = StoredRecord::decode(&bytes).map_err(|error| unreadable(&path, &error))?;
     if stored.receipt.log_position != position {
         return Err(damaged(format!("it is the record {}", stored.receipt.log_position)));
     }
@@ -315,7 +308,6 @@ fn read_with(
 fn read_tombstone(
     layout: &Layout,
     position: u64,
-    signatures: Signatures,
 ) -> Result<(Vec<u8>, Tombstone, RecordHead), RepositoryError> {
     let path = layout.tombstone(position);
     let damaged =
@@ -323,32 +315,30 @@ fn read_tombstone(
     let bytes =
         read_limited(&path, STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
     let (tombstone, head) =
-        Tombstone::decode_with(&bytes, signatures).map_err(|error| unreadable(&path, &error))?;
+        Tombstone::decode_signed(&bytes).map_err(|error| unreadable(&path, &error))?;
     if tombstone.log_position != position {
         return Err(damaged(format!("it is the record {}", tombstone.log_position)));
     }
     Ok((bytes, tombstone, head))
 }
 
-/// What is kept in memory of a record. Both signatures were checked when it was published; that of its keeper
-/// shows what a disk has done since.
 fn read_entry(
     layout: &Layout,
     position: u64,
     is_tombstone: bool,
 ) -> Result<RecordEntry, RepositoryError> {
     if is_tombstone {
-        let (bytes, tombstone, head) = read_tombstone(layout, position, Signatures::Outer)?;
+        let (bytes, tombstone, head) = read_tombstone(layout, position)?;
         return Ok(RecordEntry::of_tombstone(&tombstone, &head, &bytes));
     }
-    let (bytes, stored) = read_with(layout, position, Signatures::Outer)?;
+    let (bytes, stored) = read(layout, position)?;
     Ok(RecordEntry::of(&stored, &bytes))
 }
 
 /// The head of the record at a position, which may have been forgotten.
 pub(crate) fn read_head(layout: &Layout, position: u64) -> Result<RecordHead, RepositoryError> {
     if is_there(&layout.tombstone(position))? {
-        return Ok(read_tombstone(layout, position, Signatures::All)?.2);
+        return Ok(read_tombstone(layout, position)?.2);
     }
     Ok(read(layout, position)?.1.record.head)
 }
@@ -397,8 +387,11 @@ pub(crate) fn list(
         let mut digesting = RecordsDigesting::new();
         let before: Vec<_> = before.into_iter().collect();
         for some in before.chunks(RECORDS_AT_ONCE) {
-            let records = in_parallel(some, |(at, is_buried)| listed(layout, *at, *is_buried));
-            records.iter().flatten().for_each(|record| digesting.add(record));
+            let short = in_parallel(some, |(at, is_buried)| listed_short(layout, *at, *is_buried));
+            for ((position, is_buried), short) in some.iter().zip(short) {
+                let record = short.or_else(|| listed(layout, *position, *is_buried));
+                record.iter().for_each(|record| digesting.add(record));
+            }
         }
         if digesting.finish() != known {
             return Err(RepositoryError::OtherRecords);
@@ -417,6 +410,13 @@ pub(crate) fn list(
     Ok(records)
 }
 
+/// A record, or its tombstone, as it lies there, if it is short and can be read.
+fn listed_short(layout: &Layout, position: u64, is_tombstone: bool) -> Option<ListedRecord> {
+    let read = read_limited(&file_of(layout, position, is_tombstone), SHORT_BYTES);
+    let stored = read.ok().flatten()?;
+    Some(ListedRecord { position, stored: stored.into() })
+}
+
 /// A record, or its tombstone, as it lies there: with nothing in it if it can not be read. One that
 /// just went is none.
 fn listed(layout: &Layout, position: u64, has_tombstone: bool) -> Option<ListedRecord> {
@@ -433,6 +433,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::publish::make_dir;
     use holdall_format::{Receipt, Record, SignedContext};
+    use holdall_protocol::RecordsDigest;
     use holdall_protocol::contract::Forge;
 
     pub(crate) fn stored(forge: &Forge, log_position: u64) -> StoredRecord {
@@ -500,5 +501,45 @@ pub(crate) mod tests {
         let refused = records.publish(&stored(&forge, 8), once).unwrap_err();
         assert!(matches!(refused, RepositoryError::InUse { .. }), "{refused}");
         assert!(layout.record(8).exists());
+    }
+
+    #[test]
+    fn whoever_knows_all_of_many_records_is_believed_and_whoever_knows_others_is_not() {
+        let (_dir, layout, _) = place();
+        for position in 1..=300u64 {
+            let length = if position % 70 == 0 { SHORT_BYTES as usize + 1 } else { 5000 };
+            std::fs::write(layout.record(position), vec![position as u8; length]).unwrap();
+        }
+        // One was forgotten, one can not be read.
+        std::fs::rename(layout.record(100), layout.tombstone(100)).unwrap();
+        std::fs::remove_file(layout.record(120)).unwrap();
+        std::fs::create_dir(layout.record(120)).unwrap();
+
+        let mut all = Vec::new();
+        let query =
+            |after_position, known| RecordQuery { after_position, limit: MAX_RECORDS, known };
+        loop {
+            let after = all.last().map_or(0, |last: &ListedRecord| last.position);
+            let page = list(&layout, &query(after, None)).unwrap();
+            if page.is_empty() {
+                break;
+            }
+            all.extend(page);
+        }
+        assert_eq!(all.len(), 300);
+        assert!(all[119].stored.is_empty());
+        let digest = |records: &[ListedRecord]| Some(RecordsDigest::of(records));
+        let behind = list(&layout, &query(299, digest(&all[..299]))).unwrap();
+        assert_eq!(behind, all[299..]);
+        for other in [&all[..298], &all[1..299]] {
+            let refused = list(&layout, &query(299, digest(other)));
+            assert!(matches!(refused, Err(RepositoryError::OtherRecords)), "{refused:?}");
+        }
+        for changed in [1, 70, 100, 299] {
+            let mut others = all.clone();
+            others[changed - 1].stored = Bytes::from_static(b"another");
+            let refused = list(&layout, &query(299, digest(&others[..299])));
+            assert!(matches!(refused, Err(RepositoryError::OtherRecords)), "{changed}");
+        }
     }
 }

@@ -319,4 +319,19 @@ mod tests {
         assert!(Run::open(dir.path(), run.number(), &REPOSITORY).is_ok());
         assert!(Run::open(dir.path(), run.number(), &RepositoryId::from_bytes([2; 16])).is_err());
     }
+
+    #[test]
+    fn of_a_block_that_lies_twice_in_a_pack_the_first_copy_is_closed_as_it_was_in_its_tail() {
+        let dir = tempfile::tempdir().unwrap();
+        let ids: BTreeSet<_> = (0..4).map(|seed| entry(seed, 7).id).collect();
+        let twice = |id| [0, 1].map(|block| Entry { id, arrival: 7, pack: 0, block });
+        let entries: BTreeSet<Entry> = ids.iter().copied().flat_map(twice).collect();
+        let run = run_of(dir.path(), &entries);
+        let entries: Vec<Entry> = entries.into_iter().collect();
+        // The third object was.
+        let closed = [(7, vec![0b0100])].into();
+        super::super::mark_closed(&run, &entries, &closed);
+        let closed: Vec<u64> = (0..8).filter(|at| run.closed.get(*at)).collect();
+        assert_eq!(closed, [4]);
+    }
 }

@@ -420,10 +420,15 @@ fn entries_of<'a>(
     Ok(entries)
 }
 
-/// Sets the closed bits of entries whose blocks lay in tails when the bits were stored.
+/// Sets the closed bits of entries, in their order, whose blocks lay in tails when the bits were stored.
 fn mark_closed(run: &Run, entries: &[Entry], closed: &ClosedByArrival) {
     let mut nth = std::collections::BTreeMap::new();
+    let mut before = None;
     for (entry, at) in entries.iter().zip(0..) {
+        // A block that was moved there twice is listed once in its tail, with its first copy.
+        if before.replace((entry.id, entry.arrival)) == Some((entry.id, entry.arrival)) {
+            continue;
+        }
         let Some(bits) = closed.get(&entry.arrival) else { continue };
         let place = nth.entry(entry.arrival).or_insert(0usize);
         run.closed.put(at, bit(bits, *place));

@@ -198,7 +198,12 @@ mod tests {
 
         /// Commits a snapshot whose root is the object of number 0.
         fn commit(&self, session: &SessionId) {
-            let record = self.forge.record(RecordKind::Snapshot, id(0), None);
+            self.commit_root(session, id(0));
+        }
+
+        fn commit_root(&self, session: &SessionId, root: ObjectId) {
+            let head = self.store.records().head(&MACHINE).map(|head| (head.hash, head.sequence));
+            let record = self.forge.record(RecordKind::Snapshot, root, head);
             let answer = self.machine().commit(session, &record).unwrap();
             assert!(matches!(answer, CommitAnswer::Committed(_)), "{answer:?}");
         }
@@ -316,5 +321,30 @@ mod tests {
         assert_eq!(place.blocks_of_packs(), [1, 2]);
         let needed = place.store.index().needed_blocks(|_| false).unwrap();
         assert_eq!(needed.of_pack(1), [true, false]);
+    }
+
+    #[test]
+    fn a_block_of_which_something_was_closed_since_the_plan_is_kept_though_it_was_copied_before() {
+        let place = Place::new();
+        let session = place.session();
+        let (known, new) = (id(1), id(2));
+        let block = place.forge.chunks_of_bytes(&[known, new], 1000);
+        place.machine().put_blocks(&session, &[block]).unwrap();
+        place.store.appender().unwrap().close_open_tail(false);
+        place.machine().put_blocks(&session, &[place.forge.nodes(&[(id(0), &[known])])]).unwrap();
+        place.commit(&session);
+        // One of the block's two objects is closed, in both copies.
+        begin_to_condemn(&place, 1);
+        let pack = place.store.index().state().packs.first().unwrap().clone();
+        let session = place.session();
+        let node = place.forge.nodes(&[(id(3), &[new])]);
+        place.machine().put_blocks(&session, &[node]).unwrap();
+        place.commit_root(&session, id(3));
+        let (file_bytes, needed) = (pack.file_bytes, vec![false]);
+        let plan = Candidate { name: pack.name, file_bytes, unneeded_bytes: file_bytes, needed };
+        let mut report = PruneReport::default();
+        place.store.condemn(&plan, &mut report).unwrap();
+        assert_eq!(report.condemned_packs, 1);
+        assert!(report.moved_bytes > 0, "{report:?}");
     }
 }
