@@ -26,6 +26,7 @@ use crate::parallel::in_parallel;
 use crate::publish::{
     Published, is_there, names_in, publish, publish_while, read_limited, remove, sync_parent,
 };
+use crate::reread::is_of_this_process;
 
 /// A record and its receipt are never longer.
 const STORED_MAX_BYTES: u64 = MAX_STORED_RECORD_BYTES as u64;
@@ -389,7 +390,10 @@ pub(crate) fn list(
         for some in before.chunks(RECORDS_AT_ONCE) {
             let short = in_parallel(some, |(at, is_buried)| listed_short(layout, *at, *is_buried));
             for ((position, is_buried), short) in some.iter().zip(short) {
-                let record = short.or_else(|| listed(layout, *position, *is_buried));
+                let record = match short {
+                    None => listed(layout, *position, *is_buried)?,
+                    short => short,
+                };
                 record.iter().for_each(|record| digesting.add(record));
             }
         }
@@ -403,7 +407,7 @@ pub(crate) fn list(
         if records.len() >= query.limit.min(MAX_RECORDS) || bytes >= FETCH_TARGET_BYTES {
             break;
         }
-        let Some(record) = listed(layout, position, has_tombstone) else { continue };
+        let Some(record) = listed(layout, position, has_tombstone)? else { continue };
         bytes += record.stored.len();
         records.push(record);
     }
@@ -419,13 +423,22 @@ fn listed_short(layout: &Layout, position: u64, is_tombstone: bool) -> Option<Li
 
 /// A record, or its tombstone, as it lies there: with nothing in it if it can not be read. One that
 /// just went is none.
-fn listed(layout: &Layout, position: u64, has_tombstone: bool) -> Option<ListedRecord> {
-    let read =
-        |path: &Path| read_limited(path, STORED_MAX_BYTES).unwrap_or_else(|_| Some(Vec::new()));
-    let record = if has_tombstone { None } else { read(&layout.record(position)) };
-    // It may have been forgotten just now.
-    let stored = record.or_else(|| read(&layout.tombstone(position)))?;
-    Some(ListedRecord { position, stored: stored.into() })
+fn listed(
+    layout: &Layout,
+    position: u64,
+    has_tombstone: bool,
+) -> Result<Option<ListedRecord>, RepositoryError> {
+    let read = |path: &Path| match read_limited(path, STORED_MAX_BYTES) {
+        Err(error) if is_of_this_process(&error) => Err(error),
+        read => Ok(read.unwrap_or_else(|_| Some(Vec::new()))),
+    };
+    let record = if has_tombstone { None } else { read(&layout.record(position))? };
+    let stored = match record {
+        // It may have been forgotten just now.
+        None => read(&layout.tombstone(position))?,
+        there => there,
+    };
+    Ok(stored.map(|stored| ListedRecord { position, stored: stored.into() }))
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What a disk says, or a file system, of bytes that it does not have any more.
 const OF_LOST_BYTES: [Errno; 4] = [Errno::IO, Errno::NODATA, Errno::BADMSG, Errno::UCLEAN];
 
+/// What a system says that can open no more files, or has no memory.
+const OF_THIS_PROCESS: [Errno; 3] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+
 /// Reads until it can be read; `None` if it is lost.
 ///
 /// # Errors
@@ -61,11 +64,19 @@ pub(crate) fn says_lost(error: &RepositoryError) -> bool {
         RepositoryError::Io { source, .. } => {
             let is_cut = source.kind() == io::ErrorKind::UnexpectedEof;
             let is_gone = source.kind() == io::ErrorKind::NotFound;
-            let is_lost = |errno: &Errno| Some(errno.raw_os_error()) == source.raw_os_error();
-            is_cut || is_gone || OF_LOST_BYTES.iter().any(is_lost)
+            is_cut || is_gone || is_one_of(&OF_LOST_BYTES, source)
         }
         _ => false,
     }
+}
+
+/// Whether an error says nothing of any file.
+pub(crate) fn is_of_this_process(error: &RepositoryError) -> bool {
+    matches!(error, RepositoryError::Io { source, .. } if is_one_of(&OF_THIS_PROCESS, source))
+}
+
+fn is_one_of(errors: &[Errno], source: &io::Error) -> bool {
+    errors.iter().any(|errno| Some(errno.raw_os_error()) == source.raw_os_error())
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::{fmt, fs};
 use holdall_testkit::has_strace;
 
 use crate::beginning::{Beginning, Work};
-use crate::house::{Machine, Outcome, text};
+use crate::house::{Machine, Outcome, files_below, text};
 
 /// Calls that read, write or name files. Closing is left out: nothing depends on what it answers.
 const CALLS: &str = "openat,openat2,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,lseek,fsync,\
@@ -297,4 +297,27 @@ fn whichever_call_of_a_repair_fails_the_next_one_mends_everything() {
         meet_all_from(&Beginning::packed(), &[Work::Parity]);
         meet_all_from(&Beginning::damaged(), &[Work::Repair]);
     }
+}
+
+#[test]
+fn a_record_that_can_not_be_opened_for_want_of_files_is_not_taken_for_damaged() {
+    if !has_strace() {
+        return;
+    }
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    fs::create_dir(&source).expect("a folder");
+    machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
+    machine.ok(["backup", "-r", text(&repo), text(&source)]);
+    let record = files_below(&repo.join("records")).remove(0);
+    let listing = |error: &str| {
+        let fails = format!("inject=openat:error={error}");
+        let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", text(&record), "-e", &fails];
+        machine.run_by(&by, ["snapshots", "-r", text(&repo)])
+    };
+    let damaged = listing("EIO").expect(20);
+    assert!(damaged.stderr.contains("can not be read"), "{damaged:?}");
+    let told = listing("EMFILE").expect(1);
+    assert!(told.stderr.contains("open files"), "{told:?}");
+    assert!(!told.stderr.contains("damaged"), "{told:?}");
 }
