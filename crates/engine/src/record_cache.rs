@@ -7,9 +7,10 @@
 //!
 //! Nothing is believed because it lies here. The repository is asked whether the records up to the
 //! last one are those that it has, by a digest over all of them, and each is opened and checked as one
-//! that was just sent, but for signatures that were checked before (`checked_records`). So a cache that is missing, cut short, damaged, or lacks what another machine
-//! or process published in between, costs one listing of everything and is written anew. One that can
-//! not be written is a slower next run, nothing more.
+//! that was just sent, but for signatures that were checked before (`checked_records`). So a cache that
+//! is missing, cut short, damaged, or lacks what another machine or process published in between, costs
+//! one listing of everything and is written anew. One that can not be written is a slower next run,
+//! nothing more.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -22,14 +23,13 @@ const MAGIC: [u8; 8] = *b"hldrecs1";
 
 /// The records that are kept in the cache of one repository.
 pub(crate) struct RecordCache {
-    folder: PathBuf,
     place: PathBuf,
 }
 
 impl RecordCache {
     /// The one in a repository's folder of caches.
     pub(crate) fn within(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), place: folder.join("records") }
+        Self { place: folder.join("records") }
     }
 
     /// What is kept, as far as it can be read: in the order of the log.
@@ -51,15 +51,9 @@ impl RecordCache {
 
     /// Keeps these records in place of those before.
     pub(crate) fn replace(&self, records: &[ListedRecord]) {
-        let written_at = self.folder.join("records.new");
-        let write = || -> io::Result<()> {
-            fs::create_dir_all(&self.folder)?;
-            let bytes: Vec<u8> = records.iter().flat_map(encode).collect();
-            fs::write(&written_at, [&MAGIC[..], &bytes].concat())?;
-            fs::rename(&written_at, &self.place)
-        };
+        let bytes: Vec<u8> = records.iter().flat_map(encode).collect();
         // The former ones stay, which were as good.
-        let _ = write();
+        let _ = replace_file(&self.place, &[&MAGIC[..], &bytes].concat());
     }
 
     /// Adds a record that was just published, if there is a cache.
@@ -69,6 +63,14 @@ impl RecordCache {
         // It is asked for next time.
         let _ = write();
     }
+}
+
+/// Puts a file in a folder of caches in the place of the one before, whole.
+pub(crate) fn replace_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
+    place.parent().map_or(Ok(()), fs::create_dir_all)?;
+    let written_at = place.with_extension("new");
+    fs::write(&written_at, bytes)?;
+    fs::rename(&written_at, place)
 }
 
 fn encode(record: &ListedRecord) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Threads at most. Twice as many are hardly faster on a share that answers within a millisecond.
+/// Threads at most: as many files wait for a share at once.
 const THREADS: usize = 8;
 /// Fewer items are not worth another thread.
 const ITEMS_WORTH_A_THREAD: usize = 32;

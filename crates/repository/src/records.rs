@@ -17,7 +17,8 @@ use holdall_format::{
 };
 use holdall_protocol::wire::MAX_STORED_RECORD_BYTES;
 use holdall_protocol::{
-    FETCH_TARGET_BYTES, ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigesting, RepositoryError,
+    FETCH_TARGET_BYTES, ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigest, RecordsDigesting,
+    RepositoryError,
 };
 
 use crate::layout::{Layout, number_of};
@@ -385,19 +386,8 @@ pub(crate) fn list(
     let mut before = places(layout)?;
     let behind = before.split_off(&query.after_position.saturating_add(1));
     if let Some(known) = query.known {
-        let mut digesting = RecordsDigesting::new();
         let before: Vec<_> = before.into_iter().collect();
-        for some in before.chunks(RECORDS_AT_ONCE) {
-            let short = in_parallel(some, |(at, is_buried)| listed_short(layout, *at, *is_buried));
-            for ((position, is_buried), short) in some.iter().zip(short) {
-                let record = match short {
-                    None => listed(layout, *position, *is_buried)?,
-                    short => short,
-                };
-                record.iter().for_each(|record| digesting.add(record));
-            }
-        }
-        if digesting.finish() != known {
+        if digest(layout, &before)? != known {
             return Err(RepositoryError::OtherRecords);
         }
     }
@@ -412,6 +402,22 @@ pub(crate) fn list(
         records.push(record);
     }
     Ok(records)
+}
+
+/// The digest of the records in those places, as they lie there.
+fn digest(layout: &Layout, places: &[(u64, bool)]) -> Result<RecordsDigest, RepositoryError> {
+    let mut digesting = RecordsDigesting::new();
+    for some in places.chunks(RECORDS_AT_ONCE) {
+        let short = in_parallel(some, |(at, is_buried)| listed_short(layout, *at, *is_buried));
+        for ((position, is_buried), short) in some.iter().zip(short) {
+            let record = match short {
+                None => listed(layout, *position, *is_buried)?,
+                short => short,
+            };
+            record.iter().for_each(|record| digesting.add(record));
+        }
+    }
+    Ok(digesting.finish())
 }
 
 /// A record, or its tombstone, as it lies there, if it is short and can be read.
@@ -446,7 +452,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::publish::make_dir;
     use holdall_format::{Receipt, Record, SignedContext};
-    use holdall_protocol::RecordsDigest;
     use holdall_protocol::contract::Forge;
 
     pub(crate) fn stored(forge: &Forge, log_position: u64) -> StoredRecord {
