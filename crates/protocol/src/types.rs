@@ -348,7 +348,7 @@ pub struct PruneReport {
 /// What a server did, or would do, that was asked to prune.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AskedPrune {
-    /// What went with it. Where it only says what would go, without what the snapshots that would go hold alone.
+    /// What went with it, or would.
     pub report: PruneReport,
     /// The snapshots that rules let go, or whose deletion was due, and when each was received, in nanoseconds
     /// since 1970 UTC.

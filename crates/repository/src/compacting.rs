@@ -213,7 +213,7 @@ impl Store {
     /// What is saved meanwhile has the former number, so that no later start believes it.
     fn count_anew(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
         self.index().learn_superseded(superseded::read_all(self.layout())?);
-        if let Err(error) = self.mark_needed(commit, false) {
+        if let Err(error) = self.mark_needed(commit) {
             self.index().forget_closed();
             self.mark_records(commit)?;
             return Err(error);

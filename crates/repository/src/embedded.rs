@@ -247,8 +247,11 @@ impl Repository for EmbeddedRepository {
         let store = self.owned()?;
         // Under a lock that all who write respect, nobody relies on what is condemned.
         let grace = if store.lease().is_local() { Duration::ZERO } else { SHARE_GRACE };
-        let options = PruneOptions { grace, sparse_part: SPARSE_PART, dry_run };
-        store.prune(&options, &self.should_stop)
+        let options = PruneOptions { grace, sparse_part: SPARSE_PART };
+        match dry_run {
+            true => store.foresee_prune(&options, &[]),
+            false => store.prune(&options, &self.should_stop),
+        }
     }
 
     fn sparse_blocks(

@@ -26,6 +26,7 @@ use holdall_sys::reading::append_exact_at;
 
 use crate::checked::Checked;
 use crate::group_commit::GroupCommit;
+use crate::index::Mark;
 use crate::journal::{self, JOURNAL_HEADER_BYTES};
 use crate::layout::{Layout, TailName};
 use crate::publish::{failed, sync_dir};
@@ -169,11 +170,15 @@ impl Tail {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Length of the payloads of blocks that hold nothing closed and are not kept, by arrival position.
-    pub(crate) fn unneeded_bytes(&self, is_kept: impl Fn(u64) -> bool) -> u64 {
+    /// Length of the payloads of blocks that hold nothing so marked and are not kept, by arrival position.
+    pub(crate) fn unneeded_bytes(&self, mark: Mark, is_kept: impl Fn(u64) -> bool) -> u64 {
         let objects = self.objects();
+        let is_marked = |one: &TailObject| match mark {
+            Mark::Closed => one.closed,
+            Mark::Tentative => one.tentative,
+        };
         let needed: BTreeSet<u32> =
-            objects.iter().filter(|(_, one)| one.closed).map(|(_, one)| one.block).collect();
+            objects.iter().filter(|(_, one)| is_marked(one)).map(|(_, one)| one.block).collect();
         drop(objects);
         let blocks = self.all_clear();
         let unneeded = blocks

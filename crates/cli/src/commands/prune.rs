@@ -105,9 +105,6 @@ fn tell_forgotten(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
             local_time(*received_ns)
         ))?;
     }
-    if dry_run && !pruned.forgotten.is_empty() {
-        app.output.note("what they alone hold is not counted, it is known once they are forgotten");
-    }
     Ok(())
 }
 

@@ -104,7 +104,7 @@ fn a_year_of_hourly_backups_stays_small_and_whole() {
                 .collect();
             store.forget(&goes, TombstoneReason::Retention).unwrap();
             let grace = Duration::from_secs(24 * 3600);
-            let options = PruneOptions { grace, sparse_part: 4, dry_run: false };
+            let options = PruneOptions { grace, sparse_part: 4 };
             store.prune(&options, &AtomicBool::new(false)).unwrap();
         }
     }

@@ -43,7 +43,7 @@ use entry::Entry;
 pub(crate) use error::IndexError;
 pub(crate) use living::Counted;
 pub(crate) use manifest::{ClosedByArrival, PackInfo};
-pub(crate) use needed::NeededBlocks;
+pub(crate) use needed::{Mark, NeededBlocks};
 use page_cache::PageCache;
 pub(crate) use persist::Listing;
 use run::Run;
@@ -223,17 +223,22 @@ impl Index {
         self.unsaved_closed.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Makes exactly that closed which was marked, up to a record at `position`.
-    pub(crate) fn close_only_tentative(&self, position: u64) {
+    /// Makes exactly that closed which was marked since `generation`, up to a record at `position`; `false`, and
+    /// nothing is changed, if any marks were thrown away since.
+    pub(crate) fn close_only_tentative(&self, position: u64, generation: u64) -> bool {
         {
             let _marks = self.marks();
             let state = self.state();
+            if state.generation != generation {
+                return false;
+            }
             state.runs.iter().for_each(|run| run.closed.reset());
             for tail in &state.tails {
                 tail.objects().values_mut().for_each(|object| object.closed = false);
             }
         }
         self.close_tentative(position);
+        true
     }
 
     /// Closes each copy of these ids of which another one that came at the same time, so of the same

@@ -6,11 +6,21 @@
 use std::collections::BTreeMap;
 
 use super::Index;
+use super::bits::Bits;
 use super::entry::Entry;
 use super::error::IndexError;
 use super::merge::RunReader;
 use super::run::Run;
 use super::state::{Holder, State};
+
+/// Which marks say what is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// What is closed.
+    Closed,
+    /// What a descent marked and nobody made closed.
+    Tentative,
+}
 
 /// A block in a pack of the catalogue.
 pub(crate) type PlaceOfBlock = (u32, u32);
@@ -45,12 +55,12 @@ impl NeededBlocks {
         }
     }
 
-    /// Takes in all copies of one object, in order of arrival, and whether each is closed.
+    /// Takes in all copies of one object, in order of arrival, and whether each is marked.
     fn judge(&mut self, copies: &[(Entry, bool)], is_kept: &impl Fn(u64) -> bool) {
         let place = |entry: &Entry| (entry.pack, entry.block);
-        let first = copies.iter().find(|(_, is_closed)| *is_closed).map(|(entry, _)| entry);
-        for (entry, is_closed) in copies {
-            if *is_closed || is_kept(entry.arrival) {
+        let first = copies.iter().find(|(_, is_marked)| *is_marked).map(|(entry, _)| entry);
+        for (entry, is_marked) in copies {
+            if *is_marked || is_kept(entry.arrival) {
                 self.need(place(entry));
             } else if let Some(first) = first {
                 let others = self.spare.entry(place(first)).or_default();
@@ -63,16 +73,17 @@ impl NeededBlocks {
 }
 
 impl Index {
-    /// Finds the blocks of packs that hold something closed, or are kept, by arrival position.
-    /// Condemned packs hold nothing that is needed. Whoever asks holds the commit lock, so that what
-    /// is closed stays as it is.
+    /// Finds the blocks of packs that hold something so marked, or are kept, by arrival position.
+    /// Condemned packs hold nothing that is needed. Whoever asks holds the commit lock, so that the
+    /// marks stay as they are, unless all are thrown away.
     pub(crate) fn needed_blocks(
         &self,
+        mark: Mark,
         is_kept: impl Fn(u64) -> bool,
     ) -> Result<NeededBlocks, IndexError> {
         let state = self.state();
         let mut needed = NeededBlocks::of(&state);
-        let mut sides: Vec<Side<'_>> = state.runs.iter().map(|run| Side::of(run)).collect();
+        let mut sides: Vec<Side<'_>> = state.runs.iter().map(|run| Side::of(run, mark)).collect();
         let mut copies = Vec::new();
         loop {
             let mut first = None;
@@ -96,21 +107,25 @@ impl Index {
 
 /// One run, as far as it was read.
 struct Side<'a> {
-    run: &'a Run,
+    marks: &'a Bits,
     reader: RunReader<'a>,
     at: u64,
 }
 
 impl<'a> Side<'a> {
-    fn of(run: &'a Run) -> Self {
-        Self { run, reader: RunReader::new(run), at: 0 }
+    fn of(run: &'a Run, mark: Mark) -> Self {
+        let marks = match mark {
+            Mark::Closed => &run.closed,
+            Mark::Tentative => &run.tentative,
+        };
+        Self { marks, reader: RunReader::new(run), at: 0 }
     }
 
-    /// The next entry and whether it is closed.
+    /// The next entry and whether it is marked.
     fn take(&mut self) -> Result<Option<(Entry, bool)>, IndexError> {
         let taken = self.reader.next_entry()?;
-        let is_closed = self.run.closed.get(self.at);
+        let is_marked = self.marks.get(self.at);
         self.at += 1;
-        Ok(taken.map(|entry| (entry, is_closed)))
+        Ok(taken.map(|entry| (entry, is_marked)))
     }
 }

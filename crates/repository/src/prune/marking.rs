@@ -7,25 +7,68 @@ use holdall_format::{ObjectId, RecordHash, RecordKind};
 use holdall_protocol::RepositoryError;
 
 use crate::closure::{Closed, descend};
-use crate::index::Holder;
+use crate::index::{Holder, Mark};
 use crate::layout::number_of;
 use crate::moving::IfDamaged;
 use crate::pack_file::damaged;
+use crate::records::RecordEntry;
 use crate::store::{CommitGuard, Store};
 use crate::superseded;
 
+/// So often is it marked anew where marks are thrown away meanwhile.
+const TRIES: usize = 3;
+
+/// What was found to be needed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Marked {
+    /// The marks that say it.
+    pub(crate) mark: Mark,
+    /// Of the index's state, when it was begun to mark: in a later one, marks are missing.
+    pub(crate) generation: u64,
+}
+
 impl Store {
     /// Has exactly that be closed which is needed. What a condemned pack should not have lost is
-    /// copied out of it first, unless nothing is to be written.
+    /// copied out of it first.
     ///
     /// # Errors
     /// [`RepositoryError::Damaged`] if anything that is needed is missing, or a file can not be read
     /// of which nobody knows what it needs or holds.
-    pub(crate) fn mark_needed(
+    pub(crate) fn mark_needed(&self, commit: &CommitGuard<'_>) -> Result<Marked, RepositoryError> {
+        self.check_readable()?;
+        let position = self.log().next();
+        for _ in 0..TRIES {
+            let generation =
+                self.mark_all_but(commit, &BTreeSet::new(), |missing| self.rescue(missing))?;
+            if self.index().close_only_tentative(position.saturating_sub(1), generation) {
+                return Ok(Marked { mark: Mark::Closed, generation });
+            }
+        }
+        let what = "the index".to_owned();
+        let reason = format!("{TRIES} times what was marked in it was thrown away meanwhile");
+        Err(RepositoryError::Damaged { what, reason })
+    }
+
+    /// Marks what would be needed without those records, and leaves what is closed as it is. Nothing is
+    /// written. Whoever asks drops the marks.
+    ///
+    /// # Errors
+    /// As for [`Store::mark_needed`], also where something is missing of those records.
+    pub(super) fn mark_without(
         &self,
         commit: &CommitGuard<'_>,
-        dry_run: bool,
-    ) -> Result<(), RepositoryError> {
+        forgotten: &BTreeSet<RecordHash>,
+    ) -> Result<Marked, RepositoryError> {
+        self.check_readable()?;
+        let mut generation = self.mark_all_but(commit, &BTreeSet::new(), |_| Ok(false))?;
+        if !forgotten.is_empty() {
+            generation = self.mark_all_but(commit, forgotten, |_| Ok(false))?;
+        }
+        Ok(Marked { mark: Mark::Tentative, generation })
+    }
+
+    /// Says if a file can not be read of which nobody knows what it needs or holds.
+    fn check_readable(&self) -> Result<(), RepositoryError> {
         if let Some((path, reason)) = self.unreadable() {
             return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
         }
@@ -35,38 +78,46 @@ impl Store {
                 "it can not be read, and may hold any block; nothing is deleted while it is so";
             return Err(damaged(&path, reason));
         }
-        let position = self.log().next();
+        Ok(())
+    }
+
+    /// Marks what all roots reach but those, unless something is missing that can not be rescued. Says in which
+    /// generation it began.
+    fn mark_all_but(
+        &self,
+        commit: &CommitGuard<'_>,
+        forgotten: &BTreeSet<RecordHash>,
+        rescue: impl Fn(&[ObjectId]) -> Result<bool, RepositoryError>,
+    ) -> Result<u64, RepositoryError> {
         loop {
             self.index().drop_tentative();
-            let missing = self.mark_roots(commit);
-            let Ok(None) = missing else {
-                self.index().drop_tentative();
-                let Some((snapshot, missing)) = missing? else { return Ok(()) };
-                if !dry_run && self.rescue(&missing)? {
-                    continue;
-                }
+            let generation = self.index().state().generation;
+            let marked = self.mark_roots(commit, forgotten);
+            if let Ok(None) = marked {
+                return Ok(generation);
+            }
+            self.index().drop_tentative();
+            let Some((snapshot, missing)) = marked? else { continue };
+            if !rescue(&missing)? {
+                let what = format!("snapshot {snapshot}");
                 let reason = format!(
                     "{} objects that it needs are missing; nothing is deleted while it is so",
                     missing.len()
                 );
-                return Err(RepositoryError::Damaged {
-                    what: format!("snapshot {snapshot}"),
-                    reason,
-                });
-            };
-            self.index().close_only_tentative(position.saturating_sub(1));
-            return Ok(());
+                return Err(RepositoryError::Damaged { what, reason });
+            }
         }
     }
 
-    /// Marks what all roots reach; stops at the first record of which something is missing.
+    /// Marks what all roots reach but those; stops at the first record of which something is missing.
     fn mark_roots(
         &self,
         commit: &CommitGuard<'_>,
+        forgotten: &BTreeSet<RecordHash>,
     ) -> Result<Option<(RecordHash, Vec<ObjectId>)>, RepositoryError> {
-        let parents = self.whole_parents(commit)?;
+        let parents = self.whole_parents(commit, forgotten)?;
         for entry in self.records().after(0) {
-            if entry.kind == RecordKind::Amendment {
+            if entry.kind == RecordKind::Amendment || forgotten.contains(&entry.hash) {
                 continue;
             }
             let missing = descend(self, commit, entry.root, Closed::Passes)?;
@@ -83,11 +134,16 @@ impl Store {
     /// The roots of forgotten records that live sessions build on, and of which nothing is missing. One
     /// that was pruned before its session began lacks something, and what is left of it must not be
     /// taken for closed: a commit would stop there.
-    fn whole_parents(&self, commit: &CommitGuard<'_>) -> Result<Vec<ObjectId>, RepositoryError> {
+    fn whole_parents(
+        &self,
+        commit: &CommitGuard<'_>,
+        forgotten: &BTreeSet<RecordHash>,
+    ) -> Result<Vec<ObjectId>, RepositoryError> {
         let parents = self.sessions().live_parents(self.clock());
         let known = parents.iter().filter_map(|parent| self.records().known(parent));
         let mut whole = Vec::new();
-        for entry in known.filter(|entry| entry.forgotten) {
+        let is_forgotten = |entry: &RecordEntry| entry.forgotten || forgotten.contains(&entry.hash);
+        for entry in known.filter(is_forgotten) {
             let missing = descend(self, commit, entry.root, Closed::Passes)?;
             self.index().drop_tentative();
             whole.extend(missing.is_empty().then_some(entry.root));

@@ -23,6 +23,7 @@
 //!   be what a repair needs.
 
 mod condemning;
+mod foreseeing;
 mod marking;
 mod plan;
 
@@ -33,6 +34,7 @@ use holdall_protocol::{PruneReport, RepositoryError};
 
 use crate::condemned::{self, Condemned};
 use crate::store::{CommitGuard, Store};
+use marking::Marked;
 use plan::Candidate;
 
 /// How to prune.
@@ -42,8 +44,6 @@ pub struct PruneOptions {
     pub grace: Duration,
     /// A pack goes once one part in so many of it is not needed: what is needed has to be copied.
     pub sparse_part: u64,
-    /// Whether to say only what would be done.
-    pub dry_run: bool,
 }
 
 impl PruneOptions {
@@ -58,7 +58,7 @@ impl PruneOptions {
 }
 
 impl Store {
-    /// Deletes what nothing needs, or says how much that is.
+    /// Deletes what nothing needs.
     ///
     /// # Errors
     /// [`RepositoryError::Damaged`] if something is missing or can not be read, and nothing is
@@ -71,23 +71,20 @@ impl Store {
         should_stop: &AtomicBool,
     ) -> Result<PruneReport, RepositoryError> {
         self.appender()?;
-        if options.dry_run {
-            return self.foresee(options);
-        }
         let mut report =
             PruneReport { stored_before_bytes: self.stored_bytes(), ..PruneReport::default() };
         let plan = {
             let commit = self.lock_commit();
             report.checkpoints_forgotten = self.forget_superseded(&commit)?;
             self.mend_index(&commit)?;
-            self.mark_and_note(&commit)?;
+            let marked = self.mark_and_note(&commit)?;
             self.delete_due(&commit, options, &mut report)?;
             let now = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
             // A mark that can not be written anew keeps its pack, and nothing else.
             let _ = condemned::renew_unreadable(self.layout(), &now);
             self.forget_spent_marks(&commit)?;
             self.close_sparse_tails(options);
-            let plan = self.plan(&commit, options)?;
+            let plan = self.plan(&commit, options, marked)?;
             if !plan.is_empty() {
                 self.begin_letting_go(&commit)?;
             }
@@ -140,12 +137,12 @@ impl Store {
     /// # Errors
     /// [`RepositoryError::Damaged`] if something is missing or can not be read.
     pub fn check_needed(&self) -> Result<(), RepositoryError> {
-        self.mark_and_note(&self.lock_commit())
+        self.mark_and_note(&self.lock_commit()).map(drop)
     }
 
     /// Marks, and has what is missing be told with what is damaged.
-    fn mark_and_note(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
-        let marked = self.mark_needed(commit, false);
+    fn mark_and_note(&self, commit: &CommitGuard<'_>) -> Result<Marked, RepositoryError> {
+        let marked = self.mark_needed(commit);
         self.note_marked(&marked);
         marked
     }
@@ -158,32 +155,5 @@ impl Store {
         condemned::begin_prune(self.layout(), number)?;
         self.index().set_pruned(number);
         self.index().save()
-    }
-
-    /// Says what pruning now would do. Nothing is written, and the marks are as a prune leaves them.
-    fn foresee(&self, options: &PruneOptions) -> Result<PruneReport, RepositoryError> {
-        let commit = self.lock_commit();
-        self.mend_index(&commit)?;
-        self.mark_needed(&commit, true)?;
-        let due = self.due(options)?;
-        let (plan, tails) = (self.plan(&commit, options)?, self.sparse_tails(options));
-        let stored_before_bytes = self.stored_bytes();
-        let in_packs: u64 = plan.iter().map(|candidate| candidate.unneeded_bytes).sum();
-        let in_tails: u64 = tails.iter().map(|(_, unneeded_bytes)| unneeded_bytes).sum();
-        let condemned_bytes: u64 = plan.iter().map(|candidate| candidate.file_bytes).sum();
-        let mut report = PruneReport {
-            stored_before_bytes,
-            deleted_packs: due.len() as u64,
-            deleted_bytes: due.iter().map(|due| due.file_bytes).sum(),
-            condemned_packs: plan.len() as u64,
-            condemned_bytes,
-            moved_bytes: condemned_bytes - in_packs,
-            checkpoints_forgotten: self.superseded().len() as u64,
-            ..PruneReport::default()
-        };
-        self.count_waiting(options, &mut report)?;
-        let freed_bytes = report.deleted_bytes + in_packs + in_tails;
-        report.stored_after_bytes = stored_before_bytes.saturating_sub(freed_bytes);
-        Ok(report)
     }
 }

@@ -5,7 +5,8 @@ use holdall_format::{BlockKind, PackName};
 use holdall_protocol::RepositoryError;
 
 use super::PruneOptions;
-use crate::index::{Holder, NeededBlocks, PackInfo, State};
+use super::marking::Marked;
+use crate::index::{Holder, Mark, NeededBlocks, PackInfo, State};
 use crate::store::{CommitGuard, Store};
 
 /// Packs below this are merged, if there are several of a kind. None that is full is, of tables neither: what
@@ -26,15 +27,19 @@ pub(super) struct Candidate {
 }
 
 impl Store {
-    /// Packs that are to go, and what of them is needed is to be copied.
+    /// Packs that are to go, and what of them is needed is to be copied; none if marks were thrown away.
     pub(super) fn plan(
         &self,
         _commit: &CommitGuard<'_>,
         options: &PruneOptions,
+        marked: Marked,
     ) -> Result<Vec<Candidate>, RepositoryError> {
         let relied_on = self.sessions().relied_on(self.clock());
         let state = self.index().state();
-        let mut needed = self.index().needed_blocks(self.kept_arrivals())?;
+        let mut needed = self.index().needed_blocks(marked.mark, self.kept_arrivals())?;
+        if self.index().state().generation != marked.generation {
+            return Ok(Vec::new());
+        }
         self.keep_spares(&state, &mut needed);
         let (mut candidates, mut small) = (Vec::new(), Vec::new());
         for (pack, place) in state.packs.iter().zip(0..) {
@@ -95,7 +100,7 @@ impl Store {
 
     /// Closes open tails that hold much that nothing needs, so that they can be treated as packs.
     pub(super) fn close_sparse_tails(&self, options: &PruneOptions) {
-        for (is_nodes, _) in self.sparse_tails(options) {
+        for (is_nodes, _) in self.sparse_tails(options, Mark::Closed) {
             if let Ok(appender) = self.appender() {
                 appender.close_open_tail(is_nodes);
             }
@@ -103,13 +108,13 @@ impl Store {
     }
 
     /// Tails that hold much that nothing needs: whether of nodes, and how many bytes.
-    pub(super) fn sparse_tails(&self, options: &PruneOptions) -> Vec<(bool, u64)> {
+    pub(super) fn sparse_tails(&self, options: &PruneOptions, mark: Mark) -> Vec<(bool, u64)> {
         let relied_on = self.sessions().relied_on(self.clock()).arrivals;
         let kept = self.kept_arrivals();
         let is_kept = |arrival: u64| kept(arrival) || relied_on.contains(&arrival);
         let state = self.index().state();
         let unneeded = state.tails.iter().map(|tail| {
-            let unneeded_bytes = tail.unneeded_bytes(is_kept);
+            let unneeded_bytes = tail.unneeded_bytes(mark, is_kept);
             let is_sparse = unneeded_bytes >= options.sparse_bytes(tail.payload_bytes());
             is_sparse.then_some((tail.name().nodes, unneeded_bytes))
         });
@@ -124,7 +129,8 @@ mod tests {
     use std::time::Duration;
 
     use holdall_format::{
-        MachineId, ObjectId, PublicKey, RecordKind, SessionId, Signature, SignedContext,
+        MachineId, ObjectId, PublicKey, RecordHash, RecordKind, SessionId, Signature,
+        SignedContext, TombstoneReason,
     };
     use holdall_protocol::contract::{Forge, TestKey};
     use holdall_protocol::{CommitAnswer, PruneReport, Repository, SessionPurpose};
@@ -136,6 +142,7 @@ mod tests {
 
     const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
     const GRACE: Duration = Duration::from_secs(24 * 3600);
+    const OPTIONS: PruneOptions = PruneOptions { grace: GRACE, sparse_part: 4 };
 
     impl Clock for AtomicI64 {
         fn now_ns(&self) -> i64 {
@@ -209,8 +216,23 @@ mod tests {
         }
 
         fn prune(&self) -> PruneReport {
-            let options = PruneOptions { grace: GRACE, sparse_part: 4, dry_run: false };
-            self.store.prune(&options, &AtomicBool::new(false)).unwrap()
+            self.store.prune(&OPTIONS, &AtomicBool::new(false)).unwrap()
+        }
+
+        fn foresee(&self, forgotten: &[RecordHash]) -> PruneReport {
+            self.store.foresee_prune(&OPTIONS, forgotten).unwrap()
+        }
+
+        /// The ids of all snapshots.
+        fn snapshots(&self) -> Vec<RecordHash> {
+            self.store.records().after(0).iter().map(|entry| entry.hash).collect()
+        }
+
+        /// For each pack, which of its blocks are closed.
+        fn closed_blocks(&self) -> Vec<Vec<bool>> {
+            let needed = self.store.index().needed_blocks(Mark::Closed, |_| false).unwrap();
+            let places = 0..self.blocks_of_packs().len();
+            places.map(|place| needed.of_pack(u32::try_from(place).unwrap()).to_vec()).collect()
         }
 
         fn pass_grace(&self) {
@@ -319,8 +341,70 @@ mod tests {
         begin_to_condemn(&place, 1);
         place.store.appender().unwrap().close_open_tail(false);
         assert_eq!(place.blocks_of_packs(), [1, 2]);
-        let needed = place.store.index().needed_blocks(|_| false).unwrap();
+        let needed = place.store.index().needed_blocks(Mark::Closed, |_| false).unwrap();
         assert_eq!(needed.of_pack(1), [true, false]);
+    }
+
+    #[test]
+    fn a_prune_is_foreseen_without_changing_what_one_that_runs_goes_by() {
+        let place = Place::new();
+        place.back_up_in_small_packs(&[id(1), id(2), id(3)]);
+        let session = place.session();
+        put_each(&place, &session, &[id(4)]);
+        let node = place.forge.nodes(&[(id(10), &[id(3), id(4)])]);
+        place.machine().put_blocks(&session, &[node]).unwrap();
+        place.commit_root(&session, id(10));
+        place.store.appender().unwrap().close_open_tail(false);
+        let (snapshots, closed) = (place.snapshots(), place.closed_blocks());
+        assert_eq!(closed, vec![[true]; 4]);
+
+        let foreseen = place.foresee(&snapshots[..1]);
+        let freed = foreseen.stored_before_bytes - foreseen.stored_after_bytes;
+        assert_eq!((foreseen.condemned_packs, place.closed_blocks()), (4, closed), "all are small");
+        place.store.forget(&snapshots[..1], TombstoneReason::Retention).unwrap();
+        place.prune();
+        place.pass_grace();
+        let left = place.prune().stored_after_bytes;
+        let of_foreseen = foreseen.stored_before_bytes - left;
+        assert!(freed > 2000 && freed.abs_diff(of_foreseen) < 1000, "{freed} of {of_foreseen}");
+        assert_eq!(place.machine().scrub(&mut |_| {}).unwrap().damaged, []);
+    }
+
+    #[test]
+    fn nothing_goes_by_marks_that_were_thrown_away() {
+        let place = Place::new();
+        place.back_up_in_small_packs(&[id(1)]);
+        let commit = place.store.lock_commit();
+        let marked = place.store.mark_needed(&commit).unwrap();
+        let generation = place.store.index().state().generation;
+        place.store.index().forget_closed();
+        assert_eq!(place.closed_blocks(), [[false]]);
+        assert_eq!(place.store.plan(&commit, &OPTIONS, marked).unwrap(), []);
+        assert!(!place.store.index().close_only_tentative(0, generation));
+    }
+
+    #[test]
+    fn an_index_that_is_made_anew_between_two_snapshots_has_all_be_marked_anew() {
+        let place = Place::new();
+        for (chunk, root) in [(1, 10), (2, 20)] {
+            let session = place.session();
+            put_each(&place, &session, &[id(chunk)]);
+            let node = place.forge.nodes(&[(id(root), &[id(chunk)])]);
+            place.machine().put_blocks(&session, &[node]).unwrap();
+            place.commit_root(&session, id(root));
+            place.store.appender().unwrap().close_open_tail(false);
+        }
+        let runs: Vec<_> =
+            place.store.index().state().runs.iter().map(|run| run.path().to_owned()).collect();
+        assert_eq!(runs.len(), 2);
+        let mut bytes = std::fs::read(&runs[1]).unwrap();
+        bytes[4096] ^= 1;
+        std::fs::write(&runs[1], bytes).unwrap();
+        let commit = place.store.lock_commit();
+        let before = place.store.index().state().generation;
+        let marked = place.store.mark_needed(&commit).unwrap();
+        assert!(marked.generation > before, "the damage was met");
+        assert_eq!(place.closed_blocks(), [[true], [true]]);
     }
 
     #[test]

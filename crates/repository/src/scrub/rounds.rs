@@ -200,9 +200,9 @@ impl Store {
     }
 
     /// Has what a mark found missing be told with what is damaged, until a mark finds it there.
-    pub(crate) fn note_marked(&self, marked: &Result<(), RepositoryError>) {
+    pub(crate) fn note_marked<T>(&self, marked: &Result<T, RepositoryError>) {
         let missing = match marked {
-            Ok(()) => None,
+            Ok(_) => None,
             Err(error @ RepositoryError::Damaged { .. }) => Some(error.to_string()),
             Err(_) => return,
         };

@@ -275,6 +275,8 @@ fn may_be_harmless(path: &Path, image: &Image) -> bool {
         // What they say is found anew, or is done later: which calls work there, how far a prune came, what
         // is to be deleted, and which of two copies counts.
         "probes" | "pruned" | "condemned" | "superseded" => true,
+        // One that can not be read has lapsed: what was put in it is sent again, and no snapshot needs it.
+        "sessions" => true,
         // Nothing of it is needed.
         "packs" => image.file(&condemned()).is_some(),
         // Its last entry may be what a crash left of one, as long as no snapshot needs that.

@@ -62,7 +62,7 @@ fn put_again(store: &Arc<Store>, forge: &Forge, references: &References) -> (Ses
 }
 
 fn prune(store: &Store) -> PruneReport {
-    let options = PruneOptions { grace: Duration::ZERO, sparse_part: 20, dry_run: false };
+    let options = PruneOptions { grace: Duration::ZERO, sparse_part: 20 };
     store.prune(&options, &AtomicBool::new(false)).unwrap()
 }
 

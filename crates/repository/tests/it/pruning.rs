@@ -25,7 +25,7 @@ const HOUR_NS: i64 = 3600 * 1_000_000_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn with_grace(store: &Store) -> PruneReport {
-    let options = PruneOptions { grace: DAY, sparse_part: 4, dry_run: false };
+    let options = PruneOptions { grace: DAY, sparse_part: 4 };
     store.prune(&options, &AtomicBool::new(false)).unwrap()
 }
 
@@ -686,7 +686,7 @@ fn beside_each_other_backups_forgetting_pruning_and_compacting_lose_nothing() {
             })
             .collect();
         let pruning = scope.spawn(|| {
-            let options = PruneOptions { grace: Duration::ZERO, sparse_part: 4, dry_run: false };
+            let options = PruneOptions { grace: Duration::ZERO, sparse_part: 4 };
             let (mut prunes, mut deleted) = (0, 0);
             while !done.load(std::sync::atomic::Ordering::Acquire) {
                 deleted += store.prune(&options, &AtomicBool::new(false)).unwrap().deleted_packs;

@@ -1,6 +1,6 @@
 //! What an administrator asks, and what is answered, as lines of JSON.
 
-use holdall_format::TagToken;
+use holdall_format::{RecordHash, TagToken};
 use holdall_protocol::PruneReport;
 use holdall_repository::retention::Policy;
 use holdall_repository::{Judged, Supersession};
@@ -217,13 +217,13 @@ pub struct PrunedEntry {
     pub repository: String,
     /// Whether it was only looked at.
     pub dry_run: bool,
-    /// The snapshots that were forgotten.
+    /// The snapshots that were forgotten, or would be.
     pub forgotten: Vec<SnapshotEntry>,
     /// How many the rules keep.
     pub snapshots_kept: u64,
     /// Bytes of packs, tails and records before.
     pub stored_before_bytes: u64,
-    /// And afterwards.
+    /// And afterwards; where it was only looked at, once what would wait is deleted.
     pub stored_after_bytes: u64,
     /// Packs deleted.
     pub deleted_packs: u64,
@@ -253,6 +253,11 @@ impl PrunedEntry {
         self.waiting_packs = report.waiting_packs;
         self.waiting_bytes = report.waiting_bytes;
         self.next_due_ns = report.next_due_ns;
+    }
+
+    /// The ids of the snapshots that were forgotten.
+    pub(super) fn forgotten_ids(&self) -> Vec<RecordHash> {
+        self.forgotten.iter().filter_map(|one| one.id.parse().ok()).collect()
     }
 
     /// A line for the log.

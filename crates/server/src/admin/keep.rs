@@ -149,8 +149,11 @@ impl Administration<'_> {
         } else {
             entry.snapshots_kept = store.census().snapshots;
         }
-        let options = PruneOptions { grace: GRACE, sparse_part: SPARSE_PART, dry_run };
-        let report = store.prune(&options, self.should_stop)?;
+        let options = PruneOptions { grace: GRACE, sparse_part: SPARSE_PART };
+        let report = match dry_run {
+            true => store.foresee_prune(&options, &entry.forgotten_ids())?,
+            false => store.prune(&options, self.should_stop)?,
+        };
         entry.add(&report);
         Ok(Some(report))
     }

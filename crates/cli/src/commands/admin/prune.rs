@@ -73,9 +73,6 @@ fn show(app: &App, entry: &PrunedEntry) -> Result<()> {
             local_time(snapshot.received_ns)
         ))?;
     }
-    if entry.dry_run && !entry.forgotten.is_empty() {
-        app.output.note("what they alone hold is not counted, it is known once they are forgotten");
-    }
     app.output.result(format_args!(
         "{name}: {} snapshots kept, {} {would}forgotten; {} stored, {} {would}freed, {} waiting",
         count(entry.snapshots_kept),

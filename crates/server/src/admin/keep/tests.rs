@@ -338,20 +338,26 @@ fn what_is_pinned_stays_until_the_pin_is_taken_off() {
 #[test]
 fn a_dry_run_goes_by_the_rules_that_are_in_force_by_then_and_changes_none() {
     let mut world = World::new();
-    let all: Vec<_> = (0..3).map(|number| world.back_up(&number.to_string(), 1000)).collect();
+    let all: Vec<_> = (0..3).map(|number| world.back_up(&number.to_string(), 100_000)).collect();
     let keeping = Keeping { policy: Policy { last: 1, ..Policy::default() }, ..Keeping::USUAL };
     world.accounts.set_keeping("laptop", keeping.clone()).unwrap();
     world.prune();
+    let mut foreseen = PrunedEntry::default();
     for (days, gone) in [(6, 0), (2, 2)] {
         world.clocks.pass(days * DAY_NS);
         let before = world.accounts.keeping("laptop");
-        let foreseen = world.administration().prune_one("laptop", true);
+        foreseen = world.administration().prune_one("laptop", true);
         let ids: Vec<_> = foreseen.forgotten.iter().map(|one| one.id.clone()).collect();
         let expected: Vec<_> = all[..gone].iter().map(ToString::to_string).collect();
         assert_eq!((ids, world.accounts.keeping("laptop")), (expected, before));
         assert_eq!(world.prune().forgotten, foreseen.forgotten);
     }
     assert_eq!(world.accounts.keeping("laptop").now, keeping);
+    // What the snapshots that went held alone is counted, once the grace is over.
+    world.clocks.pass(2 * DAY_NS);
+    let left = world.prune().stored_after_bytes;
+    assert!(left < 150_000 && foreseen.stored_before_bytes > 300_000, "{left} {foreseen:?}");
+    assert!(foreseen.stored_after_bytes.abs_diff(left) < 10_000, "{left} {foreseen:?}");
 }
 
 #[test]
