@@ -20,6 +20,7 @@ use holdall_sys::lock::Held;
 
 use crate::layout::Layout;
 use crate::publish::{failed, random, read_limited, remove, rename_new, replace};
+use crate::reread::says_lost;
 
 const FRONT: &str = "holdall probes, version 1";
 /// The file is never longer.
@@ -58,9 +59,16 @@ pub(crate) struct Probed {
 /// # Errors
 /// [`RepositoryError::Io`] if it can not be read.
 pub fn lacking(dir: &Path) -> Result<Vec<String>, RepositoryError> {
-    let bytes = read_limited(&Layout::new(dir).probes(), PROBES_MAX_BYTES)?.unwrap_or_default();
-    let probed = Probed::decode(&String::from_utf8_lossy(&bytes));
-    Ok(probed.map(|probed| probed.sentences()).unwrap_or_default())
+    let known = known(&Layout::new(dir))?;
+    Ok(known.map(|known| known.sentences()).unwrap_or_default())
+}
+
+/// What was found before. What the disk has lost is not known, and can be found anew.
+fn known(layout: &Layout) -> Result<Option<Probed>, RepositoryError> {
+    match read_limited(&layout.probes(), PROBES_MAX_BYTES) {
+        Err(error) if says_lost(&error) => Ok(None),
+        read => Ok(Probed::decode(&String::from_utf8_lossy(&read?.unwrap_or_default()))),
+    }
 }
 
 /// Tries out the place and keeps what was found, unless that is known of its file system.
@@ -68,9 +76,7 @@ pub(crate) fn probe(layout: &Layout) -> Result<(), RepositoryError> {
     let path = layout.probes();
     let file_system =
         disk::file_system(layout.root()).map_err(failed("looking at", layout.root()))?;
-    let known = read_limited(&path, PROBES_MAX_BYTES)?.unwrap_or_default();
-    let known = Probed::decode(&String::from_utf8_lossy(&known));
-    if known.is_some_and(|known| known.file_system == file_system) {
+    if known(layout)?.is_some_and(|known| known.file_system == file_system) {
         return Ok(());
     }
     let folder = layout.tmp();

@@ -27,7 +27,7 @@ use crate::parallel::in_parallel;
 use crate::publish::{
     Published, is_there, names_in, publish, publish_while, read_limited, remove, sync_parent,
 };
-use crate::reread::is_of_this_process;
+use crate::reread::of_the_file;
 
 /// A record and its receipt are never longer.
 const STORED_MAX_BYTES: u64 = MAX_STORED_RECORD_BYTES as u64;
@@ -126,6 +126,8 @@ pub(crate) struct Loaded {
     pub(crate) records: Records,
     /// Files that are no record that can be read, with the reason.
     pub(crate) damaged: Vec<(PathBuf, String)>,
+    /// Those of them that could not be read.
+    pub(crate) unread: Vec<PathBuf>,
     /// More than any position that was given to a record.
     pub(crate) next_position: u64,
 }
@@ -134,19 +136,23 @@ impl Records {
     /// Reads all records.
     pub(crate) fn load(layout: &Layout) -> Result<Loaded, RepositoryError> {
         let mut entries = Vec::new();
-        let mut damaged = strange_names(layout)?;
+        let (mut damaged, mut unread) = (strange_names(layout)?, Vec::new());
         let mut next_position = 1;
         let places: Vec<_> = places(layout)?.into_iter().collect();
         let read = in_parallel(&places, |(at, is_buried)| read_entry(layout, *at, *is_buried));
         for ((position, has_tombstone), read) in places.into_iter().zip(read) {
             next_position = next_position.max(position.saturating_add(1));
-            match read {
+            let path = || file_of(layout, position, has_tombstone);
+            match of_the_file(read)? {
                 Ok(entry) => entries.push(entry),
                 Err(
                     RepositoryError::Damaged { reason, .. }
                     | RepositoryError::OtherFormat { reason, .. },
-                ) => damaged.push((file_of(layout, position, has_tombstone), reason)),
-                Err(error) => return Err(error),
+                ) => damaged.push((path(), reason)),
+                Err(error) => {
+                    unread.push(path());
+                    damaged.push((path(), error.to_string()));
+                }
             }
         }
         let records = Self {
@@ -156,7 +162,7 @@ impl Records {
             #[cfg(test)]
             fails: AtomicBool::new(false),
         };
-        Ok(Loaded { records, damaged, next_position })
+        Ok(Loaded { records, damaged, unread, next_position })
     }
 
     /// The newest record of a machine, forgotten or not.
@@ -350,6 +356,11 @@ pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
     Ok(places(layout)?.into_keys().collect())
 }
 
+/// Whether the disk gives a file of that path, of a record or a tombstone.
+pub(crate) fn is_given(path: &Path) -> bool {
+    read_limited(path, STORED_MAX_BYTES).is_ok_and(|bytes| bytes.is_some())
+}
+
 /// Where a record lies, or its tombstone.
 fn file_of(layout: &Layout, position: u64, is_tombstone: bool) -> PathBuf {
     if is_tombstone { layout.tombstone(position) } else { layout.record(position) }
@@ -434,9 +445,9 @@ fn listed(
     position: u64,
     has_tombstone: bool,
 ) -> Result<Option<ListedRecord>, RepositoryError> {
-    let read = |path: &Path| match read_limited(path, STORED_MAX_BYTES) {
-        Err(error) if is_of_this_process(&error) => Err(error),
-        read => Ok(read.unwrap_or_else(|_| Some(Vec::new()))),
+    let read = |path: &Path| {
+        let read = of_the_file(read_limited(path, STORED_MAX_BYTES))?;
+        Ok::<_, RepositoryError>(read.unwrap_or_else(|_| Some(Vec::new())))
     };
     let record = if has_tombstone { None } else { read(&layout.record(position))? };
     let stored = match record {

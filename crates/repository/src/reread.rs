@@ -70,8 +70,21 @@ pub(crate) fn says_lost(error: &RepositoryError) -> bool {
     }
 }
 
+/// What came of reading a file, unless that says nothing of any file.
+///
+/// # Errors
+/// Those that say nothing of any file.
+pub(crate) fn of_the_file<T>(
+    read: Result<T, RepositoryError>,
+) -> Result<Result<T, RepositoryError>, RepositoryError> {
+    match read {
+        Err(error) if is_of_this_process(&error) => Err(error),
+        read => Ok(read),
+    }
+}
+
 /// Whether an error says nothing of any file.
-pub(crate) fn is_of_this_process(error: &RepositoryError) -> bool {
+fn is_of_this_process(error: &RepositoryError) -> bool {
     matches!(error, RepositoryError::Io { source, .. } if is_one_of(&OF_THIS_PROCESS, source))
 }
 

@@ -1,9 +1,12 @@
 //! Sectors that a disk can not read any more, however often it is asked: what parity is for.
 //!
-//! A real file system says so, a btrfs on an image of which bits were turned.
+//! A real file system says so, a btrfs on an image of which bits were turned; of files too small for that,
+//! strace does.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use holdall_testkit::has_strace;
 
 use crate::house::{Machine, Outcome, Server, files_below, text};
 use crate::mounts::{Mount, SECTOR_BYTES};
@@ -148,4 +151,36 @@ fn an_administrator_mends_lost_sectors_while_the_server_runs() {
         let restored = machine.path("again").join(file.strip_prefix(&source).unwrap());
         assert!(fs::read(restored).unwrap() == fs::read(&file).unwrap(), "{}", file.display());
     }
+}
+
+#[test]
+fn what_is_lost_of_a_record_or_can_be_made_anew_keeps_no_other_snapshot_from_being_restored() {
+    if !has_strace() {
+        return;
+    }
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
+    fill(&source);
+    machine.ok(["backup", "-r", text(&repo), text(&source)]);
+    let record = files_below(&repo.join("records")).remove(0);
+    fs::write(source.join("new"), "new").unwrap();
+    machine.ok(["backup", "-r", text(&repo), text(&source)]);
+    let index = files_below(&machine.path("cache/embedded")).into_iter();
+    let lost: Vec<PathBuf> = index.chain([record.clone(), repo.join("probes")]).collect();
+    assert!(lost.iter().any(|path| path.ends_with("manifest")), "{lost:?}");
+    for file in &lost {
+        let never = "--inject=read,pread64:error=EIO";
+        let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", text(file), never];
+        let code = if *file == record { 20 } else { 0 };
+        let target = machine.path("target");
+        let snapshot = format!("latest:{}", source.display());
+        let restore = ["restore", "-r", text(&repo), &snapshot, "--target", text(&target)];
+        machine.run_by(&by, restore).expect(code);
+        assert_eq!(fs::read(target.join("new")).unwrap(), b"new");
+        fs::remove_dir_all(&target).unwrap();
+        machine.run_by(&by, ["backup", "-r", text(&repo), text(&source)]).expect(code);
+        machine.run_by(&by, ["check", "-r", text(&repo)]).expect(code);
+    }
+    machine.ok(["check", "-r", text(&repo), "--verify", "all"]);
 }

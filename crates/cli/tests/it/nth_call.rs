@@ -17,6 +17,7 @@ use holdall_testkit::has_strace;
 
 use crate::beginning::{Beginning, Work};
 use crate::house::{Machine, Outcome, files_below, text};
+use crate::repair::noise;
 
 /// Calls that read, write or name files. Closing is left out: nothing depends on what it answers.
 const CALLS: &str = "openat,openat2,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,lseek,fsync,\
@@ -300,24 +301,31 @@ fn whichever_call_of_a_repair_fails_the_next_one_mends_everything() {
 }
 
 #[test]
-fn a_record_that_can_not_be_opened_for_want_of_files_is_not_taken_for_damaged() {
+fn what_can_not_be_opened_for_want_of_files_is_not_taken_for_damaged() {
     if !has_strace() {
         return;
     }
     let machine = Machine::new();
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     fs::create_dir(&source).expect("a folder");
+    fs::write(source.join("file"), noise(1, 50 << 20)).expect("enough for a pack");
     machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
     machine.ok(["backup", "-r", text(&repo), text(&source)]);
-    let record = files_below(&repo.join("records")).remove(0);
-    let listing = |error: &str| {
+    machine.ok(["check", "-r", text(&repo), "--parity", "5"]);
+    let fault = |file: &Path, error: &str, command: &str| {
         let fails = format!("inject=openat:error={error}");
-        let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", text(&record), "-e", &fails];
-        machine.run_by(&by, ["snapshots", "-r", text(&repo)])
+        let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", text(file), "-e", &fails];
+        machine.run_by(&by, [command, "-r", text(&repo)])
     };
-    let damaged = listing("EIO").expect(20);
-    assert!(damaged.stderr.contains("can not be read"), "{damaged:?}");
-    let told = listing("EMFILE").expect(1);
-    assert!(told.stderr.contains("open files"), "{told:?}");
-    assert!(!told.stderr.contains("damaged"), "{told:?}");
+    let all =
+        [("records", "snapshots"), ("records", "check"), ("packs", "check"), ("parity", "check")];
+    for (part, command) in all {
+        let length = |file: &PathBuf| fs::metadata(file).expect("a file").len();
+        let files = files_below(&repo.join(part)).into_iter();
+        let file = files.max_by_key(length).expect("one at least");
+        fault(&file, "EIO", command).expect(20);
+        let told = fault(&file, "EMFILE", command).expect(1);
+        assert!(told.stderr.contains("open files"), "{told:?}");
+        assert!(!told.stderr.contains("damaged"), "{told:?}");
+    }
 }

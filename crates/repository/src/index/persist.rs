@@ -19,6 +19,7 @@ use super::{Index, bit, lock, manifest_path, pack_info};
 use crate::layout::Layout;
 use crate::pack_file::{damaged, read_footer};
 use crate::publish::{failed, names_in, read_limited, remove, replace};
+use crate::reread::says_lost;
 use crate::tail::Tail;
 
 /// A manifest has at most one bit for each object, and 65 bytes for each pack.
@@ -281,7 +282,11 @@ fn load(
     listing: &Listing,
 ) -> Result<Option<Loaded>, IndexError> {
     let path = manifest_path(dir);
-    let Some(bytes) = read_limited(&path, MANIFEST_MAX_BYTES)? else { return Ok(None) };
+    let bytes = match read_limited(&path, MANIFEST_MAX_BYTES) {
+        Err(error) if says_lost(&error) => return Err(IndexError::damaged(&path, error)),
+        read => read?,
+    };
+    let Some(bytes) = bytes else { return Ok(None) };
     let manifest =
         Manifest::decode(&bytes, repository).map_err(|error| IndexError::damaged(&path, error))?;
     let is_there = |pack: &PackInfo| listing.packs.get(&pack.name) == Some(&pack.file_bytes);

@@ -21,6 +21,7 @@ use crate::pack_file::damaged;
 use crate::publish::{
     self, failed, make_dir, names_in, publish_file, read_limited, remove, replace,
 };
+use crate::reread::of_the_file;
 use head::{FRONT_BYTES, Head, SHARD_BYTES};
 use shards::Shards;
 
@@ -146,11 +147,12 @@ impl Soundness {
 }
 
 /// Reads the parity of a pack again, and says whether it is as it was made, if there is any.
-pub(crate) fn is_sound(layout: &Layout, pack: &PackName) -> bool {
-    match PackParity::open(layout, pack) {
-        Ok(found) => found.is_none_or(|parity| parity.is_sound(pack)),
-        Err(_) => false,
-    }
+///
+/// # Errors
+/// Those that say nothing of its file.
+pub(crate) fn is_sound(layout: &Layout, pack: &PackName) -> Result<bool, RepositoryError> {
+    let found = of_the_file(PackParity::open(layout, pack))?;
+    Ok(found.is_ok_and(|found| found.is_none_or(|parity| parity.is_sound(pack))))
 }
 
 impl PackParity {

@@ -20,8 +20,9 @@ use crate::index::{Listing, State};
 use crate::layout::Layout;
 use crate::pack_file::{damaged, read_footer};
 use crate::parity;
-use crate::publish::is_there;
+use crate::publish::{failed, is_there};
 use crate::records::{self, Records};
+use crate::reread::of_the_file;
 use crate::store::Store;
 use crate::tail::{Tail, read_whole};
 
@@ -42,7 +43,7 @@ impl Store {
     /// Reads everything again and checks hashes and closure, without keys.
     ///
     /// # Errors
-    /// Only what keeps it from running at all; damage is in the report.
+    /// Only what keeps it from running at all, as want of open files does; damage is in the report.
     pub fn scrub(
         &self,
         should_stop: &AtomicBool,
@@ -56,11 +57,11 @@ impl Store {
         let report = ScrubReport::default();
         let mut scrub = Scrub { store: self, should_stop, report, bytes_total, progress };
         scrub.check_files(&listing);
-        scrub.check_unlisted(&state, &listing);
+        scrub.check_unlisted(&state, &listing)?;
         let there = listing.packs.iter().filter(|(name, _)| !state.condemned.contains(name));
         for (name, &file_bytes) in there {
             let before = scrub.report.bytes;
-            scrub.check_pack(name);
+            scrub.check_pack(name)?;
             scrub.go_on()?;
             scrub.advance_to(before + file_bytes);
         }
@@ -69,8 +70,8 @@ impl Store {
             scrub.check_tail(tail);
             scrub.go_on()?;
         }
-        scrub.check_records();
-        scrub.check_keys();
+        scrub.check_records()?;
+        scrub.check_keys()?;
         scrub.check_closure()?;
         scrub.report.bytes = bytes_total;
         scrub.tell();
@@ -111,7 +112,7 @@ impl Scrub<'_> {
     }
 
     /// Packs that the index knows and that were not listed: they are gone, or their folder could not be read.
-    fn check_unlisted(&mut self, state: &State, listing: &Listing) {
+    fn check_unlisted(&mut self, state: &State, listing: &Listing) -> Result<(), RepositoryError> {
         // What was condemned, and perhaps deleted meanwhile, nobody misses.
         let now = self.store.index().state();
         let known: BTreeSet<PackName> = now.packs.iter().map(|pack| pack.name).collect();
@@ -121,23 +122,25 @@ impl Scrub<'_> {
         };
         for pack in state.packs.iter().filter(|pack| is_missed(&pack.name)) {
             match is_there(&self.store.layout().pack(&pack.name)) {
-                Ok(true) => self.check_pack(&pack.name),
+                Ok(true) => self.check_pack(&pack.name)?,
                 Ok(false) => self.pack_damage(pack.name.to_string(), "its file is gone"),
                 Err(error) => self.pack_damage(pack.name.to_string(), error),
             }
         }
+        Ok(())
     }
 
-    fn check_pack(&mut self, name: &PackName) {
+    fn check_pack(&mut self, name: &PackName) -> Result<(), RepositoryError> {
         self.report.packs += 1;
         let path = self.store.layout().pack(name);
-        match open_pack(&path, name, &self.store.repository()) {
+        match of_the_file(open_pack(&path, name, &self.store.repository()))? {
             Ok((file, footer)) => self.check_blocks(&file, &footer, name),
             // Deleted since it was listed.
             Err(_) if self.store.index().state().condemned.contains(name) => {}
             Err(_) if is_there(&path).is_ok_and(|is_there| !is_there) => {}
             Err(error) => self.pack_damage(name.to_string(), error),
         }
+        Ok(())
     }
 
     fn check_blocks(&mut self, file: &File, footer: &Footer, name: &PackName) {
@@ -164,7 +167,7 @@ impl Scrub<'_> {
         let layout = self.store.layout();
         for pack in parity::packs(layout)? {
             self.go_on()?;
-            if !parity::is_sound(layout, &pack) {
+            if !parity::is_sound(layout, &pack)? {
                 let path = layout.pack_parity(&pack).display().to_string();
                 self.pack_damage(path, "its parity is damaged; the pack itself is checked apart");
             }
@@ -195,18 +198,20 @@ impl Scrub<'_> {
         self.report.damaged.push(ScrubDamage::Block { block, pack, reason });
     }
 
-    fn check_records(&mut self) {
-        for (path, reason) in damaged_records(self.store) {
+    fn check_records(&mut self) -> Result<(), RepositoryError> {
+        for (path, reason) in damaged_records(self.store)? {
             let record = path.display().to_string();
             self.report.damaged.push(ScrubDamage::Record { record, reason });
         }
+        Ok(())
     }
 
     /// Reads again what nobody opens the repository without.
-    fn check_keys(&mut self) {
-        if let Some((path, reason)) = damaged_keys(self.store) {
+    fn check_keys(&mut self) -> Result<(), RepositoryError> {
+        if let Some((path, reason)) = damaged_keys(self.store)? {
             self.pack_damage(path.display().to_string(), reason);
         }
+        Ok(())
     }
 
     /// Walks everything that snapshots reach, whatever was known to be closed.
@@ -241,14 +246,17 @@ impl Scrub<'_> {
 }
 
 /// Reads all records again, and compares them with those that this process knows.
-fn damaged_records(store: &Store) -> Vec<(PathBuf, String)> {
+///
+/// # Errors
+/// Those that say nothing of any file.
+fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
     let layout = store.layout();
     // What was forgotten between listing and reading is there as a tombstone at the second look.
     let load = || Records::load(layout).map(|loaded| loaded.damaged);
     let loaded = load().and_then(|found| if found.is_empty() { Ok(found) } else { load() });
-    let mut damaged = match loaded {
+    let mut damaged = match of_the_file(loaded)? {
         Ok(damaged) => damaged,
-        Err(error) => return vec![(layout.records(), error.to_string())],
+        Err(error) => return Ok(vec![(layout.records(), error.to_string())]),
     };
     for known in store.records().after(0) {
         let path = layout.record(known.position);
@@ -257,13 +265,16 @@ fn damaged_records(store: &Store) -> Vec<(PathBuf, String)> {
             damaged.push((path, "its file is gone".to_owned()));
         }
     }
-    damaged
+    Ok(damaged)
 }
 
 /// The configuration or the wrappings, and why, if they can not be read as they were stored.
-fn damaged_keys(store: &Store) -> Option<(PathBuf, String)> {
+///
+/// # Errors
+/// Those that say nothing of any file.
+fn damaged_keys(store: &Store) -> Result<Option<(PathBuf, String)>, RepositoryError> {
     let (layout, generation) = (store.layout(), store.wrappings().generation());
-    match ClearParts::read(layout) {
+    Ok(match of_the_file(ClearParts::read(layout))? {
         Ok(found) if found.config_bytes != store.config_bytes() => {
             Some((layout.config(), "it is not the one that was opened".to_owned()))
         }
@@ -273,7 +284,7 @@ fn damaged_keys(store: &Store) -> Option<(PathBuf, String)> {
         Ok(_) => None,
         Err(RepositoryError::Damaged { what, reason }) => Some((what.into(), reason)),
         Err(error) => Some((layout.config(), error.to_string())),
-    }
+    })
 }
 
 /// Whether a file is one of those that [`damaged_keys`] reads.
@@ -286,7 +297,7 @@ fn open_pack(
     name: &PackName,
     repository: &RepositoryId,
 ) -> Result<(File, Footer), RepositoryError> {
-    let file = File::open(path).map_err(|error| damaged(path, error))?;
+    let file = File::open(path).map_err(failed("opening", path))?;
     let (trailer, footer) = read_footer(path, &file, repository)?;
     if trailer.name != *name {
         return Err(damaged(path, format!("it is the pack {}", trailer.name)));

@@ -20,6 +20,7 @@ use holdall_protocol::{RepositoryError, ScrubDamage, ScrubReport};
 use super::{damaged_keys, damaged_records, is_named, is_of_keys, open_pack};
 use crate::parity;
 use crate::publish::{read_limited, replace};
+use crate::reread::of_the_file;
 use crate::store::Store;
 use crate::tail::read_whole;
 
@@ -132,7 +133,10 @@ impl Store {
             if should_stop.load(Ordering::Acquire) {
                 return self.note(round);
             }
-            self.read_pack(pack, &mut round);
+            if let Err(error) = self.read_pack(pack, &mut round) {
+                self.note(round)?;
+                return Err(error);
+            }
             round.read = Some(*pack);
         }
         // What was found damaged is looked at every time: somebody may have mended it.
@@ -141,10 +145,10 @@ impl Store {
             self.read_tails(&mut round);
         }
         if is_due(&round, RECORDS) {
-            tell(&mut round, RECORDS, of_many(damaged_records(self)));
+            tell(&mut round, RECORDS, of_many(damaged_records(self)?));
         }
         if is_due(&round, KEYS) {
-            tell(&mut round, KEYS, of_many(damaged_keys(self)));
+            tell(&mut round, KEYS, of_many(damaged_keys(self)?));
         }
         if is_over {
             let is_there = |what: &String| {
@@ -228,15 +232,16 @@ impl Store {
         names
     }
 
-    fn read_pack(&self, name: &PackName, round: &mut ScrubRound) {
+    fn read_pack(&self, name: &PackName, round: &mut ScrubRound) -> Result<(), RepositoryError> {
         let path = self.layout().pack(name);
-        let wrong = open_pack(&path, name, &self.repository()).map(|(file, footer)| {
+        let opened = of_the_file(open_pack(&path, name, &self.repository()))?;
+        let wrong = opened.map(|(file, footer)| {
             let sound =
                 |block| read_whole(&file, block).is_ok_and(|bytes| is_named(&bytes, &block.name));
             footer.blocks.iter().filter(|block| !sound(block)).count()
         });
         let reason = match wrong {
-            Ok(0) if !parity::is_sound(self.layout(), name) => {
+            Ok(0) if !parity::is_sound(self.layout(), name)? => {
                 Some("it is whole, its parity is damaged".to_owned())
             }
             Ok(0) => None,
@@ -246,6 +251,7 @@ impl Store {
             Err(error) => Some(error.to_string()),
         };
         tell(round, &name.to_string(), reason);
+        Ok(())
     }
 
     fn read_tails(&self, round: &mut ScrubRound) {
