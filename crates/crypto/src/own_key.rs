@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 use crate::CryptoError;
 
 const NO_RSA: &str = "RSA keys are not supported; use an ssh-ed25519 key or an age key";
+const UNREADABLE: &str = "not an SSH private key that can be read";
 /// What a line with a public RSA key begins with, and a file with a private one in the format of old.
 const RSA_FRONTS: [&str; 2] = ["ssh-rsa ", "-----BEGIN RSA PRIVATE KEY-----"];
 /// The kind of an RSA key in OpenSSH's format, for which age takes whatever begins so.
@@ -166,29 +167,36 @@ impl OwnPrivateKey {
     }
 }
 
-/// Whether a key says that it is one of RSA, anywhere in what of it is not locked: in its comment, too.
+/// Whether a key begins as those of RSA do that say so in clear.
 fn is_rsa(text: &str) -> bool {
-    let is_named = |bytes: &[u8]| bytes == RSA_IN_OPENSSH;
     RSA_FRONTS.iter().any(|front| text.starts_with(front))
-        || decoded(text).windows(RSA_IN_OPENSSH.len()).any(is_named)
 }
 
-/// The bytes of base64 between the first line and the one that ends a key, as age reads them: none if it is
-/// not base64, of which age reads none either.
-fn decoded(text: &str) -> Zeroizing<Vec<u8>> {
+/// Whether a key says that it is one of RSA, anywhere in what of it is not locked: in its comment, too.
+fn names_rsa(decoded: &[u8]) -> bool {
+    decoded.windows(RSA_IN_OPENSSH.len()).any(|bytes| bytes == RSA_IN_OPENSSH)
+}
+
+/// The bytes of base64 between the first line and the one that ends a key; `None` if any of that is something
+/// else, of which age reads as much as is base64.
+fn decoded(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let lines = text.lines().skip(1).take_while(|line| !line.starts_with('-'));
     let letters = Zeroizing::new(lines.collect::<String>());
-    Zeroizing::new(BASE64_STANDARD.decode(&*letters).unwrap_or_default())
+    BASE64_STANDARD.decode(&*letters).ok().map(Zeroizing::new)
 }
 
 fn ssh_private(text: &str) -> Result<OwnPrivateKey, String> {
     if is_rsa(text) {
         return Err(NO_RSA.to_owned());
     }
+    let decoded = decoded(text).ok_or_else(|| UNREADABLE.to_owned())?;
+    if names_rsa(&decoded) {
+        return Err(NO_RSA.to_owned());
+    }
     // age looks for a line end behind the last line.
     let text = Zeroizing::new(format!("{text}\n"));
-    let key = ssh::Identity::from_buffer(text.as_bytes(), None)
-        .map_err(|_| "not an SSH private key that can be read".to_owned())?;
+    let key =
+        ssh::Identity::from_buffer(text.as_bytes(), None).map_err(|_| UNREADABLE.to_owned())?;
     match ssh::Recipient::try_from(key.clone()) {
         Ok(ssh::Recipient::SshEd25519(..)) => Ok(OwnPrivateKey(Private::Ssh(key))),
         _ => Err("an SSH private key of a kind that is not supported; use ssh-ed25519, \
@@ -217,6 +225,23 @@ mod tests {
         assert!(OwnPublicKey::from_text(&format!("{line}\n")).is_ok());
         let refused = OwnPublicKey::from_text(&format!("{line}\n{line}\n")).err().unwrap();
         assert!(refused.contains("more than one"), "{refused}");
+    }
+
+    /// A number of zeros in an RSA key, at which age ends in a panic, and what is no base64 behind it.
+    #[test]
+    fn an_rsa_key_that_something_follows_is_not_read() {
+        let text = |part: &[u8]| [&u32::try_from(part.len()).unwrap().to_be_bytes(), part].concat();
+        let public = [text(RSA_IN_OPENSSH), text(&[1]), text(&[1])].concat();
+        let private = [&[0; 8][..], &text(RSA_IN_OPENSSH), &text(&[0]), &[0; 64]].concat();
+        let front = [b"openssh-key-v1\0".to_vec(), text(b"none"), text(b"none"), text(b"")];
+        let key = [front.concat(), vec![0, 0, 0, 1], text(&public), text(&private)].concat();
+        let letters = BASE64_STANDARD.encode(key);
+        let letters = letters.trim_end_matches('=');
+        let whole = &letters[..letters.len() / 4 * 4];
+        for (end, told) in [("\n", NO_RSA), ("\"}\n", UNREADABLE)] {
+            let text = format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{whole}{end}-----END");
+            assert_eq!(OwnPrivateKey::from_text(&text).err().unwrap(), told);
+        }
     }
 
     proptest! {
