@@ -2,7 +2,7 @@
 //! what was stored is not sent again.
 //!
 //! `HOLDALL_KILLS` and `HOLDALL_KILL_BYTES` change how many times, and of how much: the full measure
-//! is 50 kills of 1 GB.
+//! is 50 kills of 250 MB.
 
 use std::fs;
 use std::net::SocketAddr;
