@@ -17,9 +17,17 @@ const DAMAGED_TOLD: usize = 10;
 /// # Errors
 /// If they can not be listed; damage if one is missing.
 pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
+    Ok(all(app, access)?.snapshots)
+}
+
+/// As [`snapshots`], with what else was listed.
+///
+/// # Errors
+/// As [`snapshots`].
+pub(crate) fn all(app: &App, access: &Access) -> Result<Listed> {
     let listed = holdall_engine::snapshots(access)?;
     tell_damage(app, access, &listed)?;
-    Ok(listed.snapshots)
+    Ok(listed)
 }
 
 /// Says what this computer can not know of a list: without a receipt of its own, whether it is all that

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use anyhow::Result;
-use holdall_engine::Snapshot;
+use holdall_engine::{Listed, Snapshot};
 use holdall_format::{MachineId, RecordHash, SeriesId};
 use holdall_protocol::WaitingDeletion;
 use holdall_repository::Clock;
@@ -101,8 +101,14 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let (filter, token) = (args.filter.resolve()?, args.token.read()?);
     let access = open::access(app)?;
-    let listed = listing::snapshots(app, &access)?;
+    let Listed { snapshots: listed, damaged, .. } = listing::all(app, &access)?;
     let judged = if args.snapshots.is_empty() {
+        if !damaged.is_empty() {
+            let message = "rules let nothing go while a record is damaged: it may be a pin or tags";
+            let hint =
+                "`holdall check` names it; snapshots that are named are forgotten nevertheless";
+            return Err(Refusal::new(Exit::Damage, message).hint(hint).into());
+        }
         let mut dated = dated(&listed, SystemClock.now_ns());
         dated.retain(|(snapshot, _)| filter.takes(snapshot));
         by_rules(&args.rules, &dated, SystemClock.now_ns())

@@ -126,6 +126,27 @@ fn a_pinned_snapshot_is_kept_whatever_the_rules_say() {
     );
 }
 
+/// The record may be the pin, and what it pins may be the record that is damaged.
+#[test]
+fn a_pin_is_not_lost_with_a_record_that_can_not_be_read() {
+    for which in [0, 3] {
+        let kept = Kept::with_snapshots(3);
+        let first = kept.snapshots()[0]["id"].as_str().unwrap().to_owned();
+        kept.ok(&["tag", &first, "--pin"]);
+        let records = fs::read_dir(kept.machine.path("repo/records")).unwrap();
+        let mut records: Vec<_> = records.map(|file| file.unwrap().path()).collect();
+        records.sort();
+        let whole = fs::read(&records[which]).unwrap();
+        fs::write(&records[which], b"rot").unwrap();
+        for args in [&["forget", "--keep-last", "1"][..], &["prune"]] {
+            kept.machine.run([args, &["-r", &kept.repo]].concat()).expect(20);
+        }
+        fs::write(&records[which], whole).unwrap();
+        let left = kept.snapshots();
+        assert_eq!((left.len(), &left[0]["pinned"]), (3, &Value::Bool(true)), "{which}");
+    }
+}
+
 #[test]
 fn what_says_nothing_or_too_much_is_wrong_usage() {
     let kept = Kept::with_snapshots(1);

@@ -133,10 +133,8 @@ impl Store {
             if should_stop.load(Ordering::Acquire) {
                 return self.note(round);
             }
-            if let Err(error) = self.read_pack(pack, &mut round) {
-                self.note(round)?;
-                return Err(error);
-            }
+            let read = self.read_pack(pack, &mut round);
+            self.or_note(&round, read)?;
             round.read = Some(*pack);
         }
         // What was found damaged is looked at every time: somebody may have mended it.
@@ -145,10 +143,12 @@ impl Store {
             self.read_tails(&mut round);
         }
         if is_due(&round, RECORDS) {
-            tell(&mut round, RECORDS, of_many(damaged_records(self)?));
+            let damaged = self.or_note(&round, damaged_records(self))?;
+            tell(&mut round, RECORDS, of_many(damaged));
         }
         if is_due(&round, KEYS) {
-            tell(&mut round, KEYS, of_many(damaged_keys(self)?));
+            let damaged = self.or_note(&round, damaged_keys(self))?;
+            tell(&mut round, KEYS, of_many(damaged));
         }
         if is_over {
             let is_there = |what: &String| {
@@ -217,6 +217,18 @@ impl Store {
             // Whoever asked for the mark is told in any case.
             let _ = self.note(round);
         }
+    }
+
+    /// Notes how far the round has come where it can not go on.
+    fn or_note<T>(
+        &self,
+        round: &ScrubRound,
+        read: Result<T, RepositoryError>,
+    ) -> Result<T, RepositoryError> {
+        if read.is_err() {
+            self.note(round.clone())?;
+        }
+        read
     }
 
     fn note(&self, round: ScrubRound) -> Result<ScrubRound, RepositoryError> {

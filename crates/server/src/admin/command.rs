@@ -223,7 +223,7 @@ pub struct PrunedEntry {
     pub snapshots_kept: u64,
     /// Bytes of packs, tails and records before.
     pub stored_before_bytes: u64,
-    /// And afterwards; where it was only looked at, once what would wait is deleted.
+    /// And afterwards; where it was only looked at, once what would be condemned is deleted, too.
     pub stored_after_bytes: u64,
     /// Packs deleted.
     pub deleted_packs: u64,
