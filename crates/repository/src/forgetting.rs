@@ -43,12 +43,14 @@ impl Store {
     }
 
     /// Forgets checkpoints that another record of their series followed, or that are too old to be
-    /// gone on from, and what amends no snapshot. Says how many.
+    /// gone on from, and what amends no snapshot; none while a file can not be read of which nobody knows what
+    /// it needs or holds. Says how many.
     pub(crate) fn forget_superseded(
         &self,
         commit: &CommitGuard<'_>,
     ) -> Result<u64, RepositoryError> {
-        let superseded = self.superseded();
+        // What can not be read may be the snapshot that an amendment is of.
+        let superseded = self.check_readable().map(|()| self.superseded()).unwrap_or_default();
         self.bury(commit, superseded.iter(), TombstoneReason::Retention)?;
         Ok(superseded.len() as u64)
     }

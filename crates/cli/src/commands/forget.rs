@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use anyhow::Result;
-use holdall_engine::{Listed, Snapshot};
+use holdall_engine::{DamagedRecord, Listed, Snapshot};
 use holdall_format::{MachineId, RecordHash, SeriesId};
 use holdall_protocol::WaitingDeletion;
 use holdall_repository::Clock;
@@ -103,12 +103,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let Listed { snapshots: listed, damaged, .. } = listing::all(app, &access)?;
     let judged = if args.snapshots.is_empty() {
-        if !damaged.is_empty() {
-            let message = "rules let nothing go while a record is damaged: it may be a pin or tags";
-            let hint =
-                "`holdall check` names it; snapshots that are named are forgotten nevertheless";
-            return Err(Refusal::new(Exit::Damage, message).hint(hint).into());
-        }
+        refuse_damaged(&damaged)?;
         let mut dated = dated(&listed, SystemClock.now_ns());
         dated.retain(|(snapshot, _)| filter.takes(snapshot));
         by_rules(&args.rules, &dated, SystemClock.now_ns())
@@ -135,6 +130,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         prune::tell(app, &report, false)?;
     }
     Ok(Exit::Done)
+}
+
+/// Refuses to go by rules where a record can not be read: it may be what keeps a snapshot.
+fn refuse_damaged(damaged: &[DamagedRecord]) -> Result<()> {
+    if damaged.is_empty() {
+        return Ok(());
+    }
+    let message = "rules let nothing go while a record is damaged: it may be a pin or tags";
+    let hint = "`holdall check` names it; snapshots that are named are forgotten nevertheless";
+    Err(Refusal::new(Exit::Damage, message).hint(hint).into())
 }
 
 /// Snapshots in the order in which they came, with what is known of when: a clock that was ahead for a while

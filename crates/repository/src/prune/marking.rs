@@ -68,7 +68,7 @@ impl Store {
     }
 
     /// Says if a file can not be read of which nobody knows what it needs or holds.
-    pub(super) fn check_readable(&self) -> Result<(), RepositoryError> {
+    pub(crate) fn check_readable(&self) -> Result<(), RepositoryError> {
         if let Some((path, reason)) = self.unreadable() {
             return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
         }

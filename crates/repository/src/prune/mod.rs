@@ -75,10 +75,6 @@ impl Store {
             PruneReport { stored_before_bytes: self.stored_bytes(), ..PruneReport::default() };
         let plan = {
             let commit = self.lock_commit();
-            // What can not be read may be the snapshot that an amendment is of.
-            let readable = self.check_readable();
-            self.note_marked(&readable);
-            readable?;
             report.checkpoints_forgotten = self.forget_superseded(&commit)?;
             self.mend_index(&commit)?;
             let marked = self.mark_and_note(&commit)?;
