@@ -11,6 +11,7 @@ use holdall_format::{BlockKind, ObjectId};
 use holdall_protocol::RepositoryError;
 
 use crate::index::{Holder, IndexError, Lookup, ObjectCopy};
+use crate::reread::of_the_file;
 use crate::store::{CommitGuard, Store};
 
 /// Ids that are looked up at once: enough that most of what is read of the index for them is read
@@ -160,12 +161,12 @@ impl Descent<'_> {
             }
         }
         nodes.sort_unstable_by_key(|copy| (copy.holder, copy.block));
-        self.expand(&lookup, &nodes);
+        self.expand(&lookup, &nodes)?;
         Ok(Step::Done)
     }
 
     /// Adds what these nodes refer to. Once that is much, the rest of them waits below it, unmarked.
-    fn expand(&mut self, lookup: &Lookup, nodes: &[ObjectCopy]) {
+    fn expand(&mut self, lookup: &Lookup, nodes: &[ObjectCopy]) -> Result<(), RepositoryError> {
         let mut children = Vec::new();
         for of_block in nodes.chunk_by(|a, b| (a.holder, a.block) == (b.holder, b.block)) {
             if children.len() > STEP_REFS {
@@ -176,9 +177,10 @@ impl Descent<'_> {
                 }
                 continue;
             }
-            self.expand_block(lookup, of_block, &mut children);
+            self.expand_block(lookup, of_block, &mut children)?;
         }
         self.pending.append(&mut children);
+        Ok(())
     }
 
     fn expand_block(
@@ -186,27 +188,42 @@ impl Descent<'_> {
         lookup: &Lookup,
         of_block: &[ObjectCopy],
         children: &mut Vec<ObjectId>,
-    ) {
-        let Some(first) = of_block.first() else { return };
+    ) -> Result<(), RepositoryError> {
+        let Some(first) = of_block.first() else { return Ok(()) };
         let wanted: BTreeSet<ObjectId> = of_block
             .iter()
             .filter_map(|copy| lookup.ids.get(copy.question as usize).copied())
             .collect();
-        let found = refs_in(self.store, lookup, first.holder, first.block, &wanted, children);
+        let found = refs_in(self.store, lookup, first.holder, first.block, &wanted, children)?;
         for id in wanted.difference(&found) {
-            // The first copy's table can not be read: the next copy that can be stands in.
-            let others = lookup.copies_of_id(id).iter().skip(1);
-            let one = BTreeSet::from([*id]);
-            let mut copies = others
-                .map(|copy| refs_in(self.store, lookup, copy.holder, copy.block, &one, children));
-            if copies.all(|found| found.is_empty()) {
+            if !self.expand_other_copy(lookup, *id, children)? {
                 self.missing.insert(*id);
             }
         }
+        Ok(())
+    }
+
+    /// Where the table of the first copy can not be read, the next copy that can be stands in, if any can.
+    fn expand_other_copy(
+        &self,
+        lookup: &Lookup,
+        id: ObjectId,
+        children: &mut Vec<ObjectId>,
+    ) -> Result<bool, RepositoryError> {
+        let one = BTreeSet::from([id]);
+        for copy in lookup.copies_of_id(&id).iter().skip(1) {
+            if !refs_in(self.store, lookup, copy.holder, copy.block, &one, children)?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
 /// Adds the references of the wanted nodes of one block; says which of them were found.
+///
+/// # Errors
+/// Those that say nothing of any file: what can not be read now is not missing for that.
 fn refs_in(
     store: &Store,
     lookup: &Lookup,
@@ -214,13 +231,14 @@ fn refs_in(
     block: u32,
     wanted: &BTreeSet<ObjectId>,
     children: &mut Vec<ObjectId>,
-) -> BTreeSet<ObjectId> {
+) -> Result<BTreeSet<ObjectId>, RepositoryError> {
     let mut found = BTreeSet::new();
-    let Ok(table) = store.table(&lookup.state, holder, block) else { return found };
+    let read = of_the_file(store.table(&lookup.state, holder, block))?;
+    let Ok(table) = read else { return Ok(found) };
     for entry in table.entries {
         if wanted.contains(&entry.id) && found.insert(entry.id) {
             children.extend(entry.refs);
         }
     }
-    found
+    Ok(found)
 }

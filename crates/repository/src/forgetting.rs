@@ -42,6 +42,11 @@ impl Store {
         self.bury(&commit, there.chain(of_those), reason)
     }
 
+    /// Whether a snapshot was forgotten. Of one whose record can not be read that is not known.
+    pub fn is_forgotten(&self, snapshot: &RecordHash) -> bool {
+        self.records().known(snapshot).is_some_and(|known| known.forgotten)
+    }
+
     /// Forgets checkpoints that another record of their series followed, or that are too old to be
     /// gone on from, and what amends no snapshot; none while a file can not be read of which nobody knows what
     /// it needs or holds. Says how many.

@@ -84,7 +84,7 @@ pub(crate) fn of_the_file<T>(
 }
 
 /// Whether an error says nothing of any file.
-fn is_of_this_process(error: &RepositoryError) -> bool {
+pub(crate) fn is_of_this_process(error: &RepositoryError) -> bool {
     matches!(error, RepositoryError::Io { source, .. } if is_one_of(&OF_THIS_PROCESS, source))
 }
 

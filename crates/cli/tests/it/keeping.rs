@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::clocks::{can_let_days_pass, days_later};
-use crate::house::{Machine, Outcome, Server};
+use crate::house::{Machine, Outcome, Server, files_below};
 
 /// A day on which the lock holds none of the snapshots any more.
 const UNLOCKED: u64 = 40;
@@ -43,10 +43,14 @@ impl House {
 
     /// Runs an administrator's command, for people, so many days later and without a server.
     fn admin_later(&self, days: u64, args: &[&str]) -> Outcome {
+        self.later(days, args).expect(0)
+    }
+
+    fn later(&self, days: u64, args: &[&str]) -> Outcome {
         assert!(self.server.is_none(), "it lives today");
         let data = self.data.to_str().unwrap();
         let command = self.machine.command([&["admin", "--data", data], args].concat());
-        Outcome::of(&mut days_later(days, &command)).expect(0)
+        Outcome::of(&mut days_later(days, &command))
     }
 
     /// What a prune says that it forgets, then.
@@ -138,6 +142,31 @@ fn a_deletion_waits_and_can_be_cancelled() {
     assert!(house.told(&["pending"], "deletion").is_empty());
     assert_eq!(house.admin(&["cancel", &number]).code, Some(1));
     assert_eq!(house.admin(&["forget", &name, "ffffffff"]).code, Some(1));
+}
+
+#[test]
+fn a_deletion_waits_for_a_record_that_can_not_be_read() {
+    if !can_let_days_pass() {
+        return;
+    }
+    let mut house = House::new();
+    let (name, before) = (house.repository(), house.snapshots());
+    house.told(&["forget", &name, &before[0], &before[1]], "deletion");
+    house.server = None;
+    let records = house.data.join("repositories").join(&name).join("records");
+    let mut stored: Vec<PathBuf> = files_below(&records);
+    stored.sort();
+    let record = &stored[0];
+    let whole = fs::read(record).unwrap();
+    fs::write(record, &whole[..whole.len() - 1]).unwrap();
+    let prune = || house.later(UNLOCKED, &["prune", "--json"]);
+    let waits = prune();
+    assert_eq!(waits.of_type("prune")[0]["snapshots_forgotten"], json!([before[1]]), "{waits:?}");
+    assert_eq!(house.told(&["pending"], "deletion").len(), 1);
+    fs::write(record, whole).unwrap();
+    let pruned = prune();
+    assert_eq!(pruned.of_type("prune")[0]["snapshots_forgotten"], json!([before[0]]), "{pruned:?}");
+    assert!(house.told(&["pending"], "deletion").is_empty());
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::{Index, bit, lock, manifest_path, pack_info};
 use crate::layout::Layout;
 use crate::pack_file::{damaged, read_footer};
 use crate::publish::{failed, names_in, read_limited, remove, replace};
-use crate::reread::says_lost;
+use crate::reread::{is_of_this_process, of_the_file, says_lost};
 use crate::tail::Tail;
 
 /// A manifest has at most one bit for each object, and 65 bytes for each pack.
@@ -44,10 +44,10 @@ impl Listing {
         let mut listing = Self::default();
         for folder in names_in(&layout.packs())? {
             let folder = layout.packs().join(folder);
-            let files = match names_in(&folder) {
+            let files = match of_the_file(names_in(&folder))? {
                 Ok(files) => files,
                 Err(error) => {
-                    listing.leave_out(folder, error);
+                    listing.leave_out(folder, error.to_string());
                     continue;
                 }
             };
@@ -59,7 +59,7 @@ impl Listing {
                         Ok(metadata) => {
                             listing.packs.insert(name, metadata.len());
                         }
-                        Err(error) => listing.leave_out(path, error),
+                        Err(error) => listing.leave_out(path, error.to_string()),
                     },
                     None => listing.strange.push((path, "not the name of a pack".into())),
                 }
@@ -68,8 +68,8 @@ impl Listing {
         Ok(listing)
     }
 
-    fn leave_out(&mut self, path: PathBuf, error: impl ToString) {
-        self.strange.push((path.clone(), error.to_string()));
+    fn leave_out(&mut self, path: PathBuf, reason: String) {
+        self.strange.push((path.clone(), reason));
         self.left_out.push(path);
     }
 }
@@ -177,7 +177,13 @@ impl Index {
                 Err(error) => return Err(error),
             }
         }
-        unreadable.into_iter().for_each(|(path, error)| listing.leave_out(path, error));
+        for (path, error) in unreadable {
+            let reason = match error {
+                RepositoryError::Damaged { reason, .. } => reason,
+                error => error.to_string(),
+            };
+            listing.leave_out(path, reason);
+        }
         Ok(())
     }
 
@@ -189,12 +195,13 @@ impl Index {
         closed: &ClosedByArrival,
     ) -> Result<(), IndexError> {
         let path = layout.pack(name);
-        let file = File::open(&path).map_err(|error| damaged(&path, error))?;
         // Not to be taken for an error of the index's own files.
         let about_pack = |error| match error {
+            error if is_of_this_process(&error) => error,
             RepositoryError::Io { .. } => damaged(&path, error),
             error => error,
         };
+        let file = File::open(&path).map_err(failed("opening", &path)).map_err(about_pack)?;
         let (trailer, footer) = read_footer(&path, &file, &self.repository).map_err(about_pack)?;
         if trailer.name != *name {
             return Err(damaged(&path, format!("it is the pack {}", trailer.name)).into());

@@ -125,6 +125,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+    use std::process::Command;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
     use std::time::Duration;
@@ -136,9 +137,13 @@ mod tests {
     use holdall_protocol::contract::{Forge, TestKey};
     use holdall_protocol::{CommitAnswer, PruneReport, Repository, SessionPurpose};
 
+    use rustix::process::{Resource, Rlimit, setrlimit};
+
     use super::*;
+    use crate::closure::{Closed, descend};
     use crate::embedded::EmbeddedRepository;
     use crate::moving::IfDamaged;
+    use crate::reread::is_of_this_process;
     use crate::store::{Clock, ReceiptSigner};
 
     const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
@@ -277,6 +282,29 @@ mod tests {
             let fetched = place.machine().fetch_objects(&session, &[chunk], 0).unwrap();
             assert_eq!(fetched.blocks.len(), 1);
         }
+    }
+
+    /// Runs in a process of its own, since what it may open is shared by all threads of one.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test is told by a variable that it is alone")]
+    fn what_can_not_be_opened_for_want_of_files_is_not_missing() {
+        const ALONE: &str = "HOLDALL_TEST_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let name = std::thread::current().name().unwrap().to_owned();
+            let mut alone = Command::new(std::env::current_exe().unwrap());
+            let done = alone.args(["--exact", &name]).env(ALONE, "1").output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+            return;
+        }
+        let place = Place::new();
+        place.back_up_in_small_packs(&[id(1)]);
+        place.store.appender().unwrap().close_open_tail(true);
+        assert_eq!(place.blocks_of_packs(), [1, 1]);
+        let commit = place.store.lock_commit();
+        place.store.packs().forget(|_| true);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
+        let error = descend(&place.store, &commit, id(0), Closed::Passes).unwrap_err();
+        assert!(is_of_this_process(&error), "{error}");
     }
 
     #[test]

@@ -218,9 +218,8 @@ impl Scrub<'_> {
     fn check_closure(&mut self) -> Result<(), RepositoryError> {
         let commit = self.store.lock_commit();
         for entry in self.store.records().after(0) {
-            if entry.kind != RecordKind::Snapshot
-                || records::read(self.store.layout(), entry.position).is_err()
-            {
+            let read = || of_the_file(records::read(self.store.layout(), entry.position));
+            if entry.kind != RecordKind::Snapshot || read()?.is_err() {
                 continue;
             }
             self.go_on()?;

@@ -181,14 +181,28 @@ impl Administration<'_> {
             if !dry_run {
                 let ids: Vec<RecordHash> = chosen.iter().map(|one| one.id).collect();
                 store.forget(&ids, TombstoneReason::Request)?;
-                if !self.let_go(store, &deletion)? {
-                    continue;
+                if self.is_forgotten(store, &deletion) && self.let_go(store, &deletion)? {
+                    self.accounts.drop_deletion(deletion.number)?;
                 }
-                self.accounts.drop_deletion(deletion.number)?;
             }
             entry.forgotten.extend(chosen.into_iter().map(SnapshotEntry::of));
         }
         Ok(())
+    }
+
+    /// Whether all snapshots of a deletion are forgotten. One whose record can not be read waits until it can.
+    fn is_forgotten(&self, store: &Store, deletion: &Deletion) -> bool {
+        let is_there = |id: &&String| !id.parse().is_ok_and(|id| store.is_forgotten(&id));
+        let waiting = deletion.snapshots.iter().find(is_there);
+        if let Some(id) = waiting {
+            self.log(&format!(
+                "{name}: the record of snapshot {id} can not be read, so that deletion {number} waits until it \
+                 can, or is cancelled: `holdall admin scrub {name}`, `holdall admin cancel {number}`",
+                name = deletion.repository,
+                number = deletion.number
+            ));
+        }
+        waiting.is_none()
     }
 
     /// Lets blocks go that gave way, unless something needed of them is not sound elsewhere any more.
