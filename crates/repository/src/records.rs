@@ -126,6 +126,8 @@ pub(crate) struct Loaded {
     pub(crate) records: Records,
     /// Files that are no record that can be read, with the reason.
     pub(crate) damaged: Vec<(PathBuf, String)>,
+    /// Those of them that could not be read.
+    pub(crate) unread: Vec<PathBuf>,
     /// More than any position that was given to a record.
     pub(crate) next_position: u64,
 }
@@ -134,19 +136,23 @@ impl Records {
     /// Reads all records.
     pub(crate) fn load(layout: &Layout) -> Result<Loaded, RepositoryError> {
         let mut entries = Vec::new();
-        let mut damaged = strange_names(layout)?;
+        let (mut damaged, mut unread) = (strange_names(layout)?, Vec::new());
         let mut next_position = 1;
         let places: Vec<_> = places(layout)?.into_iter().collect();
         let read = in_parallel(&places, |(at, is_buried)| read_entry(layout, *at, *is_buried));
         for ((position, has_tombstone), read) in places.into_iter().zip(read) {
             next_position = next_position.max(position.saturating_add(1));
-            match read {
+            let path = || file_of(layout, position, has_tombstone);
+            match of_the_file(read)? {
                 Ok(entry) => entries.push(entry),
                 Err(
                     RepositoryError::Damaged { reason, .. }
                     | RepositoryError::OtherFormat { reason, .. },
-                ) => damaged.push((file_of(layout, position, has_tombstone), reason)),
-                Err(error) => return Err(error),
+                ) => damaged.push((path(), reason)),
+                Err(error) => {
+                    unread.push(path());
+                    damaged.push((path(), error.to_string()));
+                }
             }
         }
         let records = Self {
@@ -156,7 +162,7 @@ impl Records {
             #[cfg(test)]
             fails: AtomicBool::new(false),
         };
-        Ok(Loaded { records, damaged, next_position })
+        Ok(Loaded { records, damaged, unread, next_position })
     }
 
     /// The newest record of a machine, forgotten or not.
@@ -348,6 +354,11 @@ pub(crate) fn read_head(layout: &Layout, position: u64) -> Result<RecordHead, Re
 /// The log positions of all records, ascending, straight from the directory.
 pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
     Ok(places(layout)?.into_keys().collect())
+}
+
+/// Whether the disk gives a file of that path, of a record or a tombstone.
+pub(crate) fn is_given(path: &Path) -> bool {
+    read_limited(path, STORED_MAX_BYTES).is_ok_and(|bytes| bytes.is_some())
 }
 
 /// Where a record lies, or its tombstone.

@@ -20,7 +20,7 @@ use crate::lease::Lease;
 use crate::log::Log;
 use crate::opening::{Found, go_on, make_ready, next_known};
 use crate::pack_file::{OpenPacks, is_given};
-use crate::records::{Loaded, Records};
+use crate::records::{self, Loaded, Records};
 use crate::recovery::{Recovered, is_readable, recover};
 use crate::room::Room;
 use crate::session::Sessions;
@@ -99,6 +99,8 @@ pub struct Store {
     unopened: Vec<TailName>,
     /// Packs, and folders of packs, that could not be read when the index was made last.
     left_out: Mutex<Vec<PathBuf>>,
+    /// Records that could not be read when this was opened.
+    unread: Vec<PathBuf>,
     /// Given back last.
     lease: Arc<Lease>,
 }
@@ -186,7 +188,7 @@ impl Store {
         }
         let mut recovered = recover(&layout, &repository, access, &lease)?;
         let found = Found::read(&layout, cache_dir, access, &repository, &mut recovered)?;
-        let Loaded { records, damaged, next_position } = Records::load(&layout)?;
+        let Loaded { records, damaged, unread, next_position } = Records::load(&layout)?;
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
         let next = next_known(&found, &recovered, next_position, &sessions);
         let log = Arc::new(go_on(&layout, access, &lease, next, found.is_whole)?);
@@ -212,6 +214,7 @@ impl Store {
             strange: Mutex::new(strange),
             unopened: std::mem::take(&mut recovered.unopened),
             left_out: Mutex::new(left_out),
+            unread,
             lease,
         };
         store.finish_opening(&recovered)?;
@@ -373,11 +376,13 @@ impl Store {
         self.lock_strange().iter().cloned().chain(since.into_iter().flatten()).collect()
     }
 
-    /// Whether the disk gives a tail or a pack now that it did not give when this store was opened, or made its index
-    /// anew: opened again, the store has what it holds. A tail is read whole for this, and of a pack its footer.
+    /// Whether the disk gives a tail, a pack or a record now that it did not give when this store was opened, or made
+    /// its index anew: opened again, the store has what it holds. A tail is read whole for this, and of a pack its
+    /// footer.
     pub fn is_worth_opening_again(&self) -> bool {
         self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
             || self.lock_left_out().iter().any(|path| is_given(path, &self.repository()))
+            || self.unread.iter().any(|path| records::is_given(path))
     }
 
     fn lock_left_out(&self) -> MutexGuard<'_, Vec<PathBuf>> {

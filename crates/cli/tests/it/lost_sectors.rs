@@ -182,3 +182,35 @@ fn what_can_be_made_anew_is_made_anew_where_the_disk_lost_it() {
     }
     machine.ok(check);
 }
+
+#[test]
+fn what_is_lost_of_a_record_keeps_no_other_snapshot_from_being_restored_and_lets_nothing_go() {
+    if !has_strace() {
+        return;
+    }
+    let machine = Machine::new().with_password(Some("a password"));
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
+    fill(&source);
+    let backup = ["backup", "-r", text(&repo), text(&source)];
+    machine.ok(backup);
+    let record = files_below(&repo.join("records")).remove(0);
+    fs::write(source.join("new"), "new").unwrap();
+    machine.ok(backup);
+    let lost = |args: &[&str]| {
+        let fails = "--inject=read,pread64:error=EIO";
+        let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", text(&record), fails];
+        machine.run_by(&by, args).expect(20)
+    };
+    let target = machine.path("target");
+    let latest = format!("latest:{}", source.display());
+    lost(&["restore", "-r", text(&repo), &latest, "--target", text(&target)]);
+    assert_eq!(fs::read(target.join("new")).unwrap(), b"new");
+    lost(&backup);
+    lost(&["check", "-r", text(&repo)]);
+    lost(&["forget", "-r", text(&repo), "--keep-last", "1"]);
+    lost(&["prune", "-r", text(&repo)]);
+    let listed = machine.ok(["snapshots", "-r", text(&repo), "--json"]).of_type("snapshot");
+    assert_eq!(listed.len(), 3);
+    machine.ok(["check", "-r", text(&repo), "--verify", "all"]);
+}

@@ -134,13 +134,26 @@ impl Scrub<'_> {
         self.report.packs += 1;
         let path = self.store.layout().pack(name);
         match of_the_file(open_pack(&path, name, &self.store.repository()))? {
-            Ok((file, footer)) => self.check_blocks(&file, &footer, name),
+            Ok((file, footer)) => {
+                self.tell_if_left_out(name, &path);
+                self.check_blocks(&file, &footer, name);
+            }
             // Deleted since it was listed.
             Err(_) if self.store.index().state().condemned.contains(name) => {}
             Err(_) if is_there(&path).is_ok_and(|is_there| !is_there) => {}
             Err(error) => self.pack_damage(name.to_string(), error),
         }
         Ok(())
+    }
+
+    /// What the disk did not give when the index was made is missing in it, though it gives it now.
+    fn tell_if_left_out(&mut self, name: &PackName, path: &Path) {
+        let strange = self.store.strange();
+        if let Some((_, reason)) = strange.iter().find(|(strange, _)| strange == path) {
+            let reason =
+                format!("it can be read now, but not when the repository was opened: {reason}");
+            self.pack_damage(name.to_string(), reason);
+        }
     }
 
     fn check_blocks(&mut self, file: &File, footer: &Footer, name: &PackName) {

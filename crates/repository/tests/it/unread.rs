@@ -170,6 +170,28 @@ fn once_the_disk_gives_a_pack_or_its_folder_the_store_is_worth_opening_again() {
     }
 }
 
+#[test]
+fn once_the_disk_gives_a_record_the_store_is_worth_opening_again() {
+    let (mut world, forge) = world();
+    put_and_commit(&world, &forge, &objects(1, 3));
+    let record = files(&world, "records").remove(0);
+    world.close();
+    let open =
+        || Store::open(&world.dir(), &world.cache_dir(), signer(), world.clock.clone()).unwrap();
+    fs::rename(&record, aside(&world, &record)).unwrap();
+    fs::create_dir(&record).unwrap();
+    let store = open();
+    assert!(store.check_needed().is_err() && !store.is_worth_opening_again());
+    fs::remove_dir(&record).unwrap();
+    assert!(!store.is_worth_opening_again());
+    fs::rename(aside(&world, &record), &record).unwrap();
+    assert!(store.is_worth_opening_again());
+    drop(store);
+    let store = open();
+    store.check_needed().unwrap();
+    assert!(!store.is_worth_opening_again());
+}
+
 /// What is stored while the first files can not be read goes on far behind them. Somebody who can read those,
 /// and not what was stored meanwhile, would go on as far behind them.
 #[test]

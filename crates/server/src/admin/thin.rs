@@ -25,6 +25,8 @@ impl Administration<'_> {
         if !confirmed || snapshots.is_empty() {
             return Ok(Reply::Thinning(Thinning { snapshots, kept, deletion: None }));
         }
+        // A record that can not be read may be what pins one of them.
+        store.check_needed()?;
         let ids = snapshots.iter().map(|one| one.id.clone()).collect();
         let deletion = self.accounts.ask_deletion(name, ids, None)?;
         self.log(&format!("deletion {} of {name} was asked for, to thin it", deletion.number));
