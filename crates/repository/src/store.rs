@@ -466,10 +466,16 @@ impl Store {
         if self.index.state().generation != generation {
             return Ok(());
         }
-        let Listing { left_out, strange, .. } = self.index.rebuild(&self.layout)?;
-        self.lock_strange().extend(strange.into_iter().filter(|(path, _)| left_out.contains(path)));
-        *self.lock_left_out() = left_out;
+        self.learn_left_out(self.index.rebuild(&self.layout)?);
         self.mark_records(commit)
+    }
+
+    /// Of what could not be read before, what can be now is strange no longer.
+    fn learn_left_out(&self, Listing { left_out, strange, .. }: Listing) {
+        let before = std::mem::replace(&mut *self.lock_left_out(), left_out.clone());
+        let mut known = self.lock_strange();
+        known.retain(|(path, _)| !before.contains(path));
+        known.extend(strange.into_iter().filter(|(path, _)| left_out.contains(path)));
     }
 
     /// Rebuilds the index if any of it is damaged: for what goes through all of it, also where no

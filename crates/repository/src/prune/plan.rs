@@ -308,6 +308,27 @@ mod tests {
     }
 
     #[test]
+    fn a_pack_that_can_be_read_again_keeps_nothing_from_being_deleted() {
+        let place = Place::new();
+        place.back_up_in_small_packs(&[id(1)]);
+        let name = place.store.index().state().packs[0].name;
+        let (pack, aside) =
+            (place.store.layout().pack(&name), place.store.layout().root().join("aside"));
+        let rebuild = || {
+            let generation = place.store.index().state().generation;
+            place.store.rebuild_index(&place.store.lock_commit(), generation).unwrap();
+        };
+        std::fs::rename(&pack, &aside).unwrap();
+        std::fs::create_dir(&pack).unwrap();
+        rebuild();
+        assert!(place.store.check_needed().is_err());
+        std::fs::remove_dir(&pack).unwrap();
+        std::fs::rename(&aside, &pack).unwrap();
+        rebuild();
+        place.store.check_needed().unwrap();
+    }
+
+    #[test]
     fn packs_that_are_full_of_tables_are_not_merged() {
         let place = Place::new();
         let session = place.session();
