@@ -27,6 +27,16 @@ fn check_all(plan: &[Step], states: &[State]) -> Vec<String> {
     })
 }
 
+/// At most so many of these, from the first to the last: of a script of which there are more states than
+/// are wanted, the end is cut as well.
+fn spread(states: Vec<State>, most: usize) -> Vec<State> {
+    let there = states.len();
+    let is_taken = |number: usize| number * most / there != (number + 1) * most / there;
+    let taken =
+        states.into_iter().enumerate().filter(|(number, _)| there <= most || is_taken(*number));
+    taken.map(|(_, state)| state).collect()
+}
+
 /// A test that checks states until there are enough of them: those of one seed, then of the next.
 fn check_until(share: u64, states_of: impl Fn(&Path, u64, usize) -> Vec<State>) {
     if !has_strace() {
@@ -38,8 +48,10 @@ fn check_until(share: u64, states_of: impl Fn(&Path, u64, usize) -> Vec<State>) 
     let mut checked = 0;
     while checked < wanted {
         let folder = memory().unwrap();
-        let mut states = states_of(folder.path(), seed, wanted - checked);
-        states.truncate(wanted - checked);
+        let all = states_of(folder.path(), seed, wanted - checked);
+        let there = all.len();
+        let states = spread(all, wanted - checked);
+        println!("seed {seed}: {} of {there} states", states.len());
         assert_none(&check_all(&plan(seed, ROUNDS), &states), states.len());
         checked += states.len();
         seed += 1;
@@ -86,7 +98,7 @@ fn a_power_cut_during_the_start_after_a_power_cut_takes_nothing_either() {
             let folder = folder.join(number.to_string());
             let (place, mut history) = place(&folder, &state.image, &state.said);
             watching(&place, seed, ROUNDS, &mut history, None);
-            found.extend(states(&history, seed, 0).into_iter().take(wanted.div_ceil(FIRST)));
+            found.extend(spread(states(&history, seed, 0), wanted.div_ceil(FIRST)));
         }
         found
     });
