@@ -105,7 +105,7 @@ pub struct Listed {
 
 impl Listed {
     /// Whether no record is known to be there that can not be seen.
-    pub(crate) fn is_all(&self) -> bool {
+    pub fn is_all(&self) -> bool {
         let is_left_out = |kind| matches!(kind, BreakKind::LeftOut(_));
         self.damaged.is_empty() && !self.breaks.iter().any(|broken| is_left_out(broken.kind))
     }

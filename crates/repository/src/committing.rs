@@ -20,7 +20,7 @@ use crate::store::{CommitGuard, Store};
 pub const EARLIEST_NS: i64 = 1_672_531_200_000_000_000;
 
 /// What a machine's first record has as its previous one.
-const NO_RECORD: RecordHash = RecordHash::from_bytes([0; RecordHash::LEN]);
+pub(crate) const NO_RECORD: RecordHash = RecordHash::from_bytes([0; RecordHash::LEN]);
 
 fn refused(reason: impl Into<String>) -> RepositoryError {
     RepositoryError::Refused { reason: reason.into() }

@@ -4,6 +4,7 @@
 //! the chain of the machine's records stays whole. What amended the snapshot goes with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use holdall_format::{RecordHash, RecordKind, SignedContext, Tombstone, TombstoneReason};
 use holdall_protocol::RepositoryError;
@@ -15,7 +16,7 @@ use crate::store::{CommitGuard, Store};
 const CHECKPOINT_NS: i64 = 90 * 24 * 3600 * 1_000_000_000;
 
 impl Store {
-    /// Forgets snapshots. Those that were forgotten before stay so.
+    /// Forgets snapshots, and gives lost records up. Those that were forgotten before stay so.
     ///
     /// # Errors
     /// [`RepositoryError::Refused`] for what is no snapshot of this repository, and nothing is
@@ -26,7 +27,8 @@ impl Store {
         reason: TombstoneReason,
     ) -> Result<(), RepositoryError> {
         let commit = self.lock_commit();
-        for hash in snapshots {
+        let lost = self.records().lost();
+        for hash in snapshots.iter().filter(|hash| !lost.contains_key(hash)) {
             if self.records().known(hash).is_none_or(|known| known.kind != RecordKind::Snapshot) {
                 let reason = format!("there is no snapshot {hash} to forget");
                 return Err(RepositoryError::Refused { reason });
@@ -39,12 +41,39 @@ impl Store {
         let there = there.iter().filter(|entry| chosen.contains(&entry.hash));
         let of_those =
             amendments.iter().filter(|entry| entry.amends.is_some_and(|of| chosen.contains(&of)));
-        self.bury(&commit, there.chain(of_those), reason)
+        self.bury(&commit, there.chain(of_those), reason)?;
+        let mut given_up = chosen.into_iter().filter(|hash| lost.contains_key(hash));
+        given_up.try_for_each(|hash| self.give_up(&commit, hash))
     }
 
-    /// Whether a snapshot was forgotten. Of one whose record can not be read that is not known.
+    fn give_up(&self, _commit: &CommitGuard<'_>, lost: &RecordHash) -> Result<(), RepositoryError> {
+        self.appender()?;
+        self.lease().renew()?;
+        self.records().give_up(lost)
+    }
+
+    /// Whether a record is lost: another one of its machine follows it, and nobody gave it up.
+    pub fn is_lost(&self, record: &RecordHash) -> bool {
+        self.records().lost().contains_key(record)
+    }
+
+    /// Where records are lost, and what there is to say of each.
+    pub(crate) fn lost_records(&self) -> impl Iterator<Item = (PathBuf, String)> + use<> {
+        let (lost, layout) = (self.records().lost(), self.layout().clone());
+        lost.into_iter().map(move |(hash, position)| {
+            let follows = layout.record(position);
+            let name = follows.file_name().unwrap_or_default().display().to_string();
+            let reason = format!(
+                "record {hash}, which {name} follows, is gone: put its file back, or forget it by that id"
+            );
+            (layout.records(), reason)
+        })
+    }
+
+    /// Whether a snapshot was forgotten, or given up. Of one whose record can not be read that is not known.
     pub fn is_forgotten(&self, snapshot: &RecordHash) -> bool {
-        self.records().known(snapshot).is_some_and(|known| known.forgotten)
+        let is_given_up = self.records().is_given_up(snapshot);
+        is_given_up || self.records().known(snapshot).is_some_and(|known| known.forgotten)
     }
 
     /// Forgets checkpoints that another record of their series followed, or that are too old to be

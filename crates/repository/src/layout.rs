@@ -26,7 +26,7 @@
 
 use std::path::{Path, PathBuf};
 
-use holdall_format::{BlockKind, PackName, SessionId, record_file};
+use holdall_format::{BlockKind, PackName, RecordHash, SessionId, record_file};
 use holdall_protocol::RepositoryError;
 
 /// What the marker file begins with, whatever the version.
@@ -109,6 +109,10 @@ impl Layout {
         self.root.join("tombstones")
     }
 
+    pub(crate) fn all_given_up(&self) -> PathBuf {
+        self.root.join("given-up")
+    }
+
     pub(crate) fn pruned(&self) -> PathBuf {
         self.root.join("pruned")
     }
@@ -138,7 +142,7 @@ impl Layout {
     }
 
     /// All folders that a repository has, besides those of single packs.
-    pub(crate) fn folders(&self) -> [PathBuf; 13] {
+    pub(crate) fn folders(&self) -> [PathBuf; 14] {
         [
             self.wrappings(),
             self.packs(),
@@ -147,6 +151,7 @@ impl Layout {
             self.tails(),
             self.records(),
             self.tombstones(),
+            self.all_given_up(),
             self.condemned(),
             self.superseded(),
             self.pruned(),
@@ -178,6 +183,10 @@ impl Layout {
 
     pub(crate) fn tombstone(&self, position: u64) -> PathBuf {
         self.tombstones().join(record_file(position))
+    }
+
+    pub(crate) fn given_up(&self, record: &RecordHash) -> PathBuf {
+        self.all_given_up().join(record.to_string())
     }
 
     pub(crate) fn superseded_at(&self, position: u64, ending: &str) -> PathBuf {

@@ -81,7 +81,10 @@ impl Store {
                 let appending = Instant::now();
                 let appended = self.appender()?.append(is_nodes, blocks);
                 // Whoever took the lease over may be the reason, and is the one to name.
-                appended.or_else(|error| self.lease().renew().and(Err(error)))?;
+                appended.or_else(|error| {
+                    self.room().note_want(&error);
+                    self.lease().renew().and(Err(error))
+                })?;
                 disk += appending.elapsed();
             }
         }

@@ -5,7 +5,7 @@
 //! let go and not lost. The tombstone is published before the record's file goes, so where both are
 //! there, the record is forgotten.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +21,7 @@ use holdall_protocol::{
     RepositoryError,
 };
 
+use crate::committing::NO_RECORD;
 use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
 use crate::parallel::in_parallel;
@@ -37,6 +38,9 @@ const RECORDS_AT_ONCE: usize = 256;
 /// A short one is no longer: few have more than 5 kB.
 const SHORT_BYTES: u64 = 64 << 10;
 
+/// What a file says whose name is that of a record that was given up.
+const GIVEN_UP: &[u8] = b"holdall given up, version 1\n";
+
 /// What is kept in memory of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordEntry {
@@ -48,6 +52,8 @@ pub(crate) struct RecordEntry {
     pub(crate) machine: MachineId,
     /// Its place in the machine's chain.
     pub(crate) sequence: u64,
+    /// The one before it there; zero for the first.
+    previous: RecordHash,
     /// What it belongs to in retention.
     pub(crate) series: SeriesId,
     /// The root of its tree.
@@ -95,6 +101,7 @@ impl RecordEntry {
             hash,
             machine: head.machine,
             sequence: head.sequence,
+            previous: head.previous,
             series: head.series,
             root: head.root,
             kind: head.kind,
@@ -114,6 +121,10 @@ impl RecordEntry {
 pub(crate) struct Records {
     layout: Layout,
     entries: Mutex<Vec<RecordEntry>>,
+    /// Whether all files of records could be read.
+    is_whole: bool,
+    /// Those that are lost and that somebody gave up.
+    given_up: Mutex<BTreeSet<RecordHash>>,
     /// Set when it is not known whether a record was published.
     in_doubt: AtomicBool,
     /// Has the next publication fail after the file has its name.
@@ -158,6 +169,8 @@ impl Records {
         let records = Self {
             layout: layout.clone(),
             entries: Mutex::new(entries),
+            is_whole: damaged.is_empty(),
+            given_up: Mutex::new(given_up(layout)?),
             in_doubt: AtomicBool::new(false),
             #[cfg(test)]
             fails: AtomicBool::new(false),
@@ -192,6 +205,38 @@ impl Records {
         let entries = self.lock();
         let behind = entries.iter().filter(|entry| entry.position > position && !entry.forgotten);
         behind.cloned().collect()
+    }
+
+    /// Records that others follow in the chains of their machines and that are not there, tombstones neither,
+    /// unless they were given up; and the position of the one that follows. That the newest of a machine is lost
+    /// is known to the machine alone. Where a file could not be read, it may be that, and none is lost.
+    pub(crate) fn lost(&self) -> BTreeMap<RecordHash, u64> {
+        if !self.is_whole {
+            return BTreeMap::new();
+        }
+        let (entries, given_up) = (self.lock(), self.lock_given_up());
+        let there: HashSet<RecordHash> = entries.iter().map(|entry| entry.hash).collect();
+        let is_lost = |hash: &RecordHash| {
+            *hash != NO_RECORD && !there.contains(hash) && !given_up.contains(hash)
+        };
+        let followed = entries.iter().map(|entry| (entry.previous, entry.position));
+        followed.filter(|(previous, _)| is_lost(previous)).collect()
+    }
+
+    /// Whether a lost record was given up.
+    pub(crate) fn is_given_up(&self, hash: &RecordHash) -> bool {
+        self.lock_given_up().contains(hash)
+    }
+
+    /// Notes that a lost record is not waited for; that is durable when this returns.
+    pub(crate) fn give_up(&self, hash: &RecordHash) -> Result<(), RepositoryError> {
+        publish(&self.layout.tmp(), &self.layout.given_up(hash), GIVEN_UP)?;
+        self.lock_given_up().insert(*hash);
+        Ok(())
+    }
+
+    fn lock_given_up(&self) -> MutexGuard<'_, BTreeSet<RecordHash>> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a tombstone in the place of a record; it is durable when this returns.
@@ -293,6 +338,12 @@ impl Records {
     fn lock(&self) -> MutexGuard<'_, Vec<RecordEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The lost records that were given up.
+fn given_up(layout: &Layout) -> Result<BTreeSet<RecordHash>, RepositoryError> {
+    let names = names_in(&layout.all_given_up())?;
+    Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
 }
 
 /// Reads a stored record and checks it and its position.

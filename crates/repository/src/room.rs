@@ -53,6 +53,13 @@ impl Room {
         std::mem::take(&mut self.lock().was_refused)
     }
 
+    /// Notes that the disk had no room for something, if that is what the error says.
+    pub(crate) fn note_want(&self, error: &RepositoryError) {
+        if matches!(error, RepositoryError::NoRoom { .. }) {
+            self.lock().was_refused = true;
+        }
+    }
+
     /// Takes room for `asked_bytes`, to be held until they are stored. `stored_bytes` counts what
     /// is stored now; it is asked only where nothing else is on its way.
     ///

@@ -466,7 +466,9 @@ impl Store {
         if self.index.state().generation != generation {
             return Ok(());
         }
-        self.learn_left_out(self.index.rebuild(&self.layout)?);
+        let (listing, ended) = self.index.rebuild(&self.layout)?;
+        self.learn_left_out(listing);
+        ended?;
         self.mark_records(commit)
     }
 

@@ -55,7 +55,7 @@ impl Store {
         Census { usage: self.usage(), snapshots: snapshots as u64, newest_ns }
     }
 
-    /// Whether the quota kept something from being stored since this was asked last.
+    /// Whether the quota or a full disk kept something from being stored since this was asked last.
     pub fn take_refused_room(&self) -> bool {
         self.room().take_refused()
     }

@@ -171,7 +171,7 @@ fn keep_parity(app: &App, access: &Access, percent: u8) -> Result<()> {
     Ok(app.output.say(match percent {
         0 => "no parity is made from now on; what there is stays".to_owned(),
         _ => format!(
-            "{percent} % of each pack is kept as parity; {} packs got theirs now",
+            "{percent} % of each pack is kept as parity from now on; {} packs that had none got theirs",
             count(packs)
         ),
     })?)

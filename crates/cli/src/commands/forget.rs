@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 
 use anyhow::Result;
-use holdall_engine::{DamagedRecord, Listed, Snapshot};
+use holdall_engine::{Access, Listed, Snapshot};
 use holdall_format::{MachineId, RecordHash, SeriesId};
-use holdall_protocol::WaitingDeletion;
+use holdall_protocol::{RepositoryError, WaitingDeletion};
 use holdall_repository::Clock;
 use holdall_repository::retention::{Aged, Backwards, Came, Reason, keep};
 use jiff::tz::TimeZone;
@@ -101,21 +101,24 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let (filter, token) = (args.filter.resolve()?, args.token.read()?);
     let access = open::access(app)?;
-    let Listed { snapshots: listed, damaged, .. } = listing::all(app, &access)?;
-    let judged = if args.snapshots.is_empty() {
-        refuse_damaged(&damaged)?;
-        let mut dated = dated(&listed, SystemClock.now_ns());
+    let all = listing::all(app, &access)?;
+    let listed = &all.snapshots;
+    let by_rules = args.snapshots.is_empty();
+    let (lost, names) = lost_and_there(&args.snapshots, listed);
+    let judged = if by_rules {
+        refuse_damaged(&all, &access)?;
+        let mut dated = dated(listed, SystemClock.now_ns());
         dated.retain(|(snapshot, _)| filter.takes(snapshot));
-        by_rules(&args.rules, &dated, SystemClock.now_ns())
+        judge(&args.rules, &dated, SystemClock.now_ns())
     } else {
-        let named = args.snapshots.iter().map(|name| listing::named(&access, &listed, name, None));
+        let named = names.iter().map(|name| listing::named(&access, listed, name, None));
         let mut named: Vec<&Snapshot> = named.collect::<Result<_, _>>()?;
         named.sort_by_key(|snapshot| snapshot.log_position);
         named.dedup_by_key(|snapshot| snapshot.id);
         named.into_iter().map(|snapshot| Judged { snapshot, reasons: Vec::new() }).collect()
     };
-    let goes: Vec<RecordHash> =
-        judged.iter().filter(|one| one.goes()).map(|one| one.snapshot.id).collect();
+    let goes = judged.iter().filter(|one| one.goes()).map(|one| one.snapshot.id);
+    let goes: Vec<RecordHash> = goes.chain(lost.iter().copied()).collect();
     let waiting = match (&token, args.dry_run || goes.is_empty()) {
         (_, true) => None,
         (Some(token), false) => Some(access.repository().ask_forget(token, &goes)?),
@@ -124,6 +127,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             None
         }
     };
+    for id in lost.iter().filter(|_| !args.dry_run) {
+        app.output.note(format_args!("record {id} is given up: nothing waits for it any more"));
+    }
     tell(args, app, &judged, waiting.as_ref())?;
     if args.prune {
         let report = prune::delete_unneeded(access.repository().as_ref(), token.as_ref(), false)?;
@@ -132,14 +138,33 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Refuses to go by rules where a record can not be read: it may be what keeps a snapshot.
-fn refuse_damaged(damaged: &[DamagedRecord]) -> Result<()> {
-    if damaged.is_empty() {
-        return Ok(());
+/// Whole ids of which there is no snapshot, which are those of lost records or of nothing; and all other names.
+fn lost_and_there<'a>(
+    names: &'a [String],
+    listed: &[Snapshot],
+) -> (Vec<RecordHash>, Vec<&'a String>) {
+    let lost = |name: &&String| {
+        let id = name.parse::<RecordHash>().ok();
+        id.filter(|id| listed.iter().all(|snapshot| snapshot.id != *id))
+    };
+    let (ids, others): (Vec<_>, Vec<_>) = names.iter().partition(|name| lost(name).is_some());
+    (ids.iter().filter_map(lost).collect(), others)
+}
+
+/// Refuses to go by rules where a record is lost or can not be read: it may be what keeps a snapshot. The same
+/// where any other damage keeps a prune from deleting: what is older may be all that is left.
+fn refuse_damaged(listed: &Listed, access: &Access) -> Result<()> {
+    if !listed.is_all() {
+        let message =
+            "rules let nothing go while a record is damaged or lost: it may be a pin or tags";
+        let hint = "`holdall check` names it; snapshots that are named are forgotten nevertheless";
+        return Err(Refusal::new(Exit::Damage, message).hint(hint).into());
     }
-    let message = "rules let nothing go while a record is damaged: it may be a pin or tags";
-    let hint = "`holdall check` names it; snapshots that are named are forgotten nevertheless";
-    Err(Refusal::new(Exit::Damage, message).hint(hint).into())
+    match access.repository().prune(true) {
+        Err(error @ RepositoryError::Damaged { .. }) => Err(error.into()),
+        // Whatever else it fails of does not say that anything is damaged.
+        _ => Ok(()),
+    }
 }
 
 /// Snapshots in the order in which they came, with what is known of when: a clock that was ahead for a while
@@ -159,7 +184,7 @@ fn dated(listed: &[Snapshot], now_ns: i64) -> Vec<(&Snapshot, Came)> {
     dated
 }
 
-fn by_rules<'a>(rules: &Rules, dated: &[(&'a Snapshot, Came)], now_ns: i64) -> Vec<Judged<'a>> {
+fn judge<'a>(rules: &Rules, dated: &[(&'a Snapshot, Came)], now_ns: i64) -> Vec<Judged<'a>> {
     let aged: Vec<Aged<(MachineId, SeriesId)>> = dated
         .iter()
         .map(|(snapshot, came)| Aged {

@@ -1,7 +1,7 @@
 //! Forgetting snapshots and pruning what only they held, in a directory; a server lets no machine.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdall_crypto::SigningKey;
@@ -9,7 +9,7 @@ use holdall_format::{PublicKey, RecordHash, Signature, SignedContext, TombstoneR
 use holdall_repository::{Clock, ReceiptSigner, Store};
 use serde_json::Value;
 
-use crate::house::{Machine, Outcome, Server};
+use crate::house::{Machine, Outcome, Server, files_below};
 
 /// A machine with a repository in a directory, and snapshots of a folder that changes.
 struct Kept {
@@ -145,6 +145,37 @@ fn a_pin_is_not_lost_with_a_record_that_can_not_be_read() {
         let left = kept.snapshots();
         assert_eq!((left.len(), &left[0]["pinned"]), (3, &Value::Bool(true)), "{which}");
     }
+}
+
+#[test]
+fn while_a_record_is_lost_nothing_goes_until_it_is_given_up() {
+    let kept = Kept::with_snapshots(3);
+    let second = kept.snapshots()[1]["id"].as_str().unwrap().to_owned();
+    let mut records = files_below(&kept.machine.path("repo/records"));
+    records.sort();
+    fs::remove_file(&records[1]).unwrap();
+    let run = |args: &[&str]| kept.machine.run([args, &["-r", &kept.repo]].concat());
+    run(&["forget", "--keep-last", "1"]).expect(20);
+    let refused = run(&["prune"]).expect(20);
+    assert!(refused.stderr.contains(&second), "{refused:?}");
+    assert!(run(&["check"]).expect(20).stdout.contains(&second));
+    assert_eq!(files_below(&kept.machine.path("repo/records")).len(), 2);
+    let unknown = run(&["forget", &"0".repeat(64)]).expect(1);
+    assert!(unknown.stderr.contains("there is no snapshot"), "{unknown:?}");
+    let given_up = run(&["forget", &second]);
+    assert!(given_up.stderr.contains("is given up"), "{given_up:?}");
+    kept.ok(&["prune"]);
+}
+
+#[test]
+fn rules_let_nothing_go_while_something_of_a_snapshot_is_lost() {
+    let kept = Kept::with_snapshots(3);
+    let tails = files_below(&kept.machine.path("repo/tails"));
+    let is_of_chunks = |path: &&PathBuf| path.to_str().unwrap().contains("chunks.");
+    tails.iter().filter(is_of_chunks).for_each(|path| fs::remove_file(path).unwrap());
+    let refused = kept.machine.run(["forget", "--keep-last", "1", "-r", &kept.repo]).expect(20);
+    assert!(refused.stderr.contains("missing"), "{refused:?}");
+    assert_eq!(kept.snapshots().len(), 3);
 }
 
 #[test]

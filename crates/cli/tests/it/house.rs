@@ -262,13 +262,10 @@ pub(crate) fn send_signal(process: &Process, signal: Signal) {
     rustix::process::kill_process(pid, signal).expect("it lives");
 }
 
-/// Whether this is root, without whom `what` can not be tested; says so if not.
+/// Whether this is root, without whom `what` can not be tested, as in CI it has to be.
 pub(crate) fn is_root(what: &str) -> bool {
-    let root = holdall_sys::users::effective_uid() == 0;
-    if !root {
-        eprintln!("not tested, since only root can: {what}");
-    }
-    root
+    let is_root = holdall_sys::users::effective_uid() == 0;
+    holdall_testkit::is_there(&format!("root, as who alone can {what}"), is_root)
 }
 
 /// Makes a small tree with a bit of everything that is not special.

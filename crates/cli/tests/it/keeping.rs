@@ -170,6 +170,35 @@ fn a_deletion_waits_for_a_record_that_can_not_be_read() {
 }
 
 #[test]
+fn nothing_is_deleted_while_a_record_is_lost_until_it_is_given_up() {
+    if !can_let_days_pass() {
+        return;
+    }
+    let mut house = House::new();
+    let (name, before) = (house.repository(), house.snapshots());
+    house.told(&["retention", &name, "--keep-last", "1"], "retention");
+    house.server = None;
+    let repository = house.data.join("repositories").join(&name);
+    let mut records = files_below(&repository.join("records"));
+    records.sort();
+    fs::remove_file(&records[1]).unwrap();
+    let prune = |days| house.later(days, &["prune", "--json"]).of_type("prune")[0].clone();
+    let refused = prune(UNLOCKED);
+    assert!(refused["problem"].as_str().unwrap().contains(&before[1]), "{refused}");
+    assert_eq!(refused["snapshots_forgotten"], json!([]));
+    assert_eq!(files_below(&repository.join("condemned")), [] as [PathBuf; 0]);
+    let scrubbed = house.later(UNLOCKED, &["scrub", "--json"]);
+    assert!(scrubbed.stdout.contains(&before[1]), "{scrubbed:?}");
+
+    house.admin_later(UNLOCKED, &["forget", &name, &before[1]]);
+    assert!(prune(UNLOCKED + 1)["problem"].is_string(), "it waits");
+    let pruned = prune(UNLOCKED + 8);
+    assert_eq!(pruned["problem"], Value::Null);
+    assert_eq!(pruned["snapshots_forgotten"], json!([before[0]]));
+    assert!(house.told(&["pending"], "deletion").is_empty());
+}
+
+#[test]
 fn a_machine_asks_for_a_deletion_with_a_token_and_everybody_is_told() {
     let house = House::new();
     let (name, before) = (house.repository(), house.snapshots());

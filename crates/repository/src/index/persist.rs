@@ -24,6 +24,8 @@ use crate::tail::Tail;
 
 /// A manifest has at most one bit for each object, and 65 bytes for each pack.
 const MANIFEST_MAX_BYTES: u64 = 1 << 30;
+/// Why a pack is left out that may be as it should be.
+const NOT_ADDED: &str = "the index could not be made anew so far";
 /// The manifest is written anew once this many packs, and an eighth of all, are not in it.
 const UNSAVED_PACKS: u64 = 16;
 
@@ -126,9 +128,12 @@ impl Index {
         Ok((index, closed))
     }
 
-    /// Throws everything away and makes it anew from footers. Nothing is closed then. Tells what it found, and
-    /// could not read.
-    pub(crate) fn rebuild(&self, layout: &Layout) -> Result<Listing, IndexError> {
+    /// Throws everything away and makes it anew from footers. Nothing is closed then. Says what there is and what of
+    /// it is not in the index, and with what error it ended before it came to all.
+    pub(crate) fn rebuild(
+        &self,
+        layout: &Layout,
+    ) -> Result<(Listing, Result<(), IndexError>), IndexError> {
         let _changing = lock(&self.changing);
         let mut listing = Listing::read(layout)?;
         {
@@ -152,11 +157,12 @@ impl Index {
             }
             self.closed_position.store(0, Ordering::Release);
         }
-        self.add_all(layout, &mut listing, &ClosedByArrival::new())?;
-        Ok(listing)
+        let ended = self.add_all(layout, &mut listing, &ClosedByArrival::new());
+        Ok((listing, ended))
     }
 
-    /// Adds runs for all packs of the listing that are not in the catalogue.
+    /// Adds runs for all packs of the listing that are not in the catalogue. Those that it could not add, or did not
+    /// come to, it leaves out.
     fn add_all(
         &self,
         layout: &Layout,
@@ -164,26 +170,32 @@ impl Index {
         closed: &ClosedByArrival,
     ) -> Result<(), IndexError> {
         let known: BTreeSet<PackName> = self.state().packs.iter().map(|pack| pack.name).collect();
-        let mut unreadable = Vec::new();
+        let (mut left_out, mut ended) = (Vec::new(), Ok(()));
         for (name, &file_bytes) in &listing.packs {
             if known.contains(name) {
                 continue;
             }
+            if ended.is_err() {
+                left_out.push((layout.pack(name), NOT_ADDED.to_owned()));
+                continue;
+            }
             match self.add_from_footer(layout, name, file_bytes, closed) {
-                Ok(()) => while self.merge_some()? {},
+                Ok(()) => ended = self.merge_all(),
                 Err(IndexError::Failed(error)) if is_about_pack(&error) => {
-                    unreadable.push((layout.pack(name), error));
+                    left_out.push((layout.pack(name), reason_of(error)));
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    left_out.push((layout.pack(name), NOT_ADDED.to_owned()));
+                    ended = Err(error);
+                }
             }
         }
-        for (path, error) in unreadable {
-            let reason = match error {
-                RepositoryError::Damaged { reason, .. } => reason,
-                error => error.to_string(),
-            };
-            listing.leave_out(path, reason);
-        }
+        left_out.into_iter().for_each(|(path, reason)| listing.leave_out(path, reason));
+        ended
+    }
+
+    fn merge_all(&self) -> Result<(), IndexError> {
+        while self.merge_some()? {}
         Ok(())
     }
 
@@ -273,6 +285,13 @@ fn clear_folders(dir: &Path) -> Result<(), RepositoryError> {
         }
     }
     Ok(())
+}
+
+fn reason_of(error: RepositoryError) -> String {
+    match error {
+        RepositoryError::Damaged { reason, .. } => reason,
+        error => error.to_string(),
+    }
 }
 
 /// Whether an error is about one pack alone, so that the others can be used.

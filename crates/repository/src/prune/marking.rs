@@ -67,8 +67,11 @@ impl Store {
         Ok(Marked { mark: Mark::Tentative, generation })
     }
 
-    /// Says if a file can not be read of which nobody knows what it needs or holds.
+    /// Says if a record is lost, or a file can not be read, of which nobody knows what it needs or holds.
     pub(crate) fn check_readable(&self) -> Result<(), RepositoryError> {
+        if let Some((path, reason)) = self.lost_records().next() {
+            return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
+        }
         if let Some((path, reason)) = self.unreadable() {
             return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
         }

@@ -24,7 +24,9 @@ use holdall_protocol::{
     Repair, RepairReport, RepositoryError, ScrubDamage, ScrubProgress, ScrubReport,
 };
 
+use self::keeping::keep_as;
 use crate::parity;
+use crate::publish::is_there;
 use crate::reread::if_ever;
 use crate::store::Store;
 
@@ -60,7 +62,8 @@ impl Store {
         }
         for pack in &parities {
             stop_if(should_stop)?;
-            let remade = self.remake_parity(pack, dry_run, &report.repairs)?;
+            let remade =
+                self.remake_parity(pack, dry_run, &report.repairs, &mut report.quarantined)?;
             report.repairs.extend(remade);
         }
         report.repairs.extend(self.salvage_tail(&in_tails, dry_run, &mut report.quarantined)?);
@@ -159,27 +162,49 @@ impl Store {
         (packs, parities)
     }
 
-    /// Makes the parity of a pack anew, if the pack is sound, or a dry run would have made it so before.
+    /// Makes the parity of a pack anew, if the pack is sound, or a dry run would have made it so before. That of a
+    /// pack that is not stays, and that of one that is gone is put aside: it may be what something is taken out of.
     fn remake_parity(
         &self,
         pack: &PackName,
         dry_run: bool,
         before: &[Repair],
+        quarantined: &mut Vec<String>,
     ) -> Result<Option<Repair>, RepositoryError> {
         let percent = parity::percent(self.layout())?;
-        let is_wanted = percent > 0 && self.layout().pack(pack).exists();
+        let has_file = self.layout().pack(pack).exists();
         let is_sound = || (dry_run && is_restored(pack, before)) || self.is_sound(pack);
-        if is_wanted && !is_sound() {
+        if has_file && !is_sound() {
             return Ok(None);
         }
         if !dry_run {
-            // It holds nothing that the pack does not.
-            parity::remove_of(self.layout(), [pack].into_iter())?;
-            if is_wanted {
+            if has_file {
+                // It holds nothing that the pack does not.
+                parity::remove_of(self.layout(), [pack].into_iter())?;
+            } else {
+                quarantined.extend(self.put_parity_aside(pack, &self.quarantine(pack)?)?);
+            }
+            if has_file && percent > 0 {
                 parity::make(self.layout(), pack, percent)?;
             }
         }
         Ok(Some(Repair::Parity { pack: *pack }))
+    }
+
+    /// Puts the parity of a pack, if there is any, beside where the pack itself is put aside; says where.
+    fn put_parity_aside(
+        &self,
+        pack: &PackName,
+        aside: &Path,
+    ) -> Result<Option<String>, RepositoryError> {
+        let parity = self.layout().pack_parity(pack);
+        if !is_there(&parity)? {
+            return Ok(None);
+        }
+        let aside = aside.with_added_extension("parity");
+        keep_as(&parity, &aside)?;
+        parity::remove_of(self.layout(), [pack].into_iter())?;
+        Ok(Some(aside.display().to_string()))
     }
 
     /// Finds all packs, and what is closed, as they are now.

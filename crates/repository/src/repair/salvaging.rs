@@ -60,6 +60,7 @@ impl Store {
         let aside = self.quarantine(pack)?;
         keep_as(&path, &aside)?;
         quarantined.push(aside.display().to_string());
+        quarantined.extend(self.put_parity_aside(pack, &aside)?);
         let mark = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
         condemned::write(self.layout(), pack, &mark)?;
         self.index().condemn(*pack);

@@ -270,6 +270,7 @@ fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryEr
         Ok(damaged) => damaged,
         Err(error) => return Ok(vec![(layout.records(), error.to_string())]),
     };
+    damaged.extend(store.lost_records());
     for known in store.records().after(0) {
         let path = layout.record(known.position);
         let is_forgotten = || store.records().known(&known.hash).is_some_and(|now| now.forgotten);

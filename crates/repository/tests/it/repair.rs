@@ -204,9 +204,15 @@ fn what_is_in_no_pack_yet_is_salvaged_too() {
 #[test]
 fn more_damage_than_parity_is_salvaged_like_any_other() {
     let mut house = backed_up(1);
-    let pack = house.packs()[0].clone();
+    let (pack, parity) = (house.packs()[0].clone(), house.parity()[0].clone());
+    assert_eq!(name_of(&pack), name_of(&parity));
     change(&pack, |bytes| (0..30).for_each(|at| bytes[(1 << 20) + at * 65_536] ^= 1));
+    // No repair takes away what is damaged of the pack's parity.
+    change(&parity, |bytes| *bytes.last_mut().unwrap() ^= 1);
+    let kept = fs::read(&parity).unwrap();
     let repaired = house.repair(false);
+    let aside = house.quarantine();
+    assert!(aside.iter().any(|path| fs::read(path).unwrap() == kept), "{aside:?}");
     let [Repair::Salvaged { lost_blocks, .. }] = repaired.repairs[..] else {
         panic!("{:?}", repaired.repairs)
     };

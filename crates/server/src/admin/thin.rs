@@ -25,8 +25,14 @@ impl Administration<'_> {
         if !confirmed || snapshots.is_empty() {
             return Ok(Reply::Thinning(Thinning { snapshots, kept, deletion: None }));
         }
-        // A record that can not be read may be what pins one of them.
+        // A record that can not be read may be what pins one of them, and what is older all that is left.
         store.check_needed()?;
+        if let Some(alarm) = self.alarm(&store, name, false)? {
+            let reason = format!(
+                "{alarm}: nothing is thinned before somebody looked and said `holdall admin resume {name}`"
+            );
+            return Err(ServerError::refused(reason));
+        }
         let ids = snapshots.iter().map(|one| one.id.clone()).collect();
         let deletion = self.accounts.ask_deletion(name, ids, None)?;
         self.log(&format!("deletion {} of {name} was asked for, to thin it", deletion.number));
@@ -38,8 +44,8 @@ impl Administration<'_> {
         let is_full = self.stores.store(name).is_ok_and(|store| store.take_refused_room());
         if is_full {
             self.log(&format!(
-                "{name}: its quota is reached, and nothing was deleted for it: give it more with \
-                 `holdall admin quota`, or see what could go with `holdall admin thin {name}`"
+                "{name}: its quota is reached, or its disk is full, and nothing was deleted for it: give it more \
+                 with `holdall admin quota`, or see what could go with `holdall admin thin {name}`"
             ));
         }
     }
