@@ -52,9 +52,9 @@ impl Store {
         self.records().give_up(lost)
     }
 
-    /// Whether a record is lost: another one of its machine follows it, and nobody gave it up.
-    pub fn is_lost(&self, record: &RecordHash) -> bool {
-        self.records().lost().contains_key(record)
+    /// Records that are lost: another one of their machine follows them, and nobody gave them up.
+    pub fn lost(&self) -> BTreeSet<RecordHash> {
+        self.records().lost().into_keys().collect()
     }
 
     /// Where records are lost, and what there is to say of each.

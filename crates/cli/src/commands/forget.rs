@@ -103,9 +103,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let all = listing::all(app, &access)?;
     let listed = &all.snapshots;
-    let by_rules = args.snapshots.is_empty();
     let (lost, names) = lost_and_there(&args.snapshots, listed);
-    let judged = if by_rules {
+    let judged = if args.snapshots.is_empty() {
         refuse_damaged(&all, &access)?;
         let mut dated = dated(listed, SystemClock.now_ns());
         dated.retain(|(snapshot, _)| filter.takes(snapshot));
@@ -143,12 +142,14 @@ fn lost_and_there<'a>(
     names: &'a [String],
     listed: &[Snapshot],
 ) -> (Vec<RecordHash>, Vec<&'a String>) {
-    let lost = |name: &&String| {
-        let id = name.parse::<RecordHash>().ok();
-        id.filter(|id| listed.iter().all(|snapshot| snapshot.id != *id))
-    };
-    let (ids, others): (Vec<_>, Vec<_>) = names.iter().partition(|name| lost(name).is_some());
-    (ids.iter().filter_map(lost).collect(), others)
+    let (mut lost, mut others) = (Vec::new(), Vec::new());
+    for name in names {
+        match name.parse::<RecordHash>() {
+            Ok(id) if listed.iter().all(|snapshot| snapshot.id != id) => lost.push(id),
+            _ => others.push(name),
+        }
+    }
+    (lost, others)
 }
 
 /// Refuses to go by rules where a record is lost or can not be read: it may be what keeps a snapshot. The same

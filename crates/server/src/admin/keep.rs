@@ -50,8 +50,9 @@ impl Administration<'_> {
         self.check_name(name)?;
         let store = self.stores.store(name)?;
         let snapshots = self.judge(&store, name);
-        let lost = |wanted: &str| wanted.parse().ok().filter(|id| store.is_lost(id));
-        let id = |wanted: &String| lost(wanted).map_or_else(|| find(&snapshots, wanted), Ok);
+        let lost = store.lost();
+        let is_lost = |wanted: &str| wanted.parse().ok().filter(|id| lost.contains(id));
+        let id = |wanted: &String| is_lost(wanted).map_or_else(|| find(&snapshots, wanted), Ok);
         let ids = wanted.iter().map(|wanted| id(wanted).map(|id| id.to_string()));
         let deletion = self.accounts.ask_deletion(name, ids.collect::<Result<_, _>>()?, None)?;
         self.log(&format!("deletion {} of {name} was asked for", deletion.number));
@@ -181,9 +182,11 @@ impl Administration<'_> {
             let asked = |one: &&Judged| deletion.snapshots.contains(&one.id.to_string());
             let chosen: Vec<_> = there.iter().filter(asked).collect();
             if !dry_run {
-                let lost = deletion.snapshots.iter().filter_map(|id| id.parse().ok());
-                let lost = lost.filter(|id| store.is_lost(id));
-                let ids: Vec<RecordHash> = chosen.iter().map(|one| one.id).chain(lost).collect();
+                let lost = store.lost();
+                let given_up = deletion.snapshots.iter().filter_map(|id| id.parse().ok());
+                let given_up = given_up.filter(|id| lost.contains(id));
+                let ids: Vec<RecordHash> =
+                    chosen.iter().map(|one| one.id).chain(given_up).collect();
                 store.forget(&ids, TombstoneReason::Request)?;
                 if self.is_forgotten(store, &deletion) && self.let_go(store, &deletion)? {
                     self.accounts.drop_deletion(deletion.number)?;
