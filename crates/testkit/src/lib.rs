@@ -27,6 +27,7 @@ mod needs;
 mod process;
 mod random;
 mod random_tree;
+mod room;
 mod small_files;
 mod swapper;
 
@@ -42,5 +43,6 @@ pub use needs::{has_strace, is_there};
 pub use process::Process;
 pub use random::Random;
 pub use random_tree::{Change, RandomTreeSizes, mutate_tree, random_tree};
+pub use room::limit_memory;
 pub use small_files::{SmallFiles, small_files};
 pub use swapper::Swapper;

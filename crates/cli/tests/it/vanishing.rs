@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use holdall_testkit::{CompareOptions, Process, Random, compare_trees, has_strace};
 use rustix::process::Signal;
 
-use crate::house::{Machine, Outcome, Server, files_below, is_root, wait_for_progress};
+use crate::house::{Machine, Outcome, Server, files_below, is_root, text, wait_for_progress};
 use crate::mounts::Mount;
+use crate::nth_call::{FAILED, names_one};
 use crate::repair::Kept;
 
 /// Calls of files alone: what goes over the network is left as it is.
@@ -156,6 +157,15 @@ impl House {
         }
     }
 
+    /// It failed, and says of what.
+    fn assert_told(&self, failed: &Outcome) {
+        let [data, disk] = ["data", "disk"].map(|name| self.machine.path(name));
+        let named = [text(&data), text(&disk), self.server.address(), "the server"];
+        let said = format!("{}{}", failed.stdout, failed.stderr);
+        let says_it = names_one(&said, &named);
+        assert!(failed.code.is_some_and(|code| FAILED.contains(&code)) && says_it, "{failed:?}");
+    }
+
     /// Everything works, with the same server, and nothing that was acknowledged is lost.
     fn assert_well(&self, snapshots: usize) {
         self.machine.ok(["backup", &self.source()]);
@@ -181,7 +191,7 @@ fn a_disk_that_vanishes_while_a_backup_is_stored_needs_no_restart_when_it_is_bac
     let gone = Traced::gone(house.server.process());
     let failed = Outcome::of_process(backup);
     drop(gone);
-    assert!(failed.code.is_some_and(|code| code != 0), "{failed:?}");
+    house.assert_told(&failed);
     house.assert_well(2);
 }
 
@@ -198,10 +208,7 @@ fn a_disk_that_is_gone_before_anything_is_asked_is_told_and_comes_back() {
     ];
     drop(gone);
     for failed in asked {
-        assert!(
-            failed.code.is_some_and(|code| code != 0) && !failed.stderr.is_empty(),
-            "{failed:?}"
-        );
+        house.assert_told(&failed);
     }
     house.assert_well(2);
 }
@@ -232,9 +239,9 @@ fn a_disk_that_is_pulled_out_and_put_back_needs_no_restart() {
     wait_for_progress(&mut backup, 2);
     disk.pull_out();
     let failed = Outcome::of_process(backup);
-    assert!(failed.code.is_some_and(|code| code != 0), "{failed:?}");
+    house.assert_told(&failed);
     let failed = house.machine.run(["backup", &house.source(), "--retry-for", "1s"]);
-    assert!(failed.code.is_some_and(|code| code != 0), "{failed:?}");
+    house.assert_told(&failed);
     disk.put_back();
     let begun = Instant::now();
     while house.machine.run(["backup", &house.source()]).code != Some(0) {

@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask fuzz` looks for more, for as long as one likes, and needs a nightly compiler; what breaks a
 //! target there belongs into its corpus. `HOLDALL_HOSTILE_INPUTS` says how many inputs each target gets here.
+//! What takes an input's word for how much there is to come ends the process, for it may not have so much memory.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +19,7 @@ extern crate self as libfuzzer_sys;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use holdall_testkit::Random;
+use holdall_testkit::{Random, limit_memory};
 
 #[path = "../../../../fuzz/src/lib.rs"]
 #[allow(unreachable_pub)]
@@ -31,6 +32,8 @@ const INPUTS: u64 = 10_000;
 /// Targets that derive keys from passwords, which takes its time: one input of so many is for them.
 const SLOW: [&str; 2] = ["recovery_kit", "unwrap"];
 const SLOWER: u64 = 100;
+/// Less than a length of four bytes may claim. A stretched password takes 1 GiB, in two tests at a time.
+const MEMORY_BYTES: u64 = 3 << 30;
 /// Where golden vectors are.
 const GOLDEN: [&str; 5] = ["crypto.txt", "files.txt", "format.txt", "tree.txt", "wire.txt"];
 /// Longest input.
@@ -220,6 +223,7 @@ impl Drop for Tells<'_> {
 
 #[test]
 fn no_decoder_panics_on_changed_vectors_and_what_it_takes_it_writes_again() {
+    limit_memory(MEMORY_BYTES).expect("it may have less");
     let said = std::env::var("HOLDALL_HOSTILE_INPUTS").ok();
     let said: u64 = said.map_or(INPUTS, |text| text.parse().expect("a number"));
     let vectors = vectors(&GOLDEN);
@@ -244,6 +248,7 @@ fn no_decoder_panics_on_changed_vectors_and_what_it_takes_it_writes_again() {
 
 #[test]
 fn no_target_panics_on_its_corpus_as_it_is() {
+    limit_memory(MEMORY_BYTES).expect("it may have less");
     for (name, run) in TARGETS {
         let run_all = || {
             for bytes in corpus(name) {

@@ -88,10 +88,10 @@ fn refuses(verb: &'static str, status: u16, body: impl Into<Vec<u8>>) -> Lie {
 }
 
 #[test]
-fn there_are_at_least_forty_five_kinds_each_with_a_name_of_its_own() {
+fn there_are_as_many_kinds_as_is_said_each_with_a_name_of_its_own() {
     let all =
         [listing::ROWS, opening::ROWS, fetching::ROWS, storing::ROWS, wire::ROWS, auditing::ROWS];
     let names: Vec<_> = all.iter().flat_map(|rows| rows.iter().map(|row| row.name)).collect();
     let distinct: std::collections::BTreeSet<_> = names.iter().collect();
-    assert!(distinct.len() == names.len() && names.len() >= 45, "{names:#?}");
+    assert_eq!((distinct.len(), names.len()), (144, 144), "`docs/reliability.md` says how many");
 }

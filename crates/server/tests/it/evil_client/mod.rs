@@ -112,9 +112,9 @@ fn send(stage: &Stage, who: Who, asked: &Asked) -> String {
 }
 
 #[test]
-fn there_are_at_least_sixty_kinds_each_with_a_name_of_its_own() {
+fn there_are_as_many_kinds_as_is_said_each_with_a_name_of_its_own() {
     let all = [strangers::ROWS, records::ROWS, blocks::ROWS, pairing::ROWS, http::ROWS];
     let names: Vec<_> = all.iter().flat_map(|rows| rows.iter().map(|row| row.name)).collect();
     let distinct: std::collections::BTreeSet<_> = names.iter().collect();
-    assert!(distinct.len() == names.len() && names.len() >= 60, "{} kinds", names.len());
+    assert_eq!((distinct.len(), names.len()), (168, 168), "`docs/reliability.md` says how many");
 }

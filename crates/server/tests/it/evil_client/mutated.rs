@@ -105,6 +105,7 @@ fn good_requests(stage: &Stage, session: &SessionId, token: &AdminToken) -> Vec<
         post(format!("{OWN}/sparse?from=0"), token.as_bytes()),
         post("/api/v1/lab/take".to_owned(), b"some bytes"),
         post("/api/v1/lab/give?bytes=1000".to_owned(), b""),
+        post("/api/v1/lab/write".to_owned(), b"some bytes for the disk"),
         post("/api/v1/lab/read?bytes=1000".to_owned(), b""),
         in_session("missing", &ids),
         in_session("blocks", &framed(&blocks)),
