@@ -51,8 +51,10 @@ impl Administration<'_> {
         let store = self.stores.store(name)?;
         let snapshots = self.judge(&store, name);
         let lost = store.lost();
-        let is_lost = |wanted: &str| wanted.parse().ok().filter(|id| lost.contains(id));
-        let id = |wanted: &String| is_lost(wanted).map_or_else(|| find(&snapshots, wanted), Ok);
+        let id = |wanted: &String| match wanted.parse() {
+            Ok(id) if lost.contains(&id) => Ok(id),
+            _ => find(&snapshots, wanted),
+        };
         let ids = wanted.iter().map(|wanted| id(wanted).map(|id| id.to_string()));
         let deletion = self.accounts.ask_deletion(name, ids.collect::<Result<_, _>>()?, None)?;
         self.log(&format!("deletion {} of {name} was asked for", deletion.number));
@@ -179,14 +181,11 @@ impl Administration<'_> {
                 continue;
             }
             let there = self.judge(store, &deletion.repository);
-            let asked = |one: &&Judged| deletion.snapshots.contains(&one.id.to_string());
-            let chosen: Vec<_> = there.iter().filter(asked).collect();
+            let asked = |id: &RecordHash| deletion.snapshots.contains(&id.to_string());
+            let chosen: Vec<_> = there.iter().filter(|one| asked(&one.id)).collect();
             if !dry_run {
-                let lost = store.lost();
-                let given_up = deletion.snapshots.iter().filter_map(|id| id.parse().ok());
-                let given_up = given_up.filter(|id| lost.contains(id));
-                let ids: Vec<RecordHash> =
-                    chosen.iter().map(|one| one.id).chain(given_up).collect();
+                let lost = store.lost().into_iter().filter(asked);
+                let ids: Vec<RecordHash> = chosen.iter().map(|one| one.id).chain(lost).collect();
                 store.forget(&ids, TombstoneReason::Request)?;
                 if self.is_forgotten(store, &deletion) && self.let_go(store, &deletion)? {
                     self.accounts.drop_deletion(deletion.number)?;
