@@ -239,7 +239,12 @@ impl House {
         if is_done && fault.work == Work::Backup {
             self.work(Work::Restore, machine, "target").expect(0);
         }
-        let listed = || machine.ok(["snapshots", "--json"]).of_type("snapshot").len();
+        let listed = || {
+            let told = machine.run(["snapshots", "--json"]);
+            let (said, files) = (&told.stderr, files_below(&machine.path("data")));
+            assert_eq!(told.code, Some(0), "{said}\nafter {what}\nof what is there: {files:#?}");
+            told.of_type("snapshot").len()
+        };
         assert!(listed() >= made, "{what}");
         let is_restored = |target: &str| {
             let target = machine.path(target);
