@@ -9,7 +9,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdall_testkit::{CompareOptions, Image, Random, compare_trees, memory};
 
@@ -24,6 +26,8 @@ const CALLS: &str = "openat,read,pread64,preadv,pwrite64,pwritev,fsync,fdatasync
     renameat2,link,linkat,unlink,unlinkat,flock";
 /// Where a machine keeps the address of its server.
 const PAIRINGS: &str = "config/state/pairings.json";
+/// The first server's address on loopback, 127.1.0.0; the next one has the next.
+const FIRST_HOST: u32 = 0x7f01_0000;
 /// Snapshots that are kept: behind one that is to be deleted is one that the rules let go.
 const KEPT: usize = 1;
 /// The day on which that is due, and may be.
@@ -40,6 +44,8 @@ struct House {
     /// Where the server was.
     address: String,
     image: Image,
+    /// Servers that were started so far.
+    starts: AtomicU32,
 }
 
 /// A machine and the server that it is paired with.
@@ -51,7 +57,8 @@ struct Pair {
 impl House {
     fn on(day: u64) -> Self {
         let folder = memory().expect("a folder");
-        let mut house = Self { folder, day: 0, address: String::new(), image: Image::default() };
+        let (address, image) = (String::new(), Image::default());
+        let mut house = Self { folder, day: 0, address, image, starts: AtomicU32::new(0) };
         let machine = house.machine(0);
         let server = house.start(&machine);
         machine.pair_with(&server);
@@ -149,7 +156,11 @@ impl House {
     fn start(&self, machine: &Machine) -> Server {
         let data = machine.path("data");
         let log = fs::OpenOptions::new().create(true).append(true).open(machine.path("log"));
-        let mut command = days_later(self.day, &Server::command(&data));
+        // All have the same identity. A client that tries again after a kill is not to reach another one, which
+        // got the port meanwhile.
+        let host = Ipv4Addr::from_bits(FIRST_HOST + self.starts.fetch_add(1, Ordering::Relaxed));
+        let server = Server::command_at(&format!("{host}:0"), &data);
+        let mut command = days_later(self.day, &server);
         command.stderr(log.expect("room"));
         Server::start_by(&mut command, &data)
     }
