@@ -62,6 +62,26 @@ fn a_flood_of_snapshots_displaces_none_until_somebody_has_looked() {
     assert!(!is_there(&world), "it was not the last of its hour");
 }
 
+/// A full disk is what whoever floods a repository waits for.
+#[test]
+fn nothing_is_thinned_after_a_flood_until_somebody_has_looked() {
+    let mut world = World::new();
+    world.back_up("honest", 100);
+    assert_eq!(world.prune().alarm, None);
+    world.clocks.pass(DAY_NS);
+    world.flood("garbage", 120);
+    world.clocks.pass(31 * DAY_NS);
+    let thin = |world: &World, confirmed| world.administration().thin("laptop", confirmed);
+    let Ok(Reply::Thinning(offered)) = thin(&world, false) else { panic!("it is offered") };
+    assert!(offered.snapshots.len() > 100, "{}", offered.snapshots.len());
+    let refused = thin(&world, true).unwrap_err().to_string();
+    assert!(refused.contains("within an hour") && refused.contains("resume laptop"), "{refused}");
+    assert!(world.accounts.deletions().is_empty());
+    assert!(world.resume().is_some());
+    let Ok(Reply::Thinning(asked)) = thin(&world, true) else { panic!("somebody has looked") };
+    assert_eq!(world.accounts.deletions(), [asked.deletion.unwrap()]);
+}
+
 #[test]
 fn a_flood_that_somebody_has_looked_at_raises_no_alarm_again() {
     let mut world = World::new();
