@@ -66,7 +66,8 @@ fn read_all(
         match repository.fetch_objects(&session, &[*id], 0) {
             Ok(fetched) => {
                 // Which of two copies counts, a damaged mark may change.
-                let as_put = |one| if one == again(*id) { put.clone() } else { one };
+                let is_other_copy = |one: &Bytes| one != put && *one == again(*id);
+                let as_put = |one| if is_other_copy(&one) { put.clone() } else { one };
                 let blocks = fetched.blocks.into_iter().map(as_put);
                 found.content.objects.extend(blocks.map(|one| (*id, one)));
             }
