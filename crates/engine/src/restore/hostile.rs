@@ -19,6 +19,8 @@ const TREES: u64 = 500;
 const SWAPS: u64 = 100_000;
 /// Trees of one repository, which is in memory.
 const TREES_OF_WORLD: u64 = 50;
+/// Directories of a target that are swapped; deeper ones would lead the swaps themselves through a link.
+const VICTIMS: [&str; 6] = ["sub", "deep", "a", "z", "link", "file"];
 /// Names that lie in the folder beside the target too, so that an escape hits something.
 const NAMES: [&str; 6] = ["file", "sub", "deep", "link", "a", "z"];
 
@@ -74,9 +76,11 @@ impl Scene {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test is told by a variable how long to go on")]
 fn no_hostile_tree_and_no_swapped_directory_leads_out_of_the_target() {
+    Swapper::serve(&VICTIMS);
     let wanted = std::env::var("HOLDALL_HOSTILE_SWAPS");
     let wanted: u64 = wanted.map_or(SWAPS, |text| text.parse().expect("a number"));
     let (scene, mut swaps, mut restores) = (Scene::new(), 0, 0);
+    let swapper = Swapper::start(scene.folder.path()).unwrap();
     let mut world = World::new();
     // Few swaps happen while a small tree is restored, so there are more restores than trees.
     while restores < TREES || swaps < wanted {
@@ -85,38 +89,33 @@ fn no_hostile_tree_and_no_swapped_directory_leads_out_of_the_target() {
         }
         let mut random = Random::new(restores);
         let snapshot = hostile(&world, &scene, &mut random);
-        swaps += restored_beside_swaps(&world, &snapshot, &scene, &mut random);
+        swaps += restored_beside_swaps(&world, &snapshot, &scene, &swapper);
         restores += 1;
         assert!(scene.outside() == scene.before, "tree {restores} led out of its target");
     }
     eprintln!("{restores} hostile trees, {swaps} swaps");
 }
 
-/// Restores again and again, as long as it pays, and gives the number of swaps meanwhile.
+/// Restores it twice, and gives the number of swaps meanwhile.
 fn restored_beside_swaps(
     world: &World,
     snapshot: &Snapshot,
     scene: &Scene,
-    random: &mut Random,
+    swapper: &Swapper,
 ) -> u64 {
-    let (target, links) = (scene.path("target"), scene.path("links"));
-    // Deeper ones would lead the swaps themselves through a link.
-    let dirs = ["sub", "deep", "a", "z", "link", "file"];
-    let victims = dirs.iter().map(|dir| target.join(dir)).collect();
-    let seed = random.below(u64::MAX);
-    let swapper = Swapper::start(victims, &links, &scene.path("outside"), seed).unwrap();
-    for round in 0..2 {
-        let overwrite = [None, Some(Overwrite::Always)][round];
-        let options = RestoreOptions { overwrite, verify: round == 1, ..RestoreOptions::default() };
-        let run = Arc::new(Run::new());
-        // It may well fail: the tree is damaged, and its directories go away.
-        let _ = restore(&world.access, snapshot, None, &target, &options, &run);
-    }
-    let swaps = swapper.swaps();
-    drop(swapper);
-    for folder in [&links, &target] {
-        remove(folder);
-    }
+    let target = swapper.target();
+    let restores = || {
+        for round in 0..2 {
+            let overwrite = [None, Some(Overwrite::Always)][round];
+            let options =
+                RestoreOptions { overwrite, verify: round == 1, ..RestoreOptions::default() };
+            let run = Arc::new(Run::new());
+            // It may well fail: the tree is damaged, and its directories go away.
+            let _ = restore(&world.access, snapshot, None, &target, &options, &run);
+        }
+    };
+    let swaps = swapper.beside(&VICTIMS, &scene.path("outside"), restores).unwrap();
+    remove(&target);
     swaps
 }
 
