@@ -15,6 +15,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod alone;
 mod chaos;
 mod clock;
 mod compare;
@@ -31,6 +32,7 @@ mod room;
 mod small_files;
 mod swapper;
 
+pub use alone::{is_alone, this_test};
 pub use chaos::ChaosProxy;
 pub use clock::FakeClock;
 pub use compare::{CompareOptions, Difference, Field, compare_trees};

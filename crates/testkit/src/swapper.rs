@@ -8,14 +8,14 @@ use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::{
     Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid,
 };
 
-use crate::Random;
+use crate::{Random, this_test};
 
 /// Names the folder to a process that is to swap.
 const FOLDER: &str = "HOLDALL_SWAPPER_FOLDER";
@@ -56,11 +56,8 @@ impl Swapper {
     /// What the system says.
     pub fn start(folder: &Path) -> io::Result<Self> {
         File::create(folder.join(SWAPS))?;
-        let thread = std::thread::current();
-        let test = thread.name().ok_or(io::ErrorKind::NotFound)?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["--exact", test]).env(FOLDER, folder).stdout(Stdio::null());
-        let swapper = Self { child: command.spawn()?, folder: folder.to_owned() };
+        let child = this_test()?.env(FOLDER, folder).stdout(Stdio::null()).spawn()?;
+        let swapper = Self { child, folder: folder.to_owned() };
         swapper.pause()?;
         Ok(swapper)
     }

@@ -125,7 +125,6 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::process::Command;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
     use std::time::Duration;
@@ -136,7 +135,7 @@ mod tests {
     };
     use holdall_protocol::contract::{Forge, TestKey};
     use holdall_protocol::{CommitAnswer, PruneReport, Repository, SessionPurpose};
-
+    use holdall_testkit::is_alone;
     use rustix::process::{Resource, Rlimit, setrlimit};
 
     use super::*;
@@ -284,16 +283,10 @@ mod tests {
         }
     }
 
-    /// Runs in a process of its own, since what it may open is shared by all threads of one.
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "a test is told by a variable that it is alone")]
     fn what_can_not_be_opened_for_want_of_files_is_not_missing() {
-        const ALONE: &str = "HOLDALL_TEST_ALONE";
-        if std::env::var_os(ALONE).is_none() {
-            let name = std::thread::current().name().unwrap().to_owned();
-            let mut alone = Command::new(std::env::current_exe().unwrap());
-            let done = alone.args(["--exact", &name]).env(ALONE, "1").output().unwrap();
-            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+        // What may be opened is shared by all threads of a process.
+        if !is_alone() {
             return;
         }
         let place = Place::new();

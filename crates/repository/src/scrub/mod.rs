@@ -43,7 +43,8 @@ impl Store {
     /// Reads everything again and checks hashes and closure, without keys.
     ///
     /// # Errors
-    /// Only what keeps it from running at all, as want of open files does; damage is in the report.
+    /// Only what keeps it from running at all, as want of open files does; damage is in the report. Where some
+    /// was found by then, [`RepositoryError::Damaged`] names the first of it.
     pub fn scrub(
         &self,
         should_stop: &AtomicBool,
@@ -56,30 +57,33 @@ impl Store {
         let bytes_total = listing.packs.values().sum::<u64>() + tails;
         let report = ScrubReport::default();
         let mut scrub = Scrub { store: self, should_stop, report, bytes_total, progress };
-        scrub.check_files(&listing);
-        scrub.check_unlisted(&state, &listing)?;
-        let there = listing.packs.iter().filter(|(name, _)| !state.condemned.contains(name));
-        for (name, &file_bytes) in there {
-            let before = scrub.report.bytes;
-            scrub.check_pack(name)?;
-            scrub.go_on()?;
-            scrub.advance_to(before + file_bytes);
-        }
-        scrub.check_parity()?;
-        for tail in &state.tails {
-            scrub.check_tail(tail);
-            scrub.go_on()?;
-        }
-        scrub.check_records()?;
-        scrub.check_keys()?;
-        scrub.check_closure()?;
-        scrub.report.bytes = bytes_total;
-        scrub.tell();
+        scrub.check_all(&state, &listing).map_err(|error| or_damage(&scrub.report, error))?;
+        scrub.advance_to(bytes_total);
         Ok(scrub.report)
     }
 }
 
 impl Scrub<'_> {
+    fn check_all(&mut self, state: &State, listing: &Listing) -> Result<(), RepositoryError> {
+        self.check_files(listing);
+        self.check_unlisted(state, listing)?;
+        let there = listing.packs.iter().filter(|(name, _)| !state.condemned.contains(name));
+        for (name, &file_bytes) in there {
+            let before = self.report.bytes;
+            self.check_pack(name)?;
+            self.go_on()?;
+            self.advance_to(before + file_bytes);
+        }
+        self.check_parity()?;
+        for tail in &state.tails {
+            self.check_tail(tail);
+            self.go_on()?;
+        }
+        self.check_records()?;
+        self.check_keys()?;
+        self.check_closure()
+    }
+
     fn go_on(&self) -> Result<(), RepositoryError> {
         if is_set(self.should_stop) { Err(RepositoryError::Interrupted) } else { Ok(()) }
     }
@@ -255,6 +259,21 @@ impl Scrub<'_> {
         let named = objects.iter().take(room);
         self.report.damaged.extend(named.map(|&object| ScrubDamage::Missing { object, record }));
     }
+}
+
+/// What kept a scrub from going on, or what it had found by then, which nobody would be told else.
+fn or_damage(report: &ScrubReport, error: RepositoryError) -> RepositoryError {
+    let (what, reason) = match report.damaged.first() {
+        Some(_) if matches!(error, RepositoryError::Interrupted) => return error,
+        Some(ScrubDamage::Pack { pack, reason }) => (pack.clone(), reason.clone()),
+        Some(ScrubDamage::Block { block, reason, .. }) => (block.to_string(), reason.clone()),
+        Some(ScrubDamage::Record { record, reason }) => (record.clone(), reason.clone()),
+        Some(ScrubDamage::Missing { object, .. }) => (object.to_string(), "it is missing".into()),
+        None => return error,
+    };
+    let found = report.damaged.len();
+    let reason = format!("{reason}; {found} found when the rest could not be read: {error}");
+    RepositoryError::Damaged { what, reason }
 }
 
 /// Reads all records again, and compares them with those that this process knows.

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use holdall_format::{ObjectId, RecordKind, SessionId};
 use holdall_protocol::contract::{ContractWorld, Forge};
-use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
+use holdall_protocol::{CommitAnswer, Repository, RepositoryError, SessionPurpose};
 use holdall_repository::Store;
+use holdall_testkit::is_alone;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::world::{MACHINE, MACHINE_SEED, World, signer};
 
@@ -217,4 +219,34 @@ fn whoever_misses_what_came_while_others_were_missed_gives_none_of_its_positions
     show(&mut world, &packs);
     later_tails.iter().for_each(|tail| fs::rename(aside(&world, tail), tail).unwrap());
     only_what_was_committed_counts(&mut world, &third, &[&first, &second]);
+}
+
+#[test]
+fn what_a_scrub_found_is_told_where_it_can_open_no_more_files() {
+    // What may be opened is shared by all threads of a process.
+    if !is_alone() {
+        return;
+    }
+    let (mut world, forge) = world();
+    put_and_commit(&world, &forge, &objects(1, 3));
+    let scrub = |world: &World| {
+        let none = Rlimit { current: Some(0), maximum: getrlimit(Resource::Nofile).maximum };
+        let before = getrlimit(Resource::Nofile);
+        let report = world.handle().scrub(&mut |_| setrlimit(Resource::Nofile, none).unwrap());
+        setrlimit(Resource::Nofile, before).unwrap();
+        report
+    };
+    let error = scrub(&world).unwrap_err().to_string();
+    assert!(error.contains("open files"), "{error}");
+
+    let strange = world.dir().join("packs/strange");
+    fs::write(&strange, "no pack").unwrap();
+    world.restart();
+    match scrub(&world).unwrap_err() {
+        RepositoryError::Damaged { what, reason } => {
+            assert_eq!(Path::new(&what), strange);
+            assert!(reason.contains("1 found") && reason.contains("open files"), "{reason}");
+        }
+        other => panic!("{other}"),
+    }
 }
