@@ -19,7 +19,7 @@ pub(crate) struct MendArgs {
     /// With --repair: says what would be done, and changes nothing
     #[arg(short = 'n', long, requires = "repair")]
     pub(crate) dry_run: bool,
-    /// Keeps so much parity beside each pack from now on, and makes what is missing; 0 ends that
+    /// Keeps so much parity beside each pack from now on, and makes what is missing of it; 0 ends that
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(crate) parity: Option<u8>,
 }

@@ -75,8 +75,12 @@ pub(crate) fn publish_while(
 
 /// Puts `bytes` in the place of whatever `target` is now; for files that are one owner's own.
 pub(crate) fn replace(tmp: &Path, target: &Path, bytes: &[u8]) -> Result<(), RepositoryError> {
-    let beside = write_beside(tmp, bytes)?;
-    fs::rename(&beside, target).map_err(failed("renaming to", target))?;
+    replace_by_file(&write_beside(tmp, bytes)?, target)
+}
+
+/// Puts a durable file in the place of whatever `target` is now, and makes that durable.
+pub(crate) fn replace_by_file(from: &Path, target: &Path) -> Result<(), RepositoryError> {
+    fs::rename(from, target).map_err(failed("renaming to", target))?;
     sync_parent(target)
 }
 

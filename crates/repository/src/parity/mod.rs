@@ -19,7 +19,7 @@ use holdall_protocol::RepositoryError;
 use crate::layout::Layout;
 use crate::pack_file::damaged;
 use crate::publish::{
-    self, failed, make_dir, names_in, publish_file, read_limited, remove, replace,
+    self, failed, make_dir, names_in, read_limited, remove, replace, replace_by_file,
 };
 use crate::reread::of_the_file;
 use head::{FRONT_BYTES, Head, SHARD_BYTES};
@@ -46,7 +46,7 @@ pub(crate) fn percent(layout: &Layout) -> Result<u8, RepositoryError> {
         .ok_or_else(|| damaged(&path, "it says no share of parity from 0 to 100"))
 }
 
-/// Changes how much parity is kept; what was made stays.
+/// Changes how much parity is kept from now on.
 pub(crate) fn set_percent(layout: &Layout, percent: u8) -> Result<(), RepositoryError> {
     let text = format!("{SHARE_FRONT}{percent}\n");
     replace(&layout.tmp(), &layout.parity_share(), text.as_bytes())
@@ -66,17 +66,39 @@ pub(crate) fn packs(layout: &Layout) -> Result<Vec<PackName>, RepositoryError> {
     Ok(packs)
 }
 
-/// Makes parity of a pack that is closed and durable, unless some is there; says how many bytes.
+/// Whether there is as much parity of a pack as that share of it. Where what is there can not be read, there
+/// is: that is for a repair.
+///
+/// # Errors
+/// Those that say nothing of its file.
+pub(crate) fn is_enough(
+    layout: &Layout,
+    pack: &PackName,
+    percent: u8,
+) -> Result<bool, RepositoryError> {
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    let (pack_bytes, parity_bytes) = (bytes(&layout.pack(pack)), bytes(&layout.pack_parity(pack)));
+    let wanted = Shares::of(pack_bytes, percent);
+    if parity_bytes >= wanted.file_bytes() {
+        return Ok(true);
+    }
+    let found = of_the_file(PackParity::open(layout, pack))?;
+    Ok(found.map_or(true, |found| {
+        found.is_some_and(|parity| parity.head.parity.len() >= wanted.parity)
+    }))
+}
+
+/// Makes parity of a pack that is closed and durable, unless there is enough; says how many bytes.
 pub(crate) fn make(layout: &Layout, pack: &PackName, percent: u8) -> Result<u64, RepositoryError> {
-    let path = layout.pack_parity(pack);
-    if path.exists() {
+    if is_enough(layout, pack, percent)? {
         return Ok(0);
     }
+    let path = layout.pack_parity(pack);
     path.parent().map_or(Ok(()), make_dir)?;
     let beside = publish::beside(&layout.tmp())?;
     let made = write(&beside, &layout.pack(pack), pack, percent);
     let made = made.map_err(failed("making", &path)).and_then(|bytes| {
-        publish_file(&beside, &path)?;
+        replace_by_file(&beside, &path)?;
         Ok(bytes)
     });
     if !layout.pack(pack).exists() {
@@ -88,24 +110,49 @@ pub(crate) fn make(layout: &Layout, pack: &PackName, percent: u8) -> Result<u64,
     made
 }
 
+/// How many shards a pack has, and its parity.
+struct Shares {
+    data: usize,
+    parity: usize,
+}
+
+impl Shares {
+    fn of(pack_bytes: u64, percent: u8) -> Self {
+        let data = Head::data_shards(pack_bytes);
+        Self { data, parity: (data * usize::from(percent)).div_ceil(100).max(SHARDS_MIN) }
+    }
+
+    /// Length of a head, of which a file has two.
+    fn head_bytes(&self) -> u64 {
+        Head::len_bytes(self.data + self.parity) as u64
+    }
+
+    /// Where the second head begins.
+    fn end(&self) -> u64 {
+        self.head_bytes() + (self.parity * SHARD_BYTES) as u64
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.end() + self.head_bytes() + END_BYTES as u64
+    }
+}
+
 fn write(beside: &Path, path: &Path, pack: &PackName, percent: u8) -> io::Result<u64> {
     let file = File::open(path)?;
     let pack_bytes = file.metadata()?.len();
-    let data_shards = Head::data_shards(pack_bytes);
-    let parity_shards = (data_shards * usize::from(percent)).div_ceil(100).max(SHARDS_MIN);
-    let at = Head::len_bytes(data_shards + parity_shards) as u64;
-    let end = at + (parity_shards * SHARD_BYTES) as u64;
+    let shares = Shares::of(pack_bytes, percent);
+    let (at, end) = (shares.head_bytes(), shares.end());
 
     let out = OpenOptions::new().read(true).write(true).create_new(true).open(beside)?;
     let data = Shards { file: &file, at: 0, end: pack_bytes };
     let parity = Shards { file: &out, at, end };
-    shards::encode((data, data_shards), (parity, parity_shards))?;
+    shards::encode((data, shares.data), (parity, shares.parity))?;
 
     let mut buffer = Box::new([0; SHARD_BYTES]);
     let mut hashes = |shards: Shards<'_>, count: usize| {
         (0..count).map(|shard| shards.hash(shard, &mut buffer)).collect::<io::Result<Vec<_>>>()
     };
-    let (data, parity) = (hashes(data, data_shards)?, hashes(parity, parity_shards)?);
+    let (data, parity) = (hashes(data, shares.data)?, hashes(parity, shares.parity)?);
     let mut head = Head { pack_bytes, data, parity }.encode(pack);
     out.write_all_at(&head, 0)?;
     let head_bytes = head.len() as u32;

@@ -79,7 +79,8 @@ impl Store {
         Ok(report)
     }
 
-    /// Keeps so much parity from now on, and makes what is missing; says of how many packs.
+    /// Keeps so much parity from now on, and makes what is missing of it; says of how many packs. Where there is
+    /// more, it stays.
     ///
     /// # Errors
     /// [`RepositoryError::Refused`] over 100 per cent.
@@ -106,14 +107,14 @@ impl Store {
         if percent == 0 {
             return Ok(0);
         }
-        let there: BTreeSet<PackName> = parity::packs(self.layout())?.into_iter().collect();
         let state = self.index().state();
         let mut made = 0;
-        for pack in state.packs.iter().filter(|pack| !there.contains(&pack.name)) {
+        for pack in state.packs.iter().map(|pack| &pack.name) {
             stop_if(should_stop)?;
-            // Of a pack that goes, or that is damaged, no parity is wanted.
-            if !state.condemned.contains(&pack.name) && self.is_sound(&pack.name) {
-                parity::make(self.layout(), &pack.name, percent)?;
+            let is_enough = parity::is_enough(self.layout(), pack, percent)?;
+            // Of a pack that goes no parity is wanted, and of one that is damaged none is made of that.
+            if !is_enough && !state.condemned.contains(pack) && self.is_sound(pack) {
+                parity::make(self.layout(), pack, percent)?;
                 made += 1;
             }
         }

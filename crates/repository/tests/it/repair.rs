@@ -250,6 +250,35 @@ fn parity_is_made_later_checked_made_anew_and_goes_with_its_pack() {
 }
 
 #[test]
+fn more_parity_is_made_of_sound_packs_and_less_takes_none_away() {
+    let house = backed_up(10);
+    let packs = house.packs().len() as u64;
+    let bytes = |house: &House| {
+        house.parity().iter().map(|path| fs::metadata(path).unwrap().len()).sum::<u64>()
+    };
+    let few = bytes(&house);
+    assert_eq!(house.repository().keep_parity(5).unwrap(), 0);
+    assert_eq!(bytes(&house), few);
+
+    let damaged = house.packs()[0].clone();
+    let (whole, before) = (fs::read(&damaged).unwrap(), house.parity());
+    change(&damaged, |bytes| bytes[5000] ^= 1);
+    assert_eq!(house.repository().keep_parity(100).unwrap(), packs - 1);
+    assert!(bytes(&house) > few);
+    assert_eq!(house.parity(), before, "in the place of what there was");
+    let mended = house.repair(false);
+    assert_eq!(mended.scrub.damaged, [], "what there was of the damaged one is left");
+    assert_eq!(fs::read(&damaged).unwrap(), whole);
+    assert_eq!(house.repository().keep_parity(100).unwrap(), 1);
+    assert_eq!(house.repository().keep_parity(100).unwrap(), 0);
+
+    // All of a pack comes back from as much parity.
+    fs::remove_file(&damaged).unwrap();
+    assert_eq!(house.repair(false).scrub.damaged, []);
+    assert_eq!(fs::read(&damaged).unwrap(), whole);
+}
+
+#[test]
 fn who_may_not_delete_may_not_repair_and_parity_has_a_limit() {
     let house = House::new();
     assert!(matches!(house.repository().keep_parity(101), Err(RepositoryError::Refused { .. })));
