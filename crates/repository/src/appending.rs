@@ -14,6 +14,7 @@ use holdall_format::{Footer, FooterBlock, PackName, RepositoryId, Trailer};
 use holdall_protocol::RepositoryError;
 
 use crate::checked::Checked;
+use crate::condemned;
 use crate::index::{Index, PackInfo, pack_info};
 use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
@@ -294,7 +295,7 @@ impl Appender {
         }
         self.adopt(&mut slot, copy);
         if lost > 0 {
-            put_aside(&self.layout, tail.name())?;
+            self.put_lost_aside(tail.name())?;
         } else {
             discard(&self.layout, tail.name())?;
         }
@@ -383,9 +384,26 @@ impl Appender {
             self.note_lost(*name, lost);
         }
         if lost > 0 || !is_whole {
-            return put_aside(&self.layout, *name);
+            return self.put_lost_aside(*name);
         }
         discard(&self.layout, *name)
+    }
+
+    /// Puts a tail aside of which blocks are lost. What was closed until now was forgotten before.
+    pub(crate) fn put_lost_aside(&self, name: TailName) -> Result<(), RepositoryError> {
+        self.disbelieve()?;
+        put_aside(&self.layout, name)
+    }
+
+    /// Has no index from before be believed about what is closed, here or in another cache: one of its closed
+    /// nodes may refer to what is lost or let go from now on. What is closed at this moment is taken to be so
+    /// without that.
+    pub(crate) fn disbelieve(&self) -> Result<(), RepositoryError> {
+        let number = self.log.take();
+        self.lease.renew()?;
+        condemned::begin_prune(&self.layout, number)?;
+        self.index.set_pruned(number);
+        Ok(())
     }
 
     fn copy_salvaged(

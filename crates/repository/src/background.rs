@@ -92,7 +92,9 @@ impl NewPacks {
         }
         let percent = parity::percent(&self.layout).unwrap_or_default();
         for pack in state.packs.iter() {
-            if self.seen.insert(pack.name) && percent > 0 {
+            let is_new = self.seen.insert(pack.name);
+            // Of one that was closed long ago nobody knows here whether it is as it was.
+            if is_new && percent > 0 && !self.layout.pack_parity(&pack.name).exists() {
                 let _ = parity::make(&self.layout, &pack.name, percent);
             }
         }

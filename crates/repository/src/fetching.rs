@@ -15,6 +15,7 @@ use holdall_protocol::{
 use crate::index::{Holder, Lookup, ObjectCopy, State};
 use crate::putting::limit_ids;
 use crate::reading::ReadBlock;
+use crate::reread::is_of_this_process;
 use crate::store::Store;
 
 impl Store {
@@ -105,6 +106,7 @@ impl Store {
             match read.and_then(&look) {
                 Ok(bytes) => return Ok(((copy.holder, copy.block), bytes)),
                 Err(error @ RepositoryError::Damaged { .. }) => failure = error,
+                Err(error) if is_of_this_process(&error) => return Err(error),
                 Err(error) => {
                     let (what, reason) = (format!("object {id}"), error.to_string());
                     failure = RepositoryError::Damaged { what, reason };
@@ -141,6 +143,7 @@ impl Store {
                     bytes += block.len();
                     page.blocks.push(block);
                 }
+                Err(error) if is_of_this_process(&error) => return Err(error),
                 Err(error) => page.damaged.push(self.block_damage(&state, &next, &error)),
             }
         }

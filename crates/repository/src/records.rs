@@ -147,7 +147,7 @@ impl Records {
     /// Reads all records.
     pub(crate) fn load(layout: &Layout) -> Result<Loaded, RepositoryError> {
         let mut entries = Vec::new();
-        let (mut damaged, mut unread) = (strange_names(layout)?, Vec::new());
+        let (mut damaged, mut unread) = (Vec::new(), Vec::new());
         let mut next_position = 1;
         let places: Vec<_> = places(layout)?.into_iter().collect();
         let read = in_parallel(&places, |(at, is_buried)| read_entry(layout, *at, *is_buried));
@@ -166,10 +166,13 @@ impl Records {
                 }
             }
         }
+        // A name that is no record's hides none.
+        let is_whole = damaged.is_empty();
+        damaged.append(&mut strange_names(layout)?);
         let records = Self {
             layout: layout.clone(),
             entries: Mutex::new(entries),
-            is_whole: damaged.is_empty(),
+            is_whole,
             given_up: Mutex::new(given_up(layout)?),
             in_doubt: AtomicBool::new(false),
             #[cfg(test)]

@@ -42,6 +42,8 @@ pub(crate) struct Recovered {
     pub(crate) tails: Vec<Tail>,
     /// Blocks of tails with holes, to be appended to a new tail; then the files are put aside.
     pub(crate) salvaged: Vec<Salvaged>,
+    /// Tails of which the payloads are gone, to be put aside.
+    pub(crate) lost: Vec<TailName>,
     /// Files that are damaged, with the reason.
     pub(crate) damaged: Vec<(PathBuf, String)>,
     /// Those of the tails that the disk did not give: it may the next time.
@@ -147,7 +149,8 @@ fn recover_one(
     if !packs_have(layout, repository, &blocks)? {
         let reason = "its payloads are gone, and no pack has them".into();
         recovered.damaged.push((path, reason));
-        return if repair { put_aside(layout, name) } else { Ok(()) };
+        recovered.lost.push(name);
+        return Ok(());
     }
     if repair { remove(&path) } else { Ok(()) }
 }
@@ -181,11 +184,11 @@ fn open(path: &Path, repair: bool) -> Result<Option<File>, RepositoryError> {
     }
 }
 
-/// A payload file that ends in a footer is a pack that only lacks its place, if the footer begins
-/// with all blocks of the journal and what it adds, which the journal may have lost, has its name.
+/// A payload file that ends in a footer is a pack that only lacks its place, if the footer has exactly the
+/// blocks of the journal. What the journal may have lost, nobody was promised.
 ///
 /// A payload is whatever a client sent, so it may end in bytes that look like a footer: taking those
-/// at their word would lose the blocks that they leave out.
+/// at their word would lose the blocks that they leave out, and give those that they add a place before others.
 fn publish_if_whole(
     layout: &Layout,
     repository: &RepositoryId,
@@ -195,12 +198,8 @@ fn publish_if_whole(
 ) -> Result<bool, RepositoryError> {
     let path = layout.payload(name);
     let Ok((trailer, footer)) = read_footer(&path, payload, repository) else { return Ok(false) };
-    let added = listed.and_then(|listed| footer.blocks.strip_prefix(listed));
-    let Some(added) = added.filter(|_| footer.kind == name.kind()) else { return Ok(false) };
-    for block in added {
-        if !has_its_name(payload, block).map_err(failed("reading", &path))? {
-            return Ok(false);
-        }
+    if footer.kind != name.kind() || listed != Some(&footer.blocks[..]) {
+        return Ok(false);
     }
     payload.sync_all().map_err(failed("syncing", &path))?;
     let target = layout.pack(&trailer.name);

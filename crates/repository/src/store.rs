@@ -227,6 +227,9 @@ impl Store {
             for salvaged in &recovered.salvaged {
                 writer.appender.append_salvaged(salvaged)?;
             }
+            for name in &recovered.lost {
+                writer.appender.put_lost_aside(*name)?;
+            }
             writer.appender.close_full();
             writer.background.wake();
             self.records.remove_buried()?;

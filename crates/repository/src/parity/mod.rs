@@ -88,11 +88,8 @@ pub(crate) fn is_enough(
     }))
 }
 
-/// Makes parity of a pack that is closed and durable, unless there is enough; says how many bytes.
+/// Makes parity of a pack that is closed, durable and sound, in the place of what there is; says how many bytes.
 pub(crate) fn make(layout: &Layout, pack: &PackName, percent: u8) -> Result<u64, RepositoryError> {
-    if is_enough(layout, pack, percent)? {
-        return Ok(0);
-    }
     let path = layout.pack_parity(pack);
     path.parent().map_or(Ok(()), make_dir)?;
     let beside = publish::beside(&layout.tmp())?;
@@ -232,12 +229,16 @@ impl PackParity {
     }
 
     /// Reads the pack's file and the parity again. One that can not be opened has no sound shard.
-    pub(crate) fn compare(&self, path: &Path) -> Soundness {
-        let data = File::open(path).map_or_else(
+    ///
+    /// # Errors
+    /// Those that say nothing of the file.
+    pub(crate) fn compare(&self, path: &Path) -> Result<Soundness, RepositoryError> {
+        let opened = of_the_file(File::open(path).map_err(failed("opening", path)))?;
+        let data = opened.map_or_else(
             |_| vec![false; self.head.data.len()],
             |file| Shards { file: &file, at: 0, end: self.head.pack_bytes }.sound(&self.head.data),
         );
-        Soundness { data, parity: self.shards().sound(&self.head.parity) }
+        Ok(Soundness { data, parity: self.shards().sound(&self.head.parity) })
     }
 
     /// Makes in `tmp`, durably, what the pack's file was.

@@ -7,7 +7,7 @@ use holdall_format::{ObjectId, RecordHash, RecordKind};
 use holdall_protocol::RepositoryError;
 
 use crate::closure::{Closed, descend};
-use crate::index::{Holder, Mark};
+use crate::index::{Holder, IndexError, Mark};
 use crate::layout::number_of;
 use crate::moving::IfDamaged;
 use crate::pack_file::damaged;
@@ -38,8 +38,8 @@ impl Store {
         self.check_readable()?;
         let position = self.log().next();
         for _ in 0..TRIES {
-            let generation =
-                self.mark_all_but(commit, &BTreeSet::new(), |missing| self.rescue(missing))?;
+            let generation = self
+                .mark_all_but(commit, &BTreeSet::new(), |missing| self.rescue(commit, missing))?;
             if self.index().close_only_tentative(position.saturating_sub(1), generation) {
                 return Ok(Marked { mark: Mark::Closed, generation });
             }
@@ -166,8 +166,15 @@ impl Store {
     }
 
     /// Copies blocks with these objects out of condemned packs; says whether there were any.
-    fn rescue(&self, missing: &[ObjectId]) -> Result<bool, RepositoryError> {
-        let lookup = self.lookup_stored(missing.to_vec())?;
+    fn rescue(
+        &self,
+        commit: &CommitGuard<'_>,
+        missing: &[ObjectId],
+    ) -> Result<bool, RepositoryError> {
+        let lookup = match self.index().lookup_stored(missing.to_vec()) {
+            Err(IndexError::Damaged { .. }) => self.lookup_holding(commit, missing.to_vec())?,
+            found => found?,
+        };
         let mut blocks: BTreeMap<Holder, BTreeSet<u32>> = BTreeMap::new();
         for copy in lookup.copies.iter().filter(|copy| lookup.state.is_condemned(copy.holder)) {
             blocks.entry(copy.holder).or_default().insert(copy.block);

@@ -150,10 +150,7 @@ impl Store {
     /// Has no index from before be believed about what is closed: one of its closed nodes may refer to
     /// what is let go from now on.
     fn begin_letting_go(&self, _commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
-        let number = self.log().take();
-        self.lease().renew()?;
-        condemned::begin_prune(self.layout(), number)?;
-        self.index().set_pruned(number);
+        self.appender()?.disbelieve()?;
         self.index().save()
     }
 }

@@ -43,9 +43,32 @@ impl Store {
     ) -> Result<RepairReport, RepositoryError> {
         self.appender()?;
         let found = self.scrub(should_stop, progress)?;
-        let (packs, parities) = self.damaged_packs(&found);
-        let in_tails: BTreeSet<BlockName> = found.damaged.iter().filter_map(in_tail).collect();
         let mut report = RepairReport::default();
+        let generation = self.index().state().generation;
+        let mended = self.mend(&found, dry_run, should_stop, &mut report);
+        let has_lost = self.index().state().generation != generation;
+        if has_lost || !dry_run && !report.repairs.is_empty() {
+            // Also where it could not go on: until then nothing is closed.
+            self.find_anew()?;
+        }
+        mended?;
+        report.scrub = match dry_run || report.repairs.is_empty() {
+            true => found,
+            false => self.scrub(should_stop, progress)?,
+        };
+        Ok(report)
+    }
+
+    /// Mends what a scrub found, as far as it can be.
+    fn mend(
+        &self,
+        found: &ScrubReport,
+        dry_run: bool,
+        should_stop: &AtomicBool,
+        report: &mut RepairReport,
+    ) -> Result<(), RepositoryError> {
+        let (packs, parities) = self.damaged_packs(found);
+        let in_tails: BTreeSet<BlockName> = found.damaged.iter().filter_map(in_tail).collect();
         let mut hindered = None;
         if packs.iter().any(|pack| !self.is_known(pack)) {
             // One that could not be read when the repository was opened may be by now.
@@ -67,16 +90,7 @@ impl Store {
             report.repairs.extend(remade);
         }
         report.repairs.extend(self.salvage_tail(&in_tails, dry_run, &mut report.quarantined)?);
-        if let Some(error) = hindered {
-            return Err(error);
-        }
-        if dry_run || report.repairs.is_empty() {
-            report.scrub = found;
-            return Ok(report);
-        }
-        self.find_anew()?;
-        report.scrub = self.scrub(should_stop, progress)?;
-        Ok(report)
+        hindered.map_or(Ok(()), Err)
     }
 
     /// Keeps so much parity from now on, and makes what is missing of it; says of how many packs. Where there is
@@ -113,7 +127,7 @@ impl Store {
             stop_if(should_stop)?;
             let is_enough = parity::is_enough(self.layout(), pack, percent)?;
             // Of a pack that goes no parity is wanted, and of one that is damaged none is made of that.
-            if !is_enough && !state.condemned.contains(pack) && self.is_sound(pack) {
+            if !is_enough && !state.condemned.contains(pack) && self.is_sound(pack)? {
                 parity::make(self.layout(), pack, percent)?;
                 made += 1;
             }
@@ -138,7 +152,7 @@ impl Store {
         self.index().state().packs.iter().any(|known| known.name == *pack)
     }
 
-    fn is_sound(&self, pack: &PackName) -> bool {
+    fn is_sound(&self, pack: &PackName) -> Result<bool, RepositoryError> {
         crate::scrub::is_sound_pack(&self.layout().pack(pack), pack, &self.repository())
     }
 
@@ -174,8 +188,8 @@ impl Store {
     ) -> Result<Option<Repair>, RepositoryError> {
         let percent = parity::percent(self.layout())?;
         let has_file = self.layout().pack(pack).exists();
-        let is_sound = || (dry_run && is_restored(pack, before)) || self.is_sound(pack);
-        if has_file && !is_sound() {
+        let will_be_sound = dry_run && is_restored(pack, before);
+        if has_file && !will_be_sound && !self.is_sound(pack)? {
             return Ok(None);
         }
         if !dry_run {

@@ -7,6 +7,7 @@ use holdall_protocol::{Repair, RepositoryError};
 
 use crate::parity::PackParity;
 use crate::publish::{failed, make_dir, sync_parent};
+use crate::reread::of_the_file;
 use crate::scrub::is_sound_pack;
 use crate::store::Store;
 
@@ -22,14 +23,15 @@ impl Store {
     ) -> Result<Option<Repair>, RepositoryError> {
         let path = self.layout().pack(pack);
         // Parity that can not be read is as good as none.
-        let Ok(Some(parity)) = PackParity::open(self.layout(), pack) else { return Ok(None) };
-        let soundness = parity.compare(&path);
+        let opened = of_the_file(PackParity::open(self.layout(), pack))?;
+        let Ok(Some(parity)) = opened else { return Ok(None) };
+        let soundness = parity.compare(&path)?;
         if !soundness.suffices() {
             return Ok(None);
         }
         let repair = Repair::Restored { pack: *pack, pieces: soundness.damaged_data() as u64 };
         let restored = parity.restore(&path, &soundness, &self.layout().tmp())?;
-        if !is_sound_pack(&restored, pack, &self.repository()) {
+        if !is_sound_pack(&restored, pack, &self.repository())? {
             // It was made of something that was damaged already.
             fs::remove_file(&restored).map_err(failed("removing", &restored))?;
             return Ok(None);

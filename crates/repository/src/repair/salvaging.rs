@@ -37,7 +37,7 @@ impl Store {
         let Some(known) = known else {
             // One that could not be read when the repository was opened, and can be now, is there at the
             // next opening.
-            return match is_sound_pack(&path, pack, &self.repository()) {
+            return match is_sound_pack(&path, pack, &self.repository())? {
                 true => Ok(None),
                 false => self.put_aside(pack, dry_run, quarantined),
             };
@@ -61,6 +61,11 @@ impl Store {
         keep_as(&path, &aside)?;
         quarantined.push(aside.display().to_string());
         quarantined.extend(self.put_parity_aside(pack, &aside)?);
+        if moved.blocks < file.blocks().len() as u64 {
+            // What reached the lost blocks is no longer closed.
+            self.index().forget_closed();
+            self.appender()?.disbelieve()?;
+        }
         let mark = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
         condemned::write(self.layout(), pack, &mark)?;
         self.index().condemn(*pack);

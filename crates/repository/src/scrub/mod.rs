@@ -338,10 +338,19 @@ fn open_pack(
 }
 
 /// Whether a file is that pack, with every block as it was stored.
-pub(crate) fn is_sound_pack(path: &Path, name: &PackName, repository: &RepositoryId) -> bool {
-    let Ok((file, footer)) = open_pack(path, name, repository) else { return false };
+///
+/// # Errors
+/// Those that say nothing of the file.
+pub(crate) fn is_sound_pack(
+    path: &Path,
+    name: &PackName,
+    repository: &RepositoryId,
+) -> Result<bool, RepositoryError> {
+    let Ok((file, footer)) = of_the_file(open_pack(path, name, repository))? else {
+        return Ok(false);
+    };
     let sound = |block| read_whole(&file, block).is_ok_and(|bytes| is_named(&bytes, &block.name));
-    footer.blocks.iter().all(sound)
+    Ok(footer.blocks.iter().all(sound))
 }
 
 fn is_set(flag: &AtomicBool) -> bool {

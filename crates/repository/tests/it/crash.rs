@@ -10,11 +10,11 @@ use std::path::Path;
 
 use bytes::Bytes;
 use holdall_format::{
-    Block, BlockHeader, BlockKind, BlockName, Footer, FooterBlock, ObjectId, Record, RecordHash,
-    RecordKind, SessionId, Table, TableEntry, Trailer,
+    Block, BlockHeader, BlockKind, BlockName, Footer, FooterBlock, ObjectId, PACK_TRAILER_BYTES,
+    Record, RecordHash, RecordKind, SessionId, Table, TableEntry, Trailer,
 };
 use holdall_protocol::contract::{ContractWorld, Forge};
-use holdall_protocol::{CommitAnswer, RecordQuery, Repository, SessionPurpose};
+use holdall_protocol::{CommitAnswer, RecordQuery, Repository, RepositoryError, SessionPurpose};
 use proptest::prelude::*;
 
 use crate::world::{MACHINE, MACHINE_SEED, World};
@@ -234,13 +234,22 @@ fn a_pack_that_was_finished_but_not_published_is_published_at_the_next_start() {
         .unwrap();
     let pack = pack_of(with_pack.dir.path()).unwrap();
 
-    // The journal is as long as it was when the pack closed: that of the moment before, and what
-    // the last put added, which the pack proves.
+    // A footer with what the journal lists, behind the payloads of that.
     let finished = world_of(before);
-    fs::copy(&pack, finished.dir().join("tails").join(name_of(&journal.with_extension("payload"))))
-        .unwrap();
+    let payload = finished.dir().join("tails").join(name_of(&journal.with_extension("payload")));
+    let mut bytes = fs::read(&payload).unwrap();
+    let mut footer = footer_of(&fs::read(&pack).unwrap());
+    footer.blocks.retain(|block| block.offset < bytes.len() as u64);
+    bytes.extend_from_slice(&ended_by(&footer));
+    fs::write(&payload, bytes).unwrap();
     assert_whole(&finished, before);
     assert!(pack_of(&finished.dir()).is_some());
+
+    // The journal lost what nobody was promised, so the footer, whoever made it, adds to it.
+    let torn = world_of(before);
+    fs::copy(&pack, torn.dir().join("tails").join(name_of(&payload))).unwrap();
+    assert_whole(&torn, before);
+    assert!(pack_of(&torn.dir()).is_none());
 
     // Published, but the journal was not removed yet.
     let published = world_of(with_pack);
@@ -256,6 +265,76 @@ fn a_pack_that_was_finished_but_not_published_is_published_at_the_next_start() {
     fs::rename(&pack, format!("{rest}{}", if last == "0" { "1" } else { "0" })).unwrap();
     assert!(!misnamed.handle().scrub(&mut |_| {}).unwrap().damaged.is_empty());
     assert!(misnamed.dir().join("tails").join(name_of(&journal)).exists());
+}
+
+/// The footer at the end of a pack.
+fn footer_of(pack: &[u8]) -> Footer {
+    let (rest, trailer) = pack.split_at(pack.len() - PACK_TRAILER_BYTES);
+    let footer_bytes = Trailer::decode(trailer).unwrap().footer_bytes as usize;
+    let (payloads, footer) = rest.split_at(rest.len() - footer_bytes);
+    Footer::decode(footer, payloads.len() as u64).unwrap()
+}
+
+/// What makes a pack of the payloads before it.
+fn ended_by(footer: &Footer) -> Vec<u8> {
+    let footer = footer.encode();
+    [&footer[..], &Trailer::of(&footer).encode()].concat()
+}
+
+/// As a footer has a block.
+fn listed(block: &Bytes, offset: u64, arrival: u64) -> FooterBlock {
+    let decoded = Block::decode(&block[..]).unwrap();
+    let name = BlockName::from_bytes(*blake3::hash(block).as_bytes());
+    let (header, table) = (decoded.header().clone(), decoded.table());
+    let table_bytes = table.encode(header.kind);
+    FooterBlock { offset, arrival, name, header, table_bytes }
+}
+
+/// Somebody puts a payload that ends as a pack does, knowing what lies before it, and the power is cut when the
+/// journal has not yet the block that it is of.
+#[test]
+fn a_payload_that_ends_as_the_pack_would_adds_no_block_before_others() {
+    let mut world = World::new();
+    let forge = Forge::new(1, MACHINE, &MACHINE_SEED);
+    world.handle().create(&forge.new_repository()).unwrap();
+    let put = |world: &World, block: &Bytes| {
+        let session = open_session(&*world.handle());
+        world.handle().put_blocks(&session, std::slice::from_ref(block)).unwrap();
+    };
+    let (good, fake) =
+        (forge.chunks_of_bytes(&[id(1)], 5000), forge.chunks_of_bytes(&[id(3)], 100));
+    put(&world, &good);
+    let (_, journal) = tails(&world.dir()).pop().unwrap();
+    let journaled = fs::read(&journal).unwrap();
+    // Behind the front, the entry's length and what was durable.
+    let arrival = u64::from_le_bytes(journaled[24 + 4 + 8..][..8].try_into().unwrap());
+
+    let offset = u64::from(Block::decode(&good[..]).unwrap().header().payload_bytes);
+    let blocks = vec![listed(&good, 0, arrival), listed(&fake, offset, 0)];
+    let header = blocks[1].header.clone();
+    let (kind, repository) = (BlockKind::Chunks, header.repository);
+    let end = ended_by(&Footer { kind, repository, random: [0; 32], blocks });
+    let payload = [Block::decode(&fake[..]).unwrap().payload(), &end].concat();
+    let table = Table { entries: vec![TableEntry { id: id(2), refs: vec![] }] }.encode(kind);
+    let header = BlockHeader {
+        table_bytes: table.len() as u32,
+        table_hash: *blake3::hash(&table).as_bytes(),
+        payload_bytes: payload.len() as u32,
+        ..header
+    };
+    put(&world, &Bytes::from(Block::join(&header, &table, &payload).unwrap().into_bytes()));
+    world.close();
+    fs::write(&journal, journaled).unwrap();
+    world.restart();
+
+    assert!(pack_of(&world.dir()).is_none(), "it is no pack");
+    let session = open_session(&*world.handle());
+    let fetch = |number| world.handle().fetch_objects(&session, &[id(number)], 0);
+    assert_eq!(fetch(1).unwrap().blocks, [good]);
+    for number in [2, 3] {
+        assert!(matches!(fetch(number), Err(RepositoryError::MissingObjects { .. })));
+    }
+    assert_eq!(world.handle().scrub(&mut |_| {}).unwrap().damaged, []);
 }
 
 #[test]
@@ -275,8 +354,7 @@ fn a_payload_that_looks_like_the_end_of_a_pack_takes_nothing_with_it() {
     let name = BlockName::from_bytes([9; 32]);
     let forged = FooterBlock { offset: 0, arrival: 0, name, header: header.clone(), table_bytes };
     let (kind, repository) = (BlockKind::Chunks, header.repository);
-    let footer = Footer { kind, repository, random: [0; 32], blocks: vec![forged] }.encode();
-    let payload = [&footer[..], &Trailer::of(&footer).encode()].concat();
+    let payload = ended_by(&Footer { kind, repository, random: [0; 32], blocks: vec![forged] });
     let table = Table { entries: vec![TableEntry { id: id(2), refs: vec![] }] }.encode(kind);
     let header = BlockHeader {
         table_bytes: table.len() as u32,

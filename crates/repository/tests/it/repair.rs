@@ -24,6 +24,11 @@ fn files_in(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
+fn files_with_bytes(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
 fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(path).unwrap();
     change(&mut bytes);
@@ -123,6 +128,9 @@ fn without_parity_what_is_lost_counts_as_missing_and_can_be_sent_again() {
     let mut house = backed_up(0);
     assert_eq!(house.parity().len(), 0);
     let pack = house.packs()[0].clone();
+    house.world.close();
+    let cached = files_with_bytes(&house.world.cache_dir());
+    house.world.restart();
     change(&pack, |bytes| bytes[1000] ^= 1);
     let damaged = fs::read(&pack).unwrap();
     let repaired = house.repair(false);
@@ -137,7 +145,14 @@ fn without_parity_what_is_lost_counts_as_missing_and_can_be_sent_again() {
     let [ScrubDamage::Missing { object: lost, .. }] = repaired.scrub.damaged[..] else {
         panic!("{:?}", repaired.scrub.damaged)
     };
-    for restart in [false, true] {
+    for (restart, cache_from_before) in [(false, false), (true, false), (true, true)] {
+        if cache_from_before {
+            // As where it is another computer's, or this one was stopped before it saved its own.
+            house.world.close();
+            fs::remove_dir_all(house.world.cache_dir()).unwrap();
+            fs::create_dir(house.world.cache_dir()).unwrap();
+            cached.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        }
         if restart {
             house.world.restart();
         }
