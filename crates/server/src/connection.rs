@@ -66,8 +66,11 @@ async fn meet(serving: &Serving, tcp: TcpStream) -> Option<Known> {
         Some(ALPN) => tls::peer_key(session.peer_certificates()),
         _ => None,
     };
-    let is_machine = |key: &PublicKey| serving.state.accounts.role(key) != Role::Unknown;
-    let share = match key.filter(is_machine) {
+    let is_let_in = |key: &PublicKey| {
+        let role = serving.state.accounts.role(key);
+        matches!(role, Role::Machine { .. } | Role::Reader { .. })
+    };
+    let share = match key.filter(is_let_in) {
         Some(key) => serving.state.connection_of(&key)?,
         None => Arc::clone(&serving.strangers).try_acquire_owned().ok()?,
     };

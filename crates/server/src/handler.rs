@@ -29,7 +29,7 @@ use crate::rights::{self, Permit};
 use crate::scrub;
 use crate::state::ServerState;
 use crate::taking::{Admitted, Taken, take, with_waiting};
-use crate::work::Room;
+use crate::work::AnswerRoom;
 
 const JSON: &str = "application/json";
 const BYTES: &str = "application/octet-stream";
@@ -85,7 +85,7 @@ fn verb_name(route: &Route) -> &'static str {
     }
 }
 
-fn respond(content_type: &'static str, body: Frames, room: Option<Room>) -> Response<Answer> {
+fn respond(content_type: &'static str, body: Frames, room: Option<AnswerRoom>) -> Response<Answer> {
     let mut response = Response::new(Answer::new(body));
     if let Some(room) = room {
         response.body_mut().hold(room);
@@ -161,9 +161,10 @@ async fn write_to_measure(
 /// Reads as much as that from a file on the disk, which is there for as long as the measurement.
 async fn read_to_measure(
     state: &Arc<ServerState>,
+    key: &PublicKey,
     bytes: u64,
 ) -> Result<Response<Answer>, WireError> {
-    let room = state.work.answers.room(bytes).await?;
+    let room = state.answer_room(key, bytes).await?;
     let inner = Arc::clone(state);
     let call = move || inner.measuring.read(&inner.stores.folder_of_all(), bytes);
     let (read, _) = state.work.run(call).await?;
@@ -227,7 +228,7 @@ async fn measure(
             respond(JSON, Frames::plain(wire::encode_lab_written(&written)), None)
         }
         LabVerb::Give(bytes) => respond(BYTES, measuring::bytes(bytes), None),
-        LabVerb::Read(bytes) => read_to_measure(state, bytes).await?,
+        LabVerb::Read(bytes) => read_to_measure(state, &key, bytes).await?,
     };
     response.body_mut().hold(turn);
     Ok(response)
@@ -276,9 +277,9 @@ impl Asked<'_> {
     }
 
     /// Waits for room for an answer of at most `bytes`, and tells for how long.
-    async fn answer_room(&self, bytes: usize) -> Result<(Room, Duration), WireError> {
+    async fn answer_room(&self, bytes: usize) -> Result<(AnswerRoom, Duration), WireError> {
         let begun = Instant::now();
-        let room = self.state.work.answers.room(bytes as u64).await?;
+        let room = self.state.answer_room(&self.permit.key(), bytes as u64).await?;
         Ok((room, begun.elapsed()))
     }
 
@@ -287,18 +288,23 @@ impl Asked<'_> {
         self,
         call: impl FnOnce(EmbeddedRepository) -> Result<T, RepositoryError> + Send + 'static,
     ) -> Result<(T, Duration), WireError> {
-        let Self { state, permit, .. } = self;
+        let Self { state, permit, turn, .. } = self;
         let inner = Arc::clone(state);
-        state.work.run(move || call(inner.stores.repository(&permit)?)).await
+        // A call goes on without its connection, and has the turn until it ends.
+        let call = move || {
+            let _turn = turn;
+            call(inner.stores.repository(&permit)?)
+        };
+        state.work.run(call).await
     }
 
     async fn create(mut self) -> Result<Response<Answer>, WireError> {
         let Taken { bytes, room, .. } = self.take(wire::MAX_REPOSITORY_BODY_BYTES).await?;
         let new = wire::decode_new_repository(&bytes)?;
-        let (state, permit) = (Arc::clone(self.state), self.permit);
+        let (state, permit, turn) = (Arc::clone(self.state), self.permit, self.turn);
         let name = permit.repository().to_owned();
         let call = move || {
-            let _room = room;
+            let _held = (room, turn);
             state.stores.create(&permit, &new)
         };
         self.state.work.run(call).await?;
@@ -313,10 +319,10 @@ impl Asked<'_> {
 
     async fn put_wrappings(mut self) -> Result<Response<Answer>, WireError> {
         let Taken { bytes, room, .. } = self.take(wire::MAX_REPOSITORY_BODY_BYTES).await?;
-        let (state, permit) = (Arc::clone(self.state), self.permit);
+        let (state, permit, turn) = (Arc::clone(self.state), self.permit, self.turn);
         let name = permit.repository().to_owned();
         let call = move || {
-            let _room = room;
+            let _held = (room, turn);
             state.stores.put_wrappings(&permit, &bytes)
         };
         self.state.work.run(call).await?;
@@ -491,9 +497,10 @@ impl Asked<'_> {
     ) -> Result<T, WireError> {
         let taken = self.take(limit_bytes).await?;
         let (token, named) = decode(&taken.bytes)?;
-        let (state, permit) = (Arc::clone(self.state), self.permit);
+        let (state, permit, turn) = (Arc::clone(self.state), self.permit, self.turn);
         let allowed = move || {
-            let name = permit.repository();
+            let (name, _turn) = (permit.repository(), turn);
+            permit.check_again(&state.accounts.role(&permit.key()))?;
             state.accounts.check_token(&token, name)?;
             Ok(state.administer(|administration| call(administration, name, named))?)
         };

@@ -62,6 +62,7 @@ pub(crate) struct Permit {
     machine: MachineId,
     key: PublicKey,
     may_write: bool,
+    verb: RepositoryVerb,
 }
 
 impl Permit {
@@ -78,6 +79,18 @@ impl Permit {
     /// The key that signed in.
     pub(crate) fn key(&self) -> PublicKey {
         self.key
+    }
+
+    /// Checks that the key, of that role by now, may still do it: a request may take long to come.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`].
+    pub(crate) fn check_again(&self, role: &Role) -> Result<(), RepositoryError> {
+        match check(role, self.key, &self.repository, &self.verb) {
+            Ok(_) => Ok(()),
+            Err(WireError::Repository(error)) => Err(error),
+            Err(_) => Err(RepositoryError::NotAllowed { reason: "its key is no machine's".into() }),
+        }
     }
 
     /// Checks what only the body of the request tells.
@@ -115,7 +128,8 @@ pub(crate) fn check(
     if writes(verb) && !may_write {
         return Err(denied("it may only read"));
     }
-    Ok(Permit { repository: repository.clone(), machine, key, may_write })
+    let repository = repository.clone();
+    Ok(Permit { repository, machine, key, may_write, verb: verb.clone() })
 }
 
 /// Whether a key of that role may measure the path to this server, which no repository is part of.
@@ -251,6 +265,27 @@ mod tests {
             assert!(permit.check_purpose(&SessionPurpose::Read).is_ok());
             let backup = SessionPurpose::Backup { parents: vec![] };
             assert!(permit.check_purpose(&backup).is_err());
+        }
+    }
+
+    #[test]
+    fn a_permit_holds_no_longer_than_the_right() {
+        let key = PublicKey::from_bytes([2; 32]);
+        let of = |right, repository: &str| Role::Machine {
+            machine: MachineId::from_bytes([3; 16]),
+            repository: repository.into(),
+            right,
+        };
+        let before = of(Right::Backup, "own");
+        for name in ["own", OWN_REPOSITORY] {
+            let permit = check(&before, key, name, &RepositoryVerb::PutWrappings).unwrap();
+            assert!(permit.check_again(&before).is_ok());
+            for role in
+                [Role::Unknown, Role::Revoked, of(Right::Read, "own"), of(Right::Backup, "another")]
+            {
+                let refused = permit.check_again(&role);
+                assert!(matches!(refused, Err(RepositoryError::NotAllowed { .. })), "{role:?}");
+            }
         }
     }
 

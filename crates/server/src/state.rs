@@ -17,8 +17,9 @@ use crate::buffers::Buffers;
 use crate::limits::{Limits, SMALL_BODY_BYTES};
 use crate::measuring::Measuring;
 use crate::pressure::Pressure;
+use crate::rights::Role;
 use crate::stores::Stores;
-use crate::work::{Memory, Room, Work};
+use crate::work::{AnswerRoom, Memory, Room, Work};
 
 /// Most scrubs at once.
 pub(crate) const SCRUBS: usize = 4;
@@ -39,7 +40,8 @@ pub(crate) struct ServerState {
     identity: PublicKey,
     listen: SocketAddr,
     log: LogSink,
-    shares: Mutex<HashMap<PublicKey, Arc<Share>>>,
+    /// By repository; that of no name is all strangers'.
+    shares: Mutex<HashMap<String, Arc<Share>>>,
     scrubs: Arc<Semaphore>,
     /// How much the processor holds requests back.
     pub(crate) pressure: Pressure,
@@ -51,11 +53,12 @@ pub(crate) struct ServerState {
     proofs: Semaphore,
 }
 
-/// What one key may have under way.
+/// What the machine of a repository may have under way, with its recovery kits.
 struct Share {
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     bodies: Memory,
+    answers: Memory,
     /// Held by puts from the end of their body on.
     storing: Arc<RwLock<()>>,
 }
@@ -88,20 +91,20 @@ impl ServerState {
         }
     }
 
-    /// Counts a connection of a known key until it ends; nothing if it has too many. So whoever holds
+    /// Counts a connection of a machine until it ends; nothing if it has too many. So whoever holds
     /// connections and asks nothing leaves room for all others.
     pub(crate) fn connection_of(&self, key: &PublicKey) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.share_of(key).connections).try_acquire_owned().ok()
     }
 
-    /// Counts a request of a known key until its answer was sent; an error if it has too many under
-    /// way. At most half of the workers can be one key's.
+    /// Counts a request of a machine until its answer was sent; an error if it has too many under way. At
+    /// most half of the workers can be one machine's.
     pub(crate) fn turn_of(&self, key: &PublicKey) -> Result<OwnedSemaphorePermit, WireError> {
         let requests = Arc::clone(&self.share_of(key).requests);
         requests.try_acquire_owned().map_err(|_| WireError::TooManyRequests)
     }
 
-    /// Waits for room for a body. At most half of it can be one key's, however slowly it sends what it
+    /// Waits for room for a body. At most half of it can be one machine's, however slowly it sends what it
     /// announced. A small body waits for none: there are only so many connections, and whoever asks for
     /// a list does not stand behind others' uploads.
     ///
@@ -115,22 +118,41 @@ impl ServerState {
         if bytes <= SMALL_BODY_BYTES {
             return Ok(None);
         }
-        let of_key = self.share_of(key).bodies.room(bytes).await?;
-        Ok(Some([of_key, self.work.bodies.room(bytes).await?]))
+        let of_machine = self.share_of(key).bodies.room(bytes).await?;
+        Ok(Some([of_machine, self.work.bodies.room(bytes).await?]))
     }
 
-    /// Counts a put of a key as one that is being stored, until it is.
+    /// Counts a put of a machine as one that is being stored, until it is.
     pub(crate) async fn storing(&self, key: &PublicKey) -> OwnedRwLockReadGuard<()> {
         Arc::clone(&self.share_of(key).storing).read_owned().await
     }
 
-    /// Waits for the puts of a key that are being stored: one whose connection was cut asks for what is there
+    /// Waits for the puts of a machine that are being stored: one whose connection was cut asks for what is there
     /// sooner than the disk has it.
     pub(crate) async fn stored(&self, key: &PublicKey) {
         drop(self.share_of(key).storing.write().await);
     }
 
+    /// Waits for room for an answer. At most half of it can be one machine's, however slowly it takes what it
+    /// asked for.
+    ///
+    /// # Cancel safety
+    /// Nothing is held when it is dropped.
+    pub(crate) async fn answer_room(
+        &self,
+        key: &PublicKey,
+        bytes: u64,
+    ) -> Result<AnswerRoom, WireError> {
+        let of_machine = self.share_of(key).answers.room(bytes).await?;
+        Ok(AnswerRoom([of_machine, self.work.answers.room(bytes).await?]))
+    }
+
+    /// A machine chooses how many recovery kits there are, so they have what it has.
     fn share_of(&self, key: &PublicKey) -> Arc<Share> {
+        let repository = match self.accounts.role(key) {
+            Role::Machine { repository, .. } | Role::Reader { repository } => repository,
+            Role::Unknown | Role::Revoked => String::new(),
+        };
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             let requests = self.limits.requests_of_machine.min((self.limits.workers / 2).max(1));
@@ -138,10 +160,11 @@ impl ServerState {
                 connections: Arc::new(Semaphore::new(self.limits.connections_of_machine)),
                 requests: Arc::new(Semaphore::new(requests)),
                 bodies: Memory::new(self.limits.body_bytes / 2),
+                answers: Memory::new(self.limits.body_bytes / 2),
                 storing: Arc::default(),
             })
         };
-        Arc::clone(shares.entry(*key).or_insert_with(new))
+        Arc::clone(shares.entry(repository).or_insert_with(new))
     }
 
     pub(crate) fn scrub_turn(&self) -> Result<OwnedSemaphorePermit, WireError> {

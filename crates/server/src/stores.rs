@@ -108,9 +108,15 @@ impl Stores {
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let store = self.opened(&mut open, permit.repository())?;
         drop(open);
+        self.check_again(permit)?;
         store.limit_to(self.accounts.quota(permit.repository()));
         self.note(permit);
         Ok(Store::for_machine(&store, permit.machine(), permit.key()))
+    }
+
+    /// Checks that who has a permit may still do what it is for.
+    fn check_again(&self, permit: &Permit) -> Result<(), RepositoryError> {
+        permit.check_again(&self.accounts.role(&permit.key()))
     }
 
     /// Makes the repository of a permit. Its recovery kits are let in before it exists, so that no
@@ -126,6 +132,7 @@ impl Stores {
     ) -> Result<(), RepositoryError> {
         let slot = self.slot(permit.repository());
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_again(permit)?;
         let name = permit.repository();
         self.note(permit);
         let before = self.accounts.readers(name);
@@ -164,6 +171,7 @@ impl Stores {
         self.note(permit);
         let store = self.opened(&mut open, name)?;
         store.limit_to(self.accounts.quota(name));
+        self.check_again(permit)?;
         let readers = store.recovery_identities_of(wrappings)?;
         let before = self.accounts.readers(name);
         self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
@@ -310,6 +318,7 @@ impl Stores {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::InviteRequest;
     use crate::identity::ServerIdentity;
     use crate::rights::{self, Right, Role};
     use holdall_format::{MachineId, ObjectId};
@@ -327,6 +336,7 @@ mod tests {
     }
 
     const MACHINE: MachineId = MachineId::from_bytes([3; 16]);
+    const KEY: PublicKey = PublicKey::from_bytes([2; 32]);
     const KIT: PublicKey = PublicKey::from_bytes([7; 32]);
     const OTHER_KIT: PublicKey = PublicKey::from_bytes([8; 32]);
 
@@ -347,6 +357,10 @@ mod tests {
         fn on(temp: tempfile::TempDir, folder: Arc<DataFolder>, accounts: Arc<Accounts>) -> Self {
             let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
             let log: LogSink = Arc::new(|_| {});
+            if accounts.role(&KEY) == Role::Unknown {
+                let invited = accounts.invite(&InviteRequest::default(), KEY, vec![]).unwrap();
+                accounts.pair(&invited.invite.secret, KEY, "desk", None, |_| false).unwrap();
+            }
             let stores = Stores::new(folder, signer, accounts.clone(), log);
             Self { stores, accounts, folder: temp }
         }
@@ -364,8 +378,7 @@ mod tests {
     fn permit() -> Permit {
         let right = Right::Backup;
         let role = Role::Machine { machine: MACHINE, repository: "desk".into(), right };
-        let key = PublicKey::from_bytes([2; 32]);
-        rights::check(&role, key, "desk", &RepositoryVerb::Create).unwrap()
+        rights::check(&role, KEY, "desk", &RepositoryVerb::Create).unwrap()
     }
 
     fn new_repository(kit: PublicKey) -> NewRepository {

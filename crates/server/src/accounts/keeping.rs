@@ -10,7 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 use holdall_repository::Supersession;
 use serde::{Deserialize, Serialize};
 
-use super::Accounts;
+use super::{Accounts, State};
 use crate::ServerError;
 use crate::admin::{Deletion, Keeping, KeepingEntry};
 
@@ -51,6 +51,11 @@ impl KeepingRow {
         KeepingEntry { repository: repository.to_owned(), now, then }
     }
 }
+
+/// So many deletions of a repository wait at most,
+const MOST_DELETIONS: usize = 1000;
+/// and all but the first name no more snapshots together.
+const MOST_NAMED: usize = 16_384;
 
 impl Accounts {
     /// What is kept of a repository, and what is to be.
@@ -110,6 +115,7 @@ impl Accounts {
         if let Some(waiting) = state.deletions.values().find(same) {
             return Ok(waiting.clone());
         }
+        state.check_room_for_deletion(repository, snapshots.len())?;
         let number = state.deletions.keys().next_back().map_or(1, |last| last + 1);
         let due_ns = asked_ns.saturating_add(delay_ns);
         let repository = repository.to_owned();
@@ -147,6 +153,26 @@ impl Accounts {
     }
 }
 
+impl State {
+    /// All that wait are in memory, and are told to whoever backs up.
+    fn check_room_for_deletion(
+        &self,
+        repository: &str,
+        snapshots: usize,
+    ) -> Result<(), ServerError> {
+        let waiting = || self.deletions.values().filter(|one| one.repository == repository);
+        let named: usize = waiting().map(|one| one.snapshots.len()).sum();
+        if waiting().count() < MOST_DELETIONS && (named == 0 || named + snapshots <= MOST_NAMED) {
+            return Ok(());
+        }
+        Err(ServerError::refused(format!(
+            "{} deletions of {named} snapshots of {repository} wait already; once they are carried out or \
+             cancelled (`holdall admin cancel`), there is room for more",
+            waiting().count()
+        )))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +180,24 @@ mod tests {
     use holdall_repository::retention::Policy;
 
     const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
+
+    #[test]
+    fn only_so_many_deletions_of_a_repository_wait() {
+        let deletion = |number: u64, repository: &str, snapshots: usize| {
+            let (repository, snapshots) = (repository.to_owned(), vec![String::new(); snapshots]);
+            Deletion { number, repository, snapshots, superseded: None, asked_ns: 0, due_ns: 0 }
+        };
+        let of = |deletions: Vec<Deletion>| {
+            let numbered = deletions.into_iter().map(|one| (one.number, one));
+            State { deletions: numbered.collect(), ..State::default() }
+        };
+        let room = |state: &State, more| state.check_room_for_deletion("a", more).is_ok();
+        assert!(room(&of(vec![]), MOST_NAMED + 1), "one alone");
+        let named = of(vec![deletion(1, "a", MOST_NAMED - 1)]);
+        assert!(room(&named, 1) && !room(&named, 2));
+        let many = |repository| (0..1000).map(|number| deletion(number, repository, 0)).collect();
+        assert!(!room(&of(many("a")), 0) && room(&of(many("b")), 0));
+    }
 
     #[test]
     fn what_keeps_less_comes_into_force_when_the_delay_is_over() {

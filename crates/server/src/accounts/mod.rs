@@ -49,6 +49,15 @@ pub(crate) struct Accounts {
     asking: Mutex<()>,
 }
 
+/// By so much a clock may have been set back since something was made that it lives on.
+const SET_BACK_NS: i64 = 60 * 1_000_000_000;
+
+/// Whether what was made then, to live so long, lives now. Made by a clock that was ahead, it does not: it
+/// would live for as long as that was besides.
+fn lives(made_ns: i64, life_ns: i64, now_ns: i64) -> bool {
+    (-SET_BACK_NS..life_ns).contains(&now_ns.saturating_sub(made_ns))
+}
+
 /// What redb holds, in memory.
 #[derive(Default)]
 struct State {

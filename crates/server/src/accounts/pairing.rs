@@ -6,7 +6,7 @@ use holdall_protocol::FormerAccount;
 use super::invite::{LIFE_NS, secret_hash};
 use super::machine::{InviteRow, Machine, MachineKey};
 use super::names::{check_machine_name, repository_name};
-use super::{Accounts, State};
+use super::{Accounts, State, lives};
 use crate::ServerError;
 use crate::identity::random;
 use crate::rights::{Right, Role};
@@ -71,7 +71,7 @@ impl State {
         match row.used {
             Some((by, _)) if by == *key.as_bytes() && !self.is_revoked(key) => Ok(row.clone()),
             Some(_) => Err(ServerError::refused("this invite was used already; ask for another")),
-            None if now.saturating_sub(row.created_ns) > LIFE_NS => Err(ServerError::refused(
+            None if !lives(row.created_ns, LIFE_NS, now) => Err(ServerError::refused(
                 "this invite has expired: it is good for 10 minutes; ask for another",
             )),
             None => Ok(row.clone()),

@@ -133,6 +133,18 @@ fn an_invite_lapses_after_ten_minutes_and_an_unknown_one_is_told_apart() {
 }
 
 #[test]
+fn what_a_clock_made_that_was_ahead_does_not_live_on_for_as_long() {
+    let world = World::new();
+    world.pass(30 * 24 * 3600);
+    let (invite, (token, _)) = (world.invite(), world.accounts.make_token("desk").unwrap());
+    world.pass(-30);
+    world.accounts.check_token(&token, "desk").unwrap();
+    world.pass(-3600);
+    assert!(reason(world.pair(&invite, key(1), "desk")).contains("expired"));
+    world.accounts.check_token(&token, "desk").unwrap_err();
+}
+
+#[test]
 fn an_invite_for_a_machine_gives_it_a_new_key_and_revokes_the_old_one() {
     let world = World::new();
     let account = world.pair(&world.invite(), key(1), "desk").unwrap();

@@ -4,7 +4,7 @@ use holdall_protocol::AdminToken;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::Accounts;
+use super::{Accounts, lives};
 use crate::ServerError;
 use crate::identity::random;
 
@@ -52,7 +52,8 @@ impl Accounts {
         repository: &str,
     ) -> Result<(), ServerError> {
         let now_ns = self.now_ns();
-        let is_good = |row: &TokenRow| row.repository == repository && now_ns < row.expires_ns;
+        let lives = |row: &TokenRow| lives(row.expires_ns - LIFE_NS, LIFE_NS, now_ns);
+        let is_good = |row: &TokenRow| row.repository == repository && lives(row);
         if self.state().tokens.get(&token_hash(token)).is_some_and(is_good) {
             return Ok(());
         }

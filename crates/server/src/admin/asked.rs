@@ -36,7 +36,8 @@ impl Administration<'_> {
         if let Some(unknown) = snapshots.iter().find(|id| !there.contains(id)) {
             return Err(refused(format!("{unknown} is no snapshot of this repository")));
         }
-        let ids = snapshots.iter().map(ToString::to_string).collect();
+        let ids: BTreeSet<String> = snapshots.iter().map(ToString::to_string).collect();
+        let ids = ids.into_iter().collect();
         let deletion = self.accounts.ask_deletion(name, ids, None)?;
         self.log(&format!("deletion {} of {name} was asked for by its machine", deletion.number));
         Ok(waiting(deletion))

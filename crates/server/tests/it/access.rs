@@ -9,10 +9,10 @@ use holdall_protocol::{
     ClientOptions, HttpRepository, Invite, InviteError, Repository, RepositoryError, ServerAddress,
     SessionPurpose, pair,
 };
-use holdall_server::{InviteRequest, Limits};
+use holdall_server::{InviteRequest, Limits, admin};
 
 use crate::raw;
-use crate::world::{World, identity, quick, recovery_seed};
+use crate::world::{Machine, World, identity, quick, recovery_seed};
 
 #[test]
 fn a_machine_does_its_whole_job_over_the_wire() {
@@ -113,23 +113,50 @@ fn a_recovery_identity_reads_again_after_the_accounts_were_lost_and_the_folder_w
     HttpRepository::connect(paired.address, &kit, quick()).unwrap().describe().unwrap();
 }
 
+/// A machine that asks something with a body that it does not send yet.
+fn asking(world: &World, machine: &Machine, what: &str, bytes: usize) -> raw::Raw {
+    let mut asking = raw::machine(world, &machine.seed);
+    let head = "Host: x\r\nConnection: close\r\nExpect: 100-continue\r\n";
+    write!(asking, "{what} HTTP/1.1\r\n{head}Content-Length: {bytes}\r\n\r\n").unwrap();
+    asking.flush().unwrap();
+    // The body is asked for when it is read, so the right was looked at and the turn taken by then.
+    let mut continued = [0; 25];
+    asking.read_exact(&mut continued).unwrap();
+    assert_eq!(&continued, b"HTTP/1.1 100 Continue\r\n\r\n");
+    asking
+}
+
+#[test]
+fn a_key_that_is_revoked_while_its_request_comes_changes_nothing() {
+    let world = World::new();
+    let machine = world.machine(1);
+    let kit = identity(&recovery_seed(1));
+    let kit = HttpRepository::connect(machine.paired.address.clone(), &kit, quick()).unwrap();
+    let before = kit.describe().unwrap().wrappings;
+    let next = machine.forge().wrappings(2);
+    let mut asked = asking(&world, &machine, "PUT /api/v1/repositories/~/wrappings", next.len());
+    let id = machine.id().to_string();
+    admin::revoke(world.folder.path(), &id, world.clock.clone()).unwrap();
+    let answer = raw::exchange(&mut asked, &next).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("revoked"), "{answer}");
+    assert_eq!(kit.describe().unwrap().wrappings, before);
+}
+
 #[test]
 fn one_machine_gets_half_of_the_workers_at_most_and_gives_them_back() {
     let mut world = World::new();
-    let machine = world.machine(1);
+    let (machine, other) = (world.machine(1), world.machine(2));
     world.stop();
     world.start_with(Limits { workers: 2, requests_of_machine: 100, ..Limits::default() });
-    let mut stuck = raw::machine(&world, &machine.seed);
     let path = format!("/api/v1/repositories/~/sessions/{}/blocks", "01".repeat(16));
-    let head = "Host: x\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n";
-    write!(stuck, "POST {path} HTTP/1.1\r\n{head}").unwrap();
-    stuck.flush().unwrap();
-    // The body is asked for when it is read, so the turn is taken by then.
-    let mut continued = [0; 12];
-    stuck.read_exact(&mut continued).unwrap();
-    assert_eq!(&continued, b"HTTP/1.1 100");
-    let error = machine.connect().describe().unwrap_err();
-    assert!(error.to_string().contains("busy"), "{error}");
+    let stuck = asking(&world, &machine, &format!("POST {path}"), 1000);
+    let kit = identity(&recovery_seed(1));
+    let kit = HttpRepository::connect(machine.paired.address.clone(), &kit, quick()).unwrap();
+    for of_machine in [machine.connect(), kit] {
+        let error = of_machine.describe().unwrap_err();
+        assert!(error.to_string().contains("busy"), "{error}");
+    }
+    other.connect().describe().unwrap();
     drop(stuck);
     let patient = ClientOptions::default();
     let repository = machine.connect_to(machine.paired.address.clone(), patient).unwrap();
