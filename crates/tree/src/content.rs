@@ -28,7 +28,7 @@ impl ChunkRef {
 }
 
 /// Bytes, or where they are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Content {
     /// The bytes themselves; without any, there is no content.
     Inline(Vec<u8>),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, EngineError, Snapshot};
 use holdall_format::RecordHash;
 use holdall_lab::{StageCounters, Verdict};
@@ -42,10 +42,10 @@ HOLDALL_FROM_PASSWORD_FILE, HOLDALL_FROM_PASSWORD_COMMAND or HOLDALL_FROM_PASSWO
 Files keep the cuts that they have: a large file that was copied shares its content with other \
 copies of it, not with what is backed up here directly; small files share with both.
 
-Exit codes: 0 done, 1 failed (nothing committed of the snapshot at hand), 2 wrong usage, 10 no \
-such repository, 11 repository in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
-20 damage found: the snapshots that have it were not copied, or this \
-repository lost one, 130 interrupted")]
+Exit codes: 0 done, 1 failed (nothing committed of the snapshot at hand), 2 wrong usage, 3 done, \
+but a receipt could not be kept, 10 no such repository, 11 repository in use, 12 wrong password, \
+13 not allowed, 14 server unreachable, 20 damage found: the snapshots that have it were not copied, \
+or this repository lost one, 130 interrupted")]
 pub(crate) struct Args {
     /// The repository to copy from: a directory, or https://HOST:PORT/NAME
     #[arg(long, value_name = "REPO", env = "HOLDALL_FROM_REPOSITORY")]
@@ -85,6 +85,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         copier: Copier::new(&source, &listed, &destination, options)?,
         sums: Sums::default(),
         unsaid: None,
+        is_incomplete: false,
     };
     wanted.into_iter().try_for_each(|snapshot| copying.copy(snapshot))?;
     copying.sums.total_duration = begun.elapsed().as_secs_f64();
@@ -143,6 +144,8 @@ struct Copying<'a> {
     sums: Sums,
     /// Why something could not be said: what is left to copy is copied all the same.
     unsaid: Option<anyhow::Error>,
+    /// Whether a receipt could not be kept.
+    is_incomplete: bool,
 }
 
 impl Copying<'_> {
@@ -160,9 +163,13 @@ impl Copying<'_> {
                 Ok(())
             }
             Ok(Copied::Now(summary)) => {
-                Receipts::in_state(&self.app.folders.state)
-                    .remember(self.destination, &summary.stored_record)
-                    .context("the copy was committed, but its receipt could not be kept")?;
+                let receipts = Receipts::in_state(&self.app.folders.state);
+                if let Err(error) = receipts.remember(self.destination, &summary.stored_record) {
+                    let what = "the copy was committed, but its receipt could not be kept";
+                    let error = error.context(what);
+                    self.app.output.failure(&error, Exit::Incomplete.code(), None);
+                    self.is_incomplete = true;
+                }
                 self.sums.add(&summary);
                 self.say(|output| told(output, snapshot, &summary, &usage));
                 Ok(())
@@ -196,6 +203,7 @@ impl Copying<'_> {
         match self.unsaid {
             _ if sums.errors > 0 => Ok(Exit::Damage),
             Some(error) => Err(error),
+            None if self.is_incomplete => Ok(Exit::Incomplete),
             None => Ok(Exit::Done),
         }
     }

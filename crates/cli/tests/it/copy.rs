@@ -216,6 +216,34 @@ fn a_damaged_snapshot_is_20_and_the_others_are_copied() {
 }
 
 #[test]
+fn what_the_destination_has_lost_is_copied_again() {
+    let two = Two::new();
+    let source = two.machine.path("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("file"), Random::new(1).bytes(3_000_000)).unwrap();
+    two.at(&two.from, &["backup", &text(&source)]);
+    two.copy();
+    let files = files_below(two.to.as_ref()).into_iter();
+    let length = |file: &std::path::PathBuf| fs::metadata(file).map_or(0, |found| found.len());
+    let largest = files.max_by_key(length).unwrap();
+    let mut bytes = fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&largest, bytes).unwrap();
+    let two_file = text(&two.machine.path("two"));
+    let repair = ["check", "--repair", "-r", &two.to, "--password-file", &two_file];
+    two.machine.run(repair).expect(20);
+
+    fs::write(source.join("new"), "new").unwrap();
+    two.at(&two.from, &["backup", &text(&source)]);
+    assert_eq!(two.copy()["copied"], 1);
+    let target = two.machine.path("target");
+    let from = format!("latest:{}", text(&source));
+    two.at(&two.to, &["restore", &from, "--target", &text(&target)]);
+    assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+}
+
+#[test]
 fn each_repository_has_its_own_password_and_both_must_be_different() {
     let two = Two::new();
     let machine = &two.machine;

@@ -163,10 +163,12 @@ fn a_full_cache_is_done_without_and_a_full_state_folder_is_told() {
     }
     state.fill_but(0);
     write_random(&source.join("file"), 1 << 20, 3);
-    let outcome = machine.run(["backup", "-r", repo, text(&source)]).expect(1);
-    assert!(outcome.stderr.contains("its receipt could not be kept"), "{}", outcome.stderr);
+    let outcome = machine.run(["backup", "-r", repo, text(&source), "--json"]).expect(3);
+    let said = outcome.of_type("error").pop().expect("it is told")["message"].to_string();
+    assert!(said.contains("its receipt could not be kept"), "{said}");
     let listed = machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot");
     assert_eq!(listed.len(), 3);
+    assert_eq!(outcome.summary()["snapshot_id"], listed[2]["id"], "what was committed is told");
 }
 
 #[test]

@@ -77,6 +77,33 @@ fn what_an_ordinary_user_may_not_read_is_told_and_the_rest_is_in_the_snapshot() 
     assert_eq!(names, ["/locked", "/mine", "/mine/file", "/no-entry", "/public"]);
 }
 
+#[test]
+fn what_lies_behind_a_link_or_a_directory_that_may_only_be_passed_is_backed_up_as_a_whole() {
+    let Some(machine) = ordinary_machine() else { return };
+    let (repo, passed, link) = (machine.path("repo"), machine.path("passed"), machine.path("link"));
+    let mine = passed.join("mine");
+    fs::create_dir_all(&mine).unwrap();
+    fs::write(mine.join("file"), "mine").unwrap();
+    give_away(&mine);
+    set_mode(&passed, 0o711);
+    std::os::unix::fs::symlink(&passed, &link).unwrap();
+    let repo = repo.to_str().unwrap();
+    machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
+    for source in [mine.clone(), link.join("mine")] {
+        let source = source.to_str().unwrap();
+        let done = machine.run_by(&AS_NOBODY, ["backup", "-r", repo, source, "--json"]).expect(0);
+        assert_eq!(done.summary()["errors"], 0);
+        let target = machine.path("target");
+        let args = ["restore", "-r", repo, "latest", "--target", target.to_str().unwrap()];
+        machine.run_by(&AS_NOBODY, args).expect(0);
+        let restored = target.join(&source[1..]);
+        assert_eq!(fs::read(restored.join("file")).unwrap(), b"mine");
+        let above = fs::symlink_metadata(restored.parent().unwrap()).unwrap();
+        assert_eq!((above.is_dir(), above.mode() & 0o7777), (true, 0o711), "{source}");
+        fs::remove_dir_all(&target).unwrap();
+    }
+}
+
 /// A tree of root's with everything that an ordinary user can not restore as it was.
 fn tree_of_root(dir: &Path) {
     fs::create_dir_all(dir.join("read-only/below")).unwrap();

@@ -111,17 +111,20 @@ impl<F: Found> Plan<'_, F> {
 
     fn ancestor(&mut self, path: PathKey, read_at: Option<Vec<u8>>) -> Result<(), EngineError> {
         let Some(read_at) = read_at else { return self.items.made_up(path) };
-        let opened =
-            Dir::open_absolute(&read_at).and_then(|dir| dir.stat_self().map(|stat| (dir, stat)));
-        match opened {
-            Ok((dir, stat)) => {
-                self.items.add(path, stat, Work::Directory { dir: Arc::new(dir), stat })
-            }
+        let looked = Dir::on_the_way(&read_at).and_then(|dir| dir.stat_self());
+        let stat = match looked {
+            Ok(stat) => stat,
             Err(error) => {
                 self.problem(&path, &error);
-                Ok(())
+                return self.items.made_up(path);
             }
-        }
+        };
+        // A link to a directory is one here. Who may only pass through sees no attributes of it.
+        let work = match Dir::open_absolute(&[&read_at, &b"/."[..]].concat()) {
+            Ok(dir) => Work::Directory { dir: Arc::new(dir), stat },
+            Err(_) => Work::StatOnly { stat },
+        };
+        self.items.add(path, stat, work)
     }
 
     fn source(&mut self, path: PathKey, read_at: &[u8]) -> Result<(), EngineError> {
@@ -341,7 +344,7 @@ fn open_source(read_at: &[u8]) -> io::Result<(Arc<Dir>, Vec<u8>, Stat)> {
         let stat = dir.stat_self()?;
         return Ok((Arc::new(dir), Vec::new(), stat));
     };
-    let dir = Dir::open_absolute(&parent.to_absolute())?;
+    let dir = Dir::on_the_way(&parent.to_absolute())?;
     let stat = dir.stat(Name::new(key.name())?)?;
     Ok((Arc::new(dir), key.name().to_vec(), stat))
 }

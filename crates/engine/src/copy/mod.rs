@@ -168,8 +168,10 @@ impl<'a> Copier<'a> {
         }
         let (before, parents) = self.before(snapshot);
         let mut copied = self.measured(snapshot, before, parents, run);
-        if copied.as_ref().is_err_and(is_damaged) && before != Before::default() {
-            // It may be another snapshot, or its copy, that is damaged.
+        let may_go_whole =
+            |error: &EngineError| is_damaged(error) || matches!(error, EngineError::Lost { .. });
+        if copied.as_ref().is_err_and(may_go_whole) && before != Before::default() {
+            // It may be another snapshot, or its copy, that is damaged, or lost some of what it had.
             copied = self.measured(snapshot, Before::default(), Vec::new(), run);
         }
         let summary = copied?;

@@ -75,10 +75,7 @@ impl Planner<'_> {
 
     /// The name of the member that an entry is another name of.
     fn linked_to(&mut self, entry: &Entry, name: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
-        let Some(group) = entry.hardlink.filter(|_| entry.kind != EntryKind::Directory) else {
-            return Ok(None);
-        };
-        let joined = self.groups.join(group, self.links, || name.to_vec());
+        let joined = self.groups.join(entry, self.links, || name.to_vec());
         let joined =
             joined.map_err(|error| EngineError::io("keeping track of hard links", error))?;
         self.links.first_is_done(joined, true);

@@ -140,9 +140,20 @@ impl Finish<'_> {
         }
     }
 
-    /// Takes away the lists that a directory handed down and that the entry has not.
+    /// Takes away what the entry has not: the lists that a directory handed down, and what users gave to one that
+    /// was there before.
     fn remove_inherited(&self, attributes: &Attributes) {
         let has = |list: &[u8]| attributes.iter().any(|(name, _)| name == list);
+        if let (EntryKind::Directory, Subject::Open(fd)) = (self.entry.kind, self.subject) {
+            let there = xattr::read_fd(fd).unwrap_or_default().into_iter();
+            let others = there.filter(|one| one.name.starts_with(b"user.") && !has(&one.name));
+            for other in others {
+                self.check(
+                    &format!("attribute {}", other.name.escape_ascii()),
+                    self.subject.remove_attribute(&other.name),
+                );
+            }
+        }
         let default = (self.entry.kind == EntryKind::Directory).then_some(DEFAULT_LIST);
         for list in [Some(ACCESS_LIST), default].into_iter().flatten() {
             if !has(list) {

@@ -148,11 +148,16 @@ impl<'a> Node<'a> {
             Err(error) if self.context.options.overwrite.is_none() => return Err(error),
             Err(_) => {}
         }
-        let never = self.context.options.overwrite == Some(Overwrite::Never);
-        if dir.as_dir().stat(name)?.kind == FileKind::Dir {
-            return Ok(Opened { dir: dir.open_dir(name)?, pristine: false, kept: never });
+        let there = dir.as_dir().stat(name)?;
+        let replaces = |overwrite: Overwrite| match &self.entry {
+            Some(entry) => overwrite.replaces(&there, entry),
+            None => overwrite == Overwrite::Always,
+        };
+        let kept = !self.context.options.overwrite.is_some_and(replaces);
+        if there.kind == FileKind::Dir {
+            return Ok(Opened { dir: dir.open_dir(name)?, pristine: false, kept });
         }
-        if never {
+        if kept {
             return Err(io::Error::other("something that is no directory is in the way"));
         }
         dir.unlink(name)?;

@@ -8,10 +8,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
+
+use holdall_tree::{Entry, EntryKind, Time};
 
 use crate::run::lock;
 
@@ -21,7 +24,7 @@ pub(crate) type GroupPlace = u64;
 /// Whether an entry is the first of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Membership {
-    /// It has one name only.
+    /// It has one name only, or is a directory.
     None,
     /// It is the one that others will be linked to.
     First(GroupPlace),
@@ -29,26 +32,55 @@ pub(crate) enum Membership {
     Later(GroupPlace),
 }
 
-/// Groups by their id, known to the planner alone.
+/// Groups by what their members have in common, known to the planner alone.
 #[derive(Default)]
 pub(crate) struct Groups {
     places: HashMap<[u8; 16], GroupPlace>,
 }
 
 impl Groups {
-    /// Says what an entry of that group is; `path` is asked for where it is the first.
+    /// Says what an entry is in its group; `path` is asked for where it is the first.
     pub(crate) fn join(
         &mut self,
-        group: [u8; 16],
+        entry: &Entry,
         links: &Links,
         path: impl FnOnce() -> Vec<u8>,
     ) -> io::Result<Membership> {
-        if let Some(place) = self.places.get(&group) {
+        if entry.hardlink.is_none() || entry.kind == EntryKind::Directory {
+            return Ok(Membership::None);
+        }
+        let members = in_common(entry);
+        if let Some(place) = self.places.get(&members) {
             return Ok(Membership::Later(*place));
         }
         let place = links.begin(&path())?;
-        self.places.insert(group, place);
+        self.places.insert(members, place);
         Ok(Membership::First(place))
+    }
+}
+
+/// A hash of the group and of all that is restored. Names of one group that differ are no names of one file:
+/// it changed while it was read, or went, and another one got its inode.
+fn in_common(entry: &Entry) -> [u8; 16] {
+    let compared = Entry { ctime: Time::default(), inode: 0, unsettled: false, ..entry.clone() };
+    let mut hashing = Hashing(blake3::Hasher::new());
+    compared.hash(&mut hashing);
+    let mut members = [0; 16];
+    hashing.0.finalize_xof().fill(&mut members);
+    members
+}
+
+/// Hashes with BLAKE3: what belongs together is for nobody to choose.
+struct Hashing(blake3::Hasher);
+
+impl Hasher for Hashing {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Nobody asks for it.
+    fn finish(&self) -> u64 {
+        0
     }
 }
 
@@ -125,6 +157,36 @@ impl Links {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdall_tree::Content;
+
+    fn member(group: u8, content: &[u8]) -> Entry {
+        let content = Content::Inline(content.to_vec());
+        Entry { hardlink: Some([group; 16]), content, ..Entry::empty(EntryKind::File) }
+    }
+
+    #[test]
+    fn names_of_a_group_that_differ_are_made_apart() {
+        let cache = tempfile::tempdir().unwrap();
+        let links = Links::new(cache.path(), "x").unwrap();
+        let mut groups = Groups::default();
+        let mut is_first = |entry: &Entry| {
+            let joined = groups.join(entry, &links, || b"path".to_vec()).unwrap();
+            matches!(joined, Membership::First(_))
+        };
+        let one = member(1, b"one");
+        assert!(is_first(&one));
+        // What is not restored may differ.
+        assert!(!is_first(&Entry { inode: 5, unsettled: true, ..one.clone() }));
+        for other in [
+            member(1, b"two"),
+            member(2, b"one"),
+            Entry { mode: 0o600, ..one.clone() },
+            Entry { kind: EntryKind::Symlink, ..one.clone() },
+        ] {
+            assert!(is_first(&other), "{other:?}");
+            assert!(!is_first(&other), "{other:?}");
+        }
+    }
 
     #[test]
     fn a_later_member_waits_for_the_first_and_learns_its_path() {
@@ -132,7 +194,7 @@ mod tests {
         let links = Links::new(cache.path(), "x").unwrap();
         let mut groups = Groups::default();
         let mut join = |group, path: &str| {
-            groups.join([group; 16], &links, || path.as_bytes().to_vec()).unwrap()
+            groups.join(&member(group, b""), &links, || path.as_bytes().to_vec()).unwrap()
         };
         let (one, other) = (join(1, "a/one"), join(2, "b"));
         let Membership::Later(place) = join(1, "z") else { panic!("it is the second") };

@@ -84,7 +84,7 @@ impl Place {
 }
 
 impl Overwrite {
-    fn replaces(self, there: &Stat, entry: &Entry) -> bool {
+    pub(super) fn replaces(self, there: &Stat, entry: &Entry) -> bool {
         match self {
             Self::Never => false,
             Self::Always => true,

@@ -224,10 +224,7 @@ impl<'a> Planner<'a> {
         };
         let name = path.name();
         let below_target = || directory.path_below_target(name);
-        let membership = match entry.hardlink {
-            None => Ok(Membership::None),
-            Some(group) => self.groups.join(group, &self.context.links, below_target),
-        };
+        let membership = self.groups.join(&entry, &self.context.links, below_target);
         let membership = membership.unwrap_or_else(|error| {
             self.context.fail(EngineError::io("keeping track of hard links", error));
             Membership::None

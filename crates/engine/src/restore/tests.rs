@@ -169,6 +169,46 @@ fn a_target_that_holds_something_is_refused_unless_told_what_to_overwrite() {
 }
 
 #[test]
+fn what_is_newer_stays_where_the_snapshot_has_a_directory() {
+    let (world, target) = (World::new(), Target::new());
+    let entries = [("/", directory()), ("/d", directory()), ("/d/file", small_file(b"new"))];
+    let snapshot = world.snapshot(&entries);
+    for (option, secs, stays) in [
+        (Overwrite::Never, 0, true),
+        (Overwrite::IfNewer, 0, false),
+        (Overwrite::IfNewer, 2_000_000_000, true),
+        (Overwrite::Always, 2_000_000_000, false),
+    ] {
+        let _ = fs::remove_dir_all(target.path());
+        fs::create_dir_all(target.path()).unwrap();
+        let mine = target.path().join("d");
+        fs::write(&mine, b"mine").unwrap();
+        let file = fs::File::open(&mine).unwrap();
+        let time = holdall_sys::Timestamp { secs, nanos: 0 };
+        holdall_sys::metadata::set_mtime(file, time).unwrap();
+        let (_, problems) = restored(&world, &snapshot, &target, &overwrite(option));
+        assert_eq!(mine.is_file(), stays, "{option:?}");
+        assert_eq!(problems, if stays { vec!["/d"] } else { vec![] }, "{option:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_was_there_has_the_attributes_of_the_snapshot_alone() {
+    let (world, target) = (World::new(), Target::new());
+    let snapshot = world.snapshot(&[("/", directory()), ("/d", directory())]);
+    for (option, stays) in [(Overwrite::Never, true), (Overwrite::Always, false)] {
+        let _ = fs::remove_dir_all(target.path());
+        fs::create_dir_all(target.path().join("d")).unwrap();
+        let there = fs::File::open(target.path().join("d")).unwrap();
+        holdall_sys::xattr::set_fd(&there, b"user.mine", b"1").unwrap();
+        let (_, problems) = restored(&world, &snapshot, &target, &overwrite(option));
+        assert_eq!(problems, [""; 0]);
+        let left = holdall_sys::xattr::read_fd(&there).unwrap();
+        assert_eq!(left.iter().any(|one| one.name == b"user.mine"), stays, "{option:?}");
+    }
+}
+
+#[test]
 fn nothing_is_written_through_links_that_are_in_the_way() {
     let (world, target) = (World::new(), Target::new());
     let outside = target.outside();
@@ -222,6 +262,11 @@ fn hard_links_join_the_same_names_however_far_apart() {
         ("/z/last".to_owned(), member()),
         ("/z/link".to_owned(), link()),
         ("/z/second".to_owned(), member()),
+        // Another file that got the first one's inode while the backup ran.
+        (
+            "/z/third".to_owned(),
+            Entry { hardlink: group, ..world.file(&world.chunks(&[b"other"])) },
+        ),
     ];
     entries.extend((0..5000).map(|at| (format!("/m{at}"), small_file(b"between"))));
     let entries: Vec<_> = entries.iter().map(|(path, entry)| (&path[..], entry.clone())).collect();
@@ -233,6 +278,7 @@ fn hard_links_join_the_same_names_however_far_apart() {
     assert_eq!(inode("a/first"), inode("z/second"));
     assert_eq!(inode("a/link"), inode("z/link"));
     assert_eq!(target.read("z/last"), b"shared");
+    assert_eq!(target.read("z/third"), b"other");
     assert_eq!(fs::metadata(target.path().join("z")).unwrap().mtime_nsec(), 7);
 }
 

@@ -22,6 +22,8 @@ const MAX_PIECE_BYTES: usize = 4095;
 const OPEN_DIR: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
 const OPEN_FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -45,19 +47,19 @@ impl Dir {
     /// `InvalidInput` for a path that is relative, holds a NUL or is too long; else what the
     /// system says, `ENOTDIR` or `ELOOP` if a link or something else is there.
     pub fn open_absolute(path: &[u8]) -> io::Result<Self> {
-        if path.first() != Some(&b'/') || path.len() > MAX_PATH_BYTES {
-            return Err(Errno::INVAL.into());
-        }
-        let mut rest = path;
-        let mut at: Option<OwnedFd> = None;
-        while rest.len() > MAX_PIECE_BYTES {
-            let (piece, after) = split_piece(rest)?;
-            // A piece may end in a link to a directory: it is on the way, not the end.
-            at = Some(open_with(at.as_ref(), piece, OPEN_DIR.difference(OFlags::NOFOLLOW))?);
-            rest = after;
-        }
-        let rest = if rest.is_empty() { b"." } else { rest };
-        Ok(Self { fd: open_without_atime(at.as_ref(), rest, OPEN_DIR)? })
+        let (above, rest) = open_above(path)?;
+        Ok(Self { fd: open_without_atime(above.as_ref(), rest, OPEN_DIR)? })
+    }
+
+    /// Opens the directory at an absolute path as one on the way to what lies in it, by name: it may be a
+    /// link to one, and need not be readable, so that it can not be listed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Dir::open_absolute`], but for a link.
+    pub fn on_the_way(path: &[u8]) -> io::Result<Self> {
+        let (above, rest) = open_above(path)?;
+        Ok(Self { fd: open_with(above.as_ref(), rest, PASS)? })
     }
 
     /// Opens the directory `name` in this one; never follows a link.
@@ -164,6 +166,20 @@ impl From<OwnedFd> for Dir {
     fn from(fd: OwnedFd) -> Self {
         Self { fd }
     }
+}
+
+/// Opens the directories on the way of an absolute path as far as is needed for the kernel to take the rest.
+fn open_above(path: &[u8]) -> io::Result<(Option<OwnedFd>, &[u8])> {
+    if path.first() != Some(&b'/') || path.len() > MAX_PATH_BYTES {
+        return Err(Errno::INVAL.into());
+    }
+    let (mut above, mut rest): (Option<OwnedFd>, _) = (None, path);
+    while rest.len() > MAX_PIECE_BYTES {
+        let (piece, after) = split_piece(rest)?;
+        above = Some(open_with(above.as_ref(), piece, PASS)?);
+        rest = after;
+    }
+    Ok((above, if rest.is_empty() { b"." } else { rest }))
 }
 
 /// Splits a long path after the last `/` that lets the first part fit; the second is relative.
