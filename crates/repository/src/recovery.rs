@@ -6,7 +6,8 @@
 //! gone       entries    the pack was published                journal removed, if a pack has them
 //! unreadable either     the disk fails                        told, left; a new tail goes on
 //! blocks     entries    nothing, or torn at the end           cut to the last whole block
-//! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside
+//! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside; read in
+//!                                                             place where nothing may be changed
 //! blocks     front      a crash before the first block        both removed
 //! there      gone       a crash while it was made             removed
 //! ```
@@ -69,6 +70,13 @@ pub(crate) struct Salvaged {
 }
 
 impl Recovered {
+    /// Has a tail go on, with all that is in it.
+    fn add(&mut self, tail: Tail) -> Result<(), RepositoryError> {
+        list_all(&tail)?;
+        self.tails.push(tail);
+        Ok(())
+    }
+
     /// Has all tails copied to new ones: what is still written to the files of these reaches nobody then.
     fn leave_files(&mut self) {
         self.salvaged.extend(self.tails.drain(..).map(Tail::into_salvaged));
@@ -278,8 +286,13 @@ fn recover_blocks(
         // The journal's word does not count for much here.
         let named = |block: &FooterBlock| has_its_name(&payload, block).unwrap_or(false);
         let blocks = sound.into_iter().filter(named).collect();
-        recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: false });
-        return Ok(());
+        if repair {
+            recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: false });
+            return Ok(());
+        }
+        // Who only reads finds them where they lie.
+        let Some(journal) = open(&layout.journal(name), false)? else { return Ok(()) };
+        return recovered.add(Tail::of_files(layout, name, payload, journal, blocks));
     }
     let blocks = sound.into_iter().take(prefix).collect();
     keep_front(layout, Front { name, payload, blocks, journal_end }, repair, recovered)
@@ -311,10 +324,7 @@ fn keep_front(
     if repair && !recovered.are_held_open {
         cut(layout, name, (&payload, &journal), &blocks, journal_end)?;
     }
-    let tail = Tail::of_files(layout, name, payload, journal, blocks);
-    list_all(&tail)?;
-    recovered.tails.push(tail);
-    Ok(())
+    recovered.add(Tail::of_files(layout, name, payload, journal, blocks))
 }
 
 /// The blocks that are as they were written, and how many of them lie one behind the other from

@@ -421,14 +421,21 @@ fn a_hole_is_told_and_the_rest_is_saved(moment: &Moment, at: usize) {
     bytes[at] ^= 0xff;
     fs::write(&journal, bytes).unwrap();
 
-    let repository = world.handle();
-    let session = open_session(&*repository);
     let chunks: Vec<_> = moment.blocks.iter().step_by(2).collect();
-    assert!(repository.fetch_objects(&session, &[chunks[0].0], 0).is_err());
-    for (object, block) in &chunks[1..] {
-        let fetched = repository.fetch_objects(&session, &[*object], 0).unwrap().blocks;
-        assert_eq!(fetched, std::slice::from_ref(block));
-    }
+    let repository = world.handle();
+    let fetches = |session: &SessionId| {
+        assert!(repository.fetch_objects(session, &[chunks[0].0], 0).is_err());
+        for (object, block) in &chunks[1..] {
+            let fetched = repository.fetch_objects(session, &[*object], 0).unwrap().blocks;
+            assert_eq!(fetched, std::slice::from_ref(block));
+        }
+    };
+    // Who only reads changes nothing, and finds as much.
+    let before = fs::read(&journal).unwrap();
+    fetches(&repository.open_session(&SessionPurpose::Read).unwrap().session);
+    assert_eq!(fs::read(&journal).unwrap(), before);
+    let session = open_session(&*repository);
+    fetches(&session);
     assert!(!repository.scrub(&mut |_| {}).unwrap().damaged.is_empty());
     // What is lost is asked for again.
     let answer = repository.missing(&session, &[chunks[0].0, chunks[1].0]).unwrap();
