@@ -29,7 +29,7 @@ use crate::rights::{self, Permit};
 use crate::scrub;
 use crate::state::ServerState;
 use crate::taking::{Admitted, Taken, take, with_waiting};
-use crate::work::AnswerRoom;
+use crate::work::Room;
 
 const JSON: &str = "application/json";
 const BYTES: &str = "application/octet-stream";
@@ -85,7 +85,7 @@ fn verb_name(route: &Route) -> &'static str {
     }
 }
 
-fn respond(content_type: &'static str, body: Frames, room: Option<AnswerRoom>) -> Response<Answer> {
+fn respond(content_type: &'static str, body: Frames, room: Option<Room>) -> Response<Answer> {
     let mut response = Response::new(Answer::new(body));
     if let Some(room) = room {
         response.body_mut().hold(room);
@@ -127,6 +127,7 @@ async fn asked(
 async fn write_to_measure(
     state: &Arc<ServerState>,
     key: &PublicKey,
+    turn: Arc<OwnedSemaphorePermit>,
     body: &mut Option<Incoming>,
 ) -> Result<LabWritten, WireError> {
     let begun = state.pressure.begin();
@@ -134,7 +135,7 @@ async fn write_to_measure(
         take(state, key, body, wire::MAX_PUT_BODY_BYTES).await?;
     let (inner, written) = (Arc::clone(state), bytes.clone());
     let call = move || {
-        let _room = room;
+        let _held = (room, turn);
         measuring::write(&inner.stores.folder_of_all(), &written)
     };
     let (disk, waited) = state.work.run(call).await?;
@@ -161,13 +162,17 @@ async fn write_to_measure(
 /// Reads as much as that from a file on the disk, which is there for as long as the measurement.
 async fn read_to_measure(
     state: &Arc<ServerState>,
-    key: &PublicKey,
+    turn: Arc<OwnedSemaphorePermit>,
     bytes: u64,
 ) -> Result<Response<Answer>, WireError> {
-    let room = state.answer_room(key, bytes).await?;
+    let room = state.work.answers.room(bytes).await?;
     let inner = Arc::clone(state);
-    let call = move || inner.measuring.read(&inner.stores.folder_of_all(), bytes);
-    let (read, _) = state.work.run(call).await?;
+    let call = move || {
+        let read = inner.measuring.read(&inner.stores.folder_of_all(), bytes)?;
+        drop(turn);
+        Ok((read, room))
+    };
+    let ((read, room), _) = state.work.run(call).await?;
     Ok(respond(BYTES, Frames::plain(read), Some(room)))
 }
 
@@ -212,7 +217,7 @@ async fn measure(
 ) -> Result<Response<Answer>, WireError> {
     rights::check_measuring(&state.accounts.role(&key), verb)?;
     state.measuring.go_on(key, Instant::now())?;
-    let turn = state.turn_of(&key)?;
+    let turn = Arc::new(state.turn_of(&key)?);
     let mut response = match verb {
         LabVerb::Take => {
             let bytes = match body.take() {
@@ -224,11 +229,11 @@ async fn measure(
             respond(JSON, Frames::plain(taken), None)
         }
         LabVerb::Write => {
-            let written = write_to_measure(state, &key, body).await?;
+            let written = write_to_measure(state, &key, Arc::clone(&turn), body).await?;
             respond(JSON, Frames::plain(wire::encode_lab_written(&written)), None)
         }
         LabVerb::Give(bytes) => respond(BYTES, measuring::bytes(bytes), None),
-        LabVerb::Read(bytes) => read_to_measure(state, &key, bytes).await?,
+        LabVerb::Read(bytes) => read_to_measure(state, Arc::clone(&turn), bytes).await?,
     };
     response.body_mut().hold(turn);
     Ok(response)
@@ -277,9 +282,9 @@ impl Asked<'_> {
     }
 
     /// Waits for room for an answer of at most `bytes`, and tells for how long.
-    async fn answer_room(&self, bytes: usize) -> Result<(AnswerRoom, Duration), WireError> {
+    async fn answer_room(&self, bytes: usize) -> Result<(Room, Duration), WireError> {
         let begun = Instant::now();
-        let room = self.state.answer_room(&self.permit.key(), bytes as u64).await?;
+        let room = self.state.work.answers.room(bytes as u64).await?;
         Ok((room, begun.elapsed()))
     }
 

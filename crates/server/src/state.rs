@@ -19,7 +19,7 @@ use crate::measuring::Measuring;
 use crate::pressure::Pressure;
 use crate::rights::Role;
 use crate::stores::Stores;
-use crate::work::{AnswerRoom, Memory, Room, Work};
+use crate::work::{Memory, Room, Work};
 
 /// Most scrubs at once.
 pub(crate) const SCRUBS: usize = 4;
@@ -58,7 +58,6 @@ struct Share {
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     bodies: Memory,
-    answers: Memory,
     /// Held by puts from the end of their body on.
     storing: Arc<RwLock<()>>,
 }
@@ -133,20 +132,6 @@ impl ServerState {
         drop(self.share_of(key).storing.write().await);
     }
 
-    /// Waits for room for an answer. At most half of it can be one machine's, however slowly it takes what it
-    /// asked for.
-    ///
-    /// # Cancel safety
-    /// Nothing is held when it is dropped.
-    pub(crate) async fn answer_room(
-        &self,
-        key: &PublicKey,
-        bytes: u64,
-    ) -> Result<AnswerRoom, WireError> {
-        let of_machine = self.share_of(key).answers.room(bytes).await?;
-        Ok(AnswerRoom([of_machine, self.work.answers.room(bytes).await?]))
-    }
-
     /// A machine chooses how many recovery kits there are, so they have what it has.
     fn share_of(&self, key: &PublicKey) -> Arc<Share> {
         let repository = match self.accounts.role(key) {
@@ -160,7 +145,6 @@ impl ServerState {
                 connections: Arc::new(Semaphore::new(self.limits.connections_of_machine)),
                 requests: Arc::new(Semaphore::new(requests)),
                 bodies: Memory::new(self.limits.body_bytes / 2),
-                answers: Memory::new(self.limits.body_bytes / 2),
                 storing: Arc::default(),
             })
         };

@@ -40,17 +40,6 @@ impl Room {
     }
 }
 
-/// Room for an answer, of what its machine may have and of all that there is.
-#[derive(Debug)]
-pub(crate) struct AnswerRoom(pub(crate) [Room; 2]);
-
-impl AnswerRoom {
-    /// Gives back all but `bytes`.
-    pub(crate) fn shrink_to(&mut self, bytes: u64) {
-        self.0.iter_mut().for_each(|room| room.shrink_to(bytes));
-    }
-}
-
 impl Memory {
     /// So many bytes, at least one KiB.
     pub(crate) fn new(bytes: usize) -> Self {

@@ -159,8 +159,5 @@ mod tests {
         });
         // It may be stopped before it counts the last.
         assert!(swaps.expect("it goes on") + 1 >= changes.get());
-        let stays = is_link();
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        assert_eq!(is_link(), stays, "it stands still");
     }
 }

@@ -51,7 +51,7 @@ pub struct Time {
 }
 
 /// What is known of one path.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// What the path is.
     pub kind: EntryKind,

@@ -394,7 +394,7 @@ pub(crate) struct Done {
     /// What it used.
     usage: Usage,
     /// Why the receipt of what was committed could not be kept.
-    unkept: Option<anyhow::Error>,
+    pub(crate) unkept: Option<anyhow::Error>,
 }
 
 /// Backs up, shows progress and problems, and remembers the receipt. What is there is asked for

@@ -122,7 +122,12 @@ impl<F: Found> Plan<'_, F> {
         // A link to a directory is one here. Who may only pass through sees no attributes of it.
         let work = match Dir::open_absolute(&[&read_at, &b"/."[..]].concat()) {
             Ok(dir) => Work::Directory { dir: Arc::new(dir), stat },
-            Err(_) => Work::StatOnly { stat },
+            Err(error) => {
+                if error.kind() != io::ErrorKind::PermissionDenied {
+                    self.problem(&path, &error);
+                }
+                Work::StatOnly { stat }
+            }
         };
         self.items.add(path, stat, work)
     }

@@ -7,7 +7,8 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use holdall_sys::{Name, Timestamp, metadata, xattr};
+use holdall_sys::xattr::{self, Xattr};
+use holdall_sys::{Name, Timestamp, metadata};
 use holdall_tree::{Attributes, Content, Entry, EntryKind};
 
 use super::context::Context;
@@ -144,14 +145,13 @@ impl Finish<'_> {
     /// was there before.
     fn remove_inherited(&self, attributes: &Attributes) {
         let has = |list: &[u8]| attributes.iter().any(|(name, _)| name == list);
-        if let (EntryKind::Directory, Subject::Open(fd)) = (self.entry.kind, self.subject) {
-            let there = xattr::read_fd(fd).unwrap_or_default().into_iter();
-            let others = there.filter(|one| one.name.starts_with(b"user.") && !has(&one.name));
-            for other in others {
-                self.check(
-                    &format!("attribute {}", other.name.escape_ascii()),
-                    self.subject.remove_attribute(&other.name),
-                );
+        // Attributes of which the chunks are damaged are not known, and none is taken away for that.
+        if let (EntryKind::Directory, Subject::Open(fd), Content::Inline(_)) =
+            (self.entry.kind, self.subject, &self.entry.attributes)
+        {
+            match xattr::read_fd(fd) {
+                Ok(there) => self.remove_others(&there, has),
+                Err(error) => drop(self.check("attributes", Err(error))),
             }
         }
         let default = (self.entry.kind == EntryKind::Directory).then_some(DEFAULT_LIST);
@@ -160,6 +160,14 @@ impl Finish<'_> {
                 // Most have none, and file systems without lists say so.
                 let _ = self.subject.remove_attribute(list);
             }
+        }
+    }
+
+    /// Takes away what users gave and the entry has not.
+    fn remove_others(&self, there: &[Xattr], has: impl Fn(&[u8]) -> bool) {
+        for other in there.iter().filter(|one| one.name.starts_with(b"user.") && !has(&one.name)) {
+            let what = format!("attribute {}", other.name.escape_ascii());
+            self.check(&what, self.subject.remove_attribute(&other.name));
         }
     }
 

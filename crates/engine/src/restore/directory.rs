@@ -153,11 +153,13 @@ impl<'a> Node<'a> {
             Some(entry) => overwrite.replaces(&there, entry),
             None => overwrite == Overwrite::Always,
         };
-        let kept = !self.context.options.overwrite.is_some_and(replaces);
+        let overwrite = self.context.options.overwrite;
         if there.kind == FileKind::Dir {
+            // Whatever is made in it makes it newer, so that its time says nothing.
+            let kept = overwrite == Some(Overwrite::Never);
             return Ok(Opened { dir: dir.open_dir(name)?, pristine: false, kept });
         }
-        if kept {
+        if !overwrite.is_some_and(replaces) {
             return Err(io::Error::other("something that is no directory is in the way"));
         }
         dir.unlink(name)?;

@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use holdall_tree::{Entry, EntryKind, Time};
+use holdall_tree::{Entry, EntryKind};
 
 use crate::run::lock;
 
@@ -59,12 +59,12 @@ impl Groups {
     }
 }
 
-/// A hash of the group and of all that is restored. Names of one group that differ are no names of one file:
-/// it changed while it was read, or went, and another one got its inode.
+/// A hash of the group and of what its members have in common. Names of one group that differ in that are no
+/// names of one file: it changed while it was read, or went, and another one got its inode.
 fn in_common(entry: &Entry) -> [u8; 16] {
-    let compared = Entry { ctime: Time::default(), inode: 0, unsettled: false, ..entry.clone() };
     let mut hashing = Hashing(blake3::Hasher::new());
-    compared.hash(&mut hashing);
+    (entry.hardlink, entry.kind, entry.mode, entry.uid, entry.gid).hash(&mut hashing);
+    (entry.mtime, entry.size, &entry.content).hash(&mut hashing);
     let mut members = [0; 16];
     hashing.0.finalize_xof().fill(&mut members);
     members
@@ -175,8 +175,9 @@ mod tests {
         };
         let one = member(1, b"one");
         assert!(is_first(&one));
-        // What is not restored may differ.
+        // What says nothing of the file, or what another reader saw of it, may differ.
         assert!(!is_first(&Entry { inode: 5, unsettled: true, ..one.clone() }));
+        assert!(!is_first(&Entry { user: b"ann"[..].into(), ..one.clone() }));
         for other in [
             member(1, b"two"),
             member(2, b"one"),

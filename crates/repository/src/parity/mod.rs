@@ -19,7 +19,7 @@ use holdall_protocol::RepositoryError;
 use crate::layout::Layout;
 use crate::pack_file::damaged;
 use crate::publish::{
-    self, failed, make_dir, names_in, read_limited, remove, replace, replace_by_file,
+    self, failed, is_there, make_dir, names_in, read_limited, remove, replace, replace_by_file,
 };
 use crate::reread::of_the_file;
 use head::{FRONT_BYTES, Head, SHARD_BYTES};
@@ -98,7 +98,7 @@ pub(crate) fn make(layout: &Layout, pack: &PackName, percent: u8) -> Result<u64,
         replace_by_file(&beside, &path)?;
         Ok(bytes)
     });
-    if !layout.pack(pack).exists() {
+    if is_there(&layout.pack(pack)).is_ok_and(|is_there| !is_there) {
         // A prune deleted the pack meanwhile, and then what parity there was.
         remove(&path)?;
     }

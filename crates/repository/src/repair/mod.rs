@@ -46,12 +46,13 @@ impl Store {
         let mut report = RepairReport::default();
         let generation = self.index().state().generation;
         let mended = self.mend(&found, dry_run, should_stop, &mut report);
-        let has_lost = self.index().state().generation != generation;
-        if has_lost || !dry_run && !report.repairs.is_empty() {
+        let is_changed = self.index().state().generation != generation;
+        let found_anew = match !dry_run && (is_changed || !report.repairs.is_empty()) {
             // Also where it could not go on: until then nothing is closed.
-            self.find_anew()?;
-        }
-        mended?;
+            true => self.find_anew(),
+            false => Ok(()),
+        };
+        mended.and(found_anew)?;
         report.scrub = match dry_run || report.repairs.is_empty() {
             true => found,
             false => self.scrub(should_stop, progress)?,

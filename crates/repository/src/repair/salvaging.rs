@@ -86,7 +86,8 @@ impl Store {
         }
         if !dry_run {
             let aside = self.quarantine(pack)?;
-            self.lease().renew()?;
+            self.index().forget_closed();
+            self.appender()?.disbelieve()?;
             fs::rename(&path, &aside).map_err(failed("renaming to", &aside))?;
             sync_parent(&aside)?;
             sync_parent(&path)?;

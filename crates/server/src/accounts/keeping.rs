@@ -125,6 +125,14 @@ impl Accounts {
         Ok(deletion)
     }
 
+    /// Checks that one more deletion may wait that names no snapshots.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`].
+    pub(crate) fn check_room_for_deletion(&self, repository: &str) -> Result<(), ServerError> {
+        self.state().check_room_for_deletion(repository, 0)
+    }
+
     /// Held while blocks give way and their deletion is noted, while it is looked which of them are noted,
     /// and while a deletion is carried out or cancelled.
     pub(crate) fn asking(&self) -> MutexGuard<'_, ()> {

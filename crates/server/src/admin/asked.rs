@@ -64,6 +64,7 @@ impl Administration<'_> {
         let store = self.stores.store(name)?;
         // Else a prune could take it for cancelled before it is noted that it waits.
         let _asking = self.accounts.asking();
+        self.accounts.check_room_for_deletion(name)?;
         let superseded = store.supersede(blocks, true)?;
         store.end_session(machine, session)?;
         let Some(superseded) = superseded else {
