@@ -429,19 +429,22 @@ impl Store {
     /// As [`Store::lookup`], with the copies in condemned packs behind the others: until they are
     /// gone, they can be read.
     pub(crate) fn lookup_stored(&self, ids: Vec<ObjectId>) -> Result<Lookup, RepositoryError> {
-        match self.index.lookup_stored(ids.clone()) {
-            Err(IndexError::Damaged { .. }) => self.lookup_holding(&self.lock_commit(), ids),
-            answer => Ok(answer?),
-        }
+        self.look_up(None, ids, Index::lookup_stored)
+    }
+
+    /// As [`Store::lookup_stored`], for who holds the commit lock.
+    pub(crate) fn lookup_stored_holding(
+        &self,
+        commit: &CommitGuard<'_>,
+        ids: Vec<ObjectId>,
+    ) -> Result<Lookup, RepositoryError> {
+        self.look_up(Some(commit), ids, Index::lookup_stored)
     }
 
     /// Finds all copies of `ids`; an index that is damaged is rebuilt. Whoever holds the commit
     /// lock calls [`Store::lookup_holding`].
     pub(crate) fn lookup(&self, ids: Vec<ObjectId>) -> Result<Lookup, RepositoryError> {
-        match self.index.lookup(ids.clone()) {
-            Err(IndexError::Damaged { .. }) => self.lookup_holding(&self.lock_commit(), ids),
-            answer => Ok(answer?),
-        }
+        self.look_up(None, ids, Index::lookup)
     }
 
     /// As [`Store::lookup`], for who holds the commit lock.
@@ -450,11 +453,23 @@ impl Store {
         commit: &CommitGuard<'_>,
         ids: Vec<ObjectId>,
     ) -> Result<Lookup, RepositoryError> {
+        self.look_up(Some(commit), ids, Index::lookup)
+    }
+
+    fn look_up(
+        &self,
+        commit: Option<&CommitGuard<'_>>,
+        ids: Vec<ObjectId>,
+        find: impl Fn(&Index, Vec<ObjectId>) -> Result<Lookup, IndexError>,
+    ) -> Result<Lookup, RepositoryError> {
         let generation = self.index.state().generation;
-        match self.index.lookup(ids.clone()) {
+        match find(&self.index, ids.clone()) {
             Err(IndexError::Damaged { .. }) => {
-                self.rebuild_index(commit, generation)?;
-                Ok(self.index.lookup(ids)?)
+                match commit {
+                    Some(commit) => self.rebuild_index(commit, generation)?,
+                    None => self.rebuild_index(&self.lock_commit(), generation)?,
+                }
+                Ok(find(&self.index, ids)?)
             }
             answer => Ok(answer?),
         }

@@ -83,7 +83,6 @@ fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> 
     report.backup("unchanged backup", &again, &memory)?;
     most = most.max(memory);
 
-    let unkept = [&first, &again].iter().any(|done| done.unkept.is_some());
     let target = work.join("restore");
     let (restored, memory) = watching(&server, || restore_all(app, &access, dir, &target))?;
     report.restore(&restored, &memory)?;
@@ -94,9 +93,7 @@ fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> 
     report.end(&first, &again, &restored, &compared, &conditions)?;
     Ok(if !compared.identical {
         Exit::Damage
-    } else if unkept
-        || first.summary.problems + again.summary.problems + restored.summary.problems > 0
-    {
+    } else if first.summary.problems + again.summary.problems + restored.summary.problems > 0 {
         Exit::Incomplete
     } else {
         Exit::Done

@@ -47,8 +47,8 @@ time. A source that is empty, and was not empty in the snapshot before, is told 
 may not be mounted; the snapshot is made all the same, and the one before keeps what it has.
 
 Exit codes: 0 done, 1 failed (nothing committed), 2 wrong usage, 3 done, but some sources could \
-not be read, or its receipt not be kept, 10 no such repository, 11 repository in use, 12 wrong password, 13 not allowed, 14 \
-server unreachable, 20 damage found, 130 interrupted")]
+not be read, or its receipt not be kept, 10 no such repository, 11 repository in use, 12 wrong \
+password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// What to back up
     #[arg(value_name = "PATH", required_unless_present = "files_from")]
@@ -123,12 +123,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if !options.dry_run {
         audits::tell(app, &access);
     }
-    let is_unkept = done.unkept.is_some();
-    if let Some(error) = done.unkept {
-        let error = error.context("the snapshot was committed, but its receipt could not be kept");
-        app.output.failure(&error, Exit::Incomplete.code(), None);
-    }
-    let incomplete = some_missing || is_unkept || done.summary.problems > 0;
+    let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
 }
 
@@ -393,8 +388,6 @@ pub(crate) struct Done {
     pub(crate) verdict: Verdict,
     /// What it used.
     usage: Usage,
-    /// Why the receipt of what was committed could not be kept.
-    pub(crate) unkept: Option<anyhow::Error>,
 }
 
 /// Backs up, shows progress and problems, and remembers the receipt. What is there is asked for
@@ -423,21 +416,26 @@ pub(crate) fn measured(
     });
     let usage = UsageCounters::now().since(&before);
     // What was committed is remembered before anything is said: saying it may fail.
-    let unkept = match &result {
+    let remembered = match &result {
         Ok(summary) if summary.snapshot_id.is_some() => {
-            Receipts::in_state(&app.folders.state).remember(access, &summary.stored_record).err()
+            Receipts::in_state(&app.folders.state).remember(access, &summary.stored_record)
         }
-        _ => None,
+        _ => Ok(()),
     };
     let told = run.take_problems().iter().try_for_each(|problem| app.output.problem(problem));
     for path in run.take_changed() {
         app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
     }
-    let summary = result?;
+    let mut summary = result?;
+    if let Err(error) = remembered {
+        let error = error.context("the snapshot was committed, but its receipt could not be kept");
+        app.output.failure(&error, Exit::Incomplete.code(), None);
+        summary.problems += 1;
+    }
     still_committed(app, &summary, told.map_err(Into::into))?;
     let stages = summary.stages.clone();
     let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
-    Ok(Done { summary, verdict, usage, unkept })
+    Ok(Done { summary, verdict, usage })
 }
 
 fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {

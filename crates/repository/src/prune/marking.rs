@@ -7,7 +7,7 @@ use holdall_format::{ObjectId, RecordHash, RecordKind};
 use holdall_protocol::RepositoryError;
 
 use crate::closure::{Closed, descend};
-use crate::index::{Holder, IndexError, Mark};
+use crate::index::{Holder, Mark};
 use crate::layout::number_of;
 use crate::moving::IfDamaged;
 use crate::pack_file::damaged;
@@ -171,10 +171,7 @@ impl Store {
         commit: &CommitGuard<'_>,
         missing: &[ObjectId],
     ) -> Result<bool, RepositoryError> {
-        let lookup = match self.index().lookup_stored(missing.to_vec()) {
-            Err(IndexError::Damaged { .. }) => self.lookup_holding(commit, missing.to_vec())?,
-            found => found?,
-        };
+        let lookup = self.lookup_stored_holding(commit, missing.to_vec())?;
         let mut blocks: BTreeMap<Holder, BTreeSet<u32>> = BTreeMap::new();
         for copy in lookup.copies.iter().filter(|copy| lookup.state.is_condemned(copy.holder)) {
             blocks.entry(copy.holder).or_default().insert(copy.block);

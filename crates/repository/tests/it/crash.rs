@@ -290,6 +290,19 @@ fn listed(block: &Bytes, offset: u64, arrival: u64) -> FooterBlock {
     FooterBlock { offset, arrival, name, header, table_bytes }
 }
 
+/// A block of that object with any payload, and a header that is otherwise as that one.
+fn carrying(payload: &[u8], header: &BlockHeader, object: ObjectId) -> Bytes {
+    let entries = vec![TableEntry { id: object, refs: vec![] }];
+    let table = Table { entries }.encode(header.kind);
+    let header = BlockHeader {
+        table_bytes: table.len() as u32,
+        table_hash: *blake3::hash(&table).as_bytes(),
+        payload_bytes: payload.len() as u32,
+        ..header.clone()
+    };
+    Bytes::from(Block::join(&header, &table, payload).unwrap().into_bytes())
+}
+
 /// Somebody puts a payload that ends as a pack does, knowing what lies before it, and the power is cut when the
 /// journal has not yet the block that it is of.
 #[test]
@@ -315,14 +328,7 @@ fn a_payload_that_ends_as_the_pack_would_adds_no_block_before_others() {
     let (kind, repository) = (BlockKind::Chunks, header.repository);
     let end = ended_by(&Footer { kind, repository, random: [0; 32], blocks });
     let payload = [Block::decode(&fake[..]).unwrap().payload(), &end].concat();
-    let table = Table { entries: vec![TableEntry { id: id(2), refs: vec![] }] }.encode(kind);
-    let header = BlockHeader {
-        table_bytes: table.len() as u32,
-        table_hash: *blake3::hash(&table).as_bytes(),
-        payload_bytes: payload.len() as u32,
-        ..header
-    };
-    put(&world, &Bytes::from(Block::join(&header, &table, &payload).unwrap().into_bytes()));
+    put(&world, &carrying(&payload, &header, id(2)));
     world.close();
     fs::write(&journal, journaled).unwrap();
     world.restart();
@@ -355,14 +361,7 @@ fn a_payload_that_looks_like_the_end_of_a_pack_takes_nothing_with_it() {
     let forged = FooterBlock { offset: 0, arrival: 0, name, header: header.clone(), table_bytes };
     let (kind, repository) = (BlockKind::Chunks, header.repository);
     let payload = ended_by(&Footer { kind, repository, random: [0; 32], blocks: vec![forged] });
-    let table = Table { entries: vec![TableEntry { id: id(2), refs: vec![] }] }.encode(kind);
-    let header = BlockHeader {
-        table_bytes: table.len() as u32,
-        table_hash: *blake3::hash(&table).as_bytes(),
-        payload_bytes: payload.len() as u32,
-        ..header
-    };
-    let evil = Bytes::from(Block::join(&header, &table, &payload).unwrap().into_bytes());
+    let evil = carrying(&payload, &header, id(2));
     world.handle().put_blocks(&session, std::slice::from_ref(&evil)).unwrap();
 
     world.restart();

@@ -325,15 +325,10 @@ fn what_reached_blocks_that_are_lost_is_no_longer_closed() {
     let (mut world, forge) = made();
     big_snapshot(&world, &forge);
     world.close();
-    let files = fs::read_dir(world.cache_dir()).unwrap().map(|file| file.unwrap().path());
-    let cached: Vec<_> = files.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    let cached = world.cached();
     fs::remove_file(world.tail_file("chunks", "payload")).unwrap();
     world.restart();
-    world.close();
-    // As where the process was stopped before it saved what it had found.
-    fs::remove_dir_all(world.cache_dir()).unwrap();
-    fs::create_dir(world.cache_dir()).unwrap();
-    cached.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    world.close_with_cache(&cached);
     world.restart();
     let session = open_session(&world);
     let CommitAnswer::Missing(missing) = commit_again(&world, &forge, &session) else {

@@ -24,11 +24,6 @@ fn files_in(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn files_with_bytes(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
-}
-
 fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(path).unwrap();
     change(&mut bytes);
@@ -129,7 +124,7 @@ fn without_parity_what_is_lost_counts_as_missing_and_can_be_sent_again() {
     assert_eq!(house.parity().len(), 0);
     let pack = house.packs()[0].clone();
     house.world.close();
-    let cached = files_with_bytes(&house.world.cache_dir());
+    let cached = house.world.cached();
     house.world.restart();
     change(&pack, |bytes| bytes[1000] ^= 1);
     let damaged = fs::read(&pack).unwrap();
@@ -147,11 +142,7 @@ fn without_parity_what_is_lost_counts_as_missing_and_can_be_sent_again() {
     };
     for (restart, cache_from_before) in [(false, false), (true, false), (true, true)] {
         if cache_from_before {
-            // As where it is another computer's, or this one was stopped before it saved its own.
-            house.world.close();
-            fs::remove_dir_all(house.world.cache_dir()).unwrap();
-            fs::create_dir(house.world.cache_dir()).unwrap();
-            cached.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+            house.world.close_with_cache(&cached);
         }
         if restart {
             house.world.restart();

@@ -1,5 +1,6 @@
 //! A repository in a temporary directory, with a clock and keys of its own.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -90,6 +91,21 @@ impl World {
 
     pub(crate) fn cache_dir(&self) -> PathBuf {
         self.folder.path().join("cache")
+    }
+
+    /// What the cache holds, by path; of a closed one.
+    pub(crate) fn cached(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let paths = fs::read_dir(self.cache_dir()).unwrap().map(|entry| entry.unwrap().path());
+        paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    }
+
+    /// Closes it, and has the cache be what it was: as where it is another computer's, or this one was
+    /// stopped before it saved its own.
+    pub(crate) fn close_with_cache(&mut self, cached: &[(PathBuf, Vec<u8>)]) {
+        self.close();
+        fs::remove_dir_all(self.cache_dir()).unwrap();
+        fs::create_dir(self.cache_dir()).unwrap();
+        cached.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
     }
 
     /// Gives the lease back and stops everything, until the next restart.
