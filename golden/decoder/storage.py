@@ -28,7 +28,7 @@ from fields import Damage, Fields, require
 FOOTER_MAX_BYTES = 16 * 1024 * 1024
 TRAILER_BYTES = 48
 PACK_MAX_BLOCKS = 65_536
-JOURNAL_START_BYTES = 24
+JOURNAL_START_BYTES = 88
 JOURNAL_MAX_BYTES = 32 * 1024 * 1024
 ENTRY_MIN_BYTES = 228
 ENTRY_HEADER_AT = 60
@@ -200,8 +200,11 @@ def tail(journal: Path, payloads: Path, kind: int, repository: bytes) -> Iterato
         # A crash before the first block.
         return
     start = Fields(data[:JOURNAL_START_BYTES], str(journal))
-    start.constant(b"HJnl\1" + bytes([kind, 0, 0]) + repository, "magic to repository")
-    entries = _entries(data, journal, payloads, kind, repository)
+    start.constant(b"HJnl\2" + bytes([kind, 0, 0]) + repository, "magic to repository")
+    key = start.take(32)
+    checksum = blake3.digest(data[: JOURNAL_START_BYTES - CHECKSUM_BYTES])
+    start.constant(checksum, "checksum of the front")
+    entries = _entries(data, key, journal, payloads, kind, repository)
     durable = max((entry.durable for entry in entries), default=0)
     sound_to = JOURNAL_START_BYTES
     for entry in entries:
@@ -222,7 +225,7 @@ def tail(journal: Path, payloads: Path, kind: int, repository: bytes) -> Iterato
 
 
 def _entries(
-    data: bytes, journal: Path, payloads: Path, kind: int, repository: bytes
+    data: bytes, key: bytes, journal: Path, payloads: Path, kind: int, repository: bytes
 ) -> list[Entry]:
     """The sound entries; behind a hole the next one is found by its block's magic."""
     entries: list[Entry] = []
@@ -231,7 +234,8 @@ def _entries(
         length = int.from_bytes(data[at : at + 4], "little")
         end = at + length
         body, checksum = data[at : end - CHECKSUM_BYTES], data[end - CHECKSUM_BYTES : end]
-        if length >= ENTRY_MIN_BYTES and end <= len(data) and blake3.digest(body) == checksum:
+        fits = length >= ENTRY_MIN_BYTES and end <= len(data)
+        if fits and blake3.keyed(key, body) == checksum:
             entries.append(_entry(body, at, journal, payloads, kind, repository))
             at = end
         else:

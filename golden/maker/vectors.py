@@ -169,12 +169,14 @@ def header(table: bytes) -> bytes:
 
 def journal() -> bytes:
     """A journal of chunks with two entries, each of which was durable before the next."""
-    out = b"HJnl" + bytes([1, 2, 0, 0]) + REPOSITORY
+    key = b"\x6b" * 32
+    out = checked(b"HJnl" + bytes([2, 2, 0, 0]) + REPOSITORY + key)
     for number in (1, 2):
         table = struct.pack("<I", number) + ids(*range(1, number + 1))
         length = 4 + 24 + 32 + 136 + len(table) + 32
         entry = struct.pack("<IQQQ", length, len(out), 10 + number, 100 * number) + ids(number)
-        out += checked(entry + header(table) + table)
+        entry += header(table) + table
+        out += entry + blake3.keyed(key, entry)
     return out
 
 

@@ -84,10 +84,10 @@ fn run_front(bytes: &[u8]) -> Option<Vec<u8>> {
 
 fn sound_journal(bytes: &[u8]) -> Option<Vec<u8>> {
     let scan = journal::scan(bytes, &REPOSITORY, JOURNAL_KIND).ok()?;
-    let mut out = journal::encode_header(&REPOSITORY, JOURNAL_KIND);
+    let mut out = journal::encode_header(&REPOSITORY, JOURNAL_KIND, &scan.key);
     for block in scan.entries.iter().filter_map(|found| found.block.as_ref()) {
         let durable = out.len() as u64;
-        journal::encode_entry(&mut out, block, durable);
+        journal::encode_entry(&mut out, &scan.key, block, durable);
     }
     Some(out)
 }

@@ -1,10 +1,15 @@
 //! Journals: what a pack's footer will say of the blocks that lie in a tail.
 //!
 //! ```text
-//! | magic "HJnl" | version u8 | kind u8 | zero u16 | repository 16 | entry ...
+//! | magic "HJnl" | version u8 | kind u8 | zero u16 | repository 16 | key 32
+//!        | checksum 32 (BLAKE3 of the front before it) | entry ...
 //! entry: | length u32 of the whole entry | durable u64 | arrival u64 | offset u64 | name 32
-//!        | header 136 | table | checksum 32 (BLAKE3 of the entry before it) |
+//!        | header 136 | table | checksum 32 (BLAKE3 of the entry before it, with the key) |
 //! ```
+//!
+//! The key is a random number that never leaves the repository. Tables are what clients sent, so one may be
+//! made to look like an entry; without the key it has no right checksum, and where the entry around it is
+//! broken it is not taken for one.
 //!
 //! `durable` is up to where this journal was known to be durable when the entry was written. After
 //! a crash it tells the torn end, which nobody was promised, from damage to what was.
@@ -14,13 +19,16 @@ use holdall_format::wire::{Reader, put_length};
 use holdall_format::{
     BLOCK_HEADER_BYTES, BlockHeader, BlockKind, BlockName, FooterBlock, FormatError, RepositoryId,
 };
+use holdall_protocol::RepositoryError;
+
+use crate::publish::random;
 
 const WHAT: &str = "journal";
 const MAGIC: &[u8; 4] = b"HJnl";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Length of a journal's front.
-pub(crate) const JOURNAL_HEADER_BYTES: usize = 24;
+pub(crate) const JOURNAL_HEADER_BYTES: usize = 24 + 2 * 32;
 /// Length of an entry without its table.
 pub(crate) const ENTRY_BYTES: usize = 4 + 3 * 8 + 32 + BLOCK_HEADER_BYTES + 32;
 /// Where the block's header lies in an entry.
@@ -28,17 +36,35 @@ const HEADER_AT: usize = 4 + 3 * 8 + 32;
 /// No journal is longer: its tables fit into a footer, and an entry adds little to each.
 pub(crate) const JOURNAL_MAX_BYTES: u64 = 2 * FOOTER_MAX_BYTES as u64;
 
+/// What the checksums of a journal's entries are made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct JournalKey([u8; 32]);
+
+impl JournalKey {
+    /// The key of a new journal.
+    pub(crate) fn draw() -> Result<Self, RepositoryError> {
+        random().map(Self)
+    }
+}
+
 /// The front of a journal.
-pub(crate) fn encode_header(repository: &RepositoryId, kind: BlockKind) -> Vec<u8> {
+pub(crate) fn encode_header(
+    repository: &RepositoryId,
+    kind: BlockKind,
+    key: &JournalKey,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(JOURNAL_HEADER_BYTES);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[VERSION, kind.code(), 0, 0]);
     out.extend_from_slice(repository.as_bytes());
+    out.extend_from_slice(&key.0);
+    let checksum = blake3::hash(&out);
+    out.extend_from_slice(checksum.as_bytes());
     out
 }
 
 /// Appends one entry.
-pub(crate) fn encode_entry(out: &mut Vec<u8>, block: &FooterBlock, durable: u64) {
+pub(crate) fn encode_entry(out: &mut Vec<u8>, key: &JournalKey, block: &FooterBlock, durable: u64) {
     let start = out.len();
     put_length(out, ENTRY_BYTES + block.table_bytes.len());
     for number in [durable, block.arrival, block.offset] {
@@ -47,7 +73,7 @@ pub(crate) fn encode_entry(out: &mut Vec<u8>, block: &FooterBlock, durable: u64)
     out.extend_from_slice(block.name.as_bytes());
     out.extend_from_slice(&block.header.encode());
     out.extend_from_slice(&block.table_bytes);
-    let checksum = blake3::hash(out.get(start..).unwrap_or_default());
+    let checksum = blake3::keyed_hash(&key.0, out.get(start..).unwrap_or_default());
     out.extend_from_slice(checksum.as_bytes());
 }
 
@@ -63,6 +89,8 @@ pub(crate) struct Found {
 /// What a journal's bytes give.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Scan {
+    /// What more entries are to be written with.
+    pub(crate) key: JournalKey,
     /// The entries one behind the other, up to where no next one can be told.
     pub(crate) entries: Vec<Found>,
     /// Up to here the journal was durable at some time, says an entry that is sound.
@@ -86,17 +114,31 @@ pub(crate) fn scan(
     let kind_found = reader.u8("kind")?;
     let zero = reader.u16("zero")?;
     let repository_found = RepositoryId::from_bytes(reader.array("repository")?);
+    let key = JournalKey(reader.array("key")?);
+    // Without its key no entry counts, and what was acknowledged would pass for torn.
+    if blake3::Hash::from_bytes(reader.array("checksum")?) != front_checksum(bytes) {
+        return Err(FormatError::HashMismatch { what: WHAT, field: "front's checksum" });
+    }
     if kind_found != kind.code() || zero != 0 || repository_found != *repository {
         return Err(reader.invalid("front", "of another kind or repository"));
     }
-    Ok(scan_entries(reader.remaining(), repository, kind))
+    Ok(scan_entries(reader.remaining(), repository, kind, key))
 }
 
-fn scan_entries(mut rest: &[u8], repository: &RepositoryId, kind: BlockKind) -> Scan {
-    let mut scan = Scan::default();
+fn front_checksum(bytes: &[u8]) -> blake3::Hash {
+    blake3::hash(bytes.get(..JOURNAL_HEADER_BYTES - blake3::OUT_LEN).unwrap_or_default())
+}
+
+fn scan_entries(
+    mut rest: &[u8],
+    repository: &RepositoryId,
+    kind: BlockKind,
+    key: JournalKey,
+) -> Scan {
+    let mut scan = Scan { key, ..Scan::default() };
     let mut end = JOURNAL_HEADER_BYTES as u64;
     let left_bytes = rest.len().saturating_mul(4);
-    let mut search = Search { repository, kind, left_bytes, is_over: false };
+    let mut search = Search { repository, kind, key, left_bytes, is_over: false };
     while !rest.is_empty() {
         let found = search.sound_entry(rest);
         let length = match &found {
@@ -121,6 +163,7 @@ fn scan_entries(mut rest: &[u8], repository: &RepositoryId, kind: BlockKind) -> 
 struct Search<'a> {
     repository: &'a RepositoryId,
     kind: BlockKind,
+    key: JournalKey,
     left_bytes: usize,
     /// Once nothing whole was found behind a broken entry, nothing is behind the next one either.
     is_over: bool,
@@ -132,7 +175,7 @@ impl Search<'_> {
     fn sound_entry(&mut self, bytes: &[u8]) -> Option<(usize, FooterBlock, u64)> {
         let length = declared_length(bytes)?;
         self.left_bytes = self.left_bytes.checked_sub(length)?;
-        let (block, durable) = decode_entry(bytes.get(..length)?).ok()?;
+        let (block, durable) = decode_entry(bytes.get(..length)?, &self.key).ok()?;
         of(&block, self.repository, self.kind).then_some((length, block, durable))
     }
 
@@ -162,10 +205,10 @@ fn declared_length(bytes: &[u8]) -> Option<usize> {
     (ENTRY_BYTES..=bytes.len()).contains(&length).then_some(length)
 }
 
-fn decode_entry(bytes: &[u8]) -> Result<(FooterBlock, u64), FormatError> {
+fn decode_entry(bytes: &[u8], key: &JournalKey) -> Result<(FooterBlock, u64), FormatError> {
     let mismatch = FormatError::HashMismatch { what: WHAT, field: "checksum" };
     let (entry, checksum) = bytes.split_last_chunk::<32>().ok_or(mismatch.clone())?;
-    if blake3::hash(entry).as_bytes() != checksum {
+    if blake3::keyed_hash(&key.0, entry) != *checksum {
         return Err(mismatch);
     }
     let mut reader = Reader::new(WHAT, entry);
@@ -193,6 +236,8 @@ mod tests {
         RepositoryId::from_bytes([1; 16])
     }
 
+    const KEY: JournalKey = JournalKey([0x5b; 32]);
+
     fn block(seed: u8) -> FooterBlock {
         let entry = TableEntry { id: ObjectId::from_bytes([seed; 32]), refs: vec![] };
         let table_bytes = Table { entries: vec![entry] }.encode(BlockKind::Chunks);
@@ -212,10 +257,10 @@ mod tests {
     }
 
     fn sample() -> Vec<u8> {
-        let mut bytes = encode_header(&repository(), BlockKind::Chunks);
+        let mut bytes = encode_header(&repository(), BlockKind::Chunks, &KEY);
         for seed in 0..3 {
             let durable = bytes.len() as u64;
-            encode_entry(&mut bytes, &block(seed), durable);
+            encode_entry(&mut bytes, &KEY, &block(seed), durable);
         }
         bytes
     }
@@ -251,6 +296,30 @@ mod tests {
     }
 
     #[test]
+    fn whichever_byte_of_the_front_is_broken_it_is_refused() {
+        for at in 0..JOURNAL_HEADER_BYTES {
+            let mut bytes = sample();
+            bytes[at] ^= 1;
+            assert!(scan(&bytes, &repository(), BlockKind::Chunks).is_err(), "byte {at}");
+        }
+    }
+
+    /// Whoever sends a table chooses its bytes, and knows the journal's checksums but for the key.
+    #[test]
+    fn an_entry_in_the_table_of_a_broken_one_is_none() {
+        for (key, is_taken) in [(JournalKey::default(), false), (KEY, true)] {
+            let mut planted = Vec::new();
+            encode_entry(&mut planted, &key, &block(9), 0);
+            let around = FooterBlock { table_bytes: planted, ..block(1) };
+            let mut bytes = encode_header(&repository(), BlockKind::Chunks, &KEY);
+            encode_entry(&mut bytes, &KEY, &around, 0);
+            // A byte of the entry around it, which is a hole then.
+            bytes[JOURNAL_HEADER_BYTES + 20] ^= 1;
+            assert_eq!(blocks(&bytes).contains(&Some(block(9))), is_taken);
+        }
+    }
+
+    #[test]
     fn a_journal_that_looks_like_entries_everywhere_is_given_up() {
         let mut bytes = sample();
         let entry = bytes.split_off(JOURNAL_HEADER_BYTES);
@@ -265,6 +334,7 @@ mod tests {
         let mut search = Search {
             repository: &repository(),
             kind: BlockKind::Chunks,
+            key: KEY,
             left_bytes: 1 << 20,
             is_over: false,
         };
@@ -274,7 +344,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_journal_cut_anywhere_gives_the_entries_before_the_cut(cut in 24usize..1000) {
+        fn a_journal_cut_anywhere_gives_the_entries_before_the_cut(cut in JOURNAL_HEADER_BYTES..1000) {
             let bytes = sample();
             let cut = cut.min(bytes.len());
             let whole = (cut - JOURNAL_HEADER_BYTES) / (ENTRY_BYTES + block(0).table_bytes.len());
@@ -296,7 +366,7 @@ mod tests {
 
         #[test]
         fn random_bytes_give_no_entry(bytes: Vec<u8>) {
-            let journal = [encode_header(&repository(), BlockKind::Chunks), bytes].concat();
+            let journal = [encode_header(&repository(), BlockKind::Chunks, &KEY), bytes].concat();
             let scan = scan(&journal, &repository(), BlockKind::Chunks).unwrap();
             prop_assert!(scan.entries.iter().all(|found| found.block.is_none()));
         }

@@ -26,7 +26,7 @@ use holdall_protocol::RepositoryError;
 use rustix::io::Errno;
 
 use crate::index::Listing;
-use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, Scan};
+use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, JournalKey, Scan};
 use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::pack_file::read_footer;
@@ -292,10 +292,12 @@ fn recover_blocks(
         }
         // Who only reads finds them where they lie.
         let Some(journal) = open(&layout.journal(name), false)? else { return Ok(()) };
-        return recovered.add(Tail::of_files(layout, name, payload, journal, blocks));
+        let tail = Tail::of_files(layout, name, payload, (journal, scan.key), blocks);
+        return recovered.add(tail);
     }
     let blocks = sound.into_iter().take(prefix).collect();
-    keep_front(layout, Front { name, payload, blocks, journal_end }, repair, recovered)
+    let front = Front { name, payload, blocks, journal_key: scan.key, journal_end };
+    keep_front(layout, front, repair, recovered)
 }
 
 /// The front of a tail that is as it was written.
@@ -303,6 +305,7 @@ struct Front {
     name: TailName,
     payload: File,
     blocks: Vec<FooterBlock>,
+    journal_key: JournalKey,
     /// Where the journal's entry of the last block ends.
     journal_end: u64,
 }
@@ -314,7 +317,7 @@ fn keep_front(
     repair: bool,
     recovered: &mut Recovered,
 ) -> Result<(), RepositoryError> {
-    let Front { name, payload, blocks, journal_end } = front;
+    let Front { name, payload, blocks, journal_key, journal_end } = front;
     if repair && blocks.is_empty() {
         // Whoever made it may have lost the lease meanwhile, and take it away when it finds out.
         return discard(layout, name);
@@ -324,7 +327,7 @@ fn keep_front(
     if repair && !recovered.are_held_open {
         cut(layout, name, (&payload, &journal), &blocks, journal_end)?;
     }
-    recovered.add(Tail::of_files(layout, name, payload, journal, blocks))
+    recovered.add(Tail::of_files(layout, name, payload, (journal, journal_key), blocks))
 }
 
 /// The blocks that are as they were written, and how many of them lie one behind the other from

@@ -27,7 +27,7 @@ use holdall_sys::reading::append_exact_at;
 use crate::checked::Checked;
 use crate::group_commit::GroupCommit;
 use crate::index::Mark;
-use crate::journal::{self, JOURNAL_HEADER_BYTES};
+use crate::journal::{self, JOURNAL_HEADER_BYTES, JournalKey};
 use crate::layout::{Layout, TailName};
 use crate::publish::{failed, sync_dir};
 use crate::recovery::Salvaged;
@@ -48,6 +48,7 @@ pub(crate) struct Tail {
     layout: Layout,
     payload: File,
     journal: File,
+    journal_key: JournalKey,
     written: Mutex<Written>,
     objects: Mutex<TailObjects>,
     group: GroupCommit,
@@ -76,12 +77,13 @@ impl Tail {
         let payload = make(&layout.payload(name))?;
         let journal_path = layout.journal(name);
         let journal = make(&journal_path)?;
+        let journal_key = JournalKey::draw()?;
         journal
-            .write_all_at(&journal::encode_header(repository, name.kind()), 0)
+            .write_all_at(&journal::encode_header(repository, name.kind(), &journal_key), 0)
             .and_then(|()| journal.sync_data())
             .map_err(failed("writing", &journal_path))?;
         sync_dir(&layout.tails())?;
-        Ok(Self::of_files(layout, name, payload, journal, Vec::new()))
+        Ok(Self::of_files(layout, name, payload, (journal, journal_key), Vec::new()))
     }
 
     /// A tail whose files hold exactly these blocks, durably.
@@ -89,7 +91,7 @@ impl Tail {
         layout: &Layout,
         name: TailName,
         payload: File,
-        journal: File,
+        (journal, journal_key): (File, JournalKey),
         blocks: Vec<FooterBlock>,
     ) -> Self {
         let table_bytes = blocks.iter().map(|block| block.table_bytes.len()).sum();
@@ -104,6 +106,7 @@ impl Tail {
             layout: layout.clone(),
             payload,
             journal,
+            journal_key,
             written: Mutex::new(Written { blocks, payload_end, journal_end, table_bytes }),
             objects: Mutex::new(TailObjects::default()),
             group,
@@ -209,7 +212,7 @@ impl Tail {
             let path = self.layout.payload(self.name);
             self.payload.write_all_at(payload, offset).map_err(failed("writing", &path))?;
             let block = checked.footer_block(offset, next_arrival());
-            journal::encode_entry(&mut entries, &block, durable);
+            journal::encode_entry(&mut entries, &self.journal_key, &block, durable);
             offset += payload.len() as u64;
             table_bytes += block.table_bytes.len();
             clear.push(Arc::new(block));
