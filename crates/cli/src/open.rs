@@ -209,8 +209,10 @@ fn no_default() -> Refusal {
 fn unknown_server(host: &str) -> anyhow::Error {
     let reach = || {
         let mut last = std::io::Error::other("the name has no address");
-        for address in host.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, UNKNOWN_SERVER_TIMEOUT) {
+        let addresses: Vec<_> = host.to_socket_addrs()?.collect();
+        let share = UNKNOWN_SERVER_TIMEOUT / u32::try_from(addresses.len().max(1))?;
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, share) {
                 Ok(_) => return Ok(()),
                 Err(error) => last = error,
             }

@@ -32,6 +32,8 @@ struct Node<'a> {
     name: Box<[u8]>,
     /// What it shall be like; nothing for a target that only stands for the root.
     entry: Option<Entry>,
+    /// Something below it is wanted, it itself is not: one that was there before keeps its metadata.
+    is_on_the_way: bool,
     opened: OnceLock<Option<Opened>>,
 }
 
@@ -59,18 +61,20 @@ impl<'a> Directory<'a> {
         kept: bool,
     ) -> Self {
         let opened = OnceLock::from(Some(Opened { dir, pristine: false, kept }));
-        let node = Node { context, parent: None, name: Box::default(), entry, opened };
+        let (parent, name, is_on_the_way) = (None, Box::default(), false);
+        let node = Node { context, parent, name, entry, is_on_the_way, opened };
         Self { node: Some(Arc::new(node)) }
     }
 
-    /// A directory in this one; nothing is made yet.
-    pub(super) fn child(&self, name: &[u8], entry: Option<Entry>) -> Self {
+    /// A directory in this one, which is wanted or only on the way to what is; nothing is made yet.
+    pub(super) fn child(&self, name: &[u8], entry: Option<Entry>, is_on_the_way: bool) -> Self {
         let node = self.node.as_ref().map(|parent| {
             Arc::new(Node {
                 context: parent.context,
                 parent: Some(Arc::clone(parent)),
                 name: name.into(),
                 entry,
+                is_on_the_way,
                 opened: OnceLock::new(),
             })
         });
@@ -156,7 +160,7 @@ impl<'a> Node<'a> {
         let overwrite = self.context.options.overwrite;
         if there.kind == FileKind::Dir {
             // Whatever is made in it makes it newer, so that its time says nothing.
-            let kept = overwrite == Some(Overwrite::Never);
+            let kept = self.is_on_the_way || overwrite == Some(Overwrite::Never);
             return Ok(Opened { dir: dir.open_dir(name)?, pristine: false, kept });
         }
         if !overwrite.is_some_and(replaces) {

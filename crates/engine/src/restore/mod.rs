@@ -113,7 +113,10 @@ fn restore_in(
     run: &Run,
 ) -> Result<RestoreSummary, EngineError> {
     let start = Start::find(access, session, snapshot, path)?;
-    let (root, kept) = target::open(target, options)?;
+    let select = options.select.as_ref();
+    let is_on_the_way =
+        select.is_some_and(|select| select(&start.top.to_absolute(), true) != Selected::Yes);
+    let (root, kept) = target::open(target, options, is_on_the_way)?;
     if start.top.is_root() && start.only.is_none() {
         run.items_expected.store(snapshot.secret.items, Ordering::Relaxed);
         run.bytes_expected.store(snapshot.secret.bytes, Ordering::Relaxed);

@@ -187,7 +187,7 @@ impl<'a> Planner<'a> {
             let prefix = self.key.get(..level.key_bytes).unwrap_or_default();
             let name = name_below(prefix, key).unwrap_or_default();
             let Some(end) = name.iter().position(|&byte| byte == 0) else { return directory };
-            let directory = directory.child(&name[..end], None);
+            let directory = directory.child(&name[..end], None, false);
             let reason = "it is not in the snapshot; made without owner, mode and time";
             self.context.run.damage(&directory.path(b""), reason);
             let key_bytes = key.len() - name.len() + end;
@@ -201,7 +201,7 @@ impl<'a> Planner<'a> {
         if self.context.options.dry_run {
             add(&self.context.tally.dirs, u64::from(selected == Selected::Yes));
         }
-        let directory = parent.child(path.name(), Some(entry));
+        let directory = parent.child(path.name(), Some(entry), selected == Selected::Below);
         if selected == Selected::Yes && !self.context.options.dry_run {
             self.output.window.push(Work::Directory(directory.clone()));
         }

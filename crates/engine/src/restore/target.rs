@@ -66,7 +66,8 @@ pub(crate) fn no_path(snapshot: &Snapshot, path: &[u8]) -> EngineError {
     EngineError::NoPath { path: String::from_utf8_lossy(path).into_owned(), snapshot }
 }
 
-/// Opens the target, making it if it is missing; also says whether it keeps its own metadata.
+/// Opens the target, making it if it is missing; also says whether it keeps its own metadata, as one that is
+/// there does if `is_on_the_way` to what is wanted only.
 ///
 /// # Errors
 /// [`EngineError::Path`] if it can not be made or opened, or holds something and nothing is said of
@@ -74,6 +75,7 @@ pub(crate) fn no_path(snapshot: &Snapshot, path: &[u8]) -> EngineError {
 pub(super) fn open(
     target: &Path,
     options: &RestoreOptions,
+    is_on_the_way: bool,
 ) -> Result<(TargetDir, bool), EngineError> {
     let unusable =
         |reason: String| EngineError::Path { path: target.display().to_string(), reason };
@@ -96,5 +98,6 @@ pub(super) fn open(
         let reason = "it is not empty: choose another directory, or say what to overwrite";
         return Err(unusable(reason.to_owned()));
     }
-    Ok((root, holds_something && options.overwrite == Some(Overwrite::Never)))
+    let is_kept = is_on_the_way || options.overwrite == Some(Overwrite::Never);
+    Ok((root, holds_something && is_kept))
 }

@@ -489,6 +489,48 @@ fn a_selection_makes_only_the_directories_that_it_needs() {
 }
 
 #[test]
+fn directories_on_the_way_to_what_is_wanted_keep_what_they_had() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let snapshot = world.snapshot(&[
+        ("/", directory()),
+        ("/top", directory()),
+        ("/top/a", directory()),
+        ("/top/a/b", directory()),
+        ("/top/a/b/keep.txt", small_file(b"x")),
+    ]);
+    let set = |path: std::path::PathBuf, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let [whole, below, file] = ["/top", "/top/a", "/top/a/b/keep.txt"];
+    for (wanted, modes) in
+        [(whole, [0o755, 0o755]), (below, [0o711, 0o755]), (file, [0o711, 0o711])]
+    {
+        let target = Target::new();
+        fs::create_dir_all(target.path().join("a")).unwrap();
+        for path in [target.path().to_owned(), target.path().join("a")] {
+            set(path, 0o711);
+        }
+        let select: Selection =
+            Box::new(move |path, _| match path.starts_with(wanted.as_bytes()) {
+                true => Selected::Yes,
+                false => Selected::Below,
+            });
+        let select = Some(select);
+        let overwrite = Some(Overwrite::Always);
+        let options = RestoreOptions { select, overwrite, ..RestoreOptions::default() };
+        let top = Some(&b"/top"[..]);
+        restore(&world.access, &snapshot, top, &target.path(), &options, &Run::new()).unwrap();
+        assert_eq!(target.read("a/b/keep.txt"), b"x");
+        let mode =
+            |path: std::path::PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let found = [mode(target.path().to_owned()), mode(target.path().join("a"))];
+        assert_eq!(found, modes, "{wanted}");
+        assert_eq!(mode(target.path().join("a/b")), 0o755, "what is made is as it was");
+    }
+}
+
+#[test]
 fn a_dry_run_counts_and_makes_nothing() {
     let (world, target) = (World::new(), Target::new());
     let chunks = world.chunks(&[b"hello"]);

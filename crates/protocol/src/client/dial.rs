@@ -1,6 +1,9 @@
-//! Reaching a server: every address in turn, from the local addresses in turn, until one shows the
-//! pinned key.
+//! Reaching a server: from the local addresses in turn, until one of its addresses shows the pinned key.
+//!
+//! A name often has an address that answers nobody, an IPv6 one behind a router that drops what comes in
+//! say. So addresses are tried side by side, each begun a little after the one before (as in RFC 8305).
 
+use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -22,6 +26,9 @@ use crate::{MachineIdentity, Traffic};
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// How long sent bytes may stay unacknowledged.
 const UNACKNOWLEDGED_MS: u32 = 60_000;
+
+/// How long an address is waited for before the next one is tried beside it.
+const HEAD_START: Duration = Duration::from_millis(500);
 
 /// Why no connection was made.
 #[derive(Debug)]
@@ -40,9 +47,7 @@ pub(super) struct Dialer {
     bind: Vec<IpAddr>,
     next_path: AtomicUsize,
     timeout: Duration,
-    tls: TlsConnector,
-    meter: Arc<Meter>,
-    pace: Option<Arc<Pace>>,
+    line: Line,
 }
 
 impl Dialer {
@@ -66,9 +71,11 @@ impl Dialer {
             bind: options.bind.clone(),
             next_path: AtomicUsize::new(0),
             timeout: options.connect_timeout,
-            tls: TlsConnector::from(Arc::new(config)),
-            meter: Arc::default(),
-            pace: options.upload_bytes_per_second.map(|rate| Arc::new(Pace::new(rate))),
+            line: Line {
+                tls: TlsConnector::from(Arc::new(config)),
+                meter: Arc::default(),
+                pace: options.upload_bytes_per_second.map(|rate| Arc::new(Pace::new(rate))),
+            },
         }
     }
 
@@ -78,7 +85,7 @@ impl Dialer {
     }
 
     pub(super) fn traffic(&self) -> Traffic {
-        self.meter.traffic()
+        self.line.meter.traffic()
     }
 
     /// How many paths there are: one for each local address, and one where any will do.
@@ -94,49 +101,115 @@ impl Dialer {
     /// Connects to the first host that answers with the pinned key, over `path`, or over another one
     /// if that leads nowhere.
     pub(super) async fn dial(&self, path: usize) -> Result<TlsStream<Socket>, DialError> {
-        let count = self.hosts.len();
-        let tries = u32::try_from(count * self.paths()).unwrap_or(u32::MAX);
-        let share = self.timeout / tries.max(1);
-        let first = self.preferred.load(Ordering::Relaxed);
+        let share = self.timeout / u32::try_from(self.paths()).unwrap_or(u32::MAX);
         let mut failure = DialError::Unreachable("no address is known".into());
-        let hosts = self.hosts.iter().enumerate().cycle().skip(first).take(count);
-        let paths = || (path..path + self.paths()).map(|path| self.local_address(path));
-        for ((at, host), from) in hosts.flat_map(|host| paths().map(move |from| (host, from))) {
-            let error = match timeout(share, self.dial_host(host, from)).await {
-                Ok(Ok(stream)) => {
+        for path in path..path + self.paths() {
+            let from = self.local_address(path);
+            let error = match timeout(share, race(self.attempts(from))).await {
+                Ok(Ok((at, stream))) => {
                     self.preferred.store(at, Ordering::Relaxed);
                     return Ok(stream);
                 }
                 Ok(Err(error)) => error,
-                Err(_) => io::Error::new(io::ErrorKind::TimedOut, "no answer in time"),
+                Err(_) => no_answer(&self.hosts.join(", ")),
             };
             if tls::is_wrong_server(&error) {
                 failure = DialError::WrongServer;
             } else if matches!(failure, DialError::Unreachable(_)) {
-                failure = DialError::Unreachable(format!("{host}: {error}"));
+                failure = DialError::Unreachable(error.to_string());
             }
         }
         Err(failure)
     }
 
-    async fn dial_host(&self, host: &str, from: Option<IpAddr>) -> io::Result<TlsStream<Socket>> {
-        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in lookup_host(host).await? {
-            match connect(address, from).await {
-                Ok(tcp) => {
-                    prepare(&tcp)?;
-                    let socket = Socket::new(tcp, Arc::clone(&self.meter), self.pace.clone());
-                    return self.tls.connect(tls::server_name(), socket).await;
-                }
-                Err(error) => failure = error,
+    /// One attempt for each host, that which answered last first, with its number.
+    fn attempts(
+        &self,
+        from: Option<IpAddr>,
+    ) -> impl Iterator<
+        Item = impl Future<Output = io::Result<(usize, TlsStream<Socket>)>> + Send + 'static,
+    > {
+        let first = self.preferred.load(Ordering::Relaxed);
+        let hosts = self.hosts.iter().enumerate().cycle().skip(first).take(self.hosts.len());
+        hosts.map(move |(at, host)| {
+            let (line, host) = (self.line.clone(), host.clone());
+            async move {
+                let dialed = line.dial_host(&host, from).await;
+                dialed.map(|stream| (at, stream)).map_err(|error| at_host(&host, error))
             }
-        }
-        Err(failure)
+        })
     }
 
     fn local_address(&self, path: usize) -> Option<IpAddr> {
         self.bind.get(path % self.paths()).copied()
     }
+}
+
+/// What every connection is made with.
+#[derive(Clone)]
+struct Line {
+    tls: TlsConnector,
+    meter: Arc<Meter>,
+    pace: Option<Arc<Pace>>,
+}
+
+impl Line {
+    async fn dial_host(&self, host: &str, from: Option<IpAddr>) -> io::Result<TlsStream<Socket>> {
+        let addresses: Vec<SocketAddr> = lookup_host(host).await?.collect();
+        race(addresses.into_iter().map(|address| self.clone().dial_address(address, from))).await
+    }
+
+    async fn dial_address(
+        self,
+        address: SocketAddr,
+        from: Option<IpAddr>,
+    ) -> io::Result<TlsStream<Socket>> {
+        let tcp = connect(address, from).await?;
+        prepare(&tcp)?;
+        let socket = Socket::new(tcp, self.meter, self.pace);
+        self.tls.connect(tls::server_name(), socket).await
+    }
+}
+
+/// What the first of these gives that gives anything. Each is begun once the one before it failed, or has
+/// had a head start.
+///
+/// # Errors
+/// That of a wrong server, if there was one; else the last one's.
+async fn race<T: Send + 'static>(
+    attempts: impl Iterator<Item = impl Future<Output = io::Result<T>> + Send + 'static>,
+) -> io::Result<T> {
+    let mut attempts = attempts.fuse();
+    let mut running = JoinSet::new();
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    loop {
+        let is_last = attempts.next().map(|attempt| running.spawn(attempt)).is_none();
+        let ended = match is_last {
+            true => running.join_next().await,
+            false => match timeout(HEAD_START, running.join_next()).await {
+                Ok(ended) => ended,
+                Err(_) => continue,
+            },
+        };
+        match ended {
+            None => return Err(failure),
+            Some(Ok(Ok(found))) => return Ok(found),
+            Some(Ok(Err(error))) if !tls::is_wrong_server(&failure) => failure = error,
+            Some(_) => {}
+        }
+    }
+}
+
+/// The same error with the host that it is about.
+fn at_host(host: &str, error: io::Error) -> io::Error {
+    if tls::is_wrong_server(&error) {
+        return error;
+    }
+    io::Error::new(error.kind(), format!("{host}: {error}"))
+}
+
+fn no_answer(hosts: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("{hosts}: no answer in time"))
 }
 
 async fn connect(to: SocketAddr, from: Option<IpAddr>) -> io::Result<TcpStream> {
@@ -158,4 +231,26 @@ fn prepare(tcp: &TcpStream) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     sockopt::set_tcp_user_timeout(tcp, UNACKNOWLEDGED_MS)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::pin::Pin;
+
+    use super::*;
+
+    type Attempt = Pin<Box<dyn Future<Output = io::Result<u8>> + Send>>;
+
+    #[tokio::test]
+    async fn who_never_answers_keeps_nobody_from_being_asked() {
+        let silent = || -> Attempt { Box::pin(pending()) };
+        let refused = || -> Attempt { Box::pin(ready(Err(io::Error::other("refused")))) };
+        let answers = |number| -> Attempt { Box::pin(ready(Ok(number))) };
+        assert_eq!(race([silent(), refused(), answers(3)].into_iter()).await.unwrap(), 3);
+        assert_eq!(race([answers(1), silent()].into_iter()).await.unwrap(), 1);
+        let failed = race([refused(), refused()].into_iter()).await.unwrap_err();
+        assert_eq!(failed.to_string(), "refused");
+        race(std::iter::empty::<Attempt>()).await.unwrap_err();
+    }
 }
