@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM: the first one asks everything to stop in good order, a second one ends the
-//! process at once with exit code 130.
+//! process at once with exit code 130. So does that a terminal goes away, unless it was started to outlive
+//! that (`nohup`).
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -36,7 +37,9 @@ impl Interrupt {
         let interrupt = Self::default();
         let once = interrupt.flag();
         let (mut heard, told) = UnixStream::pair()?;
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let outlives_terminal = holdall_sys::process::ignores(SIGHUP);
+        let hangup = (!outlives_terminal).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             // In this order: the first signal only sets the flag, the second finds it set.
             let code = i32::from(Exit::Interrupted.code());
             signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&once))?;

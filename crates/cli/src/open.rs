@@ -210,7 +210,8 @@ fn unknown_server(host: &str) -> anyhow::Error {
     let reach = || {
         let mut last = std::io::Error::other("the name has no address");
         let addresses: Vec<_> = host.to_socket_addrs()?.collect();
-        let share = UNKNOWN_SERVER_TIMEOUT / u32::try_from(addresses.len().max(1))?;
+        let share =
+            UNKNOWN_SERVER_TIMEOUT / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
         for address in addresses {
             match TcpStream::connect_timeout(&address, share) {
                 Ok(_) => return Ok(()),

@@ -49,22 +49,40 @@ impl ReadAs {
     }
 }
 
-/// The sources that are meant by these paths.
+/// The sources that are meant by these paths. One that ends with a slash and is a link to a folder means that
+/// folder, recorded where the link is.
 ///
 /// # Errors
 /// If the current folder is needed and not known, or a parent of a path with `..` is not there;
-/// [`Refusal`] if `read_as` records two sources at one place.
+/// [`Refusal`] if two sources are recorded at one place.
 pub(crate) fn resolve(paths: &[PathBuf], read_as: &[ReadAs]) -> Result<Vec<Source>> {
-    let source = |path: &PathBuf| {
-        let read_at = absolute(path)?;
+    let source = |typed: &PathBuf| {
+        let read_at = absolute(typed)?;
         let recorded = read_as.iter().find_map(|read_as| read_as.record(&read_at));
-        Ok(Source { path: recorded.unwrap_or_else(|| read_at.clone()), read_at })
+        let path = recorded.unwrap_or_else(|| read_at.clone());
+        let read_at = followed(typed, &read_at).unwrap_or(read_at);
+        Ok(Source { path, read_at })
     };
     let sources = paths.iter().map(source).collect::<Result<Vec<_>>>()?;
-    if !read_as.is_empty() {
+    if sources.iter().any(|source| source.path != source.read_at) {
         check_overlaps(&sources)?;
     }
     Ok(sources)
+}
+
+/// Where the folder truly is that `typed`, a link at `path`, leads to, if it ends with a slash.
+fn followed(typed: &Path, path: &[u8]) -> Option<Vec<u8>> {
+    let typed = typed.as_os_str().as_bytes();
+    let means_its_content = typed.ends_with(b"/") || typed.ends_with(b"/.");
+    means_its_content.then(|| folder_behind(path)).flatten()
+}
+
+/// The folder that a path which is a link leads to.
+pub(crate) fn folder_behind(path: &[u8]) -> Option<Vec<u8>> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let is_link = path.symlink_metadata().is_ok_and(|there| there.is_symlink());
+    let folder = is_link.then(|| path.canonicalize().ok()).flatten()?;
+    folder.is_dir().then(|| folder.into_os_string().into_vec())
 }
 
 /// Where a folder that lies within sources is recorded, of each; links are followed to where it truly is.
@@ -130,7 +148,7 @@ pub(crate) fn read_list(file: &Path) -> Result<Vec<PathBuf>, Refusal> {
 }
 
 /// An absolute path without `.`, `..` and doubled slashes. Links are kept, except where `..` must
-/// be resolved as the system does.
+/// be resolved as the system does; what has a name need not be there.
 ///
 /// # Errors
 /// As for [`resolve`].
@@ -141,8 +159,20 @@ pub(crate) fn absolute(path: &Path) -> Result<Vec<u8>> {
     }
     let what = || format!("can not resolve {}", path.display());
     let climbs = path.components().any(|component| component == Component::ParentDir);
-    let absolute = if climbs { path.canonicalize() } else { std::path::absolute(path) };
+    let absolute = if climbs { resolved(path) } else { std::path::absolute(path) };
     Ok(plain(&absolute.with_context(what)?.into_os_string().into_vec()))
+}
+
+/// A path with `..` as the system resolves it, but for its last names.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    match (path.parent(), path.file_name()) {
+        (Some(above), Some(name)) => match above.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => resolved(above),
+            above => above,
+        }
+        .map(|above| above.join(name)),
+        _ => path.canonicalize(),
+    }
 }
 
 /// An absolute path in its plain form: one slash between components, none at the end.
@@ -241,6 +271,47 @@ mod tests {
         assert_eq!(absolute(Path::new("..")).unwrap(), parent.as_os_str().as_bytes());
         assert_eq!(absolute(Path::new("/")).unwrap(), b"/");
         absolute(Path::new("")).unwrap_err();
+    }
+
+    #[test]
+    fn what_is_not_there_yet_may_be_named_from_a_folder_above() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("here")).unwrap();
+        std::os::unix::fs::symlink("here", real.join("link")).unwrap();
+        let named = |path: &str| absolute(&real.join(path)).ok();
+        let below = |path: &str| Some(real.join(path).into_os_string().into_vec());
+        assert_eq!(named("here/../new"), below("new"));
+        assert_eq!(named("here/../new/er"), below("new/er"));
+        assert_eq!(named("here/../link"), below("link"), "the last name may be a link");
+        assert_eq!(named("new/.."), None);
+        assert_eq!(named("new/../other"), None);
+    }
+
+    #[test]
+    fn a_link_to_a_folder_is_followed_where_it_ends_with_a_slash() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("data")).unwrap();
+        std::fs::write(real.join("file"), b"").unwrap();
+        for (link, to) in [("home", "data"), ("paper", "file"), ("lost", "nothing")] {
+            std::os::unix::fs::symlink(to, real.join(link)).unwrap();
+        }
+        let bytes = |path: &str| real.join(path).into_os_string().into_vec();
+        let read_at = |typed: &str| {
+            let [source] = &resolve(&[real.join(typed)], &[]).unwrap()[..] else { panic!("one") };
+            assert_eq!(source.path, bytes(typed.split('/').next().unwrap()));
+            source.read_at.clone()
+        };
+        for typed in ["home/", "home/."] {
+            assert_eq!(read_at(typed), bytes("data"), "{typed}");
+        }
+        for typed in ["home", "data/", "paper/", "lost/"] {
+            assert_eq!(read_at(typed), bytes(typed.trim_end_matches('/')), "{typed}");
+        }
+        // Within another source the link itself is recorded there.
+        let both = [real.clone(), real.join("home/")];
+        assert_eq!(crate::exit::exit_of(&resolve(&both, &[]).unwrap_err()), Exit::Usage);
     }
 
     #[test]

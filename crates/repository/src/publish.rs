@@ -7,9 +7,9 @@
 //! by whoever has just renewed the lease. Where names can not be made durable at all, `probes` says so.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::rand;
@@ -142,7 +142,8 @@ pub fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
 }
 
 fn make_name(dir: &Path) -> Result<(), RepositoryError> {
-    match fs::create_dir(dir) {
+    // Whoever can read a set of wrappings can guess passwords: no business of every user of a computer.
+    match DirBuilder::new().mode(0o770).create(dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         made => made.map_err(failed("making", dir)),
     }

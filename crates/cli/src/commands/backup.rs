@@ -99,6 +99,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let mut options = options(args)?;
     leave_repository_out(app, &mut options)?;
+    if args.files_from.is_empty() {
+        check_links(app, &options.sources)?;
+    }
     let some_missing = check_sources(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
     let limit = OwnLimit::of(app, &access, args.connection.upload_limit());
@@ -352,6 +355,24 @@ pub(crate) fn user_name() -> String {
     users
         .user_name(uid)
         .map_or_else(|| uid.to_string(), |name| String::from_utf8_lossy(name).into())
+}
+
+/// Says which sources are links to folders, and so are backed up without what lies there, as a home folder that
+/// is elsewhere; where that is all that there is, somebody meant something else.
+fn check_links(app: &App, sources: &[Source]) -> Result<(), Refusal> {
+    let behind = |source: &Source| {
+        let folder = sources::folder_behind(&source.read_at)?;
+        Some(format!("{} is a link to {}", Shown(&source.read_at), Shown(&folder)))
+    };
+    let links: Vec<_> = sources.iter().filter_map(behind).collect();
+    if links.is_empty() || links.len() < sources.len() {
+        for link in links {
+            app.output.note(format_args!("note: {link}, and only the link is backed up"));
+        }
+        return Ok(());
+    }
+    Err(Refusal::new(Exit::Usage, format!("nothing to back up: {}", links.join(", ")))
+        .hint("to back up what lies there, end the path with a slash"))
 }
 
 /// Whether some sources are not there at all; none of them is a failure.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -90,7 +91,9 @@ fn to_output(app: &App, dump: &Dump<'_>) -> Result<DumpSummary> {
 /// Writes a new file, of which nothing is left if it does not get whole.
 fn into_file(app: &App, dump: &Dump<'_>, target: &Path) -> Result<DumpSummary> {
     let what = || format!("can not make {}", target.display());
-    let file = File::options().write(true).create_new(true).open(target).with_context(what)?;
+    // An archive has the files of several users, and a file may have been for its owner alone.
+    let mut options = File::options();
+    let file = options.write(true).create_new(true).mode(0o600).open(target).with_context(what)?;
     let summary = written(app, &app.output, dump, &file).and_then(|summary| {
         // What is told to be done stays, whatever happens to the computer.
         file.sync_all().with_context(|| format!("can not write {}", target.display()))?;

@@ -1,4 +1,5 @@
-//! Ctrl-C ends a backup in good order: nothing is committed, and what was stored is not sent again.
+//! Ctrl-C ends a backup in good order: nothing is committed, and what was stored is not sent again. A terminal that
+//! goes away ends it too, but not one that was started to outlive it.
 
 use std::fs;
 
@@ -43,4 +44,21 @@ fn a_backup_that_is_interrupted_inside_a_large_file_commits_nothing_and_goes_on_
     assert!(
         fs::read(target.join("large")).unwrap() == fs::read(format!("{source}/large")).unwrap()
     );
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_a_backup_that_was_not_to_outlive_it() {
+    for (by, code) in [(&["env"], 130), (&["nohup"], 0)] {
+        let machine = Machine::new().with_password(None);
+        let server = Server::start(&machine.path("data"));
+        machine.pair_with(&server);
+        let source = machine.path("source");
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("large"), Random::new(9).bytes(24 << 20)).unwrap();
+        let args = ["backup", source.to_str().unwrap(), "--json", "--limit-upload", "8M"];
+        let mut backup = Process::spawn(&mut machine.command_by(by, args)).unwrap();
+        wait_for_progress(&mut backup, 2);
+        send_signal(&backup, Signal::HUP);
+        Outcome::of_process(backup).expect(code);
+    }
 }

@@ -204,3 +204,22 @@ fn many_files_that_may_not_be_read_do_not_hold_a_backup_up() {
     assert_eq!(done.summary()["errors"], 60 * 31);
     assert_eq!(done.summary()["files_new"], 60);
 }
+
+#[test]
+fn a_repository_and_what_is_taken_out_of_it_are_not_for_every_user_to_read() {
+    let Some(machine) = ordinary_machine() else { return };
+    let [repo, source, file] = ["repo", "source", "file"].map(|name| machine.path(name));
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("secret"), "secret").unwrap();
+    set_mode(&source.join("secret"), 0o600);
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    machine.ok(["backup", "-r", repo, source]);
+    let secret = format!("{source}/secret");
+    let of_snapshot = format!("latest:{secret}");
+    machine.ok(["dump", "-r", repo, &of_snapshot, "--target", file.to_str().unwrap()]);
+    let [_, as_nobody @ ..] = AS_NOBODY;
+    let looks = Command::new(AS_NOBODY[0]).args(as_nobody).args(["ls", repo]).output().unwrap();
+    assert!(!looks.status.success(), "{}", String::from_utf8_lossy(&looks.stdout));
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+}

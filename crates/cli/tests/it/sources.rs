@@ -152,3 +152,23 @@ fn the_limit_of_open_files_is_raised_for_deep_trees() {
     assert_eq!(done.summary()["files_new"], 1);
     assert_eq!(names(&machine, repo, source).len(), 201);
 }
+
+#[test]
+fn a_source_that_is_a_link_to_a_folder_is_followed_or_refused() {
+    let machine = Machine::new();
+    let [repo, home, disk, target] =
+        ["repo", "home", "disk/ada", "target"].map(|name| machine.path(name));
+    fs::create_dir_all(&disk).unwrap();
+    fs::write(disk.join("letter"), "Dear reader").unwrap();
+    std::os::unix::fs::symlink(&disk, &home).unwrap();
+    let [repo, home, target] = [&repo, &home, &target].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    let refused = machine.run(["backup", "-r", repo, home]).expect(2);
+    assert!(refused.stderr.contains("end the path with a slash"), "{}", refused.stderr);
+    assert_eq!(machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot"), [""; 0]);
+
+    machine.ok(["backup", "-r", repo, &format!("{home}/")]);
+    assert_eq!(names(&machine, repo, home), ["letter"]);
+    machine.ok(["restore", "-r", repo, &format!("latest:{home}"), "--target", target]);
+    assert_eq!(fs::read_to_string(format!("{target}/letter")).unwrap(), "Dear reader");
+}

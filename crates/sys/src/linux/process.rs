@@ -43,6 +43,21 @@ pub fn has_ended(name: &str) -> bool {
     }
 }
 
+/// Whether whoever started this process has it ignore a signal, as `nohup` does with that of a terminal that goes
+/// away. Ask before any handler is set.
+#[must_use]
+pub fn ignores(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status");
+    status.is_ok_and(|status| is_ignored_by(&status, signal))
+}
+
+/// The same of what `/proc/PID/status` says: a line with a bit for each signal, in hexadecimal.
+fn is_ignored_by(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    (1..=64).contains(&signal) && mask >> (signal - 1) & 1 == 1
+}
+
 /// How many bytes this process made the system read from disks so far; `None` where that is not
 /// counted.
 #[must_use]
@@ -111,6 +126,14 @@ fn stat_word(stat: &str, place: usize) -> Option<&str> {
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn ignored_signals_are_told_by_their_bits() {
+        let status = "Name:\tx\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001003\n";
+        let ignored: Vec<i32> = (-1..70).filter(|&one| is_ignored_by(status, one)).collect();
+        assert_eq!(ignored, [1, 2, 13]);
+        assert!(!is_ignored_by("", 1) && !ignores(15));
+    }
 
     #[test]
     fn what_was_read_from_disks_and_written_to_them_is_added_up() {
