@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crossbeam_channel::Receiver;
 use holdall_crypto::{RecordSecret, Sealer};
 use holdall_format::{RecordHash, RecordKind, SeriesId, SessionId};
-use holdall_tree::{BuiltNode, Entry, EntryKind, NodeKind, Root, TreeBuilder};
+use holdall_tree::{BuildError, BuiltNode, Entry, EntryKind, NodeKind, PathKey, Root, TreeBuilder};
 
 use super::ask::{Gather, Wish};
 use super::meters::StoringMeters;
@@ -140,17 +140,29 @@ impl Assembler<'_> {
                 self.gather.want(Wish::Node(node), stands_for)
             }
             Piece::Entry { path, entry, change } => {
-                self.count(&entry, change.settle(&entry));
-                if self.dry_run {
-                    return Ok(());
+                if self.dry_run || self.push(&path, &entry)? {
+                    self.count(&entry, change.settle(&entry));
                 }
-                let (builder, leaves) = (&mut self.builder, Some(&mut self.leaves));
-                let mut sink =
-                    node_sink(self.shared, &mut self.gather, &mut self.uncounted, leaves);
-                builder.push(&path, &entry, &mut sink).map_err(Into::into)
+                Ok(())
             }
             Piece::Leaf(leaf) => self.adopt(*leaf),
         }
+    }
+
+    /// Adds an entry to the new tree, and says whether it is there: one that a tree can not have is a
+    /// problem of its path, and not of all others.
+    fn push(&mut self, path: &PathKey, entry: &Entry) -> Result<bool, EngineError> {
+        let (builder, leaves) = (&mut self.builder, Some(&mut self.leaves));
+        let mut sink = node_sink(self.shared, &mut self.gather, &mut self.uncounted, leaves);
+        let reason = match builder.push(path, entry, &mut sink) {
+            Err(BuildError::InvalidEntry { reason }) => reason,
+            Err(BuildError::OutOfOrder) => "it came twice, or out of order",
+            pushed => return Ok(pushed.map(|()| true)?),
+        };
+        drop(sink);
+        self.uncounted.in_chunks = 0;
+        self.shared.run.problem(&path.to_absolute(), format!("not stored: {reason}"));
+        Ok(false)
     }
 
     fn adopt(&mut self, adopted: AdoptedLeaf) -> Result<(), EngineError> {
@@ -270,5 +282,80 @@ fn node_sink<'a>(
             return Ok(());
         }
         gather.want(Wish::Node(node), std::mem::take(&mut uncounted.entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use holdall_protocol::{Repository, SessionPurpose};
+    use holdall_tree::{Cursor, Time};
+
+    use super::super::{self as storing, Change, NewSnapshot, Storing};
+    use super::*;
+    use crate::Run;
+    use crate::blocks::{Nodes, open_node_cache};
+    use crate::budget::Budget;
+    use crate::test_world::{World, small_file};
+
+    /// Stores these entries as a snapshot; says what was counted, and which paths it has.
+    fn stored(run: &Run, entries: Vec<(&str, Entry)>) -> (Counts, Vec<String>) {
+        let world = World::new();
+        let grant = world.repository.open_session(&SessionPurpose::Read).unwrap();
+        let shared = Shared::new(run, Budget::new(1 << 20, 1 << 20));
+        let (meters, cache) = (StoringMeters::new(1, 1), open_node_cache(&world.access));
+        let stages = storing::Stages {
+            sealers: 1,
+            streams: 1,
+            self_check: false,
+            checkpoint_every: Duration::MAX,
+        };
+        let storing = Storing::new(&world.access, &grant, &shared, &meters, &cache, stages);
+        let new = NewSnapshot {
+            series: SeriesId::from_bytes([2; 16]),
+            secret: RecordSecret::default(),
+            pinned: false,
+            dry_run: false,
+            keeps_leaves: false,
+        };
+        let (to_assembler, results) = crossbeam_channel::unbounded();
+        let (to_result, pieces) = crossbeam_channel::unbounded();
+        let piece = |(path, entry): (&str, Entry)| {
+            let path = PathKey::from_absolute(path.as_bytes()).unwrap();
+            Piece::Entry { path, entry: Box::new(entry), change: Change::New }
+        };
+        to_result.send(entries.into_iter().map(piece).collect()).unwrap();
+        to_assembler.send((0, pieces)).unwrap();
+        drop((to_result, to_assembler));
+        let assembled = thread::scope(|scope| storing.run(scope, new, results));
+        shared.result().unwrap();
+        let root = world.snapshots()[0].root;
+        let mut cursor = Cursor::new(Nodes::open(&world.access, grant.session), root);
+        let mut paths = Vec::new();
+        while let Some((path, _)) = cursor.next().unwrap() {
+            paths.push(String::from_utf8(path.to_absolute()).unwrap());
+        }
+        (assembled.unwrap().counts, paths)
+    }
+
+    #[test]
+    fn an_entry_that_a_tree_can_not_have_is_a_problem_of_its_path_and_of_no_other() {
+        let no_time = Time { secs: 1, nanos: 2_000_000_000 };
+        let entries = vec![
+            ("/a", small_file(b"one")),
+            ("/b", small_file(b"first")),
+            ("/b", small_file(b"again")),
+            ("/c", Entry { mtime: no_time, ..small_file(b"two") }),
+            ("/d", small_file(b"three")),
+        ];
+        let run = Run::new();
+        let (counts, paths) = stored(&run, entries);
+        assert_eq!(paths, ["/a", "/b", "/d"]);
+        assert_eq!((counts.items, counts.files_new, counts.bytes), (3, 3, 13));
+        let problems = run.take_problems();
+        let told: Vec<_> = problems.iter().map(|problem| &problem.path[..]).collect();
+        assert_eq!(told, [b"/b", b"/c"]);
+        assert!(problems[1].reason.contains("nanoseconds"), "{}", problems[1].reason);
     }
 }

@@ -11,7 +11,7 @@ use crate::{FileKind, Name};
 /// How much of a directory is read in one call.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The names in a directory, or in a piece of it, sorted by their bytes.
+/// The names in a directory, or in a piece of it, sorted by their bytes, each once.
 #[derive(Debug, Default)]
 pub struct Listing {
     names: Vec<u8>,
@@ -81,9 +81,12 @@ impl Listing {
         Ok(())
     }
 
+    /// Sorts the names, and keeps one of each: some file systems list a name twice where the directory
+    /// changes meanwhile.
     fn sort(&mut self) {
         let mut slots = std::mem::take(&mut self.slots);
         slots.sort_unstable_by(|left, right| self.bytes_of(left).cmp(self.bytes_of(right)));
+        slots.dedup_by(|next, kept| self.bytes_of(next) == self.bytes_of(kept));
         self.slots = slots;
     }
 
@@ -129,4 +132,20 @@ pub(crate) fn read(
     }
     piece.sort();
     take(piece)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_the_file_system_lists_twice_is_there_once() {
+        let mut listing = Listing::default();
+        for name in ["b", "a", "b", "ab", "a"] {
+            listing.push(name.as_bytes(), Some(FileKind::File)).unwrap();
+        }
+        listing.sort();
+        let names: Vec<&[u8]> = listing.iter().map(|entry| entry.name().as_bytes()).collect();
+        assert_eq!(names, [b"a", &b"ab"[..], b"b"]);
+    }
 }
