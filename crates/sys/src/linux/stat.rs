@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
 use crate::{DeviceNumber, FileKind, Stat, Timestamp};
 
 const PERMISSION_BITS: u32 = 0o7777;
+const NANOS_MAX: u32 = 999_999_999;
 
 /// Reads the metadata of an open file or directory.
 ///
@@ -53,8 +54,9 @@ pub(crate) fn combine(major: u32, minor: u32) -> u64 {
     u64::from(major) << 32 | u64::from(minor)
 }
 
+/// Broken file systems give nanoseconds of a second or more, which no entry can have.
 fn time(time: &StatxTimestamp) -> Timestamp {
-    Timestamp { secs: time.tv_sec, nanos: time.tv_nsec }
+    Timestamp { secs: time.tv_sec, nanos: time.tv_nsec.min(NANOS_MAX) }
 }
 
 /// Translates a kind; `None` if the file system did not say or it is none that we know.
@@ -68,5 +70,19 @@ pub(crate) fn kind_of(kind: FileType) -> Option<FileKind> {
         FileType::CharacterDevice => Some(FileKind::CharDevice),
         FileType::BlockDevice => Some(FileKind::BlockDevice),
         FileType::Unknown => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nanoseconds_that_a_broken_file_system_gives_are_less_than_a_second() {
+        let here = rustix::fs::CWD;
+        let here = rustix::fs::statx(here, ".", AtFlags::empty(), StatxFlags::BASIC_STATS).unwrap();
+        let at = |nanos| time(&StatxTimestamp { tv_sec: -5, tv_nsec: nanos, ..here.stx_mtime });
+        assert_eq!(at(7), Timestamp { secs: -5, nanos: 7 });
+        assert_eq!(at(u32::MAX), Timestamp { secs: -5, nanos: 999_999_999 });
     }
 }
