@@ -103,6 +103,11 @@ impl ChunkCache {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn plain_bytes(&self) -> usize {
+        self.plain_bytes
+    }
+
     fn forget(&mut self, slot: &Arc<Slot>) {
         for id in &slot.ids {
             if self.index.get(id).is_some_and(|other| Arc::ptr_eq(other, slot)) {

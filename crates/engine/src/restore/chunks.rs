@@ -167,11 +167,11 @@ impl Chunks {
             let Some(&first) = asked.first() else { return Ok(()) };
             let ids: Vec<ObjectId> =
                 asked.iter().take(MAX_IDS).map(|at| chunks.wanted[*at].id).collect();
-            self.fetch(opener, &ids)?;
+            self.fetch(opener, &ids, chunks)?;
             self.take_cached(opener, chunks)?;
             if let Ok(at) = chunks.pending.binary_search(&first) {
                 // It did not come, or its block does not open.
-                chunks.found[first] = Some(self.other_copies(opener, &chunks.wanted[first], 0)?);
+                chunks.found[first] = Some(self.other_copies(opener, &chunks.wanted[first])?);
                 chunks.pending.remove(at);
             }
         }
@@ -202,44 +202,66 @@ impl Chunks {
                 continue;
             };
             lock(&self.cache).touch(&slot);
-            self.take_from(opener, opened, &of_slot, chunks)?;
+            for at in self.take_from(opened, of_slot, chunks) {
+                // The block may be here for another object, and hold a later copy of this one.
+                chunks.found[at] = Some(self.other_copies(opener, &chunks.wanted[at])?);
+            }
         }
         chunks.pending = left;
         Ok(())
     }
 
-    /// Takes chunks out of one block. They share its memory if they are a good part of it.
+    /// Takes what is pending out of a block that was opened just now. What it has wrong stays pending:
+    /// it may come with another one.
+    fn take_opened(&self, slot: &Slot, chunks: &mut Wanted<'_>) {
+        let Some(opened) = slot.wait() else { return };
+        let pending = std::mem::take(&mut chunks.pending);
+        let is_in = |at: &usize| opened.find(&chunks.wanted[*at].id).is_some();
+        let (here, mut left): (Vec<_>, Vec<_>) = pending.into_iter().partition(is_in);
+        left.extend(self.take_from(opened, here, chunks));
+        left.sort_unstable();
+        chunks.pending = left;
+    }
+
+    /// Takes chunks out of one block, and gives back the positions of those that it has wrong. They share
+    /// its memory if they are a good part of it.
     fn take_from(
         &self,
-        opener: &mut Opener,
         opened: &Opened,
-        positions: &[usize],
+        positions: Vec<usize>,
         chunks: &mut Wanted<'_>,
-    ) -> Result<(), EngineError> {
+    ) -> Vec<usize> {
         let lens = positions.iter().map(|at| chunks.wanted[*at].len_bytes as usize);
         let scattered = lens.sum::<usize>() * 2 < opened.plain_bytes();
-        for &at in positions {
-            let chunk = &chunks.wanted[at];
-            let checked = self
-                .meters
-                .open
-                .working(|| opened.find(&chunk.id).filter(|plain| self.is_right(chunk, plain)));
-            chunks.found[at] = Some(match checked {
-                Some(plain) if scattered => Ok(Bytes::copy_from_slice(&plain)),
-                Some(plain) => Ok(plain),
-                None => self.other_copies(opener, chunk, 1)?,
-            });
-        }
-        Ok(())
+        let mut wrong = Vec::new();
+        self.meters.open.working(|| {
+            for at in positions {
+                let chunk = &chunks.wanted[at];
+                match opened.find(&chunk.id).filter(|plain| self.is_right(chunk, plain)) {
+                    Some(plain) if scattered => {
+                        chunks.found[at] = Some(Ok(Bytes::copy_from_slice(&plain)));
+                    }
+                    Some(plain) => chunks.found[at] = Some(Ok(plain)),
+                    None => wrong.push(at),
+                }
+            }
+        });
+        wrong
     }
 
     fn is_right(&self, chunk: &ChunkRef, plain: &[u8]) -> bool {
         plain.len() == chunk.len_bytes as usize && self.ids.chunk_id(plain) == chunk.id
     }
 
-    /// Fetches the blocks of some of the ids, at least of the first one if it can be had, and opens
-    /// them into the cache.
-    fn fetch(&self, opener: &mut Opener, ids: &[ObjectId]) -> Result<(), EngineError> {
+    /// Fetches the blocks of some of the ids, at least of the first one if it can be had, opens them into
+    /// the cache, and takes what is pending out of each before the next: all of an answer may be more
+    /// than the cache holds.
+    fn fetch(
+        &self,
+        opener: &mut Opener,
+        ids: &[ObjectId],
+        chunks: &mut Wanted<'_>,
+    ) -> Result<(), EngineError> {
         let fetch = || self.repository.fetch_objects(&self.session, ids, 0);
         let blocks = match self.meters.fetch.fetching(fetch) {
             Err(error) if is_damage(&error) => return Ok(()),
@@ -257,19 +279,15 @@ impl Chunks {
         for (slot, block) in coming {
             let opened = self.meters.open.working(|| opener.open(&block, BlockKind::Chunks).ok());
             lock(&self.cache).fill(&slot, opened.map(Opened::new));
+            self.take_opened(&slot, chunks);
         }
         Ok(())
     }
 
-    /// Looks for a good copy of one chunk, from copy `from` on.
-    fn other_copies(
-        &self,
-        opener: &mut Opener,
-        chunk: &ChunkRef,
-        from: u32,
-    ) -> Result<Chunk, EngineError> {
+    /// Looks for a good copy of one chunk.
+    fn other_copies(&self, opener: &mut Opener, chunk: &ChunkRef) -> Result<Chunk, EngineError> {
         let mut reason = "no copy of it opens to its id".to_owned();
-        for copy in from..COPIES_TRIED {
+        for copy in 0..COPIES_TRIED {
             let fetch = || self.repository.fetch_objects(&self.session, &[chunk.id], copy);
             let blocks = match self.meters.fetch.fetching(fetch) {
                 Err(RepositoryError::MissingObjects { .. }) => {
@@ -334,4 +352,61 @@ fn shared_front(wanted: &[ChunkRef]) -> usize {
 /// Whether an answer says that something stored is damaged, rather than that nothing can be asked.
 pub(crate) fn is_damage(error: &RepositoryError) -> bool {
     matches!(error, RepositoryError::MissingObjects { .. } | RepositoryError::Damaged { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use holdall_crypto::PlainObject;
+
+    use super::*;
+    use crate::test_world::World;
+
+    const SESSION: SessionId = SessionId::from_bytes([9; 16]);
+
+    fn with_cache(world: &World, limit_bytes: usize) -> Chunks {
+        let cache = Mutex::new(ChunkCache::new(limit_bytes));
+        Chunks { cache, ..Chunks::new(&world.access, SESSION) }
+    }
+
+    fn get(chunks: &Chunks, world: &World, wanted: &[ChunkRef]) -> Vec<Chunk> {
+        chunks.get(&mut Chunks::opener(&world.access), wanted, None).unwrap()
+    }
+
+    #[test]
+    fn an_answer_that_unpacks_to_more_than_the_cache_holds_is_fetched_once() {
+        let world = World::new();
+        let contents = |block: u8| [0, 1, 2].map(|part| vec![block * 3 + part; 1000]);
+        let blocks: Vec<_> = (0..20).map(contents).collect();
+        let stored = |contents: &[Vec<u8>; 3]| {
+            world.chunks(&contents.each_ref().map(|content| &content[..]))
+        };
+        let stored: Vec<_> = blocks.iter().map(stored).collect();
+        let chunks = with_cache(&world, 5 * 3000);
+        // The front of each block, and then the rest of it.
+        let wanted: Vec<_> =
+            [0, 2].iter().flat_map(|part| stored.iter().map(|refs| refs[*part])).collect();
+        let found = get(&chunks, &world, &wanted);
+        let expected: Vec<Chunk> = [0, 2]
+            .iter()
+            .flat_map(|part| blocks.iter().map(|contents| Ok(contents[*part].clone().into())))
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(world.repository.fetches(), 1);
+        assert!(lock(&chunks.cache).plain_bytes() <= 5 * 3000);
+    }
+
+    #[test]
+    fn a_later_copy_that_is_wrong_hides_no_first_one_that_is_good() {
+        let world = World::new();
+        let good = world.chunks(&[b"what was stored"])[0];
+        let (other, plain) = (&b"another"[..], &b"anotherwhat is wrong!"[..]);
+        let id = world.access.keys.ids().chunk_id(other);
+        let object = |id, len| PlainObject { id, refs: Vec::new(), len };
+        world.seal(BlockKind::Chunks, &[object(id, 7), object(good.id, 14)], plain);
+        let chunks = with_cache(&world, 1 << 20);
+        let other = ChunkRef { id, len_bytes: 7 };
+        assert_eq!(get(&chunks, &world, &[other]), [Ok("another".into())]);
+        // It is in the block that is cached, where it is wrong.
+        assert_eq!(get(&chunks, &world, &[good]), [Ok("what was stored".into())]);
+    }
 }
