@@ -2,13 +2,16 @@
 //! files may be open.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use holdall_testkit::{Process, Random};
+use holdall_testkit::{Process, Random, has_strace};
+use rustix::fs::{XattrFlags, lsetxattr};
 use rustix::process::Signal;
 
 use crate::house::{Machine, Outcome, Server, is_root, send_signal, wait_for_progress};
 use crate::mounts::namespace;
+use crate::repair::grow_old;
 
 /// Runs it to its end.
 fn in_namespace(machine: &Machine, script: &str, args: &[&str]) -> Outcome {
@@ -19,6 +22,37 @@ fn in_namespace(machine: &Machine, script: &str, args: &[&str]) -> Outcome {
 fn names(machine: &Machine, repo: &str, source: &str) -> Vec<String> {
     let listed = machine.ok(["ls", "-r", repo, "latest", source, "--recursive"]).stdout;
     listed.lines().map(|path| path[source.len() + 1..].to_owned()).collect()
+}
+
+#[test]
+fn what_attributes_can_not_be_read_of_is_stored_without_them_and_read_again() {
+    if !has_strace() {
+        return;
+    }
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    fs::create_dir_all(source.join("folder")).unwrap();
+    let file = source.join("folder/file");
+    fs::write(&file, "content").unwrap();
+    symlink("folder/file", source.join("link")).unwrap();
+    let has_attributes = lsetxattr(&file, "user.note", b"kept", XattrFlags::empty()).is_ok();
+    grow_old(&source);
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    let fails = "inject=flistxattr,llistxattr:error=EIO";
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", fails];
+    let told = machine.run_by(&strace, ["backup", "-r", repo, source]);
+    assert_eq!(told.code, Some(3), "{}", told.stderr);
+    assert!(told.stderr.contains("attributes were not read"), "{}", told.stderr);
+    assert_eq!(names(&machine, repo, source), ["folder", "folder/file", "link"]);
+
+    machine.ok(["backup", "-r", repo, source]);
+    let out = machine.path("out");
+    let latest = format!("latest:{source}");
+    machine.ok(["restore", "-r", repo, &latest, "--target", out.to_str().unwrap()]);
+    let mut note = [0; 8];
+    let read = rustix::fs::lgetxattr(out.join("folder/file"), "user.note", &mut note);
+    assert_eq!(read.is_ok_and(|len| &note[..len] == b"kept"), has_attributes);
 }
 
 #[test]

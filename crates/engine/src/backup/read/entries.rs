@@ -14,6 +14,27 @@ use crate::backup::describe::{kind_of, time};
 use crate::budget::Grant;
 
 impl JobReader<'_> {
+    /// Puts what was read of a path's attributes into its entry. Where they are not to be had, that is
+    /// told; the rest is stored, and read again next time.
+    pub(super) fn attributes_or_problem(
+        &mut self,
+        path: &PathKey,
+        entry: &mut Entry,
+        read: io::Result<Vec<Xattr>>,
+        grant: &Arc<Grant>,
+    ) -> Result<(), EngineError> {
+        let kept = match read {
+            Ok(attributes) => self.attributes(entry, attributes, grant)?,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = kept {
+            entry.unsettled = true;
+            let reason = format!("its attributes were not read: {error}");
+            self.reading.shared.run.problem(&path.to_absolute(), reason);
+        }
+        Ok(())
+    }
+
     pub(super) fn attributes(
         &mut self,
         entry: &mut Entry,
@@ -65,19 +86,8 @@ impl JobReader<'_> {
         let mut entry = self.describe(stat);
         entry.unsettled = self.unsettled(stat.ctime, host::now());
         let attributes = self.reading.meters.read.working(|| xattr::read_fd(dir));
-        match attributes {
-            Ok(attributes) => {
-                let kept = self.attributes(&mut entry, attributes, grant)?;
-                Ok(kept.map(|()| entry))
-            }
-            Err(error) => {
-                self.reading
-                    .shared
-                    .run
-                    .problem(&path.to_absolute(), format!("its attributes were not read: {error}"));
-                Ok(Ok(self.described_only(stat)))
-            }
-        }
+        self.attributes_or_problem(path, &mut entry, attributes, grant)?;
+        Ok(Ok(entry))
     }
 
     /// An entry that lacks what could not be read, so that it is read again next time.
@@ -90,8 +100,8 @@ impl JobReader<'_> {
     /// A symbolic link, fifo, socket or device, or a directory that is not entered.
     pub(super) fn other(
         &mut self,
-        dir: &Dir,
-        name: Name<'_>,
+        path: &PathKey,
+        (dir, name): (&Dir, Name<'_>),
         stat: &Stat,
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {
@@ -101,12 +111,17 @@ impl JobReader<'_> {
             if stat.kind == FileKind::Symlink {
                 entry.content = Content::Inline(dir.read_link(name)?);
             }
-            xattr::read_at(dir, name)
+            let attributes = xattr::read_at(dir, name);
+            // Nothing of what is gone by now is stored.
+            if attributes.is_err() {
+                dir.stat(name)?;
+            }
+            Ok(attributes)
         });
         match read {
             Ok(attributes) => {
-                let kept = self.attributes(&mut entry, attributes, grant)?;
-                Ok(kept.map(|()| entry))
+                self.attributes_or_problem(path, &mut entry, attributes, grant)?;
+                Ok(Ok(entry))
             }
             Err(error) => Ok(Err(error)),
         }

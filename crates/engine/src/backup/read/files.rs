@@ -26,7 +26,7 @@ impl JobReader<'_> {
         let now = host::now();
         let opened = self.reading.meters.read.working(|| {
             let (file, stat) = dir.open_file(name)?;
-            let attributes = xattr::read_fd(&file)?;
+            let attributes = xattr::read_fd(&file);
             Ok::<_, io::Error>((file, stat, attributes))
         });
         let (file, stat, attributes) = match opened {
@@ -34,9 +34,7 @@ impl JobReader<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let mut entry = self.describe(&stat);
-        if let Err(error) = self.attributes(&mut entry, attributes, grant)? {
-            return Ok(Err(error));
-        }
+        self.attributes_or_problem(path, &mut entry, attributes, grant)?;
         let data = match self.reading.meters.read.working(|| FileData::find(&file, &stat)) {
             Ok(data) => data,
             Err(error) => return Ok(Err(error)),
@@ -56,7 +54,7 @@ impl JobReader<'_> {
         if changed {
             self.reading.shared.run.changed(&path.to_absolute());
         }
-        entry.unsettled = changed || after.is_ok_and(|after| self.unsettled(after.ctime, now));
+        entry.unsettled |= changed || after.is_ok_and(|after| self.unsettled(after.ctime, now));
         Ok(Ok(entry))
     }
 

@@ -181,7 +181,7 @@ impl<'a> JobReader<'a> {
         }
         let mut as_kind = |stat: &Stat| match stat.kind {
             FileKind::File => self.file(path, (dir, name), grant),
-            _ => self.other(dir, name, stat, grant),
+            _ => self.other(path, (dir, name), stat, grant),
         };
         let read = as_kind(stat)?;
         if read.is_ok() {
