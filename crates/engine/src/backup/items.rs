@@ -154,12 +154,17 @@ impl<'a> Items<'a> {
     /// Whether a path can be known again by its metadata: hard links belong to groups that are
     /// computed anew, and some file systems give other inodes after every mount.
     fn may_be_adopted(&mut self, stat: &Stat) -> bool {
+        self.has_stable_inodes(stat) && (stat.nlink == 1 || stat.kind == FileKind::Dir)
+    }
+
+    /// As [`Mounts::has_stable_inodes`], which looks a mount up once for all paths in a row that lie on it.
+    fn has_stable_inodes(&mut self, stat: &Stat) -> bool {
         let stable = match self.last_mount {
             Some((mount, stable)) if mount == stat.mount_id => stable,
             _ => self.mounts.has_stable_inodes(stat),
         };
         self.last_mount = Some((stat.mount_id, stable));
-        stable && (stat.nlink == 1 || stat.kind == FileKind::Dir)
+        stable
     }
 
     fn starts_leaf(&self, path: &PathKey) -> bool {
@@ -209,7 +214,7 @@ impl<'a> Items<'a> {
     /// Compares one path with the parents and adds it to the job.
     fn compare(&mut self, item: Item) -> Result<(), EngineError> {
         let Item { path, stat, work } = item;
-        let stable_inodes = self.mounts.has_stable_inodes(&stat);
+        let stable_inodes = self.has_stable_inodes(&stat);
         let before = self.parents.find(&path)?;
         let kept = before
             .filter(|before| !self.options.read_all && is_unchanged(before, &stat, stable_inodes));
