@@ -50,6 +50,8 @@ struct OpenLeaf {
     items_start: usize,
     items_left: usize,
     positions_left: usize,
+    /// Why nothing more of it is read.
+    refused: Option<&'static str>,
 }
 
 /// A leaf that a cursor stands before and has not fetched, and what its parent says of it.
@@ -300,13 +302,16 @@ impl<S: NodeSource> Cursor<S> {
     fn read_entry(&mut self) -> Result<(), TreeError<S::Error>> {
         let Some(leaf) = &mut self.leaf else { return Ok(()) };
         let node = leaf.id;
+        if let Some(reason) = leaf.refused {
+            return Err(TreeError::Misplaced { node, reason });
+        }
         self.entry = leaf.read(&mut self.path).map_err(|error| TreeError::Node { node, error })?;
         let checked = match self.entry {
-            Some(_) => leaf.check_first(&self.path),
-            None => leaf.check_end(&self.path, upper_of(&self.frames)),
+            Some(_) => leaf.check_path(&self.path, upper_of(&self.frames)),
+            None => leaf.check_end(),
         };
         if let Err(reason) = checked {
-            self.entry = None;
+            (self.entry, leaf.refused) = (None, Some(reason));
             return Err(TreeError::Misplaced { node, reason });
         }
         if self.entry.is_none() {
@@ -370,6 +375,7 @@ impl OpenLeaf {
             items_start: node.body.len().saturating_sub(items_left),
             items_left,
             positions_left: body.ids.positions.remaining().len(),
+            refused: None,
         }
     }
 
@@ -390,22 +396,22 @@ impl OpenLeaf {
         Ok(Some(entry))
     }
 
-    fn check_first(&self, path: &PathKey) -> Result<(), &'static str> {
-        match &self.expected {
-            Some(expected) if self.items == 1 && expected.first != *path => {
-                Err("its first path is not the one named")
-            }
-            _ => Ok(()),
+    /// Checks the path that was read last, before anybody sees it.
+    fn check_path(&self, path: &PathKey, upper: Option<&PathKey>) -> Result<(), &'static str> {
+        let Some(expected) = &self.expected else { return Ok(()) };
+        if self.items == 1 && expected.first != *path {
+            return Err("its first path is not the one named");
         }
+        if upper.is_some_and(|upper| path >= upper) {
+            return Err("it reaches into the next node");
+        }
+        Ok(())
     }
 
-    fn check_end(&self, last: &PathKey, upper: Option<&PathKey>) -> Result<(), &'static str> {
+    fn check_end(&self) -> Result<(), &'static str> {
         let Some(expected) = &self.expected else { return Ok(()) };
         if self.items == 0 {
             return Err("a leaf below the root is empty");
-        }
-        if upper.is_some_and(|upper| last >= upper) {
-            return Err("it reaches into the next node");
         }
         if (self.items, self.bytes) != (expected.items, expected.bytes) {
             return Err("its totals are not those named");

@@ -37,6 +37,43 @@ fn a_node_in_the_place_of_another_is_refused() {
     }
 }
 
+/// Who takes such a path for the end of what is wanted would never look at the nodes behind it.
+#[test]
+fn no_path_comes_out_of_a_leaf_that_belongs_behind_the_next_one() {
+    let model = many_files(300);
+    let (root, mut nodes) = build(&model, 2);
+    let mut cursor = Cursor::new(nodes.clone(), root.id);
+    let mut leaves: Vec<(holdall_format::ObjectId, Model)> = Vec::new();
+    while let Some((path, entry)) = cursor.next().unwrap() {
+        let leaf = cursor.leaf_id().unwrap();
+        if leaves.last().is_none_or(|(last, _)| *last != leaf) {
+            leaves.push((leaf, Model::new()));
+        }
+        leaves.last_mut().unwrap().1.insert(path, entry);
+    }
+    let (leaf, mut entries) = leaves.swap_remove(leaves.len() / 2);
+    entries.insert(key("/zzz"), file(1));
+    let (longer, with_it) = build(&entries, 8);
+    assert_eq!(longer.level, 0, "one leaf");
+    nodes.by_id.insert(leaf, with_it.by_id[&longer.id].clone());
+
+    let mut cursor = Cursor::new(nodes, root.id);
+    let (mut read, mut refused) = (Vec::new(), 0);
+    loop {
+        match cursor.next() {
+            Ok(Some((path, _))) => read.push(path),
+            Ok(None) => break,
+            Err(error) => {
+                assert!(matches!(error, TreeError::Misplaced { node, .. } if node == leaf));
+                refused += 1;
+                assert_eq!(cursor.next().err(), Some(error), "it says so again");
+                cursor.skip_unreadable();
+            }
+        }
+    }
+    assert_eq!((read, refused), (model.into_keys().collect(), 1));
+}
+
 #[test]
 fn a_list_is_no_tree_and_a_tree_is_no_list() {
     let keys = keys();
