@@ -28,6 +28,10 @@ pub const WORK_FACTOR_LOG_N: u8 = 17;
 /// The largest scrypt work factor that is accepted: 2^20 rounds, 1 GiB, a few seconds.
 pub const WORK_FACTOR_MAX_LOG_N: u8 = 20;
 
+/// The most rounds of scrypt that are done to try one passphrase on a whole set: as many as 64 new
+/// wrappings have, or 8 of the largest; half a minute.
+const ROUNDS_MAX: u64 = (WRAPPINGS_MAX as u64) << WORK_FACTOR_LOG_N;
+
 /// What the key ring is to be unwrapped with.
 ///
 /// Secret: not printed.
@@ -132,16 +136,30 @@ fn try_encrypt(recipient: &dyn Recipient, plain: &[u8]) -> Result<Vec<u8>, age::
 /// Unwraps the key ring and checks that it is the one that signed the set.
 ///
 /// Untrusted: the set may be any that a keeper hands out. Each passphrase wrapping that is tried
-/// costs at most 1 GiB of memory for a few seconds.
+/// costs at most 1 GiB of memory for a few seconds, and all of them together 2^23 rounds of scrypt;
+/// those over that are as ones that can not be read.
 ///
 /// # Errors
 /// [`CryptoError::NoWrapping`] if the set has none of that kind; [`CryptoError::WrongKey`] if none
 /// of them opens; [`CryptoError::BadWrapping`] if none opens and one can not be read;
 /// as [`check_wrappings`] if one opens to a ring that is not the set's.
 pub fn unwrap(set: &WrappingSet, opening: &Opening<'_>) -> Result<KeyRing, CryptoError> {
+    unwrap_within(set, opening, ROUNDS_MAX)
+}
+
+fn unwrap_within(
+    set: &WrappingSet,
+    opening: &Opening<'_>,
+    mut rounds_left: u64,
+) -> Result<KeyRing, CryptoError> {
     let kind = opening.kind();
     let mut failure = CryptoError::NoWrapping { kind };
     for wrapping in set.wrappings.iter().filter(|wrapping| wrapping.kind == kind) {
+        let Some(left) = rounds_left.checked_sub(rounds(wrapping)) else {
+            failure = bad(wrapping, "the set asks for too many rounds of scrypt".to_owned());
+            continue;
+        };
+        rounds_left = left;
         match unwrap_one(wrapping, opening) {
             Ok(ring) => {
                 return check_wrappings(set, &RepositoryKeys::derive(&ring)).map(|()| ring);
@@ -175,6 +193,20 @@ fn unwrap_one(wrapping: &Wrapping, opening: &Opening<'_>) -> Result<KeyRing, Cry
     let identities = opening.identities(wrapping)?;
     let plain = decrypt(wrapping, &wrapping.sealed, &identities)?;
     KeyRing::decode(&plain).map_err(|error| bad(wrapping, error.to_string()))
+}
+
+/// How many rounds of scrypt a wrapping costs who tries a passphrase on it; found out without doing any.
+fn rounds(wrapping: &Wrapping) -> u64 {
+    let Some(locked) = &wrapping.locked else { return 0 };
+    let mut identity = scrypt::Identity::new(SecretString::from(""));
+    identity.set_max_work_factor(0);
+    match try_decrypt(locked, &[Box::new(identity)]) {
+        Err(DecryptError::ExcessiveWork { required, .. }) if required <= WORK_FACTOR_MAX_LOG_N => {
+            1 << required
+        }
+        // It is refused before any work is done.
+        _ => 0,
+    }
 }
 
 /// The private key that a passphrase opens.
@@ -404,6 +436,20 @@ mod tests {
         let found = failure(&set, Opening::Passphrase("correct horse"));
         assert!(
             matches!(found, CryptoError::BadWrapping { ref reason, .. } if reason.contains("2^40"))
+        );
+    }
+
+    #[test]
+    fn a_set_that_asks_for_too_much_work_in_all_is_given_up_before_it_is_done() {
+        let wrappings = ["one", "two", "three"];
+        let wrappings = wrappings.map(|text| wrap_passphrase(&ring(1), text, QUICK_LOG_N));
+        let set = set(&ring(1), wrappings.into());
+        let opening = Opening::Passphrase("three");
+        let rounds = |wrappings| wrappings << QUICK_LOG_N;
+        assert!(unwrap_within(&set, &opening, rounds(3)).is_ok());
+        let found = unwrap_within(&set, &opening, rounds(3) - 1).err().unwrap();
+        assert!(
+            matches!(found, CryptoError::BadWrapping { ref reason, .. } if reason.contains("rounds"))
         );
     }
 
