@@ -42,6 +42,8 @@ struct Stored {
     away_for_proofs: bool,
     /// Blocks as they were, which it proves with and gives nobody.
     proven_with: Vec<Bytes>,
+    /// How many objects it was said to lack, if it says so at every commit.
+    lacks: Option<u64>,
     /// Blocks that are taken before it has no more room, if that is limited.
     room_blocks: Option<usize>,
 }
@@ -92,6 +94,16 @@ impl MemoryRepository {
     pub(crate) fn keep_what_proves(&self) {
         let mut stored = lock(&self.stored);
         stored.proven_with = stored.blocks.clone();
+    }
+
+    /// Answers every commit from now on with another object that it does not have.
+    pub(crate) fn lack_ever_more(&self) {
+        lock(&self.stored).lacks = Some(0);
+    }
+
+    /// How many commits it answered so.
+    pub(crate) fn lacks(&self) -> Option<u64> {
+        lock(&self.stored).lacks
     }
 
     /// Takes so many blocks from now on, or any number.
@@ -223,6 +235,11 @@ impl Repository for MemoryRepository {
         let mut stored = lock(&self.stored);
         if std::mem::take(&mut stored.head_moves) {
             return Err(RepositoryError::HeadMoved { head: stored.head.map(|(head, _)| head) });
+        }
+        if let Some(lacks) = &mut stored.lacks {
+            *lacks += 1;
+            let id = ObjectId::from_bytes(*blake3::hash(&lacks.to_le_bytes()).as_bytes());
+            return Ok(CommitAnswer::Missing(vec![id]));
         }
         let receipt = Receipt {
             clock_sure: true,

@@ -41,6 +41,10 @@ const JOBS_IN_FLIGHT: usize = 24;
 pub const MAX_READERS: usize = JOBS_IN_FLIGHT;
 /// So often a backup begins again because its session has lapsed.
 const MOST_LAPSES: u32 = 3;
+/// So often a backup begins again because the repository has lost something. Once or twice is usual; a
+/// list has 10,000 objects at most, so that it is more often where whole packs are lost. A keeper that
+/// always names others would have it begin again for ever.
+const MOST_LOSSES: u32 = 32;
 /// Threads that list directories ahead, at first.
 const WALKERS: usize = 2;
 /// Threads that list directories ahead at most.
@@ -73,11 +77,11 @@ pub fn backup_upon(
     // Directories stay open until what is in them is read. Where the limit can not be raised, what
     // passes it is told.
     let _ = holdall_sys::limits::raise_open_files();
-    let (mut lost, mut lapses) = (Lost::default(), 0);
+    let (mut lost, mut losses, mut lapses) = (Lost::default(), 0, 0);
     let mut summary = loop {
         match attempt(access, listed, options, run, &lost) {
             // A list of what is missing ends at what nobody can look behind, so there may be several.
-            Err(EngineError::Lost { ids }) if lost.add(&ids) => {}
+            Err(EngineError::Lost { ids }) if losses < MOST_LOSSES && lost.add(&ids) => losses += 1,
             Err(EngineError::Parent(_)) if !lost.parents => lost.parents = true,
             // A computer may sleep for longer than a session lives. What it put without a checkpoint may
             // be pruned by now, and counts as missing.
@@ -309,5 +313,23 @@ impl<'a> Stages<'a> {
         };
         let (series, dry_run) = (self.series, options.dry_run);
         NewSnapshot { series, secret, pinned: false, dry_run, keeps_leaves: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_world::World;
+
+    #[test]
+    fn a_repository_that_always_lacks_something_else_is_not_tried_for_ever() {
+        let (world, folder) = (World::new(), tempfile::tempdir().unwrap());
+        let path = folder.path().as_os_str().as_encoded_bytes().to_vec();
+        let source = Source { path: path.clone(), read_at: path };
+        let options = BackupOptions::new(vec![source], "host".to_owned());
+        world.repository.lack_ever_more();
+        let ended = backup(&world.access, &options, &Arc::new(Run::new()));
+        assert!(matches!(ended, Err(EngineError::Lost { .. })));
+        assert_eq!(world.repository.lacks(), Some(u64::from(MOST_LOSSES) + 1));
     }
 }
