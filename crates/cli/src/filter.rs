@@ -54,6 +54,16 @@ impl Filter {
 }
 
 impl Wanted<'_> {
+    /// Whether it takes everything.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.names_machine() && self.path.is_none() && self.origin.tags.is_empty()
+    }
+
+    /// Whether it says who made the snapshots.
+    pub(crate) fn names_machine(&self) -> bool {
+        self.origin.machine.is_some()
+    }
+
     /// Whether a snapshot is one of those.
     pub(crate) fn takes(&self, snapshot: &Snapshot) -> bool {
         let of_machine = |wanted: &String| {

@@ -6,6 +6,7 @@ use holdall_format::{MachineId, record_file};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
+use crate::filter::Wanted;
 use crate::receipts::Receipts;
 
 /// Damaged records that are told one by one.
@@ -127,9 +128,69 @@ pub(crate) fn named<'a>(
     name: &str,
     path: Option<&[u8]>,
 ) -> Result<&'a Snapshot, EngineError> {
-    let made: Vec<_> = listed.iter().map(|one| (one.machine, one.is_copy())).collect();
-    let machine = whose_latest(access.machine(), &made);
+    let machine = whose_latest(access.machine(), &makers(listed));
     holdall_engine::find_snapshot(listed, machine, name, path)
+}
+
+/// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first;
+/// `latest` is the newest that it takes.
+///
+/// # Errors
+/// If none or several answer to a name; [`Refusal`] for one that the filter does not take.
+pub(crate) fn chosen<'a>(
+    access: &Access,
+    listed: &'a [Snapshot],
+    names: &[impl AsRef<str>],
+    filter: &Wanted<'_>,
+) -> Result<Vec<&'a Snapshot>> {
+    let one = |name: &str| match name {
+        "latest" if !filter.is_empty() => latest_of(access, listed, filter),
+        _ => taken(named(access, listed, name, None)?, filter),
+    };
+    let mut chosen = names.iter().map(|name| one(name.as_ref())).collect::<Result<Vec<_>>>()?;
+    chosen.sort_by_key(|snapshot| snapshot.log_position);
+    chosen.dedup_by_key(|snapshot| snapshot.id);
+    Ok(chosen)
+}
+
+/// The newest snapshot that a filter takes: of the machines that it names, else of this one; where
+/// this one has none at all, of the only one that it takes any of.
+fn latest_of<'a>(
+    access: &Access,
+    listed: &'a [Snapshot],
+    filter: &Wanted<'_>,
+) -> Result<&'a Snapshot> {
+    let taken: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
+    let own = access.machine();
+    let machine = match taken.last() {
+        Some(newest) if filter.names_machine() => newest.machine,
+        _ if listed.iter().any(|one| one.machine == own) => own,
+        _ => whose_latest(own, &makers(taken.iter().copied())),
+    };
+    holdall_engine::find_snapshot(taken, machine, "latest", None).map_err(|_| {
+        let whose = if filter.names_machine() { "" } else { " of this machine's" };
+        let message = format!("no snapshot latest: --machine, --path and --tag take none{whose}");
+        let hint = "`holdall snapshots` with the same options lists what they take";
+        Refusal::new(Exit::Failed, message).hint(hint).into()
+    })
+}
+
+/// Refuses a snapshot that was named and that a filter does not take: one of both is a mistake.
+fn taken<'a>(snapshot: &'a Snapshot, filter: &Wanted<'_>) -> Result<&'a Snapshot> {
+    if filter.takes(snapshot) {
+        return Ok(snapshot);
+    }
+    let id = snapshot.id.to_string();
+    let message =
+        format!("snapshot {id:.10} is none of those that --machine, --path and --tag take");
+    let hint =
+        "leave those options out, or name a snapshot that `holdall snapshots` lists with them";
+    Err(Refusal::new(Exit::Usage, message).hint(hint).into())
+}
+
+/// Who made each snapshot, and whether it is a copy.
+fn makers<'a>(listed: impl IntoIterator<Item = &'a Snapshot>) -> Vec<(MachineId, bool)> {
+    listed.into_iter().map(|one| (one.machine, one.is_copy())).collect()
 }
 
 /// Whose snapshots `latest` is about: those of this machine, `own`; where it has none, those of the

@@ -335,18 +335,19 @@ fn open_record(
 /// # Errors
 /// [`EngineError::NoSnapshot`] for none or several; of several, it names the first ones.
 pub fn find_snapshot<'a>(
-    listed: &'a [Snapshot],
+    listed: impl IntoIterator<Item = &'a Snapshot>,
     machine: MachineId,
     wanted: &str,
     path: Option<&[u8]>,
 ) -> Result<&'a Snapshot, EngineError> {
+    let listed: Vec<_> = listed.into_iter().collect();
     let none = |reason: String| EngineError::NoSnapshot { wanted: wanted.to_owned(), reason };
     let not_found = || none("none was found; `holdall snapshots` lists them".to_owned());
     if wanted == "latest" {
-        return latest(listed, machine, path).ok_or_else(|| none(none_of(path)));
+        return latest(&listed, machine, path).ok_or_else(|| none(none_of(path)));
     }
     let begins_so = |snapshot: &&Snapshot| snapshot.id.to_string().starts_with(wanted);
-    let fitting: Vec<_> = listed.iter().filter(begins_so).collect();
+    let fitting: Vec<_> = listed.into_iter().filter(begins_so).collect();
     match &fitting[..] {
         [] => Err(not_found()),
         [one] if !wanted.is_empty() => Ok(one),
@@ -360,12 +361,12 @@ pub fn find_snapshot<'a>(
 /// The newest snapshot of a machine, of `path` where one is given. One that has only something below
 /// it is meant where no other has it whole.
 fn latest<'a>(
-    listed: &'a [Snapshot],
+    listed: &[&'a Snapshot],
     machine: MachineId,
     path: Option<&[u8]>,
 ) -> Option<&'a Snapshot> {
     let newest = |fits: &dyn Fn(&Snapshot) -> bool| {
-        let fitting = || listed.iter().filter(|one| one.machine == machine && fits(one));
+        let fitting = || listed.iter().copied().filter(|one| one.machine == machine && fits(one));
         let made = fitting().rfind(|snapshot| !snapshot.is_copy());
         made.or_else(|| fitting().max_by_key(|snapshot| snapshot.taken_ns()))
     };

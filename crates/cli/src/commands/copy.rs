@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, EngineError, Snapshot};
+use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, Snapshot};
 use holdall_format::RecordHash;
 use holdall_lab::{StageCounters, Verdict};
 use serde::Serialize;
@@ -72,8 +72,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let destination = open::access_with(app, args.connection.patience())?;
     check_different(&source, &destination)?;
     let listed = listing::snapshots(&from, &source).map_err(|error| about(error, &args.from))?;
-    let mut wanted = wanted(&source, &listed, &args.snapshots)?;
-    wanted.retain(|snapshot| filter.takes(snapshot));
+    let wanted = match args.snapshots.is_empty() {
+        true => listed.iter().filter(|snapshot| filter.takes(snapshot)).collect(),
+        false => listing::chosen(&source, &listed, &args.snapshots, &filter)?,
+    };
     tell_lost(app, &destination);
     let streams = args.connection.streams();
     let self_check = !args.no_self_check;
@@ -100,24 +102,6 @@ fn check_different(source: &Access, destination: &Access) -> Result<(), Refusal>
         return Err(same.hint("name the one to copy from with --from, the other with -r"));
     }
     Ok(())
-}
-
-/// The snapshots that were named, each once and oldest first; all if none was.
-fn wanted<'a>(
-    source: &Access,
-    listed: &'a [Snapshot],
-    named: &[String],
-) -> Result<Vec<&'a Snapshot>, EngineError> {
-    if named.is_empty() {
-        return Ok(listed.iter().collect());
-    }
-    let mut wanted = named
-        .iter()
-        .map(|name| listing::named(source, listed, name, None))
-        .collect::<Result<Vec<_>, _>>()?;
-    wanted.sort_by_key(|snapshot| snapshot.log_position);
-    wanted.dedup_by_key(|snapshot| snapshot.id);
-    Ok(wanted)
 }
 
 /// What was done so far.

@@ -83,8 +83,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let listed = listing::snapshots(app, &access)?;
-    let named = args.snapshots.iter().map(|name| listing::named(&access, &listed, name, None));
-    let named = named.collect::<Result<Vec<_>, _>>()?;
+    let named = listing::chosen(&access, &listed, &args.snapshots, &filter)?;
     let is_named =
         |snapshot: &Snapshot| named.is_empty() || named.iter().any(|named| named.id == snapshot.id);
     let newest_first: Vec<_> =

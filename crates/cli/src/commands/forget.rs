@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::clock::SystemClock;
 use crate::deletions::{self, TokenArgs};
 use crate::exit::{Exit, Refusal};
-use crate::filter::Filter;
+use crate::filter::{Filter, Wanted};
 use crate::keep_rules::KeepRules;
 use crate::listing;
 use crate::open;
@@ -42,7 +42,7 @@ may ask for it; the deletion waits for a week and can be cancelled.
 Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such repository, 11 in use, \
 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
 pub(crate) struct Args {
-    /// Snapshots: `latest`, or the beginning of an id
+    /// Snapshots: `latest` (of those that --machine, --path and --tag take), or the beginning of an id
     #[arg(
         value_name = "SNAP",
         value_parser = snapshot_name,
@@ -103,17 +103,14 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let all = listing::all(app, &access)?;
     let listed = &all.snapshots;
-    let (lost, names) = lost_and_there(&args.snapshots, listed);
+    let (lost, names) = lost_and_there(&args.snapshots, listed, &filter);
     let judged = if args.snapshots.is_empty() {
         refuse_damaged(&all, &access)?;
         let mut dated = dated(listed, SystemClock.now_ns());
         dated.retain(|(snapshot, _)| filter.takes(snapshot));
         judge(&args.rules, &dated, SystemClock.now_ns())
     } else {
-        let named = names.iter().map(|name| listing::named(&access, listed, name, None));
-        let mut named: Vec<&Snapshot> = named.collect::<Result<_, _>>()?;
-        named.sort_by_key(|snapshot| snapshot.log_position);
-        named.dedup_by_key(|snapshot| snapshot.id);
+        let named = listing::chosen(&access, listed, &names, &filter)?;
         named.into_iter().map(|snapshot| Judged { snapshot, reasons: Vec::new() }).collect()
     };
     let goes = judged.iter().filter(|one| one.goes()).map(|one| one.snapshot.id);
@@ -138,14 +135,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 }
 
 /// Whole ids of which there is no snapshot, which are those of lost records or of nothing; and all other names.
+/// Of a lost record nothing is known that a filter could ask for.
 fn lost_and_there<'a>(
     names: &'a [String],
     listed: &[Snapshot],
+    filter: &Wanted<'_>,
 ) -> (Vec<RecordHash>, Vec<&'a String>) {
     let (mut lost, mut others) = (Vec::new(), Vec::new());
     for name in names {
         match name.parse::<RecordHash>() {
-            Ok(id) if listed.iter().all(|snapshot| snapshot.id != id) => lost.push(id),
+            Ok(id) if filter.is_empty() && listed.iter().all(|one| one.id != id) => lost.push(id),
             _ => others.push(name),
         }
     }

@@ -109,6 +109,23 @@ fn everything_a_file_system_can_hold_survives_copies_to_a_server_and_back() {
 }
 
 #[test]
+fn the_latest_of_a_path_is_copied_though_a_newer_snapshot_is_of_another() {
+    let two = Two::new();
+    let [wanted, other] = ["wanted", "other"].map(|name| two.machine.path(name));
+    for source in [&wanted, &other] {
+        small_tree(source);
+        two.at(&two.from, &["backup", &text(source)]);
+    }
+    let more = ["latest", "--path", &text(&wanted)].map(str::to_owned);
+    let copied = two.machine.summary([two.copy_args(), more.to_vec()].concat());
+    assert_eq!(copied["copied"], 1, "{copied}");
+    let file = text(&two.machine.path("two"));
+    let list = ["snapshots", "--json", "-r", &two.to, "--password-file", &file];
+    let paths = two.machine.ok(list).of_type("snapshot");
+    assert_eq!(paths.iter().map(|one| &one["paths"][0]).collect::<Vec<_>>(), [&text(&wanted)[..]]);
+}
+
+#[test]
 fn what_was_copied_is_not_copied_again_and_the_next_snapshot_sends_what_is_new() {
     let two = Two::new();
     let source = two.machine.path("source");

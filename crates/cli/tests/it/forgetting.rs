@@ -113,6 +113,32 @@ fn the_newest_may_be_forgotten_by_name_and_is_not_taken_for_a_loss() {
 }
 
 #[test]
+fn latest_is_the_newest_that_the_filter_takes_and_an_id_that_it_does_not_take_is_refused() {
+    let kept = Kept::with_snapshots(4);
+    let before = kept.snapshots();
+    let id = |number: usize| before[number - 1]["id"].as_str().unwrap().to_owned();
+    let refused = |args: &[&str], code, why: &str| {
+        let outcome = kept.machine.run([args, &["-r", &kept.repo]].concat()).expect(code);
+        assert!(outcome.stderr.contains(why), "{args:?}: {}", outcome.stderr);
+        assert_eq!(kept.snapshots(), before, "{args:?}");
+    };
+    refused(&["forget", "latest", "--tag", "nosuch"], 1, "take none of this machine's");
+    refused(&["forget", "latest", "--path", "/elsewhere"], 1, "take none of this machine's");
+    refused(&["forget", "latest", "--machine", "deadbeef", "-n"], 1, "take none");
+    refused(&["forget", &id(4), "--machine", "deadbeef"], 2, "is none of those");
+    refused(&["forget", &id(1), &id(4), "--tag", "number-1"], 2, "is none of those");
+
+    let found = ["find", "common", "--snapshot", "latest", "--tag", "number-2", "--json"];
+    let found = kept.ok(&found).of_type("match");
+    assert_eq!(found.iter().map(|one| &one["snapshot"]).collect::<Vec<_>>(), [id(2).as_str()]);
+
+    kept.ok(&["forget", "latest", "--tag", "number-2"]);
+    let host = before[0]["host"].as_str().unwrap();
+    kept.ok(&["forget", "latest", &id(1)[..12], "--machine", host]);
+    assert_eq!(kept.snapshots(), [before[2].clone()]);
+}
+
+#[test]
 fn a_pinned_snapshot_is_kept_whatever_the_rules_say() {
     let kept = Kept::with_snapshots(3);
     let first = kept.snapshots()[0]["id"].as_str().unwrap().to_owned();
