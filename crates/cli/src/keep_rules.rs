@@ -5,6 +5,9 @@ use std::time::Duration;
 use holdall_repository::retention::{ALL, Policy};
 use jiff::{SignedDuration, Span};
 
+/// What keeps anything is not shorter, unless it is nothing.
+const SHORTEST: SignedDuration = SignedDuration::from_hours(1);
+
 /// How many to keep of what.
 #[derive(Debug, Clone, clap::Args)]
 #[group(id = "keep", multiple = true)]
@@ -27,7 +30,8 @@ pub(crate) struct KeepRules {
     /// The same for years
     #[arg(short = 'y', long, value_name = "N|all", value_parser = parse_count)]
     keep_yearly: Option<u32>,
-    /// All that are at most so much older than the newest of their series (such as 14d, 2w, 6mo, 1y)
+    /// All that are at most so much older than the newest of their series (such as 14d, 2w, 6m, 1y5m7d; m is
+    /// months)
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     keep_within: Option<Duration>,
 }
@@ -60,13 +64,35 @@ fn parse_count(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "it is a number, or `all`".to_owned())
 }
 
-/// Reads a span of time; months and years are those that lie behind.
+/// Reads how long something is kept, locked or delayed; months and years are those that lie behind. `m`
+/// is months, as in other programs that keep backups, and what is too short to be meant is refused.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let now = jiff::Zoned::now();
-    let span: Span = text.parse().map_err(|_| "it is a duration such as 14d, 2w, 6mo or 1y")?;
+    let span: Span = in_months(text).parse().map_err(|_| {
+        "it is a duration such as 36h, 14d, 2w, 6m or 1y5m7d, where m is months and min minutes"
+    })?;
     let before = now.checked_sub(span.abs()).map_err(|_| "too long")?;
     let length: SignedDuration = before.duration_until(&now);
+    if !length.is_zero() && length < SHORTEST {
+        return Err("it is less than an hour; months are written 6m, 6mo or 6 months".to_owned());
+    }
     length.try_into().map_err(|_| "too long".to_owned())
+}
+
+/// The same text with `mo` for each `m`, which jiff would read as minutes.
+fn in_months(text: &str) -> String {
+    let mut said = String::with_capacity(text.len() + 1);
+    let mut before = None;
+    let mut rest = text.chars().peekable();
+    while let Some(letter) = rest.next() {
+        let is_word = |other: Option<char>| other.is_some_and(char::is_alphabetic);
+        said.push(letter);
+        if letter == 'm' && !is_word(before) && !is_word(rest.peek().copied()) {
+            said.push('o');
+        }
+        before = Some(letter);
+    }
+    said
 }
 
 #[cfg(test)]
@@ -83,5 +109,21 @@ mod tests {
         assert!((days("2w") - 14.0).abs() < 0.1);
         assert!((360.0..370.0).contains(&days("1y")));
         assert!(parse_duration("soon").is_err());
+    }
+
+    #[test]
+    fn m_is_months_and_what_is_shorter_than_an_hour_is_refused() {
+        let days = |text| parse_duration(text).unwrap().as_secs_f64() / 86_400.0;
+        for months in ["6m", "6 m", "6mo", "6months", "P6M"] {
+            assert!((180.0..185.0).contains(&days(months)), "{months}");
+        }
+        assert!((364.0 + 150.0..366.0 + 161.0).contains(&days("1y5m7d")));
+        assert_eq!(parse_duration("90min"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_duration("1h 30min"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_duration("0d"), Ok(Duration::ZERO));
+        for short in ["6min", "59min", "3599s", "PT6M"] {
+            assert!(parse_duration(short).unwrap_err().contains("less than an hour"), "{short}");
+        }
+        assert!(parse_duration("2h30m").unwrap_err().contains("m is months"));
     }
 }

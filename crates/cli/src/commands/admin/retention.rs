@@ -42,10 +42,10 @@ pub(crate) struct Args {
     /// `holdall tag --token TAG` tells it; '' for none any more
     #[arg(long, value_name = "TOKEN", value_parser = parse_token)]
     keep_tag: Vec<Wanted>,
-    /// Lets nothing go that is younger, whatever the rules say
+    /// Lets nothing go that is younger, whatever the rules say (such as 90d, 6m, 1y; m is months)
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     lock: Option<Duration>,
-    /// How long a deletion that was asked for waits
+    /// How long a deletion that was asked for waits (such as 7d, 1m)
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     delay: Option<Duration>,
     /// Goes back to what is usual
@@ -138,21 +138,32 @@ fn words(keeping: &Keeping) -> String {
     };
     let mut said: Vec<String> =
         counted.into_iter().filter(|(count, _)| *count > 0).map(word).collect();
-    said.extend(policy.within_ns.map(|within_ns| format!("all within {}", days(within_ns))));
+    said.extend(policy.within_ns.map(|within_ns| format!("all within {}", span(within_ns))));
     if said.is_empty() {
         said.push("the newest".to_owned());
     }
     said.extend(keeping.tags.iter().map(|token| format!("all with the tag {token}")));
-    let (lock, delay) = (days(policy.lock_ns), days(keeping.delay_ns));
+    let (lock, delay) = (span(policy.lock_ns), span(keeping.delay_ns));
     format!("{}; nothing goes before {lock}; a deletion waits for {delay}", said.join(", "))
 }
 
-fn days(ns: i64) -> String {
-    const HOUR_NS: i64 = 3600 * 1_000_000_000;
-    match ns / HOUR_NS {
-        hours if hours >= 48 => format!("{} days", hours / 24),
-        hours => format!("{hours} hours"),
+/// A span in words, of which nothing is left out; hours alone up to two days.
+fn span(ns: i64) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    let mut left = ns / 1_000_000_000;
+    let units = [(DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")];
+    let mut said = Vec::new();
+    for (unit, name) in units.into_iter().skip(usize::from(left < 2 * DAY)) {
+        match left / unit {
+            0 => {}
+            1 => said.push(format!("1 {name}")),
+            count => said.push(format!("{count} {name}s")),
+        }
+        left %= unit;
     }
+    if said.is_empty() { "0 hours".to_owned() } else { said.join(" ") }
 }
 
 /// What is kept, as programs see it: counts, of which -1 is all there are.
@@ -187,5 +198,21 @@ impl JsonKeeping {
             lock_seconds: policy.lock_ns / SECOND_NS,
             delay_seconds: keeping.delay_ns / SECOND_NS,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_span_is_left_out() {
+        let said = |seconds: i64| span(seconds * 1_000_000_000);
+        assert_eq!(said(0), "0 hours");
+        assert_eq!(said(360), "6 minutes");
+        assert_eq!(said(3600), "1 hour");
+        assert_eq!(said(47 * 3600), "47 hours");
+        assert_eq!(said(30 * 86_400), "30 days");
+        assert_eq!(said(184 * 86_400 + 3600 + 61), "184 days 1 hour 1 minute 1 second");
     }
 }
