@@ -345,6 +345,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdall_format::FormatError;
 
     #[test]
     fn an_error_keeps_its_code_however_it_is_wrapped() {
@@ -353,6 +354,14 @@ mod tests {
         assert_eq!(exit_of(&EngineError::from(bare()).into()), Exit::NoRepository);
         assert_eq!(exit_of(&anyhow::Error::from(bare()).context("while")), Exit::NoRepository);
         assert_eq!(exit_of(&anyhow::anyhow!("something")), Exit::Failed);
+    }
+
+    #[test]
+    fn what_does_not_fit_into_an_own_record_is_no_damage() {
+        let (declared, limit) = (4097, 4096);
+        let over = FormatError::OverLimit { what: "a record", field: "paths", declared, limit };
+        let error = EngineError::Record(over.into()).into();
+        assert_eq!((exit_of(&error), hint_of(&error)), (Exit::Failed, None));
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod private_file;
 mod progress;
 mod quantity;
 mod receipts;
+mod recordable;
 mod repairs;
 mod second;
 mod selection;

@@ -13,7 +13,10 @@
 //! time is in nanoseconds since 1970 by its clock and for display only. The sealed half of an
 //! amendment has tags and is empty otherwise: all else is the amended record's.
 
-use holdall_format::limits::RECORD_MAX_TAGS;
+use holdall_format::limits::{
+    RECORD_MAX_EXCLUDES, RECORD_MAX_PATHS, RECORD_MAX_TAGS, RECORD_NAME_MAX_BYTES,
+    RECORD_PATH_MAX_BYTES,
+};
 use holdall_format::wire::{Reader, put_varint};
 use holdall_format::{Block, BlockKind, FormatError, RecordHash, RecordHead};
 
@@ -29,15 +32,6 @@ const NO_COPY: u8 = 0;
 const COPY: u8 = 1;
 /// A copy of a copy.
 const COPY_OF_COPY: u8 = 2;
-
-/// Most source paths of a record.
-const PATHS_MAX: usize = 4096;
-/// Most exclude patterns of a record.
-const EXCLUDES_MAX: usize = 4096;
-/// Most bytes of a path or a pattern.
-const PATH_MAX_BYTES: usize = 64 << 10;
-/// Most bytes of a host, a user, a program or a tag.
-const NAME_MAX_BYTES: usize = 1024;
 
 /// What a snapshot was copied from, in another repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,12 +93,12 @@ impl RecordSecret {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&self.client_time_ns.to_le_bytes());
-        put_list(&mut out, "paths", &self.paths, PATHS_MAX, PATH_MAX_BYTES)?;
-        put_string(&mut out, "host", self.host.as_bytes(), NAME_MAX_BYTES)?;
-        put_string(&mut out, "user", self.user.as_bytes(), NAME_MAX_BYTES)?;
-        put_string(&mut out, "program", self.program.as_bytes(), NAME_MAX_BYTES)?;
-        put_list(&mut out, "tags", &self.tags, RECORD_MAX_TAGS, NAME_MAX_BYTES)?;
-        put_list(&mut out, "excludes", &self.excludes, EXCLUDES_MAX, PATH_MAX_BYTES)?;
+        put_list(&mut out, "paths", &self.paths, RECORD_MAX_PATHS, RECORD_PATH_MAX_BYTES)?;
+        put_string(&mut out, "host", self.host.as_bytes(), RECORD_NAME_MAX_BYTES)?;
+        put_string(&mut out, "user", self.user.as_bytes(), RECORD_NAME_MAX_BYTES)?;
+        put_string(&mut out, "program", self.program.as_bytes(), RECORD_NAME_MAX_BYTES)?;
+        put_list(&mut out, "tags", &self.tags, RECORD_MAX_TAGS, RECORD_NAME_MAX_BYTES)?;
+        put_list(&mut out, "excludes", &self.excludes, RECORD_MAX_EXCLUDES, RECORD_PATH_MAX_BYTES)?;
         put_copied_from(&mut out, self.copied_from.as_ref());
         Ok(out)
     }
@@ -124,17 +118,17 @@ impl RecordSecret {
             bytes: reader.u64("bytes")?,
             unreadable: reader.u64("unreadable")?,
             client_time_ns: i64::from_le_bytes(reader.array("client time")?),
-            paths: list(&mut reader, "paths", PATHS_MAX, |reader| {
-                string(reader, "path", PATH_MAX_BYTES).map(<[u8]>::to_vec)
+            paths: list(&mut reader, "paths", RECORD_MAX_PATHS, |reader| {
+                string(reader, "path", RECORD_PATH_MAX_BYTES).map(<[u8]>::to_vec)
             })?,
-            host: text(&mut reader, "host", NAME_MAX_BYTES)?,
-            user: text(&mut reader, "user", NAME_MAX_BYTES)?,
-            program: text(&mut reader, "program", NAME_MAX_BYTES)?,
+            host: text(&mut reader, "host", RECORD_NAME_MAX_BYTES)?,
+            user: text(&mut reader, "user", RECORD_NAME_MAX_BYTES)?,
+            program: text(&mut reader, "program", RECORD_NAME_MAX_BYTES)?,
             tags: list(&mut reader, "tags", RECORD_MAX_TAGS, |reader| {
-                text(reader, "tag", NAME_MAX_BYTES)
+                text(reader, "tag", RECORD_NAME_MAX_BYTES)
             })?,
-            excludes: list(&mut reader, "excludes", EXCLUDES_MAX, |reader| {
-                text(reader, "exclude", PATH_MAX_BYTES)
+            excludes: list(&mut reader, "excludes", RECORD_MAX_EXCLUDES, |reader| {
+                text(reader, "exclude", RECORD_PATH_MAX_BYTES)
             })?,
             copied_from: copied_from(&mut reader)?,
         };
@@ -322,11 +316,14 @@ mod tests {
 
     #[test]
     fn what_is_over_a_limit_is_not_written() {
-        let long = "x".repeat(NAME_MAX_BYTES + 1);
+        let long = "x".repeat(RECORD_NAME_MAX_BYTES + 1);
         for secret in [
             RecordSecret { host: long.clone(), ..RecordSecret::default() },
             RecordSecret { tags: vec![long], ..RecordSecret::default() },
-            RecordSecret { paths: vec![vec![b'/']; PATHS_MAX + 1], ..RecordSecret::default() },
+            RecordSecret {
+                paths: vec![vec![b'/']; RECORD_MAX_PATHS + 1],
+                ..RecordSecret::default()
+            },
         ] {
             assert!(secret.encode(&BINDING).is_err());
         }

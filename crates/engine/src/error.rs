@@ -39,6 +39,10 @@ pub enum EngineError {
         /// What came out of it.
         reason: String,
     },
+    /// What a snapshot says of itself does not fit into a record, or could not be sealed. Nothing that
+    /// is stored is affected.
+    #[error("the snapshot's record can not be made: {0}")]
+    Record(CryptoError),
     /// No snapshot answers to that name.
     #[error("no snapshot {wanted}: {reason}")]
     NoSnapshot {

@@ -120,7 +120,7 @@ fn sealed_half(
     head: &RecordHead,
     secret: &RecordSecret,
 ) -> Result<Vec<u8>, EngineError> {
-    let sealed = secret.seal(head, sealer)?;
+    let sealed = secret.seal(head, sealer).map_err(EngineError::Record)?;
     let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
     let opened = RecordSecret::open(&sealed, head, &mut opener).map_err(EngineError::self_check)?;
     if opened != *secret {

@@ -34,6 +34,14 @@ pub const PACK_MAX_BLOCKS: usize = 65_536;
 pub const RECORD_MAX_BYTES: usize = 4 << 20;
 /// Most tag tokens of a record.
 pub const RECORD_MAX_TAGS: usize = 256;
+/// Most source paths of a record.
+pub const RECORD_MAX_PATHS: usize = 4096;
+/// Most exclude patterns of a record.
+pub const RECORD_MAX_EXCLUDES: usize = 4096;
+/// Most bytes of a path or a pattern in a record.
+pub const RECORD_PATH_MAX_BYTES: usize = 64 << 10;
+/// Most bytes of a host, a user, a program or a tag in a record.
+pub const RECORD_NAME_MAX_BYTES: usize = 1024;
 /// Most wrappings of a key ring.
 pub const WRAPPINGS_MAX: usize = 64;
 /// Most bytes of one age file in a wrapping.

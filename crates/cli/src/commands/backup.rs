@@ -28,6 +28,7 @@ use crate::output::{Shown, count, duration, size};
 use crate::own_limit::OwnLimit;
 use crate::progress::counted_ahead;
 use crate::receipts::Receipts;
+use crate::recordable;
 use crate::selection::{self, PATTERN_HINT};
 use crate::sources::{self, ReadAs};
 use crate::speed_history::{self, Kind, Run, SpeedHistory};
@@ -102,6 +103,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if args.files_from.is_empty() {
         check_links(app, &options.sources)?;
     }
+    recordable::check(&options)?;
     let some_missing = check_sources(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
     let limit = OwnLimit::of(app, &access, args.connection.upload_limit());
@@ -311,7 +313,10 @@ fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
         if let Some((line, error)) = patterns.add_file(&text, false).into_iter().next() {
             return Err(refuse(&format!("{name}, line {line}"), error).into());
         }
-        texts.extend(String::from_utf8_lossy(&text).lines().map(str::to_owned));
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.trim_start_matches('\u{feff}').lines();
+        let is_pattern = |line: &&str| !line.starts_with('#') && !line.trim_end().is_empty();
+        texts.extend(lines.filter(is_pattern).map(str::to_owned));
     }
     for text in &args.iexclude {
         patterns.add(text.as_bytes(), true).map_err(|error| refuse("--iexclude", error))?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use holdall_engine::{Access, Amendment, Snapshot};
-use holdall_format::limits::RECORD_MAX_TAGS;
+use holdall_format::limits::{RECORD_MAX_TAGS, RECORD_NAME_MAX_BYTES};
 use serde::Serialize;
 
 use crate::app::App;
@@ -12,9 +12,6 @@ use crate::listing;
 use crate::open;
 use crate::output::Shown;
 use crate::sources::snapshot_name;
-
-/// The longest tag that a record takes.
-const TAG_MAX_BYTES: usize = 1024;
 
 /// Changes tags of snapshots, and pins them
 ///
@@ -119,9 +116,10 @@ pub(super) fn check_tags(tags: &[String]) -> Result<(), Refusal> {
         let message = format!("{} tags; a snapshot has at most {RECORD_MAX_TAGS}", tags.len());
         return Err(Refusal::new(Exit::Usage, message).hint("give fewer, or remove some of them"));
     }
-    match tags.iter().find(|tag| tag.len() > TAG_MAX_BYTES) {
+    match tags.iter().find(|tag| tag.len() > RECORD_NAME_MAX_BYTES) {
         Some(tag) => {
-            let message = format!("a tag of {} bytes; {TAG_MAX_BYTES} are allowed", tag.len());
+            let message =
+                format!("a tag of {} bytes; {RECORD_NAME_MAX_BYTES} are allowed", tag.len());
             Err(Refusal::new(Exit::Usage, message).hint("give a shorter one"))
         }
         None => Ok(()),

@@ -24,6 +24,30 @@ fn a_pattern_that_can_not_be_read_is_wrong_usage_and_its_place_is_told() {
 }
 
 #[test]
+fn what_a_record_does_not_take_is_refused_before_anything_is_read() {
+    let machine = Machine::new();
+    let [repo, source, list] = ["repo", "source", "list"].map(|name| machine.path(name));
+    let [repo, source, list] = [&repo, &source, &list].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    machine.ok(["init", "-r", repo]);
+    let backup = |more: &[&str]| machine.run([&["backup", "-r", repo, source], more].concat());
+    let refused = |more: &[&str], why: &str| {
+        let said = backup(more).expect(2).stderr;
+        assert!(said.contains(why) && said.contains("hint: "), "{said}");
+    };
+    fs::write(list, (0..5000).map(|number| format!("/p{number}\n")).collect::<String>()).unwrap();
+    refused(&["--files-from", list], "5001 paths; a snapshot has at most 4096");
+    refused(&["--exclude-file", list], "5000 exclude patterns; a snapshot has at most 4096");
+    refused(&["--host", &"h".repeat(1025)], "the host name has 1025 bytes; 1024 are allowed");
+    refused(&["--exclude", &"p".repeat(70_000)], "the exclude pattern has 70000 bytes");
+    assert!(machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot").is_empty());
+
+    // What says nothing does not count.
+    fs::write(list, "# comment\n\n  \n".repeat(2000) + "*.tmp\n").unwrap();
+    backup(&["--exclude-file", list]).expect(0);
+}
+
+#[test]
 fn lines_of_a_holdallignore_that_can_not_be_read_are_told_and_the_others_count() {
     let machine = Machine::new();
     let (repo, source) = (machine.path("repo"), machine.path("source"));

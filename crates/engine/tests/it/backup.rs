@@ -10,6 +10,7 @@ use holdall_engine::{
     BackupOptions, EngineError, ExcludeRules, Patterns, RestoreOptions, Run, Source, backup, list,
     restore, snapshots,
 };
+use holdall_format::limits::RECORD_MAX_EXCLUDES;
 use holdall_testkit::{RandomTreeSizes, mutate_tree, random_tree};
 
 use crate::world::{World, newest, write};
@@ -251,6 +252,15 @@ fn excluded_directories_between_others_are_left_out_alone() {
     let exclude = excluding("left-out");
     let summary = world.backup_with(&BackupOptions { exclude, ..world.options() });
     assert_eq!(summary.files_new, 40);
+}
+
+#[test]
+fn what_does_not_fit_into_a_record_is_not_called_damage() {
+    let world = World::new();
+    let exclude_patterns = vec!["x".to_owned(); RECORD_MAX_EXCLUDES + 1];
+    let options = BackupOptions { exclude_patterns, ..world.options() };
+    let error = backup(&world.access(), &options, &Arc::new(Run::new())).unwrap_err();
+    assert!(matches!(error, EngineError::Record(_)), "{error}");
 }
 
 #[test]
