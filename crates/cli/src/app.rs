@@ -30,6 +30,9 @@ pub(crate) struct GlobalArgs {
         help_heading = "Options of every command"
     )]
     repository: Option<String>,
+    /// Whether it was named with `-r`, and not by the environment
+    #[arg(skip)]
+    pub(crate) is_repository_typed: bool,
     /// Reads the password from this file
     #[arg(long, value_name = "FILE", global = true, help_heading = "Options of every command")]
     password_file: Option<PathBuf>,
@@ -77,6 +80,30 @@ fn there(file: &Path) -> Result<()> {
     }
 }
 
+/// The repository that the environment or `config.toml` names, which comes before the paired one.
+pub(crate) struct Preset {
+    /// As it is named there.
+    pub(crate) repository: String,
+    /// The variable, or the file.
+    pub(crate) named_by: String,
+}
+
+impl Preset {
+    /// What the environment says comes first.
+    fn of(settings: &Settings, folders: &Folders) -> Option<Self> {
+        let variable = "HOLDALL_REPOSITORY";
+        match std::env::var(variable) {
+            Ok(repository) if !repository.is_empty() => {
+                Some(Self { repository, named_by: variable.to_owned() })
+            }
+            _ => Some(Self {
+                repository: settings.repository.clone()?,
+                named_by: folders.config.join("config.toml").display().to_string(),
+            }),
+        }
+    }
+}
+
 /// What every command has at hand.
 pub(crate) struct App {
     /// How to speak.
@@ -92,6 +119,9 @@ pub(crate) struct App {
     /// Ctrl-C.
     pub(crate) interrupt: Interrupt,
     repository: Option<String>,
+    is_repository_typed: bool,
+    /// What is used where nothing is typed, if something says so.
+    preset: Option<Preset>,
     /// Whether damage was met that did not keep the command from going on.
     met_damage: Arc<AtomicBool>,
 }
@@ -111,7 +141,9 @@ impl App {
             .try_for_each(|file| there(file))?;
         let passwords = Passwords::new(PASSWORD, args.password_file.as_deref(), &settings)?;
         let interrupt = Interrupt::install().context("can not take over signals")?;
+        let preset = Preset::of(&settings, &folders);
         let named = args.repository.filter(|named| !named.is_empty());
+        let is_repository_typed = args.is_repository_typed && named.is_some();
         let repository = named.or(settings.repository);
         // A flag comes before the environment: a password's, too.
         let from_environment = || match args.password_file {
@@ -130,6 +162,8 @@ impl App {
             fingerprint,
             interrupt,
             repository,
+            is_repository_typed,
+            preset,
             met_damage,
         })
     }
@@ -146,6 +180,8 @@ impl App {
             fingerprint: None,
             interrupt: self.interrupt.clone(),
             repository: None,
+            is_repository_typed: false,
+            preset: None,
             met_damage: Arc::clone(&self.met_damage),
         }
     }
@@ -165,6 +201,8 @@ impl App {
             fingerprint: None,
             interrupt: self.interrupt.clone(),
             repository: Some(repository.to_owned()),
+            is_repository_typed: true,
+            preset: None,
             met_damage: Arc::clone(&self.met_damage),
         }
     }
@@ -186,6 +224,16 @@ impl App {
     /// The repository that was named, if one was.
     pub(crate) fn named_repository(&self) -> Option<&str> {
         self.repository.as_deref()
+    }
+
+    /// The repository that was named for this command alone.
+    pub(crate) fn typed_repository(&self) -> Option<&str> {
+        self.named_repository().filter(|_| self.is_repository_typed)
+    }
+
+    /// What is used where nothing is typed, if environment or `config.toml` say so.
+    pub(crate) fn preset(&self) -> Option<&Preset> {
+        self.preset.as_ref()
     }
 
     /// Who this machine is; made when first asked for.

@@ -53,7 +53,8 @@ mod verdict;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::app::{App, GlobalArgs};
 use crate::commands::Command;
@@ -80,8 +81,17 @@ pub(crate) fn command_line() -> clap::Command {
     Cli::command()
 }
 
+/// Reads the arguments.
+fn read_arguments() -> Result<Cli, clap::Error> {
+    let matches = command_line().try_get_matches()?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    cli.global.is_repository_typed =
+        matches.value_source("repository") == Some(ValueSource::CommandLine);
+    Ok(cli)
+}
+
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match read_arguments() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are no failures, and nobody is left to tell if they can not be

@@ -259,6 +259,7 @@ fn a_forgotten_password_is_made_up_for_by_the_recovery_kit() {
     let other = Machine::new().with_password(None);
     let kit = machine.path("kit.txt");
     other.run(["pair", "--recovery-kit", kit.to_str().unwrap()]).expect(2);
-    other.ok(["pair", "-r", &repo, "--recovery-kit", kit.to_str().unwrap()]);
+    let paired = other.summary(["pair", "-r", &repo, "--recovery-kit", kit.to_str().unwrap()]);
+    assert_eq!((&paired["place"], &paired["reads_only"]), (&repo.as_str().into(), &false.into()));
     assert_eq!(other.ok(["snapshots", "-r", &repo, "--json"]).of_type("snapshot").len(), 1);
 }

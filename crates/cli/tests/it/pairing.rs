@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use holdall_testkit::{CompareOptions, compare_trees};
 use serde_json::Value;
 
-use crate::house::{Machine, Server, files_below, small_tree};
+use crate::house::{Machine, Outcome, Server, files_below, small_tree};
 
 #[test]
 fn a_paired_machine_needs_neither_password_nor_repository() {
@@ -34,6 +34,32 @@ fn a_paired_machine_needs_neither_password_nor_repository() {
     let (status, lines) = server.process().wait().unwrap();
     assert!(status.success(), "{status}");
     assert!(lines[1].contains("identity"), "{lines:?}");
+}
+
+#[test]
+fn what_names_another_default_repository_is_told_and_does_not_redirect_a_kit() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    let [kit, elsewhere] = ["kit.txt", "elsewhere"].map(|name| machine.path(name));
+    let kit = kit.to_str().unwrap();
+    let pair = |args: &[&str], variable: &str| {
+        let mut command = machine.command([&["pair", "--recovery-kit", kit], args].concat());
+        Outcome::of(command.env("HOLDALL_REPOSITORY", variable)).expect(0)
+    };
+    let elsewhere = elsewhere.to_str().unwrap();
+    let paired = pair(&[&server.invite(), "--json"], elsewhere).summary();
+    assert_eq!(paired["overruled_by"], "HOLDALL_REPOSITORY");
+    let said = pair(&[], elsewhere);
+    assert!(said.stdout.starts_with("paired with https://"), "{}", said.stdout);
+    assert!(said.stderr.contains(&format!("stays {elsewhere}, which HOLDALL_REPOSITORY")));
+
+    let config = machine.path("config/config.toml");
+    fs::write(&config, format!("repository = {elsewhere:?}\n")).unwrap();
+    let paired = pair(&["--json"], "").summary();
+    assert_eq!(paired["overruled_by"], config.to_str().unwrap());
+    // What the environment names comes first, and is the same.
+    let said = pair(&[], &format!("https://{}", server.address())).stdout;
+    assert!(said.starts_with("the default repository is now"), "{said}");
 }
 
 #[test]

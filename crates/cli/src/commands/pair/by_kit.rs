@@ -14,17 +14,18 @@ use holdall_crypto::{RecoveryKit, SigningKey};
 use holdall_protocol::{MachineIdentity, ServerAddress, fingerprint, shown_identity};
 use serde::Serialize;
 
-use super::{keep, kit_file};
+use super::{Summary, keep, kit_file};
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::open::{self, Patience, Where};
+use crate::open::{self, Opened, Patience, Where};
 use crate::pairing::KeptKeys;
 
 /// Gives read-only access to what a recovery kit is for. `-r` names the server or directory where
-/// the repository is now, if that is not what the kit says.
+/// the repository is now, if that is not what the kit says; what environment and settings name is
+/// another one's.
 pub(super) fn pair(app: &App, file: &Path, again: bool) -> Result<Exit> {
     let kit = kit_file::read(file)?;
-    let named = app.named_repository().map(Where::parse).transpose()?;
+    let named = app.typed_repository().map(Where::parse).transpose()?;
     let (pinned, named) = match (kit.server_identity, named) {
         (Some(pinned), Some(Where::Server { host, name })) => (pinned, Some((host, name))),
         (Some(pinned), None) => (pinned, None),
@@ -61,7 +62,7 @@ fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<S
     }
     let machine = MachineIdentity::from_seed(signing.seed())?;
     // Where the server was named, only that one is asked: others may be the former one's.
-    let asked = match app.named_repository() {
+    let asked = match app.typed_repository() {
         Some(_) => address.hosts.get(..1).unwrap_or_default(),
         None => &address.hosts[..],
     };
@@ -87,12 +88,12 @@ fn in_directory(app: &App, kit: &RecoveryKit) -> Result<Exit> {
             .hint("say with -r where that directory is now")
             .into());
     }
-    let opened = open::place(app, Patience::default())?;
-    let ring = kit.open(&opened.place.wrappings()?)?;
+    let Opened { place, name, .. } = open::place(app, Patience::default())?;
+    let ring = kit.open(&place.wrappings()?)?;
+    let access = place.open(&ring)?;
     KeptKeys::in_state(&app.folders.state).keep(kit.repository, &ring)?;
-    app.output.say(format_args!(
-        "the key of {} is kept on this machine: no password is needed",
-        opened.name
-    ))?;
+    app.output.object("summary", &Summary::of(&access, name.clone()))?;
+    app.output
+        .say(format_args!("the key of {name} is kept on this machine: no password is needed"))?;
     Ok(Exit::Done)
 }

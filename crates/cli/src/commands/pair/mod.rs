@@ -14,12 +14,12 @@ use holdall_format::WrappingSet;
 use holdall_protocol::{Invite, MachineIdentity, Paired, RepositoryError, ServerAddress};
 use serde::Serialize;
 
-use crate::app::App;
+use crate::app::{App, Preset};
 use crate::create::Cipher;
 use crate::exit::{Exit, Refusal};
 use crate::listing;
-use crate::open::{self, Patience};
-use crate::pairing::{KeptKeys, Pairing};
+use crate::open::{self, Patience, Where};
+use crate::pairing::{KeptKeys, Pairing, Pairings};
 use crate::unlock;
 use former::Former;
 use kit_file::KitFile;
@@ -191,6 +191,44 @@ fn open_existing(
     unlock::key_ring(app, set, &paired.address.to_string(), known)
 }
 
+/// A pairing as programs see it.
+#[derive(Serialize)]
+struct Summary {
+    machine: String,
+    repository: String,
+    place: String,
+    fingerprint: String,
+    reads_only: bool,
+    /// What names another repository as the default one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overruled_by: Option<String>,
+}
+
+impl Summary {
+    /// Of a repository at `place` that may be written.
+    fn of(access: &Access, place: String) -> Self {
+        Self {
+            machine: access.machine().to_string(),
+            repository: access.config().repository.to_string(),
+            place,
+            fingerprint: access.keys().fingerprint(),
+            reads_only: false,
+            overruled_by: None,
+        }
+    }
+}
+
+/// What environment or settings name as the default repository, if it is another than this one.
+fn overruling<'a>(app: &'a App, pairings: &Pairings, repository: &str) -> Option<&'a Preset> {
+    let is_this = |preset: &Preset| match Where::parse(&preset.repository) {
+        Ok(Where::Server { host, name }) => {
+            pairings.find(&host, &name).is_some_and(|pairing| pairing.repository == repository)
+        }
+        _ => false,
+    };
+    app.preset().filter(|preset| !is_this(preset))
+}
+
 /// Keeps the key, and makes the repository the default one.
 fn keep(
     app: &App,
@@ -199,14 +237,6 @@ fn keep(
     ring: &KeyRing,
     reads_only: bool,
 ) -> Result<Access> {
-    #[derive(Serialize)]
-    struct Summary {
-        machine: String,
-        repository: String,
-        place: String,
-        fingerprint: String,
-        reads_only: bool,
-    }
     let signing = Arc::clone(&place.signing);
     let access = place.open(ring)?;
     let repository = access.config().repository;
@@ -231,19 +261,23 @@ fn keep(
         pairings.keep(pairing)?;
     }
     let reads_only = reads_only && !may_write;
-    let summary = Summary {
-        machine: access.machine().to_string(),
-        repository: repository.to_string(),
-        place: address.to_string(),
-        fingerprint: access.keys().fingerprint(),
-        reads_only,
-    };
+    let overruling = overruling(app, &pairings, &repository.to_string());
+    let overruled_by = overruling.map(|preset| preset.named_by.clone());
+    let summary = Summary { reads_only, overruled_by, ..Summary::of(&access, address.to_string()) };
     app.output.object("summary", &summary)?;
     app.output.say(format_args!(
-        "the default repository is now {} ({}){}",
+        "{} {} ({}){}",
+        if overruling.is_some() { "paired with" } else { "the default repository is now" },
         summary.place,
         summary.fingerprint,
         if reads_only { ", to read only" } else { "" }
     ))?;
+    if let Some(Preset { repository, named_by }) = overruling {
+        let place = &summary.place;
+        app.output.note(format_args!(
+            "the default repository stays {repository}, which {named_by} names: take that away, or give \
+             `-r {place}` with each command"
+        ));
+    }
     Ok(access)
 }
