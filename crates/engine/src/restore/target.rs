@@ -79,8 +79,16 @@ pub(super) fn open(
 ) -> Result<(TargetDir, bool), EngineError> {
     let unusable =
         |reason: String| EngineError::Path { path: target.display().to_string(), reason };
+    let refused = || {
+        let reason = "it is not empty: choose another directory, or say what to overwrite";
+        unusable(reason.to_owned())
+    };
     if options.dry_run {
         // Nothing is made in it, and the target need not exist.
+        let is_there = TargetDir::open_root(target);
+        if options.overwrite.is_none() && is_there.is_ok_and(|root| holds_something(&root)) {
+            return Err(refused());
+        }
         let root = TargetDir::open_root(Path::new("/"));
         return Ok((root.map_err(|error| unusable(error.to_string()))?, true));
     }
@@ -88,16 +96,20 @@ pub(super) fn open(
         .map_err(|error| unusable(format!("it can not be made: {error}; name another folder")))?;
     let root = TargetDir::open_root(target)
         .map_err(|error| unusable(format!("it can not be opened: {error}")))?;
+    let holds_something = holds_something(&root);
+    if holds_something && options.overwrite.is_none() {
+        return Err(refused());
+    }
+    let is_kept = is_on_the_way || options.overwrite == Some(Overwrite::Never);
+    Ok((root, holds_something && is_kept))
+}
+
+fn holds_something(root: &TargetDir) -> bool {
     let mut holds_something = false;
     // The listing ends at its first piece.
     let _ = root.as_dir().entries_in_pieces(1, |piece| {
         holds_something |= !piece.is_empty();
         Err(std::io::ErrorKind::Interrupted.into())
     });
-    if holds_something && options.overwrite.is_none() {
-        let reason = "it is not empty: choose another directory, or say what to overwrite";
-        return Err(unusable(reason.to_owned()));
-    }
-    let is_kept = is_on_the_way || options.overwrite == Some(Overwrite::Never);
-    Ok((root, holds_something && is_kept))
+    holds_something
 }
