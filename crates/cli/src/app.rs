@@ -17,6 +17,8 @@ use crate::output::Output;
 use crate::pairing::Pairings;
 use crate::password::{PASSWORD, Passwords};
 
+const SIGNALS: &str = "can not take over signals";
+
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
@@ -140,7 +142,7 @@ impl App {
             .flatten()
             .try_for_each(|file| there(file))?;
         let passwords = Passwords::new(PASSWORD, args.password_file.as_deref(), &settings)?;
-        let interrupt = Interrupt::install().context("can not take over signals")?;
+        let interrupt = Interrupt::install().context(SIGNALS)?;
         let preset = Preset::of(&settings, &folders);
         let named = args.repository.filter(|named| !named.is_empty());
         let is_repository_typed = args.is_repository_typed && named.is_some();
@@ -165,6 +167,25 @@ impl App {
             is_repository_typed,
             preset,
             met_damage,
+        })
+    }
+
+    /// For commands that use nothing of the user who runs them: what is set of that is not looked at.
+    ///
+    /// # Errors
+    /// If the signals can not be taken over.
+    pub(crate) fn of_nobody(output: Output) -> Result<Self> {
+        Ok(Self {
+            output,
+            folders: Folders::default(),
+            passwords: Passwords::none(),
+            own_key: None,
+            fingerprint: None,
+            interrupt: Interrupt::install().context(SIGNALS)?,
+            repository: None,
+            is_repository_typed: false,
+            preset: None,
+            met_damage: Arc::default(),
         })
     }
 

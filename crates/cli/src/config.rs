@@ -17,7 +17,7 @@ Signature: 8a477f597d28d172789f06886806bc55
 ";
 
 /// The folders of this user's holdall.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Folders {
     /// `config.toml`.
     pub(crate) config: PathBuf,

@@ -102,8 +102,11 @@ fn main() -> ExitCode {
         }
     };
     let output = cli.global.output();
-    let ended = App::new(cli.global, output.clone())
-        .and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
+    let app = match cli.command.is_personal() {
+        true => App::new(cli.global, output.clone()),
+        false => App::of_nobody(output.clone()),
+    };
+    let ended = app.and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
     ExitCode::from(ended.unwrap_or_else(|error| tell(&output, &error)).code())
 }
 

@@ -65,6 +65,19 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether it uses anything of the user who runs it: folders, settings, a password or a repository.
+    pub(crate) fn is_personal(&self) -> bool {
+        !matches!(
+            self,
+            Self::Serve(_)
+                | Self::Invite(_)
+                | Self::Admin(_)
+                | Self::Completions(_)
+                | Self::Man(_)
+                | Self::Version(_)
+        )
+    }
+
     /// Does it.
     ///
     /// # Errors

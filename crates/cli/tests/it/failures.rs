@@ -123,6 +123,35 @@ fn what_was_done_is_done_where_standard_output_is_full() {
 }
 
 #[test]
+fn what_uses_nothing_of_the_user_needs_neither_a_home_folder_nor_settings() {
+    let machine = Machine::new();
+    let (data, pages) = (machine.path("data"), machine.path("pages"));
+    let [data_text, pages] = [&data, &pages].map(|path| path.to_str().unwrap());
+    fs::create_dir(machine.path("config")).unwrap();
+    fs::write(machine.path("config/config.toml"), "nonsense").unwrap();
+    let mut serve = Server::command(&data);
+    let _server = Server::start_by(
+        serve.env_clear().env("HOLDALL_CONFIG_DIR", machine.path("config")),
+        &data,
+    );
+    for args in [
+        &["version"][..],
+        &["completions", "bash"],
+        &["man", pages],
+        &["invite", "--data", data_text],
+        &["admin", "--data", data_text, "machines"],
+    ] {
+        machine.ok(args);
+        let mut homeless = machine.command(args);
+        for name in ["HOME", "HOLDALL_CONFIG_DIR", "HOLDALL_CACHE_DIR"] {
+            homeless.env_remove(name);
+        }
+        Outcome::of(&mut homeless).expect(0);
+    }
+    machine.run(["snapshots", "-r", "repo"]).expect(2);
+}
+
+#[test]
 fn a_snapshot_that_is_not_there_or_not_clear_is_told() {
     let machine = Machine::new();
     let (repo, source) = (machine.path("repo"), machine.path("source"));
