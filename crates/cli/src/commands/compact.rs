@@ -56,10 +56,16 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let run = app.run();
     let report = holdall_engine::compact(&access, token.as_ref(), args.dry_run, &run)?;
-    tell(app, &report, args.dry_run)?;
-    if token.is_none() && report.blocks > 0 {
-        let pruned = prune::delete_unneeded(access.repository().as_ref(), None, false)?;
-        prune::tell(app, &pruned, false)?;
+    let is_pruned = token.is_none() && report.blocks > 0;
+    // Pruned before anything is told: telling it may fail.
+    let repository = access.repository().as_ref();
+    let pruned = is_pruned.then(|| prune::delete_unneeded(repository, None, false));
+    match tell(app, &report, args.dry_run) {
+        Err(error) if !args.dry_run => app.output.untold("what is sparse was compacted", &error),
+        told => told?,
+    }
+    if let Some(pruned) = pruned {
+        prune::tell_done(app, &pruned?, false)?;
     }
     Ok(if report.damaged_blocks > 0 { Exit::Damage } else { Exit::Done })
 }

@@ -126,10 +126,18 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     for id in lost.iter().filter(|_| !args.dry_run) {
         app.output.note(format_args!("record {id} is given up: nothing waits for it any more"));
     }
-    tell(args, app, &judged, waiting.as_ref())?;
-    if args.prune {
-        let report = prune::delete_unneeded(access.repository().as_ref(), token.as_ref(), false)?;
-        prune::tell(app, &report, false)?;
+    // Pruned before anything is told: telling it may fail.
+    let repository = access.repository().as_ref();
+    let pruned = args.prune.then(|| prune::delete_unneeded(repository, token.as_ref(), false));
+    let told = tell(args, app, &judged, waiting.as_ref());
+    if args.dry_run {
+        told?;
+    } else if let Err(error) = told {
+        let (count, are) = (goes.len(), if waiting.is_some() { "will be" } else { "were" });
+        app.output.untold(format_args!("{count} snapshots {are} forgotten"), &error);
+    }
+    if let Some(pruned) = pruned {
+        prune::tell_done(app, &pruned?, false)?;
     }
     Ok(Exit::Done)
 }

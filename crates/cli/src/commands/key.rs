@@ -245,7 +245,9 @@ fn add_kit(app: &App, keys: &mut KeySet, file: &Path, label: Option<&str>) -> Re
 fn append(app: &App, keys: &mut KeySet, wrapping: Wrapping) -> Result<()> {
     let label = wrapping.label.clone();
     keys.replace([&keys.set.wrappings[..], &[wrapping]].concat())?;
-    tell(app, keys, &format!("{label:?} opens {} now", keys.name()))
+    let done = format!("{label:?} opens {} now", keys.name());
+    tell(app, &done, summary(app, keys, &done));
+    Ok(())
 }
 
 fn remove(app: &App, wanted: &str) -> Result<()> {
@@ -262,7 +264,8 @@ fn remove(app: &App, wanted: &str) -> Result<()> {
     let is_kit = |one: &Wrapping| one.kind == WrappingKind::Recovery;
     let was_last_kit = is_kit(&gone) && !wrappings.iter().any(is_kit);
     keys.replace(wrappings)?;
-    tell(app, &keys, &format!("{:?} does not open {} any more", gone.label, keys.name()))?;
+    let done = format!("{:?} does not open {} any more", gone.label, keys.name());
+    tell(app, &done, summary(app, &keys, &done));
     if was_last_kit {
         app.output.note(
             "that was the last recovery kit: make another with `holdall key add --recovery-kit FILE`",
@@ -279,7 +282,8 @@ fn change(app: &App, wanted: Option<&str>, new: &NewPassword) -> Result<()> {
     let mut wrappings = keys.set.wrappings.clone();
     wrappings[at] = Wrapping { label, ..passphrase(&keys, new)? };
     keys.replace(wrappings)?;
-    tell(app, &keys, &format!("the password of {} was changed", keys.name()))?;
+    let done = format!("the password of {} was changed", keys.name());
+    tell(app, &done, summary(app, &keys, &done));
     app.output.note(OLDER_KEYS);
     Ok(())
 }
@@ -304,11 +308,18 @@ fn password_to_change(keys: &KeySet, wanted: Option<&str>) -> Result<usize, Refu
 fn rotate(app: &App) -> Result<()> {
     let mut keys = KeySet::open(app)?;
     keys.rotate(app)?;
-    list(app, &keys)?;
-    tell(app, &keys, &format!("only these open what {} is sent from now on", keys.name()))
+    let done = format!("only these open what {} is sent from now on", keys.name());
+    let told = list(app, &keys).and_then(|()| summary(app, &keys, &done));
+    tell(app, &format!("the keys of {} were rotated", keys.name()), told);
+    Ok(())
 }
 
-fn tell(app: &App, keys: &KeySet, done: &str) -> Result<()> {
+/// What was done is done, even if that can not be told, or nobody listens any more.
+fn tell(app: &App, done: &str, told: Result<()>) {
+    told.unwrap_or_else(|error| app.output.untold(done, &error));
+}
+
+fn summary(app: &App, keys: &KeySet, done: &str) -> Result<()> {
     #[derive(Serialize)]
     struct Summary {
         generation: u64,

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let opened = open::place(app, Patience::default())?;
     let repository = opened.place.repository.as_ref();
     let report = delete_unneeded(repository, args.token.read()?.as_ref(), args.dry_run)?;
-    tell(app, &report, args.dry_run)?;
+    tell_done(app, &report, args.dry_run)?;
     Ok(Exit::Done)
 }
 
@@ -59,8 +59,18 @@ pub(super) fn delete_unneeded(
 /// Says what a prune did, or would do.
 ///
 /// # Errors
-/// If standard output can not be written.
-pub(super) fn tell(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
+/// If standard output can not be written, and nothing was done.
+pub(super) fn tell_done(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
+    match tell(app, pruned, dry_run) {
+        Err(error) if !dry_run => {
+            app.output.untold("the repository was pruned", &error);
+            Ok(())
+        }
+        told => told,
+    }
+}
+
+fn tell(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
     app.output.object("summary", &JsonPruned::new(pruned, dry_run))?;
     tell_forgotten(app, pruned, dry_run)?;
     let report = &pruned.report;

@@ -117,7 +117,8 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     // How fast damage was found says nothing of the next restore.
     let tells = !args.dry_run && done.summary.damaged == 0;
     let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
-    report(app, snapshot, &done, args.dry_run, slow.as_ref())?;
+    let told = report(app, snapshot, &done, args.dry_run, slow.as_ref());
+    still_restored(app, args.dry_run, told)?;
     let summary = &done.summary;
     let met = summary.files + summary.dirs + summary.skipped + summary.problems;
     if met == 0 && options.select.is_some() {
@@ -212,6 +213,17 @@ pub(crate) struct Done {
     pub(crate) verdict: Verdict,
 }
 
+/// What was restored is there, even if that can not be told, or nobody listens any more.
+fn still_restored(app: &App, dry_run: bool, told: Result<()>) -> Result<()> {
+    match told {
+        Err(error) if !dry_run => {
+            app.output.untold("what could be restored was", &error);
+            Ok(())
+        }
+        told => told,
+    }
+}
+
 /// Restores, and shows progress and problems.
 pub(crate) fn measured(
     app: &App,
@@ -228,10 +240,9 @@ pub(crate) fn measured(
         holdall_engine::restore(access, snapshot, path, target, options, &run)
     });
     let usage = UsageCounters::now().since(&before);
-    for problem in run.take_problems() {
-        app.output.problem(&problem)?;
-    }
+    let told = run.take_problems().iter().try_for_each(|problem| app.output.problem(problem));
     let summary = result?;
+    still_restored(app, options.dry_run, told.map_err(Into::into))?;
     let items = summary.files + summary.dirs;
     let stages = summary.stages.clone();
     let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);

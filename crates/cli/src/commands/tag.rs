@@ -127,11 +127,6 @@ pub(super) fn check_tags(tags: &[String]) -> Result<(), Refusal> {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    #[derive(Serialize)]
-    struct Summary {
-        snapshots_changed: usize,
-        snapshots_unchanged: usize,
-    }
     args.change.check()?;
     let access = open::access(app)?;
     if !args.change.token.is_empty() {
@@ -150,13 +145,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if !amendments.is_empty() {
         holdall_engine::amend(&access, &amendments)?;
     }
-    tell(app, &amendments)?;
-    let changed = amendments.len();
-    let summary =
-        Summary { snapshots_changed: changed, snapshots_unchanged: chosen.len() - changed };
-    app.output.object("summary", &summary)?;
-    app.output
-        .say(format_args!("{changed} changed, {} were so already", summary.snapshots_unchanged))?;
+    // What was changed is, even if that can not be told, or nobody listens any more.
+    tell(app, &amendments, chosen.len()).unwrap_or_else(|error| {
+        app.output.untold(format_args!("{} snapshots were changed", amendments.len()), &error);
+    });
     Ok(Exit::Done)
 }
 
@@ -176,8 +168,13 @@ fn tell_tokens(app: &App, access: &Access, tags: &[String]) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Shows the changed snapshots as they are now.
-fn tell(app: &App, amendments: &[Amendment<'_>]) -> Result<()> {
+/// Shows the changed ones of so many snapshots as they are now.
+fn tell(app: &App, amendments: &[Amendment<'_>], chosen: usize) -> Result<()> {
+    #[derive(Serialize)]
+    struct Summary {
+        snapshots_changed: usize,
+        snapshots_unchanged: usize,
+    }
     let now = |amendment: &Amendment<'_>| {
         let mut snapshot = amendment.snapshot.clone();
         snapshot.secret.tags.clone_from(&amendment.tags);
@@ -188,5 +185,12 @@ fn tell(app: &App, amendments: &[Amendment<'_>]) -> Result<()> {
     for snapshot in &changed {
         app.output.object("snapshot", &JsonSnapshot::new(snapshot))?;
     }
-    if changed.is_empty() { Ok(()) } else { print(app, &changed.iter().collect::<Vec<_>>()) }
+    if !changed.is_empty() {
+        print(app, &changed.iter().collect::<Vec<_>>())?;
+    }
+    let (changed, unchanged) = (changed.len(), chosen - changed.len());
+    let summary = Summary { snapshots_changed: changed, snapshots_unchanged: unchanged };
+    app.output.object("summary", &summary)?;
+    app.output.say(format_args!("{changed} changed, {unchanged} were so already"))?;
+    Ok(())
 }

@@ -120,6 +120,23 @@ fn what_was_done_is_done_where_standard_output_is_full() {
     assert_eq!(machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot").len(), 2);
     let said = into_full(&["snapshots", "-r", repo, "--json"], 1);
     assert!(said.contains("No space left"), "{said}");
+    let [target, second] = ["target", "second-kit"].map(|name| machine.path(name));
+    let [target, second] = [&target, &second].map(|path| path.to_str().unwrap());
+    for (args, done) in [
+        (&["restore", "latest", "--target", target][..], "what could be restored was"),
+        (&["tag", "latest", "--add", "x"], "1 snapshots were changed"),
+        (&["key", "add", "--recovery-kit", second, "--label", "safe"], "\"safe\" opens"),
+        (&["key", "rotate"], "were rotated"),
+        (&["key", "remove", "safe"], "\"safe\" does not open"),
+        (&["forget", "latest", "--prune"], "1 snapshots were forgotten"),
+        (&["forget", "--keep-last", "1", "--prune"], "the repository was pruned"),
+        (&["prune", "--json"], "the repository was pruned"),
+    ] {
+        let said = into_full(&[args, &["-r", repo]].concat(), 0);
+        assert!(said.contains(done), "{args:?}: {said}");
+    }
+    assert_eq!(machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot").len(), 1);
+    into_full(&["forget", "latest", "-r", repo, "-n"], 1);
 }
 
 #[test]
