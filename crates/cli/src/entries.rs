@@ -15,7 +15,7 @@ pub(crate) fn word(kind: EntryKind) -> &'static str {
     }
 }
 
-/// An entry's time in nanoseconds since 1970 UTC.
-pub(crate) fn modified_ns(time: Time) -> i64 {
-    time.secs.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nanos))
+/// An entry's time in nanoseconds since 1970 UTC: more than 64 bits hold.
+pub(crate) fn modified_ns(time: Time) -> i128 {
+    i128::from(time.secs) * 1_000_000_000 + i128::from(time.nanos)
 }

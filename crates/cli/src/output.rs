@@ -246,17 +246,21 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
 }
 
 /// A time in RFC 3339, UTC.
-pub(crate) fn rfc3339(nanoseconds: i64) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(nanoseconds))
-        .map_or_else(|_| nanoseconds.to_string(), |time| time.to_string())
+pub(crate) fn rfc3339(nanoseconds: impl Into<i128>) -> String {
+    timestamp(nanoseconds.into()).to_string()
 }
 
 /// A time for people, by the clock on their wall.
-pub(crate) fn local_time(nanoseconds: i64) -> String {
-    let Ok(time) = jiff::Timestamp::from_nanosecond(i128::from(nanoseconds)) else {
-        return nanoseconds.to_string();
-    };
-    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+pub(crate) fn local_time(nanoseconds: impl Into<i128>) -> String {
+    let time = timestamp(nanoseconds.into()).to_zoned(jiff::tz::TimeZone::system());
+    time.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// A moment; before the year 1 and after the year 9999, of which RFC 3339 knows nothing, the end of what
+/// it knows.
+fn timestamp(nanoseconds: i128) -> jiff::Timestamp {
+    const YEAR_1_NS: i128 = -62_135_596_800 * 1_000_000_000;
+    jiff::Timestamp::from_nanosecond(nanoseconds.max(YEAR_1_NS)).unwrap_or(jiff::Timestamp::MAX)
 }
 
 /// A size for people: `512 B`, `1.5 kB`, `2.34 GB`.
@@ -346,6 +350,9 @@ mod tests {
     #[test]
     fn times_sizes_and_durations_read_well() {
         assert_eq!(rfc3339(1_500_000_000), "1970-01-01T00:00:01.5Z");
+        assert_eq!(rfc3339(13_569_465_600_000_000_000_i128), "2400-01-01T00:00:00Z");
+        assert_eq!(rfc3339(i128::MIN), "0001-01-01T00:00:00Z");
+        assert!(rfc3339(i128::MAX).starts_with("9999-12-30"));
         assert_eq!([size(999), size(1_500), size(2_340_000_000)], ["999 B", "1.5 kB", "2.34 GB"]);
         assert_eq!([count(7), count(1_234_567)], ["7", "1,234,567"]);
         assert_eq!(duration(0.421), "0.42 s");
