@@ -54,20 +54,33 @@ impl ReadAs {
 ///
 /// # Errors
 /// If the current folder is needed and not known, or a parent of a path with `..` is not there;
-/// [`Refusal`] if two sources are recorded at one place.
+/// [`Refusal`] if two sources are recorded at one place, or one of `read_as` is about none.
 pub(crate) fn resolve(paths: &[PathBuf], read_as: &[ReadAs]) -> Result<Vec<Source>> {
-    let source = |typed: &PathBuf| {
-        let read_at = absolute(typed)?;
-        let recorded = read_as.iter().find_map(|read_as| read_as.record(&read_at));
-        let path = recorded.unwrap_or_else(|| read_at.clone());
-        let read_at = followed(typed, &read_at).unwrap_or(read_at);
-        Ok(Source { path, read_at })
+    let named = paths.iter().map(|typed| absolute(typed)).collect::<Result<Vec<_>>>()?;
+    check_needed(&named, read_as)?;
+    let source = |(typed, named): (&PathBuf, Vec<u8>)| {
+        let recorded = read_as.iter().find_map(|read_as| read_as.record(&named));
+        let path = recorded.unwrap_or_else(|| named.clone());
+        Source { path, read_at: followed(typed, &named).unwrap_or(named) }
     };
-    let sources = paths.iter().map(source).collect::<Result<Vec<_>>>()?;
+    let sources: Vec<_> = paths.iter().zip(named).map(source).collect();
     if sources.iter().any(|source| source.path != source.read_at) {
         check_overlaps(&sources)?;
     }
     Ok(sources)
+}
+
+/// Refuses what records none of the paths elsewhere.
+fn check_needed(named: &[Vec<u8>], read_as: &[ReadAs]) -> Result<(), Refusal> {
+    let is_idle = |read_as: &&ReadAs| named.iter().all(|path| read_as.record(path).is_none());
+    match read_as.iter().find(is_idle) {
+        Some(idle) => {
+            let message = format!("--as: no source is {}, or lies below it", Shown(&idle.old));
+            Err(Refusal::new(Exit::Usage, message)
+                .hint("OLD is where a source is read, as it is named"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Where the folder truly is that `typed`, a link at `path`, leads to, if it ends with a slash.

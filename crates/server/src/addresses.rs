@@ -43,7 +43,7 @@ fn outward_address(from: IpAddr, to: IpAddr) -> Option<IpAddr> {
 }
 
 /// Checks that a text is `HOST:PORT`.
-pub(crate) fn is_host_and_port(text: &str) -> bool {
+pub fn is_host_and_port(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
     let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_:[]%".contains(letter);
     let port = port.parse::<u16>().is_ok_and(|port| port != 0);

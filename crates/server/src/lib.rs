@@ -40,6 +40,7 @@ mod watched;
 mod work;
 
 pub use accounts::{Invitation, InviteRequest};
+pub use addresses::is_host_and_port;
 pub use error::ServerError;
 pub use limits::Limits;
 pub use rights::Right;

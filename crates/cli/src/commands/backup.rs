@@ -382,10 +382,11 @@ fn check_links(app: &App, sources: &[Source]) -> Result<(), Refusal> {
 
 /// Whether some sources are not there at all; none of them is a failure.
 fn check_sources(sources: &[Source]) -> Result<bool> {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
     use std::os::unix::ffi::OsStrExt;
     let missing = |source: &&Source| {
         let path = Path::new(std::ffi::OsStr::from_bytes(&source.read_at));
-        path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        path.symlink_metadata().is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
     };
     let missing: Vec<_> = sources.iter().filter(missing).collect();
     if missing.len() < sources.len() {

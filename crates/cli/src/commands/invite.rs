@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::{Invitation, InviteRequest};
+use clap::builder::NonEmptyStringValueParser;
+use holdall_server::{Invitation, InviteRequest, is_host_and_port};
 use serde::Serialize;
 
 use super::serve::data_folder;
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", env = "HOLDALL_DATA")]
     data: Option<PathBuf>,
     /// The machine's name for people [default: what it calls itself]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Gives this machine's repository to a new identity, and revokes the old one
     #[arg(long = "for", value_name = "MACHINE")]
@@ -38,8 +39,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     repository: Option<String>,
     /// Where machines reach this server; may be given several times [default: what it finds out]
-    #[arg(long = "address", value_name = "HOST:PORT")]
+    #[arg(long = "address", value_name = "HOST:PORT", value_parser = host_and_port)]
     addresses: Vec<String>,
+}
+
+fn host_and_port(text: &str) -> Result<String, &'static str> {
+    if is_host_and_port(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("it is no HOST:PORT, such as nas:7443")
+    }
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {

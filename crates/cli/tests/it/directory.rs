@@ -163,6 +163,26 @@ fn what_is_read_at_one_place_is_recorded_at_another() {
     machine.ok(["backup", "-r", &repo, &source, "--as", &read_as]);
     let names = machine.ok(["ls", "-r", &repo, "latest", "/home/ada/docs"]).stdout;
     assert!(names.contains("/home/ada/docs/letter.txt"), "{names}");
+    let idle = ["backup", "-r", &repo, &source, "--as", &read_as, "--as", "/nonexist=/x"];
+    let said = machine.run(idle).expect(2).stderr;
+    assert!(said.contains("no source is /nonexist"), "{said}");
+}
+
+#[test]
+fn times_that_64_bits_of_nanoseconds_do_not_hold_are_told_and_compared() {
+    let (machine, repo, source) = prepared();
+    let file = fs::File::options().write(true).open(format!("{source}/docs/letter.txt")).unwrap();
+    let year_2400 = std::time::UNIX_EPOCH + std::time::Duration::from_secs(13_569_465_600);
+    file.set_modified(year_2400).unwrap();
+    machine.ok(["backup", "-r", &repo, &source]);
+    let docs = format!("{source}/docs");
+    let listed = machine.ok(["ls", "-r", &repo, "latest", &docs, "--json"]).of_type("entry");
+    assert!(listed.iter().any(|one| one["mtime"] == "2400-01-01T00:00:00Z"), "{listed:?}");
+    let found = |when: &str| {
+        let args = ["find", "-r", &repo, "letter.txt", "--newer", when, "--json"];
+        machine.ok(args).of_type("match").len()
+    };
+    assert_eq!([found("2399-12-31"), found("2400-01-02"), found("2500-01-01")], [1, 0, 0]);
 }
 
 #[test]
@@ -249,7 +269,12 @@ fn an_unreadable_source_is_told_and_the_rest_is_backed_up() {
     assert_eq!(done.summary()["files_new"], 4);
     let told = done.of_type("error");
     assert!(told.iter().any(|error| error["path"] == "/no/such/path"), "{told:?}");
-    machine.run(["backup", "-r", &repo, "/no/such/path"]).expect(1);
+    let below_a_file = format!("{source}/docs/letter.txt/child");
+    for missing in ["/no/such/path", &below_a_file] {
+        let said = machine.run(["backup", "-r", &repo, missing]).expect(1).stderr;
+        assert!(said.contains("nothing to back up"), "{said}");
+    }
+    assert_eq!(machine.ok(["snapshots", "-r", &repo, "--json"]).of_type("snapshot").len(), 1);
 }
 
 #[test]
