@@ -5,9 +5,6 @@ use std::time::Duration;
 use holdall_repository::retention::{ALL, Policy};
 use jiff::{SignedDuration, Span};
 
-/// What keeps anything is not shorter, unless it is nothing.
-const SHORTEST: SignedDuration = SignedDuration::from_hours(1);
-
 /// How many to keep of what.
 #[derive(Debug, Clone, clap::Args)]
 #[group(id = "keep", multiple = true)]
@@ -65,7 +62,7 @@ fn parse_count(text: &str) -> Result<u32, String> {
 }
 
 /// Reads how long something is kept, locked or delayed; months and years are those that lie behind. `m`
-/// is months, as in other programs that keep backups, and what is too short to be meant is refused.
+/// is months, as in other programs that keep backups.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let now = jiff::Zoned::now();
     let span: Span = in_months(text).parse().map_err(|_| {
@@ -73,9 +70,6 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     })?;
     let before = now.checked_sub(span.abs()).map_err(|_| "too long")?;
     let length: SignedDuration = before.duration_until(&now);
-    if !length.is_zero() && length < SHORTEST {
-        return Err("it is less than an hour; months are written 6m, 6mo or 6 months".to_owned());
-    }
     length.try_into().map_err(|_| "too long".to_owned())
 }
 
@@ -112,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn m_is_months_and_what_is_shorter_than_an_hour_is_refused() {
+    fn m_is_months_and_min_is_minutes() {
         let days = |text| parse_duration(text).unwrap().as_secs_f64() / 86_400.0;
         for months in ["6m", "6 m", "6mo", "6months", "P6M"] {
             assert!((180.0..185.0).contains(&days(months)), "{months}");
@@ -121,8 +115,8 @@ mod tests {
         assert_eq!(parse_duration("90min"), Ok(Duration::from_secs(5400)));
         assert_eq!(parse_duration("1h 30min"), Ok(Duration::from_secs(5400)));
         assert_eq!(parse_duration("0d"), Ok(Duration::ZERO));
-        for short in ["6min", "59min", "3599s", "PT6M"] {
-            assert!(parse_duration(short).unwrap_err().contains("less than an hour"), "{short}");
+        for minutes in ["6min", "360s", "PT6M"] {
+            assert_eq!(parse_duration(minutes), Ok(Duration::from_secs(360)), "{minutes}");
         }
         assert!(parse_duration("2h30m").unwrap_err().contains("m is months"));
     }

@@ -44,7 +44,7 @@ const MOST_LAPSES: u32 = 3;
 /// So often a backup begins again because the repository has lost something. Once or twice is usual; a
 /// list has 10,000 objects at most, so that it is more often where whole packs are lost. A keeper that
 /// always names others would have it begin again for ever.
-const MOST_LOSSES: u32 = 32;
+const MOST_LOSSES: u32 = 256;
 /// Threads that list directories ahead, at first.
 const WALKERS: usize = 2;
 /// Threads that list directories ahead at most.
