@@ -81,7 +81,11 @@ mod tests {
     fn nanoseconds_that_a_broken_file_system_gives_are_less_than_a_second() {
         let here = rustix::fs::CWD;
         let here = rustix::fs::statx(here, ".", AtFlags::empty(), StatxFlags::BASIC_STATS).unwrap();
-        let at = |nanos| time(&StatxTimestamp { tv_sec: -5, tv_nsec: nanos, ..here.stx_mtime });
+        let mut read = here.stx_mtime;
+        let mut at = |nanos| {
+            (read.tv_sec, read.tv_nsec) = (-5, nanos);
+            time(&read)
+        };
         assert_eq!(at(7), Timestamp { secs: -5, nanos: 7 });
         assert_eq!(at(u32::MAX), Timestamp { secs: -5, nanos: 999_999_999 });
     }
