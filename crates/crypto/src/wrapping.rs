@@ -445,7 +445,7 @@ mod tests {
         let wrappings = wrappings.map(|text| wrap_passphrase(&ring(1), text, QUICK_LOG_N));
         let set = set(&ring(1), wrappings.into());
         let opening = Opening::Passphrase("three");
-        let rounds = |wrappings| wrappings << QUICK_LOG_N;
+        let rounds = |wrappings: u64| wrappings << QUICK_LOG_N;
         assert!(unwrap_within(&set, &opening, rounds(3)).is_ok());
         let found = unwrap_within(&set, &opening, rounds(3) - 1).err().unwrap();
         assert!(
