@@ -114,9 +114,11 @@ impl Access {
         done
     }
 
-    /// What knows this repository's leaves again.
-    pub(crate) fn fingerprints(&self) -> Fingerprints {
-        let (leaf_key, boundary_key) = (*self.keys.leaf_key(), *self.keys.boundary_key());
+    /// What knows this repository's leaves again as long as owners have the names of which this is the
+    /// digest.
+    pub(crate) fn fingerprints(&self, owners: &[u8; 32]) -> Fingerprints {
+        let leaf_key = *blake3::keyed_hash(self.keys.leaf_key(), owners).as_bytes();
+        let boundary_key = *self.keys.boundary_key();
         Fingerprints::new(leaf_key, boundary_key, self.config.leaf_bits)
     }
 

@@ -25,7 +25,17 @@ impl Owners {
         Self { table, known: Mutex::default() }
     }
 
-    pub(super) fn name(&self, is_group: bool, id: u32) -> Arc<[u8]> {
+    /// The names of a path's user and group.
+    pub(super) fn names(&self, stat: &Stat) -> (Arc<[u8]>, Arc<[u8]>) {
+        (self.name(false, stat.uid), self.name(true, stat.gid))
+    }
+
+    /// A hash of all names and what they stand for: as long as it is the same, so are those of every path.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        *blake3::hash(&self.table.canonical()).as_bytes()
+    }
+
+    fn name(&self, is_group: bool, id: u32) -> Arc<[u8]> {
         let mut known = lock(&self.known);
         let name = known.entry((is_group, id)).or_insert_with(|| {
             let name = if is_group { self.table.group_name(id) } else { self.table.user_name(id) };

@@ -6,17 +6,19 @@
 //! fingerprint, and the path behind them begins a leaf too, the leaf is adopted: it is neither
 //! fetched nor built again. Else they are compared one by one, as they would have been.
 //!
-//! The new tree is the same either way. A leaf begins where a path's hash says or where the one
+//! The new tree is the same either way. A fingerprint goes with the names that owners have, so that no
+//! leaf with other names is taken over. A leaf begins where a path's hash says or where the one
 //! before was full; only leaves that begin and end by the hash are adopted, as those do so whatever
 //! lies beside them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use holdall_crypto::RepositoryKeys;
 use holdall_sys::{FileKind, Stat};
 use holdall_tree::{Entry, EntryKind, Facts, Fingerprints, LeafRecord, PathKey, WholeLeaf};
 
-use super::describe::{Mounts, kind_of, time};
+use super::describe::{Mounts, Owners, kind_of, time};
 use super::job::{JobSender, Planned, Work};
 use super::meters::Meters;
 use super::options::BackupOptions;
@@ -33,6 +35,7 @@ pub(super) struct Items<'a> {
     options: &'a BackupOptions,
     keys: &'a RepositoryKeys,
     mounts: &'a Mounts,
+    owners: &'a Owners,
     meters: &'a Meters,
     parents: Parents<'a>,
     out: JobSender,
@@ -67,7 +70,8 @@ struct Candidate {
 impl<'a> Items<'a> {
     pub(super) fn new(
         options: &'a BackupOptions,
-        (keys, mounts): (&'a RepositoryKeys, &'a Mounts),
+        keys: &'a RepositoryKeys,
+        (mounts, owners): (&'a Mounts, &'a Owners),
         meters: &'a Meters,
         (parents, fingerprints): (Parents<'a>, Fingerprints),
         out: JobSender,
@@ -77,6 +81,7 @@ impl<'a> Items<'a> {
             options,
             keys,
             mounts,
+            owners,
             meters,
             parents,
             out,
@@ -220,7 +225,8 @@ impl<'a> Items<'a> {
             .filter(|before| !self.options.read_all && is_unchanged(before, &stat, stable_inodes));
         if let Some(before) = kept {
             let hardlink = self.mounts.hardlink_group(self.keys, &stat);
-            let work = Work::Keep(Box::new(kept_entry(before, hardlink)));
+            let names = self.owners.names(&stat);
+            let work = Work::Keep(Box::new(kept_entry(before, hardlink, names)));
             return self.out.push(Planned { path, change: Change::Unmodified, work }, self.meters);
         }
         let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
@@ -293,9 +299,14 @@ fn is_unchanged(before: &Entry, stat: &Stat, stable_inodes: bool) -> bool {
 }
 
 /// An entry as it is kept from a parent. Its hard-link group is that of now: the parent may have been
-/// read elsewhere, or come from another repository, and other names of the file are read anew.
-fn kept_entry(before: &Entry, hardlink: Option<[u8; 16]>) -> Entry {
-    Entry { hardlink, ..before.clone() }
+/// read elsewhere, or come from another repository, and other names of the file are read anew. So are
+/// the names of user and group: no file's change time says that they have others.
+fn kept_entry(
+    before: &Entry,
+    hardlink: Option<[u8; 16]>,
+    (user, group): (Arc<[u8]>, Arc<[u8]>),
+) -> Entry {
+    Entry { hardlink, user, group, ..before.clone() }
 }
 
 #[cfg(test)]
@@ -305,7 +316,15 @@ mod tests {
     #[test]
     fn what_is_kept_joins_the_hard_links_that_are_read_now() {
         let before = Entry { hardlink: Some([1; 16]), size: 5, ..Entry::empty(EntryKind::File) };
-        let kept = kept_entry(&before, Some([2; 16]));
+        let kept = kept_entry(&before, Some([2; 16]), Default::default());
         assert_eq!(kept, Entry { hardlink: Some([2; 16]), ..before });
+    }
+
+    #[test]
+    fn what_is_kept_has_the_names_that_its_owners_have_now() {
+        let before = Entry { user: b"ann"[..].into(), ..Entry::empty(EntryKind::File) };
+        let names = (b"anna"[..].into(), b"staff"[..].into());
+        let kept = kept_entry(&before, None, names);
+        assert_eq!((&kept.user[..], &kept.group[..]), (&b"anna"[..], &b"staff"[..]));
     }
 }

@@ -230,12 +230,11 @@ impl<'a> Stages<'a> {
             }
             drop(jobs);
             let (to_assembler, results) = bounded(JOBS_IN_FLIGHT);
-            let plan =
-                self.plan(JobSender::new(to_readers, to_assembler), parents, &reading.mounts);
+            let plan = self.plan(JobSender::new(to_readers, to_assembler), parents, &reading);
             // However the plan ends, the walk does too.
             let stage = (plan, self.walk.closing());
             self.shared.spawn(scope, stage, move |(plan, _)| plan.run(steps));
-            storing.run(scope, self.new_snapshot(), results)
+            storing.run(scope, self.new_snapshot(&reading.owners), results)
         });
         self.shared.result()?;
         let Assembled { snapshot_id, stored_record, counts } =
@@ -282,24 +281,25 @@ impl<'a> Stages<'a> {
         &'b self,
         out: JobSender,
         parents: &[Snapshot],
-        mounts: &'b Mounts,
+        reading: &'b Reading<'_>,
     ) -> Plan<'b, Items<'b>> {
         let (access, options, meters) = (self.access, self.options, &*self.meters);
         let (cache, parents) = (&self.cache, (&self.series, parents));
         let parents = Parents::open(access, self.grant.session, cache, parents, &self.shared);
-        let parents = (parents, access.fingerprints());
+        let fingerprints = access.fingerprints(&reading.owners.digest());
+        let (parents, system) = ((parents, fingerprints), (&reading.mounts, &reading.owners));
         Plan {
             options,
             shared: &self.shared,
             meters,
             walk: &self.walk,
             exclude: Arc::new(options.exclude.clone()),
-            items: Items::new(options, (&access.keys, mounts), meters, parents, out),
+            items: Items::new(options, &access.keys, system, meters, parents, out),
             named: named(&options.sources),
         }
     }
 
-    fn new_snapshot(&self) -> NewSnapshot {
+    fn new_snapshot(&self, owners: &Owners) -> NewSnapshot {
         let options = self.options;
         let secret = RecordSecret {
             paths: options.sources.iter().map(|source| source.path.clone()).collect(),
@@ -312,7 +312,8 @@ impl<'a> Stages<'a> {
             ..RecordSecret::default()
         };
         let (series, dry_run) = (self.series, options.dry_run);
-        NewSnapshot { series, secret, pinned: false, dry_run, keeps_leaves: true }
+        let keeps_leaves = Some(self.access.fingerprints(&owners.digest()));
+        NewSnapshot { series, secret, pinned: false, dry_run, keeps_leaves }
     }
 }
 

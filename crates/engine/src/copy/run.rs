@@ -115,7 +115,7 @@ impl Copier<'_> {
         let copied_from = Some(Self::copied_from(snapshot));
         let secret = RecordSecret { program: PROGRAM.to_owned(), copied_from, ..of.clone() };
         let (pinned, dry_run) = (snapshot.pinned, false);
-        Ok(NewSnapshot { series, secret, pinned, dry_run, keeps_leaves: false })
+        Ok(NewSnapshot { series, secret, pinned, dry_run, keeps_leaves: None })
     }
 
     fn storing<'s>(

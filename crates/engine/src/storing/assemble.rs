@@ -317,7 +317,7 @@ mod tests {
             secret: RecordSecret::default(),
             pinned: false,
             dry_run: false,
-            keeps_leaves: false,
+            keeps_leaves: None,
         };
         let (to_assembler, results) = crossbeam_channel::unbounded();
         let (to_result, pieces) = crossbeam_channel::unbounded();

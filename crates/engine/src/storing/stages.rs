@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use holdall_crypto::{Overhead, RecordSecret, Sealer, SystemEntropy};
 use holdall_format::SeriesId;
 use holdall_protocol::SessionGrant;
-use holdall_tree::TreeBuilder;
+use holdall_tree::{Fingerprints, TreeBuilder};
 
 use super::ask::{ASKERS, Asked, Askers, Gather};
 use super::assemble::{Assembled, Assembler, Counts, Records, Results, Uncounted};
@@ -60,8 +60,9 @@ pub(crate) struct NewSnapshot {
     pub(crate) pinned: bool,
     /// Whether to only count.
     pub(crate) dry_run: bool,
-    /// Whether the next snapshot of the series is compared with this one on this machine.
-    pub(crate) keeps_leaves: bool,
+    /// How leaves are known again, if the next snapshot of the series is compared with this one on this
+    /// machine.
+    pub(crate) keeps_leaves: Option<Fingerprints>,
 }
 
 /// The stages of one run that store.
@@ -215,24 +216,26 @@ impl<'a> Storing<'a> {
         }
     }
 
-    fn builder(&self, with_fingerprints: bool) -> TreeBuilder {
+    fn builder(&self, fingerprints: Option<Fingerprints>) -> TreeBuilder {
         let (keys, config) = (&self.access.keys, &self.access.config);
         let builder = TreeBuilder::new(keys.ids().clone(), *keys.boundary_key(), config.leaf_bits);
-        match with_fingerprints {
-            true => builder.with_fingerprints(self.access.fingerprints()),
-            false => builder,
+        match fingerprints {
+            Some(fingerprints) => builder.with_fingerprints(fingerprints),
+            None => builder,
         }
     }
 
     fn assembler<'s>(&'s self, new: NewSnapshot, gather: Gather<'s>) -> Assembler<'s> {
         // Whoever holds the node cache has its folder for itself.
-        let keeps_leaves = new.keeps_leaves && !new.dry_run && lock(self.cache).is_some();
+        let keeps = !new.dry_run && lock(self.cache).is_some();
+        let fingerprints = new.keeps_leaves.filter(|_| keeps);
+        let keeps_leaves = fingerprints.is_some();
         Assembler {
             access: self.access,
             shared: self.shared,
             meters: self.meters,
             gather,
-            builder: self.builder(keeps_leaves),
+            builder: self.builder(fingerprints),
             leaves: NewLeaves::begin(&self.access.cache, &new.series, keeps_leaves),
             counts: Counts::default(),
             records: Records {

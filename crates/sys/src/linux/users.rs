@@ -40,6 +40,23 @@ impl Users {
         Ok(Self { users, groups })
     }
 
+    /// All names of ids, in one order: equal for tables that name every id alike.
+    #[must_use]
+    pub fn canonical(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for names in [&self.users, &self.groups] {
+            let mut names: Vec<_> = names.by_id.iter().collect();
+            names.sort_unstable();
+            bytes.extend_from_slice(&(names.len() as u64).to_le_bytes());
+            for (id, name) in names {
+                bytes.extend_from_slice(&id.to_le_bytes());
+                bytes.extend_from_slice(&(name.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(name);
+            }
+        }
+        bytes
+    }
+
     /// The name of a user id.
     #[must_use]
     pub fn user_name(&self, uid: u32) -> Option<&[u8]> {
@@ -136,6 +153,23 @@ mod tests {
         assert_eq!(names.by_name.get(b"ann".as_slice()), Some(&1000));
         assert_eq!(names.by_id.get(&9).map(|name| &**name), Some(b"b\xffb".as_slice()));
         assert!(!names.by_id.contains_key(&7) && !names.by_id.contains_key(&8));
+    }
+
+    #[test]
+    fn tables_are_alike_only_if_every_id_has_the_same_name() {
+        let table = |users: &str, groups: &str| {
+            let [users, groups] = [users, groups].map(|text| Names::parse(text.as_bytes()));
+            Users { users, groups }.canonical()
+        };
+        let one = table("ann:x:7:\nbob:x:8:\n", "staff:x:7:\n");
+        assert_eq!(one, table("bob:x:8:\nann:x:7::/home/ann:\n", "staff:x:7:ann\n"));
+        for (users, groups) in [
+            ("anna:x:7:\nbob:x:8:\n", "staff:x:7:\n"),
+            ("ann:x:7:\nbob:x:8:\n", "team:x:7:\n"),
+            ("ann:x:7:\n", "bob:x:8:\nstaff:x:7:\n"),
+        ] {
+            assert_ne!(one, table(users, groups), "{users}{groups}");
+        }
     }
 
     #[test]

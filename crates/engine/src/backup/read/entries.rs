@@ -137,8 +137,7 @@ impl JobReader<'_> {
         entry.mode = stat.mode;
         entry.uid = stat.uid;
         entry.gid = stat.gid;
-        entry.user = owners.name(false, stat.uid);
-        entry.group = owners.name(true, stat.gid);
+        (entry.user, entry.group) = owners.names(stat);
         entry.mtime = time(stat.mtime);
         entry.ctime = time(stat.ctime);
         entry.size = if stat.kind == FileKind::File { stat.size } else { 0 };
