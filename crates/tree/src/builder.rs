@@ -91,8 +91,8 @@ impl TreeBuilder {
     /// Adds an entry.
     ///
     /// # Errors
-    /// [`BuildError::OutOfOrder`], [`BuildError::InvalidEntry`] or [`BuildError::NoBoundary`], after
-    /// which others can be added; [`BuildError::Sink`] or [`BuildError::TooDeep`], after which the
+    /// [`BuildError::OutOfOrder`] or [`BuildError::InvalidEntry`], after which others can be added;
+    /// [`BuildError::Sink`] or [`BuildError::TooDeep`], after which the
     /// tree is lost.
     pub fn push<S: NodeSink + ?Sized>(
         &mut self,
@@ -103,9 +103,7 @@ impl TreeBuilder {
         self.check_order(path)?;
         entry.check().map_err(|reason| BuildError::InvalidEntry { reason })?;
         let levels = self.boundary.levels_of_path(path.as_bytes());
-        if self.after_whole && levels == 0 {
-            return Err(BuildError::NoBoundary);
-        }
+        // Behind a whole leaf another begins, even where the path that should begin it did not come.
         self.after_whole = false;
         if self.leaf.children > 0 && (levels > 0 || !self.try_append(path, entry)) {
             let leaf = self.close_leaf();
@@ -125,10 +123,11 @@ impl TreeBuilder {
     /// the tree is the same as if each had been added. The leaf itself is not handed over.
     ///
     /// Whoever calls this vouches for the leaf's content. It must have ended where it did for what
-    /// comes next, and not because it was full.
+    /// comes next, and not because it was full. If that does not come after all, the next leaf begins
+    /// with what does, as behind a full one: the tree is as good, and another one.
     ///
     /// # Errors
-    /// As [`TreeBuilder::push`].
+    /// As [`TreeBuilder::push`], and [`BuildError::NoBoundary`], after which others can be added.
     pub fn push_leaf<S: NodeSink + ?Sized>(
         &mut self,
         leaf: WholeLeaf,

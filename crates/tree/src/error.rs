@@ -39,9 +39,8 @@ pub enum BuildError<E> {
     /// An entry's path is not above that of the entry before. It was not added; others can be.
     #[error("entries were added out of order")]
     OutOfOrder,
-    /// A whole leaf was added where none begins, or an entry behind one that does not begin the next.
-    /// It was not added; others can be.
-    #[error("a leaf was added where none begins or ends")]
+    /// A whole leaf was added where none begins. It was not added; others can be.
+    #[error("a leaf was added where none begins")]
     NoBoundary,
     /// The format has no place for this entry or chunk. It was not added; others can be.
     #[error("the entry can not be stored: {reason}")]
