@@ -58,11 +58,15 @@ pub(crate) fn of_stages(run: &RunFigures) -> Vec<Candidate> {
     stages.iter().enumerate().filter_map(candidate).collect()
 }
 
-/// What is no stage but was under way for most of the run: its layer, and for which share.
-pub(crate) fn under_way(run: &RunFigures) -> Option<(Layer, f64)> {
-    let times = run.stages.iter().filter(|stage| stage.threads == 0);
-    let shares =
-        times.map(|stage| (stage.layer, stage.share(stage.working_seconds, run.wall_seconds)));
+/// What was under way for the largest share of the run, and for which: a time that is no stage's, or a stage of
+/// which at least one thread worked. A large file is read by one thread, however many there are.
+pub(crate) fn under_way(run: &RunFigures) -> Option<(&StageCounters, f64)> {
+    let share = |stage: &StageCounters| {
+        let seconds =
+            if stage.threads == 0 { Some(stage.working_seconds) } else { stage.busy_seconds };
+        seconds.map_or(0.0, |seconds| share_of(seconds, run.wall_seconds))
+    };
+    let shares = run.stages.iter().map(|stage| (stage, share(stage)));
     shares.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
@@ -101,8 +105,7 @@ pub(crate) fn carrying_share(run: &RunFigures) -> f64 {
 
 /// Share of the run in which the process was denied the processor, from 0 to 1.
 pub(crate) fn throttled_share(run: &RunFigures) -> f64 {
-    let throttled = run.cpu_throttled_seconds.unwrap_or(0.0);
-    if run.wall_seconds > 0.0 { (throttled / run.wall_seconds).clamp(0.0, 1.0) } else { 0.0 }
+    share_of(run.cpu_throttled_seconds.unwrap_or(0.0), run.wall_seconds)
 }
 
 /// The kernel adds up who waited for memory every 2 seconds: of a shorter run it tells nothing.
@@ -112,7 +115,7 @@ const STALLS_COUNT_FROM_SECONDS: f64 = 5.0;
 pub(crate) fn stalled_share(run: &RunFigures) -> f64 {
     let stalled = run.memory_stalled_seconds.unwrap_or(0.0);
     let known = run.wall_seconds >= STALLS_COUNT_FROM_SECONDS;
-    if known { (stalled / run.wall_seconds).clamp(0.0, 1.0) } else { 0.0 }
+    if known { share_of(stalled, run.wall_seconds) } else { 0.0 }
 }
 
 /// The least that a thread waits for a page that is read back: what quick flash takes.
@@ -122,7 +125,12 @@ const PAGE_SECONDS: f64 = 20e-6;
 /// process's memory. The kernel's count of those who wait for memory lacks most of it.
 pub(crate) fn reading_back_share(run: &RunFigures) -> f64 {
     let reading = run.pages_read_back as f64 * PAGE_SECONDS;
-    if run.wall_seconds > 0.0 { (reading / run.wall_seconds).min(1.0) } else { 0.0 }
+    share_of(reading, run.wall_seconds)
+}
+
+/// `seconds` as a share of so many, from 0 to 1.
+fn share_of(seconds: f64, all_seconds: f64) -> f64 {
+    if all_seconds > 0.0 { (seconds / all_seconds).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// The stages in order of first appearance, each with its parts.

@@ -92,28 +92,42 @@ pub fn judge(run: &RunFigures) -> Verdict {
     candidates.push(processor);
     candidates.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
     let busiest = candidates.first().map_or(0.0, |top| top.utilisation);
-    match candidates.first() {
-        Some(top) if busiest >= BUSY_ENOUGH => weigh(run, &candidates, top),
+    let under_way = candidate::under_way(run).filter(|(_, share)| *share >= MOSTLY);
+    match (candidates.first(), under_way) {
+        (Some(top), _) if busiest >= BUSY_ENOUGH => weigh(run, &candidates, top),
+        (_, Some((stage, share))) if stage.threads > 0 => one_at_a_time(run, stage, share),
         _ if busiest < IDLE && run.wall_seconds < START_UP_SECONDS => {
             let why = format!("Start-up took most of the {:.1} s.", run.wall_seconds);
             verdict(run, Layer::Nothing, 0.7, 1.0, why)
         }
+        (_, Some((talk, share))) => one_after_another(run, talk.layer, share),
         _ => waited(run, busiest),
     }
 }
 
-/// The verdict on a run in which no stage was busy: what was under way meanwhile, if that is known.
+/// The verdict on a run in which no stage was busy, and nothing that was under way is known.
 fn waited(run: &RunFigures, busiest: f64) -> Verdict {
-    let under_way = candidate::under_way(run).filter(|(_, share)| *share >= MOSTLY);
-    if let Some((layer, share)) = under_way {
-        return one_after_another(run, layer, share);
-    }
     let why = format!(
         "No stage worked for more than {} of the {:.1} s; most of it was waiting that no stage counted.",
         percent(busiest),
         run.wall_seconds
     );
     verdict(run, Layer::Unsure, 0.3, busiest, why)
+}
+
+/// The verdict on a run in which few threads of a stage worked most of the time, and the others had nothing to do.
+fn one_at_a_time(run: &RunFigures, stage: &StageCounters, share: f64) -> Verdict {
+    let why = format!(
+        "{} limited the run: {} worked for {} of the {:.1} s with {:.1} of its {} threads by the mean, and \
+         the others had nothing to do, as where one file is most of what there is.",
+        stage.layer.subject(),
+        stage.name,
+        percent(share),
+        run.wall_seconds,
+        stage.working_seconds / (share * run.wall_seconds),
+        stage.threads
+    );
+    verdict(run, stage.layer, 0.8 * share, share, why)
 }
 
 /// The verdict on a run in which no stage was busy, because requests waited for each other.
@@ -536,6 +550,35 @@ mod tests {
         let busy = stage("read", Layer::SourceRead, 0.95, 0.0, 0.0);
         let verdict = judge(&run(vec![busy, talk(1.0)]));
         assert_eq!(verdict.limited_by, Layer::SourceRead, "{}", verdict.explanation);
+    }
+
+    #[test]
+    fn a_source_with_one_large_file_is_named_however_many_threads_could_read() {
+        let read = StageCounters {
+            threads: 8,
+            busy_seconds: Some(0.97 * WALL),
+            ..stage("read", Layer::SourceRead, 0.97, 6.9, 0.0)
+        };
+        let talk = StageCounters { threads: 0, ..stage("talk", Layer::Network, 0.6, 0.0, 0.0) };
+        let sealed = StageCounters {
+            threads: 8,
+            busy_seconds: Some(0.1 * WALL),
+            ..stage("seal", Layer::ClientCpu, 0.2, 7.0, 0.0)
+        };
+        let verdict = judge(&run(vec![read.clone(), sealed.clone(), talk.clone()]));
+        assert_eq!(verdict.limited_by, Layer::SourceRead, "{}", verdict.explanation);
+        let why = &verdict.explanation;
+        assert!(why.contains("97 % of the 10.0 s with 1.0 of its 8 threads"), "{why}");
+        assert!((verdict.ratio - 0.97).abs() < 1e-9 && !verdict.by_distance);
+        // Requests one after another, and a source that is read meanwhile.
+        let talking = StageCounters { working_seconds: 0.98 * WALL, ..talk };
+        let seldom = StageCounters { busy_seconds: Some(0.6 * WALL), ..read.clone() };
+        let verdict = judge(&run(vec![seldom, sealed, talking]));
+        assert_eq!(verdict.limited_by, Layer::Network, "{}", verdict.explanation);
+        // Many threads that are at work now and then, before one that always is.
+        let often = StageCounters { threads: 16, working_seconds: 3.0 * WALL, ..read };
+        let send = stage("send", Layer::Network, 0.9, 0.0, 0.0);
+        assert_eq!(judge(&run(vec![often, send])).limited_by, Layer::Network);
     }
 
     #[test]

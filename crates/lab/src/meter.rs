@@ -18,11 +18,12 @@ pub struct StageMeter {
     working_nanos: AtomicU64,
     waiting_in_nanos: AtomicU64,
     waiting_out_nanos: AtomicU64,
+    busy: Busy,
 }
 
 impl StageMeter {
     /// A meter at zero for a stage of `threads` threads.
-    pub const fn new(name: &'static str, layer: Layer, threads: u32) -> Self {
+    pub fn new(name: &'static str, layer: Layer, threads: u32) -> Self {
         Self {
             name,
             layer,
@@ -30,6 +31,7 @@ impl StageMeter {
             working_nanos: AtomicU64::new(0),
             waiting_in_nanos: AtomicU64::new(0),
             waiting_out_nanos: AtomicU64::new(0),
+            busy: Busy::new(),
         }
     }
 
@@ -40,6 +42,7 @@ impl StageMeter {
 
     /// Runs `work` and counts its time as working.
     pub fn working<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _at_work = self.busy.enter();
         timed(&self.working_nanos, work)
     }
 
@@ -77,8 +80,67 @@ impl StageMeter {
             working_seconds: seconds(&self.working_nanos),
             waiting_in_seconds: seconds(&self.waiting_in_nanos),
             waiting_out_seconds: seconds(&self.waiting_out_nanos),
+            busy_seconds: Some(self.busy.seconds()),
             ..StageCounters::new(self.name, self.layer, self.threads.load(Ordering::Relaxed))
         }
+    }
+}
+
+/// The time in which at least one thread is at work.
+#[derive(Debug)]
+struct Busy {
+    begun: Instant,
+    /// How many threads are at work, in the lowest bits, and above them the microsecond since `begun` in
+    /// which the first of these began: 2^48 of them are 8 years.
+    at_work: AtomicU64,
+    micros: AtomicU64,
+}
+
+/// The bits that count threads.
+const THREAD_BITS: u32 = 16;
+const ONE_THREAD: u64 = 1;
+const ALL_THREADS: u64 = (1 << THREAD_BITS) - 1;
+
+impl Busy {
+    fn new() -> Self {
+        Self { begun: Instant::now(), at_work: AtomicU64::new(0), micros: AtomicU64::new(0) }
+    }
+
+    /// One more thread is at work until what is returned goes, also when it panics.
+    fn enter(&self) -> AtWork<'_> {
+        let now = self.now_micros() << THREAD_BITS;
+        let first_or_more = |state| {
+            let is_first = state & ALL_THREADS == 0;
+            Some(if is_first { now | ONE_THREAD } else { state + ONE_THREAD })
+        };
+        // A change that is always made does not fail.
+        let _ = self.at_work.fetch_update(Ordering::Relaxed, Ordering::Relaxed, first_or_more);
+        AtWork(self)
+    }
+
+    fn leave(&self) {
+        let state = self.at_work.fetch_sub(ONE_THREAD, Ordering::Relaxed);
+        if state & ALL_THREADS == ONE_THREAD {
+            let spent = self.now_micros().saturating_sub(state >> THREAD_BITS);
+            self.micros.fetch_add(spent, Ordering::Relaxed);
+        }
+    }
+
+    fn now_micros(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn seconds(&self) -> f64 {
+        Duration::from_micros(self.micros.load(Ordering::Relaxed)).as_secs_f64()
+    }
+}
+
+/// A thread that is at work.
+struct AtWork<'a>(&'a Busy);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 
@@ -117,6 +179,28 @@ mod tests {
         assert_eq!((counters.layer, counters.threads), (Layer::Network, 3));
         meter.set_threads(5);
         assert_eq!(meter.snapshot().threads, 5);
+    }
+
+    #[test]
+    fn time_in_which_several_threads_work_at_once_is_busy_once() {
+        let meter = StageMeter::new("read", Layer::SourceRead, 2);
+        let all_work = std::sync::Barrier::new(2);
+        let work = || {
+            all_work.wait();
+            std::thread::sleep(Duration::from_millis(20));
+            all_work.wait();
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| meter.working(work));
+            }
+        });
+        let counters = meter.snapshot();
+        let busy = counters.busy_seconds.unwrap();
+        assert!(busy >= 0.02 && busy < 0.75 * counters.working_seconds, "{counters:?}");
+        // Nobody works between the two.
+        meter.working(|| std::thread::sleep(Duration::from_millis(5)));
+        assert!(meter.snapshot().busy_seconds.unwrap() >= busy + 0.004);
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub struct StageCounters {
     /// the storage; parts of a stage have all of them. 0 for what is no stage but a time in which
     /// something was under way, however many times at once.
     pub threads: u32,
+    /// Seconds in which at least one of the threads worked, where that was counted.
+    #[serde(default, rename = "busy", skip_serializing_if = "Option::is_none")]
+    pub busy_seconds: Option<f64>,
     /// How many requests the stage made, where it is one that makes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
@@ -45,6 +48,7 @@ impl StageCounters {
             waiting_in_seconds: 0.0,
             waiting_out_seconds: 0.0,
             threads,
+            busy_seconds: None,
             requests: None,
             latency_ns: None,
         }
@@ -54,10 +58,12 @@ impl StageCounters {
     /// requests took can not be told of a part of them.
     pub fn since(&self, earlier: &Self) -> Self {
         let requests = self.requests.zip(earlier.requests);
+        let busy = self.busy_seconds.zip(earlier.busy_seconds);
         Self {
             working_seconds: (self.working_seconds - earlier.working_seconds).max(0.0),
             waiting_in_seconds: (self.waiting_in_seconds - earlier.waiting_in_seconds).max(0.0),
             waiting_out_seconds: (self.waiting_out_seconds - earlier.waiting_out_seconds).max(0.0),
+            busy_seconds: busy.map(|(now, then)| (now - then).max(0.0)),
             requests: requests.map(|(now, then)| now.saturating_sub(then)),
             ..Self::new(self.name.as_str(), self.layer, self.threads)
         }
@@ -88,10 +94,13 @@ mod tests {
             working_seconds: 1.0,
             waiting_in_seconds: 2.0,
             waiting_out_seconds: 3.0,
+            busy_seconds: Some(1.0),
             ..StageCounters::new("seal", Layer::ClientCpu, 2)
         };
-        let later = StageCounters { working_seconds: 4.0, ..earlier.clone() };
+        let later =
+            StageCounters { working_seconds: 4.0, busy_seconds: Some(2.5), ..earlier.clone() };
         let difference = later.since(&earlier);
+        assert_eq!(difference.busy_seconds, Some(1.5));
         assert_eq!(difference.working_seconds, 3.0);
         assert_eq!(difference.waiting_in_seconds, 0.0);
         assert_eq!((difference.name.as_str(), difference.threads), ("seal", 2));

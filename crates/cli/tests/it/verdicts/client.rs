@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use holdall_testkit::Random;
 use serde_json::Value;
 
 use super::world::{
@@ -24,6 +25,7 @@ pub(super) const ROWS: &[Row] = &[
     row("data that is compressed in vain, by a tenth of a core", PROCESSOR, vain_compression),
     row("a client with a tenth of a core under a restore", PROCESSOR, processor_of_a_restore),
     row("a source that reads slowly", &["source-read"], slow_source),
+    row("one large file on a source that reads slowly", &["source-read"], slow_large_file),
     Row {
         also: more_are_read_at_once_than_there_are_cores,
         ..row("tiny files on a share that is far away", SOURCE, far_tiny_files)
@@ -91,11 +93,26 @@ fn processor_of_a_restore(planted: bool) -> Option<Value> {
 fn slow_source(planted: bool) -> Option<Value> {
     let world = if planted { World::new() } else { World::in_memory()? };
     let source = world.large_source(enough(planted, 6));
-    let ration = plant(planted, || Ration::of_reading("r", &source, 4_000_000))?;
-    for file in files_below(&source) {
+    read_slowly(planted, "r", &world, &source)
+}
+
+/// One thread reads it, however many there are. Without the plant: everything in memory.
+fn slow_large_file(planted: bool) -> Option<Value> {
+    let world = if planted { World::new() } else { World::in_memory()? };
+    let source = world.machine.path("source");
+    fs::create_dir_all(&source).expect("a folder");
+    let bytes = 2_000_000 * enough(planted, 8) as usize;
+    fs::write(source.join("large"), Random::new(1).bytes(bytes)).expect("room");
+    read_slowly(planted, "rl", &world, &source)
+}
+
+/// A backup of what nothing is cached of, and with the plant at no more than 4 MB/s.
+fn read_slowly(planted: bool, name: &str, world: &World, source: &Path) -> Option<Value> {
+    let ration = plant(planted, || Ration::of_reading(name, source, 4_000_000))?;
+    for file in files_below(source) {
         forget_cached(&file);
     }
-    let backup = world.backup(&source);
+    let backup = world.backup(source);
     Some(summary_of(&mut run_by_or_not(&prefix_of(ration.as_ref()), backup)))
 }
 
