@@ -52,11 +52,11 @@ impl CoreTimes {
     /// Up to now; `None` where the system does not tell.
     #[must_use]
     pub fn now() -> Option<Self> {
-        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?, gives_way())
     }
 
     /// Share of the time since `earlier` in which they were at work, from 0 to 1. What runs at low
-    /// priority gives way to others, and does not count.
+    /// priority gives way to this process, and does not count, unless it has a low priority itself.
     #[must_use]
     pub fn busy_share_since(&self, earlier: &Self) -> f64 {
         let all = self.all.saturating_sub(earlier.all);
@@ -80,17 +80,23 @@ impl CoreTimes {
     }
 
     /// The first line of `/proc/stat`, behind which there is one for each core: `cpu user nice system idle iowait irq softirq steal ...`.
-    fn parse(stat: &str) -> Option<Self> {
+    /// What runs at low priority is told as `nice`, and counts as busy for whom `gives_way` itself.
+    fn parse(stat: &str, gives_way: bool) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> =
             line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
-        let [user, _nice, system, idle, iowait, irq, softirq, _steal] = ticks[..] else {
+        let [user, nice, system, idle, iowait, irq, softirq, _steal] = ticks[..] else {
             return None;
         };
         let cores = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
-        let busy = user + system + irq + softirq;
+        let busy = user + system + irq + softirq + if gives_way { nice } else { 0 };
         Some(Self { busy, idle: idle + iowait, all: ticks.iter().sum(), cores })
     }
+}
+
+/// Whether this process runs at low priority, as holdall's service does.
+fn gives_way() -> bool {
+    rustix::process::getpriority_process(None).is_ok_and(|nice| nice > 0)
 }
 
 /// Where this process's groups are now: it may be moved while it runs.
@@ -221,7 +227,7 @@ mod tests {
 
     #[test]
     fn cores_are_busy_for_whoever_does_not_give_way() {
-        let parse = |line: &str| CoreTimes::parse(line);
+        let parse = |line: &str| CoreTimes::parse(line, false);
         let before = parse("cpu  100 50 100 1000 10 5 5 0 0 0\ncpu0 1 2 3\n").unwrap();
         let after = parse("cpu  160 90 120 1060 20 10 10 5 7 0\n").unwrap();
         // 60 + 20 + 5 + 5 of 205.
@@ -231,6 +237,29 @@ mod tests {
         assert_eq!(before.idle_share_since(&after), 0.0);
         assert_eq!([parse(""), parse("cpu 1 2 3"), parse("cpu a b c d e f g h")], [None; 3]);
         assert!(CoreTimes::now().is_some());
+    }
+
+    #[test]
+    fn cores_are_busy_with_niced_work_for_whoever_is_niced_too() {
+        let parse = |line: &str| CoreTimes::parse(line, true).unwrap();
+        let before = parse("cpu  100 50 100 1000 10 5 5 0 0 0\n");
+        let after = parse("cpu  110 230 100 1010 10 5 5 0 0 0\n");
+        // 10 + 180 of 200.
+        assert!((after.busy_share_since(&before) - 0.95).abs() < 1e-9);
+        assert!((after.idle_share_since(&before) - 0.05).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_process_gives_way_that_was_niced() {
+        let before = gives_way();
+        // A thread has a priority of its own, and so this test's has.
+        std::thread::spawn(move || {
+            rustix::process::setpriority_process(None, 10).unwrap();
+            assert!(gives_way());
+        })
+        .join()
+        .unwrap();
+        assert_eq!(gives_way(), before);
     }
 
     #[test]
