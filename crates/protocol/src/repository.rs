@@ -79,6 +79,11 @@ pub trait Repository: Send + Sync {
     /// [`RepositoryError::InUse`] while another machine or process writes.
     fn open_session(&self, purpose: &SessionPurpose) -> Result<SessionGrant, RepositoryError>;
 
+    /// Whether this process reads the repository's disk itself, so that no request goes over a network.
+    fn is_here(&self) -> bool {
+        false
+    }
+
     /// Tells for each id, in order, whether it must be put: `true` for missing. An id is there only
     /// if it is closed or this machine put it in a session that has not lapsed.
     ///

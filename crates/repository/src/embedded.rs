@@ -176,6 +176,10 @@ impl Repository for EmbeddedRepository {
         Ok(grant)
     }
 
+    fn is_here(&self) -> bool {
+        true
+    }
+
     fn missing(&self, session: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError> {
         self.store(Access::Read)?.missing(&self.machine, session, ids)
     }

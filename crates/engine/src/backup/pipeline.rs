@@ -27,7 +27,7 @@ use crate::concurrency::Concurrency;
 use crate::lost::Lost;
 use crate::record::PROGRAM;
 use crate::snapshots::{Listed, Snapshot, snapshots_by_cache};
-use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing};
+use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing, StoringMeters};
 use crate::{Access, EngineError, Run};
 
 /// Plain bytes in flight between reading and sealing.
@@ -191,7 +191,9 @@ impl<'a> Stages<'a> {
         lost: &Lost,
     ) -> Self {
         let readers = options.cores.clamp(1, 16);
-        let meters = Arc::new(Meters::new(WALKERS, readers, readers, options.streams));
+        let mut meters = Meters::new(WALKERS, readers, readers, options.streams);
+        meters.storing = StoringMeters::of(&*access.repository, readers, options.streams);
+        let meters = Arc::new(meters);
         let watched = Arc::clone(&meters);
         run.watch_stages(move || watched.snapshot());
         Self {

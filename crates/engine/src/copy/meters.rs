@@ -17,13 +17,13 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    pub(super) fn new(source: &ChunkSource, sealers: usize, streams: usize) -> Self {
+    pub(super) fn new(source: &ChunkSource, storing: StoringMeters) -> Self {
         Self {
             plan: StageMeter::new("plan", Layer::ClientCpu, 1),
             chunks: Arc::clone(&source.meters),
             hash: StageMeter::new("hash", Layer::ClientCpu, FETCHERS),
             rebuild: StageMeter::new("rebuild", Layer::ClientCpu, 1),
-            storing: StoringMeters::new(sealers, streams),
+            storing,
         }
     }
 

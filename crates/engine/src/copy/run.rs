@@ -20,7 +20,7 @@ use crate::backup::series_of;
 use crate::budget::Budget;
 use crate::record::PROGRAM;
 use crate::restore::{ChunkSource, FETCHERS};
-use crate::storing::{self, Assembled, NewSnapshot, Results, Shared, Storing};
+use crate::storing::{self, Assembled, NewSnapshot, Results, Shared, Storing, StoringMeters};
 use crate::{EngineError, Run, Snapshot};
 
 /// Plain bytes in flight between fetching and sealing.
@@ -64,7 +64,9 @@ impl Copier<'_> {
     ) -> Result<CopySummary, EngineError> {
         let source = ChunkSource::new(self.source, self.source_session);
         let sealers = self.options.cores.clamp(1, 16);
-        let meters = Arc::new(Meters::new(&source, sealers, self.options.streams));
+        let repository = &*self.destination.repository;
+        let storing = StoringMeters::of(repository, sealers, self.options.streams);
+        let meters = Arc::new(Meters::new(&source, storing));
         let watched = Arc::clone(&meters);
         run.watch_stages(move || watched.snapshot());
         let shared = Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES));

@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdall_lab::{Layer, StageCounters, StageMeter};
+use holdall_protocol::Repository;
 
 use super::ask::ASKERS;
 use super::stages::senders;
@@ -74,17 +75,27 @@ impl Talk {
     }
 }
 
+fn asking(layer: Layer) -> StageMeter {
+    StageMeter::new("ask", layer, u32::try_from(ASKERS).unwrap_or(u32::MAX))
+}
+
 impl StoringMeters {
     pub(crate) fn new(sealers: usize, streams: usize) -> Self {
         let count = |threads: usize| u32::try_from(threads).unwrap_or(u32::MAX);
         Self {
             assemble: StageMeter::new("assemble", Layer::ClientCpu, 1),
-            ask: StageMeter::new("ask", Layer::Network, count(ASKERS)),
+            ask: asking(Layer::Network),
             fill: StageMeter::new("fill", Layer::ClientCpu, 1),
             seal: StageMeter::new("seal", Layer::ClientCpu, count(sealers)),
             send: RequestMeters::new("send", count(senders(streams))),
             talk: Talk::default(),
         }
+    }
+
+    /// The same for `repository`, where what is missing is looked up on its disk and not asked for over a network.
+    pub(crate) fn of(repository: &dyn Repository, sealers: usize, streams: usize) -> Self {
+        let layer = if repository.is_here() { Layer::ServerDisk } else { Layer::Network };
+        Self { ask: asking(layer), ..Self::new(sealers, streams) }
     }
 
     pub(crate) fn snapshot(&self) -> Vec<StageCounters> {

@@ -11,6 +11,7 @@ use holdall_engine::{
     restore, snapshots,
 };
 use holdall_format::limits::RECORD_MAX_EXCLUDES;
+use holdall_lab::Layer;
 use holdall_testkit::{RandomTreeSizes, mutate_tree, random_tree};
 
 use crate::world::{World, newest, write};
@@ -66,6 +67,16 @@ fn an_unchanged_tree_sends_no_object_and_gets_the_same_root() {
     assert_eq!((again.data_added, again.data_stored), (0, 0));
     let all = snapshots(&world.access()).unwrap().snapshots;
     assert_eq!(all[0].root, all[1].root);
+}
+
+#[test]
+fn what_a_repository_in_a_directory_is_asked_for_takes_its_disk_time_and_no_network() {
+    let world = World::new();
+    write(&world.source().join("file"), b"content");
+    let stages = world.backup().stages;
+    let layers: Vec<_> =
+        stages.iter().filter(|stage| stage.name == "ask").map(|stage| stage.layer).collect();
+    assert_eq!(layers, [Layer::ServerDisk]);
 }
 
 #[test]
