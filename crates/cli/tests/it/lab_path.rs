@@ -239,7 +239,7 @@ fn where_little_fits_into_memory_the_index_of_the_path_lies_on_the_disk_and_that
     let summary = Outcome::of(lab.env("TMPDIR", work.path())).expect(0).summary();
     expect_sensible(&summary);
     let notes = summary["notes"].to_string();
-    assert!(notes.contains("index lies on this computer's disk"), "{notes}");
+    assert!(notes.contains("repository lies on this computer's disk"), "{notes}");
     assert_eq!(fs::read_dir(work.path()).unwrap().count(), 0);
 }
 

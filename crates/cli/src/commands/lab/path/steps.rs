@@ -79,8 +79,8 @@ impl Steps<'_, '_> {
             self.send_copies(sample, far.measured())?;
             if !pipeline.is_in_memory() {
                 self.told.note(
-                    "The temporary repository's index lies on this computer's disk, \
-                     which costs time that a server's does not.",
+                    "The temporary repository lies on this computer's disk: where that is slower \
+                     than the path to the server, backups wait for it, which counts as the network's.",
                 );
             }
             return Ok(());
