@@ -136,7 +136,7 @@ async fn write_to_measure(
     let (inner, written) = (Arc::clone(state), bytes.clone());
     let call = move || {
         let _held = (room, turn);
-        measuring::write(&inner.stores.folder_of_all(), &written)
+        inner.measuring.write(&inner.stores.folder_of_all(), &written)
     };
     let (disk, waited) = state.work.run(call).await?;
     let times = state.pressure.honest(

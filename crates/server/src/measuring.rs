@@ -1,15 +1,16 @@
 //! Who measures the path to this server, and for how long: one machine at a time, and not for ever.
 //!
 //! Bytes that are taken are forgotten piece by piece, and those that are given are the same million
-//! over and over. Bytes that are written go to a file that never had a name and is gone once they are
-//! durable, so that nothing stays of them however the server ends; they are no more than a backup
-//! writes with one request. What is read comes from such a file, too, which is kept until the measurement
+//! over and over. Bytes that are written go to files that never had a name, so that nothing stays of them
+//! however the server ends; they are no more than a backup writes with one request, and are made durable as
+//! those are: a payload that grows, and then its journal. What is read comes from such a file, too, which is kept until the measurement
 //! is over. What a measurement costs is the line and the disk's time, which others need for their backups.
 
 mod source;
+mod tail;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use rustix::fs::{CWD, Mode, OFlags};
 use source::Source;
+use tail::Tail;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
@@ -41,7 +43,9 @@ pub(crate) struct Measuring {
     turn: Mutex<Option<Turn>>,
     /// What is read to measure, once somebody does.
     source: Mutex<Option<Arc<Source>>>,
-    /// Told when that was made.
+    /// What is written to measure, once somebody does.
+    tail: Mutex<Option<Arc<Tail>>>,
+    /// Told when one of these was made.
     made: Notify,
 }
 
@@ -80,6 +84,7 @@ impl Measuring {
                 sleep(ENDED_AFTER).await;
             }
             *self.source.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.tail.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
     }
 
@@ -88,10 +93,36 @@ impl Measuring {
         turn.as_ref().is_some_and(|turn| now.duration_since(turn.last) < ENDED_AFTER)
     }
 
+    /// Writes bytes on the disk that `folder` is on and makes them durable as a put does; how long that took.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NoRoom`] where little is free; [`RepositoryError::Io`], also where the file
+    /// system has no files without names.
+    pub(crate) fn write(&self, folder: &Path, bytes: &[u8]) -> Result<Duration, RepositoryError> {
+        check_room(folder)?;
+        let begun = Instant::now();
+        let tail = self.tail(folder)?;
+        tail.append(bytes).and_then(|()| tail.sync()).map_err(disk_failed)?;
+        Ok(begun.elapsed())
+    }
+
+    /// What is written at the moment, a new one where that is as long as it may get.
+    fn tail(&self, folder: &Path) -> Result<Arc<Tail>, RepositoryError> {
+        let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tail) = tail.as_ref().filter(|tail| !tail.is_full()) {
+            return Ok(Arc::clone(tail));
+        }
+        let new = || Ok(Tail::new(unnamed(folder)?, unnamed(folder)?));
+        let made = Arc::new(new().map_err(disk_failed)?);
+        *tail = Some(Arc::clone(&made));
+        self.made.notify_one();
+        Ok(made)
+    }
+
     /// Reads so many bytes of a file on the disk that `folder` is on; makes it first where there is none yet.
     ///
     /// # Errors
-    /// As for [`write`].
+    /// As for [`Measuring::write`].
     pub(crate) fn read(&self, folder: &Path, bytes: u64) -> Result<Bytes, RepositoryError> {
         let source = self.source(folder)?;
         source.read(bytes).map_err(disk_failed)
@@ -132,18 +163,6 @@ pub(crate) async fn forget(mut body: Incoming) -> Result<u64, WireError> {
     timeout(LONGEST_REQUEST, reading).await.map_err(|_| refused("the body came too slowly"))?
 }
 
-/// Writes bytes to a file without a name in `folder` and makes them durable; how long that took.
-///
-/// # Errors
-/// [`RepositoryError::NoRoom`] where little is free; [`RepositoryError::Io`], also where the file
-/// system has no files without names.
-pub(crate) fn write(folder: &Path, bytes: &[u8]) -> Result<Duration, RepositoryError> {
-    check_room(folder)?;
-    let begun = Instant::now();
-    write_unnamed(folder, bytes).map_err(disk_failed)?;
-    Ok(begun.elapsed())
-}
-
 fn check_room(folder: &Path) -> Result<(), RepositoryError> {
     let free = holdall_sys::disk::free_bytes(folder).map_err(disk_failed)?;
     match free < ROOM_LEFT_BYTES {
@@ -154,12 +173,6 @@ fn check_room(folder: &Path) -> Result<(), RepositoryError> {
 
 fn disk_failed(source: io::Error) -> RepositoryError {
     RepositoryError::Io { what: "measuring the disk".into(), source }
-}
-
-fn write_unnamed(folder: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = unnamed(folder)?;
-    file.write_all(bytes)?;
-    file.sync_data()
 }
 
 /// A file of which nothing is left once it is closed.
@@ -207,13 +220,26 @@ mod tests {
     fn what_is_written_to_measure_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let before = holdall_sys::process::bytes_written_to_disks();
-        assert!(write(folder.path(), &[7; 1 << 20]).unwrap() > Duration::ZERO);
+        let measuring = Measuring::default();
+        assert!(measuring.write(folder.path(), &[7; 1 << 20]).unwrap() > Duration::ZERO);
         let after = holdall_sys::process::bytes_written_to_disks();
         if let (Some(before), Some(after)) = (before, after) {
             assert!(after - before >= 1 << 20, "{} bytes were written", after - before);
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        assert!(write(Path::new("/no/such/folder"), &[7]).is_err());
+        assert!(Measuring::default().write(Path::new("/no/such/folder"), &[7]).is_err());
+    }
+
+    #[test]
+    fn writes_go_behind_each_other_until_there_is_as_much_as_in_a_pack() {
+        let folder = tempfile::tempdir().unwrap();
+        let measuring = Measuring::default();
+        let mut tails = Vec::new();
+        for _ in 0..4 {
+            measuring.write(folder.path(), &[7; 16 << 20]).unwrap();
+            tails.push(Arc::as_ptr(measuring.tail.lock().unwrap().as_ref().unwrap()));
+        }
+        assert!(tails[..3].iter().all(|tail| *tail == tails[0]) && tails[3] != tails[0]);
     }
 
     #[tokio::test]
@@ -222,6 +248,7 @@ mod tests {
         let measuring = Measuring::default();
         measuring.go_on(PublicKey::from_bytes([1; 32]), Instant::now()).unwrap();
         assert_eq!(measuring.read(folder.path(), 0).unwrap().len(), 0);
+        measuring.write(folder.path(), &[7]).unwrap();
         let kept = Arc::clone(measuring.source.lock().unwrap().as_ref().unwrap());
         assert_eq!(measuring.read(folder.path(), 1 << 20).unwrap().len(), 1 << 20);
         assert_eq!(Arc::strong_count(&kept), 2, "another file was made");
@@ -232,6 +259,7 @@ mod tests {
         measuring.made.notify_one();
         timeout(a_while, measuring.let_go_of_ended()).await.unwrap_err();
         assert_eq!(Arc::strong_count(&kept), 1);
+        assert!(measuring.tail.lock().unwrap().is_none(), "what was written takes its room");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         assert!(Measuring::default().read(Path::new("/no/such/folder"), 1).is_err());
     }
