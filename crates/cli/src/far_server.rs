@@ -9,11 +9,12 @@ mod files;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytes::Bytes;
+use holdall_lab::disk::{fill, stamp};
 use holdall_lab::net::{Carrier, Direction, End, Far, Job, Moved, NetPlan};
 use holdall_protocol::wire::{Frames, MAX_LAB_BYTES, MAX_PUT_BODY_BYTES};
 use holdall_protocol::{ClientOptions, MachineIdentity, MeasuredServer, RepositoryError};
@@ -39,7 +40,38 @@ pub(crate) struct FarServer {
     server: Arc<MeasuredServer>,
     /// The local addresses, in the order in which the client has them.
     bind: Vec<IpAddr>,
+    pieces: Pieces,
+}
+
+/// What is sent: bytes that do not compress.
+struct Pieces {
     piece: Bytes,
+    /// How many were made that are like no other.
+    made: AtomicU64,
+}
+
+impl Pieces {
+    fn new() -> Self {
+        let mut piece = vec![0; PIECE_BYTES];
+        fill(&mut piece, 0);
+        Self { piece: piece.into(), made: AtomicU64::new(0) }
+    }
+
+    /// So many bytes, in whole pieces. Where they are written, no piece is like one before: a disk that finds what
+    /// it has already would write less than it got.
+    fn frames(&self, bytes: usize, are_written: bool) -> Frames {
+        let mut frames = Frames::new();
+        for _ in 0..bytes / PIECE_BYTES {
+            frames.push_plain(if are_written { self.another() } else { self.piece.clone() });
+        }
+        frames
+    }
+
+    fn another(&self) -> Bytes {
+        let mut piece = self.piece.to_vec();
+        stamp(&mut piece, self.made.fetch_add(1, Ordering::Relaxed));
+        piece.into()
+    }
 }
 
 impl FarServer {
@@ -83,7 +115,7 @@ impl FarServer {
         let server = MeasuredServer::connect(&address, &identity, options)?;
         let server = Arc::new(server);
         let bind = plan.bind.clone();
-        Ok(Self { server, bind, piece: Bytes::from(vec![0x5a; PIECE_BYTES]) })
+        Ok(Self { server, bind, pieces: Pieces::new() })
     }
 
     /// Which server it is, and of which version, for reports.
@@ -107,12 +139,6 @@ impl FarServer {
             false => MAX_LAB_BYTES,
         }
     }
-
-    fn frames(&self, bytes: usize) -> Frames {
-        let mut frames = Frames::new();
-        (0..bytes / PIECE_BYTES).for_each(|_| frames.push_plain(self.piece.clone()));
-        frames
-    }
 }
 
 impl Far for FarServer {
@@ -135,7 +161,7 @@ struct Requests<'a> {
 impl Requests<'_> {
     /// Sends so many bytes, which the server forgets, or writes and makes durable before.
     fn send(&self, job: &Job, bytes: usize) -> io::Result<u64> {
-        let frames = self.far.frames(bytes);
+        let frames = self.far.pieces.frames(bytes, job.far_file);
         match job.far_file {
             true => self.server.write(&frames).map(drop),
             false => self.server.take(&frames),
@@ -232,5 +258,26 @@ pub(crate) fn out_of_io(error: io::Error) -> anyhow::Error {
     match error.downcast::<RepositoryError>() {
         Ok(error) => error.into(),
         Err(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_there_neither_compresses_nor_repeats() {
+        let pieces = Pieces::new();
+        let sent: Vec<_> = (0..3).map(|_| pieces.another()).collect();
+        let blocks: Vec<_> = sent.iter().flat_map(|piece| piece.chunks(4096)).collect();
+        assert_eq!(blocks.iter().collect::<BTreeSet<_>>().len(), 3 * PIECE_BYTES / 4096);
+        let zeros = sent[0].iter().filter(|&&byte| byte == 0).count();
+        assert!((PIECE_BYTES / 300..PIECE_BYTES / 200).contains(&zeros), "{zeros} bytes are 0");
+        for are_written in [true, false] {
+            let frames = pieces.frames(3 * PIECE_BYTES, are_written);
+            assert_eq!(frames.total_bytes(), 3 * PIECE_BYTES as u64);
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::order::mix;
 const PIECE_BYTES: usize = 4096;
 
 /// Fills a buffer with bytes that do not compress.
-pub(crate) fn fill(buffer: &mut [u8], seed: u64) {
+pub fn fill(buffer: &mut [u8], seed: u64) {
     for (at, word) in buffer.chunks_mut(8).enumerate() {
         let bytes = mix(seed ^ mix(at as u64)).to_le_bytes();
         word.copy_from_slice(&bytes[..word.len()]);
@@ -14,7 +14,7 @@ pub(crate) fn fill(buffer: &mut [u8], seed: u64) {
 }
 
 /// Makes each piece of a filled buffer one that was never written before, at next to no cost.
-pub(crate) fn stamp(buffer: &mut [u8], number: u64) {
+pub fn stamp(buffer: &mut [u8], number: u64) {
     for piece in buffer.chunks_mut(PIECE_BYTES) {
         if let Some(start) = piece.first_chunk_mut::<8>() {
             *start = (u64::from_le_bytes(*start) ^ mix(number)).to_le_bytes();

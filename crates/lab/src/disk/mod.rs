@@ -15,7 +15,7 @@ mod run;
 mod standard;
 mod sync;
 
-pub(crate) use content::{fill, stamp};
+pub use content::{fill, stamp};
 pub use files::DiskFiles;
 pub use measured::{Cache, Engine, Measured};
 pub use row::{Access, Row, Until};

@@ -227,9 +227,10 @@ impl Source {
         let rest = file.limit_bytes().saturating_sub(self.at);
         let want = self.buffer.len().min(usize::try_from(rest).unwrap_or(usize::MAX));
         let length = match file.file.read_at(&mut self.buffer[..want], self.at)? {
-            // At its end, or it was cut short meanwhile: once more from the beginning.
+            // At its end, or it was cut short meanwhile: once more from the beginning, and from the disk.
             0 => {
                 self.at = 0;
+                file.forget_cached();
                 file.file.read_at(&mut self.buffer, 0)?
             }
             length => length,
