@@ -246,7 +246,8 @@ fn repeat(
             size_bytes = (size_bytes * 2).min(most_bytes);
         }
     }
-    Ok(Moved { bytes, duration: begun.elapsed(), ..Moved::default() })
+    let ended = Instant::now();
+    Ok(Moved { bytes, duration: ended - begun, ended: Some(ended), ..Moved::default() })
 }
 
 fn in_io(error: RepositoryError) -> io::Error {

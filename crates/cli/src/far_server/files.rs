@@ -93,7 +93,8 @@ pub(super) fn receive(server: &MeasuredServer, job: &Job, stop: &AtomicBool) -> 
         Ok(bytes as u64)
     })?;
     let latency = written.finish()?;
-    Ok(Moved { latency, duration: begun.elapsed(), ..moved })
+    let ended = Instant::now();
+    Ok(Moved { latency, duration: ended - begun, ended: Some(ended), ..moved })
 }
 
 /// Writes what comes, however it comes, in pieces of one length.

@@ -173,6 +173,7 @@ impl Connection<'_> {
         Ok(Moved {
             bytes: counted.bytes,
             duration: counted.duration,
+            ended: Some(Instant::now()),
             latency,
             far_retransmits: counted.retransmits,
         })
@@ -185,7 +186,13 @@ impl Connection<'_> {
         let bytes = taken.bytes.saturating_sub(RESULT_BYTES as u64);
         let counted = result_of(taken.last.as_ref(), bytes)?;
         let latency = if job.far_file { counted.latency } else { sink.latency() };
-        Ok(Moved { bytes, duration: taken.duration, latency, far_retransmits: counted.retransmits })
+        Ok(Moved {
+            bytes,
+            duration: taken.duration,
+            ended: Some(taken.begun + taken.duration),
+            latency,
+            far_retransmits: counted.retransmits,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{End, Wait};
 use crate::Latency;
@@ -41,6 +41,8 @@ pub struct Moved {
     pub bytes: u64,
     /// From the receiver's first byte to its last, and to what it waited for then.
     pub duration: Duration,
+    /// When that ended, by this computer's clock; where the other end received, when it was heard of.
+    pub ended: Option<Instant>,
     /// How long the reads or writes of a file at either end took.
     pub latency: Option<Latency>,
     /// Segments that the other end's computer sent again meanwhile, where it tells.

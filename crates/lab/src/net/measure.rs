@@ -9,7 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -367,7 +367,7 @@ impl Measuring<'_> {
         let (is_file, wait) = (row.has_file(), self.plan.wait);
         let writes = is_file && (direction == Direction::Send) == far_file;
         let bytes: u64 = moved.iter().map(|one| one.bytes).sum();
-        let seconds = moved.iter().map(|one| one.duration.as_secs_f64()).fold(0.0, f64::max);
+        let seconds = together(moved).as_secs_f64();
         let each = if writes && wait == Wait::EachWrite { ", each write durable" } else { "" };
         let measurement = Measurement {
             block_bytes: self.pieces_bytes(row).map(u64::from),
@@ -414,6 +414,15 @@ struct Carried {
     trips: Vec<Duration>,
 }
 
+/// From the first byte of any stream to the last of any: streams that did not move bytes at the same time did
+/// not share a rate.
+fn together(moved: &[Moved]) -> Duration {
+    let ended = moved.iter().filter_map(|one| one.ended).max();
+    let begun = moved.iter().filter_map(|one| one.ended?.checked_sub(one.duration)).min();
+    let longest = moved.iter().map(|one| one.duration).max().unwrap_or_default();
+    ended.zip(begun).map_or(longest, |(ended, begun)| ended - begun)
+}
+
 /// How long the reads or writes took, of several streams the most that any of them tells: what a share
 /// of all requests together took, they do not tell.
 fn slowest(moved: &[Moved]) -> Option<Latency> {
@@ -448,6 +457,19 @@ mod tests {
             .map(|latency| Moved { latency, ..Moved::default() });
         assert_eq!(slowest(&moved), latency(20, 90));
         assert_eq!(slowest(&moved[1..2]), None);
+    }
+
+    #[test]
+    fn streams_one_after_another_take_as_long_as_all_of_them() {
+        let now = Instant::now();
+        let moved = |duration, ended| Moved {
+            duration: Duration::from_secs(duration),
+            ended: Some(now + Duration::from_secs(ended)),
+            ..Moved::default()
+        };
+        assert_eq!(together(&[moved(3, 13), moved(3, 15)]), Duration::from_secs(5));
+        assert_eq!(together(&[moved(9, 14), moved(3, 12)]), Duration::from_secs(9));
+        assert_eq!(together(&[]), Duration::ZERO);
     }
 
     #[test]

@@ -38,7 +38,9 @@ pub(super) fn give(
 pub(super) struct Taken {
     /// How many bytes arrived, the last ones with them.
     pub(super) bytes: u64,
-    /// From the first byte until all of them are where they belong.
+    /// When the first of them came; when it ended, without any.
+    pub(super) begun: Instant,
+    /// From then until all of them are where they belong.
     pub(super) duration: Duration,
     /// The last bytes, if there were so many.
     pub(super) last: Option<[u8; RESULT_BYTES]>,
@@ -61,11 +63,8 @@ pub(super) fn take(
     let (mut bytes, mut tail, mut begun) = (0, Vec::with_capacity(2 * RESULT_BYTES), None);
     loop {
         // A whole buffer at a time, as it is written to a file.
-        let length = fill(stream, &mut buffer)?;
-        if length == 0 {
-            break;
-        }
-        let begun = begun.get_or_insert_with(Instant::now);
+        let Some((length, came)) = fill(stream, &mut buffer)? else { break };
+        let begun = begun.get_or_insert(came);
         sink.take(&buffer[..length]).map_err(of_file)?;
         bytes += length as u64;
         keep_last(&mut tail, &buffer[..length]);
@@ -77,8 +76,8 @@ pub(super) fn take(
         }
     }
     sink.finish().map_err(of_file)?;
-    let duration = begun.map_or(Duration::ZERO, |begun| begun.elapsed());
-    Ok(Taken { bytes, duration, last: tail.as_slice().try_into().ok() })
+    let begun = begun.unwrap_or_else(Instant::now);
+    Ok(Taken { bytes, begun, duration: begun.elapsed(), last: tail.as_slice().try_into().ok() })
 }
 
 /// What went wrong with a file at this end, which is not to be taken for the connection's end, even where
@@ -90,18 +89,21 @@ fn of_file(error: io::Error) -> io::Error {
     }
 }
 
-/// Reads until the buffer is full or the peer has ended.
-fn fill(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
+/// Reads until the buffer is full or the peer has ended: how many bytes, and when the first of them came.
+fn fill(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<Option<(usize, Instant)>> {
+    let (mut length, mut came) = (0, None);
     while length < buffer.len() {
         match stream.read(&mut buffer[length..]) {
             Ok(0) => break,
-            Ok(more) => length += more,
+            Ok(more) => {
+                came.get_or_insert_with(Instant::now);
+                length += more;
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(timed_out(error)),
         }
     }
-    Ok(length)
+    Ok(came.map(|came| (length, came)))
 }
 
 fn keep_last(tail: &mut Vec<u8>, piece: &[u8]) {
@@ -147,6 +149,32 @@ fn silent() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Gives a byte at a time, each but the first after 20 ms.
+    struct Trickle(u8);
+
+    impl Read for Trickle {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0 == 0 {
+                return Ok(0);
+            }
+            if self.0 < 4 {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            self.0 -= 1;
+            buffer[0] = self.0;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn the_time_of_a_buffer_is_that_of_its_first_byte_and_not_of_its_last() {
+        let mut trickle = Trickle(4);
+        let (length, came) = fill(&mut trickle, &mut [0; 4]).unwrap().unwrap();
+        assert_eq!(length, 4);
+        assert!(came.elapsed() >= Duration::from_millis(60), "{:?}", came.elapsed());
+        assert!(fill(&mut trickle, &mut [0; 4]).unwrap().is_none());
+    }
 
     #[test]
     fn the_last_bytes_are_kept_however_they_come() {
