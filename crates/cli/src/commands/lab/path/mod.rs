@@ -33,7 +33,7 @@ use crate::output::{count, size};
 use crate::quantity;
 
 use ladder::Ladder;
-use pipeline::{Pipeline, Reached, Subject};
+use pipeline::{Pipeline, Ran, Reached, Series, Subject};
 use steps::Steps;
 use target::Target;
 use told::Told;
@@ -244,10 +244,28 @@ impl Measuring<'_, '_> {
             let changed = series.backup(subject)?;
             self.told.ran(("backup, 1 % changed", false), &subject.name, &changed)?;
         }
-        let restored = series.restore()?;
+        let restored = self.restore(pipeline, &mut series, first.stored_bytes)?;
         self.told.ran(("restore", true), &subject.name, &restored)?;
         series.end()?;
         Ok(Reached { first, unchanged, restored })
+    }
+
+    /// A restore of so many bytes that are stored. It finds none of a repository's disk in the cache, where that can
+    /// be; over a wire there is no such disk, and what lies here of a server's repository is as it is.
+    fn restore(
+        &self,
+        pipeline: &Pipeline,
+        series: &mut Series<'_>,
+        stored_bytes: u64,
+    ) -> Result<Ran> {
+        let repository = self.whole(&series.repository())?;
+        if pipeline.wire().is_none() {
+            repository.drop_cached();
+        }
+        let read_before = holdall_sys::process::bytes_read_from_disks();
+        let mut restored = series.restore()?;
+        restored.cache = Some(repository.cache(stored_bytes, read_before));
+        Ok(restored)
     }
 }
 

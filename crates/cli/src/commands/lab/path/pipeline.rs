@@ -212,6 +212,11 @@ pub(super) struct Series<'a> {
 }
 
 impl Series<'_> {
+    /// Where the repository lies.
+    pub(super) fn repository(&self) -> PathBuf {
+        self.folder.join("repository")
+    }
+
     /// Backs it up.
     ///
     /// # Errors
