@@ -115,11 +115,11 @@ fn waited(run: &RunFigures, busiest: f64) -> Verdict {
     verdict(run, Layer::Unsure, 0.3, busiest, why)
 }
 
-/// The verdict on a run in which few threads of a stage worked most of the time, and the others had nothing to do.
+/// The verdict on a run in which no stage was busy with all of its threads, and one always had some at work.
 fn one_at_a_time(run: &RunFigures, stage: &StageCounters, share: f64) -> Verdict {
     let why = format!(
-        "{} limited the run: {} worked for {} of the {:.1} s with {:.1} of its {} threads by the mean, and \
-         the others had nothing to do, as where one file is most of what there is.",
+        "{} limited the run: {} worked for {} of the {:.1} s with {:.1} of its {} threads by the mean, as \
+         where one file is most of what there is.",
         stage.layer.subject(),
         stage.name,
         percent(share),

@@ -2,9 +2,10 @@
 //!
 //! Bytes that are taken are forgotten piece by piece, and those that are given are the same million
 //! over and over. Bytes that are written go to files that never had a name, so that nothing stays of them
-//! however the server ends; they are no more than a backup writes with one request, and are made durable as
-//! those are: a payload that grows, and then its journal. What is read comes from such a file, too, which is kept until the measurement
-//! is over. What a measurement costs is the line and the disk's time, which others need for their backups.
+//! however the server ends. They are no more at once than a backup writes with one request, no more together
+//! than a pack has, and are made durable as those of a put are ([`tail`]). What is read comes from such a
+//! file, too, which is kept until the measurement is over. What a measurement costs is the line and the
+//! disk's time, which others need for their backups.
 
 mod source;
 mod tail;
