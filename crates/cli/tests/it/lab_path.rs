@@ -172,6 +172,13 @@ fn the_path_to_a_directory_is_measured_beside_it() {
     assert_eq!(of("copy file by file"), (files.len() as u64, bytes));
     assert_eq!(of("first backup").1, bytes);
     assert_eq!(of("restore").1, bytes);
+    // Where a source can be dropped from the cache, so can a repository beside it.
+    let cache = |operation: &str| {
+        let row = rows.iter().find(|row| row["operation"] == operation).unwrap();
+        row["cache"].as_str().expect("where the bytes came from").to_owned()
+    };
+    let (first, restored) = (cache("first backup"), cache("restore"));
+    assert!(first != "cold" || restored != "warm", "{first}, {restored}");
 }
 
 #[test]
