@@ -166,19 +166,18 @@ impl Ceilings {
         share_of(self.rate(name)?, what, used)
     }
 
-    /// How long it takes at most to make something durable, nearly always.
+    /// How long it takes to make something durable, 99 times of 100.
     fn durable(&self) -> Option<String> {
-        let took = |name| {
+        let p99 = |name| {
+            let took = |row: &Measurement| row.latency_ns.map(|Latency { p99, .. }| p99);
             // The first of several rows is that of one request alone.
-            let latency = self.rows(name).find_map(|row| row.latency_ns)?;
-            let (share, nanos) = latency.of_slow();
-            Some(format!("{:.1} ms ({share})", nanos as f64 / 1e6))
+            self.rows(name).find_map(took).map(|p99| p99 as f64 / 1e6)
         };
         let request = || {
-            let took = took("write at the server, durable")?;
-            Some(format!("a request of 3 MiB was sent and durable there after {took}"))
+            let took = p99("write at the server, durable")?;
+            Some(format!("a request of 3 MiB was sent and durable there after {took:.1} ms (p99)"))
         };
-        let fsync = || Some(format!("an fsync on its disk took {}", took("fsync")?));
+        let fsync = || Some(format!("an fsync on its disk took {:.1} ms (p99)", p99("fsync")?));
         request().or_else(fsync)
     }
 
@@ -342,7 +341,7 @@ pub(crate) mod tests {
     fn where_a_disk_limits_it_is_told_how_long_it_takes_to_be_durable() {
         let taking = |operation: &str, millis: u64| {
             let p99 = millis * 1_000_000;
-            let latency_ns = Some(Latency { p50: 1, p90: 1, p99: Some(p99), p99_9: None });
+            let latency_ns = Some(Latency { p50: 1, p90: 1, p99, p99_9: p99 });
             Measurement { latency_ns, ..Measurement::new(operation, 1.0) }
         };
         let told = |rows: &[Measurement]| {

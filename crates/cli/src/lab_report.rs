@@ -229,10 +229,9 @@ impl Kept {
 pub(crate) fn row_in_words(row: &Measurement) -> String {
     let speed = row.bytes_per_second.map(|rate| holdall_lab::Unit::BytesPerSecond.show(rate));
     let micros = |nanos: u64| format!("{:.0} µs", nanos as f64 / 1e3);
-    let latency = row.latency_ns.map(|latency| {
-        let (share, slow) = latency.of_slow();
-        format!("p50 {}, {share} {}", micros(latency.p50), micros(slow))
-    });
+    let latency = row
+        .latency_ns
+        .map(|latency| format!("p50 {}, p99 {}", micros(latency.p50), micros(latency.p99)));
     let name = holdall_lab::report::row_name(row);
     format!("{name:44} {:>12}  {}", speed.unwrap_or_default(), latency.unwrap_or_default())
         .trim_end()

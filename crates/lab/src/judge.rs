@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn of_a_layer_that_requests_were_at_it_is_told_how_long_one_was() {
-        let of_disk = Latency { p50: 1, p90: 1, p99: Some(240_000_000), p99_9: None };
+        let of_disk = Latency { p50: 1, p90: 1, p99: 240_000_000, p99_9: 240_000_000 };
         let counted = |p99, part: StageCounters| StageCounters {
             requests: Some(500),
             latency_ns: Some(Latency { p99, ..of_disk }),
@@ -403,7 +403,7 @@ mod tests {
         };
         let mut stages = vec![
             stage("seal", Layer::ClientCpu, 0.2, 0.0, 0.75),
-            counted(Some(1), stage("send", Layer::Network, 0.3, 0.02, 0.0)),
+            counted(1, stage("send", Layer::Network, 0.3, 0.02, 0.0)),
             counted(of_disk.p99, stage("send", Layer::ServerDisk, 0.6, 0.0, 0.0)),
         ];
         let why = judge(&run(stages.clone())).explanation;

@@ -82,8 +82,7 @@ impl Measurement {
     }
 }
 
-/// How long requests took, in nanoseconds: each figure is met by that share of them, and is there only if so many
-/// were measured that one of them took longer.
+/// How long requests took, in nanoseconds: each figure is met by that share of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// Half of them.
@@ -91,31 +90,8 @@ pub struct Latency {
     /// 90 of 100.
     pub p90: u64,
     /// 99 of 100.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p99: Option<u64>,
+    pub p99: u64,
     /// 999 of 1,000.
-    #[serde(default, rename = "p99.9", skip_serializing_if = "Option::is_none")]
-    pub p99_9: Option<u64>,
-}
-
-/// So many requests have a p99.
-const P99_FROM: u64 = 100;
-/// So many have a p99.9.
-const P99_9_FROM: u64 = 1000;
-
-impl Latency {
-    /// Of so many requests, of which `at` says what a share of them does not exceed.
-    pub(crate) fn of(requests: u64, at: impl Fn(f64) -> u64) -> Self {
-        Self {
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: (requests >= P99_FROM).then(|| at(0.99)),
-            p99_9: (requests >= P99_9_FROM).then(|| at(0.999)),
-        }
-    }
-
-    /// How long slow requests took: the p99, or the p90 of few; and which of them that is.
-    pub fn of_slow(&self) -> (&'static str, u64) {
-        self.p99.map_or(("p90", self.p90), |p99| ("p99", p99))
-    }
+    #[serde(rename = "p99.9")]
+    pub p99_9: u64,
 }

@@ -264,9 +264,7 @@ pub(super) struct Counted {
 impl Counted {
     pub(super) fn encode(&self) -> [u8; RESULT_BYTES] {
         let nanos = u64::try_from(self.duration.as_nanos()).unwrap_or(u64::MAX);
-        let latency =
-            self.latency.map_or([None; 4], |l| [Some(l.p50), Some(l.p90), l.p99, l.p99_9]);
-        let latency = latency.map(|figure| figure.unwrap_or(NOT_KNOWN));
+        let latency = self.latency.map_or([NOT_KNOWN; 4], |l| [l.p50, l.p90, l.p99, l.p99_9]);
         let retransmits = self.retransmits.unwrap_or(NOT_KNOWN);
         let fields = [self.bytes, nanos, retransmits].into_iter().chain(latency);
         let mut bytes = [0; RESULT_BYTES];
@@ -289,13 +287,11 @@ impl Counted {
             *field = place.iter().rev().fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
         }
         let [counted, nanos, retransmits, p50, p90, p99, p99_9] = fields;
-        let known = |figure| Some(figure).filter(|&figure| figure != NOT_KNOWN);
-        let (p99, p99_9) = (known(p99), known(p99_9));
         Some(Self {
             bytes: counted,
             duration: Duration::from_nanos(nanos),
-            retransmits: known(retransmits),
-            latency: known(p50).map(|p50| Latency { p50, p90, p99, p99_9 }),
+            retransmits: Some(retransmits).filter(|&count| count != NOT_KNOWN),
+            latency: Some(Latency { p50, p90, p99, p99_9 }).filter(|_| p50 != NOT_KNOWN),
         })
     }
 }
@@ -338,18 +334,16 @@ mod tests {
         for answer in [Answer::Agreed, Answer::Refused("no room".into()), Answer::WrongToken] {
             assert_eq!(Answer::decode(&answer.encode()), answer);
         }
+        let latency = Some(Latency { p50: 1, p90: 2, p99: 3, p99_9: 4 });
         let duration = Duration::from_nanos(9);
-        for p99_9 in [Some(4), None] {
-            let latency = Some(Latency { p50: 1, p90: 2, p99: Some(3), p99_9 });
-            let counted = Counted { bytes: 5, duration, retransmits: Some(0), latency };
-            assert_eq!(Counted::decode(&counted.encode()), Some(counted));
-        }
+        let counted = Counted { bytes: 5, duration, retransmits: Some(0), latency };
+        assert_eq!(Counted::decode(&counted.encode()), Some(counted));
         assert_eq!(Counted::decode(&Counted::default().encode()), Some(Counted::default()));
     }
 
     #[test]
     fn a_result_has_these_bytes_and_the_end_of_a_payload_is_none() {
-        let latency = Some(Latency { p50: 1, p90: 2, p99: Some(3), p99_9: Some(0x0405) });
+        let latency = Some(Latency { p50: 1, p90: 2, p99: 3, p99_9: 0x0405 });
         let duration = Duration::from_nanos(0x0102_0304);
         let bytes = Counted { bytes: 258, duration, retransmits: None, latency }.encode();
         let mut wanted = b"hldcount\x02\x01\0\0\0\0\0\0\x04\x03\x02\x01\0\0\0\0".to_vec();

@@ -61,9 +61,8 @@ pub(super) fn take(
     stream.set_read_timeout(Some(SILENCE))?;
     let mut buffer = vec![0; buffer_bytes as usize];
     let (mut bytes, mut tail, mut begun) = (0, Vec::with_capacity(2 * RESULT_BYTES), None);
-    loop {
-        // A whole buffer at a time, as it is written to a file.
-        let Some((length, came)) = fill(stream, &mut buffer)? else { break };
+    // A whole buffer at a time, as it is written to a file.
+    while let Some((length, came)) = fill(stream, &mut buffer)? {
         let begun = begun.get_or_insert(came);
         sink.take(&buffer[..length]).map_err(of_file)?;
         bytes += length as u64;

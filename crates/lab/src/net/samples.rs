@@ -29,13 +29,12 @@ impl Samples {
     /// What shares of them took at most so long; `None` without any.
     pub(super) fn latency(mut self) -> Option<Latency> {
         self.0.sort_unstable();
-        let slowest = *self.0.last()?;
         // The smallest value that at least this share of all do not exceed.
-        let at = |share: f64| {
-            let rank = (self.0.len() * (share * 1000.0).round() as usize).div_ceil(1000).max(1);
-            self.0.get(rank - 1).copied().unwrap_or(slowest)
+        let at = |per_mille: usize| {
+            let rank = (self.0.len() * per_mille).div_ceil(1000).max(1);
+            self.0.get(rank - 1).copied()
         };
-        Some(Latency::of(self.0.len() as u64, at))
+        Some(Latency { p50: at(500)?, p90: at(900)?, p99: at(990)?, p99_9: at(999)? })
     }
 }
 
@@ -49,9 +48,9 @@ mod tests {
         assert_eq!(samples.clone().latency(), None);
         (1..=1000).rev().for_each(|nanos| samples.add(Duration::from_nanos(nanos)));
         let latency = samples.latency().unwrap();
-        assert_eq!(latency, Latency { p50: 500, p90: 900, p99: Some(990), p99_9: Some(999) });
+        assert_eq!(latency, Latency { p50: 500, p90: 900, p99: 990, p99_9: 999 });
         let mut one = Samples::default();
         one.add(Duration::from_nanos(7));
-        assert_eq!(one.latency(), Some(Latency { p50: 7, p90: 7, p99: None, p99_9: None }));
+        assert_eq!(one.latency(), Some(Latency { p50: 7, p90: 7, p99: 7, p99_9: 7 }));
     }
 }

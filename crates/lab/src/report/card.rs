@@ -72,7 +72,7 @@ const COLUMNS: [Column; 6] = [
     ("each core", 13, |row| row.bytes_per_core_second.map(shown::rate)),
     ("each second", 13, |row| row.operations_per_second.map(shown::frequency)),
     ("p50", 10, |row| row.latency_ns.map(|latency| shown::time(latency.p50))),
-    ("p99", 10, |row| row.latency_ns?.p99.map(shown::time)),
+    ("p99", 10, |row| row.latency_ns.map(|latency| shown::time(latency.p99))),
 ];
 
 /// All rows, in the columns that any of them has something in.

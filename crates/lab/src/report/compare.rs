@@ -184,7 +184,7 @@ fn figures_of_row(a: &Measurement, b: &Measurement) -> Vec<Difference> {
         ("bytes_per_core_second", |row| row.bytes_per_core_second),
         (OPERATIONS, |row| row.operations_per_second),
         ("p50_ns", |row| row.latency_ns.map(|latency| latency.p50 as f64)),
-        ("p99_ns", |row| Some(row.latency_ns?.p99? as f64)),
+        ("p99_ns", |row| row.latency_ns.map(|latency| latency.p99 as f64)),
         (MOVED, |row| row.device.map(|device| device.bytes_for_each_asked)),
     ];
     let each = |row: &Measurement| Some(row.bytes_per_second? / row.operations_per_second?);

@@ -168,14 +168,10 @@ fn percentiles(report: &Report) -> Vec<Picture> {
 
 fn percentiles_of(row: &Measurement) -> Option<Line> {
     let latency = row.latency_ns?;
-    let points = [
-        (2.0, Some(latency.p50)),
-        (10.0, Some(latency.p90)),
-        (100.0, latency.p99),
-        (1000.0, latency.p99_9),
-    ];
-    let known = points.into_iter().filter_map(|(one_in, nanos)| Some((one_in, nanos? as f64)));
-    Some(Line { name: shown::row(row), points: known.collect() })
+    let points =
+        [(2.0, latency.p50), (10.0, latency.p90), (100.0, latency.p99), (1000.0, latency.p99_9)];
+    let points = points.map(|(one_in, nanos)| (one_in, nanos as f64)).to_vec();
+    Some(Line { name: shown::row(row), points })
 }
 
 #[cfg(test)]

@@ -13,12 +13,7 @@ pub(super) fn row(operation: &str, block_bytes: u64, bytes_per_second: f64) -> M
         direct: Some(true),
         bytes_per_second: Some(bytes_per_second),
         operations_per_second: Some(bytes_per_second / block_bytes as f64),
-        latency_ns: Some(Latency {
-            p50: 80_000,
-            p90: 120_000,
-            p99: Some(900_000),
-            p99_9: Some(20_000_000),
-        }),
+        latency_ns: Some(Latency { p50: 80_000, p90: 120_000, p99: 900_000, p99_9: 20_000_000 }),
         ..Measurement::new(operation, 1.5)
     }
 }

@@ -38,7 +38,7 @@ impl Tail {
 
     /// Whether it is as long as it may get.
     pub(super) fn is_full(&self) -> bool {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner).payload >= PACK_TARGET_BYTES as u64
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).payload >= PACK_TARGET_BYTES
     }
 
     /// Appends what comes with a request, which is not durable before a [`Tail::sync`].

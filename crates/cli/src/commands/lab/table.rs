@@ -52,8 +52,7 @@ pub(crate) fn latency_heads() -> String {
 /// The percentiles below each other.
 pub(crate) fn latency(row: &Measurement) -> String {
     let Some(Latency { p50, p90, p99, p99_9 }) = row.latency_ns else { return String::new() };
-    let told = |nanos: Option<u64>| nanos.map(time).unwrap_or_default();
-    let [p50, p90, p99, p99_9] = [Some(p50), Some(p90), p99, p99_9].map(told);
+    let [p50, p90, p99, p99_9] = [p50, p90, p99, p99_9].map(time);
     format!("{p50:>9} {p90:>9} {p99:>9} {p99_9:>9}")
 }
 
