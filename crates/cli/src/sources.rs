@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
-use holdall_engine::Source;
+use holdall_engine::{FOLLOWED, Source};
 
 use crate::exit::{Exit, Refusal};
 use crate::output::Shown;
@@ -83,11 +83,12 @@ fn check_needed(named: &[Vec<u8>], read_as: &[ReadAs]) -> Result<(), Refusal> {
     }
 }
 
-/// Where the folder truly is that `typed`, a link at `path`, leads to, if it ends with a slash.
+/// What reads the folder that `typed`, a link at `path`, leads to, if it ends with a slash.
 fn followed(typed: &Path, path: &[u8]) -> Option<Vec<u8>> {
     let typed = typed.as_os_str().as_bytes();
     let means_its_content = typed.ends_with(b"/") || typed.ends_with(b"/.");
-    means_its_content.then(|| folder_behind(path)).flatten()
+    let leads_to_folder = means_its_content && folder_behind(path).is_some();
+    leads_to_folder.then(|| [path, FOLLOWED].concat())
 }
 
 /// The folder that a path which is a link leads to.
@@ -120,7 +121,11 @@ fn check_overlaps(sources: &[Source]) -> Result<(), Refusal> {
         for (outer, rest) in ends.map(|end| source.path.split_at(end)) {
             let outer = if outer.is_empty() { b"/" } else { outer };
             let Some(outer_read_at) = recorded.get(outer) else { continue };
-            if plain(&[outer_read_at, &b"/"[..], rest].concat()) != source.read_at {
+            let expected = match rest {
+                [] => outer_read_at.to_vec(),
+                rest => plain(&[outer_read_at, &b"/"[..], rest].concat()),
+            };
+            if expected != source.read_at {
                 return Err(overlap(source, outer, outer_read_at));
             }
         }
@@ -317,7 +322,7 @@ mod tests {
             source.read_at.clone()
         };
         for typed in ["home/", "home/."] {
-            assert_eq!(read_at(typed), bytes("data"), "{typed}");
+            assert_eq!(read_at(typed), bytes("home/."), "{typed}");
         }
         for typed in ["home", "data/", "paper/", "lost/"] {
             assert_eq!(read_at(typed), bytes(typed.trim_end_matches('/')), "{typed}");
@@ -325,6 +330,7 @@ mod tests {
         // Within another source the link itself is recorded there.
         let both = [real.clone(), real.join("home/")];
         assert_eq!(crate::exit::exit_of(&resolve(&both, &[]).unwrap_err()), Exit::Usage);
+        resolve(&[real.join("home/"), real.join("home/letters")], &[]).unwrap();
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use access::{Access, Place};
 pub use amend::{Amendment, amend};
 pub use audit::{AuditReport, audit};
 pub use backup::{
-    BackupOptions, BackupSummary, MAX_READERS, Source, backup, backup_upon, count_ahead,
+    BackupOptions, BackupSummary, FOLLOWED, MAX_READERS, Source, backup, backup_upon, count_ahead,
 };
 pub use chains::{BreakKind, ChainBreak};
 pub use changes::{Aspect, ChangeKind, EntryChange};

@@ -80,7 +80,7 @@ impl StageMeter {
             working_seconds: seconds(&self.working_nanos),
             waiting_in_seconds: seconds(&self.waiting_in_nanos),
             waiting_out_seconds: seconds(&self.waiting_out_nanos),
-            busy_seconds: Some(self.busy.seconds()),
+            busy_seconds: self.busy.seconds(),
             ..StageCounters::new(self.name, self.layer, self.threads.load(Ordering::Relaxed))
         }
     }
@@ -130,8 +130,10 @@ impl Busy {
         u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    fn seconds(&self) -> f64 {
-        Duration::from_micros(self.micros.load(Ordering::Relaxed)).as_secs_f64()
+    /// Nothing where time at work is added up elsewhere.
+    fn seconds(&self) -> Option<f64> {
+        let micros = self.micros.load(Ordering::Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros).as_secs_f64())
     }
 }
 

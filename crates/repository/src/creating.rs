@@ -13,7 +13,8 @@ use crate::lease::Lease;
 use crate::pack_file::{damaged, unreadable};
 use crate::probing::probe;
 use crate::publish::{
-    Published, is_there, make_all, make_dirs, names_in, publish, read_limited, replace,
+    Published, is_there, make_all, make_private, make_private_dirs, names_in, publish,
+    read_limited, replace,
 };
 use crate::store::Access;
 use crate::wrappings::SignedSet;
@@ -97,12 +98,13 @@ fn unknown_marker(path: &Path, text: &[u8]) -> RepositoryError {
 pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), RepositoryError> {
     let config = RepositoryConfig::decode_signed(&new.config)?;
     let wrappings = SignedSet::check(&new.wrappings, &config)?;
-    make_dirs(layout.root())?;
+    make_private_dirs(layout.root())?;
     refuse_if_used(layout)?;
     refuse_other_content(layout)?;
     let lease = Lease::take(layout, Access::Write)?;
     // Somebody may have made one, and used it, before the lease was taken.
     refuse_if_used(layout)?;
+    layout.folders().iter().try_for_each(|dir| make_private(dir))?;
     make_all(&layout.folders())?;
     probe(layout)?;
     let tmp = layout.tmp();

@@ -141,9 +141,30 @@ pub fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
     }
 }
 
+/// The same, and the directory itself is not for every user of the computer.
+///
+/// # Errors
+/// As for [`make_dirs`].
+pub(crate) fn make_private_dirs(dir: &Path) -> Result<(), RepositoryError> {
+    if !dir.is_dir() {
+        parent_of(dir).filter(|above| *above != dir).map_or(Ok(()), make_dirs)?;
+        make_private(dir)?;
+    }
+    make_dirs(dir)
+}
+
+/// Makes a directory that is not for every user of the computer, if it is not there. Whoever can read a set of
+/// wrappings can guess passwords.
+pub(crate) fn make_private(dir: &Path) -> Result<(), RepositoryError> {
+    is_made(dir, DirBuilder::new().mode(0o770).create(dir))
+}
+
 fn make_name(dir: &Path) -> Result<(), RepositoryError> {
-    // Whoever can read a set of wrappings can guess passwords: no business of every user of a computer.
-    match DirBuilder::new().mode(0o770).create(dir) {
+    is_made(dir, fs::create_dir(dir))
+}
+
+fn is_made(dir: &Path, made: io::Result<()>) -> Result<(), RepositoryError> {
+    match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         made => made.map_err(failed("making", dir)),
     }

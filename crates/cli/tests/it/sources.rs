@@ -203,6 +203,9 @@ fn a_source_that_is_a_link_to_a_folder_is_followed_or_refused() {
 
     machine.ok(["backup", "-r", repo, &format!("{home}/")]);
     assert_eq!(names(&machine, repo, home), ["letter"]);
+    // What is above the link is there, and not what is above where it leads to.
+    let above = machine.ok(["ls", "-r", repo, "latest", "/", "--recursive"]).stdout;
+    assert!(above.contains(home) && !above.contains("disk"), "{above}");
     machine.ok(["restore", "-r", repo, &format!("latest:{home}"), "--target", target]);
     assert_eq!(fs::read_to_string(format!("{target}/letter")).unwrap(), "Dear reader");
 }

@@ -12,21 +12,32 @@ use crate::run::lock;
 /// Whether it is a group's, and the number.
 type OwnerId = (bool, u32);
 
+/// The names of a user and of a group.
+pub(super) type OwnerNames = (Arc<[u8]>, Arc<[u8]>);
+
 /// Names of users and groups, each looked up once.
 pub(super) struct Owners {
     table: holdall_sys::users::Users,
+    /// Whether the tables could be read: else nobody's name is known, and not that nobody has one.
+    is_known: bool,
     known: Mutex<HashMap<OwnerId, Arc<[u8]>>>,
 }
 
 impl Owners {
     pub(super) fn load() -> Self {
         // Without the tables there are numbers only, which every entry has anyway.
-        let table = holdall_sys::users::Users::load().unwrap_or_default();
-        Self { table, known: Mutex::default() }
+        let table = holdall_sys::users::Users::load();
+        let is_known = table.is_ok();
+        Self { table: table.unwrap_or_default(), is_known, known: Mutex::default() }
+    }
+
+    /// The names that a path's user and group have now; nothing where that is not known.
+    pub(super) fn present_names(&self, stat: &Stat) -> Option<OwnerNames> {
+        self.is_known.then(|| self.names(stat))
     }
 
     /// The names of a path's user and group.
-    pub(super) fn names(&self, stat: &Stat) -> (Arc<[u8]>, Arc<[u8]>) {
+    pub(super) fn names(&self, stat: &Stat) -> OwnerNames {
         (self.name(false, stat.uid), self.name(true, stat.gid))
     }
 

@@ -12,13 +12,12 @@
 //! lies beside them.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use holdall_crypto::RepositoryKeys;
 use holdall_sys::{FileKind, Stat};
 use holdall_tree::{Entry, EntryKind, Facts, Fingerprints, LeafRecord, PathKey, WholeLeaf};
 
-use super::describe::{Mounts, Owners, kind_of, time};
+use super::describe::{Mounts, OwnerNames, Owners, kind_of, time};
 use super::job::{JobSender, Planned, Work};
 use super::meters::Meters;
 use super::options::BackupOptions;
@@ -225,7 +224,7 @@ impl<'a> Items<'a> {
             .filter(|before| !self.options.read_all && is_unchanged(before, &stat, stable_inodes));
         if let Some(before) = kept {
             let hardlink = self.mounts.hardlink_group(self.keys, &stat);
-            let names = self.owners.names(&stat);
+            let names = self.owners.present_names(&stat);
             let work = Work::Keep(Box::new(kept_entry(before, hardlink, names)));
             return self.out.push(Planned { path, change: Change::Unmodified, work }, self.meters);
         }
@@ -301,11 +300,8 @@ fn is_unchanged(before: &Entry, stat: &Stat, stable_inodes: bool) -> bool {
 /// An entry as it is kept from a parent. Its hard-link group is that of now: the parent may have been
 /// read elsewhere, or come from another repository, and other names of the file are read anew. So are
 /// the names of user and group: no file's change time says that they have others.
-fn kept_entry(
-    before: &Entry,
-    hardlink: Option<[u8; 16]>,
-    (user, group): (Arc<[u8]>, Arc<[u8]>),
-) -> Entry {
+fn kept_entry(before: &Entry, hardlink: Option<[u8; 16]>, names: Option<OwnerNames>) -> Entry {
+    let (user, group) = names.unwrap_or_else(|| (before.user.clone(), before.group.clone()));
     Entry { hardlink, user, group, ..before.clone() }
 }
 
@@ -316,7 +312,7 @@ mod tests {
     #[test]
     fn what_is_kept_joins_the_hard_links_that_are_read_now() {
         let before = Entry { hardlink: Some([1; 16]), size: 5, ..Entry::empty(EntryKind::File) };
-        let kept = kept_entry(&before, Some([2; 16]), Default::default());
+        let kept = kept_entry(&before, Some([2; 16]), None);
         assert_eq!(kept, Entry { hardlink: Some([2; 16]), ..before });
     }
 
@@ -324,7 +320,7 @@ mod tests {
     fn what_is_kept_has_the_names_that_its_owners_have_now() {
         let before = Entry { user: b"ann"[..].into(), ..Entry::empty(EntryKind::File) };
         let names = (b"anna"[..].into(), b"staff"[..].into());
-        let kept = kept_entry(&before, None, names);
+        let kept = kept_entry(&before, None, Some(names));
         assert_eq!((&kept.user[..], &kept.group[..]), (&b"anna"[..], &b"staff"[..]));
     }
 }

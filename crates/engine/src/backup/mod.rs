@@ -28,7 +28,7 @@ mod summary;
 mod walk;
 
 pub use count::count_ahead;
-pub use options::{BackupOptions, Source};
+pub use options::{BackupOptions, FOLLOWED, Source};
 pub(crate) use pipeline::series_of;
 
 pub use pipeline::{MAX_READERS, backup, backup_upon};

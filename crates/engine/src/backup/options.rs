@@ -9,9 +9,13 @@ use crate::ExcludeRules;
 pub struct Source {
     /// The absolute path that the snapshot records.
     pub path: Vec<u8>,
-    /// The absolute path that is read: the same, or that of a file system snapshot.
+    /// The absolute path that is read: the same, or that of a file system snapshot. A link to a directory that
+    /// ends with [`FOLLOWED`] stands for that directory.
     pub read_at: Vec<u8>,
 }
+
+/// What has a link followed.
+pub const FOLLOWED: &[u8] = b"/.";
 
 /// What to back up, and how.
 #[derive(Debug, Clone)]

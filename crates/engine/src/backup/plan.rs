@@ -10,7 +10,7 @@ use holdall_tree::PathKey;
 use super::job::Work;
 use super::listed::{Deeper, Listed};
 use super::meters::Meters;
-use super::options::BackupOptions;
+use super::options::{BackupOptions, FOLLOWED};
 use super::read::not_read;
 use super::scan::Step;
 use super::walk::Walk;
@@ -341,14 +341,19 @@ impl<F: Found> Plan<'_, F> {
     }
 }
 
-/// Opens the directory above a source and looks at the source in it. For `/`, the name is empty.
+/// Opens the directory above a source and looks at the source in it. For `/`, and for the directory that a link
+/// leads to, the name is empty.
 fn open_source(read_at: &[u8]) -> io::Result<(Arc<Dir>, Vec<u8>, Stat)> {
-    let key = PathKey::from_absolute(read_at).map_err(io::Error::other)?;
-    let Some(parent) = key.parent() else {
-        let dir = Dir::open_absolute(b"/")?;
+    let itself = || {
+        let dir = Dir::open_absolute(read_at)?;
         let stat = dir.stat_self()?;
-        return Ok((Arc::new(dir), Vec::new(), stat));
+        Ok((Arc::new(dir), Vec::new(), stat))
     };
+    if read_at.ends_with(FOLLOWED) {
+        return itself();
+    }
+    let key = PathKey::from_absolute(read_at).map_err(io::Error::other)?;
+    let Some(parent) = key.parent() else { return itself() };
     let dir = Dir::on_the_way(&parent.to_absolute())?;
     let stat = dir.stat(Name::new(key.name())?)?;
     Ok((Arc::new(dir), key.name().to_vec(), stat))

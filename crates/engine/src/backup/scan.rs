@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use holdall_tree::PathKey;
 
-use super::Source;
+use super::{FOLLOWED, Source};
 use crate::EngineError;
 
 /// One step of the plan over all sources, in the tree's order.
@@ -57,6 +57,8 @@ pub(super) fn named(sources: &[Source]) -> BTreeSet<PathKey> {
 /// above `read_at` as it is above `path`, while what lies between has the same names.
 fn ancestors(path: &PathKey, read_at: &[u8]) -> Vec<(PathKey, Option<Vec<u8>>)> {
     let mut found = Vec::new();
+    // Above a link is what is above it, and not above where it leads to.
+    let read_at = read_at.strip_suffix(FOLLOWED).unwrap_or(read_at);
     let mut below = (path.clone(), PathKey::from_absolute(read_at).ok());
     while let Some(ancestor) = below.0.parent().filter(|ancestor| !ancestor.is_root()) {
         let counterpart = below.1.filter(|counterpart| counterpart.name() == below.0.name());
@@ -126,6 +128,7 @@ mod tests {
         };
         assert_eq!(read_at(b"/home/ada", b"/home/ada"), [Some("/home".to_owned())]);
         assert_eq!(read_at(b"/home/ada", b"/snap/home/ada"), [Some("/snap/home".to_owned())]);
+        assert_eq!(read_at(b"/home/ada", b"/home/ada/."), [Some("/home".to_owned())]);
         assert_eq!(read_at(b"/laptop/data", b"/mnt/x"), [None]);
     }
 }

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
@@ -75,6 +75,7 @@ impl Dialer {
                 tls: TlsConnector::from(Arc::new(config)),
                 meter: Arc::default(),
                 pace: options.upload_bytes_per_second.map(|rate| Arc::new(Pace::new(rate))),
+                met_another: Arc::default(),
             },
         }
     }
@@ -102,29 +103,30 @@ impl Dialer {
     /// if that leads nowhere.
     pub(super) async fn dial(&self, path: usize) -> Result<TlsStream<Socket>, DialError> {
         let share = self.timeout / u32::try_from(self.paths()).unwrap_or(u32::MAX);
-        let mut failure = DialError::Unreachable("no address is known".into());
+        // Whatever becomes of the other addresses, it counts that one has another key.
+        let line = Line { met_another: Arc::default(), ..self.line.clone() };
+        let mut failure = "no address is known".to_owned();
         for path in path..path + self.paths() {
             let from = self.local_address(path);
-            let error = match timeout(share, race(self.attempts(from))).await {
+            failure = match timeout(share, race(self.attempts(&line, from))).await {
                 Ok(Ok((at, stream))) => {
                     self.preferred.store(at, Ordering::Relaxed);
                     return Ok(stream);
                 }
-                Ok(Err(error)) => error,
-                Err(_) => no_answer(&self.hosts.join(", ")),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("{}: no answer in time", self.hosts.join(", ")),
             };
-            if tls::is_wrong_server(&error) {
-                failure = DialError::WrongServer;
-            } else if matches!(failure, DialError::Unreachable(_)) {
-                failure = DialError::Unreachable(error.to_string());
-            }
         }
-        Err(failure)
+        match line.met_another.load(Ordering::Relaxed) {
+            true => Err(DialError::WrongServer),
+            false => Err(DialError::Unreachable(failure)),
+        }
     }
 
     /// One attempt for each host, that which answered last first, with its number.
     fn attempts(
         &self,
+        line: &Line,
         from: Option<IpAddr>,
     ) -> impl Iterator<
         Item = impl Future<Output = io::Result<(usize, TlsStream<Socket>)>> + Send + 'static,
@@ -132,10 +134,11 @@ impl Dialer {
         let first = self.preferred.load(Ordering::Relaxed);
         let hosts = self.hosts.iter().enumerate().cycle().skip(first).take(self.hosts.len());
         hosts.map(move |(at, host)| {
-            let (line, host) = (self.line.clone(), host.clone());
+            let (line, host) = (line.clone(), host.clone());
             async move {
                 let dialed = line.dial_host(&host, from).await;
-                dialed.map(|stream| (at, stream)).map_err(|error| at_host(&host, error))
+                let told = |error: io::Error| io::Error::other(format!("{host}: {error}"));
+                dialed.map(|stream| (at, stream)).map_err(told)
             }
         })
     }
@@ -151,6 +154,8 @@ struct Line {
     tls: TlsConnector,
     meter: Arc<Meter>,
     pace: Option<Arc<Pace>>,
+    /// Whether an address has shown another key than the pinned one.
+    met_another: Arc<AtomicBool>,
 }
 
 impl Line {
@@ -167,7 +172,11 @@ impl Line {
         let tcp = connect(address, from).await?;
         prepare(&tcp)?;
         let socket = Socket::new(tcp, self.meter, self.pace);
-        self.tls.connect(tls::server_name(), socket).await
+        let connected = self.tls.connect(tls::server_name(), socket).await;
+        if connected.as_ref().is_err_and(tls::is_wrong_server) {
+            self.met_another.store(true, Ordering::Relaxed);
+        }
+        connected
     }
 }
 
@@ -175,7 +184,7 @@ impl Line {
 /// had a head start.
 ///
 /// # Errors
-/// That of a wrong server, if there was one; else the last one's.
+/// The last one's.
 async fn race<T: Send + 'static>(
     attempts: impl Iterator<Item = impl Future<Output = io::Result<T>> + Send + 'static>,
 ) -> io::Result<T> {
@@ -194,22 +203,10 @@ async fn race<T: Send + 'static>(
         match ended {
             None => return Err(failure),
             Some(Ok(Ok(found))) => return Ok(found),
-            Some(Ok(Err(error))) if !tls::is_wrong_server(&failure) => failure = error,
-            Some(_) => {}
+            Some(Ok(Err(error))) => failure = error,
+            Some(Err(_)) => {}
         }
     }
-}
-
-/// The same error with the host that it is about.
-fn at_host(host: &str, error: io::Error) -> io::Error {
-    if tls::is_wrong_server(&error) {
-        return error;
-    }
-    io::Error::new(error.kind(), format!("{host}: {error}"))
-}
-
-fn no_answer(hosts: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, format!("{hosts}: no answer in time"))
 }
 
 async fn connect(to: SocketAddr, from: Option<IpAddr>) -> io::Result<TcpStream> {

@@ -21,11 +21,10 @@ use crate::open::{self, Opened, Patience, Where};
 use crate::pairing::KeptKeys;
 
 /// Gives read-only access to what a recovery kit is for. `-r` names the server or directory where
-/// the repository is now, if that is not what the kit says; what environment and settings name is
-/// another one's.
+/// the repository is now, if that is not what the kit says.
 pub(super) fn pair(app: &App, file: &Path, again: bool) -> Result<Exit> {
     let kit = kit_file::read(file)?;
-    let named = app.typed_repository().map(Where::parse).transpose()?;
+    let named = named_place(app)?;
     let (pinned, named) = match (kit.server_identity, named) {
         (Some(pinned), Some(Where::Server { host, name })) => (pinned, Some((host, name))),
         (Some(pinned), None) => (pinned, None),
@@ -52,6 +51,14 @@ pub(super) fn pair(app: &App, file: &Path, again: bool) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Where the repository was said to be: a directory only for this command, since one that environment or settings
+/// name is another repository.
+fn named_place(app: &App) -> Result<Option<Where>> {
+    let named = app.named_repository().map(Where::parse).transpose()?;
+    let is_typed = app.typed_repository().is_some();
+    Ok(named.filter(|named| is_typed || matches!(named, Where::Server { .. })))
+}
+
 /// The same address with the identity that is shown there, which people compare.
 fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<ServerAddress> {
     #[derive(Serialize)]
@@ -62,7 +69,7 @@ fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<S
     }
     let machine = MachineIdentity::from_seed(signing.seed())?;
     // Where the server was named, only that one is asked: others may be the former one's.
-    let asked = match app.typed_repository() {
+    let asked = match named_place(app)? {
         Some(_) => address.hosts.get(..1).unwrap_or_default(),
         None => &address.hosts[..],
     };
