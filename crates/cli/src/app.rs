@@ -120,8 +120,8 @@ pub(crate) struct App {
     pub(crate) fingerprint: Option<String>,
     /// Ctrl-C.
     pub(crate) interrupt: Interrupt,
-    repository: Option<String>,
-    is_repository_typed: bool,
+    /// The repository that was named for this command alone.
+    typed: Option<String>,
     /// What is used where nothing is typed, if something says so.
     preset: Option<Preset>,
     /// Whether damage was met that did not keep the command from going on.
@@ -144,9 +144,7 @@ impl App {
         let passwords = Passwords::new(PASSWORD, args.password_file.as_deref(), &settings)?;
         let interrupt = Interrupt::install().context(SIGNALS)?;
         let preset = Preset::of(&settings, &folders);
-        let named = args.repository.filter(|named| !named.is_empty());
-        let is_repository_typed = args.is_repository_typed && named.is_some();
-        let repository = named.or(settings.repository);
+        let typed = args.repository.filter(|named| args.is_repository_typed && !named.is_empty());
         // A flag comes before the environment: a password's, too.
         let from_environment = || match args.password_file {
             Some(_) => None,
@@ -163,8 +161,7 @@ impl App {
             own_key,
             fingerprint,
             interrupt,
-            repository,
-            is_repository_typed,
+            typed,
             preset,
             met_damage,
         })
@@ -182,8 +179,7 @@ impl App {
             own_key: None,
             fingerprint: None,
             interrupt: Interrupt::install().context(SIGNALS)?,
-            repository: None,
-            is_repository_typed: false,
+            typed: None,
             preset: None,
             met_damage: Arc::default(),
         })
@@ -200,8 +196,7 @@ impl App {
             own_key: None,
             fingerprint: None,
             interrupt: self.interrupt.clone(),
-            repository: None,
-            is_repository_typed: false,
+            typed: None,
             preset: None,
             met_damage: Arc::clone(&self.met_damage),
         }
@@ -221,8 +216,7 @@ impl App {
             own_key,
             fingerprint: None,
             interrupt: self.interrupt.clone(),
-            repository: Some(repository.to_owned()),
-            is_repository_typed: true,
+            typed: Some(repository.to_owned()),
             preset: None,
             met_damage: Arc::clone(&self.met_damage),
         }
@@ -244,12 +238,13 @@ impl App {
 
     /// The repository that was named, if one was.
     pub(crate) fn named_repository(&self) -> Option<&str> {
-        self.repository.as_deref()
+        let preset = || self.preset.as_ref().map(|preset| &preset.repository[..]);
+        self.typed_repository().or_else(preset)
     }
 
     /// The repository that was named for this command alone.
     pub(crate) fn typed_repository(&self) -> Option<&str> {
-        self.named_repository().filter(|_| self.is_repository_typed)
+        self.typed.as_deref()
     }
 
     /// What is used where nothing is typed, if environment or `config.toml` say so.

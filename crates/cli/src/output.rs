@@ -142,6 +142,25 @@ impl Output {
         }
     }
 
+    /// What became of telling something that was done, which stays done; of a dry run, telling is all that there is.
+    ///
+    /// # Errors
+    /// `told`, of a dry run.
+    pub(crate) fn told(
+        &self,
+        told: anyhow::Result<()>,
+        done: impl Display,
+        dry_run: bool,
+    ) -> anyhow::Result<()> {
+        match told {
+            Err(error) if !dry_run => {
+                self.untold(done, &error);
+                Ok(())
+            }
+            told => told,
+        }
+    }
+
     fn red(&self, word: &str) -> String {
         if self.color { format!("\x1b[1;31m{word}\x1b[0m") } else { word.to_owned() }
     }

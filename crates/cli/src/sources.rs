@@ -1,4 +1,4 @@
-//! From paths as they are typed to sources as they are recorded.
+//! From paths as they are typed to sources as they are recorded, and what of them is refused.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result};
 use holdall_engine::{FOLLOWED, Source};
 
+use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::output::Shown;
 
@@ -141,6 +142,42 @@ fn overlap(source: &Source, outer: &[u8], outer_read_at: &[u8]) -> Refusal {
          which is recorded as {outer}"
     );
     Refusal::new(Exit::Usage, message).hint("leave one of them out, or record it elsewhere (--as)")
+}
+
+/// Says which sources are links to folders, and so are backed up without what lies there, as a home folder that
+/// is elsewhere; where that is all that there is, somebody meant something else.
+pub(crate) fn check_links(app: &App, sources: &[Source]) -> Result<(), Refusal> {
+    let behind = |source: &Source| {
+        let folder = folder_behind(&source.read_at)?;
+        Some(format!("{} is a link to {}", Shown(&source.read_at), Shown(&folder)))
+    };
+    let links: Vec<_> = sources.iter().filter_map(behind).collect();
+    if links.is_empty() || links.len() < sources.len() {
+        for link in links {
+            app.output.note(format_args!("note: {link}, and only the link is backed up"));
+        }
+        return Ok(());
+    }
+    Err(Refusal::new(Exit::Usage, format!("nothing to back up: {}", links.join(", ")))
+        .hint("to back up what lies there, end the path with a slash"))
+}
+
+/// Whether some sources are not there at all; none of them is a failure.
+pub(crate) fn check_there(sources: &[Source]) -> Result<bool> {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    let missing = |source: &&Source| {
+        let path = Path::new(OsStr::from_bytes(&source.read_at));
+        path.symlink_metadata().is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
+    };
+    let missing: Vec<_> = sources.iter().filter(missing).collect();
+    if missing.len() < sources.len() {
+        return Ok(!missing.is_empty());
+    }
+    let names = missing.iter().map(|source| Shown(&source.read_at).to_string());
+    let names = names.collect::<Vec<_>>().join(", ");
+    Err(Refusal::new(Exit::Failed, format!("nothing to back up: {names} is not there"))
+        .hint("check the path, and that what it is on is mounted")
+        .into())
 }
 
 /// The refusal of a file named by `option` that can not be read.

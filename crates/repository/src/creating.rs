@@ -13,8 +13,8 @@ use crate::lease::Lease;
 use crate::pack_file::{damaged, unreadable};
 use crate::probing::probe;
 use crate::publish::{
-    Published, is_there, make_all, make_private, make_private_dirs, names_in, publish,
-    read_limited, replace,
+    Published, is_there, make_private, make_private_dirs, names_in, publish, read_limited, replace,
+    sync_dir,
 };
 use crate::store::Access;
 use crate::wrappings::SignedSet;
@@ -105,7 +105,7 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     // Somebody may have made one, and used it, before the lease was taken.
     refuse_if_used(layout)?;
     layout.folders().iter().try_for_each(|dir| make_private(dir))?;
-    make_all(&layout.folders())?;
+    sync_dir(layout.root())?;
     probe(layout)?;
     let tmp = layout.tmp();
     lease.renew()?;

@@ -1,6 +1,6 @@
 //! `holdall backup`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::builder::NonEmptyStringValueParser;
@@ -101,10 +101,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let mut options = options(args)?;
     leave_repository_out(app, &mut options)?;
     if args.files_from.is_empty() {
-        check_links(app, &options.sources)?;
+        sources::check_links(app, &options.sources)?;
     }
     recordable::check(&options)?;
-    let some_missing = check_sources(&options.sources)?;
+    let some_missing = sources::check_there(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
     let limit = OwnLimit::of(app, &access, args.connection.upload_limit());
     let (done, announced) = std::thread::scope(|scope| {
@@ -360,43 +360,6 @@ pub(crate) fn user_name() -> String {
     users
         .user_name(uid)
         .map_or_else(|| uid.to_string(), |name| String::from_utf8_lossy(name).into())
-}
-
-/// Says which sources are links to folders, and so are backed up without what lies there, as a home folder that
-/// is elsewhere; where that is all that there is, somebody meant something else.
-fn check_links(app: &App, sources: &[Source]) -> Result<(), Refusal> {
-    let behind = |source: &Source| {
-        let folder = sources::folder_behind(&source.read_at)?;
-        Some(format!("{} is a link to {}", Shown(&source.read_at), Shown(&folder)))
-    };
-    let links: Vec<_> = sources.iter().filter_map(behind).collect();
-    if links.is_empty() || links.len() < sources.len() {
-        for link in links {
-            app.output.note(format_args!("note: {link}, and only the link is backed up"));
-        }
-        return Ok(());
-    }
-    Err(Refusal::new(Exit::Usage, format!("nothing to back up: {}", links.join(", ")))
-        .hint("to back up what lies there, end the path with a slash"))
-}
-
-/// Whether some sources are not there at all; none of them is a failure.
-fn check_sources(sources: &[Source]) -> Result<bool> {
-    use std::io::ErrorKind::{NotADirectory, NotFound};
-    use std::os::unix::ffi::OsStrExt;
-    let missing = |source: &&Source| {
-        let path = Path::new(std::ffi::OsStr::from_bytes(&source.read_at));
-        path.symlink_metadata().is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
-    };
-    let missing: Vec<_> = sources.iter().filter(missing).collect();
-    if missing.len() < sources.len() {
-        return Ok(!missing.is_empty());
-    }
-    let names = missing.iter().map(|source| Shown(&source.read_at).to_string());
-    let names = names.collect::<Vec<_>>().join(", ");
-    Err(Refusal::new(Exit::Failed, format!("nothing to back up: {names} is not there"))
-        .hint("check the path, and that what it is on is mounted")
-        .into())
 }
 
 /// Whether a source is on a share, where names are slow to look at, and are not to be looked at twice.

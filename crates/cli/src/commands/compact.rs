@@ -60,10 +60,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     // Pruned before anything is told: telling it may fail.
     let repository = access.repository().as_ref();
     let pruned = is_pruned.then(|| prune::delete_unneeded(repository, None, false));
-    match tell(app, &report, args.dry_run) {
-        Err(error) if !args.dry_run => app.output.untold("what is sparse was compacted", &error),
-        told => told?,
-    }
+    let told = tell(app, &report, args.dry_run);
+    app.output.told(told, "what is sparse was compacted", args.dry_run)?;
     if let Some(pruned) = pruned {
         prune::tell_done(app, &pruned?, false)?;
     }

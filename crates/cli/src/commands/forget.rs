@@ -130,12 +130,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let repository = access.repository().as_ref();
     let pruned = args.prune.then(|| prune::delete_unneeded(repository, token.as_ref(), false));
     let told = tell(args, app, &judged, waiting.as_ref());
-    if args.dry_run {
-        told?;
-    } else if let Err(error) = told {
-        let (count, are) = (goes.len(), if waiting.is_some() { "will be" } else { "were" });
-        app.output.untold(format_args!("{count} snapshots {are} forgotten"), &error);
-    }
+    let (count, are) = (goes.len(), if waiting.is_some() { "will be" } else { "were" });
+    app.output.told(told, format_args!("{count} snapshots {are} forgotten"), args.dry_run)?;
     if let Some(pruned) = pruned {
         prune::tell_done(app, &pruned?, false)?;
     }

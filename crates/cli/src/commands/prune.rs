@@ -61,13 +61,7 @@ pub(super) fn delete_unneeded(
 /// # Errors
 /// If standard output can not be written, and nothing was done.
 pub(super) fn tell_done(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
-    match tell(app, pruned, dry_run) {
-        Err(error) if !dry_run => {
-            app.output.untold("the repository was pruned", &error);
-            Ok(())
-        }
-        told => told,
-    }
+    app.output.told(tell(app, pruned, dry_run), "the repository was pruned", dry_run)
 }
 
 fn tell(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {

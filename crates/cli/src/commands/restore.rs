@@ -118,7 +118,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let tells = !args.dry_run && done.summary.damaged == 0;
     let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
     let told = report(app, snapshot, &done, args.dry_run, slow.as_ref());
-    still_restored(app, args.dry_run, told)?;
+    app.output.told(told, DONE, args.dry_run)?;
     let summary = &done.summary;
     let met = summary.files + summary.dirs + summary.skipped + summary.problems;
     if met == 0 && options.select.is_some() {
@@ -213,16 +213,8 @@ pub(crate) struct Done {
     pub(crate) verdict: Verdict,
 }
 
-/// What was restored is there, even if that can not be told, or nobody listens any more.
-fn still_restored(app: &App, dry_run: bool, told: Result<()>) -> Result<()> {
-    match told {
-        Err(error) if !dry_run => {
-            app.output.untold("what could be restored was", &error);
-            Ok(())
-        }
-        told => told,
-    }
-}
+/// What stays so, even if nobody listens any more.
+const DONE: &str = "what could be restored was";
 
 /// Restores, and shows progress and problems.
 pub(crate) fn measured(
@@ -242,7 +234,7 @@ pub(crate) fn measured(
     let usage = UsageCounters::now().since(&before);
     let told = run.take_problems().iter().try_for_each(|problem| app.output.problem(problem));
     let summary = result?;
-    still_restored(app, options.dry_run, told.map_err(Into::into))?;
+    app.output.told(told.map_err(Into::into), DONE, options.dry_run)?;
     let items = summary.files + summary.dirs;
     let stages = summary.stages.clone();
     let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);

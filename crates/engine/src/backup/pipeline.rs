@@ -8,7 +8,7 @@ use crossbeam_channel::bounded;
 use holdall_crypto::RecordSecret;
 use holdall_format::SeriesId;
 use holdall_protocol::{RepositoryError, SessionGrant, SessionPurpose};
-use holdall_tree::Chunker;
+use holdall_tree::{Chunker, Fingerprints};
 
 use super::describe::{Mounts, Owners};
 use super::items::Items;
@@ -232,11 +232,14 @@ impl<'a> Stages<'a> {
             }
             drop(jobs);
             let (to_assembler, results) = bounded(JOBS_IN_FLIGHT);
-            let plan = self.plan(JobSender::new(to_readers, to_assembler), parents, &reading);
+            let fingerprints = self.access.fingerprints(&reading.owners.digest());
+            let new = self.new_snapshot(fingerprints.clone());
+            let out = JobSender::new(to_readers, to_assembler);
+            let plan = self.plan(out, (parents, fingerprints), &reading);
             // However the plan ends, the walk does too.
             let stage = (plan, self.walk.closing());
             self.shared.spawn(scope, stage, move |(plan, _)| plan.run(steps));
-            storing.run(scope, self.new_snapshot(&reading.owners), results)
+            storing.run(scope, new, results)
         });
         self.shared.result()?;
         let Assembled { snapshot_id, stored_record, counts } =
@@ -282,13 +285,12 @@ impl<'a> Stages<'a> {
     fn plan<'b>(
         &'b self,
         out: JobSender,
-        parents: &[Snapshot],
+        (parents, fingerprints): (&[Snapshot], Fingerprints),
         reading: &'b Reading<'_>,
     ) -> Plan<'b, Items<'b>> {
         let (access, options, meters) = (self.access, self.options, &*self.meters);
         let (cache, parents) = (&self.cache, (&self.series, parents));
         let parents = Parents::open(access, self.grant.session, cache, parents, &self.shared);
-        let fingerprints = access.fingerprints(&reading.owners.digest());
         let (parents, system) = ((parents, fingerprints), (&reading.mounts, &reading.owners));
         Plan {
             options,
@@ -301,7 +303,7 @@ impl<'a> Stages<'a> {
         }
     }
 
-    fn new_snapshot(&self, owners: &Owners) -> NewSnapshot {
+    fn new_snapshot(&self, fingerprints: Fingerprints) -> NewSnapshot {
         let options = self.options;
         let secret = RecordSecret {
             paths: options.sources.iter().map(|source| source.path.clone()).collect(),
@@ -314,7 +316,7 @@ impl<'a> Stages<'a> {
             ..RecordSecret::default()
         };
         let (series, dry_run) = (self.series, options.dry_run);
-        let keeps_leaves = Some(self.access.fingerprints(&owners.digest()));
+        let keeps_leaves = Some(fingerprints);
         NewSnapshot { series, secret, pinned: false, dry_run, keeps_leaves }
     }
 }
