@@ -141,8 +141,9 @@ impl App {
             .into_iter()
             .flatten()
             .try_for_each(|file| there(file))?;
-        let passwords = Passwords::new(PASSWORD, args.password_file.as_deref(), &settings)?;
         let interrupt = Interrupt::install().context(SIGNALS)?;
+        let password_file = args.password_file.as_deref();
+        let passwords = Passwords::new(PASSWORD, password_file, &settings, &interrupt)?;
         let preset = Preset::of(&settings, &folders);
         let typed = args.repository.filter(|named| args.is_repository_typed && !named.is_empty());
         // A flag comes before the environment: a password's, too.
@@ -172,13 +173,14 @@ impl App {
     /// # Errors
     /// If the signals can not be taken over.
     pub(crate) fn of_nobody(output: Output) -> Result<Self> {
+        let interrupt = Interrupt::install().context(SIGNALS)?;
         Ok(Self {
             output,
             folders: Folders::default(),
-            passwords: Passwords::none(),
+            passwords: Passwords::none(&interrupt),
             own_key: None,
             fingerprint: None,
-            interrupt: Interrupt::install().context(SIGNALS)?,
+            interrupt,
             typed: None,
             preset: None,
             met_damage: Arc::default(),
@@ -192,7 +194,7 @@ impl App {
         Self {
             output: self.output.silent(),
             folders: Folders { config, state, cache },
-            passwords: Passwords::none(),
+            passwords: Passwords::none(&self.interrupt),
             own_key: None,
             fingerprint: None,
             interrupt: self.interrupt.clone(),

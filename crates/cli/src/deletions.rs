@@ -12,6 +12,7 @@ use holdall_protocol::{AdminToken, Announced, WaitingDeletion};
 use crate::app::App;
 use crate::config::Settings;
 use crate::exit::{Exit, Refusal};
+use crate::interrupt::Interrupt;
 use crate::output::{count, local_time};
 use crate::password::{ADMIN_TOKEN, Passwords};
 
@@ -29,9 +30,9 @@ impl TokenArgs {
     ///
     /// # Errors
     /// If the place that was named does not yield one, or something else.
-    pub(crate) fn read(&self) -> Result<Option<AdminToken>> {
+    pub(crate) fn read(&self, interrupt: &Interrupt) -> Result<Option<AdminToken>> {
         let file = self.admin_token_file.as_deref();
-        let given = Passwords::new(ADMIN_TOKEN, file, &Settings::default())?.given()?;
+        let given = Passwords::new(ADMIN_TOKEN, file, &Settings::default(), interrupt)?.given()?;
         let Some(text) = given else { return Ok(None) };
         let token = AdminToken::from_text(&text).ok_or_else(|| {
             Refusal::new(Exit::Usage, "what was given is no administrator's token")

@@ -1,16 +1,17 @@
 //! Ctrl-C and SIGTERM: the first one asks everything to stop in good order, a second one ends the
-//! process at once with exit code 130. So does that a terminal goes away, unless it was started to outlive
-//! that (`nohup`).
+//! process at once with exit code 130, and so does the first where somebody is waited for who knows of no
+//! order. So does that a terminal goes away, unless it was started to outlive that (`nohup`).
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use anyhow::Result;
 use holdall_engine::Run;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 
 /// Somebody who wants to know of the first signal.
 type Listener = Box<dyn FnOnce() + Send>;
@@ -26,6 +27,8 @@ struct State {
 pub(crate) struct Interrupt {
     state: Arc<Mutex<State>>,
     flag: Arc<AtomicBool>,
+    /// Whether the first signal ends the process.
+    at_once: Arc<AtomicBool>,
 }
 
 impl Interrupt {
@@ -36,6 +39,7 @@ impl Interrupt {
     pub(crate) fn install() -> io::Result<Self> {
         let interrupt = Self::default();
         let once = interrupt.flag();
+        let at_once = &interrupt.at_once;
         let (mut heard, told) = UnixStream::pair()?;
         let outlives_terminal = holdall_sys::process::ignores(SIGHUP);
         let hangup = (!outlives_terminal).then_some(SIGHUP);
@@ -43,6 +47,7 @@ impl Interrupt {
             // In this order: the first signal only sets the flag, the second finds it set.
             let code = i32::from(Exit::Interrupted.code());
             signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&once))?;
+            signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(at_once))?;
             signal_hook::flag::register(signal, Arc::clone(&once))?;
             signal_hook::low_level::pipe::register(signal, told.try_clone()?)?;
         }
@@ -55,9 +60,25 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether a signal came.
-    pub(crate) fn happened(&self) -> bool {
-        self.state().happened
+    /// Reads what somebody else may never give, a pipe or a command: the first signal ends the process
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`Refusal`] if a signal came before; those of `read`.
+    pub(crate) fn while_waiting<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.at_once.store(true, Ordering::SeqCst);
+        let given = self.refuse_if_happened().and_then(|()| read());
+        self.at_once.store(false, Ordering::SeqCst);
+        given
+    }
+
+    /// # Errors
+    /// [`Refusal`] if a signal came.
+    pub(crate) fn refuse_if_happened(&self) -> Result<()> {
+        match self.flag.load(Ordering::SeqCst) {
+            true => Err(Refusal::new(Exit::Interrupted, "interrupted").into()),
+            false => Ok(()),
+        }
     }
 
     /// A flag that is set once a signal came.
@@ -111,8 +132,10 @@ mod tests {
     fn runs_begun_before_and_after_a_signal_stop() {
         let interrupt = Interrupt::default();
         let before = interrupt.run();
-        assert!(!before.stopping() && !interrupt.happened());
+        interrupt.refuse_if_happened().unwrap();
+        assert!(!before.stopping());
         interrupt.happen();
+        interrupt.refuse_if_happened().unwrap_err();
         assert!(before.stopping() && interrupt.run().stopping());
     }
 }

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 use zeroize::Zeroizing;
 
 use crate::config::Settings;
 use crate::exit::{Exit, Refusal};
+use crate::interrupt::Interrupt;
 
 /// The longest password that is read, in bytes.
 const PASSWORD_MAX_BYTES: u64 = 4096;
@@ -58,10 +61,11 @@ pub(crate) const ADMIN_TOKEN: Names =
     Names { what: "token", flag: "--admin-token-file", variable: "HOLDALL_ADMIN_TOKEN" };
 
 /// Where a password comes from.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Passwords {
     names: Names,
     source: Option<Source>,
+    interrupt: Interrupt,
 }
 
 impl Passwords {
@@ -69,7 +73,12 @@ impl Passwords {
     ///
     /// # Errors
     /// [`Refusal`] if a variable is not text.
-    pub(crate) fn new(names: Names, flag: Option<&Path>, settings: &Settings) -> Result<Self> {
+    pub(crate) fn new(
+        names: Names,
+        flag: Option<&Path>,
+        settings: &Settings,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
         let variable = |end: &str| variable(&format!("{}{end}", names.variable));
         let source = if let Some(file) = flag {
             Some(Source::File(file.to_owned()))
@@ -84,12 +93,12 @@ impl Passwords {
         } else {
             settings.password_command.clone().map(Source::Command)
         };
-        Ok(Self { names, source })
+        Ok(Self { names, source, interrupt: interrupt.clone() })
     }
 
     /// From nowhere but the terminal.
-    pub(crate) fn none() -> Self {
-        Self { names: PASSWORD, source: None }
+    pub(crate) fn none(interrupt: &Interrupt) -> Self {
+        Self { names: PASSWORD, source: None, interrupt: interrupt.clone() }
     }
 
     /// The password, if it can be had without asking at the terminal.
@@ -99,8 +108,10 @@ impl Passwords {
     pub(crate) fn given(&self) -> Result<Option<Zeroizing<String>>> {
         let password = match &self.source {
             None => return Ok(None),
-            Some(Source::File(file)) => from_file(file)?,
-            Some(Source::Command(command)) => from_command(command)?,
+            Some(Source::File(file)) => self.interrupt.while_waiting(|| from_file(file))?,
+            Some(Source::Command(command)) => {
+                self.interrupt.while_waiting(|| from_command(command))?
+            }
             Some(Source::Variable(password)) => password.clone(),
         };
         if password.is_empty() {
@@ -119,7 +130,10 @@ impl Passwords {
     pub(crate) fn existing(&self, place: &str) -> Result<Zeroizing<String>> {
         match self.given()? {
             Some(password) => Ok(password),
-            None => Terminal::open(self.names.places())?.ask(&format!("password for {place}: ")),
+            None => {
+                let mut terminal = Terminal::open(self.names.places(), &self.interrupt)?;
+                terminal.ask(&format!("password for {place}: "))
+            }
         }
     }
 
@@ -131,7 +145,7 @@ impl Passwords {
         if let Some(password) = self.given()? {
             return Ok(password);
         }
-        ask_twice(self.names.places(), place)
+        ask_twice(self.names.places(), place, &self.interrupt)
     }
 }
 
@@ -140,20 +154,24 @@ impl Passwords {
 ///
 /// # Errors
 /// If it can not be read or is empty; if there is no terminal to ask at; if the two differ.
-pub(crate) fn chosen_anew(file: Option<&Path>, place: &str) -> Result<Zeroizing<String>> {
+pub(crate) fn chosen_anew(
+    file: Option<&Path>,
+    place: &str,
+    interrupt: &Interrupt,
+) -> Result<Zeroizing<String>> {
     let given = match file {
-        Some(file) => Some(from_file(file)?),
+        Some(file) => Some(interrupt.while_waiting(|| from_file(file))?),
         None => variable("HOLDALL_NEW_PASSWORD")?.map(Zeroizing::new),
     };
     match given {
         Some(password) if password.is_empty() => Err(empty().into()),
         Some(password) => Ok(password),
-        None => ask_twice(NEW_PLACES.to_owned(), place),
+        None => ask_twice(NEW_PLACES.to_owned(), place, interrupt),
     }
 }
 
-fn ask_twice(places: String, place: &str) -> Result<Zeroizing<String>> {
-    let mut terminal = Terminal::open(places)?;
+fn ask_twice(places: String, place: &str, interrupt: &Interrupt) -> Result<Zeroizing<String>> {
+    let mut terminal = Terminal::open(places, interrupt)?;
     let first = terminal.ask(&format!("new password for {place}: "))?;
     let second = terminal.ask("the same again: ")?;
     if first.is_empty() {
@@ -214,27 +232,45 @@ fn without_line_end(mut text: Zeroizing<String>) -> Zeroizing<String> {
 }
 
 /// The terminal that this process was started from, whatever its input and output are.
-struct Terminal {
+struct Terminal<'a> {
     device: File,
+    interrupt: &'a Interrupt,
 }
 
-impl Terminal {
+impl<'a> Terminal<'a> {
     /// `places` says what to give where there is none.
-    fn open(places: String) -> Result<Self> {
+    fn open(places: String, interrupt: &'a Interrupt) -> Result<Self> {
         let device = File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
             Refusal::new(Exit::Usage, "a password is needed and there is no terminal to ask at")
                 .hint(places)
         })?;
-        Ok(Self { device })
+        Ok(Self { device, interrupt })
     }
 
     fn ask(&mut self, question: &str) -> Result<Zeroizing<String>> {
         self.device.write_all(question.as_bytes())?;
         let before = silence(&self.device).context("can not turn off the terminal's echo")?;
-        let answer = read_line(&mut self.device);
+        let answer = read_line(|| self.key());
         rustix::termios::tcsetattr(&self.device, OptionalActions::Now, &before)?;
         self.device.write_all(b"\n")?;
         answer
+    }
+
+    /// The next key's byte; `None` at the end. It looks up again and again whether a signal came, so that
+    /// the terminal is not left silent.
+    fn key(&self) -> Result<Option<u8>> {
+        const LOOK_UP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        loop {
+            self.interrupt.refuse_if_happened()?;
+            match poll(&mut [PollFd::new(&self.device, PollFlags::IN)], Some(&LOOK_UP)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut byte = [0];
+        let read = (&self.device).read(&mut byte)?;
+        Ok(byte.get(..read).and_then(|read| read.first().copied()))
     }
 }
 
@@ -251,21 +287,17 @@ fn silence(device: impl AsFd) -> io::Result<Termios> {
 }
 
 /// Reads up to Enter from a terminal without line editing.
-fn read_line(input: &mut impl Read) -> Result<Zeroizing<String>> {
+fn read_line(mut key: impl FnMut() -> Result<Option<u8>>) -> Result<Zeroizing<String>> {
     const CTRL_C: u8 = 3;
     const CTRL_D: u8 = 4;
     const BACKSPACE: u8 = 8;
     const CTRL_U: u8 = 21;
     const DELETE: u8 = 127;
     let mut line = Zeroizing::new(Vec::new());
-    loop {
-        let mut byte = [0];
-        let read = input.read(&mut byte)?;
-        match byte[0] {
+    while let Some(byte) = key()? {
+        match byte {
             CTRL_C => return Err(Refusal::new(Exit::Interrupted, "interrupted").into()),
-            b'\n' | b'\r' => break,
-            _ if read == 0 => break,
-            CTRL_D => break,
+            b'\n' | b'\r' | CTRL_D => break,
             CTRL_U => line.clear(),
             BACKSPACE | DELETE => drop_letter(&mut line),
             other if (line.len() as u64) < PASSWORD_MAX_BYTES => line.push(other),
@@ -287,7 +319,8 @@ mod tests {
     use super::*;
 
     fn typed(keys: &str) -> Result<String> {
-        read_line(&mut keys.as_bytes()).map(|line| line.to_string())
+        let mut keys = keys.bytes();
+        read_line(|| Ok(keys.next())).map(|line| line.to_string())
     }
 
     #[test]
@@ -316,7 +349,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
         std::fs::write(&file, "flag").unwrap();
-        let passwords = Passwords::new(PASSWORD, Some(&file), &settings).unwrap();
+        let passwords = Passwords::new(PASSWORD, Some(&file), &settings, &Interrupt::default());
+        let passwords = passwords.unwrap();
         assert_eq!(*passwords.given().unwrap().unwrap(), "flag");
         std::fs::write(&file, "\n").unwrap();
         passwords.given().unwrap_err();

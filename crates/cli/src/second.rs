@@ -38,7 +38,8 @@ impl SecondKey {
     /// As for [`open::access`], said of that repository.
     pub(crate) fn open(&self, app: &App, name: &str, patience: Patience) -> Result<Second> {
         let passwords = self.from_password_file.as_deref();
-        let passwords = Passwords::new(FROM_PASSWORD, passwords, &Settings::default())?;
+        let passwords =
+            Passwords::new(FROM_PASSWORD, passwords, &Settings::default(), &app.interrupt)?;
         let own_key = self.from_identity.clone().filter(|file| !file.as_os_str().is_empty());
         let app = app.at(name, passwords, own_key);
         let access = open::access_with(&app, patience).map_err(|error| about(error, name))?;

@@ -190,7 +190,7 @@ pub(crate) fn unreadable(option: &str, file: &Path, error: &io::Error) -> Refusa
 ///
 /// # Errors
 /// If it can not be read.
-pub(crate) fn read_list(file: &Path) -> Result<Vec<PathBuf>, Refusal> {
+pub(crate) fn read_list(file: &Path) -> Result<Vec<PathBuf>> {
     let mut list = Vec::new();
     if file == Path::new("-") {
         std::io::stdin().lock().take(LIST_MAX_BYTES).read_to_end(&mut list)

@@ -9,7 +9,6 @@ use anyhow::{Context, Result};
 use holdall_engine::Patterns;
 use holdall_sys::{Dir, FileKind, Name, Stat};
 
-use crate::exit::{Exit, Refusal};
 use crate::interrupt::Interrupt;
 
 /// The longest `.holdallignore` that is read.
@@ -46,9 +45,7 @@ impl Survey {
         // Paths wait, not open directories: there may be more of those than may be open at once.
         let mut waiting = vec![top.to_vec()];
         while let Some(path) = waiting.pop() {
-            if interrupt.happened() {
-                return Err(Refusal::new(Exit::Interrupted, "interrupted").into());
-            }
+            interrupt.refuse_if_happened()?;
             if let Ok(dir) = Dir::open_absolute(&path) {
                 survey.look(&dir, &path, stat.device, &mut waiting);
             }

@@ -21,6 +21,7 @@ use crate::deletions;
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::expected::Expected;
 use crate::forecast::Forecast;
+use crate::interrupt::Interrupt;
 use crate::lab_ceilings::{self, Ceilings};
 use crate::listing;
 use crate::open::{self, Where};
@@ -98,7 +99,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let mut options = options(args)?;
+    let mut options = options(args, &app.interrupt)?;
     leave_repository_out(app, &mut options)?;
     if args.files_from.is_empty() {
         sources::check_links(app, &options.sources)?;
@@ -268,10 +269,10 @@ fn still_committed(app: &App, summary: &BackupSummary, told: Result<()>) -> Resu
     })
 }
 
-fn options(args: &Args) -> Result<BackupOptions> {
+fn options(args: &Args, interrupt: &Interrupt) -> Result<BackupOptions> {
     let mut paths = args.paths.clone();
     for list in &args.files_from {
-        paths.extend(sources::read_list(list)?);
+        paths.extend(interrupt.while_waiting(|| sources::read_list(list))?);
     }
     if paths.is_empty() {
         return Err(Refusal::new(Exit::Usage, "nothing to back up: the list is empty")

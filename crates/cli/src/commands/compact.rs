@@ -52,7 +52,7 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let token = args.token.read()?;
+    let token = args.token.read(&app.interrupt)?;
     let access = open::access(app)?;
     let run = app.run();
     let report = holdall_engine::compact(&access, token.as_ref(), args.dry_run, &run)?;

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         let hint = "name them, or say with --keep-daily 7 and the like which to keep";
         return Err(Refusal::new(Exit::Usage, message).hint(hint).into());
     }
-    let (filter, token) = (args.filter.resolve()?, args.token.read()?);
+    let (filter, token) = (args.filter.resolve()?, args.token.read(&app.interrupt)?);
     let access = open::access(app)?;
     let all = listing::all(app, &access)?;
     let listed = &all.snapshots;

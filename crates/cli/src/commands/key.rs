@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::create::{check_kit_file, tell_kit};
 use crate::exit::{Exit, Refusal, is_certain};
+use crate::interrupt::Interrupt;
 use crate::key_set::KeySet;
 use crate::output::Shown;
 use crate::password::chosen_anew;
@@ -192,7 +193,7 @@ fn add(app: &App, args: &Add) -> Result<()> {
     }
     let wrapping = match public {
         Some(public) => wrap_for_key(&keys.ring, &public),
-        None => passphrase(&keys, &args.new_password)?,
+        None => passphrase(&keys, &args.new_password, &app.interrupt)?,
     };
     let label = keys.free_label(label, &wrapping.label)?;
     append(app, &mut keys, Wrapping { label, ..wrapping })
@@ -214,8 +215,8 @@ fn recipient(what: &What) -> Result<Option<OwnPublicKey>> {
     Ok(Some(OwnPublicKey::from_text(&text).map_err(refused)?))
 }
 
-fn passphrase(keys: &KeySet, new: &NewPassword) -> Result<Wrapping> {
-    let password = chosen_anew(new.new_password_file.as_deref(), keys.name())?;
+fn passphrase(keys: &KeySet, new: &NewPassword, interrupt: &Interrupt) -> Result<Wrapping> {
+    let password = chosen_anew(new.new_password_file.as_deref(), keys.name(), interrupt)?;
     Ok(wrap_passphrase(&keys.ring, &password, WORK_FACTOR_LOG_N))
 }
 
@@ -280,7 +281,7 @@ fn change(app: &App, wanted: Option<&str>, new: &NewPassword) -> Result<()> {
     let at = password_to_change(&keys, wanted)?;
     let label = keys.set.wrappings[at].label.clone();
     let mut wrappings = keys.set.wrappings.clone();
-    wrappings[at] = Wrapping { label, ..passphrase(&keys, new)? };
+    wrappings[at] = Wrapping { label, ..passphrase(&keys, new, &app.interrupt)? };
     keys.replace(wrappings)?;
     let done = format!("the password of {} was changed", keys.name());
     tell(app, &done, summary(app, &keys, &done));

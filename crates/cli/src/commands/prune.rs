@@ -36,7 +36,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let opened = open::place(app, Patience::default())?;
     let repository = opened.place.repository.as_ref();
-    let report = delete_unneeded(repository, args.token.read()?.as_ref(), args.dry_run)?;
+    let report =
+        delete_unneeded(repository, args.token.read(&app.interrupt)?.as_ref(), args.dry_run)?;
     tell_done(app, &report, args.dry_run)?;
     Ok(Exit::Done)
 }

@@ -187,7 +187,7 @@ impl<'a> Pipeline<'a> {
         let client = self.app.within(&folder.join("client"));
         let at = folder.join("repository");
         let named = at.to_str().context("the folder to measure in has a name that is no text")?;
-        let client = client.at(named, Passwords::none(), None);
+        let client = client.at(named, Passwords::none(&client.interrupt), None);
         let opened = open::place(&client, Patience::default())?;
         let (new, kit) = (NewKeys::draw(None), folder.join("recovery-kit.txt"));
         new.create(&client, &opened.place, None, None, named, Some(&kit))?;
