@@ -12,6 +12,7 @@ use holdall_format::{ObjectId, SeriesId, SessionId};
 use holdall_tree::{Cursor, Entry, EntryKind, PathKey, Time, TreeError, diff_below};
 
 use crate::blocks::{Nodes, SharedNodeCache, open_node_cache};
+use crate::restore::is_damaged;
 use crate::{Access, EngineError, Run, Snapshot};
 
 /// An entry that was found.
@@ -63,11 +64,11 @@ struct Searched {
 /// Looks in each of the snapshots, in the order given, for entries that are `wanted`; shows those of
 /// one snapshot in the order of its tree.
 ///
-/// Keeps the matches of one snapshot of each series in memory, up to a bound.
+/// Keeps the matches of one snapshot of each series in memory, up to a bound. What is damaged of a tree is noted
+/// as a problem of the path before it, and the search goes on behind it.
 ///
 /// # Errors
-/// [`EngineError::Damaged`] for a tree that can not be read on; [`EngineError::Interrupted`]; the
-/// first error of `visit`.
+/// [`EngineError::Interrupted`]; the first error of `visit`.
 pub fn find(
     access: &Access,
     snapshots: &[&Snapshot],
@@ -126,8 +127,10 @@ impl Search<'_> {
         before: Option<Searched>,
         visit: &mut Visit<'_>,
     ) -> Result<Matches, EngineError> {
-        let kept = match before {
-            Some(before) => self.changes(before, snapshot.root)?,
+        let kept = match before.map(|before| self.changes(before, snapshot.root)) {
+            // The walk through the whole tree says where it is damaged, and goes on behind it.
+            Some(Err(error)) if is_damaged(&error) => None,
+            Some(kept) => kept?,
             None => None,
         };
         let Some(matches) = kept else { return self.whole(snapshot, visit) };
@@ -142,14 +145,31 @@ impl Search<'_> {
     fn whole(&self, snapshot: &Snapshot, visit: &mut Visit<'_>) -> Result<Matches, EngineError> {
         let mut matches = Some(BTreeMap::new());
         let mut cursor = Cursor::new(self.nodes(), snapshot.root);
-        while let Some((path, entry)) = cursor.next()? {
+        let mut last = PathKey::root();
+        loop {
             self.run.check()?;
+            let (path, entry) = match cursor.next().map_err(EngineError::from) {
+                Ok(Some(found)) => found,
+                Ok(None) => break,
+                Err(error) if is_damaged(&error) => {
+                    let id = snapshot.id.to_string();
+                    let reason =
+                        format!("in snapshot {id:.10}, what comes after it is damaged: {error}");
+                    self.run.damage(&last.to_absolute(), reason);
+                    cursor.skip_unreadable();
+                    // Others are not found by what they have changed of it.
+                    matches = None;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let absolute = path.to_absolute();
             if (self.wanted)(&absolute, &entry) {
                 let found = Match::of(&entry);
                 visit(snapshot, found.at(&absolute))?;
-                self.keep(&mut matches, path, found);
+                self.keep(&mut matches, path.clone(), found);
             }
+            last = path;
         }
         Ok(matches)
     }
@@ -224,6 +244,21 @@ mod tests {
         )
         .unwrap();
         (found.into_iter().map(|(_, paths)| paths).collect(), looked.get())
+    }
+
+    #[test]
+    fn a_damaged_snapshot_is_told_and_hides_no_older_one() {
+        let world = World::new();
+        let (old, new) = (tree(&world, &["/x/1"]), tree(&world, &["/x/2"]));
+        world.repository.lose(&new.root);
+        let (run, mut paths) = (Run::new(), Vec::new());
+        let wanted = |path: &[u8], _: &Entry| path.starts_with(b"/x/");
+        find(&world.access, &[&new, &old], &wanted, &run, &mut |_, entry| {
+            paths.push(entry.path.to_vec());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!((paths, run.damage_count()), (vec![b"/x/1".to_vec()], 1));
     }
 
     fn tree(world: &World, more: &[&str]) -> Snapshot {

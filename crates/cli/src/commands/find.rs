@@ -100,11 +100,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         show(&app.output, snapshot, &found, &mut shown)
             .map_err(|error| EngineError::io("standard output", error))
     };
-    holdall_engine::find(&access, &newest_first, &wanted, &app.run(), show)?;
+    let run = app.run();
+    let searched = holdall_engine::find(&access, &newest_first, &wanted, &run, show);
+    let damaged = run.take_problems();
+    damaged.iter().try_for_each(|problem| app.output.problem(problem))?;
+    searched?;
     if shown.is_none() {
         app.output.note("nothing was found");
     }
-    Ok(Exit::Done)
+    Ok(if damaged.is_empty() { Exit::Done } else { Exit::Damage })
 }
 
 /// Shows a match below its snapshot, which is shown once.
