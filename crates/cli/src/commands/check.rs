@@ -263,6 +263,8 @@ struct Found {
     objects: u64,
     snapshots: u64,
     damaged: BTreeSet<Damage>,
+    /// How many paths are damaged besides those.
+    damaged_unnamed: u64,
     /// How much was mended.
     repaired: u64,
     /// What the place can not do.
@@ -300,6 +302,7 @@ impl Found {
         self.snapshots = self.snapshots.max(report.snapshots);
         self.damaged.extend(report.damaged.iter().map(Damage::stored));
         self.add_paths(&report.damaged_paths);
+        self.damaged_unnamed += report.unnamed_paths();
     }
 
     fn add_paths(&mut self, paths: &[DamagedPath]) {
@@ -355,17 +358,21 @@ fn report(app: &App, found: &Found, has_read: bool, part: Option<u8>) -> Result<
         objects: u64,
         snapshots: u64,
         damaged: &'a BTreeSet<Damage>,
+        damaged_unnamed: u64,
         repaired: u64,
         lacking: &'a [String],
     }
-    let Found { packs, blocks, objects, snapshots, damaged, repaired, lacking } = found;
-    let (packs, blocks, objects, snapshots) = (*packs, *blocks, *objects, *snapshots);
-    let repaired = *repaired;
-    let summary = Summary { packs, blocks, objects, snapshots, damaged, repaired, lacking };
+    let Found { damaged, lacking, .. } = found;
+    let &Found { packs, blocks, objects, snapshots, damaged_unnamed, repaired, .. } = found;
+    let summary =
+        Summary { packs, blocks, objects, snapshots, damaged, damaged_unnamed, repaired, lacking };
     app.output.object("summary", &summary)?;
     lacking.iter().for_each(|sentence| app.output.note(format_args!("of this place: {sentence}")));
     for damage in damaged {
         app.output.result(damage.words())?;
+    }
+    if damaged_unnamed > 0 {
+        app.output.result(format_args!("and {} more damaged paths", count(damaged_unnamed)))?;
     }
     if !has_read && damaged.is_empty() {
         return Ok(Exit::Done);
@@ -380,7 +387,7 @@ fn report(app: &App, found: &Found, has_read: bool, part: Option<u8>) -> Result<
             (0, Some(percent)) => {
                 format!("what was read is whole: the trees, and {percent} % of the content")
             }
-            (several, _) => format!("{} damaged", count(several as u64)),
+            (several, _) => format!("{} damaged", count(several as u64 + damaged_unnamed)),
         },
     ))?;
     Ok(if damaged.is_empty() { Exit::Done } else { Exit::Damage })

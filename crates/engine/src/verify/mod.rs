@@ -82,6 +82,11 @@ impl VerifyReport {
         self.damaged.is_empty() && self.damaged_path_count == 0
     }
 
+    /// How many paths can not be restored and were not kept.
+    pub fn unnamed_paths(&self) -> u64 {
+        self.damaged_path_count.saturating_sub(self.damaged_paths.len() as u64)
+    }
+
     fn damaged_path(&mut self, path: DamagedPath) {
         self.damaged_path_count += 1;
         if self.damaged_paths.len() < PATHS_KEPT {

@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex};
 
 use holdall_crypto::Opener;
 use holdall_format::{ObjectId, SessionId};
-use holdall_tree::{ChunkRef, Content, ContentReader, Cursor, Entry, PathKey, diff};
+use holdall_tree::{
+    Attributes, ChunkRef, Content, ContentReader, Cursor, Entry, EntryKind, PathKey, diff,
+};
 
 use super::blocks::GoodIds;
 use super::{DamagedPath, VerifyProgress, VerifyReport};
 use crate::blocks::{Nodes, SharedNodeCache};
-use crate::restore::{ChunkSource, is_damaged};
+use crate::restore::{ChunkSource, Layout, SIDE_CONTENT_MAX_BYTES, is_damaged};
 use crate::{Access, EngineError, Run, Snapshot};
 
 /// Sampled chunks are fetched when they have so many bytes together.
@@ -69,12 +71,14 @@ pub(crate) fn walk_all(
             sample: Vec::new(),
             sample_bytes: 0,
             snapshot: String::new(),
+            last_damaged: None,
             report,
         },
     };
     for (at, snapshot) in snapshots.iter().enumerate() {
         let before = snapshots[..at].iter().rfind(|before| before.series == snapshot.series);
         walk.checker.snapshot = snapshot.id.to_string();
+        walk.checker.last_damaged = None;
         walk.snapshot(snapshot, before)?;
         walk.checker.report.snapshots += 1;
         progress(walk.checker.report.progress());
@@ -108,6 +112,8 @@ struct Checker<'a> {
     sample_bytes: u64,
     /// The snapshot that is being walked.
     snapshot: String,
+    /// The path of it that was found damaged last: one can lack thousands of chunks.
+    last_damaged: Option<PathKey>,
     report: VerifyReport,
 }
 
@@ -173,6 +179,9 @@ impl Walk<'_> {
         self.entries += 1;
         if self.entries.is_multiple_of(CHECK_EVERY) {
             self.checker.run.check()?;
+        }
+        if let Err(reason) = fits(entry) {
+            self.checker.damaged(path, reason);
         }
         for content in [Some(&entry.content), Some(&entry.attributes), entry.extents.as_ref()] {
             match content {
@@ -246,9 +255,30 @@ impl Checker<'_> {
     }
 
     fn damaged(&mut self, path: &PathKey, reason: String) {
+        if self.last_damaged.as_ref() == Some(path) {
+            return;
+        }
+        self.last_damaged = Some(path.clone());
         let snapshot = self.snapshot.clone();
         self.report.damaged_path(DamagedPath { snapshot, path: path.to_absolute(), reason });
     }
+}
+
+/// Whether an entry is one that a restore takes, as far as it alone tells: an error before its id was
+/// computed is in what the id stands for.
+fn fits(entry: &Entry) -> Result<(), String> {
+    let sides = [Some(&entry.attributes), entry.extents.as_ref()];
+    if sides.into_iter().flatten().any(|side| side.len_bytes() > SIDE_CONTENT_MAX_BYTES) {
+        return Err("its attributes or extents are too long".to_owned());
+    }
+    if let Content::Inline(bytes) = &entry.attributes {
+        Attributes::decode(bytes).map_err(|error| format!("its attributes: {error}"))?;
+    }
+    let has_layout = matches!(entry.extents, None | Some(Content::Inline(_)));
+    if entry.kind == EntryKind::File && has_layout {
+        Layout::of(entry).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// Whether a chunk is in the sample: by its id, so that all snapshots agree.
