@@ -1,8 +1,9 @@
 //! Everything that a file system can hold comes back as it was, through a real server.
 
 use holdall_testkit::{CompareOptions, FidelitySizes, compare_trees, fidelity_tree};
+use rustix::fs::{XattrFlags, setxattr};
 
-use crate::house::Server;
+use crate::house::{Machine, Server, text};
 use crate::mounts::ManyFiles;
 
 #[test]
@@ -35,4 +36,25 @@ fn everything_a_file_system_can_hold_comes_back_through_a_server() {
 
     let again = machine.summary(["backup", source_text]);
     assert_eq!((&again["files_new"], &again["files_changed"]), (&0.into(), &0.into()), "{again}");
+}
+
+#[test]
+fn more_attributes_than_a_restore_takes_are_told_and_cost_no_content() {
+    // In memory a file may have as many as there are; on most disks only some kilobytes.
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let machine = Machine::new();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "content").unwrap();
+    let value = vec![b'v'; 64 << 10];
+    let mut names = (0..260).map(|number| format!("user.{number}"));
+    if !names.all(|name| setxattr(&file, name, &value, XattrFlags::empty()).is_ok()) {
+        return;
+    }
+    let (repo, target) = (machine.path("repo"), machine.path("target"));
+    machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&machine.path("kit.txt"))]);
+    let told = machine.run(["backup", "-r", text(&repo), text(folder.path())]).expect(3);
+    assert!(told.stderr.contains("a restore takes 16 at most"), "{}", told.stderr);
+    let from = format!("latest:{}", text(folder.path()));
+    machine.ok(["restore", "-r", text(&repo), &from, "--target", text(&target)]);
+    assert_eq!(std::fs::read(target.join("file")).unwrap(), b"content");
 }

@@ -12,6 +12,7 @@ use crate::EngineError;
 use crate::backup::content::Bytestream;
 use crate::backup::describe::{kind_of, time};
 use crate::budget::Grant;
+use crate::restore::SIDE_CONTENT_MAX_BYTES;
 
 impl JobReader<'_> {
     /// Puts what was read of a path's attributes into its entry. Where they are not to be had, that is
@@ -49,6 +50,11 @@ impl JobReader<'_> {
             Ok(attributes) => attributes.encode(),
             Err(error) => return Ok(Err(io::Error::other(error))),
         };
+        if encoded.len() as u64 > SIDE_CONTENT_MAX_BYTES {
+            let (has, most) = (encoded.len() >> 20, SIDE_CONTENT_MAX_BYTES >> 20);
+            let reason = format!("they take {has} MiB, and a restore takes {most} at most");
+            return Ok(Err(io::Error::other(reason)));
+        }
         Ok(self
             .inline_or_cut(encoded, ATTRIBUTES_INLINE_MAX_BYTES, grant)?
             .map(|content| entry.attributes = content))
