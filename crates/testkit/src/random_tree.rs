@@ -212,7 +212,7 @@ fn make_file(path: &Path, max_bytes: u64, random: &mut Random) -> io::Result<()>
 
 fn make_pipe(path: &Path) -> io::Result<()> {
     let (parent, name) = parent_of(path)?;
-    parent.create_special(Name::new(name)?, FileKind::Fifo, DeviceNumber::default())
+    parent.create_special(Name::new(name)?, FileKind::Fifo, DeviceNumber::default(), 0o600)
 }
 
 /// Gives a file or directory a mode, a time and perhaps an attribute. Its owner can still read it.

@@ -47,7 +47,7 @@ fn fill(dir: &TargetDir, files: usize, median: u64, random: &mut Random) -> io::
     for number in 0..files {
         let content = random_small(median, random);
         let name = format!("file-{number:06}.dat");
-        dir.create_file(Name::new(name.as_bytes())?)?.write_all_at(&content, 0)?;
+        dir.create_file(Name::new(name.as_bytes())?, 0o600)?.write_all_at(&content, 0)?;
         total_bytes += content.len() as u64;
     }
     Ok(total_bytes)

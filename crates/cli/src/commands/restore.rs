@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// Only says what would be done
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Reads back everything that was written
+    /// Reads everything back from the disk
     #[arg(long)]
     verify: bool,
 }

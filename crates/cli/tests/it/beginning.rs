@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use holdall_testkit::{CompareOptions, Image, Random, compare_trees};
+use holdall_testkit::{CompareOptions, Field, Image, Random, compare_trees};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lsetxattr, mknodat};
 
 use crate::house::{Machine, Outcome, files_below, text};
@@ -144,6 +144,13 @@ impl Beginning {
         }
     }
 
+    /// Restores into what another restore has left, and keeps what is there.
+    pub(crate) fn resume(&self, machine: &Machine, target: &Path) -> Outcome {
+        let from = format!("latest:{}", text(&self.source()));
+        let into = ["--target", text(target), "--overwrite", "never"];
+        self.run(machine, &[&["restore", &from], &into[..]].concat())
+    }
+
     /// A computer on which nothing of what is to be tested was done.
     pub(crate) fn fresh(&self, number: usize, work: Work) -> Machine {
         let folder = self.machine(number);
@@ -163,6 +170,17 @@ impl Beginning {
     pub(crate) fn assert_restored(&self, target: &Path, what: &str) {
         let differences = compare_trees(&self.source(), target, &CompareOptions::default());
         assert_eq!(differences, [], "{what}");
+    }
+
+    /// The same of a restore that was killed and resumed; a link, which has no mode to tell by, may
+    /// be as it was made.
+    pub(crate) fn assert_resumed(&self, target: &Path, what: &str) {
+        let differences = compare_trees(&self.source(), target, &CompareOptions::default());
+        let (link, other): (Vec<_>, Vec<_>) =
+            differences.into_iter().partition(|difference| difference.path == b"link");
+        assert_eq!(other, [], "{what}");
+        let is_of_its_making = |field: &Field| matches!(field, Field::Mtime | Field::Xattr(_));
+        assert!(link.iter().all(|link| is_of_its_making(&link.field)), "{what}: {link:?}");
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use holdall_testkit::{CompareOptions, Random, compare_trees, only_file};
+use holdall_testkit::{CompareOptions, Random, compare_trees, has_strace, only_file};
 
 use crate::house::{Machine, Outcome, Server, disk_bytes, files_below, text};
 use crate::mounts::Mount;
@@ -195,6 +195,57 @@ fn a_full_target_is_told_and_has_no_half_files() {
     disk.resize(64 << 20);
     machine.ok(restore.iter().chain(&["--overwrite", "always"]));
     assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+}
+
+#[test]
+fn a_share_that_has_no_room_says_so_when_a_file_is_closed() {
+    if !has_strace() {
+        return;
+    }
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let repo = text(&repo);
+    // Large ones are written behind, small ones are not; the largest are written in pieces.
+    for (name, bytes) in [("first", 100), ("large", 9 << 20), ("middle", 1 << 20), ("small", 1000)]
+    {
+        write_random(&source.join(name), bytes, bytes as u64);
+    }
+    machine.ok(["init", "-r", repo]);
+    machine.ok(["backup", "-r", repo, text(&source)]);
+    let from = format!("latest:{}", text(&source));
+    for name in ["large", "middle", "small"] {
+        for (error, code) in [("EDQUOT", 1), ("EIO", 3)] {
+            let target = machine.path(&format!("target-{name}-{code}"));
+            let (file, fails) = (target.join(name), format!("inject=close:error={error}"));
+            let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", text(&file), "-e", &fails];
+            let restore = ["restore", "-r", repo, &from, "--target", text(&target)];
+            let told = machine.run_by(&by, restore).expect(code);
+            assert!(told.stderr.contains(name), "{}", told.stderr);
+            assert!(!file.exists() && (code == 1 || target.join("first").exists()), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_is_verified_is_read_from_the_disk() {
+    if !has_strace() {
+        return;
+    }
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    write_random(&source.join("file"), 1000, 1);
+    machine.ok(["init", "-r", text(&repo)]);
+    machine.ok(["backup", "-r", text(&repo), text(&source)]);
+    let (from, target) = (format!("latest:{}", text(&source)), machine.path("target"));
+    let trace = machine.path("trace");
+    let by = ["strace", "-f", "-y", "-o", text(&trace), "-e", "trace=syncfs,fadvise64,pread64"];
+    let restore = ["restore", "-r", text(&repo), &from, "--target", text(&target), "--verify"];
+    machine.run_by(&by, restore).expect(0);
+    let trace = fs::read_to_string(trace).expect("a trace");
+    let of_file = format!("<{}>", text(&target.join("file")));
+    let calls = trace.lines().filter(|line| line.contains(&of_file));
+    let names = calls.filter_map(|line| line.split_once('(')?.0.split_whitespace().last());
+    assert_eq!(names.collect::<Vec<_>>(), ["syncfs", "fadvise64", "pread64"], "{trace}");
 }
 
 /// With a pack that can not be read the log goes on far behind, which is written down before anything else is:

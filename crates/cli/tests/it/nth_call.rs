@@ -19,7 +19,8 @@ use crate::beginning::{Beginning, Work};
 use crate::house::{Machine, Outcome, files_below, text};
 use crate::repair::noise;
 
-/// Calls that read, write or name files. Closing is left out: nothing depends on what it answers.
+/// Calls that read, write or name files. Closing is left out: only a restore depends on what it answers, for
+/// which there is a test of its own in `full`.
 const CALLS: &str = "openat,openat2,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,lseek,fsync,\
     fdatasync,ftruncate,fallocate,copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,\
     mkdirat,mknodat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,\
@@ -256,8 +257,15 @@ fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outc
         assert_eq!(next.code, Some(0), "then {work:?}: {}\nafter {what}", next.stderr);
     };
     if fault.work == Work::Restore {
+        let target = machine.path("target");
         if is_done {
-            beginning.assert_restored(&machine.path("target"), &what);
+            beginning.assert_restored(&target, &what);
+        }
+        if was_killed {
+            // Where all that is there stays, nothing half-made does.
+            let next = beginning.resume(machine, &target);
+            assert_eq!(next.code, Some(0), "then: {}\nafter {what}", next.stderr);
+            beginning.assert_resumed(&target, &what);
         }
         goes_well(Work::Restore);
         return beginning.assert_restored(&machine.path("again"), &what);

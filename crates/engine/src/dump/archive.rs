@@ -61,7 +61,9 @@ impl Planner<'_> {
             let link = Member { target: &first, ..member(&name, Type::HardLink, &entry) };
             return self.parts.bytes(tar::header(&link, Records::default()));
         }
-        self.reader.bring_in_side_contents(&mut entry).map_err(|error| in_place(path, error))?;
+        let brought = self.reader.bring_in_attributes(&mut entry);
+        let brought = brought.and_then(|()| self.reader.bring_in_extents(&mut entry));
+        brought.map_err(|error| in_place(path, error))?;
         let mut records = Records::default();
         add_attributes(path, &entry, &mut records)?;
         let mut member = member(&name, kind, &entry);

@@ -61,7 +61,7 @@ impl Planner<'_> {
 
     fn whole_file(&mut self, path: &PathKey, mut entry: Entry) -> Result<(), Stop> {
         self.run.advance(1, 0);
-        self.reader.bring_in_side_contents(&mut entry)?;
+        self.reader.bring_in_extents(&mut entry)?;
         let layout = layout_of(path, &entry)?;
         let end = self.content(path, &entry.content, &layout)?;
         self.parts.zeros(entry.size.saturating_sub(end))?;

@@ -1,8 +1,8 @@
 //! Owner, attributes, mode and time of what was just made, in the order that keeps them all.
 //!
 //! The owner comes first, for changing it clears set-user-id bits and capabilities; attributes
-//! before the mode, for a mode may end one's own right to set them; the time last, for everything
-//! changes it.
+//! before the mode, for a mode may end one's own right to set them; the mode last, for it says that
+//! all else is done ([`unfinished`](super::unfinished)).
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -70,8 +70,7 @@ pub(super) struct Finish<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) subject: Subject<'a>,
     pub(super) entry: &'a Entry,
-    /// It belongs to this process's user and group, has the mode that it was made with (0600, or
-    /// 0700 for a directory) and inherited nothing.
+    /// It belongs to this process's user and group, and inherited nothing.
     pub(super) pristine: bool,
     pub(super) path: &'a dyn Fn() -> Vec<u8>,
 }
@@ -81,11 +80,11 @@ impl Finish<'_> {
     pub(super) fn apply(&self) {
         let (uid_restored, gid_restored) = self.set_owner();
         self.set_attributes();
+        let mtime = Timestamp { secs: self.entry.mtime.secs, nanos: self.entry.mtime.nanos };
+        self.check("modification time", self.subject.set_mtime(mtime));
         if self.entry.kind != EntryKind::Symlink {
             self.set_mode(uid_restored, gid_restored);
         }
-        let mtime = Timestamp { secs: self.entry.mtime.secs, nanos: self.entry.mtime.nanos };
-        self.check("modification time", self.subject.set_mtime(mtime));
     }
 
     /// Says whether user and group are now the entry's.
@@ -123,7 +122,10 @@ impl Finish<'_> {
                 return;
             }
         };
-        if !self.pristine && self.entry.kind != EntryKind::Symlink {
+        // A directory may have been there: nothing is taken away for attributes that could not be read.
+        let is_known = matches!(self.entry.attributes, Content::Inline(_));
+        let may_lack = is_known || self.entry.kind != EntryKind::Directory;
+        if may_lack && !self.pristine && self.entry.kind != EntryKind::Symlink {
             self.remove_inherited(&attributes);
         }
         for (name, value) in attributes.iter() {
@@ -145,10 +147,7 @@ impl Finish<'_> {
     /// was there before.
     fn remove_inherited(&self, attributes: &Attributes) {
         let has = |list: &[u8]| attributes.iter().any(|(name, _)| name == list);
-        // Attributes of which the chunks are damaged are not known, and none is taken away for that.
-        if let (EntryKind::Directory, Subject::Open(fd), Content::Inline(_)) =
-            (self.entry.kind, self.subject, &self.entry.attributes)
-        {
+        if let (EntryKind::Directory, Subject::Open(fd)) = (self.entry.kind, self.subject) {
             match xattr::read_fd(fd) {
                 Ok(there) => self.remove_others(&there, has),
                 Err(error) => drop(self.check("attributes", Err(error))),
@@ -181,10 +180,7 @@ impl Finish<'_> {
                 self.context.note(Note::SetIds, self.path);
             }
         }
-        let made_with = if self.entry.kind == EntryKind::Directory { 0o700 } else { 0o600 };
-        if !(self.pristine && mode == made_with && self.entry.attributes.is_empty()) {
-            self.check("mode", self.subject.set_mode(mode));
-        }
+        self.check("mode", self.subject.set_mode(mode));
     }
 
     fn check(&self, what: &str, done: io::Result<()>) -> bool {
@@ -212,6 +208,7 @@ mod tests {
     use crate::Run;
     use crate::restore::RestoreOptions;
     use crate::restore::links::Links;
+    use crate::restore::unfinished;
     use crate::test_world::owned;
 
     /// Finishes a set-user-id file of somebody else as an ordinary user would; gives the notes, the
@@ -226,7 +223,7 @@ mod tests {
         let entry = owned(EntryKind::File, 0o4755);
         context.pretend_to_be(entry.uid + 1, entry.gid);
         let name = Name::new(b"file").unwrap();
-        let file = context.root.create_file(name).unwrap();
+        let file = context.root.create_file(name, unfinished::MODE).unwrap();
         let finish = Finish {
             context: &context,
             subject: Subject::Open(file.as_fd()),
@@ -249,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_set_last_and_mode_after_the_owner() {
+    fn mode_and_time_are_set_after_what_changes_them() {
         let folder = tempfile::tempdir().unwrap();
         let (run, options) = (Run::new(), RestoreOptions::default());
         let root = TargetDir::open_root(folder.path()).unwrap();
@@ -257,7 +254,7 @@ mod tests {
         let context = Context::new(&options, &run, root, b"/".to_vec(), links).unwrap();
         let entry = owned(EntryKind::File, 0o6711);
         let name = Name::new(b"file").unwrap();
-        let file = context.root.create_file(name).unwrap();
+        let file = context.root.create_file(name, unfinished::MODE).unwrap();
         metadata::set_mode(&file, 0o777).unwrap();
         let subject = Subject::Named(context.root.as_fd(), name);
         let path = &|| b"/file".to_vec();

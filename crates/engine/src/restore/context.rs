@@ -1,15 +1,19 @@
 //! What the threads of a restore share: options, rights, counts, and the first error that ends it.
 
+use std::collections::HashSet;
+use std::fs::File;
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use holdall_sys::TargetDir;
 use holdall_sys::users::{self, Users};
+use holdall_sys::{Stat, TargetDir, stat};
 use holdall_tree::Entry;
 
 use super::links::Links;
 use super::notes::{Note, Notes};
+use super::read_back::ReadBack;
+use super::unfinished::is_unfinished;
 use super::write_behind::WriteBehind;
 use super::{RestoreOptions, RestoreSummary};
 use crate::run::lock;
@@ -36,6 +40,9 @@ pub(super) struct Context<'a> {
     pub(super) tally: Tally,
     pub(super) notes: Notes,
     pub(super) write_behind: WriteBehind,
+    pub(super) read_back: ReadBack,
+    /// Devices and inodes of large files that are being written.
+    in_the_making: Mutex<HashSet<(u64, u64)>>,
     users: Users,
     uid: u32,
     gid: u32,
@@ -62,6 +69,8 @@ impl<'a> Context<'a> {
             tally: Tally::default(),
             notes: Notes::default(),
             write_behind: WriteBehind::default(),
+            read_back: ReadBack::default(),
+            in_the_making: Mutex::default(),
             users,
             uid: users::effective_uid(),
             gid: users::effective_gid(),
@@ -106,6 +115,16 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Counts a name that became a file of its own and should be one more of another, or reports it where
+    /// that is wished.
+    pub(super) fn note_copy(&self, path: &dyn Fn() -> Vec<u8>) {
+        if self.options.strict {
+            self.run.problem(&path(), "it could not be linked, and is a copy");
+        } else {
+            self.notes.count_copy();
+        }
+    }
+
     /// Reports that an entry could not be written. A full target ends the restore, for nothing
     /// after this entry would fit either.
     pub(super) fn write_failed(&self, path: Vec<u8>, what: &str, error: &io::Error) {
@@ -118,6 +137,32 @@ impl<'a> Context<'a> {
         } else {
             self.run.problem(&path, format!("{what}: {error}"));
         }
+    }
+
+    /// Notes that a large file is being written: what folds upper and lower case may have it under another
+    /// name of the snapshot, too.
+    pub(super) fn begins(&self, file: &File) {
+        if let Ok(stat) = stat::of_fd(file) {
+            lock(&self.in_the_making).insert((stat.device, stat.inode));
+        }
+    }
+
+    /// Notes that it is written, or never will be.
+    pub(super) fn ended(&self, file: &File) {
+        if let Ok(stat) = stat::of_fd(file) {
+            lock(&self.in_the_making).remove(&(stat.device, stat.inode));
+        }
+    }
+
+    /// Whether this was being made by a restore that was killed.
+    pub(super) fn is_unfinished(&self, there: &Stat) -> bool {
+        is_unfinished(there) && !lock(&self.in_the_making).contains(&(there.device, there.inode))
+    }
+
+    /// Lets go of a file that is removed: held open, it would keep its room on the disk.
+    pub(super) fn let_go(&self, file: &Arc<File>) {
+        self.write_behind.forget(file);
+        self.read_back.forget(file);
     }
 
     /// Ends the restore; the first error counts.
@@ -147,7 +192,7 @@ impl<'a> Context<'a> {
             dirs: read(&self.tally.dirs),
             bytes: read(&self.tally.bytes),
             skipped: read(&self.tally.skipped),
-            notes: self.notes.line().into_iter().collect(),
+            notes: self.notes.lines(),
             problems: self.run.problem_count(),
             damaged: self.run.damage_count(),
             ..RestoreSummary::default()

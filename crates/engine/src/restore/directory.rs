@@ -15,9 +15,10 @@ use holdall_tree::Entry;
 use super::Overwrite;
 use super::attributes::{ACCESS_LIST, DEFAULT_LIST, Finish, Subject};
 use super::context::{Context, add};
+use super::unfinished::DIRECTORY_MODE;
 
-/// The mode that a directory has until it is finished: nobody else looks into it half-made.
-const WORKING_MODE: u32 = 0o700;
+/// The mode of a directory of which nothing is known.
+const PRIVATE_MODE: u32 = 0o700;
 
 /// A share in a directory that is being restored.
 #[derive(Clone)]
@@ -146,7 +147,7 @@ impl<'a> Node<'a> {
 
     fn make_in(&self, parent: &Opened, name: Name<'_>) -> io::Result<Opened> {
         let dir = &parent.dir;
-        match dir.create_dir(name, WORKING_MODE) {
+        match dir.create_dir(name, DIRECTORY_MODE) {
             Ok(made) => return Ok(self.newly_made(made, parent.pristine)),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Err(error) if self.context.options.overwrite.is_none() => return Err(error),
@@ -160,14 +161,15 @@ impl<'a> Node<'a> {
         let overwrite = self.context.options.overwrite;
         if there.kind == FileKind::Dir {
             // Whatever is made in it makes it newer, so that its time says nothing.
-            let kept = self.is_on_the_way || overwrite == Some(Overwrite::Never);
+            let stays = self.is_on_the_way || overwrite == Some(Overwrite::Never);
+            let kept = !self.context.is_unfinished(&there) && (stays || self.entry.is_none());
             return Ok(Opened { dir: dir.open_dir(name)?, pristine: false, kept });
         }
-        if !overwrite.is_some_and(replaces) {
+        if !self.context.is_unfinished(&there) && !overwrite.is_some_and(replaces) {
             return Err(io::Error::other("something that is no directory is in the way"));
         }
         dir.unlink(name)?;
-        Ok(self.newly_made(dir.create_dir(name, WORKING_MODE)?, parent.pristine))
+        Ok(self.newly_made(dir.create_dir(name, DIRECTORY_MODE)?, parent.pristine))
     }
 
     /// Rids a new directory of what one that was there before handed down to it.
@@ -178,7 +180,7 @@ impl<'a> Node<'a> {
             let _ = xattr::remove_fd(&dir, ACCESS_LIST);
             let (_, gid) = self.context.own_ids();
             metadata::set_owner(&dir, None, Some(gid))
-                .and_then(|()| metadata::set_mode(&dir, WORKING_MODE))
+                .and_then(|()| metadata::set_mode(&dir, DIRECTORY_MODE))
                 .is_ok()
         };
         Opened { dir, pristine, kept: false }
@@ -187,17 +189,20 @@ impl<'a> Node<'a> {
     /// Sets its metadata, and gives up its share in the directory above.
     fn finish(mut self) -> Option<Arc<Node<'a>>> {
         let opened = self.opened.take().flatten();
-        if let (Some(opened), Some(entry)) = (&opened, &self.entry)
-            && !opened.kept
-        {
-            Finish {
+        match (opened.filter(|opened| !opened.kept), &self.entry) {
+            (Some(opened), Some(entry)) => Finish {
                 context: self.context,
                 subject: Subject::Open(opened.dir.as_fd()),
                 entry,
                 pristine: opened.pristine,
                 path: &|| self.snapshot_path(b""),
             }
-            .apply();
+            .apply(),
+            // That it has neither owner nor mode nor time was reported.
+            (Some(opened), None) if self.parent.is_some() => {
+                let _ = metadata::set_mode(&opened.dir, PRIVATE_MODE);
+            }
+            _ => {}
         }
         self.parent
     }

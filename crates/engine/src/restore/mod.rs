@@ -11,7 +11,9 @@
 //! Invariants: nothing is made outside the target, for every name is a checked single component in a
 //! directory that is held open; memory is bounded by a few windows and a small cache, whatever the
 //! size of files; entries are handed out in tree order, so whoever waits for an earlier entry waits
-//! for something that goes on. What can not be restored is reported, and never left half-made.
+//! for something that goes on. What can not be restored is reported, and not left half-made: who is
+//! killed leaves what tells of itself that it is ([`unfinished`]), and what reads back otherwise than it was
+//! written stays as the disk gives it.
 
 mod attributes;
 mod chunk_cache;
@@ -19,15 +21,18 @@ mod chunks;
 mod content;
 mod context;
 mod directory;
+mod foreseen;
 mod layout;
 mod links;
 mod notes;
 mod options;
 mod place;
 mod planner;
+mod read_back;
 mod reader;
 mod split_file;
 mod target;
+mod unfinished;
 mod window;
 mod write_behind;
 mod writer;
@@ -42,6 +47,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use holdall_format::SessionId;
 use holdall_lab::{Layer, StageMeter};
 use holdall_protocol::SessionPurpose;
+use holdall_sys::metadata;
 
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};
 
@@ -51,8 +57,10 @@ use crate::{Access, EngineError, Run, Snapshot};
 use chunks::Chunks;
 use context::Context;
 use directory::Directory;
+use foreseen::Foreseen;
 use planner::Planner;
-use target::Start;
+use target::{Start, Target};
+use unfinished::DIRECTORY_MODE;
 use window::{Batch, Work, batches};
 use writer::Writer;
 
@@ -116,7 +124,7 @@ fn restore_in(
     let select = options.select.as_ref();
     let is_on_the_way =
         select.is_some_and(|select| select(&start.top.to_absolute(), true) != Selected::Yes);
-    let (root, kept) = target::open(target, options, is_on_the_way)?;
+    let Target { root, kept, was_empty } = target::open(target, options, is_on_the_way)?;
     if start.top.is_root() && start.only.is_none() {
         run.items_expected.store(snapshot.secret.items, Ordering::Relaxed);
         run.bytes_expected.store(snapshot.secret.bytes, Ordering::Relaxed);
@@ -136,10 +144,16 @@ fn restore_in(
     };
     let watched = meters.clone();
     run.watch_stages(move || watched.snapshot());
+    if was_empty && start.top_entry.is_some() {
+        // Where that is not allowed, only who resumes this after it was killed finds it otherwise.
+        let _ = metadata::set_mode(&root, DIRECTORY_MODE);
+    }
     let top = Directory::target(&context, root, start.top_entry.clone(), kept);
+    let foreseen = if options.dry_run { Foreseen::at(target) } else { Foreseen::default() };
     let pipeline =
         Pipeline { access, session, context: &context, chunks: &chunks, meters: &meters };
-    pipeline.run(snapshot, &start, top, (writers, cores))?;
+    pipeline.run(snapshot, &start, (top, foreseen), (writers, cores))?;
+    context.read_back.finish(&context);
     context.outcome()?;
     Ok(RestoreSummary { stages: meters.snapshot(), ..context.summary() })
 }
@@ -175,7 +189,7 @@ impl<'a> Pipeline<'a> {
         &self,
         snapshot: &Snapshot,
         start: &Start,
-        top: Directory<'a>,
+        (top, foreseen): (Directory<'a>, Foreseen),
         (writers, cores): (usize, usize),
     ) -> Result<(), EngineError> {
         let (orders, orders_out) = unbounded::<Order>();
@@ -186,8 +200,14 @@ impl<'a> Pipeline<'a> {
         let writing = [&*self.meters.write];
         let writers = Concurrency::new(&writing, (writers, MAX_WRITERS), cores);
         let outlets = Outlets { orders, windows };
-        let planner =
-            Planner::new(self.context, reader, &start.top, top, outlets, &self.meters.plan);
+        let planner = Planner::new(
+            self.context,
+            reader,
+            &start.top,
+            (top, foreseen),
+            outlets,
+            &self.meters.plan,
+        );
         let orders_out = &Mutex::new(orders_out);
         std::thread::scope(|scope| {
             scope.spawn(|| planner.run(nodes, snapshot.root, &start.top, start.only.as_ref()));

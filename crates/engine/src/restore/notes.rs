@@ -1,4 +1,5 @@
-//! What an ordinary user may not restore, counted: one line, however many entries and kinds.
+//! What is not restored as it was and is no problem, counted: one line for what an ordinary user may not
+//! restore, however many entries and kinds, and one for links that became copies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,6 +36,7 @@ impl Note {
 #[derive(Default)]
 pub(super) struct Notes {
     counts: [AtomicU64; Note::ALL.len()],
+    copies: AtomicU64,
 }
 
 impl Notes {
@@ -44,8 +46,24 @@ impl Notes {
         }
     }
 
-    /// How many of each kind there were; nothing if there were none.
-    pub(super) fn line(&self) -> Option<String> {
+    pub(super) fn count_copy(&self) {
+        self.copies.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many there were; nothing if there were none.
+    pub(super) fn lines(&self) -> Vec<String> {
+        [self.not_allowed(), self.copied()].into_iter().flatten().collect()
+    }
+
+    fn copied(&self) -> Option<String> {
+        match self.copies.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some("1 link was restored as a copy of its file".to_owned()),
+            count => Some(format!("{count} links were restored as copies of their files")),
+        }
+    }
+
+    fn not_allowed(&self) -> Option<String> {
         let counted = Note::ALL.into_iter().zip(&self.counts);
         let counted = counted.map(|(note, count)| (note, count.load(Ordering::Relaxed)));
         let counted: Vec<_> = counted
@@ -64,10 +82,12 @@ mod tests {
     #[test]
     fn many_of_all_kinds_are_one_line() {
         let notes = Notes::default();
-        assert_eq!(notes.line(), None);
+        assert_eq!(notes.lines(), [""; 0]);
         (0..3).for_each(|_| notes.count(Note::Device));
         notes.count(Note::Owner);
         let line = "not restored, for only root may: 1 owner, 3 devices";
-        assert_eq!(notes.line().as_deref(), Some(line));
+        notes.count_copy();
+        let copy = "1 link was restored as a copy of its file";
+        assert_eq!(notes.lines(), [line, copy]);
     }
 }

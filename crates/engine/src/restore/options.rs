@@ -57,7 +57,7 @@ pub struct RestoreSummary {
     /// Entries that were there and kept, could not be made by an ordinary user, or lie below a
     /// directory that could not be made.
     pub skipped: u64,
-    /// What an ordinary user may not set: one line with the count of each kind.
+    /// What an ordinary user may not set, one line with the count of each kind, and links that are copies.
     pub notes: Vec<String>,
     /// How long it took.
     pub duration_seconds: f64,

@@ -9,12 +9,11 @@ use std::io;
 use std::sync::Arc;
 
 use holdall_crypto::{Entropy, SystemEntropy};
-use holdall_sys::{Name, Stat, TargetDir, Timestamp};
-use holdall_tree::{Entry, Time};
+use holdall_sys::{FileKind, Name, Stat, TargetDir, Timestamp};
+use holdall_tree::{Entry, EntryKind, Time};
 
 use super::Overwrite;
 use super::context::Context;
-use super::write_behind::WriteBehind;
 
 /// What came of making a name.
 pub(super) enum Made<T> {
@@ -74,11 +73,16 @@ impl Place {
     /// stays all the same, what went wrong is reported already.
     pub(super) fn discard(
         &self,
-        behind: &WriteBehind,
+        context: &Context<'_>,
         file: &Arc<File>,
         (dir, own): (&TargetDir, Name<'_>),
     ) {
-        behind.forget(file);
+        context.let_go(file);
+        self.remove(dir, own);
+    }
+
+    /// The same of a file that nothing holds open.
+    pub(super) fn remove(&self, dir: &TargetDir, own: Name<'_>) {
         let _ = dir.unlink(self.name(own));
     }
 }
@@ -88,13 +92,18 @@ impl Overwrite {
         match self {
             Self::Never => false,
             Self::Always => true,
+            Self::IfNewer if there.mtime == timestamp(entry.mtime) => {
+                // As after a power cut: the same file, and not all of it.
+                (there.kind, entry.kind) == (FileKind::File, EntryKind::File)
+                    && there.size != entry.size
+            }
             Self::IfNewer => there.mtime < timestamp(entry.mtime),
         }
     }
 }
 
 /// Makes `name` with `create`, which must fail where anything is there; what is there is then kept
-/// or is to be replaced, as the options say.
+/// or is to be replaced, as the options say. What no restore finished is replaced always.
 pub(super) fn make<T>(
     context: &Context<'_>,
     dir: &TargetDir,
@@ -105,7 +114,9 @@ pub(super) fn make<T>(
     match create(name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let Some(overwrite) = context.options.overwrite else { return Err(error) };
-            if !overwrite.replaces(&dir.as_dir().stat(name)?, entry) {
+            let there = dir.as_dir().stat(name)?;
+            let is_left = there.kind != FileKind::Dir && context.is_unfinished(&there);
+            if !is_left && !overwrite.replaces(&there, entry) {
                 return Ok(Made::Kept);
             }
             let place = Place::beside();
@@ -124,6 +135,10 @@ pub(super) fn timestamp(time: Time) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Run;
+    use crate::restore::RestoreOptions;
+    use crate::restore::links::Links;
+    use crate::restore::unfinished;
 
     #[test]
     fn what_is_not_whole_goes_and_nothing_holds_its_room() {
@@ -131,11 +146,15 @@ mod tests {
         let dir = TargetDir::open_root(folder.path()).unwrap();
         let own = Name::new(b"file").unwrap();
         std::fs::write(folder.path().join("file"), b"kept").unwrap();
-        let (behind, place) = (WriteBehind::default(), Place::beside());
-        let file = Arc::new(dir.create_file(place.name(own)).unwrap());
-        behind.wrote(&file, 0..1 << 20);
+        let (run, options) = (Run::new(), RestoreOptions::default());
+        let root = TargetDir::open_root(folder.path()).unwrap();
+        let links = Links::new(folder.path(), "x").unwrap();
+        let context = Context::new(&options, &run, root, b"/".to_vec(), links).unwrap();
+        let place = Place::beside();
+        let file = Arc::new(dir.create_file(place.name(own), unfinished::MODE).unwrap());
+        context.write_behind.wrote(&file, 0..1 << 20);
         assert_eq!(Arc::strong_count(&file), 2);
-        place.discard(&behind, &file, (&dir, own));
+        place.discard(&context, &file, (&dir, own));
         assert_eq!(Arc::strong_count(&file), 1);
         let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(names.len(), 1);

@@ -11,11 +11,12 @@ use holdall_tree::{Content, ContentReader, Cursor, Entry, EntryKind, PathKey};
 use super::Selected;
 use super::context::{Context, add};
 use super::directory::Directory;
+use super::foreseen::Foreseen;
 use super::layout::Layout;
 use super::links::{Groups, Membership};
 use super::reader::{Reader, is_damaged};
 use super::split_file::SplitFile;
-use super::window::{Ended, Item, Outlets, Output, WINDOW_BYTES, Work};
+use super::window::{Ended, Item, Outlets, Output, WINDOW_BYTES, Work, held_bytes};
 use crate::EngineError;
 use crate::blocks::Nodes;
 use holdall_lab::StageMeter;
@@ -34,6 +35,8 @@ pub(super) struct Planner<'a> {
     /// The key of the lowest level's directory.
     key: Vec<u8>,
     groups: Groups,
+    /// What a dry run looks at.
+    foreseen: Foreseen,
     output: Output<'a, Work<'a>>,
     meter: &'a StageMeter,
 }
@@ -50,7 +53,7 @@ impl<'a> Planner<'a> {
         context: &'a Context<'a>,
         reader: Reader<'a>,
         top: &PathKey,
-        directory: Directory<'a>,
+        (directory, foreseen): (Directory<'a>, Foreseen),
         outlets: Outlets<Work<'a>>,
         meter: &'a StageMeter,
     ) -> Self {
@@ -61,6 +64,7 @@ impl<'a> Planner<'a> {
             levels: vec![Level { key_bytes: key.len(), directory }],
             key,
             groups: Groups::default(),
+            foreseen,
             output: Output::new(outlets, meter),
             meter,
         }
@@ -151,19 +155,15 @@ impl<'a> Planner<'a> {
             return Planned::Done(Plan::SkipBelow);
         }
         let parent = self.parent_of(path.as_bytes());
-        if let Err(error) = self.reader.bring_in_side_contents(&mut entry) {
-            if !is_damaged(&error) {
-                self.context.fail(error);
-                return Planned::Done(Plan::SkipBelow);
-            }
-            let reason = format!("its attributes or extents can not be read: {error}");
-            self.context.run.damage(&path.to_absolute(), reason);
-            if !is_directory {
-                return Planned::Done(Plan::SkipBelow);
-            }
+        let attributes = self.reader.bring_in_attributes(&mut entry);
+        let attributes = attributes.or_else(|error| self.tell_lack(path, "attributes", error));
+        let extents = self.reader.bring_in_extents(&mut entry);
+        if attributes.is_err() || extents.is_err() {
+            let _ = extents.or_else(|error| self.tell_lack(path, "extents", error));
+            return Planned::Done(Plan::SkipBelow);
         }
         if self.context.options.dry_run && !is_directory {
-            self.count(&entry);
+            self.count(&parent.path_below_target(path.name()), &entry);
             return Planned::Done(Plan::Taken);
         }
         if is_directory {
@@ -171,6 +171,17 @@ impl<'a> Planner<'a> {
             return Planned::Done(Plan::Taken);
         }
         self.plan_item(path, parent, entry)
+    }
+
+    /// Says that a part of an entry is damaged, or ends the restore.
+    fn tell_lack(&self, path: &PathKey, what: &str, error: EngineError) -> Result<(), Ended> {
+        if !is_damaged(&error) {
+            self.context.fail(error);
+            return Err(Ended);
+        }
+        let reason = format!("its {what} can not be read: {error}");
+        self.context.run.damage(&path.to_absolute(), reason);
+        Ok(())
     }
 
     /// Finds the directory that holds this key, leaving those that the walk is past. One that the
@@ -201,8 +212,10 @@ impl<'a> Planner<'a> {
         if self.context.options.dry_run {
             add(&self.context.tally.dirs, u64::from(selected == Selected::Yes));
         }
+        let held = held_bytes(&entry);
         let directory = parent.child(path.name(), Some(entry), selected == Selected::Below);
         if selected == Selected::Yes && !self.context.options.dry_run {
+            self.output.window.weigh(held);
             self.output.window.push(Work::Directory(directory.clone()));
         }
         self.key.clear();
@@ -236,6 +249,7 @@ impl<'a> Planner<'a> {
         if is_file && !matches!(membership, Membership::Later(_)) {
             return Planned::File(item);
         }
+        self.output.window.weigh(held_bytes(&item.entry));
         self.output.window.push(Work::Item(item));
         Planned::Done(Plan::Taken)
     }
@@ -246,12 +260,14 @@ impl<'a> Planner<'a> {
             Content::Inline(_) => 0,
             content => content.len_bytes(),
         };
-        if !self.output.window.has_room_for(bytes) {
+        let held = held_bytes(&item.entry);
+        if !self.output.window.has_room_for(bytes.saturating_add(held)) {
             self.output.pass_on()?;
         }
         if bytes > WINDOW_BYTES {
             return self.split_file(item);
         }
+        self.output.window.weigh(held);
         let first = self.output.window.chunk_count();
         let content = std::mem::take(&mut item.entry.content);
         let added = self.add_chunks(&content);
@@ -322,9 +338,17 @@ impl<'a> Planner<'a> {
     }
 
     /// Counts what a dry run would restore.
-    fn count(&self, entry: &Entry) {
-        add(&self.context.tally.files, 1);
-        add(&self.context.tally.bytes, entry.counted_bytes());
+    fn count(&mut self, path: &[u8], entry: &Entry) {
+        let tally = &self.context.tally;
+        match self.context.options.overwrite {
+            Some(overwrite) if self.foreseen.keeps(path, entry, overwrite) => {
+                add(&tally.skipped, 1)
+            }
+            _ => {
+                add(&tally.files, 1);
+                add(&tally.bytes, entry.counted_bytes());
+            }
+        }
         self.context.run.advance(1, entry.counted_bytes());
     }
 }

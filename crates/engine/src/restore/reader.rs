@@ -60,17 +60,25 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads attributes and extents that do not lie in the entry into it.
+    /// Reads attributes that do not lie in the entry into it; those that can not be read stay where they are.
     ///
     /// # Errors
     /// As [`Reader::read`].
-    pub(crate) fn bring_in_side_contents(&mut self, entry: &mut Entry) -> Result<(), EngineError> {
-        let extents = entry.extents.as_mut();
-        for content in [Some(&mut entry.attributes), extents].into_iter().flatten() {
-            if !matches!(content, Content::Inline(_)) {
-                let taken = std::mem::take(content);
-                *content = Content::Inline(self.read(&taken, SIDE_CONTENT_MAX_BYTES)?);
-            }
+    pub(crate) fn bring_in_attributes(&mut self, entry: &mut Entry) -> Result<(), EngineError> {
+        self.bring_in(&mut entry.attributes)
+    }
+
+    /// The same of extents, without which nobody knows where a file's content belongs.
+    ///
+    /// # Errors
+    /// As [`Reader::read`].
+    pub(crate) fn bring_in_extents(&mut self, entry: &mut Entry) -> Result<(), EngineError> {
+        entry.extents.as_mut().map_or(Ok(()), |extents| self.bring_in(extents))
+    }
+
+    fn bring_in(&mut self, content: &mut Content) -> Result<(), EngineError> {
+        if !matches!(content, Content::Inline(_)) {
+            *content = Content::Inline(self.read(content, SIDE_CONTENT_MAX_BYTES)?);
         }
         Ok(())
     }

@@ -11,12 +11,13 @@ use holdall_sys::Name;
 use holdall_tree::Entry;
 
 use super::attributes::{Finish, Subject};
-use super::content;
+use super::content::{self, Filling};
 use super::context::{Context, add};
 use super::directory::Directory;
 use super::layout::Layout;
 use super::links::Membership;
 use super::place::{self, Made, Place};
+use super::unfinished;
 use crate::run::lock;
 
 /// A file that is written in pieces. The last one to let go of it finishes it: with its metadata if
@@ -75,7 +76,7 @@ impl<'a> SplitFile<'a> {
         let written = match chunk {
             Ok(bytes) => {
                 let _turn = lock(&target.writing);
-                content::write(self.context, &target.file, &self.layout, position, bytes)
+                self.filling(&target.file, &|| self.path()).write(position, bytes)
             }
             Err(reason) => return self.fail(|path| self.context.run.damage(&path, reason)),
         };
@@ -100,11 +101,12 @@ impl<'a> SplitFile<'a> {
             return None;
         };
         let made = Name::new(&self.name).map_err(io::Error::from).and_then(|name| {
-            let create = |name: Name<'_>| open.dir.create_file(name);
+            let create = |name: Name<'_>| open.dir.create_file(name, unfinished::MODE);
             place::make(self.context, open.dir, name, &self.entry, create)
         });
         match made {
             Ok(Made::New(file, place)) => {
+                self.context.begins(&file);
                 return Some(Target { file: Arc::new(file), place, writing: Mutex::default() });
             }
             Ok(Made::Kept) => add(&self.context.tally.skipped, 1),
@@ -115,15 +117,24 @@ impl<'a> SplitFile<'a> {
         None
     }
 
+    fn path(&self) -> Vec<u8> {
+        self.directory.path(&self.name)
+    }
+
+    fn filling<'f>(&'f self, file: &'f Arc<File>, path: &'f dyn Fn() -> Vec<u8>) -> Filling<'f> {
+        Filling { context: self.context, file, layout: &self.layout, path }
+    }
+
     /// Reports the first thing that is wrong.
     fn fail(&self, report: impl FnOnce(Vec<u8>)) {
         if !self.failed.swap(true, Ordering::Relaxed) {
-            report(self.directory.path(&self.name));
+            report(self.path());
         }
     }
 
-    fn finish(&self, Target { file, place, .. }: &Target) -> bool {
+    fn finish(&self, Target { file, place, .. }: Target) -> bool {
         let (context, entry) = (self.context, &self.entry);
+        context.ended(&file);
         let Some(open) = self.directory.open() else { return false };
         let Ok(name) = Name::new(&self.name) else { return false };
         let whole = self.written_bytes.load(Ordering::Relaxed) == entry.content.len_bytes();
@@ -131,12 +142,13 @@ impl<'a> SplitFile<'a> {
             if !context.stopping() {
                 self.fail(|path| context.run.damage(&path, "its content is not whole"));
             }
-            place.discard(&context.write_behind, file, (open.dir, name));
+            place.discard(context, &file, (open.dir, name));
             return false;
         }
-        if let Err(error) = content::set_size(file, &self.layout, entry.size) {
+        let path = || self.path();
+        if let Err(error) = self.filling(&file, &path).set_size(entry.size) {
             self.fail(|path| context.write_failed(path, "its size can not be set", &error));
-            place.discard(&context.write_behind, file, (open.dir, name));
+            place.discard(context, &file, (open.dir, name));
             return false;
         }
         Finish {
@@ -144,9 +156,14 @@ impl<'a> SplitFile<'a> {
             subject: Subject::Open(file.as_fd()),
             entry,
             pristine: open.pristine,
-            path: &|| self.directory.path(&self.name),
+            path: &path,
         }
         .apply();
+        if let Err(error) = content::close(context, file) {
+            self.fail(|path| context.write_failed(path, "it can not be written", &error));
+            place.remove(open.dir, name);
+            return false;
+        }
         if let Err(error) = place.keep(open.dir, name) {
             self.fail(|path| context.write_failed(path, "it can not be made", &error));
             return false;
@@ -159,7 +176,7 @@ impl<'a> SplitFile<'a> {
 impl Drop for SplitFile<'_> {
     fn drop(&mut self) {
         let target = self.file.take().flatten();
-        let made = target.is_some_and(|target| self.finish(&target));
+        let made = target.is_some_and(|target| self.finish(target));
         self.context.run.advance(1, 0);
         self.context.links.first_is_done(self.membership, made);
     }

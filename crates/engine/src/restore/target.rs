@@ -6,6 +6,7 @@ use holdall_format::SessionId;
 use holdall_sys::TargetDir;
 use holdall_tree::{Entry, EntryKind, PathKey, lookup};
 
+use super::unfinished::is_unfinished;
 use super::{Overwrite, RestoreOptions};
 use crate::blocks::Nodes;
 use crate::{Access, EngineError, Snapshot};
@@ -66,8 +67,17 @@ pub(crate) fn no_path(snapshot: &Snapshot, path: &[u8]) -> EngineError {
     EngineError::NoPath { path: String::from_utf8_lossy(path).into_owned(), snapshot }
 }
 
-/// Opens the target, making it if it is missing; also says whether it keeps its own metadata, as one that is
-/// there does if `is_on_the_way` to what is wanted only.
+/// A target that is open.
+pub(super) struct Target {
+    pub(super) root: TargetDir,
+    /// It keeps its own metadata.
+    pub(super) kept: bool,
+    /// Nothing was in it.
+    pub(super) was_empty: bool,
+}
+
+/// Opens the target, making it if it is missing. One that is there keeps its own metadata if it `is_on_the_way`
+/// to what is wanted only.
 ///
 /// # Errors
 /// [`EngineError::Path`] if it can not be made or opened, or holds something and nothing is said of
@@ -76,7 +86,7 @@ pub(super) fn open(
     target: &Path,
     options: &RestoreOptions,
     is_on_the_way: bool,
-) -> Result<(TargetDir, bool), EngineError> {
+) -> Result<Target, EngineError> {
     let unusable =
         |reason: String| EngineError::Path { path: target.display().to_string(), reason };
     let refused = || {
@@ -90,7 +100,8 @@ pub(super) fn open(
             return Err(refused());
         }
         let root = TargetDir::open_root(Path::new("/"));
-        return Ok((root.map_err(|error| unusable(error.to_string()))?, true));
+        let root = root.map_err(|error| unusable(error.to_string()))?;
+        return Ok(Target { root, kept: true, was_empty: false });
     }
     std::fs::create_dir_all(target)
         .map_err(|error| unusable(format!("it can not be made: {error}; name another folder")))?;
@@ -101,7 +112,9 @@ pub(super) fn open(
         return Err(refused());
     }
     let is_kept = is_on_the_way || options.overwrite == Some(Overwrite::Never);
-    Ok((root, holds_something && is_kept))
+    let was_finished = root.as_dir().stat_self().is_ok_and(|there| !is_unfinished(&there));
+    let kept = holds_something && is_kept && was_finished;
+    Ok(Target { root, kept, was_empty: !holds_something })
 }
 
 fn holds_something(root: &TargetDir) -> bool {

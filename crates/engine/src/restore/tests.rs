@@ -159,12 +159,66 @@ fn a_target_that_holds_something_is_refused_unless_told_what_to_overwrite() {
         (Overwrite::Always, 2_000_000_000, b"new"),
     ] {
         fill(time);
+        let dry = RestoreOptions { dry_run: true, ..overwrite(option) };
+        let (foreseen, _) = restored(&world, &snapshot, &target, &dry);
         let (summary, problems) = restored(&world, &snapshot, &target, &overwrite(option));
+        let counts = |of: &RestoreSummary| (of.files, of.skipped);
+        assert_eq!(counts(&foreseen), counts(&summary), "{option:?}");
         assert_eq!(target.read("d/file"), content, "{option:?}");
         assert_eq!(problems, [""; 0]);
         let kept = target.path().join("in_the_way").is_dir();
         assert_eq!(kept, option != Overwrite::Always, "an empty directory makes room, {option:?}");
         assert_eq!(summary.skipped, u64::from(kept) + u64::from(content == b"old"));
+    }
+}
+
+#[test]
+fn what_a_killed_restore_left_is_finished_whatever_becomes_of_what_is_there() {
+    let world = World::new();
+    let whole = world.file(&world.chunks(&[b"whole"]));
+    let entries = [
+        ("/", directory()),
+        ("/d", directory()),
+        ("/d/half", whole),
+        ("/d/mine", small_file(b"s")),
+    ];
+    let snapshot = world.snapshot(&entries);
+    for option in [Overwrite::Never, Overwrite::IfNewer] {
+        let target = Target::new();
+        let (top, half) = (target.path().join("d"), target.path().join("d/half"));
+        fs::create_dir_all(&top).unwrap();
+        fs::write(&half, b"wh").unwrap();
+        fs::write(top.join("mine"), b"mine").unwrap();
+        fs::set_permissions(&half, fs::Permissions::from_mode(unfinished::MODE)).unwrap();
+        fs::set_permissions(&top, fs::Permissions::from_mode(unfinished::DIRECTORY_MODE)).unwrap();
+        let (summary, problems) = restored(&world, &snapshot, &target, &overwrite(option));
+        assert_eq!(problems, [""; 0]);
+        assert_eq!((summary.files, summary.skipped), (1, 1), "{option:?}");
+        assert_eq!(
+            (target.read("d/half"), target.read("d/mine")),
+            (b"whole".into(), b"mine".into())
+        );
+        for (path, mode) in [(&top, 0o755), (&half, 0o644)] {
+            let is = fs::metadata(path).unwrap();
+            assert_eq!((is.mode() & 0o7777, is.mtime_nsec()), (mode, 7), "{option:?} {path:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_of_the_same_time_and_another_size_is_not_newer() {
+    let world = World::new();
+    let snapshot = world.snapshot(&[("/", directory()), ("/file", small_file(b"whole"))]);
+    for (there, kept) in [(&b"wh"[..], false), (b"other", true)] {
+        let target = Target::new();
+        fs::create_dir(target.path()).unwrap();
+        let path = target.path().join("file");
+        fs::write(&path, there).unwrap();
+        let time = holdall_sys::Timestamp { secs: 1_000_000_000, nanos: 7 };
+        holdall_sys::metadata::set_mtime(fs::File::open(&path).unwrap(), time).unwrap();
+        let (summary, _) = restored(&world, &snapshot, &target, &overwrite(Overwrite::IfNewer));
+        assert_eq!(summary.skipped, u64::from(kept));
+        assert_eq!(target.read("file"), if kept { there } else { b"whole" });
     }
 }
 
@@ -292,6 +346,35 @@ fn a_member_whose_first_can_not_be_made_is_a_file_of_its_own() {
     let (summary, _) = restored(&world, &snapshot, &target, &overwrite(Overwrite::Never));
     assert_eq!(target.read("b"), b"shared");
     assert_eq!((summary.files, summary.skipped), (1, 1));
+    assert_eq!(summary.notes.len(), 1);
+    let strict = RestoreOptions { strict: true, ..overwrite(Overwrite::Never) };
+    fs::remove_file(target.path().join("b")).unwrap();
+    let (summary, problems) = restored(&world, &snapshot, &target, &strict);
+    assert_eq!((summary.notes, problems), (vec![], vec!["/b".to_owned()]));
+    let (summary, problems) = restored(&world, &snapshot, &target, &strict);
+    assert_eq!((summary.skipped, problems), (2, vec![]));
+}
+
+#[test]
+fn attributes_that_are_damaged_cost_no_content_and_take_none_away() {
+    let (world, target) = (World::new(), Target::new());
+    let lost = world.chunks(&[b"attributes"]);
+    let without = |entry: Entry| Entry { attributes: Content::Chunks(lost.clone()), ..entry };
+    let snapshot = world.snapshot(&[
+        ("/", directory()),
+        ("/d", without(directory())),
+        ("/d/file", without(small_file(b"content"))),
+    ]);
+    world.repository.lose(&lost[0].id);
+    fs::create_dir_all(target.path().join("d")).unwrap();
+    let there = fs::File::open(target.path().join("d")).unwrap();
+    holdall_sys::xattr::set_fd(&there, b"user.mine", b"1").unwrap();
+    let options = overwrite(Overwrite::Always);
+    let (summary, problems) = restored(&world, &snapshot, &target, &options);
+    assert_eq!((problems, summary.damaged), (vec!["/d".to_owned(), "/d/file".to_owned()], 2));
+    assert_eq!(target.read("d/file"), b"content");
+    let left = holdall_sys::xattr::read_fd(&there).unwrap();
+    assert!(left.iter().any(|one| one.name == b"user.mine"));
 }
 
 #[test]

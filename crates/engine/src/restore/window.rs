@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use holdall_lab::StageMeter;
-use holdall_tree::{ChunkRef, Entry};
+use holdall_tree::{ChunkRef, Content, Entry};
 
 use super::chunks::Chunk;
 use super::directory::Directory;
-use super::layout::Layout;
+use super::layout::{Layout, Run};
 use super::links::Membership;
 use super::split_file::SplitFile;
 
@@ -83,6 +83,18 @@ pub(crate) struct Output<'m, W> {
 
 /// The walk ended early: the receivers are gone, and why is known elsewhere.
 pub(crate) struct Ended;
+
+/// What an entry keeps in memory: what lies in it, and where the runs of a sparse file belong.
+pub(super) fn held_bytes(entry: &Entry) -> u64 {
+    /// A run takes two bytes at least where it is stored.
+    const RUN_BYTES: u64 = size_of::<Run>() as u64 / 2;
+    let held = |content: &Content| match content {
+        Content::Inline(bytes) => bytes.len() as u64,
+        Content::Chunks(_) | Content::List { .. } => 0,
+    };
+    let extents = entry.extents.as_ref().map_or(0, held);
+    held(&entry.attributes) + held(&entry.content) + extents * (1 + RUN_BYTES)
+}
 
 /// What one writer takes at once.
 pub(super) struct Batch<'a> {

@@ -58,7 +58,7 @@ impl WriteBehind {
         }
     }
 
-    /// Lets go of a file that is removed: held open, it would keep its room on the disk.
+    /// Lets go of a file.
     pub(super) fn forget(&self, file: &Arc<File>) {
         lock(&self.pieces).forget(file);
     }

@@ -1,7 +1,7 @@
 //! Writers: make entries at the target.
 //!
-//! For a small file that is: create, write, owner, mode, time, close. Calls that would change
-//! nothing are left out.
+//! For a small file that is: create, write, owner, time, mode, close. An owner that would not change
+//! is left out.
 
 use std::fs::File;
 use std::io;
@@ -16,13 +16,14 @@ use holdall_tree::{Content, EntryKind};
 
 use super::attributes::{Finish, Subject};
 use super::chunks::{Chunk, Chunks};
-use super::content;
+use super::content::{self, Filling};
 use super::context::{Context, add};
 use super::directory::OpenDirectory;
 use super::links::{GroupPlace, Membership};
 use super::notes::Note;
 use super::place::{self, Made};
 use super::reader::{Reader, is_damaged};
+use super::unfinished;
 use super::window::{Batch, Item, Work};
 use crate::concurrency::Member;
 use crate::{Access, EngineError};
@@ -127,17 +128,30 @@ impl<'a> Writer<'a> {
     fn make(&mut self, item: &Item<'_>, chunks: &[Chunk]) -> Result<(), Failure> {
         let open = item.directory.open().ok_or(Failure::Skipped)?;
         let name = Name::new(&item.name).map_err(|error| cannot_make(error.into()))?;
-        if let Membership::Later(place) = item.membership
-            && self.link(item, &open, name, place)?
-        {
+        if let Membership::Later(place) = item.membership {
+            if self.link(item, &open, name, place)? {
+                return Ok(());
+            }
+            self.make_one(item, &open, name, chunks)?;
+            self.context.note_copy(&|| item.directory.path(&item.name));
             return Ok(());
         }
+        self.make_one(item, &open, name, chunks)
+    }
+
+    fn make_one(
+        &mut self,
+        item: &Item<'_>,
+        open: &OpenDirectory<'_>,
+        name: Name<'_>,
+        chunks: &[Chunk],
+    ) -> Result<(), Failure> {
         let special = |kind, major, minor| {
-            self.special(item, &open, name, kind, DeviceNumber { major, minor })
+            self.special(item, open, name, kind, DeviceNumber { major, minor })
         };
         match item.entry.kind {
-            EntryKind::File => self.file(item, &open, name, chunks),
-            EntryKind::Symlink => self.symlink(item, &open, name),
+            EntryKind::File => self.file(item, open, name, chunks),
+            EntryKind::Symlink => self.symlink(item, open, name),
             EntryKind::Fifo => special(FileKind::Fifo, 0, 0),
             EntryKind::Socket => special(FileKind::Socket, 0, 0),
             EntryKind::CharDevice { major, minor } => special(FileKind::CharDevice, major, minor),
@@ -157,25 +171,28 @@ impl<'a> Writer<'a> {
         if let Some(Err(reason)) = chunks.iter().find(|chunk| chunk.is_err()) {
             return Err(Failure::Stored(reason.clone()));
         }
-        let create = |name: Name<'_>| open.dir.create_file(name);
+        let create = |name: Name<'_>| open.dir.create_file(name, unfinished::MODE);
         let made = place::make(self.context, open.dir, name, &item.entry, create);
         let Made::New(file, place) = made.map_err(cannot_make)? else {
             return Err(Failure::Skipped);
         };
         let file = Arc::new(file);
         if let Err(failure) = self.fill(item, &file, chunks) {
-            place.discard(&self.context.write_behind, &file, (open.dir, name));
+            place.discard(self.context, &file, (open.dir, name));
             return Err(failure);
         }
         self.finish(item, open, Subject::Open(file.as_fd()));
+        if let Err(error) = content::close(self.context, file) {
+            place.remove(open.dir, name);
+            return Err(cannot_write(error));
+        }
         place.keep(open.dir, name).map_err(cannot_make)
     }
 
     fn fill(&mut self, item: &Item<'_>, file: &Arc<File>, chunks: &[Chunk]) -> Result<(), Failure> {
-        let (context, layout) = (self.context, &item.layout);
-        let write = |position, bytes: &[u8]| {
-            content::write(context, file, layout, position, bytes).map_err(cannot_write)
-        };
+        let path = || item.directory.path(&item.name);
+        let filling = Filling { context: self.context, file, layout: &item.layout, path: &path };
+        let write = |position, bytes: &[u8]| filling.write(position, bytes).map_err(cannot_write);
         match &item.entry.content {
             Content::Inline(bytes) if bytes.is_empty() => {}
             Content::Inline(bytes) => {
@@ -191,7 +208,7 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        content::set_size(file, layout, item.entry.size).map_err(cannot_write)
+        filling.set_size(item.entry.size).map_err(cannot_write)
     }
 
     fn reader(&mut self) -> Result<&mut Reader<'a>, EngineError> {
@@ -227,7 +244,7 @@ impl<'a> Writer<'a> {
         kind: FileKind,
         number: DeviceNumber,
     ) -> Result<(), Failure> {
-        let create = |name: Name<'_>| open.dir.create_special(name, kind, number);
+        let create = |name: Name<'_>| open.dir.create_special(name, kind, number, unfinished::MODE);
         let place = match place::make(self.context, open.dir, name, &item.entry, create) {
             Ok(Made::New((), place)) => place,
             Ok(Made::Kept) => return Err(Failure::Skipped),

@@ -2,7 +2,7 @@
 //!
 //! The order matters to whoever restores: changing the owner clears set-user-id bits and file
 //! capabilities, writing changes times, and a mode may end one's own right to go on. So: content,
-//! owner, mode, extended attributes, times.
+//! owner, extended attributes, times, mode.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -70,19 +70,19 @@ impl TargetDir {
         self.open_dir(name)
     }
 
-    /// Makes the file `name`, for its user alone (mode 0600), and opens it for reading and
-    /// writing.
+    /// Makes the file `name` with at most the permission bits `mode`, and opens it for reading and
+    /// writing, whatever those are.
     ///
     /// # Errors
     ///
     /// `EEXIST` if anything is there, a dangling link too; else what the system says.
-    pub fn create_file(&self, name: Name<'_>) -> io::Result<File> {
+    pub fn create_file(&self, name: Name<'_>, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR
             .union(OFlags::CREATE)
             .union(OFlags::EXCL)
             .union(OFlags::NOFOLLOW)
             .union(OFlags::CLOEXEC);
-        let mode = Mode::RUSR.union(Mode::WUSR);
+        let mode = Mode::from_raw_mode(mode & 0o7777);
         Ok(rustix::fs::openat(&self.dir, name.as_bytes(), flags, mode)?.into())
     }
 
@@ -96,8 +96,8 @@ impl TargetDir {
         Ok(rustix::fs::symlinkat(target, &self.dir, name.as_bytes())?)
     }
 
-    /// Makes the fifo, socket or device `name` for its user alone (mode 0600); `rdev` counts for
-    /// devices only.
+    /// Makes the fifo, socket or device `name` with at most the permission bits `mode`; `rdev` counts
+    /// for devices only.
     ///
     /// # Errors
     ///
@@ -108,6 +108,7 @@ impl TargetDir {
         name: Name<'_>,
         kind: FileKind,
         rdev: DeviceNumber,
+        mode: u32,
     ) -> io::Result<()> {
         let (kind, device) = match kind {
             FileKind::Fifo => (FileType::Fifo, 0),
@@ -116,7 +117,7 @@ impl TargetDir {
             FileKind::BlockDevice => (FileType::BlockDevice, number(rdev)),
             FileKind::File | FileKind::Dir | FileKind::Symlink => return Err(Errno::INVAL.into()),
         };
-        let mode = Mode::RUSR.union(Mode::WUSR);
+        let mode = Mode::from_raw_mode(mode & 0o7777);
         Ok(rustix::fs::mknodat(&self.dir, name.as_bytes(), kind, mode, device)?)
     }
 
@@ -182,15 +183,6 @@ impl TargetDir {
     /// What the system says.
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.dir)?)
-    }
-
-    /// Waits until everything written to this directory's file system is on the disk.
-    ///
-    /// # Errors
-    ///
-    /// What the system says.
-    pub fn sync_file_system(&self) -> io::Result<()> {
-        Ok(rustix::fs::syncfs(&self.dir)?)
     }
 }
 

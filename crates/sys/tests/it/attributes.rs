@@ -13,7 +13,7 @@ fn attribute(name: &[u8], value: &[u8]) -> Xattr {
 #[test]
 fn a_file_without_attributes_has_none() {
     let (_folder, target) = place();
-    let file = target.create_file(name(b"file")).expect("room");
+    let file = target.create_file(name(b"file"), 0o600).expect("room");
     assert_eq!(xattr::read_fd(&file).expect("readable"), []);
     assert_eq!(xattr::read_at(&target, name(b"file")).expect("readable"), []);
 }
@@ -21,7 +21,7 @@ fn a_file_without_attributes_has_none() {
 #[test]
 fn attributes_come_back_sorted_whole_and_raw() {
     let (_folder, target) = place();
-    let file = target.create_file(name(b"file")).expect("room");
+    let file = target.create_file(name(b"file"), 0o600).expect("room");
     let large = vec![0xfe; 2_000];
     xattr::set_fd(&file, b"user.z", b"").expect("user attributes work here");
     xattr::set_fd(&file, b"user.\xff", b"\0\xff\n").expect("user attributes work here");
@@ -45,7 +45,7 @@ fn attributes_come_back_sorted_whole_and_raw() {
 #[test]
 fn more_names_than_fit_the_first_try_are_listed() {
     let (_folder, target) = place();
-    let file = target.create_file(name(b"file")).expect("room");
+    let file = target.create_file(name(b"file"), 0o600).expect("room");
     let names: Vec<_> =
         (0..40).map(|number| format!("user.attribute-number-{number:02}")).collect();
     for name in &names {
@@ -61,9 +61,11 @@ fn more_names_than_fit_the_first_try_are_listed() {
 #[test]
 fn links_and_pipes_have_attributes_of_their_own_where_the_user_may() {
     let (_folder, target) = place();
-    let file = target.create_file(name(b"file")).expect("room");
+    let file = target.create_file(name(b"file"), 0o600).expect("room");
     target.create_symlink(b"file", name(b"link")).expect("room");
-    target.create_special(name(b"pipe"), FileKind::Fifo, DeviceNumber::default()).expect("room");
+    target
+        .create_special(name(b"pipe"), FileKind::Fifo, DeviceNumber::default(), 0o600)
+        .expect("room");
     for entry in [b"link".as_slice(), b"pipe"] {
         let set = xattr::set_at(&target, name(entry), b"trusted.t", b"its own");
         let found = xattr::read_at(&target, name(entry)).expect("readable");

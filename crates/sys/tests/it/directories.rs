@@ -10,7 +10,7 @@ fn a_listing_is_sorted_by_bytes_and_says_kinds() {
     let (folder, target) = place();
     let names: [&[u8]; 6] = [b"\xff\xfe", b"a\nb", b"-rf", b" lead", b"B", &[b'x'; 255]];
     for entry in names {
-        target.create_file(name(entry)).expect("any name will do");
+        target.create_file(name(entry), 0o600).expect("any name will do");
     }
     target.create_dir(name(b"dir"), 0o700).expect("room for one more");
     target.create_symlink(b"nowhere", name(b"link")).expect("room for one more");
@@ -31,7 +31,7 @@ fn an_empty_directory_has_no_entries_and_a_second_listing_sees_what_is_new() {
     let (folder, target) = place();
     let dir = open(&folder);
     assert!(dir.entries().expect("readable").is_empty());
-    target.create_file(name(b"new")).expect("room");
+    target.create_file(name(b"new"), 0o600).expect("room");
     assert_eq!(dir.entries().expect("readable").len(), 1);
     assert_eq!(dir.entries().expect("readable").len(), 1);
 }
@@ -40,7 +40,7 @@ fn an_empty_directory_has_no_entries_and_a_second_listing_sees_what_is_new() {
 fn a_large_directory_comes_in_sorted_pieces_that_make_up_the_whole() {
     let (folder, target) = place();
     for number in 0..3_000_u32 {
-        target.create_file(name(format!("{number:05}").as_bytes())).expect("room");
+        target.create_file(name(format!("{number:05}").as_bytes()), 0o600).expect("room");
     }
     let dir = open(&folder);
     let mut pieces = 0;
@@ -63,7 +63,7 @@ fn a_large_directory_comes_in_sorted_pieces_that_make_up_the_whole() {
 #[test]
 fn the_first_error_of_the_taker_ends_a_listing() {
     let (folder, target) = place();
-    target.create_file(name(b"a")).expect("room");
+    target.create_file(name(b"a"), 0o600).expect("room");
     let stopped = open(&folder).entries_in_pieces(1, |_| Err(std::io::Error::other("enough")));
     assert_eq!(stopped.expect_err("the taker gave up").to_string(), "enough");
 }
@@ -119,7 +119,7 @@ fn paths_that_cannot_be_are_refused() {
 fn a_link_is_never_opened_as_a_directory_or_a_file() {
     let (folder, target) = place();
     target.create_dir(name(b"dir"), 0o700).expect("room");
-    target.create_file(name(b"file")).expect("room");
+    target.create_file(name(b"file"), 0o600).expect("room");
     target.create_symlink(b"dir", name(b"to-dir")).expect("room");
     target.create_symlink(b"file", name(b"to-file")).expect("room");
     let dir = open(&folder);

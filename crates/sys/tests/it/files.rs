@@ -14,7 +14,7 @@ const TIB: u64 = 1 << 40;
 #[test]
 fn an_open_file_and_its_name_tell_the_same() {
     let (folder, target) = place();
-    let file = target.create_file(name(b"file")).expect("room");
+    let file = target.create_file(name(b"file"), 0o600).expect("room");
     file.write_all_at(b"content", 0).expect("room");
     metadata::set_mode(&file, 0o4751).expect("one's own file");
     metadata::set_mtime(&file, Timestamp { secs: -5, nanos: 999_999_999 }).expect("one's own");
@@ -33,7 +33,7 @@ fn an_open_file_and_its_name_tell_the_same() {
 #[test]
 fn reading_a_file_opens_it_with_its_metadata() {
     let (folder, target) = place();
-    target.create_file(name(b"file")).expect("room").write_all_at(b"abc", 0).expect("room");
+    target.create_file(name(b"file"), 0o600).expect("room").write_all_at(b"abc", 0).expect("room");
     let (file, stat) = open(&folder).open_file(name(b"file")).expect("a regular file");
     let mut content = [0; 3];
     file.read_exact_at(&mut content, 0).expect("three bytes");
@@ -43,7 +43,7 @@ fn reading_a_file_opens_it_with_its_metadata() {
 #[test]
 fn opening_a_pipe_neither_waits_nor_works() {
     let (folder, target) = place();
-    target.create_special(name(b"pipe"), FileKind::Fifo, Default::default()).expect("room");
+    target.create_special(name(b"pipe"), FileKind::Fifo, Default::default(), 0o600).expect("room");
     let error = open(&folder).open_file(name(b"pipe")).expect_err("not a regular file");
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
 }
@@ -62,7 +62,7 @@ fn the_mount_of_a_file_is_found_by_its_number() {
 #[test]
 fn data_between_holes_is_found_and_a_hole_of_3_tib_takes_no_time() {
     let (_folder, target) = place();
-    let file = target.create_file(name(b"sparse")).expect("room");
+    let file = target.create_file(name(b"sparse"), 0o600).expect("room");
     file.set_len(3 * TIB).expect("a hole is free");
     assert_eq!(sparse::data_extents(&file, 3 * TIB).expect("readable"), []);
 
@@ -80,7 +80,7 @@ fn data_between_holes_is_found_and_a_hole_of_3_tib_takes_no_time() {
 #[test]
 fn extents_never_pass_the_size_that_was_asked_for() {
     let (_folder, target) = place();
-    let file = target.create_file(name(b"file")).expect("room");
+    let file = target.create_file(name(b"file"), 0o600).expect("room");
     file.write_all_at(&[1; 10_000], 0).expect("room");
     assert_eq!(
         sparse::data_extents(&file, 5_000).expect("readable"),
@@ -94,7 +94,7 @@ fn extents_never_pass_the_size_that_was_asked_for() {
 #[test]
 fn a_lock_is_one_holders_until_it_lets_go() {
     let (folder, target) = place();
-    target.create_file(name(b"lock")).expect("room");
+    target.create_file(name(b"lock"), 0o600).expect("room");
     let open = || std::fs::File::open(folder.path().join("lock")).expect("it is there");
     let exclusive = || Held::exclusive(open()).expect("locks work here");
     let shared = || Held::shared(open()).expect("locks work here");
@@ -114,7 +114,7 @@ fn a_lock_is_one_holders_until_it_lets_go() {
 #[test]
 fn a_lock_ends_with_its_holder_though_another_has_the_file_open() {
     let (folder, target) = place();
-    let file = target.create_file(name(b"lock")).expect("room");
+    let file = target.create_file(name(b"lock"), 0o600).expect("room");
     let again = std::fs::File::open(folder.path().join("lock")).expect("it is there");
     let inherited = file.try_clone().expect("a descriptor is free");
     let held = Held::exclusive(file).expect("locks work here").expect("nobody has it");

@@ -53,13 +53,14 @@ fn open(path: &Path) -> TargetDir {
 
 fn fill(root: &TargetDir) {
     let dir = root.create_dir(name(b"dir"), 0o700).expect("room");
-    let file = dir.create_file(name(b"file")).expect("room");
+    let file = dir.create_file(name(b"file"), 0o600).expect("room");
     file.write_all_at(b"content", 0).expect("room");
     xattr::set_fd(&file, b"user.note", b"value").expect("user attributes work");
     dir.link_from(&dir, name(b"file"), name(b"hard")).expect("one file system");
     dir.create_symlink(b"target", name(b"link")).expect("room");
-    dir.create_special(name(b"pipe"), FileKind::Fifo, DeviceNumber::default()).expect("room");
-    let sparse = dir.create_file(name(b"sparse")).expect("room");
+    dir.create_special(name(b"pipe"), FileKind::Fifo, DeviceNumber::default(), 0o600)
+        .expect("room");
+    let sparse = dir.create_file(name(b"sparse"), 0o600).expect("room");
     sparse.set_len(1 << 40).expect("a hole is free");
     sparse.write_all_at(&[1; 4096], 1 << 30).expect("room");
     for entry in [b"file".as_slice(), b"link", b"pipe", b"sparse"] {
@@ -90,7 +91,7 @@ fn something_missing_and_something_extra_are_found() {
 fn another_kind_is_found() {
     let pair = Pair::new();
     pair.right().unlink(name(b"pipe")).expect("there");
-    pair.right().create_file(name(b"pipe")).expect("room");
+    pair.right().create_file(name(b"pipe"), 0o600).expect("room");
     assert_eq!(pair.fields(), [found("dir/pipe", Field::Kind)]);
 }
 
@@ -156,6 +157,7 @@ fn another_device_number_is_found_where_the_user_can_make_one() {
             name(b"dev"),
             FileKind::CharDevice,
             DeviceNumber { major: 1, minor },
+            0o600,
         );
         metadata::set_mtime_at(dir, name(b"dev"), TIME).is_ok() && made.is_ok()
     };
@@ -231,7 +233,7 @@ fn names_that_are_no_longer_one_file_are_found_and_those_that_became_one() {
     let pair = Pair::new();
     let right = pair.right();
     right.unlink(name(b"hard")).expect("there");
-    let copy = right.create_file(name(b"hard")).expect("room");
+    let copy = right.create_file(name(b"hard"), 0o600).expect("room");
     copy.write_all_at(b"content", 0).expect("room");
     xattr::set_fd(&copy, b"user.note", b"value").expect("user attributes work");
     touch_back(&right, b"hard");

@@ -35,7 +35,7 @@ impl Place {
 
     /// Makes a file with that content and a time of its own.
     pub(super) fn file(&mut self, name: &[u8], content: &[u8]) -> io::Result<File> {
-        let file = self.dir.create_file(Name::new(name)?)?;
+        let file = self.dir.create_file(Name::new(name)?, 0o600)?;
         file.write_all_at(content, 0)?;
         metadata::set_mode(&file, 0o644)?;
         metadata::set_mtime(&file, self.next_time())?;
@@ -62,7 +62,7 @@ impl Place {
         rdev: DeviceNumber,
     ) -> io::Result<()> {
         let name = Name::new(name)?;
-        self.dir.create_special(name, kind, rdev)?;
+        self.dir.create_special(name, kind, rdev, 0o600)?;
         let time = self.next_time();
         metadata::set_mtime_at(&self.dir, name, time)
     }
