@@ -29,7 +29,7 @@ use crate::rights::{self, Permit};
 use crate::scrub;
 use crate::state::ServerState;
 use crate::taking::{Admitted, Taken, take, with_waiting};
-use crate::work::Room;
+use crate::work::Rooms;
 
 const JSON: &str = "application/json";
 const BYTES: &str = "application/octet-stream";
@@ -85,10 +85,10 @@ fn verb_name(route: &Route) -> &'static str {
     }
 }
 
-fn respond(content_type: &'static str, body: Frames, room: Option<Room>) -> Response<Answer> {
+fn respond(content_type: &'static str, body: Frames, rooms: Option<Rooms>) -> Response<Answer> {
     let mut response = Response::new(Answer::new(body));
-    if let Some(room) = room {
-        response.body_mut().hold(room);
+    if let Some(rooms) = rooms {
+        response.body_mut().hold(rooms);
     }
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
@@ -162,18 +162,19 @@ async fn write_to_measure(
 /// Reads as much as that from a file on the disk, which is there for as long as the measurement.
 async fn read_to_measure(
     state: &Arc<ServerState>,
+    key: &PublicKey,
     turn: Arc<OwnedSemaphorePermit>,
     bytes: u64,
 ) -> Result<Response<Answer>, WireError> {
-    let room = state.work.answers.room(bytes).await?;
+    let rooms = state.answer_room(key, bytes).await?;
     let inner = Arc::clone(state);
     let call = move || {
         let read = inner.measuring.read(&inner.stores.folder_of_all(), bytes)?;
         drop(turn);
-        Ok((read, room))
+        Ok((read, rooms))
     };
-    let ((read, room), _) = state.work.run(call).await?;
-    Ok(respond(BYTES, Frames::plain(read), Some(room)))
+    let ((read, rooms), _) = state.work.run(call).await?;
+    Ok(respond(BYTES, Frames::plain(read), Some(rooms)))
 }
 
 async fn pair(
@@ -233,7 +234,7 @@ async fn measure(
             respond(JSON, Frames::plain(wire::encode_lab_written(&written)), None)
         }
         LabVerb::Give(bytes) => respond(BYTES, measuring::bytes(bytes), None),
-        LabVerb::Read(bytes) => read_to_measure(state, Arc::clone(&turn), bytes).await?,
+        LabVerb::Read(bytes) => read_to_measure(state, &key, Arc::clone(&turn), bytes).await?,
     };
     response.body_mut().hold(turn);
     Ok(response)
@@ -282,10 +283,10 @@ impl Asked<'_> {
     }
 
     /// Waits for room for an answer of at most `bytes`, and tells for how long.
-    async fn answer_room(&self, bytes: usize) -> Result<(Room, Duration), WireError> {
+    async fn answer_room(&self, bytes: usize) -> Result<(Rooms, Duration), WireError> {
         let begun = Instant::now();
-        let room = self.state.work.answers.room(bytes as u64).await?;
-        Ok((room, begun.elapsed()))
+        let rooms = self.state.answer_room(&self.permit.key(), bytes as u64).await?;
+        Ok((rooms, begun.elapsed()))
     }
 
     /// Calls the repository, on a thread for that.
@@ -382,14 +383,14 @@ impl Asked<'_> {
 
     async fn records(mut self, query: RecordQuery) -> Result<Response<Answer>, WireError> {
         self.take(0).await?;
-        let (mut room, _) = self.answer_room(wire::MAX_RECORDS_ANSWER_BYTES).await?;
+        let (mut rooms, _) = self.answer_room(wire::MAX_RECORDS_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
             let body = read_records(&repository, &query)?;
-            room.shrink_to(body.total_bytes());
-            Ok((body, room))
+            rooms.shrink_to(body.total_bytes());
+            Ok((body, rooms))
         };
-        let ((body, room), _) = self.call(call).await?;
-        Ok(respond(BYTES, body, Some(room)))
+        let ((body, rooms), _) = self.call(call).await?;
+        Ok(respond(BYTES, body, Some(rooms)))
     }
 
     async fn fetch(mut self, session: SessionId, copy: u32) -> Result<Response<Answer>, WireError> {
@@ -397,18 +398,18 @@ impl Asked<'_> {
         let taken = self.take(wire::MAX_IDS_BODY_BYTES).await?;
         let Taken { bytes, room: asked_room, queued, received } = taken;
         let ids = wire::decode_ids(&bytes)?;
-        let (mut room, also_queued) = self.answer_room(wire::MAX_FETCH_ANSWER_BYTES).await?;
+        let (mut rooms, also_queued) = self.answer_room(wire::MAX_FETCH_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
             let _asked_room = asked_room;
             let fetched = repository.fetch_objects(&session, &ids, copy)?;
-            room.shrink_to(wire::encode_fetched(&fetched).total_bytes());
-            Ok((fetched, room))
+            rooms.shrink_to(wire::encode_fetched(&fetched).total_bytes());
+            Ok((fetched, rooms))
         };
         let state = self.state;
-        let ((fetched, room), waited) = self.call(call).await?;
+        let ((fetched, rooms), waited) = self.call(call).await?;
         let times = with_waiting(fetched.times, received, queued + also_queued + waited);
         let fetched = Fetched { times: state.pressure.honest(&begun, times), ..fetched };
-        Ok(respond(BYTES, wire::encode_fetched(&fetched), Some(room)))
+        Ok(respond(BYTES, wire::encode_fetched(&fetched), Some(rooms)))
     }
 
     async fn prove_blocks(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
@@ -416,16 +417,16 @@ impl Asked<'_> {
         let probes = wire::decode_probes(&bytes)?;
         self.state.stored(&self.permit.key()).await;
         // A block is read at a time.
-        let (mut room, _) =
+        let (mut rooms, _) =
             self.answer_room(BLOCK_MAX_BYTES + wire::MAX_PROOFS_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
             let body =
                 Frames::plain(wire::encode_proofs(&repository.prove_blocks(&session, &probes)?));
-            room.shrink_to(body.total_bytes());
-            Ok((body, room))
+            rooms.shrink_to(body.total_bytes());
+            Ok((body, rooms))
         };
-        let ((body, room), _) = self.call(call).await?;
-        Ok(respond(BYTES, body, Some(room)))
+        let ((body, rooms), _) = self.call(call).await?;
+        Ok(respond(BYTES, body, Some(rooms)))
     }
 
     async fn read_blocks(
@@ -434,15 +435,15 @@ impl Asked<'_> {
         cursor: u64,
     ) -> Result<Response<Answer>, WireError> {
         self.take(0).await?;
-        let (mut room, _) = self.answer_room(wire::MAX_FETCH_ANSWER_BYTES).await?;
+        let (mut rooms, _) = self.answer_room(wire::MAX_FETCH_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
             let page = repository.read_blocks(&session, cursor)?;
             let body = wire::encode_block_page(&page);
-            room.shrink_to(body.total_bytes());
-            Ok((body, room))
+            rooms.shrink_to(body.total_bytes());
+            Ok((body, rooms))
         };
-        let ((body, room), _) = self.call(call).await?;
-        Ok(respond(BYTES, body, Some(room)))
+        let ((body, rooms), _) = self.call(call).await?;
+        Ok(respond(BYTES, body, Some(rooms)))
     }
 
     async fn usage(self) -> Result<Response<Answer>, WireError> {

@@ -18,8 +18,8 @@ pub struct Limits {
     pub requests_of_machine: usize,
     /// Most requests that work on repositories at once; more wait.
     pub workers: usize,
-    /// Most bytes of request bodies in memory at once, and as many of answers; more wait, but for small
-    /// ones. At least one largest body (16 MiB).
+    /// Most bytes of request bodies in memory at once, and as many of answers, half of either one machine's;
+    /// more wait, but for small bodies. At least one largest body (16 MiB).
     pub body_bytes: usize,
     /// From the first byte of a connection to the end of its TLS handshake.
     pub handshake: Duration,

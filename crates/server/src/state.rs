@@ -19,7 +19,7 @@ use crate::measuring::Measuring;
 use crate::pressure::Pressure;
 use crate::rights::Role;
 use crate::stores::Stores;
-use crate::work::{Memory, Room, Work};
+use crate::work::{Memory, Rooms, Work};
 
 /// Most scrubs at once.
 pub(crate) const SCRUBS: usize = 4;
@@ -58,6 +58,7 @@ struct Share {
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     bodies: Memory,
+    answers: Memory,
     /// Held by puts from the end of their body on.
     storing: Arc<RwLock<()>>,
 }
@@ -113,12 +114,26 @@ impl ServerState {
         &self,
         key: &PublicKey,
         bytes: u64,
-    ) -> Result<Option<[Room; 2]>, WireError> {
+    ) -> Result<Option<Rooms>, WireError> {
         if bytes <= SMALL_BODY_BYTES {
             return Ok(None);
         }
         let of_machine = self.share_of(key).bodies.room(bytes).await?;
-        Ok(Some([of_machine, self.work.bodies.room(bytes).await?]))
+        Ok(Some(Rooms { of_machine, of_all: self.work.bodies.room(bytes).await? }))
+    }
+
+    /// Waits for room for an answer. At most half of it can be one machine's, however slowly it takes what it
+    /// asked for.
+    ///
+    /// # Cancel safety
+    /// Nothing is held when it is dropped.
+    pub(crate) async fn answer_room(
+        &self,
+        key: &PublicKey,
+        bytes: u64,
+    ) -> Result<Rooms, WireError> {
+        let of_machine = self.share_of(key).answers.room(bytes).await?;
+        Ok(Rooms { of_machine, of_all: self.work.answers.room(bytes).await? })
     }
 
     /// Counts a put of a machine as one that is being stored, until it is.
@@ -145,6 +160,7 @@ impl ServerState {
                 connections: Arc::new(Semaphore::new(self.limits.connections_of_machine)),
                 requests: Arc::new(Semaphore::new(requests)),
                 bodies: Memory::new(self.limits.body_bytes / 2),
+                answers: Memory::new(self.limits.body_bytes / 2),
                 storing: Arc::default(),
             })
         };

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 
 use crate::body::{self, Came};
 use crate::state::ServerState;
-use crate::work::Room;
+use crate::work::Rooms;
 
 /// The times of a repository's call, and what was waited for before it.
 pub(crate) fn with_waiting(
@@ -42,7 +42,7 @@ pub(crate) async fn take(
 pub(crate) struct Admitted {
     declared_bytes: u64,
     /// `None` for a small one.
-    pub(crate) room: Option<[Room; 2]>,
+    pub(crate) room: Option<Rooms>,
     /// How long the room was waited for.
     pub(crate) queued: Duration,
 }
@@ -84,7 +84,7 @@ impl Admitted {
 pub(crate) struct Taken {
     pub(crate) bytes: Bytes,
     /// `None` for a small one.
-    pub(crate) room: Option<[Room; 2]>,
+    pub(crate) room: Option<Rooms>,
     pub(crate) queued: Duration,
     pub(crate) received: Duration,
 }

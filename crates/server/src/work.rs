@@ -31,9 +31,23 @@ pub(crate) struct Room {
     permit: OwnedSemaphorePermit,
 }
 
-impl Room {
+/// Room of one machine's share, and as much of what all have together.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    pub(crate) of_machine: Room,
+    pub(crate) of_all: Room,
+}
+
+impl Rooms {
     /// Gives back all but `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        self.of_machine.shrink_to(bytes);
+        self.of_all.shrink_to(bytes);
+    }
+}
+
+impl Room {
+    fn shrink_to(&mut self, bytes: u64) {
         let kept = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX);
         let surplus = self.permit.num_permits().saturating_sub(kept);
         drop(self.permit.split(surplus));
