@@ -515,7 +515,7 @@ impl Asked<'_> {
 
     async fn scrub(self) -> Result<Response<Answer>, WireError> {
         let state = self.state;
-        let turn = state.scrub_turn()?;
+        let turn = state.scrub_turn(&self.permit.key())?;
         let (repository, _) = self.call(Ok).await?;
         let lines = scrub::start(repository, turn, Arc::clone(&state.pressure.own_work));
         let mut response = Response::new(Answer::lines(lines));

@@ -20,7 +20,7 @@ const LINES_AHEAD: usize = 64;
 /// listens any more.
 pub(crate) fn start(
     repository: EmbeddedRepository,
-    turn: OwnedSemaphorePermit,
+    turn: [OwnedSemaphorePermit; 2],
     own_work: Arc<OwnWork>,
 ) -> mpsc::Receiver<Bytes> {
     let (lines, receiver) = mpsc::channel(LINES_AHEAD);
@@ -84,7 +84,8 @@ mod tests {
         let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
         let store = Store::open(&dir, &cache, signer, Arc::new(Standing)).unwrap();
         let repository = store.for_machine(machine, forge.key.public());
-        let turn = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let turns = Arc::new(Semaphore::new(2));
+        let turn = [turns.clone(), turns].map(|turns| turns.try_acquire_owned().unwrap());
         let own_work = Arc::new(OwnWork::default());
         let mut lines = start(repository, turn, Arc::clone(&own_work));
         while lines.recv().await.is_some() {}

@@ -21,7 +21,7 @@ use crate::rights::Role;
 use crate::stores::Stores;
 use crate::work::{Memory, Rooms, Work};
 
-/// Most scrubs at once.
+/// Most scrubs from afar at once, each of another repository.
 pub(crate) const SCRUBS: usize = 4;
 /// Most of an administrator's quick commands at once.
 pub(crate) const QUICK_WORKERS: usize = 1;
@@ -59,6 +59,8 @@ struct Share {
     requests: Arc<Semaphore>,
     bodies: Memory,
     answers: Memory,
+    /// One turn.
+    scrubs: Arc<Semaphore>,
     /// Held by puts from the end of their body on.
     storing: Arc<RwLock<()>>,
 }
@@ -161,14 +163,24 @@ impl ServerState {
                 requests: Arc::new(Semaphore::new(requests)),
                 bodies: Memory::new(self.limits.body_bytes / 2),
                 answers: Memory::new(self.limits.body_bytes / 2),
+                scrubs: Arc::new(Semaphore::new(1)),
                 storing: Arc::default(),
             })
         };
         Arc::clone(shares.entry(repository).or_insert_with(new))
     }
 
-    pub(crate) fn scrub_turn(&self) -> Result<OwnedSemaphorePermit, WireError> {
-        Arc::clone(&self.scrubs).try_acquire_owned().map_err(|_| WireError::TooManyRequests)
+    /// Counts a scrub of a machine until it ends; an error if its repository has one already, or too many
+    /// others have.
+    pub(crate) fn scrub_turn(
+        &self,
+        key: &PublicKey,
+    ) -> Result<[OwnedSemaphorePermit; 2], WireError> {
+        let take = |turns: Arc<Semaphore>| {
+            turns.try_acquire_owned().map_err(|_| WireError::TooManyRequests)
+        };
+        let of_machine = take(Arc::clone(&self.share_of(key).scrubs))?;
+        Ok([of_machine, take(Arc::clone(&self.scrubs))?])
     }
 
     /// Waits for the turn to prove something by records; one proof at a time.
@@ -206,5 +218,60 @@ impl ServerState {
             other => format!("{other:?}"),
         };
         self.log(&format!("{verb} by key {key:.16}: {what}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdall_repository::Clock;
+
+    use super::*;
+    use crate::accounts::InviteRequest;
+    use crate::data_folder::DataFolder;
+    use crate::identity::ServerIdentity;
+
+    struct Standing;
+
+    impl Clock for Standing {
+        fn now_ns(&self) -> i64 {
+            1_700_000_000_000_000_000
+        }
+    }
+
+    const fn key(number: u8) -> PublicKey {
+        PublicKey::from_bytes([number; 32])
+    }
+
+    /// What the requests of a server share that has let in so many machines, whose keys are numbered.
+    fn state_with_machines(temp: &tempfile::TempDir, machines: u8) -> ServerState {
+        let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
+        let accounts = Accounts::open(&folder.database(), Arc::new(Standing)).unwrap();
+        for number in 1..=machines {
+            let invitation = accounts.invite(&InviteRequest::default(), key(99), vec![]).unwrap();
+            let (secret, name) = (&invitation.invite.secret, format!("machine {number}"));
+            accounts.pair(secret, key(number), &name, None, |_| false).unwrap();
+        }
+        let (accounts, log): (_, LogSink) = (Arc::new(accounts), Arc::new(|_| ()));
+        let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
+        let stores = Stores::new(folder, signer, Arc::clone(&accounts), Arc::clone(&log));
+        let place = (key(99), "127.0.0.1:1".parse().unwrap());
+        ServerState::new(accounts, stores, place, Limits::default(), log)
+    }
+
+    #[test]
+    fn a_machine_has_one_scrub_at_a_time_and_leaves_the_other_turns_to_others() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = state_with_machines(&temp, 5);
+        let is_busy = |number| {
+            let turn = state.scrub_turn(&key(number));
+            matches!(turn, Err(WireError::TooManyRequests))
+        };
+        let first = state.scrub_turn(&key(1)).unwrap();
+        assert!(is_busy(1));
+        let of_others: Vec<_> = (2..5).map(|number| state.scrub_turn(&key(number))).collect();
+        assert!(of_others.iter().all(Result::is_ok));
+        assert!(is_busy(5), "as many as there may be at once");
+        drop(first);
+        assert!(state.scrub_turn(&key(1)).is_ok() && state.scrub_turn(&key(5)).is_ok());
     }
 }
