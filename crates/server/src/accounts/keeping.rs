@@ -5,7 +5,7 @@
 //! those before or those to come keep. That it is over, no clock is believed that somebody may have set:
 //! who prunes knows how it went.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdall_repository::Supersession;
 use serde::{Deserialize, Serialize};
@@ -133,10 +133,11 @@ impl Accounts {
         self.state().check_room_for_deletion(repository, 0)
     }
 
-    /// Held while blocks give way and their deletion is noted, while it is looked which of them are noted,
-    /// and while a deletion is carried out or cancelled.
-    pub(crate) fn asking(&self) -> MutexGuard<'_, ()> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is held while blocks of a repository give way and their deletion is noted, while it is looked
+    /// which of them are noted, and while a deletion is carried out or cancelled.
+    pub(crate) fn asking(&self, repository: &str) -> Arc<Asking> {
+        let mut all = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(repository.to_owned()).or_default())
     }
 
     /// All deletions that wait, in the order in which they were asked for.
@@ -144,20 +145,44 @@ impl Accounts {
         self.state().deletions.values().cloned().collect()
     }
 
+    /// The deletion that waits under that number.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if none has it.
+    pub(crate) fn deletion(&self, number: u64) -> Result<Deletion, ServerError> {
+        self.state().deletions.get(&number).cloned().ok_or_else(|| no_deletion(number))
+    }
+
     /// Takes a deletion from those that wait: it was carried out, or is not to be.
     ///
     /// # Errors
-    /// [`ServerError::Refused`] if none has that number.
-    pub(crate) fn drop_deletion(&self, number: u64) -> Result<Deletion, ServerError> {
+    /// [`ServerError::Refused`] if it does not wait any more; another one may have its number by now.
+    pub(crate) fn drop_deletion(&self, deletion: &Deletion) -> Result<(), ServerError> {
         let mut state = self.state();
-        if !state.deletions.contains_key(&number) {
-            return Err(ServerError::refused(format!(
-                "no deletion has the number {number}; `holdall admin pending` lists them"
-            )));
+        let number = deletion.number;
+        if state.deletions.get(&number) != Some(deletion) {
+            return Err(no_deletion(number));
         }
         self.database.change(|changes| changes.drop_deletion(number))?;
-        let dropped = state.deletions.remove(&number);
-        dropped.ok_or_else(|| ServerError::refused("it was dropped meanwhile"))
+        state.deletions.remove(&number);
+        Ok(())
+    }
+}
+
+fn no_deletion(number: u64) -> ServerError {
+    ServerError::refused(format!(
+        "no deletion has the number {number}; `holdall admin pending` lists them"
+    ))
+}
+
+/// What of a repository's deletions excludes each other.
+#[derive(Default)]
+pub(crate) struct Asking(Mutex<()>);
+
+impl Asking {
+    /// Waits until nobody else holds it.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

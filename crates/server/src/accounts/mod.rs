@@ -30,7 +30,7 @@ use crate::rights::Role;
 use crate::watch::Noted;
 use clock::WatchedClock;
 use database::Database;
-use keeping::KeepingRow;
+use keeping::{Asking, KeepingRow};
 use machine::{InviteRow, Machine};
 use seen::Seen;
 use tokens::TokenRow;
@@ -46,7 +46,8 @@ pub(crate) struct Accounts {
     state: Mutex<State>,
     seen: Seen,
     clock: Arc<WatchedClock>,
-    asking: Mutex<()>,
+    /// By repository.
+    asking: Mutex<HashMap<String, Arc<Asking>>>,
 }
 
 /// By so much a clock may have been set back since something was made that it lives on.

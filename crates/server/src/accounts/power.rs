@@ -92,7 +92,10 @@ const STEPS: [fn(&Opened); 9] = [
     },
     |server| drop(server.accounts.ask_deletion("machine-0", vec!["1".into()], None).unwrap()),
     |server| drop(server.accounts.revoke("machine 0").unwrap()),
-    |server| drop(server.accounts.drop_deletion(1).unwrap()),
+    |server| {
+        let deletion = server.accounts.deletion(1).unwrap();
+        server.accounts.drop_deletion(&deletion).unwrap();
+    },
     |server| server.accounts.set_quota("machine-1", Some(7)).unwrap(),
 ];
 

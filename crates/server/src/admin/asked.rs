@@ -63,7 +63,8 @@ impl Administration<'_> {
     ) -> Result<Superseding, ServerError> {
         let store = self.stores.store(name)?;
         // Else a prune could take it for cancelled before it is noted that it waits.
-        let _asking = self.accounts.asking();
+        let asking = self.accounts.asking(name);
+        let _asking = asking.hold();
         self.accounts.check_room_for_deletion(name)?;
         let superseded = store.supersede(blocks, true)?;
         store.end_session(machine, session)?;

@@ -63,8 +63,10 @@ impl Administration<'_> {
 
     /// Takes a deletion back.
     pub(super) fn cancel(&self, number: u64) -> Result<Reply, ServerError> {
-        let _asking = self.accounts.asking();
-        let deletion = self.accounts.drop_deletion(number)?;
+        let deletion = self.accounts.deletion(number)?;
+        let asking = self.accounts.asking(&deletion.repository);
+        let _asking = asking.hold();
+        self.accounts.drop_deletion(&deletion)?;
         self.log(&format!("deletion {number} of {} was cancelled", deletion.repository));
         Ok(Reply::Deletions { deletions: vec![deletion] })
     }
@@ -169,6 +171,7 @@ impl Administration<'_> {
         dry_run: bool,
         entry: &mut PrunedEntry,
     ) -> Result<(), ServerError> {
+        let asking = self.accounts.asking(&entry.repository);
         let deletions = self.accounts.deletions().into_iter();
         let due = |one: &Deletion| {
             let delay_ns = one.due_ns.saturating_sub(one.asked_ns);
@@ -176,7 +179,7 @@ impl Administration<'_> {
         };
         for deletion in deletions.filter(due) {
             // Until it is carried out it can be cancelled, and is not carried out then.
-            let _asking = self.accounts.asking();
+            let _asking = asking.hold();
             if !self.accounts.deletions().contains(&deletion) {
                 continue;
             }
@@ -188,7 +191,7 @@ impl Administration<'_> {
                 let ids: Vec<RecordHash> = chosen.iter().map(|one| one.id).chain(lost).collect();
                 store.forget(&ids, TombstoneReason::Request)?;
                 if self.is_forgotten(store, &deletion) && self.let_go(store, &deletion)? {
-                    self.accounts.drop_deletion(deletion.number)?;
+                    self.accounts.drop_deletion(&deletion)?;
                 }
             }
             entry.forgotten.extend(chosen.into_iter().map(SnapshotEntry::of));
@@ -227,7 +230,8 @@ impl Administration<'_> {
 
     /// Has blocks count first again that gave way for a deletion which does not wait any more.
     fn take_back_cancelled(&self, store: &Store, name: &str) -> Result<(), ServerError> {
-        let _asking = self.accounts.asking();
+        let asking = self.accounts.asking(name);
+        let _asking = asking.hold();
         let held = store.held_supersessions()?;
         let deletions = self.accounts.deletions().into_iter();
         let of_this = deletions.filter(|one| one.repository == name);

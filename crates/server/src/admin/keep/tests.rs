@@ -459,6 +459,29 @@ fn a_deletion_waits_can_be_cancelled_and_then_takes_only_what_was_asked() {
 }
 
 #[test]
+fn what_is_done_to_one_repository_s_deletions_keeps_no_other_waiting() {
+    let mut world = World::new();
+    let ids = [(); 2].map(|()| world.back_up("one", 1000).to_string());
+    for id in &ids {
+        world.administration().forget("laptop", std::slice::from_ref(id)).unwrap();
+    }
+    let cancelled = world.accounts.deletions()[0].clone();
+    let world = Arc::new(world);
+    let asking = world.accounts.asking("table");
+    let _held = asking.hold();
+    let (done, doing) = std::sync::mpsc::channel();
+    let of_thread = Arc::clone(&world);
+    std::thread::spawn(move || {
+        of_thread.administration().cancel(cancelled.number).unwrap();
+        of_thread.clocks.pass(8 * DAY_NS);
+        done.send(of_thread.prune()).unwrap();
+    });
+    let pruned = doing.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits");
+    assert_eq!(pruned.problem, None);
+    assert!(world.accounts.drop_deletion(&cancelled).is_err());
+}
+
+#[test]
 fn blocks_that_gave_way_stay_for_the_delay_and_come_back_when_it_is_cancelled() {
     let mut world = World::new();
     let (old, chunks) = world.back_up_together(10, 3 << 20);
