@@ -2,8 +2,9 @@
 //!
 //! A descent marks what it reaches in the index, beside what is closed; only when a record is
 //! published do its marks become closed. It goes no further where something is closed already, so a
-//! commit costs in proportion to what is new. The marks are the set of what was visited: memory does
-//! not grow with the tree, but for the ids that wait to be looked up.
+//! commit costs in proportion to what is new. The marks are the set of what was found. What a node
+//! refers to is looked up at once, and only nodes that nothing referred to before wait to be followed:
+//! so much is memory for them bounded, and a tree that wants more is refused.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,14 @@ use crate::index::{Holder, IndexError, Lookup, ObjectCopy};
 use crate::reread::of_the_file;
 use crate::store::{CommitGuard, Store};
 
-/// Ids that are looked up at once: enough that most of what is read of the index for them is read
-/// once. Batches of 4,096 took three times as long for a million objects.
+/// Nodes that waited and are looked up at once: enough that most of what is read of the index for them
+/// is read once. Batches of 4,096 took three times as long for a million objects.
 const BATCH_IDS: usize = 32 << 10;
 /// References found in one step beyond which the step's other nodes wait.
 const STEP_REFS: usize = 64 << 10;
+/// Most nodes that wait: 64 MiB of ids. What is below is followed first, so that of each level of a tree at
+/// most 100,000 wait, and so many only of one that is as broad as that.
+const WAITING_MOST: usize = 2 << 20;
 /// Most missing objects that are named.
 const MAX_MISSING: usize = 10_000;
 /// How often a damaged index is rebuilt before giving up.
@@ -34,7 +38,11 @@ pub(crate) enum Closed {
 }
 
 /// What a step came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
+    /// There is more to be looked at.
+    Next,
+    /// That was all, or enough is missing.
     Done,
     /// All marks were thrown away meanwhile.
     MarksAreGone,
@@ -58,7 +66,11 @@ struct Descent<'a> {
     old_before: u64,
     tally: Tally,
     generation: u64,
-    pending: Vec<ObjectId>,
+    /// Referred to and not looked up yet: those of one step.
+    found: Vec<ObjectId>,
+    /// Nodes that are marked, and that nobody has followed yet.
+    waiting: Vec<ObjectId>,
+    waiting_most: usize,
     missing: BTreeSet<ObjectId>,
 }
 
@@ -97,47 +109,67 @@ fn run<'a>(
 ) -> Result<Descent<'a>, RepositoryError> {
     let mut rebuilds = 0;
     loop {
-        let generation = store.index().state().generation;
-        let mut descent = Descent {
-            store,
-            closed,
-            old_before,
-            tally: Tally::default(),
-            generation,
-            pending: vec![root],
-            missing: BTreeSet::new(),
-        };
+        let mut descent = Descent::new(store, closed, old_before, root);
         match descent.run() {
-            Ok(Step::Done) => return Ok(descent),
             Ok(Step::MarksAreGone) => {}
+            Ok(Step::Done | Step::Next) => return Ok(descent),
             Err(IndexError::Damaged { .. }) if rebuilds < REBUILDS => {
                 rebuilds += 1;
-                store.rebuild_index(commit, generation)?;
+                store.rebuild_index(commit, descent.generation)?;
             }
             Err(error) => return Err(error.into()),
         }
     }
 }
 
-impl Descent<'_> {
-    fn run(&mut self) -> Result<Step, IndexError> {
-        while !self.pending.is_empty() && self.missing.len() < MAX_MISSING {
-            let at = self.pending.len().saturating_sub(BATCH_IDS);
-            let batch = self.pending.split_off(at);
-            if let Step::MarksAreGone = self.step(batch)? {
-                return Ok(Step::MarksAreGone);
-            }
+impl<'a> Descent<'a> {
+    fn new(store: &'a Store, closed: Closed, old_before: u64, root: ObjectId) -> Self {
+        Self {
+            store,
+            closed,
+            old_before,
+            tally: Tally::default(),
+            generation: store.index().state().generation,
+            found: vec![root],
+            waiting: Vec::new(),
+            waiting_most: WAITING_MOST,
+            missing: BTreeSet::new(),
         }
-        Ok(Step::Done)
     }
 
-    /// Looks up a batch, marks what is new in it and adds what its nodes refer to.
-    fn step(&mut self, batch: Vec<ObjectId>) -> Result<Step, IndexError> {
+    fn run(&mut self) -> Result<Step, IndexError> {
+        loop {
+            match self.step()? {
+                Step::Next => {}
+                ended => return Ok(ended),
+            }
+        }
+    }
+
+    /// Looks up what was found, or else some of the nodes that wait, and adds what new nodes refer to.
+    fn step(&mut self) -> Result<Step, IndexError> {
+        let has_found = !self.found.is_empty();
+        if self.missing.len() >= MAX_MISSING || !has_found && self.waiting.is_empty() {
+            return Ok(Step::Done);
+        }
+        let ids = if has_found { std::mem::take(&mut self.found) } else { self.take_waiting() };
         let _marks = self.store.index().marks();
-        let lookup = self.store.index().lookup(batch)?;
+        let lookup = self.store.index().lookup(ids)?;
         if lookup.state.generation != self.generation {
             return Ok(Step::MarksAreGone);
         }
+        let mut nodes = if has_found { self.mark(&lookup) } else { self.marked(&lookup) };
+        nodes.sort_unstable_by_key(|copy| (copy.holder, copy.block));
+        self.expand(&lookup, &nodes)?;
+        Ok(Step::Next)
+    }
+
+    fn take_waiting(&mut self) -> Vec<ObjectId> {
+        self.waiting.split_off(self.waiting.len().saturating_sub(BATCH_IDS))
+    }
+
+    /// Marks what is new of what was found, and says which of it are nodes.
+    fn mark(&mut self, lookup: &Lookup) -> Vec<ObjectCopy> {
         let mut nodes = Vec::new();
         for (question, id) in lookup.ids.iter().enumerate() {
             let Some(first) = lookup.copies_of(question).first() else {
@@ -160,26 +192,39 @@ impl Descent<'_> {
                 self.tally.old_chunks += u64::from(is_old);
             }
         }
-        nodes.sort_unstable_by_key(|copy| (copy.holder, copy.block));
-        self.expand(&lookup, &nodes)?;
-        Ok(Step::Done)
+        nodes
     }
 
-    /// Adds what these nodes refer to. Once that is much, the rest of them waits below it, unmarked.
+    /// Where nodes are that waited.
+    fn marked(&mut self, lookup: &Lookup) -> Vec<ObjectCopy> {
+        let mut nodes = Vec::with_capacity(lookup.ids.len());
+        for (question, id) in lookup.ids.iter().enumerate() {
+            match lookup.copies_of(question).first() {
+                Some(first) => nodes.push(*first),
+                None => drop(self.missing.insert(*id)),
+            }
+        }
+        nodes
+    }
+
+    /// Adds what these nodes refer to. Once that is much, the rest of them waits.
     fn expand(&mut self, lookup: &Lookup, nodes: &[ObjectCopy]) -> Result<(), RepositoryError> {
         let mut children = Vec::new();
         for of_block in nodes.chunk_by(|a, b| (a.holder, a.block) == (b.holder, b.block)) {
-            if children.len() > STEP_REFS {
-                for copy in of_block {
-                    lookup.put_tentative(copy, false);
-                    self.tally.objects -= 1;
-                    self.pending.extend(lookup.ids.get(copy.question as usize));
-                }
+            if children.len() <= STEP_REFS {
+                self.expand_block(lookup, of_block, &mut children)?;
                 continue;
             }
-            self.expand_block(lookup, of_block, &mut children)?;
+            let ids = of_block.iter().filter_map(|copy| lookup.ids.get(copy.question as usize));
+            self.waiting.extend(ids);
         }
-        self.pending.append(&mut children);
+        self.found = children;
+        if self.waiting.len() > self.waiting_most {
+            let most = self.waiting_most;
+            let reason =
+                format!("the tree is too broad: more than {most} of its nodes wait at once");
+            return Err(RepositoryError::Refused { reason });
+        }
         Ok(())
     }
 
@@ -241,4 +286,68 @@ fn refs_in(
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use holdall_format::limits::NODE_MAX_REFS;
+    use holdall_protocol::Repository;
+
+    use super::*;
+    use crate::place::{Place, id};
+
+    const LAYERS: u32 = 8;
+    const NODES: u32 = 32;
+    /// The longest nodes of which a block's table has room for.
+    const NODES_OF_BLOCK: usize = 7;
+
+    /// A tree of layers of the longest nodes, of which each refers to all nodes of the next layer and to the same
+    /// chunks as all others. Says which its root is, and how many chunks there are.
+    fn put_layers(place: &Place) -> (ObjectId, usize) {
+        let layer = |number: u32| (0..NODES).map(move |node| id(1 + number * NODES + node));
+        let chunks: Vec<_> = (0..NODE_MAX_REFS as u32 - NODES).map(|at| id(100_000 + at)).collect();
+        let session = place.session();
+        let put = |block| {
+            place.machine().put_blocks(&session, &[block]).unwrap();
+        };
+        put(place.forge.chunks(&chunks));
+        for number in 0..LAYERS {
+            let below = layer(number + 1).filter(|_| number + 1 < LAYERS);
+            let refs: Vec<ObjectId> = below.chain(chunks.iter().copied()).collect();
+            let nodes: Vec<(ObjectId, &[ObjectId])> =
+                layer(number).map(|id| (id, &*refs)).collect();
+            nodes.chunks(NODES_OF_BLOCK).for_each(|some| put(place.forge.nodes(some)));
+        }
+        let first: Vec<ObjectId> = layer(0).collect();
+        put(place.forge.nodes(&[(id(0), &first)]));
+        (id(0), chunks.len())
+    }
+
+    #[test]
+    fn nodes_that_all_refer_to_the_same_make_no_more_wait_than_there_are() {
+        let place = Place::new();
+        let (root, chunks) = put_layers(&place);
+        let mut descent = Descent::new(&place.store, Closed::Passes, 0, root);
+        let (mut found, mut waiting) = (0, 0);
+        while descent.step().unwrap() == Step::Next {
+            found = found.max(descent.found.len());
+            waiting = waiting.max(descent.waiting.len());
+        }
+        assert!(descent.missing.is_empty());
+        let nodes = (LAYERS * NODES) as usize;
+        assert_eq!(descent.tally.objects, (1 + nodes + chunks) as u64);
+        assert_eq!(descent.tally.chunks, chunks as u64);
+        assert!((1..nodes).contains(&waiting), "{waiting} of {nodes} nodes");
+        assert!(found <= STEP_REFS + NODES_OF_BLOCK * NODE_MAX_REFS, "{found}");
+    }
+
+    #[test]
+    fn a_tree_of_which_too_much_waits_is_refused() {
+        let place = Place::new();
+        let (root, _) = put_layers(&place);
+        let mut descent = Descent::new(&place.store, Closed::Passes, 0, root);
+        descent.waiting_most = 10;
+        let refused = descent.run().map(|_| ()).unwrap_err();
+        assert!(matches!(refused, IndexError::Failed(RepositoryError::Refused { .. })));
+    }
 }

@@ -71,6 +71,8 @@ mod opening;
 mod pack_file;
 mod parallel;
 mod parity;
+#[cfg(test)]
+mod place;
 mod probing;
 mod prune;
 mod publish;

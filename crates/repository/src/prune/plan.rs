@@ -125,76 +125,24 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use holdall_format::{
-        MachineId, ObjectId, PublicKey, RecordHash, RecordKind, SessionId, Signature,
-        SignedContext, TombstoneReason,
-    };
-    use holdall_protocol::contract::{Forge, TestKey};
-    use holdall_protocol::{CommitAnswer, PruneReport, Repository, SessionPurpose};
+    use holdall_format::{ObjectId, RecordHash, SessionId, TombstoneReason};
+    use holdall_protocol::{PruneReport, Repository, SessionPurpose};
     use holdall_testkit::is_alone;
     use rustix::process::{Resource, Rlimit, setrlimit};
 
     use super::*;
     use crate::closure::{Closed, descend};
-    use crate::embedded::EmbeddedRepository;
     use crate::moving::IfDamaged;
+    use crate::place::{Place, id};
     use crate::reread::is_of_this_process;
-    use crate::store::{Clock, ReceiptSigner};
 
-    const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
     const GRACE: Duration = Duration::from_secs(24 * 3600);
     const OPTIONS: PruneOptions = PruneOptions { grace: GRACE, sparse_part: 4 };
 
-    impl Clock for AtomicI64 {
-        fn now_ns(&self) -> i64 {
-            self.load(Ordering::SeqCst)
-        }
-    }
-
-    struct Signer(TestKey);
-
-    impl ReceiptSigner for Signer {
-        fn public(&self) -> PublicKey {
-            self.0.public()
-        }
-
-        fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
-            self.0.sign(context, message)
-        }
-    }
-
-    struct Place {
-        _dir: tempfile::TempDir,
-        forge: Forge,
-        clock: Arc<AtomicI64>,
-        store: Arc<Store>,
-    }
-
     impl Place {
-        fn new() -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            let forge = Forge::new(1, MACHINE, &[8; 32]);
-            let clock = Arc::new(AtomicI64::new(1_000_000_000));
-            let (repository, cache) = (dir.path().join("repository"), dir.path().join("cache"));
-            Store::create(&repository, &forge.new_repository()).unwrap();
-            let signer = Arc::new(Signer(TestKey::from_seed(&[9; 32])));
-            let store = Store::open(&repository, &cache, signer, clock.clone()).unwrap();
-            Self { _dir: dir, forge, clock, store }
-        }
-
-        fn machine(&self) -> EmbeddedRepository {
-            self.store.for_machine(MACHINE, self.forge.key.public())
-        }
-
-        fn session(&self) -> SessionId {
-            let purpose = SessionPurpose::Backup { parents: vec![] };
-            self.machine().open_session(&purpose).unwrap().session
-        }
-
         /// Commits a snapshot of chunks that were put, each of which lies in a small pack of its own.
         fn back_up_in_small_packs(&self, chunks: &[ObjectId]) {
             let session = self.session();
@@ -211,13 +159,6 @@ mod tests {
         /// Commits a snapshot whose root is the object of number 0.
         fn commit(&self, session: &SessionId) {
             self.commit_root(session, id(0));
-        }
-
-        fn commit_root(&self, session: &SessionId, root: ObjectId) {
-            let head = self.store.records().head(&MACHINE).map(|head| (head.hash, head.sequence));
-            let record = self.forge.record(RecordKind::Snapshot, root, head);
-            let answer = self.machine().commit(session, &record).unwrap();
-            assert!(matches!(answer, CommitAnswer::Committed(_)), "{answer:?}");
         }
 
         fn prune(&self) -> PruneReport {
@@ -249,10 +190,6 @@ mod tests {
         fn blocks_of_packs(&self) -> Vec<u64> {
             self.store.index().state().packs.iter().map(|pack| pack.blocks).collect()
         }
-    }
-
-    fn id(number: u32) -> ObjectId {
-        ObjectId::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes())
     }
 
     #[test]

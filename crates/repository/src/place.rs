@@ -1,0 +1,94 @@
+//! A repository in a temporary folder, for tests of what is behind its face.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use holdall_format::{
+    MachineId, ObjectId, PublicKey, RecordHash, RecordHead, RecordKind, SessionId, Signature,
+    SignedContext,
+};
+use holdall_protocol::contract::{Forge, TestKey};
+use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
+
+use crate::embedded::EmbeddedRepository;
+use crate::store::{Clock, ReceiptSigner, Store};
+
+const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
+
+impl Clock for AtomicI64 {
+    fn now_ns(&self) -> i64 {
+        self.load(Ordering::SeqCst)
+    }
+}
+
+struct Signer(TestKey);
+
+impl ReceiptSigner for Signer {
+    fn public(&self) -> PublicKey {
+        self.0.public()
+    }
+
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+        self.0.sign(context, message)
+    }
+}
+
+/// A repository with one machine.
+pub(crate) struct Place {
+    _dir: tempfile::TempDir,
+    pub(crate) forge: Forge,
+    pub(crate) clock: Arc<AtomicI64>,
+    pub(crate) store: Arc<Store>,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let forge = Forge::new(1, MACHINE, &[8; 32]);
+        let clock = Arc::new(AtomicI64::new(1_000_000_000));
+        let (repository, cache) = (dir.path().join("repository"), dir.path().join("cache"));
+        Store::create(&repository, &forge.new_repository()).unwrap();
+        let signer = Arc::new(Signer(TestKey::from_seed(&[9; 32])));
+        let store = Store::open(&repository, &cache, signer, clock.clone()).unwrap();
+        Self { _dir: dir, forge, clock, store }
+    }
+
+    pub(crate) fn machine(&self) -> EmbeddedRepository {
+        self.store.for_machine(MACHINE, self.forge.key.public())
+    }
+
+    /// A new session to back up that builds on nothing.
+    pub(crate) fn session(&self) -> SessionId {
+        self.session_on(&[])
+    }
+
+    /// A new session to back up that builds on these.
+    pub(crate) fn session_on(&self, parents: &[RecordHash]) -> SessionId {
+        let purpose = SessionPurpose::Backup { parents: parents.to_vec() };
+        self.machine().open_session(&purpose).unwrap().session
+    }
+
+    /// Commits a snapshot with that root.
+    pub(crate) fn commit_root(&self, session: &SessionId, root: ObjectId) {
+        self.commit_changed(session, root, |_| ());
+    }
+
+    /// Commits a snapshot with that root whose head was changed before it was signed.
+    pub(crate) fn commit_changed(
+        &self,
+        session: &SessionId,
+        root: ObjectId,
+        change: impl FnOnce(&mut RecordHead),
+    ) {
+        let newest = self.store.records().head(&MACHINE).map(|head| (head.hash, head.sequence));
+        let mut head = self.forge.record_head(RecordKind::Snapshot, root, newest);
+        change(&mut head);
+        let answer = self.machine().commit(session, &self.forge.sign(head)).unwrap();
+        assert!(matches!(answer, CommitAnswer::Committed(_)), "{answer:?}");
+    }
+}
+
+/// An object of that number.
+pub(crate) fn id(number: u32) -> ObjectId {
+    ObjectId::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes())
+}
