@@ -57,6 +57,8 @@ pub(crate) struct Tally {
     pub(crate) chunks: u64,
     /// Chunks that came before some log position.
     pub(crate) old_chunks: u64,
+    /// Whether nothing of it is missing.
+    pub(crate) is_whole: bool,
 }
 
 struct Descent<'a> {
@@ -86,16 +88,16 @@ pub(crate) fn descend(
     run(store, commit, root, closed, 0).map(|descent| descent.missing.into_iter().collect())
 }
 
-/// Counts what `root` reaches, and leaves no marks; `None` if any of it is missing.
+/// Counts what `root` reaches, and leaves no marks.
 pub(crate) fn tally(
     store: &Store,
     commit: &CommitGuard<'_>,
     root: ObjectId,
     old_before: u64,
-) -> Result<Option<Tally>, RepositoryError> {
+) -> Result<Tally, RepositoryError> {
     store.index().drop_tentative();
     let counted = run(store, commit, root, Closed::Passes, old_before)
-        .map(|descent| descent.missing.is_empty().then_some(descent.tally));
+        .map(|descent| Tally { is_whole: descent.missing.is_empty(), ..descent.tally });
     store.index().drop_tentative();
     counted
 }

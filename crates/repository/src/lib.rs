@@ -109,4 +109,4 @@ pub use session::Sessions;
 pub use store::{Clock, ReceiptSigner, Store};
 pub use unopened::{newest_key_in, recovery_identities_in};
 pub use usage::Census;
-pub use weighing::{Weighed, Weight};
+pub use weighing::{Look, Weighed, Weight};

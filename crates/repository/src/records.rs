@@ -203,6 +203,11 @@ impl Records {
         self.lock().iter().rev().find(|entry| entry.hash == *hash).cloned()
     }
 
+    /// Those of these that are known, forgotten or not, in the order in which they came.
+    pub(crate) fn known_of(&self, hashes: &BTreeSet<RecordHash>) -> Vec<RecordEntry> {
+        self.lock().iter().filter(|entry| hashes.contains(&entry.hash)).cloned().collect()
+    }
+
     /// The records behind a position that were not forgotten.
     pub(crate) fn after(&self, position: u64) -> Vec<RecordEntry> {
         let entries = self.lock();

@@ -304,7 +304,7 @@ impl Sessions {
     }
 
     /// The records that sessions build on which have not lapsed.
-    pub(crate) fn live_parents(&self, clock: &dyn Clock) -> Vec<RecordHash> {
+    pub(crate) fn live_parents(&self, clock: &dyn Clock) -> BTreeSet<RecordHash> {
         let known = self.lock();
         let live = known.values().map(|known| &known.session);
         let live = live.filter(|session| session.is_open && !session.has_lapsed(clock));

@@ -6,13 +6,14 @@
 //! series with snapshots has the others of that time go. A server looks at both before rules delete what could
 //! bring things back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdall_format::{RecordHash, RecordKind};
+use holdall_format::{ObjectId, RecordHash, RecordKind};
 use holdall_protocol::RepositoryError;
 use serde::{Deserialize, Serialize};
 
-use crate::closure::tally;
+use crate::closure::{Tally, tally};
 use crate::records::RecordEntry;
 use crate::store::Store;
 
@@ -22,6 +23,13 @@ const OBJECTS_MIN: u64 = 64;
 /// most, and some more are made by hand or tried again.
 const HOUR_MOST: usize = 100;
 const HOUR_NS: u64 = 3600 * 1_000_000_000;
+/// A look goes through so many times what is stored at most, but for its last walk: a machine may name as many
+/// series as it likes, and its repository is not to keep a server from looking at the others.
+const TIMES_WALKED: u64 = 8;
+/// And through so many objects at least.
+const OBJECTS_WALKED_LEAST: u64 = 1 << 20;
+/// What a walk costs of which nothing comes, in objects: all marks are forgotten before it and after it.
+const OBJECTS_OF_WALK: u64 = 1000;
 
 /// How much a snapshot holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,41 +88,112 @@ impl Weighed {
     }
 }
 
+/// What a look at the newest snapshots found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Look {
+    /// The newest snapshots, by a name that is the series' own.
+    pub weighed: BTreeMap<String, Weighed>,
+    /// So many series have a newest snapshot that nobody looked at: that is for the next looks.
+    pub left: usize,
+}
+
+/// The walks of one look.
+struct Walks<'a> {
+    store: &'a Store,
+    /// How far they went, in objects, and how far they may go before no other begins.
+    gone: u64,
+    most: u64,
+    /// What each came to, by its root and the position before which things are old.
+    tallies: HashMap<(ObjectId, u64), Tally>,
+}
+
+impl<'a> Walks<'a> {
+    fn new(store: &'a Store) -> Self {
+        let most = OBJECTS_WALKED_LEAST.max(store.usage().objects.saturating_mul(TIMES_WALKED));
+        Self { store, gone: 0, most, tallies: HashMap::new() }
+    }
+
+    fn may_go_on(&self) -> bool {
+        self.gone < self.most
+    }
+
+    /// Counts what a root reaches. Commits wait meanwhile.
+    fn tally(&mut self, root: ObjectId, old_before: u64) -> Result<Tally, RepositoryError> {
+        if let Some(tally) = self.tallies.get(&(root, old_before)) {
+            return Ok(*tally);
+        }
+        let tally = tally(self.store, &self.store.lock_commit(), root, old_before)?;
+        self.gone += OBJECTS_OF_WALK + tally.objects;
+        self.tallies.insert((root, old_before), tally);
+        Ok(tally)
+    }
+}
+
 impl Store {
-    /// Weighs the newest snapshot of each series, by a name that is the series' own; those that are in
-    /// `known` already are left out, and so are those of which something is missing. Also looks whether it
-    /// came in a flood. Commits wait while one is weighed.
+    /// Weighs the newest snapshot of each series; those that are in `known` already are left out, and so
+    /// are those of which something is missing. Also looks whether it came in a flood. Commits wait while
+    /// one is weighed. Once all of that together was as much as a few walks through all that is stored,
+    /// the other series are left for the next look, which begins with those that waited longest.
     ///
     /// # Errors
-    /// If the index can not be read.
+    /// If the index can not be read; [`RepositoryError::Interrupted`] once `should_stop` is set.
     pub fn weigh(
         &self,
         known: &BTreeMap<String, Weight>,
-    ) -> Result<BTreeMap<String, Weighed>, RepositoryError> {
+        should_stop: &AtomicBool,
+    ) -> Result<Look, RepositoryError> {
+        self.weigh_by(&mut Walks::new(self), known, should_stop)
+    }
+
+    fn weigh_by(
+        &self,
+        walks: &mut Walks<'_>,
+        known: &BTreeMap<String, Weight>,
+        should_stop: &AtomicBool,
+    ) -> Result<Look, RepositoryError> {
+        let mut look = Look::default();
+        for (series, entries) in self.unweighed(known) {
+            if should_stop.load(Ordering::Acquire) {
+                return Err(RepositoryError::Interrupted);
+            }
+            let Some(entry) = entries.last() else { continue };
+            if !walks.may_go_on() {
+                look.left += 1;
+                continue;
+            }
+            let before = known.get(&series);
+            let tally = walks.tally(entry.root, before.map_or(0, |before| before.position))?;
+            if !tally.is_whole {
+                continue;
+            }
+            let is_flooded = before.is_some_and(|before| is_flooded(&came(&entries), before));
+            let now = Weight {
+                first_position: before.map_or(entry.position, |before| before.first_position),
+                ..weight(&entry.hash, entry.position, tally.objects, tally.chunks)
+            };
+            let weighed = Weighed { now, old_chunks: tally.old_chunks, is_flooded };
+            look.weighed.insert(series, weighed);
+        }
+        Ok(look)
+    }
+
+    /// The snapshots of each series whose newest one is not in `known`; the series first that was weighed
+    /// longest ago.
+    fn unweighed(&self, known: &BTreeMap<String, Weight>) -> Vec<(String, Vec<RecordEntry>)> {
         let mut all: BTreeMap<String, Vec<RecordEntry>> = BTreeMap::new();
         let records = self.records().after(0).into_iter();
         for entry in records.filter(|entry| entry.kind == RecordKind::Snapshot) {
             all.entry(format!("{}/{}", entry.machine, entry.series)).or_default().push(entry);
         }
-        let mut weighed = BTreeMap::new();
-        for (series, entries) in all {
-            let Some(entry) = entries.last() else { continue };
-            let before = known.get(&series);
-            if before.is_some_and(|before| before.snapshot == entry.hash.to_string()) {
-                continue;
-            }
-            let old_before = before.map_or(0, |before| before.position);
-            let counted = tally(self, &self.lock_commit(), entry.root, old_before)?;
-            let is_flooded = before.is_some_and(|before| is_flooded(&came(&entries), before));
-            weighed.extend(counted.map(|tally| {
-                let now = Weight {
-                    first_position: before.map_or(entry.position, |before| before.first_position),
-                    ..weight(&entry.hash, entry.position, tally.objects, tally.chunks)
-                };
-                (series, Weighed { now, old_chunks: tally.old_chunks, is_flooded })
-            }));
-        }
-        Ok(weighed)
+        let is_known = |series: &str, newest: &RecordEntry| {
+            known.get(series).is_some_and(|before| before.snapshot == newest.hash.to_string())
+        };
+        all.retain(|series, entries| {
+            !entries.last().is_some_and(|newest| is_known(series, newest))
+        });
+        let mut unweighed: Vec<_> = all.into_iter().collect();
+        unweighed.sort_by_key(|(series, _)| known.get(series).map_or(0, |before| before.position));
+        unweighed
     }
 }
 
@@ -144,7 +223,72 @@ fn is_flooded(came: &[(u64, i64)], before: &Weight) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use holdall_format::SeriesId;
+    use holdall_protocol::Repository;
+
     use super::*;
+    use crate::place::{Place, id};
+
+    static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+    /// A snapshot of each of these roots, which have nothing below them, each of a series of its own.
+    fn with_series(place: &Place, roots: &[ObjectId]) {
+        let nodes: Vec<(ObjectId, &[ObjectId])> = roots.iter().map(|id| (*id, &[][..])).collect();
+        place.machine().put_blocks(&place.session(), &[place.forge.nodes(&nodes)]).unwrap();
+        for (root, number) in roots.iter().zip(1..) {
+            let series = SeriesId::from_bytes([number; 16]);
+            place.commit_changed(&place.session(), *root, |head| head.series = series);
+        }
+    }
+
+    /// What was weighed of a series.
+    fn now(look: Look) -> impl Iterator<Item = (String, Weight)> {
+        look.weighed.into_iter().map(|(series, weighed)| (series, weighed.now))
+    }
+
+    #[test]
+    fn what_many_series_have_in_common_is_walked_through_once() {
+        let place = Place::new();
+        with_series(&place, &[id(1); 50]);
+        let mut walks = Walks::new(&place.store);
+        let look = place.store.weigh_by(&mut walks, &BTreeMap::new(), &GOES_ON).unwrap();
+        assert_eq!((look.weighed.len(), look.left), (50, 0));
+        assert_eq!(walks.gone, OBJECTS_OF_WALK + 1);
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_look_is_left_for_the_next_and_none_is_left_out_for_ever() {
+        let place = Place::new();
+        let roots: Vec<ObjectId> = (1..=9).map(id).collect();
+        with_series(&place, &roots);
+        let look = |known: &BTreeMap<String, Weight>| {
+            let mut walks = Walks { most: 2 * OBJECTS_OF_WALK, ..Walks::new(&place.store) };
+            place.store.weigh_by(&mut walks, known, &GOES_ON).unwrap()
+        };
+        let mut known = BTreeMap::new();
+        for left in [7, 5, 3, 1, 0] {
+            let look = look(&known);
+            assert_eq!(look.left, left);
+            known.extend(now(look));
+        }
+        // All of them have something new before each look, and none falls behind by more than its turn.
+        for _ in 0..5 {
+            with_series(&place, &roots);
+            let look = look(&known);
+            assert_eq!(look.left, 7);
+            known.extend(now(look));
+        }
+        let oldest = known.values().map(|weight| weight.position).min().unwrap();
+        assert!(oldest > 9, "{known:?}");
+    }
+
+    #[test]
+    fn a_look_ends_when_the_server_does() {
+        let place = Place::new();
+        with_series(&place, &[id(1)]);
+        let stopped = place.store.weigh(&BTreeMap::new(), &AtomicBool::new(true));
+        assert!(matches!(stopped, Err(RepositoryError::Interrupted)), "{stopped:?}");
+    }
 
     #[test]
     fn half_gone_or_all_changed_is_a_loss_and_growing_is_not() {

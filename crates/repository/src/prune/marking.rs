@@ -15,6 +15,9 @@ use crate::records::RecordEntry;
 use crate::store::{CommitGuard, Store};
 use crate::superseded;
 
+/// Of so many roots of forgotten records that live sessions build on it is looked whether anything is
+/// missing, which is a walk for each. Who builds on another puts again what only that one still had.
+const PARENTS_MOST: usize = 64;
 /// So often is it marked anew where marks are thrown away meanwhile.
 const TRIES: usize = 3;
 
@@ -134,22 +137,25 @@ impl Store {
         Ok(None)
     }
 
-    /// The roots of forgotten records that live sessions build on, and of which nothing is missing. One
-    /// that was pruned before its session began lacks something, and what is left of it must not be
-    /// taken for closed: a commit would stop there.
+    /// The roots of the newest forgotten records that live sessions build on, and of which nothing is
+    /// missing. One that was pruned before its session began lacks something, and what is left of it must
+    /// not be taken for closed: a commit would stop there.
     fn whole_parents(
         &self,
         commit: &CommitGuard<'_>,
         forgotten: &BTreeSet<RecordHash>,
     ) -> Result<Vec<ObjectId>, RepositoryError> {
         let parents = self.sessions().live_parents(self.clock());
-        let known = parents.iter().filter_map(|parent| self.records().known(parent));
+        let known = self.records().known_of(&parents);
+        let is_forgotten =
+            |entry: &&RecordEntry| entry.forgotten || forgotten.contains(&entry.hash);
+        let newest_first = known.iter().rev().filter(is_forgotten).map(|entry| entry.root);
+        let mut seen = BTreeSet::new();
         let mut whole = Vec::new();
-        let is_forgotten = |entry: &RecordEntry| entry.forgotten || forgotten.contains(&entry.hash);
-        for entry in known.filter(is_forgotten) {
-            let missing = descend(self, commit, entry.root, Closed::Passes)?;
+        for root in newest_first.filter(|root| seen.insert(*root)).take(PARENTS_MOST) {
+            let missing = descend(self, commit, root, Closed::Passes)?;
             self.index().drop_tentative();
-            whole.extend(missing.is_empty().then_some(entry.root));
+            whole.extend(missing.is_empty().then_some(root));
         }
         Ok(whole)
     }
@@ -184,5 +190,42 @@ impl Store {
             }
         }
         Ok(!blocks.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdall_format::TombstoneReason;
+    use holdall_protocol::Repository;
+
+    use super::*;
+    use crate::place::{Place, id};
+
+    /// Snapshots with these roots, which are forgotten, and a session for each that builds on it.
+    fn with_forgotten_parents(roots: &[ObjectId]) -> Place {
+        let place = Place::new();
+        let distinct: BTreeSet<_> = roots.iter().copied().collect();
+        let nodes: Vec<(ObjectId, &[ObjectId])> =
+            distinct.iter().map(|id| (*id, &[][..])).collect();
+        place.machine().put_blocks(&place.session(), &[place.forge.nodes(&nodes)]).unwrap();
+        roots.iter().for_each(|root| place.commit_root(&place.session(), *root));
+        let ids: Vec<_> = place.store.records().after(0).iter().map(|entry| entry.hash).collect();
+        place.store.forget(&ids, TombstoneReason::Retention).unwrap();
+        for id in ids {
+            place.session_on(&[id]);
+        }
+        place
+    }
+
+    #[test]
+    fn each_root_that_sessions_build_on_is_walked_once_and_only_the_newest_are() {
+        let same = with_forgotten_parents(&[id(1); 5]);
+        let whole = |place: &Place| {
+            place.store.whole_parents(&place.store.lock_commit(), &BTreeSet::new()).unwrap()
+        };
+        assert_eq!(whole(&same), [id(1)]);
+        let roots: Vec<ObjectId> = (1..80).map(id).collect();
+        let newest: Vec<ObjectId> = roots.iter().rev().take(PARENTS_MOST).copied().collect();
+        assert_eq!(whole(&with_forgotten_parents(&roots)), newest);
     }
 }

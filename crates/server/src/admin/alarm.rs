@@ -5,7 +5,10 @@
 //! hour, day and week go. So rules stand still until an administrator says that it is all right.
 //! What is asked for by name is deleted all the same.
 //!
-//! Nor do rules let anything go of a repository that may have had others, since nobody knows which.
+//! Nor do rules let anything go of a repository that may have had others, since nobody knows which, nor
+//! while more came than one look goes through.
+
+use std::sync::atomic::AtomicBool;
 
 use holdall_format::RepositoryId;
 use holdall_repository::Store;
@@ -15,6 +18,14 @@ use super::command::Reply;
 use crate::ServerError;
 use crate::accounts::Watched;
 
+/// What a look came to.
+pub(super) struct Looked {
+    /// Why rules may let nothing go until an administrator says that it is all right.
+    pub(super) alarm: Option<String>,
+    /// So many series have something new that nobody looked at yet; rules wait for that too.
+    pub(super) left: usize,
+}
+
 impl Administration<'_> {
     /// Looks at what came since the last look, and says why rules may let nothing go.
     pub(super) fn alarm(
@@ -22,20 +33,27 @@ impl Administration<'_> {
         store: &Store,
         name: &str,
         dry_run: bool,
-    ) -> Result<Option<String>, ServerError> {
+    ) -> Result<Looked, ServerError> {
         let before = self.accounts.watched(name)?;
         let mut watched = before.clone();
         watched.meet(&store.repository());
-        if watched.alarm.is_none() {
-            weigh(store, &mut watched)?;
-        }
+        let left = match watched.alarm {
+            Some(_) => 0,
+            None => weigh(store, &mut watched, self.should_stop)?,
+        };
         if !dry_run && watched != before {
             if let Some(alarm) = watched.alarm.as_ref().filter(|_| watched.alarm != before.alarm) {
                 self.log(&format!("alarm: {name}: {alarm}: rules let nothing go"));
             }
             self.accounts.put_watched(name, &watched)?;
         }
-        Ok(watched.alarm)
+        if !dry_run && left > 0 {
+            self.log(&format!(
+                "{name}: {left} series have new snapshots that one look had no time for, so that rules let \
+                 nothing go before the next one"
+            ));
+        }
+        Ok(Looked { alarm: watched.alarm, left })
     }
 
     /// Why rules let nothing go, as far as that is known without a look.
@@ -55,14 +73,20 @@ impl Administration<'_> {
     }
 }
 
-/// Looks at the newest snapshot of each series, and raises the alarm if one is unusual.
-fn weigh(store: &Store, watched: &mut Watched) -> Result<(), ServerError> {
-    for (series, one) in store.weigh(&watched.weights)? {
+/// Looks at the newest snapshot of each series, and raises the alarm if one is unusual. Says how many are
+/// left for the next look.
+fn weigh(
+    store: &Store,
+    watched: &mut Watched,
+    should_stop: &AtomicBool,
+) -> Result<usize, ServerError> {
+    let look = store.weigh(&watched.weights, should_stop)?;
+    for (series, one) in look.weighed {
         let before = watched.weights.get(&series);
         match before.and_then(|before| one.anomaly_since(before)) {
             Some(anomaly) => watched.alarm = Some(anomaly),
             None => drop(watched.weights.insert(series, one.now)),
         }
     }
-    Ok(())
+    Ok(look.left)
 }

@@ -10,6 +10,7 @@ use holdall_format::{RecordHash, TombstoneReason};
 use holdall_protocol::{PruneReport, ScrubDamage};
 use holdall_repository::{Judged, PruneOptions, ScrubRound, Store};
 
+use super::alarm::Looked;
 use super::carry_out::Administration;
 use super::command::{
     AlsoMend, Deletion, Keeping, PrunedEntry, Reply, ScrubbedEntry, SnapshotEntry,
@@ -150,12 +151,14 @@ impl Administration<'_> {
         }
         let keeping = self.accounts.in_force(name, dry_run)?;
         self.delete_due(&store, dry_run, entry)?;
-        entry.alarm = self.alarm(&store, name, dry_run)?;
-        if entry.alarm.is_none() {
-            self.apply_rules(&store, &keeping, dry_run, entry)?;
-        } else {
-            entry.snapshots_kept = store.census().snapshots;
+        let looked = self.alarm(&store, name, dry_run)?;
+        match looked {
+            Looked { alarm: None, left: 0 } => {
+                self.apply_rules(&store, &keeping, dry_run, entry)?;
+            }
+            _ => entry.snapshots_kept = store.census().snapshots,
         }
+        entry.alarm = looked.alarm;
         let options = PruneOptions { grace: GRACE, sparse_part: SPARSE_PART };
         let report = match dry_run {
             true => store.foresee_prune(&options, &entry.forgotten_ids())?,

@@ -3,6 +3,7 @@
 
 use holdall_repository::retention::{ALL, Policy};
 
+use super::alarm::Looked;
 use super::carry_out::Administration;
 use super::command::{Keeping, Reply, SnapshotEntry, Thinning};
 use crate::ServerError;
@@ -27,10 +28,15 @@ impl Administration<'_> {
         }
         // A record that can not be read may be what pins one of them, and what is older all that is left.
         store.check_needed()?;
-        if let Some(alarm) = self.alarm(&store, name, false)? {
+        let Looked { alarm, left } = self.alarm(&store, name, false)?;
+        if let Some(alarm) = alarm {
             let reason = format!(
                 "{alarm}: nothing is thinned before somebody looked and said `holdall admin resume {name}`"
             );
+            return Err(ServerError::refused(reason));
+        }
+        if left > 0 {
+            let reason = format!("{left} series were not looked at yet: try again");
             return Err(ServerError::refused(reason));
         }
         let ids = snapshots.iter().map(|one| one.id.clone()).collect();

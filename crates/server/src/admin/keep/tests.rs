@@ -11,7 +11,7 @@ use crate::data_folder::DataFolder;
 use crate::identity::ServerIdentity;
 use crate::stores::Stores;
 use bytes::Bytes;
-use holdall_format::{MachineId, ObjectId, Record, RecordHead, RecordKind, TagToken};
+use holdall_format::{MachineId, ObjectId, Record, RecordHead, RecordKind, SeriesId, TagToken};
 use holdall_protocol::contract::Forge;
 use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
 use holdall_repository::Clock;
@@ -226,6 +226,27 @@ impl World {
             self.back_up(&format!("{name} {number}"), 100);
         }
         self.clocks.pass(HOUR_NS / 60);
+    }
+
+    /// So many snapshots, each of a series of its own.
+    fn flood_of_series(&mut self, count: usize) {
+        let id = |number: usize| *blake3::hash(format!("series {number}").as_bytes()).as_bytes();
+        let roots: Vec<ObjectId> = (0..count).map(|at| ObjectId::from_bytes(id(at))).collect();
+        let nodes: Vec<(ObjectId, &[ObjectId])> = roots.iter().map(|id| (*id, &[][..])).collect();
+        let machine =
+            self.stores.store("laptop").unwrap().for_machine(MACHINE, self.forge.key.public());
+        let purpose = SessionPurpose::Backup { parents: vec![] };
+        let session = || machine.open_session(&purpose).unwrap().session;
+        machine.put_blocks(&session(), &[self.forge.nodes(&nodes)]).unwrap();
+        for root in roots {
+            let mut head = self.forge.record_head(RecordKind::Snapshot, root, self.head);
+            head.series = SeriesId::from_bytes(*root.as_bytes().first_chunk().unwrap());
+            let record = self.forge.sign(head);
+            let answer = machine.commit(&session(), &record).unwrap();
+            assert!(matches!(answer, CommitAnswer::Committed(_)));
+            let record = Record::decode(&record).unwrap();
+            self.head = Some((record.hash(), record.head.sequence));
+        }
     }
 
     /// Answers the alarm, and says what it was.

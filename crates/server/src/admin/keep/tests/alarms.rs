@@ -62,6 +62,21 @@ fn a_flood_of_snapshots_displaces_none_until_somebody_has_looked() {
     assert!(!is_there(&world), "it was not the last of its hour");
 }
 
+#[test]
+fn rules_wait_while_there_is_more_that_is_new_than_one_look_goes_through() {
+    let mut world = World::new();
+    for name in ["one", "two", "three"] {
+        world.back_up(name, 100);
+    }
+    assert_eq!(world.prune().alarm, None);
+    world.flood_of_series(1200);
+    world.clocks.pass(31 * DAY_NS);
+    let pruned = world.prune();
+    assert_eq!((pruned.alarm, pruned.problem, pruned.forgotten), (None, None, vec![]));
+    assert!(world.told.lock().unwrap().iter().any(|line| line.contains("had no time for")));
+    assert_eq!(world.prune().forgotten.len(), 2, "the last of an hour stays");
+}
+
 /// A full disk is what whoever floods a repository waits for.
 #[test]
 fn nothing_is_thinned_after_a_flood_until_somebody_has_looked() {
