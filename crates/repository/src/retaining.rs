@@ -39,6 +39,7 @@ impl Store {
                     series: (entry.machine, entry.series),
                     received_ns: entry.received_ns,
                     passed_ns: self.passed_ns(entry.received_ns),
+                    clock_sure: entry.clock_sure,
                     is_sure: sure.contains(&entry.position),
                     pinned: as_it_is.pinned,
                     tagged: as_it_is.tags.iter().any(|tag| tokens.contains(tag)),
@@ -46,11 +47,10 @@ impl Store {
             })
             .collect();
         let kept = keep(policy, &aged, &TimeZone::UTC);
-        let judged = snapshots.into_iter().zip(kept).map(|(entry, mut reasons)| {
-            if !entry.clock_sure {
-                reasons.push(Reason::Unsure);
-            }
-            Judged { id: entry.hash, received_ns: entry.received_ns, reasons }
+        let judged = snapshots.into_iter().zip(kept).map(|(entry, reasons)| Judged {
+            id: entry.hash,
+            received_ns: entry.received_ns,
+            reasons,
         });
         judged.collect()
     }

@@ -10,7 +10,8 @@
 //!
 //! What measures goes by the time that has certainly passed since: what a clock was set ahead by makes
 //! nothing older. And "all within" measures from the newest snapshot whose time can be gone by: one that
-//! came while the clock was ahead makes no other look old.
+//! came while the clock was ahead makes no other look old. One that came when the clock was not set stays, and
+//! no rule counts it: the year of its receipt is none that it came in.
 //!
 //! ```
 //! use holdall_repository::retention::{Aged, Policy, keep};
@@ -20,6 +21,7 @@
 //!     series: 0,
 //!     received_ns: number * 3_600_000_000_000,
 //!     passed_ns: (9 - number) * 3_600_000_000_000,
+//!     clock_sure: true,
 //!     is_sure: true,
 //!     pinned: false,
 //!     tagged: false,
@@ -109,6 +111,8 @@ pub struct Aged<K> {
     /// How many nanoseconds have certainly passed since; negative if it came when the clock was ahead of what
     /// it shows now.
     pub passed_ns: i64,
+    /// Whether the clock that said so had been set. One of which it had not is kept whatever the rules say.
+    pub clock_sure: bool,
     /// Whether it came when that says: not before the clock was set, nor while it was ahead, as far as anybody
     /// can tell.
     pub is_sure: bool,
@@ -216,6 +220,7 @@ pub fn keep<K: Ord + Copy>(
                 (snapshot.pinned, Reason::Pinned),
                 (snapshot.tagged, Reason::Tag),
                 (is_locked, Reason::Locked),
+                (!snapshot.clock_sure, Reason::Unsure),
             ];
             reasons.extend(others.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why));
             reasons.sort_unstable();
@@ -266,11 +271,25 @@ impl Series {
         if std::mem::take(&mut self.is_newest) {
             reasons.push(Reason::Newest);
         }
+        if snapshot.clock_sure {
+            self.count(snapshot.received_ns, zone, &mut reasons);
+        }
+        if snapshot.is_sure {
+            self.newest_passed_ns.get_or_insert(snapshot.passed_ns);
+        }
+        if policy.within_ns.is_some_and(|within_ns| self.is_within(within_ns, snapshot.passed_ns)) {
+            reasons.push(Reason::Within);
+        }
+        reasons
+    }
+
+    /// Uses up what is left of the rules that count, as far as they keep one that came then.
+    fn count(&mut self, received_ns: i64, zone: &TimeZone, reasons: &mut Vec<Reason>) {
         if self.left > 0 {
             self.left -= 1;
             reasons.push(Reason::Last);
         }
-        let at = Timestamp::from_nanosecond(snapshot.received_ns.into()).unwrap_or_default();
+        let at = Timestamp::from_nanosecond(received_ns.into()).unwrap_or_default();
         let at = at.to_zoned(zone.clone());
         for rule in self.rules.iter_mut().filter(|rule| rule.left > 0) {
             let bucket = Some((rule.bucket)(&at));
@@ -280,13 +299,6 @@ impl Series {
                 reasons.push(rule.reason);
             }
         }
-        if snapshot.is_sure {
-            self.newest_passed_ns.get_or_insert(snapshot.passed_ns);
-        }
-        if policy.within_ns.is_some_and(|within_ns| self.is_within(within_ns, snapshot.passed_ns)) {
-            reasons.push(Reason::Within);
-        }
-        reasons
     }
 
     /// Whether one came at most so long before the newest. Of those behind that one nobody knows when they
@@ -327,7 +339,9 @@ mod tests {
 
     fn aged(received_ns: i64) -> Aged<u8> {
         let passed_ns = received_ns.saturating_neg();
-        Aged { series: 0, received_ns, passed_ns, is_sure: true, pinned: false, tagged: false }
+        let (clock_sure, is_sure) = (true, true);
+        let (pinned, tagged) = (false, false);
+        Aged { series: 0, received_ns, passed_ns, clock_sure, is_sure, pinned, tagged }
     }
 
     /// At a time at which the clock has gone evenly.
@@ -406,6 +420,20 @@ mod tests {
         assert_eq!(kept(&policy, &snapshots, 10 * HOUR_NS), (7..11).collect::<Vec<_>>());
         snapshots.iter_mut().for_each(|one| one.is_sure = false);
         assert_eq!(kept(&policy, &snapshots, 10 * HOUR_NS).len(), 11, "nobody knows how old");
+    }
+
+    #[test]
+    fn what_came_before_the_clock_was_set_stays_and_uses_up_no_rule() {
+        let none = Policy::default();
+        let unsure = |number| Aged { clock_sure: false, is_sure: false, ..aged(number) };
+        let days = (0..6).map(|day| aged(at("2025-03-03T10:00:00Z") + day * 24 * HOUR_NS));
+        // Before each of them another one, as of a computer whose clock is set late.
+        let all: Vec<_> = days.zip(0..).flat_map(|(day, number)| [unsure(number), day]).collect();
+        for policy in [Policy { daily: 3, ..none }, Policy { last: 3, ..none }] {
+            assert_eq!(kept(&policy, &all, 0), [0, 2, 4, 6, 7, 8, 9, 10, 11], "{policy:?}");
+            let reasons = keep(&policy, &all, &TimeZone::UTC);
+            assert_eq!(reasons[8], [Reason::Unsure], "{policy:?}");
+        }
     }
 
     #[test]

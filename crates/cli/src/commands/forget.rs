@@ -195,19 +195,15 @@ fn judge<'a>(rules: &Rules, dated: &[(&'a Snapshot, Came)], now_ns: i64) -> Vec<
             series: (snapshot.machine, snapshot.series),
             received_ns: snapshot.taken_ns(),
             passed_ns: now_ns.saturating_sub(came.latest_ns),
+            clock_sure: snapshot.received_sure,
             is_sure: came.is_sure,
             pinned: snapshot.pinned,
             tagged: rules.keep_tag.iter().any(|tag| snapshot.secret.tags.contains(tag)),
         })
         .collect();
     let kept = keep(&rules.keep.policy(), &aged, &TimeZone::system());
-    let judged = dated.iter().zip(kept).map(|((snapshot, _), mut reasons)| {
-        if !snapshot.received_sure {
-            reasons.push(Reason::Unsure);
-        }
-        Judged { snapshot, reasons }
-    });
-    judged.collect()
+    let judged = dated.iter().zip(kept);
+    judged.map(|((snapshot, _), reasons)| Judged { snapshot, reasons }).collect()
 }
 
 /// A snapshot and what becomes of it, as programs see it.
