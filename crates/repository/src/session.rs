@@ -15,6 +15,8 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
+#[cfg(test)]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdall_format::wire::Reader;
@@ -145,6 +147,9 @@ pub struct Sessions {
     /// Whether files may be written, so that what is opened outlives this process.
     can_write: bool,
     known: Mutex<HashMap<SessionId, Known>>,
+    /// Has nothing be written, as on a full disk.
+    #[cfg(test)]
+    is_full: AtomicBool,
 }
 
 impl Sessions {
@@ -165,7 +170,13 @@ impl Sessions {
                 Err(_) => {}
             }
         }
-        Ok(Self { layout: layout.clone(), can_write, known: Mutex::new(known) })
+        Ok(Self {
+            layout: layout.clone(),
+            can_write,
+            known: Mutex::new(known),
+            #[cfg(test)]
+            is_full: AtomicBool::new(false),
+        })
     }
 
     /// Opens a session.
@@ -189,11 +200,7 @@ impl Sessions {
         let last_use_ns = clock.now_ns();
         let session =
             Session { id, machine, is_backup, is_open: true, start_arrival, last_use_ns, parents };
-        match self.write(&session) {
-            // On a full disk one can read all the same; the session ends with this process then.
-            Err(RepositoryError::NoRoom { .. }) if !is_backup => {}
-            written => written?,
-        }
+        self.write_if_needed(&session)?;
         self.lock().insert(id, Known::of(session));
         Ok(id)
     }
@@ -233,7 +240,7 @@ impl Sessions {
         found.noted_ns = found.session.last_use_ns;
         let session = found.session.clone();
         drop(known);
-        self.write(&session)
+        self.write_if_needed(&session)
     }
 
     /// Closes a session without a commit; what it put counts until it lapses.
@@ -357,9 +364,22 @@ impl Sessions {
         lapsed.iter().try_for_each(|id| self.forget(id))
     }
 
+    /// Writes down a session that is used. On a full disk one can read all the same; what is not written of
+    /// the session ends with this process then.
+    fn write_if_needed(&self, session: &Session) -> Result<(), RepositoryError> {
+        match self.write(session) {
+            Err(RepositoryError::NoRoom { .. }) if !session.is_backup => Ok(()),
+            written => written,
+        }
+    }
+
     fn write(&self, session: &Session) -> Result<(), RepositoryError> {
         if !self.can_write {
             return Ok(());
+        }
+        #[cfg(test)]
+        if self.is_full.load(Ordering::Acquire) {
+            return Err(RepositoryError::NoRoom { place: "the sessions".into() });
         }
         replace(&self.layout.tmp(), &self.layout.session(&session.id), &session.encode())
     }
@@ -424,6 +444,20 @@ mod tests {
         assert_eq!(sessions.latest_start(), 10);
         sessions.end(&id).unwrap();
         assert_eq!(Sessions::open(&layout, true).unwrap().watermark(&MACHINE, &0), None);
+    }
+
+    #[test]
+    fn whoever_reads_for_hours_reads_on_while_the_disk_is_full() {
+        let (_dir, layout) = place();
+        let sessions = Sessions::open(&layout, true).unwrap();
+        let start = |purpose| sessions.start(MACHINE, purpose, 10, &0).unwrap();
+        let (reads, backs_up) = (start(&SessionPurpose::Read), start(&BACKUP));
+        sessions.is_full.store(true, Ordering::Release);
+        for hour in 1..30 {
+            sessions.check(&reads, &MACHINE, &(hour * (NOTE_NS + 1))).unwrap();
+        }
+        let refused = sessions.check(&backs_up, &MACHINE, &(2 * NOTE_NS));
+        assert!(matches!(refused, Err(RepositoryError::NoRoom { .. })), "{refused:?}");
     }
 
     #[test]
