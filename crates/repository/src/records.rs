@@ -5,6 +5,7 @@
 //! let go and not lost. The tombstone is published before the record's file goes, so where both are
 //! there, the record is forgotten.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -129,7 +130,7 @@ pub(crate) struct Records {
     in_doubt: AtomicBool,
     /// Has the next publication fail after the file has its name.
     #[cfg(test)]
-    fails: AtomicBool,
+    pub(crate) fails: AtomicBool,
 }
 
 /// What was found in the folder of records.
@@ -276,14 +277,20 @@ impl Records {
         (there as u64, entries.iter().map(|entry| entry.stored_bytes).sum())
     }
 
+    /// Whether it is not known of a record if it was published: nothing is published any more until the
+    /// repository is opened anew, which finds it or does not.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.in_doubt.load(Ordering::Acquire)
+    }
+
     /// Publishes a record while `renew` says that the lease is held; it is durable when this returns. After an
-    /// error it is not there, or nothing is published any more until the repository is opened anew.
+    /// error it is not there, or [`Records::is_in_doubt`].
     pub(crate) fn publish(
         &self,
         stored: &StoredRecord,
         renew: impl Fn() -> Result<(), RepositoryError>,
     ) -> Result<Bytes, RepositoryError> {
-        if self.in_doubt.load(Ordering::Acquire) {
+        if self.is_in_doubt() {
             let reason =
                 "whether an earlier record is stored is not known since its directory could \
                           not be written; open the repository again"
@@ -293,11 +300,18 @@ impl Records {
         let bytes = Bytes::from(stored.encode());
         let entry = RecordEntry::of(stored, &bytes);
         let path = self.layout.record(entry.position);
-        match self.publish_at(&path, &bytes, &renew) {
+        let may_be_named = Cell::new(false);
+        let published = self.publish_at(&path, &bytes, || {
+            renew()?;
+            may_be_named.set(true);
+            Ok(())
+        });
+        match published {
             Ok(Published::New) => {
                 self.lock().push(entry);
                 Ok(bytes)
             }
+            Err(error) if !may_be_named.get() => Err(error),
             Err(error) => {
                 // Whoever took over meanwhile counts on the record if it has its name.
                 let is_held = renew();
@@ -570,6 +584,21 @@ pub(crate) mod tests {
         assert!(matches!(refused, Err(RepositoryError::Refused { .. })), "{refused:?}");
         assert!(!layout.record(8).exists());
     }
+
+    #[test]
+    fn a_record_that_was_not_about_to_get_its_name_is_in_no_doubt() {
+        let (_dir, layout, forge) = place();
+        let records = Records::load(&layout).unwrap().records;
+        // Neither can anything be written, nor be seen what has the name.
+        std::fs::create_dir(layout.record(7)).unwrap();
+        let aside = layout.root().join("aside");
+        std::fs::rename(layout.tmp(), &aside).unwrap();
+        assert!(records.publish(&stored(&forge, 7), || Ok(())).is_err());
+        std::fs::rename(&aside, layout.tmp()).unwrap();
+        records.publish(&stored(&forge, 8), || Ok(())).unwrap();
+        assert!(layout.record(8).exists());
+    }
+
     /// Whoever took over reads the records that have their names, and counts on them.
     #[test]
     fn a_record_gets_no_name_and_loses_none_without_the_lease() {

@@ -20,6 +20,7 @@ use crate::lease::Lease;
 use crate::log::Log;
 use crate::opening::{Found, go_on, make_ready, next_known};
 use crate::pack_file::{OpenPacks, is_given};
+use crate::publish::sync_dir;
 use crate::records::{self, Loaded, Records};
 use crate::recovery::{Recovered, is_readable, recover};
 use crate::room::Room;
@@ -233,6 +234,8 @@ impl Store {
             writer.appender.close_full();
             writer.background.wake();
             self.records.remove_buried()?;
+            // What got its name just before a crash, or where the disk failed, is listed from now on.
+            sync_dir(&self.layout.records())?;
             if self.unopened.is_empty() {
                 self.lease.settle()?;
             }
@@ -381,9 +384,10 @@ impl Store {
 
     /// Whether the disk gives a tail, a pack or a record now that it did not give when this store was opened, or made
     /// its index anew: opened again, the store has what it holds. A tail is read whole for this, and of a pack its
-    /// footer.
+    /// footer. The same where it commits nothing any more, since it is not known of a record whether it is there.
     pub fn is_worth_opening_again(&self) -> bool {
-        self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
+        self.records.is_in_doubt()
+            || self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
             || self.lock_left_out().iter().any(|path| is_given(path, &self.repository()))
             || self.unread.iter().any(|path| records::is_given(path))
     }

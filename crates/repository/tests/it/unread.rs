@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use holdall_format::{ObjectId, RecordKind, SessionId};
 use holdall_protocol::contract::{ContractWorld, Forge};
@@ -192,6 +193,33 @@ fn once_the_disk_gives_a_record_the_store_is_worth_opening_again() {
     let store = open();
     store.check_needed().unwrap();
     assert!(!store.is_worth_opening_again());
+}
+
+#[test]
+fn a_store_that_does_not_know_whether_it_committed_is_worth_opening_again() {
+    let (mut world, forge) = world();
+    let stored = objects(1, 3);
+    let session = put(&world, &forge, &stored, 64);
+    world.close();
+    let open =
+        || Store::open(&world.dir(), &world.cache_dir(), signer(), world.clock.clone()).unwrap();
+    let record = forge.record(RecordKind::Snapshot, stored.node, None);
+    let commit = |store: &Arc<Store>| {
+        store.for_machine(MACHINE, forge.key.public()).commit(&session, &record)
+    };
+    let store = open();
+    let records = world.dir().join("records");
+    fs::rename(&records, aside(&world, &records)).unwrap();
+    fs::write(&records, b"no folder").unwrap();
+    commit(&store).unwrap_err();
+    fs::remove_file(&records).unwrap();
+    fs::rename(aside(&world, &records), &records).unwrap();
+    let refused = commit(&store).unwrap_err().to_string();
+    assert!(refused.contains("is not known") && store.is_worth_opening_again(), "{refused}");
+    drop(store);
+    let store = open();
+    assert!(!store.is_worth_opening_again());
+    assert!(matches!(commit(&store).unwrap(), CommitAnswer::Committed(_)));
 }
 
 /// What is stored while the first files can not be read goes on far behind them. Somebody who can read those,
