@@ -8,7 +8,8 @@
 //! Everything here is derived from footers, journals and records, and can be deleted at any time.
 //! A lookup sorts its ids and goes through every run once, so that a page is touched once for each
 //! batch. Runs of about the same size are merged in the background, so that there are few. Memory
-//! that grows with the number of objects: two bits for each, and 70 bytes for each pack.
+//! that grows with the number of objects: two bits for each, and 70 bytes for each pack; twice that while it is
+//! made anew, since until then it answers with what it has.
 //!
 //! Locks, in the order in which they are taken: `changing` (packs and runs are added), `marks` (bits
 //! are set or carried into a new run), `state` (held for a moment).

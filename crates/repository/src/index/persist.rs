@@ -70,6 +70,12 @@ impl Listing {
         Ok(listing)
     }
 
+    /// Whether every pack is there of which anything counts.
+    fn has_all_of(&self, state: &State) -> bool {
+        let is_there = |pack: &PackInfo| self.packs.get(&pack.name) == Some(&pack.file_bytes);
+        state.packs.iter().all(|pack| state.condemned.contains(&pack.name) || is_there(pack))
+    }
+
     fn leave_out(&mut self, path: PathBuf, reason: String) {
         self.strange.push((path.clone(), reason));
         self.left_out.push(path);
@@ -110,7 +116,14 @@ impl Index {
         listing: &mut Listing,
         (state, closed_position, closed): Loaded,
     ) -> Result<(Self, ClosedByArrival), IndexError> {
-        let index = Self {
+        let index = Self::of_state(dir, repository, state, closed_position);
+        index.sweep()?;
+        index.add_all(layout, listing, &closed)?;
+        Ok((index, closed))
+    }
+
+    fn of_state(dir: &Path, repository: &RepositoryId, state: State, closed_position: u64) -> Self {
+        Self {
             dir: dir.to_owned(),
             repository: *repository,
             cache: PageCache::default(),
@@ -122,43 +135,56 @@ impl Index {
             unsaved_packs: AtomicU64::new(0),
             should_stop: AtomicBool::new(false),
             obsolete: Mutex::new(Vec::new()),
-        };
-        index.sweep()?;
-        index.add_all(layout, listing, &closed)?;
-        Ok((index, closed))
+        }
     }
 
-    /// Throws everything away and makes it anew from footers. Nothing is closed then. Says what there is and what of
-    /// it is not in the index, and with what error it ended before it came to all.
+    /// Makes everything anew from footers, beside what there is: until it is whole, questions are answered with
+    /// that, of which nothing is closed any more. It stays where this ends before it came to all, unless a pack
+    /// of it is gone: what lay there counts as missing. Says what there is and what of it could not be added, and
+    /// with what error it ended.
     pub(crate) fn rebuild(
         &self,
         layout: &Layout,
     ) -> Result<(Listing, Result<(), IndexError>), IndexError> {
         let _changing = lock(&self.changing);
         let mut listing = Listing::read(layout)?;
-        {
-            let _marks = self.marks();
-            self.change_state(|state| {
-                let gone = state.runs.iter().map(|run| run.path().to_owned());
-                lock(&self.obsolete).extend(gone);
-                let generation = state.generation + 1;
-                let tails = std::mem::take(&mut state.tails);
-                let condemned = std::mem::take(&mut state.condemned);
-                let superseded = std::mem::take(&mut state.superseded);
-                let pruned = state.pruned;
-                let kept = State { generation, tails, condemned, superseded, ..State::default() };
-                *state = State { pruned, ..kept };
-            });
-            for tail in &self.state().tails {
-                for object in tail.objects().values_mut() {
-                    object.closed = false;
-                    object.tentative = false;
-                }
-            }
-            self.closed_position.store(0, Ordering::Release);
+        self.forget_closed();
+        let anew = Self::of_state(&self.dir, &self.repository, State::default(), 0);
+        let ended = anew.add_all(layout, &mut listing, &ClosedByArrival::new());
+        if ended.is_ok() || !listing.has_all_of(&self.state()) {
+            self.go_on_with(&anew);
+        } else {
+            anew.remove_runs();
         }
-        let ended = self.add_all(layout, &mut listing, &ClosedByArrival::new());
         Ok((listing, ended))
+    }
+
+    /// Has the packs and runs of an index in the same folder take the place of its own.
+    fn go_on_with(&self, anew: &Self) {
+        let _marks = self.marks();
+        let made = anew.state();
+        self.change_state(|state| {
+            let before = std::mem::replace(&mut state.runs, made.runs.clone());
+            lock(&self.obsolete).extend(before.iter().map(|run| run.path().to_owned()));
+            state.packs = made.packs.clone();
+            state.in_packs = made.in_packs;
+            state.set_condemned(BTreeSet::clone(&state.condemned));
+            // Whoever met what was damaged finds it mended.
+            state.generation += 1;
+        });
+        lock(&self.obsolete).append(&mut lock(&anew.obsolete));
+        let packs = anew.unsaved_packs.load(Ordering::Acquire);
+        self.unsaved_packs.fetch_add(packs, Ordering::AcqRel);
+    }
+
+    /// Removes the files of an index that nobody goes on with: the disk may be full.
+    fn remove_runs(&self) {
+        let state = self.state();
+        let runs = state.runs.iter().map(|run| run.path().to_owned());
+        for path in runs.chain(std::mem::take(&mut *lock(&self.obsolete))) {
+            // What stays is swept at the next open.
+            let _ = remove(&path);
+        }
     }
 
     /// Adds runs for all packs of the listing that are not in the catalogue. Those that it could not add, or did not

@@ -131,6 +131,7 @@ mod tests {
     use holdall_format::{ObjectId, RecordHash, SessionId, TombstoneReason};
     use holdall_protocol::{PruneReport, Repository, SessionPurpose};
     use holdall_testkit::is_alone;
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
     use rustix::process::{Resource, Rlimit, setrlimit};
 
     use super::*;
@@ -256,6 +257,66 @@ mod tests {
         std::fs::rename(&aside, &pack).unwrap();
         rebuild();
         place.store.check_needed().unwrap();
+    }
+
+    /// A session that put these chunks, each of which lies in a small pack of its own.
+    fn put_in_small_packs(place: &Place, chunks: &[ObjectId]) -> SessionId {
+        let session = place.session();
+        for chunk in chunks {
+            put_each(place, &session, &[*chunk]);
+            place.store.appender().unwrap().close_open_tail(false);
+        }
+        session
+    }
+
+    #[test]
+    fn whoever_asks_while_the_index_is_made_anew_is_told_what_was_known() {
+        let (place, chunks) = (Place::new(), [1, 2, 3].map(id));
+        let session = put_in_small_packs(&place, &chunks);
+        let state = place.store.index().state();
+        let last = state.packs.iter().map(|pack| pack.name).max().unwrap();
+        // Opening it waits until somebody opens the other end.
+        let pipe = place.store.layout().pack(&last);
+        std::fs::remove_file(&pipe).unwrap();
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let missing = || place.machine().missing(&session, &chunks).unwrap();
+        let found_meanwhile = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                place.store.rebuild_index(&place.store.lock_commit(), state.generation).unwrap();
+            });
+            while place.store.index().state().generation == state.generation {
+                std::thread::yield_now();
+            }
+            let meanwhile = missing();
+            drop(std::fs::OpenOptions::new().write(true).open(&pipe).unwrap());
+            meanwhile
+        });
+        assert_eq!(found_meanwhile, [false; 3]);
+        assert_eq!(missing().iter().filter(|missing| **missing).count(), 1, "a pack is no pipe");
+    }
+
+    #[test]
+    fn an_index_that_can_not_be_made_anew_answers_as_before_unless_a_pack_is_gone() {
+        let (place, chunks) = (Place::new(), [1, 2, 3].map(id));
+        let session = put_in_small_packs(&place, &chunks);
+        let rebuild = || {
+            let generation = place.store.index().state().generation;
+            place.store.rebuild_index(&place.store.lock_commit(), generation)
+        };
+        let missing = || place.machine().missing(&session, &chunks).unwrap();
+        let state = place.store.index().state();
+        let cache = state.runs[0].path().parent().unwrap();
+        let aside = place.store.layout().root().join("aside");
+        std::fs::rename(cache, &aside).unwrap();
+        assert!(rebuild().is_err());
+        assert_eq!(missing(), [false; 3]);
+
+        std::fs::remove_file(place.store.layout().pack(&state.packs[0].name)).unwrap();
+        assert!(rebuild().is_err());
+        assert_ne!(missing(), [false; 3]);
+        std::fs::rename(&aside, cache).unwrap();
+        rebuild().unwrap();
+        assert_eq!(missing().iter().filter(|missing| **missing).count(), 1);
     }
 
     #[test]
