@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use holdall_format::{RecordHash, RecordKind, SignedContext, Tombstone, TombstoneReason};
+use holdall_format::{RecordHash, RecordKind, SignedContext, TagToken, Tombstone, TombstoneReason};
 use holdall_protocol::RepositoryError;
 
 use crate::records::{self, RecordEntry};
+use crate::retention::Policy;
 use crate::store::{CommitGuard, Store};
 
 /// A checkpoint that nothing followed is kept this long.
@@ -26,7 +27,34 @@ impl Store {
         snapshots: &[RecordHash],
         reason: TombstoneReason,
     ) -> Result<(), RepositoryError> {
+        self.forget_holding(&self.lock_commit(), snapshots, reason)
+    }
+
+    /// Forgets those of these snapshots that the rules let go still, with what was committed since they were
+    /// judged: a pin or a tag may have come. Says which.
+    ///
+    /// # Errors
+    /// As for [`Store::forget`].
+    pub fn forget_by_rules(
+        &self,
+        snapshots: &[RecordHash],
+        policy: &Policy,
+        tokens: &[TagToken],
+    ) -> Result<Vec<RecordHash>, RepositoryError> {
         let commit = self.lock_commit();
+        let judged = self.judge(policy, tokens).into_iter();
+        let goes = judged.filter(|one| one.reasons.is_empty() && snapshots.contains(&one.id));
+        let goes: Vec<RecordHash> = goes.map(|one| one.id).collect();
+        self.forget_holding(&commit, &goes, TombstoneReason::Retention)?;
+        Ok(goes)
+    }
+
+    fn forget_holding(
+        &self,
+        commit: &CommitGuard<'_>,
+        snapshots: &[RecordHash],
+        reason: TombstoneReason,
+    ) -> Result<(), RepositoryError> {
         let lost = self.records().lost();
         for hash in snapshots.iter().filter(|hash| !lost.contains_key(hash)) {
             if self.records().known(hash).is_none_or(|known| known.kind != RecordKind::Snapshot) {
@@ -41,9 +69,9 @@ impl Store {
         let there = there.iter().filter(|entry| chosen.contains(&entry.hash));
         let of_those =
             amendments.iter().filter(|entry| entry.amends.is_some_and(|of| chosen.contains(&of)));
-        self.bury(&commit, there.chain(of_those), reason)?;
+        self.bury(commit, there.chain(of_those), reason)?;
         let mut given_up = chosen.into_iter().filter(|hash| lost.contains_key(hash));
-        given_up.try_for_each(|hash| self.give_up(&commit, hash))
+        given_up.try_for_each(|hash| self.give_up(commit, hash))
     }
 
     fn give_up(&self, _commit: &CommitGuard<'_>, lost: &RecordHash) -> Result<(), RepositoryError> {

@@ -251,16 +251,16 @@ impl Administration<'_> {
         dry_run: bool,
         entry: &mut PrunedEntry,
     ) -> Result<(), ServerError> {
-        let judged = store.judge(&keeping.policy, &keeping.tags).into_iter();
-        let (goes, kept): (Vec<_>, Vec<_>) = judged.partition(|one| one.reasons.is_empty());
-        if !dry_run {
+        let judged = store.judge(&keeping.policy, &keeping.tags);
+        let all = judged.len();
+        let mut goes: Vec<_> = judged.into_iter().filter(|one| one.reasons.is_empty()).collect();
+        if !dry_run && !goes.is_empty() {
+            store.check_needed()?;
             let ids: Vec<RecordHash> = goes.iter().map(|one| one.id).collect();
-            if !ids.is_empty() {
-                store.check_needed()?;
-            }
-            store.forget(&ids, TombstoneReason::Retention)?;
+            let gone = store.forget_by_rules(&ids, &keeping.policy, &keeping.tags)?;
+            goes.retain(|one| gone.contains(&one.id));
         }
-        entry.snapshots_kept = kept.len() as u64;
+        entry.snapshots_kept = (all - goes.len()) as u64;
         let goes: Vec<_> = goes.iter().map(SnapshotEntry::of).collect();
         // A dry run left what was asked for where it was.
         let more = goes.into_iter().filter(|one| !entry.forgotten.contains(one));

@@ -357,6 +357,23 @@ fn what_is_pinned_stays_until_the_pin_is_taken_off() {
 }
 
 #[test]
+fn a_pin_or_a_tag_that_comes_while_rules_are_carried_out_holds() {
+    let mut world = World::new();
+    let ids: Vec<_> = (0..4).map(|number| world.back_up(&number.to_string(), 1000)).collect();
+    let (policy, kept) = (Policy { last: 1, ..Policy::default() }, TagToken::from_bytes([1; 16]));
+    let store = world.stores.store("laptop").unwrap();
+    let judged = store.judge(&policy, &[kept]).into_iter();
+    let goes: Vec<_> = judged.filter(|one| one.reasons.is_empty()).map(|one| one.id).collect();
+    assert_eq!(goes, ids[..3]);
+    world.amend(ids[0], "0", |head| head.pinned = true);
+    world.tag(ids[1], "1", vec![kept]);
+    world.back_up("4", 1000);
+    // Nobody judged the newest but one to go.
+    assert_eq!(store.forget_by_rules(&goes, &policy, &[kept]).unwrap(), [ids[2]]);
+    assert!(!store.is_forgotten(&ids[0]) && !store.is_forgotten(&ids[1]));
+}
+
+#[test]
 fn a_dry_run_goes_by_the_rules_that_are_in_force_by_then_and_changes_none() {
     let mut world = World::new();
     let all: Vec<_> = (0..3).map(|number| world.back_up(&number.to_string(), 100_000)).collect();
