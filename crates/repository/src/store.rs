@@ -24,6 +24,7 @@ use crate::publish::sync_dir;
 use crate::records::{self, Loaded, Records};
 use crate::recovery::{Recovered, is_readable, recover};
 use crate::room::Room;
+use crate::scrub::ScrubRound;
 use crate::session::Sessions;
 use crate::tail::Tail;
 use crate::wrappings::{SignedSet, Wrappings};
@@ -102,6 +103,8 @@ pub struct Store {
     left_out: Mutex<Vec<PathBuf>>,
     /// Records that could not be read when this was opened.
     unread: Vec<PathBuf>,
+    /// How far a scrub in rounds has come, where that could not be written.
+    unwritten_round: Mutex<Option<ScrubRound>>,
     /// Given back last.
     lease: Arc<Lease>,
 }
@@ -216,6 +219,7 @@ impl Store {
             unopened: std::mem::take(&mut recovered.unopened),
             left_out: Mutex::new(left_out),
             unread,
+            unwritten_round: Mutex::new(None),
             lease,
         };
         store.finish_opening(&recovered)?;
@@ -390,6 +394,10 @@ impl Store {
             || self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
             || self.lock_left_out().iter().any(|path| is_given(path, &self.repository()))
             || self.unread.iter().any(|path| records::is_given(path))
+    }
+
+    pub(crate) fn unwritten_round(&self) -> MutexGuard<'_, Option<ScrubRound>> {
+        self.unwritten_round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_left_out(&self) -> MutexGuard<'_, Vec<PathBuf>> {

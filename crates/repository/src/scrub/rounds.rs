@@ -7,7 +7,8 @@
 //!
 //! A disk does not tell that it rots, it has to be asked. A round goes through the packs by name, as
 //! many as the time that has passed asks for, with the parity of each, and ends with what is in no pack:
-//! tails, records, the configuration and what opens it. Losing the file costs the round, nothing else.
+//! tails, records, the configuration and what opens it. Losing the file costs the round, nothing else; where it
+//! can not be written, the round goes on in memory.
 //! Closure is not walked here: every prune does, and notes here what is missing.
 
 use std::collections::BTreeMap;
@@ -101,6 +102,9 @@ impl Store {
     /// # Errors
     /// If the file can not be read.
     pub fn scrub_round(&self) -> Result<Option<ScrubRound>, RepositoryError> {
+        if let Some(unwritten) = &*self.unwritten_round() {
+            return Ok(Some(unwritten.clone()));
+        }
         let bytes = read_limited(&self.layout().scrubbed(), FILE_MAX_BYTES)?;
         Ok(bytes.and_then(|bytes| ScrubRound::decode(&String::from_utf8_lossy(&bytes))))
     }
@@ -108,7 +112,8 @@ impl Store {
     /// Reads as much again as a round of that length asks for by now, and says how far it is.
     ///
     /// # Errors
-    /// Damage is in the round; this is what keeps it from being told.
+    /// What keeps it from going on, or from being written. What it found until then is in
+    /// [`Store::scrub_round`].
     pub fn scrub_on(
         &self,
         round_ns: i64,
@@ -226,14 +231,20 @@ impl Store {
         read: Result<T, RepositoryError>,
     ) -> Result<T, RepositoryError> {
         if read.is_err() {
-            self.note(round.clone())?;
+            // Why it can not go on is more to the point than why that can not be written.
+            let _ = self.note(round.clone());
         }
         read
     }
 
+    /// Writes the round down. Where that can not be done, as on a full disk, it is known as long as this process
+    /// runs.
     fn note(&self, round: ScrubRound) -> Result<ScrubRound, RepositoryError> {
-        replace(&self.layout().tmp(), &self.layout().scrubbed(), round.encode().as_bytes())?;
-        Ok(round)
+        let mut unwritten = self.unwritten_round();
+        let path = self.layout().scrubbed();
+        let written = replace(&self.layout().tmp(), &path, round.encode().as_bytes());
+        *unwritten = written.is_err().then(|| round.clone());
+        written.map(|()| round)
     }
 
     fn packs_by_name(&self) -> Vec<PackName> {

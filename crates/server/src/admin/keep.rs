@@ -105,23 +105,31 @@ impl Administration<'_> {
 
     /// Reads as much again as is due, and tells the log of damage for as long as there is any.
     fn scrub_on(&self, name: &str) {
-        let scrub = || {
-            let store = self.stores.store(name)?;
-            // What a crash kept from being made.
-            store.make_missing_parity(self.should_stop)?;
-            store.scrub_on(SCRUB_ROUND_NS, self.should_stop)
+        let could_not = |error| self.log(&format!("{name} could not be scrubbed: {error}"));
+        let store = match self.stores.store(name) {
+            Ok(store) => store,
+            Err(error) => return could_not(error),
         };
-        match scrub() {
-            Ok(round) => {
-                for (what, reason) in &round.damaged {
-                    let hint = match ScrubRound::is_for_repair(what) {
-                        true => format!("; `holdall admin scrub {name} --repair`"),
-                        false => String::new(),
-                    };
-                    self.log(&format!("{name}: damaged: {what}: {reason}{hint}"));
-                }
-            }
-            Err(error) => self.log(&format!("{name} could not be scrubbed: {error}")),
+        // What a crash kept from being made.
+        if let Err(error) = store.make_missing_parity(self.should_stop) {
+            self.log(&format!("parity of {name} could not be made: {error}"));
+        }
+        // What it found until then is known all the same.
+        let scrubbed = store.scrub_on(SCRUB_ROUND_NS, self.should_stop).map(drop);
+        scrubbed.unwrap_or_else(could_not);
+        match store.scrub_round() {
+            Ok(round) => self.tell_damage(name, &round.unwrap_or_default()),
+            Err(error) => could_not(error),
+        }
+    }
+
+    fn tell_damage(&self, name: &str, round: &ScrubRound) {
+        for (what, reason) in &round.damaged {
+            let hint = match ScrubRound::is_for_repair(what) {
+                true => format!("; `holdall admin scrub {name} --repair`"),
+                false => String::new(),
+            };
+            self.log(&format!("{name}: damaged: {what}: {reason}{hint}"));
         }
     }
 
@@ -311,15 +319,15 @@ impl Administration<'_> {
                 repaired.scrub
             }
         };
-        if !also.dry_run {
-            store.note_scrubbed(begun_ns, &report)?;
-        }
         entry.packs = report.packs;
         entry.blocks = report.blocks;
         entry.objects = report.objects;
         entry.snapshots = report.snapshots;
         entry.bytes = report.bytes;
         entry.damaged = report.damaged.iter().map(damage).collect();
+        if !also.dry_run {
+            store.note_scrubbed(begun_ns, &report)?;
+        }
         Ok(())
     }
 }

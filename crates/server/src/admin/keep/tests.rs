@@ -720,6 +720,39 @@ fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_mended() {
     assert_eq!(told(&world).damaged, Vec::<String>::new());
 }
 
+/// Has a path of the repository be something else than what is needed there.
+fn put_in_the_way(world: &World, path: &str) {
+    let path = world.temp.path().join("repositories/laptop").join(path);
+    std::fs::rename(&path, path.with_extension("aside")).unwrap();
+    std::fs::write(path, "in the way").unwrap();
+}
+
+#[test]
+fn damage_is_told_though_it_can_not_be_noted_nor_parity_be_made() {
+    let mut world = World::new();
+    world.back_up("one", 100_000);
+    let also = AlsoMend { parity: Some(10), ..AlsoMend::default() };
+    world.administration().scrub(Some("laptop"), also).unwrap();
+    world.flip_a_byte();
+    world.clocks.pass(31 * DAY_NS);
+    put_in_the_way(&world, "parity/percent");
+    put_in_the_way(&world, "tmp");
+    for hour in 0..2 {
+        world.administration().keep_house();
+        let lines = std::mem::take(&mut *world.told.lock().unwrap());
+        let is_told = |text: &str| lines.iter().any(|line| line.starts_with(text));
+        assert!(is_told("parity of laptop could not be made: "), "{hour}: {lines:?}");
+        assert!(is_told("laptop could not be scrubbed: "), "{hour}: {lines:?}");
+        assert!(is_told("laptop: damaged: tails: "), "{hour}: {lines:?}");
+        world.clocks.pass(HOUR_NS);
+    }
+    let Ok(Reply::Scrubbed { scrubbed }) = world.administration().scrub(None, AlsoMend::default())
+    else {
+        panic!("it was refused")
+    };
+    assert!(scrubbed[0].problem.is_some() && !scrubbed[0].damaged.is_empty(), "{scrubbed:?}");
+}
+
 #[test]
 fn a_full_repository_is_told_and_thinned_only_once_that_is_confirmed() {
     let mut world = World::new();
