@@ -196,8 +196,10 @@ async fn keep_house(state: &Arc<ServerState>) {
             inner.administer(|administration| administration.keep_house());
             Ok(())
         });
-        // What hinders it is in the log, and is tried again in an hour.
-        let _ = kept.await;
+        // What else hinders it is in the log, and is tried again in an hour.
+        if kept.await.is_err() {
+            state.log("looking after the repositories ended unexpectedly");
+        }
     }
 }
 

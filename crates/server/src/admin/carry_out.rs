@@ -139,7 +139,11 @@ impl Administration<'_> {
     /// The same with what is known from reading it again.
     fn with_scrub(&self, entry: RepositoryEntry) -> RepositoryEntry {
         let round = self.stores.store(&entry.name).and_then(|store| store.scrub_round());
-        let Ok(Some(round)) = round else { return entry };
+        let round = match round {
+            Ok(Some(round)) => round,
+            Ok(None) => return entry,
+            Err(error) => return RepositoryEntry { problem: Some(error.to_string()), ..entry },
+        };
         let words = |(what, reason): (&String, &String)| format!("{what}: {reason}");
         RepositoryEntry {
             read_by_ns: Some(round.begun_ns.saturating_add(SCRUB_ROUND_NS)),

@@ -92,7 +92,10 @@ impl Administration<'_> {
 
     /// Does the same for all repositories, and tells the log. Ends early once the server ends.
     pub(crate) fn keep_house(&self) {
-        let Ok(names) = self.stores.stored_names() else { return };
+        let names = match self.stores.stored_names() {
+            Ok(names) => names,
+            Err(error) => return self.log(&format!("no repository is looked after: {error}")),
+        };
         for name in names {
             if self.should_stop.load(Ordering::Acquire) {
                 return;

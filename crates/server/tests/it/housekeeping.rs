@@ -1,11 +1,12 @@
 //! What a server does by itself, whether or not anybody asks.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdall_format::ObjectId;
 use holdall_protocol::Repository;
-use holdall_server::Limits;
 use holdall_server::admin::{self, Quota};
+use holdall_server::{Limits, LogSink, Server, ServerOptions};
 
 use crate::world::{World, session};
 
@@ -18,6 +19,22 @@ fn wait_for(what: &str, is_there: impl Fn() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "nobody saw to it: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn a_house_that_is_no_longer_kept_is_told() {
+    let mut world = World::new();
+    let _machine = world.machine(1);
+    world.stop();
+    let limits = Limits { keep_house: Duration::from_millis(50), ..Limits::default() };
+    let lines = Arc::clone(&world.log);
+    let log: LogSink = Arc::new(move |line| {
+        assert!(!line.starts_with("prune of"), "what a fault of the program does");
+        lines.lock().unwrap().push(line.to_owned());
+    });
+    let _server = Server::start(ServerOptions { log, ..world.options(limits) }).unwrap();
+    let is_told = || world.log.lock().unwrap().iter().any(|line| line.contains("unexpectedly"));
+    wait_for("telling that it ended", is_told);
 }
 
 #[test]

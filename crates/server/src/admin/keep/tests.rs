@@ -754,6 +754,23 @@ fn damage_is_told_though_it_can_not_be_noted_nor_parity_be_made() {
 }
 
 #[test]
+fn that_a_repository_can_not_be_opened_to_write_or_that_none_can_be_listed_is_told() {
+    let mut world = World::new();
+    world.back_up("one", 1000);
+    let world = world.restarted(|_| {});
+    put_in_the_way(&world, "tmp");
+    let entry = world.entry();
+    assert!(entry.id.is_some() && entry.problem.is_some(), "{entry:?}");
+
+    let all = world.temp.path().join("repositories");
+    std::fs::rename(&all, world.temp.path().join("aside")).unwrap();
+    std::fs::write(&all, "in the way").unwrap();
+    world.administration().keep_house();
+    let lines = world.told.lock().unwrap();
+    assert!(matches!(&lines[..], [one] if one.starts_with("no repository")), "{lines:?}");
+}
+
+#[test]
 fn a_full_repository_is_told_and_thinned_only_once_that_is_confirmed() {
     let mut world = World::new();
     for day in 0..100 {
