@@ -4,7 +4,9 @@ Chapter 15 of docs/format.md. Every line has a check group, so that a typing err
 line that has it.
 """
 
+import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import bech32
@@ -12,7 +14,9 @@ import blake3
 from age import WrongKey
 
 KIT_MAX_BYTES = 16 * 1024
-FREE_TEXT = ("Server", "Name")
+WITH_CASE = ("Server", "Name")
+# At so many line ends of a name it is tried whether there was a space.
+OPEN_ENDS_MAX = 6
 ONCE = ("Version", "Identity", "Name", "Repository", "Fingerprint", "Secret")
 ORDER = ("Version", "Server", "Identity", "Name", "Repository", "Fingerprint", "Secret")
 REQUIRED = ("Version", "Name", "Repository", "Fingerprint", "Secret", "Check")
@@ -62,7 +66,7 @@ def parse(text: str) -> Kit:
 
 
 def _values(text: str) -> dict[str, list[str]]:
-    """The values of each label, normalised."""
+    """The values of each label, normalised, but for the lines of a name."""
     raw: list[tuple[str, str]] = []
     for line in text.splitlines():
         if line.strip().lower() == END:
@@ -73,11 +77,11 @@ def _values(text: str) -> dict[str, list[str]]:
             raw.append((known, value))
         elif raw:
             # A line that was broken goes on here.
-            raw[-1] = (raw[-1][0], raw[-1][1] + " " + line)
+            raw[-1] = (raw[-1][0], raw[-1][1] + "\n" + line)
     values: dict[str, list[str]] = {}
     for label, value in raw:
-        words = value.split()
-        normal = " ".join(words) if label in FREE_TEXT else "".join(words).lower()
+        normal = value if label == "Name" else "".join(value.split())
+        normal = normal if label in WITH_CASE else normal.lower()
         values.setdefault(label, []).append(normal)
     return values
 
@@ -89,7 +93,20 @@ def _check(values: dict[str, list[str]]) -> None:
     if len(groups) != 4 * len(lines):
         raise BadKit("the recovery kit has lines without a check group, or the other way round")
     for number, (label, value) in enumerate(lines):
-        line = label.encode() + b"\0" + value.encode()
-        group = blake3.derive_key("holdall v1 recovery kit check", line)[:2].hex()
-        if groups[4 * number : 4 * number + 4] != group:
+        group = groups[4 * number : 4 * number + 4]
+        readings = _readings(value) if label == "Name" else [value]
+        if all(_group(label, reading) != group for reading in readings):
             raise BadKit(f"the line {label!r} of the recovery kit has a typing error")
+
+
+def _readings(name: str) -> Iterator[str]:
+    """What a name of several lines may be: where one ends there was a space, or none."""
+    first, *others = (line.strip() for line in name.split("\n"))
+    for joints in itertools.product((" ", ""), repeat=min(len(others), OPEN_ENDS_MAX)):
+        pairs = itertools.zip_longest(joints, others, fillvalue=" ")
+        yield " ".join((first + "".join(joint + line for joint, line in pairs)).split())
+
+
+def _group(label: str, value: str) -> str:
+    line = label.encode() + b"\0" + value.encode()
+    return blake3.derive_key("holdall v1 recovery kit check", line)[:2].hex()

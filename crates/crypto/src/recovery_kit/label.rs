@@ -2,6 +2,10 @@
 
 use zeroize::Zeroizing;
 
+/// At so many line ends of a value it is tried whether there was a space: each doubles what a slip of the finger may
+/// be taken for.
+const OPEN_ENDS_MAX: usize = 6;
+
 /// A line's label, in the order of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Label {
@@ -40,24 +44,58 @@ impl Label {
         }
     }
 
-    pub(super) fn is_free_text(self) -> bool {
+    /// Whether upper and lower case are two things in its value.
+    pub(super) fn has_case(self) -> bool {
         matches!(self, Self::Server | Self::Name)
+    }
+
+    /// Whether white space in its value says something.
+    pub(super) fn has_words(self) -> bool {
+        self == Self::Name
     }
 
     /// The value without what does not matter in it.
     pub(super) fn normal(self, value: &str) -> Zeroizing<String> {
         let mut normal = Zeroizing::new(String::with_capacity(value.len()));
         for word in value.split_whitespace() {
-            if !self.is_free_text() {
+            if !self.has_case() {
                 normal.extend(word.chars().map(|letter| letter.to_ascii_lowercase()));
                 continue;
             }
-            if !normal.is_empty() {
+            if self.has_words() && !normal.is_empty() {
                 normal.push(' ');
             }
             normal.push_str(word);
         }
         normal
+    }
+
+    /// Whether a line that begins with no label may go on with a value of it.
+    pub(super) fn goes_on_with(self, line: &str) -> bool {
+        match (self, line.split_once(':')) {
+            (Self::Name, _) | (_, None) => true,
+            // A word before a colon, and something behind: a label with a slip of the finger.
+            (Self::Server, Some((word, rest))) => {
+                let is_word = word.chars().all(|letter| letter.is_ascii_alphabetic());
+                !(is_word && rest.starts_with(char::is_whitespace))
+            }
+            _ => false,
+        }
+    }
+
+    /// What a value of several lines may stand for, without what does not matter in it: where a line ends there was a
+    /// space, or none. Behind the sixth there was one.
+    pub(super) fn readings(self, lines: &str) -> impl Iterator<Item = Zeroizing<String>> {
+        let ends = if self.has_words() { lines.matches('\n').count() } else { 0 };
+        (0..1_u32 << ends.min(OPEN_ENDS_MAX)).map(move |joined| {
+            let mut value = Zeroizing::new(String::with_capacity(lines.len()));
+            for (at, line) in lines.split('\n').enumerate() {
+                let is_joined = (1..=OPEN_ENDS_MAX).contains(&at) && joined >> (at - 1) & 1 == 1;
+                value.push_str(if at == 0 || is_joined { "" } else { " " });
+                value.push_str(line);
+            }
+            self.normal(&value)
+        })
     }
 
     /// The value broken into groups and lines, as it is easily copied.

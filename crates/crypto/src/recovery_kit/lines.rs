@@ -16,6 +16,7 @@ pub(super) struct Field {
     label: Label,
     /// Counted from 1.
     pub(super) line: usize,
+    /// What was typed, until the check tells how its lines belong together; then what it stands for.
     pub(super) value: Zeroizing<String>,
 }
 
@@ -75,7 +76,7 @@ pub(super) fn split(text: &str) -> Result<Fields, CryptoError> {
     if fields.is_empty() {
         return Err(mistake(1, "this is no recovery kit: no line starts with \"Version:\""));
     }
-    for field in &mut fields {
+    for field in fields.iter_mut().filter(|field| !field.label.has_words()) {
         field.value = field.label.normal(&field.value);
     }
     fields.sort_by_key(|field| field.label);
@@ -90,9 +91,9 @@ fn label_of(content: &str) -> Option<(Label, Zeroizing<String>)> {
 
 fn continue_line(fields: &mut [Field], line: usize, content: &str) -> Result<(), CryptoError> {
     match fields.last_mut() {
-        Some(field) if !field.label.is_free_text() && !content.contains(':') => {
+        Some(field) if field.label.goes_on_with(content) => {
             // A new string each time: growing in place would leave copies of a secret behind.
-            let longer = [&field.value[..], " ", content].concat();
+            let longer = [&field.value[..], "\n", content].concat();
             field.value = longer.into();
             Ok(())
         }
@@ -100,8 +101,8 @@ fn continue_line(fields: &mut [Field], line: usize, content: &str) -> Result<(),
     }
 }
 
-/// Checks the version, that nothing is given twice, and the check groups.
-pub(super) fn check(fields: &Fields) -> Result<(), CryptoError> {
+/// Checks the version, that nothing is given twice, and the check groups, which tell what a value of several lines is.
+pub(super) fn check(fields: &mut Fields) -> Result<(), CryptoError> {
     let version = fields.one(Label::Version)?;
     if *version.value != VERSION {
         let problem = format!("version {:?}; this program reads {VERSION}", *version.value);
@@ -115,26 +116,27 @@ pub(super) fn check(fields: &Fields) -> Result<(), CryptoError> {
         }
     }
     let check = fields.one(Label::Check)?;
-    let groups: Vec<char> = check.value.chars().collect();
+    let (check_line, groups) = (check.line, check.value.chars().collect::<Vec<_>>());
     let mut groups = groups.chunks(4);
-    for field in fields.fields.iter().filter(|field| field.label != Label::Check) {
+    for field in fields.fields.iter_mut().filter(|field| field.label != Label::Check) {
         let label = field.label.text();
         let Some(group) = groups.next() else {
             let problem = format!("there is no group for {label:?} of line {}", field.line);
-            return Err(mistake(check.line, problem));
+            return Err(mistake(check_line, problem));
         };
         let group: String = group.iter().collect();
-        if group != check_group(field.label, &field.value) {
+        let fits = |value: &Zeroizing<String>| check_group(field.label, value) == group;
+        let Some(value) = field.label.readings(&field.value).find(fits) else {
             let problem = format!(
-                "{label:?} does not fit its check {group:?} of line {}: one of them is mistyped, \
-                 or a line is missing",
-                check.line
+                "{label:?} does not fit its check {group:?} of line {check_line}: one of them is \
+                 mistyped, or a line is missing"
             );
             return Err(mistake(field.line, problem));
-        }
+        };
+        field.value = value;
     }
     match groups.next() {
         None => Ok(()),
-        Some(_) => Err(mistake(check.line, "more groups than lines: a line is missing")),
+        Some(_) => Err(mistake(check_line, "more groups than lines: a line is missing")),
     }
 }

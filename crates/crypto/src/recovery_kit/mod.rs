@@ -13,8 +13,8 @@
 //! ```
 //!
 //! It is read as people type it: what stands before the version is skipped, lines may come in any
-//! order and may be broken, and case and white space do not matter in what is not free text. A
-//! check group is the first two bytes of BLAKE3 derive-key("holdall v1 recovery kit check") over
+//! order and values may go on in the next ones; case matters in servers and the name alone, and white
+//! space in the name alone, where the check group tells what was between its lines. A check group is the first two bytes of BLAKE3 derive-key("holdall v1 recovery kit check") over
 //! the line's label, a zero byte and its value, so that a slip of the finger is found in its line.
 
 mod label;
@@ -44,8 +44,10 @@ Print this page and keep it where you keep papers that matter, and not only
 on the computer that it is for. Whoever has it can read the whole backup;
 without it, or the password, nobody can.
 
-To restore on a new computer, install holdall, type the lines below into a
-file (from \"Version\" on; line breaks and case do not matter), and run:
+To restore on a new computer, install holdall and type the lines below into
+a file, from \"Version\" on. Each name with its colon begins a line; what is
+behind it may go on in the next ones. Capital letters matter only in what is
+behind Server and Name. Then run:
 ";
 
 /// What a new computer needs to restore everything.
@@ -67,7 +69,8 @@ pub struct RecoveryKit {
 }
 
 impl RecoveryKit {
-    /// The page to print. White space in addresses and names is reduced to single spaces.
+    /// The page to print. White space is taken out of addresses, and reduced to single
+    /// spaces in the name.
     ///
     /// Secret: holds the recovery secret.
     pub fn to_text(&self) -> Zeroizing<String> {
@@ -99,8 +102,8 @@ impl RecoveryKit {
     /// # Errors
     /// [`CryptoError::RecoveryKit`], which names the line and what is wrong with it.
     pub fn from_text(text: &str) -> Result<Self, CryptoError> {
-        let fields = split(text)?;
-        check(&fields)?;
+        let mut fields = split(text)?;
+        check(&mut fields)?;
         let server_addresses: Vec<String> =
             fields.all(Label::Server).map(|field| field.value.to_string()).collect();
         if let Some(field) = fields.all(Label::Server).nth(SERVERS_MAX) {
@@ -218,13 +221,50 @@ mod tests {
             if *label == Label::Server {
                 continue;
             }
-            let (label, free) = (label.text(), label.is_free_text());
+            let (label, free) = (label.text(), label.has_case());
             let (one, two) = if free { (&value[..], "") } else { value.split_at(value.len() / 2) };
             let capitals = if free { one.to_owned() } else { one.to_uppercase() };
             text += &format!("{label}:\t{capitals}\r\n\r\n   {two}\r\n");
         }
         text += "server: backup.home:7443\r\nSERVER:   [fe80::1]:7443  \r\n";
         assert_same(&RecoveryKit::from_text(&text).unwrap(), &kit);
+    }
+
+    /// The text from the version on with line ends after so many letters, and what goes on indented or not.
+    fn folded(kit: &RecoveryKit, columns: usize, indent: &str) -> String {
+        let text = kit.to_text();
+        let lines = text.lines().skip_while(|line| !line.starts_with("Version"));
+        let fold = |line: &str| {
+            let letters: Vec<char> = line.chars().collect();
+            let parts: Vec<String> = letters.chunks(columns).map(String::from_iter).collect();
+            parts.join(&format!("\n{indent}")) + "\n"
+        };
+        lines.map(fold).collect()
+    }
+
+    #[test]
+    fn a_kit_reads_back_wherever_its_values_are_broken() {
+        for columns in 14..76 {
+            for indent in ["", "    "] {
+                let text = folded(&served(), columns, indent);
+                let read = RecoveryKit::from_text(&text);
+                assert_same(&read.unwrap_or_else(|error| panic!("{columns}: {error}")), &served());
+            }
+        }
+        let text = served().to_text();
+        let own_lines = text.replace("Server:       ", "SERVER:\n").replace("My lap", "My\nlap");
+        assert_same(&RecoveryKit::from_text(&own_lines).unwrap(), &served());
+    }
+
+    #[test]
+    fn a_name_of_many_lines_is_read_with_spaces_between_the_last() {
+        let words = ["one"; 20].join(" ");
+        let mut long = kit(&[]);
+        long.repository_name = words.clone();
+        let text = long.to_text().replace(&words, &words.replace(' ', "\n"));
+        assert_same(&RecoveryKit::from_text(&text).unwrap(), &long);
+        let broken = long.to_text().replace(&words, &words.replace('n', "n\n"));
+        assert!(failure(&broken).1.contains("Name"), "not every way is tried");
     }
 
     #[test]
@@ -263,8 +303,10 @@ mod tests {
         assert!(failure(&without("Check")).1.contains("Check"));
         let again = good.replacen("Name:", "Name: twice\nName:", 1);
         assert_eq!(failure(&again).0, line_of(&good, "Name") + 1);
-        let unknown = good.replacen("Name:", "Nane:", 1);
-        assert_eq!(failure(&unknown).0, line_of(&good, "Name"));
+        for (label, mistyped) in [("Name:", "Nane:"), ("Identity:", "Idenity:")] {
+            let unknown = good.replacen(label, mistyped, 1);
+            assert_eq!(failure(&unknown).0, line_of(&good, label), "{mistyped}");
+        }
         let longer = good.replacen(END, &format!("abcd\n{END}"), 1);
         assert_eq!(failure(&longer).0, line_of(&good, "Check"));
         assert_eq!(failure("").0, 1);
