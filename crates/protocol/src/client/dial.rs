@@ -74,7 +74,7 @@ impl Dialer {
             line: Line {
                 tls: TlsConnector::from(Arc::new(config)),
                 meter: Arc::default(),
-                pace: options.upload_bytes_per_second.map(|rate| Arc::new(Pace::new(rate))),
+                pace: options.upload_bytes_per_second.map(Pace::new),
                 met_another: Arc::default(),
             },
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -65,6 +65,7 @@ pub struct UploadWaits {
 /// What the connections to servers that this process has and had waited for while a rate was set for what they
 /// send; nothing where none was. For the whole process, like [`carrying_seconds`].
 pub fn upload_waits() -> UploadWaits {
+    paces().iter().filter_map(Weak::upgrade).for_each(|pace| pace.count_until_now());
     let [by_limit_seconds, by_path_seconds] = WAITED_MICROS
         .each_ref()
         .map(|micros| Duration::from_micros(micros.load(Ordering::Relaxed)).as_secs_f64());
@@ -88,12 +89,34 @@ impl WaitsFor {
     }
 }
 
-/// How many connections wait, since when at least one did, and for how long that was so until then.
+/// The paces that are kept: what their connections wait for at the moment counts, too.
+static PACES: Mutex<Vec<Weak<Pace>>> = Mutex::new(Vec::new());
+
+fn paces() -> MutexGuard<'static, Vec<Weak<Pace>>> {
+    PACES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many connections wait, since when at least one did that was not counted yet, and for how long that was so
+/// until then.
 #[derive(Debug, Default)]
 struct Waiting {
     connections: usize,
     since: Option<Instant>,
     waited: Duration,
+}
+
+impl Waiting {
+    /// Counts what was waited until now. With several connections some of them waits at any moment.
+    fn count_until_now(&mut self, all_micros: &AtomicU64) {
+        let now = Instant::now();
+        let Some(since) = self.since.replace(now) else {
+            self.since = None;
+            return;
+        };
+        let waited = now.saturating_duration_since(since);
+        self.waited += waited;
+        all_micros.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(0), Ordering::Relaxed);
+    }
 }
 
 /// A rate that all connections of a client keep together.
@@ -105,9 +128,24 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(bytes_per_second: u64) -> Self {
-        let free_at = Mutex::new(Instant::now());
-        Self { bytes_per_second: bytes_per_second.max(1), free_at, waiting: Mutex::default() }
+    pub(super) fn new(bytes_per_second: u64) -> Arc<Self> {
+        let (free_at, waiting) = (Mutex::new(Instant::now()), Mutex::default());
+        let pace = Arc::new(Self { bytes_per_second: bytes_per_second.max(1), free_at, waiting });
+        let mut paces = paces();
+        paces.retain(|other| other.strong_count() > 0);
+        paces.push(Arc::downgrade(&pace));
+        pace
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, [Waiting; 2]> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what its connections waited until now.
+    fn count_until_now(&self) {
+        for (waiting, all_micros) in self.waiting().iter_mut().zip(&WAITED_MICROS) {
+            waiting.count_until_now(all_micros);
+        }
     }
 
     /// When the next write may happen.
@@ -123,7 +161,7 @@ impl Pace {
 
     /// One connection more waits for that.
     fn begin(&self, waits_for: WaitsFor) {
-        let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.waiting();
         let waiting = waits_for.of(all.each_mut());
         waiting.connections += 1;
         waiting.since.get_or_insert_with(Instant::now);
@@ -131,16 +169,12 @@ impl Pace {
 
     /// One connection less does.
     fn end(&self, waits_for: WaitsFor) {
-        let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.waiting();
         let waiting = waits_for.of(all.each_mut());
         waiting.connections = waiting.connections.saturating_sub(1);
-        if waiting.connections == 0
-            && let Some(since) = waiting.since.take()
-        {
-            let waited = since.elapsed();
-            waiting.waited += waited;
-            let micros = u64::try_from(waited.as_micros()).unwrap_or(0);
-            waits_for.of(WAITED_MICROS.each_ref()).fetch_add(micros, Ordering::Relaxed);
+        if waiting.connections == 0 {
+            waiting.count_until_now(waits_for.of(WAITED_MICROS.each_ref()));
+            waiting.since = None;
         }
     }
 
@@ -323,7 +357,7 @@ mod tests {
     /// For how long a connection waited that sent so many bytes at a rate, for the rate and for the path; the
     /// other end rests after each read.
     fn waited(bytes_per_second: u64, bytes: usize, rest: Duration) -> [f64; 2] {
-        let pace = Arc::new(Pace::new(bytes_per_second));
+        let pace = Pace::new(bytes_per_second);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -354,6 +388,26 @@ mod tests {
         );
         let [by_limit, by_path] = waited(1_000_000_000, 32 << 20, Duration::from_millis(4));
         assert!(by_path > 0.2 && by_limit < by_path / 2.0, "{by_limit} {by_path}");
+    }
+
+    #[test]
+    fn what_connections_wait_for_counts_while_one_of_them_still_waits() {
+        const A_MOMENT: Duration = Duration::from_millis(5);
+        let pace = Pace::new(1);
+        pace.begin(WaitsFor::Limit);
+        pace.begin(WaitsFor::Limit);
+        pace.end(WaitsFor::Limit);
+        let begun = Instant::now();
+        while begun.elapsed() < A_MOMENT {
+            std::hint::spin_loop();
+        }
+        let told = upload_waits().by_limit_seconds;
+        let counted = pace.waiting()[0].waited;
+        assert!(counted >= A_MOMENT && told >= A_MOMENT.as_secs_f64(), "{counted:?} {told}");
+        pace.end(WaitsFor::Limit);
+        let ended = pace.waiting()[0].waited;
+        upload_waits();
+        assert_eq!(pace.waiting().each_ref().map(|all| all.waited), [ended, Duration::ZERO]);
     }
 
     /// Bytes sent in ten seconds by timers that wake so late, after a pause of a minute.
