@@ -11,18 +11,6 @@ use crate::exit::{Exit, Refusal};
 pub(crate) const PATTERN_HINT: &str =
     "patterns are those of .gitignore; a \\ before a letter takes it as it is";
 
-/// The pattern that matches this absolute path and nothing else but what is below it.
-pub(crate) fn pattern_of(path: &[u8]) -> Vec<u8> {
-    let mut pattern = Vec::with_capacity(path.len());
-    for &byte in path {
-        if b"*?[]\\ ".contains(&byte) {
-            pattern.push(b'\\');
-        }
-        pattern.push(byte);
-    }
-    pattern
-}
-
 /// Which paths are wanted.
 #[derive(Debug)]
 pub(crate) struct Patterns {
@@ -133,16 +121,6 @@ mod tests {
         assert!(!any.matches(b"/etc/x.txt", false) && !any.matches(b"/home/keep.txt", false));
         let exact = OsStr::from_bytes(b"*.\xff").to_owned();
         assert!(Names::new(&[exact], false).unwrap().matches(b"/a.\xff", false));
-    }
-
-    #[test]
-    fn the_pattern_of_a_path_matches_that_path_only() {
-        for path in [&b"/a*b [x]\\?\xff "[..], b"/!a/#b"] {
-            let pattern = OsStr::from_bytes(&pattern_of(path)).to_owned();
-            let only = Patterns::new(&[], &[pattern]).unwrap();
-            assert_eq!(only.select(path, true), Selected::No, "{}", String::from_utf8_lossy(path));
-            assert_eq!(only.select(b"/axb x", true), Selected::Yes);
-        }
     }
 
     #[test]

@@ -100,17 +100,6 @@ pub(crate) fn folder_behind(path: &[u8]) -> Option<Vec<u8>> {
     folder.is_dir().then(|| folder.into_os_string().into_vec())
 }
 
-/// Where a folder that lies within sources is recorded, of each; links are followed to where it truly is.
-pub(crate) fn recorded_within(sources: &[Source], folder: &Path) -> Vec<Vec<u8>> {
-    let Ok(folder) = folder.canonicalize() else { return Vec::new() };
-    let recorded = |source: &Source| {
-        let read_at = Path::new(OsStr::from_bytes(&source.read_at)).canonicalize().ok()?;
-        let rest = folder.strip_prefix(read_at).ok()?.as_os_str().as_bytes();
-        (!rest.is_empty()).then(|| plain(&[&source.path, &b"/"[..], rest].concat()))
-    };
-    sources.iter().filter_map(recorded).collect()
-}
-
 /// Refuses a source that is recorded within another and not read there: of the two that are meant for
 /// one place, only one could be.
 fn check_overlaps(sources: &[Source]) -> Result<(), Refusal> {

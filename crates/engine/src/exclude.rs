@@ -43,7 +43,8 @@ impl ExcludeRules {
     }
 }
 
-fn has_name(names: &Listing, wanted: &[u8]) -> bool {
+/// Whether one of these names, which are in order, is that.
+pub(crate) fn has_name(names: &Listing, wanted: &[u8]) -> bool {
     let (mut low, mut high) = (0, names.len());
     while low < high {
         let middle = low + (high - low) / 2;

@@ -53,6 +53,7 @@ pub struct Run {
     damage_count: AtomicU64,
     changed: Mutex<Vec<Vec<u8>>>,
     changed_count: AtomicU64,
+    left_out: Mutex<Vec<Vec<u8>>>,
     stages: Mutex<Option<Stages>>,
 }
 
@@ -125,6 +126,7 @@ impl Run {
         counters.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
         lock(&self.problems).clear();
         lock(&self.changed).clear();
+        lock(&self.left_out).clear();
     }
 
     /// Notes something that failed while the run goes on. The first thousand are kept.
@@ -175,6 +177,20 @@ impl Run {
     /// Takes the paths of files that changed while they were read, noted since the last call.
     pub fn take_changed(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut *lock(&self.changed))
+    }
+
+    /// Notes a directory of the repository that is backed up to.
+    pub(crate) fn leave_out(&self, path: &[u8]) {
+        let mut kept = lock(&self.left_out);
+        if kept.len() < PROBLEMS_KEPT {
+            kept.push(path.to_vec());
+        }
+    }
+
+    /// Takes the paths of directories of the repository that is backed up to, which were left out, noted since the
+    /// last call.
+    pub fn take_left_out(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut *lock(&self.left_out))
     }
 
     /// The stages' counters as they are now; empty before the run begins.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PatternError, Patterns, Source,
@@ -24,13 +24,13 @@ use crate::forecast::Forecast;
 use crate::interrupt::Interrupt;
 use crate::lab_ceilings::{self, Ceilings};
 use crate::listing;
-use crate::open::{self, Where};
+use crate::open;
 use crate::output::{Shown, count, duration, size};
 use crate::own_limit::OwnLimit;
 use crate::progress::counted_ahead;
 use crate::receipts::Receipts;
 use crate::recordable;
-use crate::selection::{self, PATTERN_HINT};
+use crate::selection::PATTERN_HINT;
 use crate::sources::{self, ReadAs};
 use crate::speed_history::{self, Kind, Run, SpeedHistory};
 use crate::verdict::{self, Usage, UsageCounters, judge, per_second};
@@ -99,8 +99,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let mut options = options(args, &app.interrupt)?;
-    leave_repository_out(app, &mut options)?;
+    let options = options(args, &app.interrupt)?;
     if args.files_from.is_empty() {
         sources::check_links(app, &options.sources)?;
     }
@@ -326,24 +325,6 @@ fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
     Ok((patterns, texts))
 }
 
-/// Leaves out the repository where it is a directory within a source: each backup would store again
-/// what the ones before stored.
-fn leave_repository_out(app: &App, options: &mut BackupOptions) -> Result<()> {
-    let Some(Where::Directory(folder)) = app.named_repository().map(Where::parse).transpose()?
-    else {
-        return Ok(());
-    };
-    for path in sources::recorded_within(&options.sources, &folder) {
-        let pattern = selection::pattern_of(&path);
-        let excluded = options.exclude.patterns.add(&pattern, false);
-        excluded.with_context(|| format!("can not leave out {}", Shown(&path)))?;
-        options.exclude_patterns.push(String::from_utf8_lossy(&pattern).into_owned());
-        let repository = Shown(&path);
-        app.output.note(format_args!("note: {repository} is the repository and is left out"));
-    }
-    Ok(())
-}
-
 /// What this computer and its clock say.
 pub(crate) fn with_environment(options: BackupOptions) -> BackupOptions {
     BackupOptions { cores: cores(), client_time_ns: SystemClock.now_ns(), ..options }
@@ -396,7 +377,7 @@ pub(crate) fn measured(
     let count = |counting: &_| {
         // What keeps it from being counted is the backup's own to tell.
         if !is_far_away(&options.sources)
-            && let Ok((items, bytes)) = holdall_engine::count_ahead(options, counting)
+            && let Ok((items, bytes)) = holdall_engine::count_ahead(access, options, counting)
         {
             run.expect_if_unknown(items, bytes);
         }
@@ -418,6 +399,10 @@ pub(crate) fn measured(
         app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
     }
     let mut summary = result?;
+    for path in run.take_left_out() {
+        let path = Shown(&path);
+        app.output.note(format_args!("note: {path} is of the repository itself and is left out"));
+    }
     if let Err(error) = remembered {
         let error = error.context("the snapshot was committed, but its receipt could not be kept");
         app.output.failure(&error, Exit::Incomplete.code(), None);

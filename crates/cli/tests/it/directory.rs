@@ -219,11 +219,22 @@ fn the_repository_is_left_out_of_what_it_lies_in() {
     machine.ok(["init", "-r", &repo, "--recovery-kit", machine.path("k").to_str().unwrap()]);
     let args = ["backup", "-r", &repo, &source, "--as", &format!("{source}=/home/ada")];
     let said = machine.ok(args).stderr;
-    assert!(said.contains("is the repository and is left out"), "{said}");
+    assert!(said.contains("is of the repository itself and is left out"), "{said}");
     let again = machine.summary(args);
     assert_eq!((&again["files_new"], &again["files_unmodified"]), (&0.into(), &4.into()));
     let all = machine.ok(["ls", "-r", &repo, "latest", "/home/ada", "--recursive"]).stdout;
     assert!(all.contains("letter.txt") && !all.contains("repo"), "{all}");
+}
+
+#[test]
+fn a_repository_that_is_not_backed_up_to_is_a_folder_like_any_other() {
+    let (machine, repo, source) = prepared();
+    let other = format!("{source}/other");
+    machine.ok(["init", "-r", &other, "--recovery-kit", machine.path("k").to_str().unwrap()]);
+    let done = machine.ok(["backup", "-r", &repo, &source]);
+    assert!(!done.stderr.contains("left out"), "{}", done.stderr);
+    let all = machine.ok(["ls", "-r", &repo, "latest", &other]).stdout;
+    assert!(all.contains("holdall-repository") && all.contains("config"), "{all}");
 }
 
 #[test]

@@ -37,6 +37,30 @@ fn a_paired_machine_needs_neither_password_nor_repository() {
 }
 
 #[test]
+fn a_server_on_the_same_computer_is_left_out_of_what_it_lies_in() {
+    let machine = Machine::new().with_password(None);
+    let (source, data) = (machine.path("srv"), machine.path("srv/backups"));
+    small_tree(&source);
+    let server = Server::start(&data);
+    machine.pair_with(&server);
+    let name = machine.administer(&data, &["repositories"]).objects()[0]["name"].clone();
+    let name = name.as_str().unwrap();
+    let backed_up = || machine.run(["backup", source.to_str().unwrap()]).expect(0);
+    let said = backed_up().stderr;
+    for folder in [format!("repositories/{name}"), format!("cache/{name}")] {
+        let note =
+            format!("{} is of the repository itself and is left out", data.join(folder).display());
+        assert!(said.contains(&note), "{said}");
+    }
+    let all = machine.ok(["ls", "latest", data.to_str().unwrap(), "--recursive"]).stdout;
+    assert!(all.contains("server.redb") && all.contains("repositories"), "{all}");
+    assert!(!all.contains("packs") && !all.contains("tails"), "{all}");
+    let again = machine.summary(["backup", source.to_str().unwrap()]);
+    assert_eq!((&again["files_new"], &again["errors"]), (&0.into(), &0.into()), "{again}");
+    assert!(again["data_added"].as_u64().unwrap() < 2_000_000, "{again}");
+}
+
+#[test]
 fn what_names_another_default_repository_is_told_and_does_not_redirect_a_kit() {
     let machine = Machine::new().with_password(None);
     let server = Server::start(&machine.path("data"));

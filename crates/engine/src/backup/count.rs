@@ -15,14 +15,18 @@ use super::scan::{named, steps};
 use super::walk::Walk;
 use crate::budget::Budget;
 use crate::storing::Shared;
-use crate::{EngineError, Run};
+use crate::{Access, EngineError, Run};
 
 /// Counts what a backup would deal with: items, and plain bytes. It looks at every name, and reads
 /// nothing. What can not be read becomes a problem of `run`, whose [`Run::stop`] ends the counting.
 ///
 /// # Errors
 /// [`EngineError::Interrupted`]; [`EngineError::Path`] for a source that is not absolute or not clean.
-pub fn count_ahead(options: &BackupOptions, run: &Run) -> Result<(u64, u64), EngineError> {
+pub fn count_ahead(
+    access: &Access,
+    options: &BackupOptions,
+    run: &Run,
+) -> Result<(u64, u64), EngineError> {
     let shared = Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES));
     let (meters, walk) = (Meters::new(1, 1, 1, 1), Walk::alone());
     let mut plan = Plan {
@@ -32,6 +36,7 @@ pub fn count_ahead(options: &BackupOptions, run: &Run) -> Result<(u64, u64), Eng
         // Nobody lists ahead: this must not be in the way of the backup.
         walk: &walk,
         exclude: Arc::new(options.exclude.clone()),
+        repository: access.config.repository,
         items: Counted::default(),
         named: named(&options.sources),
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use holdall_sys::{Dir, FileKind, Listing, Stat};
 
+use super::own_repository;
 use super::walk::{Begin, Task};
 use crate::ExcludeRules;
 
@@ -82,7 +83,8 @@ impl Deeper {
     /// The first subdirectories of a directory of that name that the plan will go on to. Where rules
     /// lie in the directory itself, the plan reads them first.
     pub(super) fn find(&self, listed: &mut Listed, name: &[u8]) -> Vec<(usize, Begin)> {
-        if self.exclude.may_be_ruled_within(&listed.names) {
+        if self.exclude.may_be_ruled_within(&listed.names) || own_repository::may_be(&listed.names)
+        {
             return Vec::new();
         }
         let patterns = &self.exclude.patterns;

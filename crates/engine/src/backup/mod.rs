@@ -19,6 +19,7 @@ mod job;
 mod listed;
 mod meters;
 mod options;
+mod own_repository;
 mod parents;
 mod pipeline;
 mod plan;

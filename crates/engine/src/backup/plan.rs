@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
+use holdall_format::RepositoryId;
 use holdall_sys::{Dir, FileKind, Name, Stat};
 use holdall_tree::PathKey;
 
@@ -11,6 +12,7 @@ use super::job::Work;
 use super::listed::{Deeper, Listed};
 use super::meters::Meters;
 use super::options::{BackupOptions, FOLLOWED};
+use super::own_repository;
 use super::read::not_read;
 use super::scan::Step;
 use super::walk::Walk;
@@ -56,6 +58,8 @@ pub(super) struct Plan<'a, F> {
     pub(super) meters: &'a Meters,
     pub(super) walk: &'a Walk,
     pub(super) exclude: Arc<ExcludeRules>,
+    /// The one that is backed up to.
+    pub(super) repository: RepositoryId,
     pub(super) items: F,
     /// Where the sources are recorded, those within others too.
     pub(super) named: BTreeSet<PathKey>,
@@ -207,12 +211,31 @@ impl<F: Found> Plan<'_, F> {
             let listed = listed.and_then(|listed| still_mounted(listed, &stat, frame.device));
             if let Some(other) = became_other(&listed, &frame.listed.dir, path.name()) {
                 self.items.add(path, other, frame.read(other))?;
+            } else if self.is_own_repository(&frames, &path, &listed) {
+                listed.iter().for_each(|listed| self.walk.discard(listed));
+                self.shared.run.leave_out(&path.to_absolute());
             } else if let Some(mut below) = self.enter(path, &stat, listed, stays_on)? {
                 below.is_ruled |= frames.last().is_some_and(|above| above.is_ruled);
                 frames.push(below);
             }
         }
         Ok(())
+    }
+
+    /// Whether a directory within the innermost of `frames` is of the repository that is backed up to.
+    fn is_own_repository(
+        &self,
+        frames: &[Frame],
+        path: &PathKey,
+        listed: &io::Result<Listed>,
+    ) -> bool {
+        let Ok(Listed { dir, names, .. }) = listed else { return false };
+        if own_repository::is(dir, names, &self.repository) {
+            return true;
+        }
+        let [.., folder, above] = frames else { return false };
+        let (folder, above, name) = (&folder.listed, above.path.name(), path.name());
+        own_repository::is_cache((&folder.dir, &folder.names), above, name, &self.repository)
     }
 
     fn child_path(&self, frame: &Frame, index: usize) -> Option<PathKey> {
