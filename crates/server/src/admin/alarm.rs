@@ -66,7 +66,12 @@ impl Administration<'_> {
     /// Has rules let go again what they do not keep.
     pub(super) fn resume(&self, repository: &str) -> Result<Reply, ServerError> {
         self.check_name(repository)?;
-        let alarm = self.accounts.watched(repository)?.alarm;
+        let mut watched = self.accounts.watched(repository)?;
+        // That its rules may not be its own is known before any look.
+        if let Ok((id, _)) = self.stores.census(repository) {
+            watched.meet(&id);
+        }
+        let alarm = watched.alarm;
         self.accounts.watch_anew(repository)?;
         self.log(&format!("rules of repository {repository} go on"));
         Ok(Reply::Resumed { alarm })
