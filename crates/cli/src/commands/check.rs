@@ -110,6 +110,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     found.add_records(&damaged);
     let exit = report(app, &found, args.reads(), args.part())?;
+    if found.may_affect_more_paths() && args.verify != Some(Share::All) {
+        app.output.say("`holdall check --verify all` names the paths that are affected")?;
+    }
     listing::tell_unknown(app, &access)?;
     let Some(error) = unlisted else { return Ok(exit) };
     app.output.failure(&error, Exit::Damage.code(), None);
@@ -312,6 +315,11 @@ impl Found {
             snapshot: Some(path.snapshot.clone()),
             reason: path.reason.clone(),
         }));
+    }
+
+    /// Whether something is damaged that may hold content of any path.
+    fn may_affect_more_paths(&self) -> bool {
+        self.damaged.iter().any(|damage| matches!(damage.kind, "pack" | "block" | "object"))
     }
 
     /// Adds the records that are damaged for whoever has the key, but for those that the keeper

@@ -259,6 +259,11 @@ fn damaged_bytes_are_found_and_named() {
     std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o600);
     fs::set_permissions(&largest, permissions).unwrap();
     fs::write(&largest, bytes).unwrap();
+    let advice = "`holdall check --verify all` names the paths that are affected";
+    let said = machine.run(["check", "-r", repo]).expect(20).stdout;
+    assert!(said.contains(advice) && !said.contains("damaged path"), "{said}");
+    let said = machine.run(["check", "-r", repo, "--verify", "all"]).expect(20).stdout;
+    assert!(!said.contains(advice) && said.contains("damaged path"), "{said}");
     let checked =
         machine.run(["check", "-r", repo, "--scrub", "--verify", "all", "--json"]).expect(20);
     let damaged = checked.summary()["damaged"].clone();
