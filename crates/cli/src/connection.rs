@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::open::Patience;
+use crate::app::App;
+use crate::open::{Patience, Where};
 use crate::quantity;
 
 /// How a server is asked, and how fast.
@@ -12,7 +13,7 @@ pub(crate) struct Connection {
     /// Waits so long for a server that was lost on the way (such as 90s, 5m, 2h)
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     retry_for: Duration,
-    /// Sends at most so many bytes in a second (such as 500k, 20M) [default: as many as can be]
+    /// Sends at most so many bytes in a second to a server (such as 500k, 20M) [default: as many as can be]
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     limit_upload: Option<u64>,
     /// Connects from these addresses of this computer, in turn [default: any]
@@ -32,6 +33,17 @@ impl Connection {
     /// Most bytes to send in a second, if that was asked for.
     pub(crate) fn upload_limit(&self) -> Option<u64> {
         self.limit_upload
+    }
+
+    /// Says that a repository in a directory is written without a limit, if one was set.
+    pub(crate) fn tell_idle_limit(&self, app: &App) {
+        let named = app.named_repository().map(Where::parse);
+        if self.limit_upload.is_some() && matches!(named, Some(Ok(Where::Directory(_)))) {
+            app.output.note(
+                "note: --limit-upload is for what is sent to a server; a directory is written \
+                 without a limit",
+            );
+        }
     }
 
     /// How a server is asked.

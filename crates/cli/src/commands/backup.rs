@@ -106,6 +106,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     recordable::check(&options)?;
     let some_missing = sources::check_there(&options.sources)?;
     let access = open::access_with(app, args.connection.patience())?;
+    args.connection.tell_idle_limit(app);
     let limit = OwnLimit::of(app, &access, args.connection.upload_limit());
     let (done, announced) = std::thread::scope(|scope| {
         // Over a connection that the run is going to need, and begun first, since the summary counts

@@ -71,6 +71,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         args.from_key.open(app, &args.from, args.connection.patience())?;
     let destination = open::access_with(app, args.connection.patience())?;
     check_different(&source, &destination)?;
+    args.connection.tell_idle_limit(app);
     let listed = listing::snapshots(&from, &source).map_err(|error| about(error, &args.from))?;
     let wanted = match args.snapshots.is_empty() {
         true => listed.iter().filter(|snapshot| filter.takes(snapshot)).collect(),

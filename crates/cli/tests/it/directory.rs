@@ -238,6 +238,16 @@ fn a_repository_that_is_not_backed_up_to_is_a_folder_like_any_other() {
 }
 
 #[test]
+fn that_a_directory_is_written_without_a_limit_is_told() {
+    let (machine, repo, source) = prepared();
+    let limited = ["backup", "-r", &repo, &source, "--limit-upload", "1M"];
+    let said = machine.ok(limited).stderr;
+    assert!(said.contains("a directory is written without a limit"), "{said}");
+    let said = machine.ok(&limited[..4]).stderr;
+    assert!(!said.contains("limit"), "{said}");
+}
+
+#[test]
 fn its_own_cache_is_left_out_with_other_caches() {
     let (machine, repo, source) = prepared();
     let back_up = || {
