@@ -37,7 +37,13 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         let object = JsonSnapshot { deletion_due, ..JsonSnapshot::new(snapshot) };
         app.output.object("snapshot", &object)?;
     }
-    print(app, &wanted)?;
+    match (wanted.is_empty(), listed.len()) {
+        (true, all @ 1..) => app.output.say(format_args!(
+            "no snapshot matches --machine, --path and --tag, of {} in all",
+            count(all as u64)
+        ))?,
+        _ => print(app, &wanted)?,
+    }
     deletions::tell(app, &announced);
     listing::tell_unknown(app, &access)?;
     Ok(Exit::Done)

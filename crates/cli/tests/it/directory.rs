@@ -238,6 +238,18 @@ fn a_repository_that_is_not_backed_up_to_is_a_folder_like_any_other() {
 }
 
 #[test]
+fn a_filter_that_no_snapshot_matches_is_told_from_a_repository_without_any() {
+    let (machine, repo, source) = prepared();
+    let listed = |more: &[&str]| machine.ok([&["snapshots", "-r", &repo], more].concat()).stdout;
+    assert!(listed(&["--tag", "x"]).contains("`holdall backup PATH` makes one"));
+    machine.ok(["backup", "-r", &repo, &source]);
+    for filter in [["--machine", "nope"], ["--tag", "x"], ["--path", "/nowhere"]] {
+        let said = listed(&filter);
+        assert!(said.starts_with("no snapshot matches") && said.contains("1 in all"), "{said}");
+    }
+}
+
+#[test]
 fn that_a_directory_is_written_without_a_limit_is_told() {
     let (machine, repo, source) = prepared();
     let limited = ["backup", "-r", &repo, &source, "--limit-upload", "1M"];
