@@ -106,16 +106,16 @@ impl Passwords {
     /// # Errors
     /// If the place that was named does not yield one.
     pub(crate) fn given(&self) -> Result<Option<Zeroizing<String>>> {
+        let Names { what, flag, variable } = self.names;
         let password = match &self.source {
             None => return Ok(None),
-            Some(Source::File(file)) => self.interrupt.while_waiting(|| from_file(file))?,
+            Some(Source::File(file)) => self.interrupt.while_waiting(|| from_file(file, what))?,
             Some(Source::Command(command)) => {
-                self.interrupt.while_waiting(|| from_command(command))?
+                self.interrupt.while_waiting(|| from_command(command, what))?
             }
             Some(Source::Variable(password)) => password.clone(),
         };
         if password.is_empty() {
-            let Names { what, flag, variable } = self.names;
             let empty = Refusal::new(Exit::Usage, format!("the {what} that was given is empty"));
             let places = format!("it comes from {flag} or from {variable}*");
             return Err(empty.hint(places).into());
@@ -160,7 +160,7 @@ pub(crate) fn chosen_anew(
     interrupt: &Interrupt,
 ) -> Result<Zeroizing<String>> {
     let given = match file {
-        Some(file) => Some(interrupt.while_waiting(|| from_file(file))?),
+        Some(file) => Some(interrupt.while_waiting(|| from_file(file, PASSWORD.what))?),
         None => variable("HOLDALL_NEW_PASSWORD")?.map(Zeroizing::new),
     };
     match given {
@@ -196,16 +196,16 @@ fn variable(name: &str) -> Result<Option<String>, Refusal> {
     }
 }
 
-fn from_file(path: &Path) -> Result<Zeroizing<String>> {
-    let what = || format!("can not read the password from {}", path.display());
+fn from_file(path: &Path, what: &str) -> Result<Zeroizing<String>> {
+    let what = || format!("can not read the {what} from {}", path.display());
     let mut text = Zeroizing::new(String::new());
     let file = File::open(path).with_context(what)?;
     file.take(PASSWORD_MAX_BYTES).read_to_string(&mut text).with_context(what)?;
     Ok(without_line_end(text))
 }
 
-fn from_command(command: &str) -> Result<Zeroizing<String>> {
-    let what = || format!("can not get the password from the command {command:?}");
+fn from_command(command: &str, what: &str) -> Result<Zeroizing<String>> {
+    let what = || format!("can not get the {what} from the command {command:?}");
     let mut child = Command::new("sh")
         .args(["-c", command])
         .stdout(Stdio::piped())
@@ -336,10 +336,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
         std::fs::write(&file, "se cret \r\n").unwrap();
-        assert_eq!(*from_file(&file).unwrap(), "se cret ");
-        assert_eq!(*from_command("printf 'two words'").unwrap(), "two words");
-        from_command("exit 3").unwrap_err();
-        from_file(&folder.path().join("none")).unwrap_err();
+        assert_eq!(*from_file(&file, "password").unwrap(), "se cret ");
+        assert_eq!(*from_command("printf 'two words'", "password").unwrap(), "two words");
+    }
+
+    #[test]
+    fn what_can_not_be_had_is_called_what_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let given = |names, file: &Path| {
+            let settings = Settings::default();
+            let passwords = Passwords::new(names, Some(file), &settings, &Interrupt::default());
+            passwords.unwrap().given().unwrap_err().to_string()
+        };
+        let missing = folder.path().join("none");
+        assert!(given(ADMIN_TOKEN, &missing).starts_with("can not read the token from "));
+        assert!(given(PASSWORD, &missing).starts_with("can not read the password from "));
+        let told = from_command("exit 3", "token").unwrap_err().to_string();
+        assert!(told.starts_with("can not get the token from the command"), "{told}");
     }
 
     #[test]
