@@ -34,6 +34,19 @@ pub(crate) struct KeepRules {
 }
 
 impl KeepRules {
+    /// Whether rules are named that keep nothing at all, such as `--keep-daily 0`.
+    pub(crate) fn keep_nothing(&self) -> bool {
+        let counts = [
+            self.keep_last,
+            self.keep_hourly,
+            self.keep_daily,
+            self.keep_weekly,
+            self.keep_monthly,
+            self.keep_yearly,
+        ];
+        counts.iter().any(Option::is_some) && self.policy().is_empty()
+    }
+
     /// As a policy that locks nothing; what is not named is not kept.
     pub(crate) fn policy(&self) -> Policy {
         Policy {

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::clock::SystemClock;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::keep_rules::{KeepRules, nanoseconds, parse_duration};
 use crate::output::{local_time, rfc3339};
 
@@ -87,6 +87,10 @@ fn parse_token(text: &str) -> Result<Wanted, String> {
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
+    if args.keep.keep_nothing() {
+        let refusal = Refusal::new(Exit::Usage, "the rules that are named keep nothing");
+        return Err(refusal.hint("to keep the newest snapshot alone, say --keep-last 1").into());
+    }
     let clock = || Arc::new(SystemClock);
     let before = admin::keeping(data, &args.repository, None, clock())?;
     // What is not said stays as it was said last, whether or not that is in force yet.

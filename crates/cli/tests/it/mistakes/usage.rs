@@ -43,6 +43,13 @@ fn command_lines_that_make_no_sense() {
         usage("no invite", "pair not-an-invite", 2, "not an invite", "begins with holdall1-"),
         usage("neither an invite nor a kit", "pair", 2, "<INVITE>", help),
         usage("half an invite", "pair holdall1-aeoq", 2, "mangled", "copy the whole line again"),
+        usage(
+            "rules that keep nothing",
+            "admin --data {here}/data retention laptop --keep-daily 0",
+            2,
+            "keep nothing",
+            "--keep-last 1",
+        ),
         usage("no repository", "snapshots", 2, "which repository", "holdall pair INVITE"),
         usage("no repository to make", "init", 2, "which repository", "holdall init -r"),
         Row {
