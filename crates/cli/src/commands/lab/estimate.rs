@@ -11,11 +11,13 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::expected::Expected;
 use crate::lab_ceilings::{self, Ceilings};
-use crate::open;
+use crate::open::{self, Where};
 use crate::quantity;
 use crate::speed_history::{self, Kind, Run, SpeedHistory};
 
 const HOUR_SECONDS: f64 = 3600.0;
+/// By which factor an estimate is off at most that may be off by all of itself.
+const FURTHEST_OFF: f64 = 10.0;
 /// What of a link's rate is payload: Ethernet, IP, TCP and TLS take the rest.
 const PAYLOAD: f64 = 0.94;
 /// What a small computer's processor and disk do, in bytes a second, where nobody measured it.
@@ -68,6 +70,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         note: Option<&'a str>,
         fits_into_an_hour: Fits,
     }
+    app.named_repository().map(Where::parse).transpose()?;
     let earlier = Earlier::of(app);
     let (expected, way) = args.expected(app, &earlier);
     let notes = [earlier.note(app), way.as_ref().and_then(Way::note)];
@@ -304,10 +307,13 @@ enum Fits {
 impl Fits {
     fn of(estimate: &Estimate) -> Self {
         let Estimate { seconds, plus_minus_seconds, .. } = estimate;
-        match (
-            seconds + plus_minus_seconds <= HOUR_SECONDS,
-            seconds - plus_minus_seconds > HOUR_SECONDS,
-        ) {
+        // What runs took was so much less than was expected of them.
+        let factor = if plus_minus_seconds < seconds {
+            1.0 + plus_minus_seconds / seconds
+        } else {
+            FURTHEST_OFF
+        };
+        match (seconds + plus_minus_seconds <= HOUR_SECONDS, seconds / factor > HOUR_SECONDS) {
             (true, _) => Self::Yes,
             (_, true) => Self::No,
             _ => Self::Perhaps,
@@ -356,6 +362,9 @@ mod tests {
         assert_eq!(fits(3000.0, 601.0), Fits::Perhaps);
         assert_eq!(fits(4000.0, 300.0), Fits::No);
         assert_eq!(fits(4000.0, 500.0), Fits::Perhaps);
+        // One of which nothing is sure is still that of an hour or of a week.
+        assert_eq!(fits(20_000.0, 20_000.0), Fits::Perhaps);
+        assert_eq!(fits(1_000_000.0, 1_000_000.0), Fits::No);
     }
 
     #[test]

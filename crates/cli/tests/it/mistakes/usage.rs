@@ -44,6 +44,20 @@ fn command_lines_that_make_no_sense() {
         usage("neither an invite nor a kit", "pair", 2, "<INVITE>", help),
         usage("half an invite", "pair holdall1-aeoq", 2, "mangled", "copy the whole line again"),
         usage(
+            "a path to nowhere",
+            "lab path {source} -r {here}/nope",
+            10,
+            "{here}/nope",
+            "init -r",
+        ),
+        usage(
+            "an estimate for what is not known",
+            "lab estimate --items 1 --bytes 1M -r s3://bucket",
+            2,
+            "s3://bucket",
+            "a directory or a holdall server",
+        ),
+        usage(
             "rules that keep nothing",
             "admin --data {here}/data retention laptop --keep-daily 0",
             2,

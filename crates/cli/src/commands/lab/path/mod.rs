@@ -69,8 +69,8 @@ directory; of a server, all bytes go over the wire to its disk, and it forgets t
 up to --size, the first part of it in the order of names if it is larger. What is written lies in a \
 folder of its own, takes at most half of the free room, and is gone afterwards.
 
-Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 slower than --fail-below, 13 not allowed, 14 server \
-unreachable, 130 interrupted")]
+Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 slower than --fail-below, 10 no such repository, 13 not \
+allowed, 14 server unreachable, 20 the repository is damaged, 130 interrupted")]
 pub(crate) struct Args {
     /// The directory to back up [default: trees are made]
     #[arg(value_name = "SOURCE")]

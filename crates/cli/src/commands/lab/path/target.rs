@@ -10,7 +10,7 @@ use holdall_sys::disk::device_of;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::far_server::FarServer;
-use crate::open::Where;
+use crate::open::{self, Patience, Where};
 
 /// Streams of the wire's rows: as many as a backup uses.
 const STREAMS: usize = 4;
@@ -36,11 +36,15 @@ impl Target {
     /// The repository that was named, or else the paired server.
     ///
     /// # Errors
-    /// If what was named makes no sense, or the server can not be reached.
+    /// If what was named makes no sense, there is no repository, or the server can not be reached.
     pub(super) fn find(app: &App) -> Result<Self> {
         let named = app.named_repository();
         Ok(match named.map(Where::parse).transpose()? {
-            Some(Where::Directory(folder)) => Self::Directory(folder),
+            Some(Where::Directory(folder)) => {
+                // What of it everybody may read says that there is one.
+                open::place(app, Patience::default())?.place.wrappings()?;
+                Self::Directory(folder)
+            }
             None if app.pairings()?.default().is_none() => Self::Nowhere,
             Some(Where::Server { .. }) | None => {
                 Self::Server(FarServer::find(app, named, &plan())?)
@@ -114,8 +118,8 @@ impl Target {
 
 /// The folder that one lies in, if that is on the same disk and can be written.
 fn beside(folder: &Path) -> Option<PathBuf> {
-    let parent = folder.ancestors().skip(1).find(|parent| parent.is_dir())?;
-    let is_same = !folder.exists() || device_of(folder).ok()? == device_of(parent).ok()?;
+    let parent = folder.parent()?;
+    let is_same = device_of(folder).ok()? == device_of(parent).ok()?;
     let can_write = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_ok();
     (is_same && can_write).then(|| parent.to_owned())
 }
@@ -139,13 +143,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repository_that_is_not_made_yet_has_a_place_beside_it_too() {
+    fn a_repository_has_a_place_beside_it_unless_that_is_another_disk() {
         let dir = tempfile::tempdir().unwrap();
-        let (repository, deep) = (dir.path().join("repository"), dir.path().join("a/b"));
-        assert_eq!(beside(&repository), Some(dir.path().to_owned()));
+        let repository = dir.path().join("repository");
         std::fs::create_dir(&repository).unwrap();
         assert_eq!(beside(&repository), Some(dir.path().to_owned()));
-        assert_eq!(beside(&deep), Some(dir.path().to_owned()));
         assert_eq!(beside(Path::new("/proc")), None);
     }
 }
