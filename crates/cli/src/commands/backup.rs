@@ -399,11 +399,11 @@ pub(crate) fn measured(
     for path in run.take_changed() {
         app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
     }
-    let mut summary = result?;
     for path in run.take_left_out() {
         let path = Shown(&path);
         app.output.note(format_args!("note: {path} is of the repository itself and is left out"));
     }
+    let mut summary = result?;
     if let Err(error) = remembered {
         let error = error.context("the snapshot was committed, but its receipt could not be kept");
         app.output.failure(&error, Exit::Incomplete.code(), None);

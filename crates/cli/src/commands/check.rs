@@ -41,8 +41,8 @@ stored is opened with the key first. What comes from there is stored only under 
 what is not the same is told and left out. Of a repository on a server, its administrator does the \
 rest of the repair.
 
-Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 10 no such repository, 12 wrong \
-password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
+Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 12 \
+wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// Reads everything where it is stored, without keys; what happens if nothing else is asked
     #[arg(long)]

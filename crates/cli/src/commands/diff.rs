@@ -28,7 +28,7 @@ bytes added are the sizes of new files and of changed ones as they are after; th
 those that are gone and of changed ones as they were before.
 
 Exit codes: 0 done, whether anything changed or not, 1 no such snapshot or path, 2 wrong usage, 10 no \
-such repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 \
+such repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 \
 interrupted")]
 pub(crate) struct Args {
     /// `latest`, or the beginning of a snapshot's id

@@ -35,8 +35,8 @@ with attributes, access control lists, hard links and sparse files as GNU tar re
 start with ./ and sockets are left out. A dump ends at the first thing that is damaged; `holdall \
 restore` goes around it.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 12 wrong password, 13 not \
-allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
+Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 12 wrong password, 13 \
+not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// `latest`, or the beginning of a snapshot's id; and what of it (`SNAP:/` is everything)
     #[arg(value_name = "SNAP:PATH")]

@@ -33,7 +33,7 @@ matched. All snapshots are searched, newest first.
 T is a moment (2026-03-01, 2026-03-01T08:30:00Z) or how long ago (14d, 2h 30m).
 
 Exit codes: 0 done, even if nothing was found, 1 no such snapshot, 2 wrong usage, 10 no such \
-repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 \
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 \
 interrupted")]
 pub(crate) struct Args {
     /// What to look for

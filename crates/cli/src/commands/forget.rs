@@ -40,7 +40,7 @@ retention`). With an administrator's token (`holdall admin token`, then --admin-
 may ask for it; the deletion waits for a week and can be cancelled.
 
 Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such repository, 11 in use, \
-12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+12 wrong password, 13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
 pub(crate) struct Args {
     /// Snapshots: `latest` (of those that --machine, --path and --tag take), or the beginning of an id
     #[arg(

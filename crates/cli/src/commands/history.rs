@@ -25,8 +25,8 @@ Example: holdall history /home/ada/letter.txt
 Lists each snapshot in which what is at PATH is not what it was in the one before of that machine. \
 Copies of a host's snapshots are compared with each other, and come where the originals would. A folder has a history of its own; what is in it does not count.
 
-Exit codes: 0 done, 1 no snapshot has the path, 2 wrong usage, 10 no such repository, 12 wrong \
-password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
+Exit codes: 0 done, 1 no snapshot has the path, 2 wrong usage, 10 no such repository, 11 in use, 12 \
+wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// An absolute path
     #[arg(value_name = "PATH")]

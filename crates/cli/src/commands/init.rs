@@ -20,7 +20,7 @@ Example: holdall init -r /mnt/backup --recovery-kit kit.txt
 Whoever loses both the password and the recovery kit loses the backups.
 
 Exit codes: 0 done, 1 failed, or there is a repository already, 2 wrong usage, 13 not allowed, 14 \
-server unreachable")]
+server unreachable, 130 interrupted")]
 pub(crate) struct Args {
     /// Writes the recovery kit to this new file [default: it is printed]
     #[arg(long, value_name = "FILE")]

@@ -45,7 +45,7 @@ Examples: holdall key list
           holdall key rotate
 
 Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
-repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -58,7 +58,7 @@ enum Action {
 Example: holdall key list
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 12 wrong password, 13 \
-not allowed, 14 server unreachable, 20 damage")]
+not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
     List,
     /// Adds a key
     Add(Add),
@@ -67,7 +67,7 @@ not allowed, 14 server unreachable, 20 damage")]
 Example: holdall key remove laptop
 
 Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
-repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
     Remove {
         /// Its label or its number, as `holdall key list` shows them
         #[arg(value_name = "KEY")]
@@ -78,7 +78,7 @@ repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable,
 Example: holdall key change
 
 Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
-repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
     Change {
         /// Which, where there are several: its label or its number
         #[arg(value_name = "KEY")]
@@ -98,7 +98,7 @@ repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable,
 Example: holdall key remove laptop && holdall key rotate
 
 Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
-repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
     Rotate,
 }
 
@@ -109,7 +109,7 @@ Examples: holdall key add --passphrase
           holdall key add --recipient-file ~/.ssh/id_ed25519.pub --label laptop
 
 Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
-repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
 struct Add {
     #[command(flatten)]
     what: What,

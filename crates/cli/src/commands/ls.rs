@@ -21,8 +21,8 @@ use crate::sources::{snapshot_name, snapshot_path};
 #[command(after_help = "\
 Example: holdall ls latest /home/ada -l
 
-Exit codes: 0 done, 1 no such snapshot or path, 2 wrong usage, 10 no such repository, 12 wrong \
-password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
+Exit codes: 0 done, 1 no such snapshot or path, 2 wrong usage, 10 no such repository, 11 in use, 12 \
+wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// `latest`, or the beginning of a snapshot's id
     #[arg(value_name = "SNAP", value_parser = snapshot_name)]

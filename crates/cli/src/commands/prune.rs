@@ -12,8 +12,9 @@ use crate::output::{Shown, count, local_time, rfc3339, size};
 
 /// Deletes what no snapshot needs any more
 ///
-/// It needs no password. Backups and restores beside it are safe. In a directory that several
-/// computers may write to, and on a server, what is not needed waits for a day before it goes.
+/// It needs no password. Backups and restores beside it are safe: on a server they go on, in a directory
+/// whatever comes second is refused (exit code 11). In a directory that several computers may write
+/// to, and on a server, what is not needed waits for a day before it goes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall prune --dry-run

@@ -36,8 +36,8 @@ Without a PATH, the absolute paths are restored below DIR; with one, what is at 
 put into DIR.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but some entries or metadata could not be \
-restored, 10 no such repository, 12 wrong password, 13 not allowed, 14 server unreachable, 20 the \
-same because the repository is damaged, 130 interrupted")]
+restored, 10 no such repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
+20 the same because the repository is damaged, 130 interrupted")]
 pub(crate) struct Args {
     /// `latest`, or the beginning of a snapshot's id; and what of it
     #[arg(value_name = "SNAP[:PATH]")]

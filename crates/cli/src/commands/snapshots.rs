@@ -19,7 +19,7 @@ Example: holdall snapshots --path /home/ada --tag weekly
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 12 wrong password, 13 not \
 allowed, 14 server unreachable, 20 a snapshot that this machine remembers is missing, or a record \
-is damaged")]
+is damaged, 130 interrupted")]
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,

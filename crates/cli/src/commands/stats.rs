@@ -22,7 +22,7 @@ is always the whole repository's, since snapshots share it.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 repository in use, 12 wrong \
 password, 13 not allowed, 14 server unreachable, 20 a snapshot that this machine remembers is \
-missing, or a record is damaged")]
+missing, or a record is damaged, 130 interrupted")]
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,

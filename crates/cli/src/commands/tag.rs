@@ -25,7 +25,7 @@ Examples: holdall tag latest --add before-upgrade --pin
           holdall tag --token weekly              for `holdall admin retention --keep-tag`
 
 Exit codes: 0 done, 1 failed, or no such snapshot, 2 wrong usage, 10 no such repository, 11 in use, \
-12 wrong password, 13 not allowed, 14 server unreachable, 20 damage")]
+12 wrong password, 13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
 pub(crate) struct Args {
     /// Snapshots: `latest`, or the beginning of an id
     #[arg(required_unless_present = "token", value_name = "SNAP", value_parser = snapshot_name)]

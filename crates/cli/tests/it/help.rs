@@ -71,6 +71,27 @@ fn every_command_has_an_example_and_says_how_it_can_end() {
     }
 }
 
+/// Seen: helps without the code of a directory that is in use, or of an interrupt at the question for a password.
+#[test]
+fn what_any_command_on_a_repository_may_meet_is_in_its_list() {
+    let machine = Machine::new();
+    let lists = |command: &str, code| {
+        let words: Vec<_> = command.split(' ').map(str::to_owned).collect();
+        let codes = exit_codes(&help_of(&machine, &words));
+        assert!(codes.contains(&code), "{command}: {code} is not in {codes:?}");
+    };
+    let keys = ["key list", "key add", "key remove", "key change", "key rotate"];
+    let reading = ["ls", "find", "restore", "dump", "check", "diff", "history", "stats"];
+    let writing = ["backup", "copy", "tag", "forget", "compact", "pair"];
+    for command in [&keys[..], &reading, &writing].concat() {
+        lists(command, 11);
+        lists(command, 130);
+    }
+    for command in ["snapshots", "init"] {
+        lists(command, 130);
+    }
+}
+
 #[test]
 fn every_argument_is_described() {
     let machine = Machine::new();

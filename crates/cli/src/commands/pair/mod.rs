@@ -36,9 +36,10 @@ given, else with a key that is kept on this machine. It becomes the default repo
 for an existing repository (`holdall invite --for MACHINE`) needs its password or its recovery kit. \
 Without an invite, the kit gives read-only access to what it is for; an invite makes it whole.
 
-Exit codes: 0 done, 1 failed, 2 not an invite, 10 no such repository, 12 wrong password or kit for \
-an existing repository, 13 the invite was used, has expired or is unknown, or the server is \
-another one, 14 server unreachable, 20 the repository is not as this machine remembers it")]
+Exit codes: 0 done, 1 failed, 2 not an invite, 10 no such repository, 11 in use, 12 wrong password or \
+kit for an existing repository, 13 the invite was used, has expired or is unknown, or the server is \
+another one, 14 server unreachable, 20 the repository is not as this machine remembers it, \
+130 interrupted")]
 pub(crate) struct Args {
     /// The invite: the last line that `holdall invite` printed on the server
     #[arg(value_name = "INVITE", required_unless_present = "recovery_kit")]
