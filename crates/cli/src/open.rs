@@ -153,12 +153,12 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// The wrappings that are there, and the key ring that is wrapped in them.
+    /// The wrappings that are there.
     ///
     /// # Errors
-    /// As for [`key_ring`]; damage if a server shows another repository than the paired one, or if the
-    /// keys were set back.
-    pub(crate) fn unlock(&self, app: &App) -> Result<(WrappingSet, KeyRing)> {
+    /// Damage if a server shows another repository than the paired one, or if the keys were set back; if
+    /// they can not be read.
+    pub(crate) fn wrappings(&self) -> Result<WrappingSet> {
         let set = self.place.wrappings()?;
         if let Some(known) = self.known {
             if self.directory.is_none() {
@@ -166,6 +166,15 @@ impl Opened {
             }
             known.check_epoch(&set).with_context(|| self.name.clone())?;
         }
+        Ok(set)
+    }
+
+    /// The wrappings that are there, and the key ring that is wrapped in them.
+    ///
+    /// # Errors
+    /// As for [`Self::wrappings`] and [`key_ring`].
+    pub(crate) fn unlock(&self, app: &App) -> Result<(WrappingSet, KeyRing)> {
+        let set = self.wrappings()?;
         let known = self.known.map(|known| known.repository);
         let ring = key_ring(app, &set, &self.name, known)?;
         self.remember(app, Known::of(&set));

@@ -6,8 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use holdall_engine::{Access, Listed};
-use holdall_format::{MachineId, RecordHash, StoredRecord, TombstoneReason};
+use holdall_engine::{Access, Listed, each_record_behind};
+use holdall_format::{
+    MachineId, RecordHash, RecordHead, RecordKind, RepositoryId, StoredRecord, Tombstone,
+    TombstoneReason,
+};
+use holdall_protocol::{ListedRecord, Repository};
 
 use crate::exit::{Exit, Refusal};
 use crate::private_file;
@@ -43,36 +47,22 @@ impl Receipts {
     pub(crate) fn check(&self, access: &Access, listed: &Listed) -> Result<()> {
         let repository = access.config().repository.to_string();
         let Some(stored) = self.newest(&repository)? else { return Ok(()) };
-        let (id, position) = (stored.record.hash(), stored.receipt.log_position);
-        if listed.snapshots.iter().any(|snapshot| snapshot.id == id)
-            || listed.damaged.iter().any(|damaged| damaged.position == position)
-        {
-            return Ok(());
-        }
-        let head = &stored.record.head;
-        let followed = listed.snapshots.iter().any(|snapshot| {
-            (snapshot.machine, snapshot.series) == (head.machine, head.series)
-                && snapshot.sequence > head.sequence
-        });
-        match listed.forgotten.iter().find(|gone| gone.id == id) {
-            Some(gone) if followed || gone.reason == TombstoneReason::Request => Ok(()),
-            Some(_) => Err(gone_since(
-                &id,
-                "the repository says that its rules for keeping let it go, and none lets the newest \
-                 snapshot of a series go",
-            )
-            .into()),
-            None => Err(gone_since(
-                &id,
-                "this machine has its receipt, and the repository does not have it: it was rolled \
-                 back to an older state, or hides it",
-            )
-            .hint(
-                "if the repository was set back to an older copy, `holdall backup` goes on from there; \
-                 what came after that copy is lost, unless whoever keeps the repository has it still",
-            )
-            .into()),
-        }
+        judged(&stored, Fate::among(listed, &stored))
+    }
+
+    /// The same for who has no key, by what the records of a repository tell without one.
+    ///
+    /// # Errors
+    /// [`Exit::Damage`] as for [`Self::check`]; if the records can not be listed.
+    pub(crate) fn check_sealed(&self, repository: &dyn Repository, id: RepositoryId) -> Result<()> {
+        let Some(stored) = self.newest(&id.to_string())? else { return Ok(()) };
+        let mut fate = Fate::Unknown;
+        let before = stored.receipt.log_position.saturating_sub(1);
+        each_record_behind(repository, before, None, |listed| {
+            fate.learn(&listed, &stored);
+            Ok(())
+        })?;
+        judged(&stored, fate)
     }
 
     /// Which machine this computer was when it made its newest snapshot in the repository of that id.
@@ -97,6 +87,99 @@ impl Receipts {
 
     fn path(&self, repository: &str) -> PathBuf {
         self.folder.join(repository)
+    }
+}
+
+/// What became of the newest snapshot that is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is there, or damaged, which whoever needs it tells.
+    There,
+    /// It was let go; whether there is a newer one of its series.
+    LetGo(TombstoneReason, bool),
+    /// Nothing tells.
+    Unknown,
+}
+
+impl Fate {
+    /// By a list that was opened.
+    fn among(listed: &Listed, remembered: &StoredRecord) -> Self {
+        let (id, position) = (remembered.record.hash(), remembered.receipt.log_position);
+        if listed.snapshots.iter().any(|snapshot| snapshot.id == id)
+            || listed.damaged.iter().any(|damaged| damaged.position == position)
+        {
+            return Self::There;
+        }
+        let head = &remembered.record.head;
+        let is_followed = listed.snapshots.iter().any(|snapshot| {
+            (snapshot.machine, snapshot.series) == (head.machine, head.series)
+                && snapshot.sequence > head.sequence
+        });
+        let tombstone = listed.forgotten.iter().find(|gone| gone.id == id);
+        tombstone.map_or(Self::Unknown, |gone| Self::LetGo(gone.reason, is_followed))
+    }
+
+    /// Takes in the sealed record at its place, and those behind it.
+    fn learn(&mut self, listed: &ListedRecord, remembered: &StoredRecord) {
+        match self {
+            Self::Unknown if listed.position == remembered.receipt.log_position => {
+                *self = Self::of(listed, remembered.record.hash());
+            }
+            Self::LetGo(_, is_followed) => {
+                let later = StoredRecord::decode(&listed.stored);
+                *is_followed |=
+                    later.is_ok_and(|later| follows(&later.record.head, &remembered.record.head));
+            }
+            _ => {}
+        }
+    }
+
+    /// By what lies in the place of the record of that id.
+    fn of(listed: &ListedRecord, id: RecordHash) -> Self {
+        if Tombstone::is_begun_by(&listed.stored) {
+            return match Tombstone::decode_signed(&listed.stored) {
+                Ok((tombstone, _)) if tombstone.record == id => {
+                    Self::LetGo(tombstone.reason, false)
+                }
+                Ok(_) => Self::Unknown,
+                Err(_) => Self::There,
+            };
+        }
+        match StoredRecord::decode(&listed.stored) {
+            Ok(stored) if stored.record.hash() != id => Self::Unknown,
+            _ => Self::There,
+        }
+    }
+}
+
+/// Whether a record is a newer snapshot of the same series.
+fn follows(later: &RecordHead, head: &RecordHead) -> bool {
+    (later.machine, later.series) == (head.machine, head.series)
+        && later.sequence > head.sequence
+        && later.kind == RecordKind::Snapshot
+        && later.amends.is_none()
+}
+
+fn judged(remembered: &StoredRecord, fate: Fate) -> Result<()> {
+    let id = remembered.record.hash();
+    match fate {
+        Fate::There | Fate::LetGo(TombstoneReason::Request, _) | Fate::LetGo(_, true) => Ok(()),
+        Fate::LetGo(..) => Err(gone_since(
+            &id,
+            "the repository says that its rules for keeping let it go, and none lets the newest \
+             snapshot of a series go",
+        )
+        .into()),
+        Fate::Unknown => Err(gone_since(
+            &id,
+            "this machine has its receipt, and the repository does not have it: it was rolled back \
+             to an older state, or hides it",
+        )
+        .hint(
+            "if the repository was set back to an older copy, `holdall backup` goes on from there; \
+             what came after that copy is lost, unless whoever keeps the repository has it still",
+        )
+        .into()),
     }
 }
 

@@ -74,6 +74,7 @@ pub use listing::{ListedEntry, list};
 pub use mend::{MendReport, MendedSnapshot, mend};
 pub use patterns::{PatternError, Patterns};
 pub use probes::{content_probe, cpu_probes};
+pub use record_list::each_record_behind;
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
 pub use snapshots::{

@@ -1,7 +1,9 @@
 //! Asking for the stored records of a repository: all of them, or those that this machine lacks.
 
 use holdall_format::record_file;
-use holdall_protocol::{ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigest, RepositoryError};
+use holdall_protocol::{
+    ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigest, Repository, RepositoryError,
+};
 
 use crate::record_cache::RecordCache;
 use crate::{Access, EngineError};
@@ -9,7 +11,7 @@ use crate::{Access, EngineError};
 /// Lists all records, of which those that this machine has seen are not sent again.
 ///
 /// # Errors
-/// As for [`each_behind`].
+/// As for [`each_record_behind`].
 pub(crate) fn list_by_cache(access: &Access) -> Result<Vec<ListedRecord>, EngineError> {
     let cache = RecordCache::within(&access.cache);
     let mut records = cache.load();
@@ -29,7 +31,7 @@ fn ask_behind(access: &Access, records: &mut Vec<ListedRecord>) -> Result<bool, 
         records.push(listed);
         Ok(())
     };
-    match each_behind(access, last, known, &mut keep) {
+    match each_record_behind(access.repository.as_ref(), last, known, &mut keep) {
         Err(EngineError::Repository(RepositoryError::OtherRecords)) => {
             *records = list_all(access)?;
             Ok(true)
@@ -41,7 +43,7 @@ fn ask_behind(access: &Access, records: &mut Vec<ListedRecord>) -> Result<bool, 
 
 fn list_all(access: &Access) -> Result<Vec<ListedRecord>, EngineError> {
     let mut records = Vec::new();
-    each_behind(access, 0, None, |listed| {
+    each_record_behind(access.repository.as_ref(), 0, None, |listed| {
         records.push(listed);
         Ok(())
     })?;
@@ -53,15 +55,15 @@ fn list_all(access: &Access) -> Result<Vec<ListedRecord>, EngineError> {
 /// # Errors
 /// [`EngineError::Damaged`] for a list that is not in the order of the log;
 /// [`RepositoryError::OtherRecords`]; if the repository can not be asked; what `take` fails with.
-pub(crate) fn each_behind(
-    access: &Access,
+pub fn each_record_behind(
+    repository: &dyn Repository,
     mut after_position: u64,
     mut known: Option<RecordsDigest>,
     mut take: impl FnMut(ListedRecord) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     loop {
         let query = RecordQuery { after_position, limit: MAX_RECORDS, known: known.take() };
-        let page = access.repository.records(&query)?;
+        let page = repository.records(&query)?;
         if page.is_empty() {
             return Ok(());
         }

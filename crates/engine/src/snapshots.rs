@@ -16,7 +16,7 @@ use crate::chains::{BreakKind, ChainBreak, Chains};
 use crate::checked_records::{CheckedRecords, MARKED_AFTER};
 use crate::keepers::Keepers;
 use crate::let_go::LetGo;
-use crate::record_list::{each_behind, list_by_cache};
+use crate::record_list::{each_record_behind, list_by_cache};
 use crate::{Access, EngineError};
 
 /// Digits of an id as people see it.
@@ -129,7 +129,8 @@ impl Listed {
 /// a version that is to come; if the repository can not be asked.
 pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
     let mut opening = Opening::of(access);
-    each_behind(access, 0, None, |listed| opening.add(&listed, Signatures::Check))?;
+    let repository = access.repository.as_ref();
+    each_record_behind(repository, 0, None, |listed| opening.add(&listed, Signatures::Check))?;
     Ok(opening.finish())
 }
 

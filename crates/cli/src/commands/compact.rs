@@ -54,6 +54,7 @@ struct Summary {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let token = args.token.read(&app.interrupt)?;
     let access = open::access(app)?;
+    prune::check_whole(app, access.repository().as_ref(), access.config().repository)?;
     let run = app.run();
     let report = holdall_engine::compact(&access, token.as_ref(), args.dry_run, &run)?;
     let is_pruned = token.is_none() && report.blocks > 0;

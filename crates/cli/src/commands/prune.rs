@@ -1,6 +1,7 @@
 //! `holdall prune`.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use holdall_format::RepositoryId;
 use holdall_protocol::{AdminToken, AskedPrune, PruneReport, Repository};
 use serde::Serialize;
 
@@ -9,6 +10,7 @@ use crate::deletions::TokenArgs;
 use crate::exit::Exit;
 use crate::open::{self, Patience};
 use crate::output::{Shown, count, local_time, rfc3339, size};
+use crate::receipts::Receipts;
 
 /// Deletes what no snapshot needs any more
 ///
@@ -22,7 +24,8 @@ Example: holdall prune --dry-run
 A server prunes by itself, once an hour, and now with an administrator's token (`holdall admin token`, \
 then --admin-token-file FILE).
 
-If anything is missing or can not be read, nothing is deleted: run `holdall check`.
+If anything is missing or can not be read, a snapshot too that this machine has the receipt of, nothing \
+is deleted: run `holdall check`.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 13 not allowed, \
 14 server unreachable, 20 damage found, and nothing deleted, 130 interrupted")]
@@ -36,11 +39,22 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let opened = open::place(app, Patience::default())?;
+    let token = args.token.read(&app.interrupt)?;
     let repository = opened.place.repository.as_ref();
-    let report =
-        delete_unneeded(repository, args.token.read(&app.interrupt)?.as_ref(), args.dry_run)?;
+    check_whole(app, repository, opened.wrappings()?.repository)?;
+    let report = delete_unneeded(repository, token.as_ref(), args.dry_run)?;
     tell_done(app, &report, args.dry_run)?;
     Ok(Exit::Done)
+}
+
+/// Refuses to delete anything where the snapshot is gone that this machine has the newest receipt of: what
+/// only that one needs would be taken for unneeded.
+///
+/// # Errors
+/// As for [`Receipts::check_sealed`].
+pub(super) fn check_whole(app: &App, repository: &dyn Repository, id: RepositoryId) -> Result<()> {
+    let receipts = Receipts::in_state(&app.folders.state);
+    receipts.check_sealed(repository, id).context("nothing is deleted")
 }
 
 /// Prunes, or has a server prune.

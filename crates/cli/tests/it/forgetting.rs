@@ -236,6 +236,32 @@ fn nothing_is_deleted_while_something_is_damaged() {
     assert_eq!(kept.stored_bytes_of_packs(), before);
 }
 
+#[test]
+fn nothing_is_deleted_while_the_snapshot_is_gone_that_this_machine_has_the_receipt_of() {
+    let kept = Kept::with_snapshots(3);
+    kept.ok(&["forget", "latest"]);
+    kept.ok(&["prune", "-n"]);
+    let source = kept.machine.path("source");
+    let backup = ["backup", source.to_str().unwrap(), "-r", &kept.repo];
+    fs::write(source.join("own"), noise(9)).unwrap();
+    kept.machine.ok(backup);
+    let newest = kept.snapshots().pop().unwrap()["id"].as_str().unwrap().to_owned();
+    let record = files_below(&kept.machine.path("repo/records")).into_iter().max().unwrap();
+    fs::rename(record, kept.machine.path("moved away")).unwrap();
+    let before = kept.stored_bytes_of_packs();
+    for args in
+        [&["prune"][..], &["prune", "-n"], &["compact"], &["compact", "-n"], &["forget", "latest"]]
+    {
+        let refused = kept.machine.run([args, &["-r", &kept.repo]].concat()).expect(20).stderr;
+        let is_told = refused.contains(&newest) && refused.contains("`holdall backup` goes on");
+        assert!(is_told, "{args:?}: {refused}");
+        assert_eq!(kept.stored_bytes_of_packs(), before, "{args:?}");
+    }
+    // With the next backup it is known to be lost, and deleting goes on.
+    kept.machine.run(backup).expect(20);
+    kept.ok(&["prune"]);
+}
+
 impl Kept {
     fn stored_bytes_of_packs(&self) -> u64 {
         let tails = fs::read_dir(self.machine.path("repo/tails")).unwrap();
@@ -298,9 +324,11 @@ fn a_server_that_says_that_rules_let_the_newest_go_is_not_believed() {
         machine.pair_with(&server);
         let source = machine.path("source");
         fs::create_dir(&source).unwrap();
-        for _ in 0..2 {
-            machine.ok(["backup", source.to_str().unwrap()]);
-        }
+        machine.ok(["backup", source.to_str().unwrap()]);
+        let receipt = files_below(&machine.path("config/state/receipts")).pop().unwrap();
+        let first = fs::read(&receipt).unwrap();
+        machine.ok(["backup", source.to_str().unwrap()]);
+        let newest_receipt = fs::read(&receipt).unwrap();
         let listed = machine.ok(["snapshots", "--json"]).of_type("snapshot");
         let [older, newest] = [0, 1].map(|at: usize| listed[at]["id"].as_str().unwrap());
         let address = server.address().to_owned();
@@ -308,11 +336,16 @@ fn a_server_that_says_that_rules_let_the_newest_go_is_not_believed() {
         forge_tombstone(&data, older, TombstoneReason::Retention);
         let server = Server::start_by(&mut Server::command_at(&address, &data), &data);
         assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 1);
+        // Whoever remembers only the older one sees that a newer one follows.
+        fs::write(&receipt, first).unwrap();
+        machine.run(["prune"]).expect(13);
+        fs::write(&receipt, newest_receipt).unwrap();
         drop(server);
         forge_tombstone(&data, newest, reason);
         let _server = Server::start_by(&mut Server::command_at(&address, &data), &data);
         let told = machine.run(["snapshots"]);
         assert_eq!(told.code, Some(code), "{}", told.stderr);
         assert_eq!(told.stderr.contains("none lets the newest"), code == 20, "{}", told.stderr);
+        machine.run(["prune"]).expect(if code == 20 { 20 } else { 13 });
     }
 }
