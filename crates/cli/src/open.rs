@@ -305,28 +305,40 @@ fn paired(
     patience: Patience,
 ) -> Result<Opened> {
     let signing = signing_key(app, pairing)?;
-    let mut hosts = pairing.addresses.clone();
-    if let Some(host) = &host {
-        // What was named is tried first.
-        hosts.retain(|other| other != host);
-        hosts.insert(0, host.clone());
-    }
+    let hosts = pairing.hosts(host.as_deref());
     let server = pairing.identity()?;
     let known = pairing.repository.parse().context("the paired repository's id is damaged")?;
     let known = Known { repository: known, epoch: None };
     let repository = Some(pairing.name.clone());
-    let address = ServerAddress { hosts: hosts.clone(), identity: server, repository };
+    let address = ServerAddress { hosts, identity: server, repository };
     let name = address.to_string();
     let repository = connect(app, address, &signing, patience)
-        .map_err(|error| if pairing.reads_only { hint_at_kit(error, false) } else { error })?;
-    if host.is_some_and(|host| host == repository.host_reached()) {
+        .map_err(|error| hint_at_other(error, pairing, host.as_deref()))?;
+    if host.as_ref().is_some_and(|host| host == repository.host_reached()) {
         // Should it not be kept, it can be named again.
         let _ = app.pairings()?.learn(&pairing.repository, repository.host_reached());
     }
     let place = place_of(app, repository, signing);
     let repository_name = pairing.name.clone();
-    let (server, known) = (Some((hosts, server)), Some(known));
+    // Wherever it was reached, it is the same server.
+    let (server, known) = (Some((pairing.addresses_from(host.as_deref()), server)), Some(known));
     Ok(Opened { place, name, repository_name, server, known, directory: None })
+}
+
+/// Says what can be done about a server of another identity, which may be another one that was `named`.
+fn hint_at_other(error: anyhow::Error, pairing: &Pairing, named: Option<&str>) -> anyhow::Error {
+    if pairing.reads_only {
+        return hint_at_kit(error, false);
+    }
+    if !is_wrong_server(&error) || named.is_none_or(|host| pairing.is_at(host)) {
+        return error;
+    }
+    let hint = format!(
+        "the paired one was at {}; to use this one, ask its administrator for an invite, then run \
+         `holdall pair INVITE`, with --again if it is the paired one set up anew",
+        pairing.addresses.join(", ")
+    );
+    Refusal::new(Exit::NotAllowed, format!("{error:#}")).hint(hint).into()
 }
 
 /// Says what the owner of a recovery kit can do about a server of another identity.
@@ -373,20 +385,24 @@ pub(crate) fn paired_server(
     named: Option<&str>,
 ) -> Result<(ServerAddress, Arc<SigningKey>)> {
     let pairings = app.pairings()?;
-    let pairing = match named.map(Where::parse).transpose()? {
-        None => pairings.default().ok_or_else(|| {
-            Refusal::new(Exit::Usage, "which server? This machine is paired with none")
-                .hint("run `holdall lab listen` there, and name it with its --token")
-        })?,
+    let (pairing, host) = match named.map(Where::parse).transpose()? {
+        None => (
+            pairings.default().ok_or_else(|| {
+                Refusal::new(Exit::Usage, "which server? This machine is paired with none")
+                    .hint("run `holdall lab listen` there, and name it with its --token")
+            })?,
+            None,
+        ),
         Some(Where::Server { host, name }) => {
-            pairings.find(&host, &name).ok_or_else(|| unknown_server(&host))?
+            let found = pairings.find(&host, &name);
+            (found.ok_or_else(|| unknown_server(&host))?, Some(host))
         }
         Some(Where::Directory(folder)) => {
             let what = format!("{} is no server", folder.display());
             return Err(Refusal::new(Exit::Usage, what).into());
         }
     };
-    let (hosts, identity) = (pairing.addresses.clone(), pairing.identity()?);
+    let (hosts, identity) = (pairing.hosts(host.as_deref()), pairing.identity()?);
     let address = ServerAddress { hosts, identity, repository: None };
     Ok((address, signing_key(app, pairing)?))
 }

@@ -45,6 +45,27 @@ impl Pairing {
         let bytes = hex::decode(&self.identity).context("the pinned identity is damaged")?;
         Ok(PublicKey::from_bytes(*bytes))
     }
+
+    /// Whether that is one of its server's known addresses.
+    pub(crate) fn is_at(&self, address: &str) -> bool {
+        self.addresses.iter().any(|of| of == address)
+    }
+
+    /// The known addresses of its server, the one that was `named` first.
+    pub(crate) fn addresses_from(&self, named: Option<&str>) -> Vec<String> {
+        let known = self.addresses.iter().map(String::as_str);
+        let others = known.filter(|other| Some(*other) != named);
+        named.into_iter().chain(others).map(str::to_owned).collect()
+    }
+
+    /// Where its server is looked for. At an address that was `named` and is not known, only there:
+    /// somebody may mean another server.
+    pub(crate) fn hosts(&self, named: Option<&str>) -> Vec<String> {
+        match named {
+            Some(address) if !self.is_at(address) => vec![address.to_owned()],
+            _ => self.addresses_from(named),
+        }
+    }
 }
 
 /// All of them; the last one is the default repository.
@@ -84,7 +105,7 @@ impl Pairings {
     /// since servers move, and the pinned identity tells whether it is the same. `name` may be empty.
     pub(crate) fn find(&self, address: &str, name: &str) -> Option<&Pairing> {
         let named = |pairing: &&Pairing| name.is_empty() || pairing.name == name;
-        let there = |pairing: &&Pairing| pairing.addresses.iter().any(|of| of == address);
+        let there = |pairing: &&Pairing| pairing.is_at(address);
         let found = self.all.iter().rev().filter(there).find(named);
         let mut all = self.all.iter().filter(named);
         found.or_else(|| all.next().filter(|_| all.next().is_none()))
@@ -266,6 +287,15 @@ mod tests {
         let addresses = &again.find("a:1", "laptop").unwrap().addresses;
         assert_eq!((&addresses[0][..], &addresses[1][..]), ("a:1", "c:19"));
         assert_eq!(addresses.len(), MAX_ADDRESSES);
+    }
+
+    #[test]
+    fn a_server_is_looked_for_where_it_was_named_and_elsewhere_only_if_it_is_known_there() {
+        let pairing = Pairing { addresses: vec!["a:1".into(), "b:1".into()], ..pairing("", "x") };
+        assert_eq!(pairing.hosts(None), ["a:1", "b:1"]);
+        assert_eq!(pairing.hosts(Some("b:1")), ["b:1", "a:1"]);
+        assert_eq!(pairing.hosts(Some("c:1")), ["c:1"]);
+        assert_eq!(pairing.addresses_from(Some("c:1")), ["c:1", "a:1", "b:1"]);
     }
 
     #[test]

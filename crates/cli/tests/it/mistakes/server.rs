@@ -84,6 +84,45 @@ fn another_server_at_the_same_address() {
     assert_eq!(listing(&machine.path("config")), before);
 }
 
+/// Seen: all of them used the paired server without a word.
+#[test]
+fn a_server_that_is_named_and_is_not_the_paired_one() {
+    let (machine, server, _) = paired();
+    let other = Server::start(&machine.path("other-data"));
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = free.local_addr().unwrap().to_string();
+    drop(free);
+    let source = machine.path("source");
+    small_tree(&source);
+    let (source, copies) = (source.to_str().unwrap(), machine.path("copies"));
+    let copies = copies.to_str().unwrap();
+    let before = listing(&machine.path("config"));
+    let another = "`holdall pair INVITE`, with --again if it is the paired one";
+    for (address, code, names, advises) in [
+        (&nobody[..], 14, &nobody[..], START),
+        ("nosuchhost.invalid", 14, "nosuchhost.invalid:7443", START),
+        (other.address(), 13, other.address(), another),
+    ] {
+        let named = format!("https://{address}");
+        for args in [
+            &["snapshots", "-r", &named][..],
+            &["backup", source, "-r", &named],
+            &["copy", "--from", &named, "-r", copies],
+            &["lab", "net", &named, "--time", "1"],
+        ] {
+            tells(&machine.run(args), code, names, if args[0] == "lab" { "" } else { advises });
+        }
+    }
+    assert_eq!(listing(&machine.path("config")), before);
+
+    // The same server by a name that was not known is found, and remembered.
+    let port = server.address().rsplit_once(':').unwrap().1;
+    machine.ok(["snapshots", "-r", &format!("https://localhost:{port}")]);
+    let pairings = fs::read_to_string(machine.path("config/state/pairings.json")).unwrap();
+    assert!(pairings.contains(&format!("localhost:{port}")), "{pairings}");
+    assert!(pairings.contains(server.address()), "{pairings}");
+}
+
 #[test]
 fn an_invite_that_was_used_or_mistyped() {
     let (machine, server, invite) = paired();
