@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal, is_wrong_server};
 use crate::known::{self, Directories, Known};
-use crate::pairing::{KeptKeys, Pairing};
+use crate::pairing::{KeptKeys, Pairing, Pairings};
 use crate::unlock::key_ring;
 
 /// The port of a server that is named without one.
@@ -204,7 +204,7 @@ pub(crate) fn place(app: &App, patience: Patience) -> Result<Opened> {
         Where::Directory(folder) => embedded(app, &folder),
         Where::Server { host, name } => match pairings.find(&host, &name) {
             Some(pairing) => paired(app, pairing, Some(host), patience),
-            None => Err(unknown_server(&host)),
+            None => Err(not_paired(&pairings, &host, &name)),
         },
     }
 }
@@ -212,6 +212,20 @@ pub(crate) fn place(app: &App, patience: Patience) -> Result<Opened> {
 fn no_default() -> Refusal {
     Refusal::new(Exit::Usage, "which repository? None was named, and this machine is not paired")
         .hint("name one with -r, or pair this machine with a server: `holdall pair INVITE`")
+}
+
+/// Why this machine may not use what was named on a server.
+fn not_paired(pairings: &Pairings, host: &str, name: &str) -> anyhow::Error {
+    let Some(pairing) = pairings.find(host, "").filter(|pairing| pairing.is_at(host)) else {
+        return unknown_server(host);
+    };
+    let own = &pairing.name;
+    let message = format!(
+        "this machine's repository on {host} is {own}, and it may use no other there, such as {name}"
+    );
+    let hint =
+        format!("name https://{host}/{own}; a repository of another name is another machine's");
+    Refusal::new(Exit::NotAllowed, message).hint(hint).into()
 }
 
 /// Tells a server that is not there from one that this machine may not use.
@@ -395,7 +409,7 @@ pub(crate) fn paired_server(
         ),
         Some(Where::Server { host, name }) => {
             let found = pairings.find(&host, &name);
-            (found.ok_or_else(|| unknown_server(&host))?, Some(host))
+            (found.ok_or_else(|| not_paired(&pairings, &host, &name))?, Some(host))
         }
         Some(Where::Directory(folder)) => {
             let what = format!("{} is no server", folder.display());

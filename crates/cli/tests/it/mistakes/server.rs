@@ -124,6 +124,22 @@ fn a_server_that_is_named_and_is_not_the_paired_one() {
 }
 
 #[test]
+fn another_repository_of_the_paired_server() {
+    let machine = Machine::new().with_password(Some("correct horse"));
+    let server = Server::start(&machine.path("data"));
+    machine.pair(&server.invite_with(&["--name", "laptop"]));
+    let before = listing(&machine.path("config"));
+    let [own, other] =
+        ["laptop", "other"].map(|name| format!("https://{}/{name}", server.address()));
+    for args in [&["snapshots", "-r", &other][..], &["init", "-r", &other]] {
+        let told = machine.run(args);
+        tells(&told, 13, "laptop, and it may use no other there, such as other", &own);
+    }
+    assert_eq!(listing(&machine.path("config")), before);
+    machine.ok(["snapshots", "-r", &own]);
+}
+
+#[test]
 fn an_invite_that_was_used_or_mistyped() {
     let (machine, server, invite) = paired();
     let other = Machine::new().with_password(None);
