@@ -10,7 +10,7 @@ use clap::Args;
 use holdall_engine::Run;
 
 use crate::config::{Folders, Settings};
-use crate::exit::{Exit, hint_of};
+use crate::exit::{Exit, Refusal, hint_of};
 use crate::identity::Identity;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -145,7 +145,12 @@ impl App {
         let password_file = args.password_file.as_deref();
         let passwords = Passwords::new(PASSWORD, password_file, &settings, &interrupt)?;
         let preset = Preset::of(&settings, &folders);
-        let typed = args.repository.filter(|named| args.is_repository_typed && !named.is_empty());
+        let typed = args.repository.filter(|_| args.is_repository_typed);
+        if typed.as_deref() == Some("") {
+            return Err(Refusal::new(Exit::Usage, "the repository that -r names is empty")
+                .hint("leave -r out if the default repository is meant")
+                .into());
+        }
         // A flag comes before the environment: a password's, too.
         let from_environment = || match args.password_file {
             Some(_) => None,

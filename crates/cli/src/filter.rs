@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use holdall_engine::Snapshot;
 
 use crate::exit::Refusal;
-use crate::sources::snapshot_path;
+use crate::sources::{not_empty, snapshot_path};
 
 /// Who made a snapshot, and what it was called: for commands with a path of their own.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Origin {
     /// Only snapshots of this machine: its id, the beginning of it, or its host name
-    #[arg(long, value_name = "MACHINE")]
+    #[arg(long, value_name = "MACHINE", value_parser = not_empty)]
     machine: Option<String>,
     /// Only snapshots with this tag; given several times: with all of them
-    #[arg(long = "tag", value_name = "TAG")]
+    #[arg(long = "tag", value_name = "TAG", value_parser = not_empty)]
     tags: Vec<String>,
 }
 

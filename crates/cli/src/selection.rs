@@ -23,9 +23,15 @@ impl Patterns {
     /// lies below it, is.
     ///
     /// # Errors
-    /// [`Refusal`] names a pattern that can not be read.
+    /// [`Refusal`] names a pattern that can not be read; for includes that are all empty or comments, which
+    /// would take everything.
     pub(crate) fn new(includes: &[OsString], excludes: &[OsString]) -> Result<Self, Refusal> {
-        Ok(Self { includes: build(includes, false)?, excludes: build(excludes, false)? })
+        let built = build(includes, false)?;
+        if built.is_empty() && !includes.is_empty() {
+            let refusal = Refusal::new(Exit::Usage, "--include: there is no pattern in it");
+            return Err(refusal.hint("leave it out if everything is meant"));
+        }
+        Ok(Self { includes: built, excludes: build(excludes, false)? })
     }
 
     /// Whether an entry is wanted.

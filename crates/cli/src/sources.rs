@@ -252,6 +252,17 @@ pub(crate) fn snapshot_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// What snapshots are chosen by, as it is typed.
+///
+/// # Errors
+/// What is wrong with it: a script may have a variable that is not set.
+pub(crate) fn not_empty(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("it is empty: leave the option out if nothing is meant".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
 /// A path inside a snapshot, in its plain form.
 ///
 /// # Errors

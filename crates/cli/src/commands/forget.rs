@@ -22,7 +22,7 @@ use crate::keep_rules::KeepRules;
 use crate::listing;
 use crate::open;
 use crate::output::{Shown, local_time, rfc3339};
-use crate::sources::snapshot_name;
+use crate::sources::{not_empty, snapshot_name};
 
 /// Forgets snapshots: those that are named, or those that rules do not keep
 ///
@@ -70,7 +70,7 @@ struct Rules {
     #[command(flatten)]
     keep: KeepRules,
     /// All with this tag; given several times: with any of them
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", value_parser = not_empty)]
     keep_tag: Vec<String>,
 }
 

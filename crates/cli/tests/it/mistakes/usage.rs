@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::{Row, Scene, Template, changes, hold, listing, nothing, tells};
+use crate::house::Outcome;
 
 /// A row about a command line that leaves everything as it is.
 fn usage(
@@ -188,6 +189,39 @@ fn shared_digit(scene: &Scene) -> String {
     let digits = listed.iter().map(|one| one["id"].as_str().unwrap()[..1].to_owned());
     let mut seen = std::collections::BTreeSet::new();
     digits.into_iter().find(|digit| !seen.insert(digit.clone())).expect("17 ids and 16 digits")
+}
+
+/// As from a variable of a script that is not set. Seen: `--keep-tag ""` forgot all but the newest.
+#[test]
+fn an_empty_value_never_means_everything() {
+    let scene = Scene::of(&Template::make());
+    (0..2).for_each(|_| drop(scene.run("backup -r {repo} {source}").expect(0)));
+    let before = listing(&scene.path(""));
+    let empty = |command: &str, option: &str| {
+        let args = command.split_whitespace().map(|word| scene.fill(word));
+        scene.machine.run(args.chain([option.to_owned(), String::new()]))
+    };
+    for (command, option) in [
+        ("forget -r {repo}", "--keep-tag"),
+        ("forget -r {repo} --keep-last 1", "--machine"),
+        ("forget -r {repo} --keep-last 1", "--tag"),
+        ("forget -r {repo} --keep-last 1", "--path"),
+        ("forget -r {repo} latest", "--machine"),
+        ("snapshots -r {repo}", "--machine"),
+        ("find -r {repo} letter", "--tag"),
+        ("stats -r {repo}", "--path"),
+        ("snapshots", "-r"),
+        ("restore -r {repo} latest --target {target}", "--include"),
+    ] {
+        tells(&empty(command, option), 2, option, "");
+    }
+    assert_eq!(changes(&before, &listing(&scene.path(""))), [""; 0]);
+    // A variable that is empty is one that is not set.
+    let repo = scene.fill("{repo}");
+    let mut unset = scene.machine.command(["snapshots", "-r", &repo]);
+    Outcome::of(unset.env("HOLDALL_REPOSITORY", "")).expect(0);
+    let mut unset = scene.machine.command(["snapshots"]);
+    tells(&Outcome::of(unset.env("HOLDALL_REPOSITORY", "")), 2, "None was named", "-r");
 }
 
 #[test]
