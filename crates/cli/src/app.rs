@@ -209,6 +209,11 @@ impl App {
         }
     }
 
+    /// The same, telling what `other` would.
+    pub(crate) fn telling_as(self, other: &Self) -> Self {
+        Self { output: other.output.clone(), ..self }
+    }
+
     /// The same with another repository and what opens that.
     pub(crate) fn at(
         &self,

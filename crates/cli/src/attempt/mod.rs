@@ -67,11 +67,13 @@ fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> 
     let server = Server::start(&work.join("server"))?;
     let client = app.within(&work.join("client"));
     let access = pair_with(&client, &server, work)?;
+    // What is told from here on is for the user, and what is kept for nobody.
+    let client = client.telling_as(app);
     let options = options(app, dir, work)?;
 
     let read_before = Conditions::bytes_read_from_disk();
     let (first, memory) =
-        watching(&server, || backup::measured(app, &access, None, &options, None))?;
+        watching(&server, || backup::measured(&client, &access, None, &options, None))?;
     let read_from_disk = Conditions::bytes_read_since(read_before);
     report.backup("first backup", &first, &memory)?;
     let mut most = memory;
@@ -79,12 +81,12 @@ fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> 
     let since = holdall_sys::host::now();
     let options = backup::with_environment(options);
     let (again, memory) =
-        watching(&server, || backup::measured(app, &access, None, &options, None))?;
+        watching(&server, || backup::measured(&client, &access, None, &options, None))?;
     report.backup("unchanged backup", &again, &memory)?;
     most = most.max(memory);
 
     let target = work.join("restore");
-    let (restored, memory) = watching(&server, || restore_all(app, &access, dir, &target))?;
+    let (restored, memory) = watching(&server, || restore_all(&client, &access, dir, &target))?;
     report.restore(&restored, &memory)?;
     most = most.max(memory);
     let compared = compare(app, dir, &target, work, since, survey)?;

@@ -24,6 +24,9 @@ fn a_small_tree_is_identical_and_nothing_is_left_behind() {
     assert!(all["verdict"]["limited_by"].is_string());
     assert_eq!(all["unchanged_backup"]["files_new"], 0);
     assert!(files_below(work.path()).is_empty());
+    for folder in ["home", "config", "cache"] {
+        assert!(!machine.path(folder).exists(), "{folder} was made");
+    }
 
     let words = machine.ok(["try", source.to_str().unwrap()]).stdout;
     assert!(words.contains("identical") && words.contains("limited by"), "{words}");
