@@ -8,38 +8,26 @@ use holdall_engine::Snapshot;
 use crate::exit::Refusal;
 use crate::sources::{not_empty, snapshot_path};
 
-/// Who made a snapshot, and what it was called: for commands with a path of their own.
+/// Who made a snapshot, what it was called, and what it is of.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Origin {
+pub(crate) struct Filter {
     /// Only snapshots of this machine: its id, the beginning of it, or its host name
     #[arg(long, value_name = "MACHINE", value_parser = not_empty)]
     machine: Option<String>,
     /// Only snapshots with this tag; given several times: with all of them
     #[arg(long = "tag", value_name = "TAG", value_parser = not_empty)]
     tags: Vec<String>,
-}
-
-/// Who made a snapshot, what it was called, and what it is of.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Filter {
-    #[command(flatten)]
-    origin: Origin,
     /// Only snapshots of this path, or of one above or below it
-    #[arg(long, value_name = "PATH")]
+    // Some commands have an argument `path` of their own.
+    #[arg(id = "of_path", long = "path", value_name = "PATH")]
     path: Option<PathBuf>,
 }
 
 /// A filter that can be asked.
 pub(crate) struct Wanted<'a> {
-    origin: &'a Origin,
+    machine: Option<&'a str>,
+    tags: &'a [String],
     path: Option<Vec<u8>>,
-}
-
-impl Origin {
-    /// Snapshots of this origin that are of `path`, in its plain form.
-    pub(crate) fn of(&self, path: Vec<u8>) -> Wanted<'_> {
-        Wanted { origin: self, path: Some(path) }
-    }
 }
 
 impl Filter {
@@ -49,29 +37,29 @@ impl Filter {
     /// [`Refusal`] for a path that is not absolute.
     pub(crate) fn resolve(&self) -> Result<Wanted<'_>, Refusal> {
         let path = self.path.as_ref().map(|path| snapshot_path(path.as_os_str().as_bytes()));
-        Ok(Wanted { origin: &self.origin, path: path.transpose()? })
+        let (machine, tags) = (self.machine.as_deref(), &self.tags[..]);
+        Ok(Wanted { machine, tags, path: path.transpose()? })
     }
 }
 
 impl Wanted<'_> {
     /// Whether it takes everything.
     pub(crate) fn is_empty(&self) -> bool {
-        !self.names_machine() && self.path.is_none() && self.origin.tags.is_empty()
+        !self.names_machine() && self.path.is_none() && self.tags.is_empty()
     }
 
     /// Whether it says who made the snapshots.
     pub(crate) fn names_machine(&self) -> bool {
-        self.origin.machine.is_some()
+        self.machine.is_some()
     }
 
     /// Whether a snapshot is one of those.
     pub(crate) fn takes(&self, snapshot: &Snapshot) -> bool {
-        let of_machine = |wanted: &String| {
-            snapshot.machine.to_string().starts_with(wanted.as_str())
-                || snapshot.secret.host == *wanted
+        let of_machine = |wanted: &str| {
+            snapshot.machine.to_string().starts_with(wanted) || snapshot.secret.host == wanted
         };
-        self.origin.machine.as_ref().is_none_or(of_machine)
+        self.machine.is_none_or(of_machine)
             && self.path.as_ref().is_none_or(|path| snapshot.holds(path))
-            && self.origin.tags.iter().all(|tag| snapshot.secret.tags.contains(tag))
+            && self.tags.iter().all(|tag| snapshot.secret.tags.contains(tag))
     }
 }

@@ -7,6 +7,7 @@ use holdall_format::{MachineId, record_file};
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::filter::Wanted;
+use crate::output::Shown;
 use crate::receipts::Receipts;
 
 /// Damaged records that are told one by one.
@@ -102,23 +103,10 @@ fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {
         .into()
 }
 
-/// Finds the snapshot that is meant by `name`, which may be `latest`, of `path`. On a computer that
-/// backed nothing up itself, such as one that replaces a lost one, `latest` is that of the only
-/// machine that did. A copy is only meant where there is nothing that it could hide.
-///
-/// # Errors
-/// As for [`snapshots`]; if none or several answer to the name.
-pub(crate) fn snapshot(
-    app: &App,
-    access: &Access,
-    name: &str,
-    path: Option<&[u8]>,
-) -> Result<Snapshot> {
-    let listed = snapshots(app, access)?;
-    Ok(named(access, &listed, name, path)?.clone())
-}
-
-/// The same among snapshots that were listed and checked.
+/// Finds the snapshot that is meant by `name`, which may be `latest`, of `path`, among those that were
+/// listed and checked. On a computer that backed nothing up itself, such as one that replaces a lost one,
+/// `latest` is that of the only machine that did. A copy is only meant where there is nothing that it
+/// could hide.
 ///
 /// # Errors
 /// If none or several answer to the name.
@@ -132,44 +120,61 @@ pub(crate) fn named<'a>(
     holdall_engine::find_snapshot(listed, machine, name, path)
 }
 
-/// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first;
-/// `latest` is the newest that it takes.
+/// The same where `filter` has to take it; `latest` is the newest that it takes.
 ///
 /// # Errors
-/// If none or several answer to a name; [`Refusal`] for one that the filter does not take.
+/// If none or several answer to the name; [`Refusal`] for one that the filter does not take.
+pub(crate) fn wanted<'a>(
+    access: &Access,
+    listed: &'a [Snapshot],
+    name: &str,
+    path: Option<&[u8]>,
+    filter: &Wanted<'_>,
+) -> Result<&'a Snapshot> {
+    match name {
+        "latest" if !filter.is_empty() => latest_of(access, listed, path, filter),
+        _ => taken(named(access, listed, name, path)?, filter),
+    }
+}
+
+/// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first.
+///
+/// # Errors
+/// As for [`wanted`].
 pub(crate) fn chosen<'a>(
     access: &Access,
     listed: &'a [Snapshot],
     names: &[impl AsRef<str>],
     filter: &Wanted<'_>,
 ) -> Result<Vec<&'a Snapshot>> {
-    let one = |name: &str| match name {
-        "latest" if !filter.is_empty() => latest_of(access, listed, filter),
-        _ => taken(named(access, listed, name, None)?, filter),
-    };
+    let one = |name: &str| wanted(access, listed, name, None, filter);
     let mut chosen = names.iter().map(|name| one(name.as_ref())).collect::<Result<Vec<_>>>()?;
     chosen.sort_by_key(|snapshot| snapshot.log_position);
     chosen.dedup_by_key(|snapshot| snapshot.id);
     Ok(chosen)
 }
 
-/// The newest snapshot that a filter takes: of the machines that it names, else of this one; where
-/// this one has none at all, of the only one that it takes any of.
+/// The newest snapshot, of `path` where one is given, that a filter takes: of the machines that it names,
+/// else of this one; where this one has none at all, of the only one that it takes any of.
 fn latest_of<'a>(
     access: &Access,
     listed: &'a [Snapshot],
+    path: Option<&[u8]>,
     filter: &Wanted<'_>,
 ) -> Result<&'a Snapshot> {
-    let taken: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
+    let of_path = |one: &Snapshot| path.is_none_or(|path| one.holds(path));
+    let taken: Vec<_> = listed.iter().filter(|one| filter.takes(one) && of_path(one)).collect();
     let own = access.machine();
     let machine = match taken.last() {
         Some(newest) if filter.names_machine() => newest.machine,
         _ if listed.iter().any(|one| one.machine == own) => own,
         _ => whose_latest(own, &makers(taken.iter().copied())),
     };
-    holdall_engine::find_snapshot(taken, machine, "latest", None).map_err(|_| {
+    holdall_engine::find_snapshot(taken, machine, "latest", path).map_err(|_| {
         let whose = if filter.names_machine() { "" } else { " of this machine's" };
-        let message = format!("no snapshot latest: --machine, --path and --tag take none{whose}");
+        let of = path.map(|path| format!(" of {}", Shown(path))).unwrap_or_default();
+        let message =
+            format!("no snapshot latest{of}: --machine, --path and --tag take none{whose}");
         let hint = "`holdall snapshots` with the same options lists what they take";
         Refusal::new(Exit::Failed, message).hint(hint).into()
     })

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::changes::{aspects, kind};
 use crate::exit::Exit;
+use crate::filter::Filter;
 use crate::listing;
 use crate::open;
 use crate::output::{JsonPath, Output, Shown, count, size};
@@ -31,7 +32,7 @@ Exit codes: 0 done, whether anything changed or not, 1 no such snapshot or path,
 such repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 \
 interrupted")]
 pub(crate) struct Args {
-    /// `latest`, or the beginning of a snapshot's id
+    /// `latest` (of those that --machine, --path and --tag take), or the beginning of a snapshot's id
     #[arg(value_name = "A", value_parser = snapshot_name)]
     before: String,
     /// The snapshot to compare it with
@@ -43,15 +44,18 @@ pub(crate) struct Args {
     /// Shows changes of mode, owner, times and attributes too
     #[arg(long)]
     metadata: bool,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let path = snapshot_path(args.path.as_os_str().as_bytes())?;
+    let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let listed = listing::snapshots(app, &access)?;
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let before = listing::named(&access, &listed, &args.before, of)?;
-    let after = listing::named(&access, &listed, &args.after, of)?;
+    let before = listing::wanted(&access, &listed, &args.before, of, &filter)?;
+    let after = listing::wanted(&access, &listed, &args.after, of, &filter)?;
     let show = &mut |entry: ChangedEntry<'_>| {
         show(&app.output, args.metadata, &entry)
             .map_err(|error| EngineError::io("standard output", error))

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
+use crate::filter::Filter;
 use crate::forecast::Forecast;
 use crate::listing;
 use crate::open;
@@ -38,12 +39,15 @@ restore` goes around it.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 12 wrong password, 13 \
 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
-    /// `latest`, or the beginning of a snapshot's id; and what of it (`SNAP:/` is everything)
+    /// `latest` (of those that --machine, --path and --tag take), or the beginning of a snapshot's id; and
+    /// what of it (`SNAP:/` is everything)
     #[arg(value_name = "SNAP:PATH")]
     snapshot: OsString,
     /// Writes to this new file instead
     #[arg(long, value_name = "FILE")]
     target: Option<PathBuf>,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
@@ -57,10 +61,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             .hint("give a file for the dump: --target FILE")
             .into());
     }
+    let filter = args.filter.resolve()?;
     let access = open::access(app)?;
+    let listed = listing::snapshots(app, &access)?;
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let snapshot = listing::snapshot(app, &access, &name, of)?;
-    let dump = Dump::find(&access, &snapshot, &path)?;
+    let snapshot = listing::wanted(&access, &listed, &name, of, &filter)?;
+    let dump = Dump::find(&access, snapshot, &path)?;
     match &args.target {
         Some(target) => {
             let summary = into_file(app, &dump, target)?;

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::changes::{aspects, kind};
 use crate::entries::{modified_ns, word};
 use crate::exit::{Exit, Refusal};
-use crate::filter::Origin;
+use crate::filter::Filter;
 use crate::listing;
 use crate::open;
 use crate::output::{JsonPath, Shown, count, local_time, rfc3339};
@@ -32,15 +32,16 @@ pub(crate) struct Args {
     #[arg(value_name = "PATH")]
     path: PathBuf,
     #[command(flatten)]
-    origin: Origin,
+    filter: Filter,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let path = snapshot_path(args.path.as_os_str().as_bytes())?;
-    let filter = args.origin.of(path.clone());
+    let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let listed = listing::snapshots(app, &access)?;
-    let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
+    let wanted: Vec<_> =
+        listed.iter().filter(|one| filter.takes(one) && one.holds(&path)).collect();
     let versions = holdall_engine::history(&access, &wanted, &path, &app.run())?;
     if versions.is_empty() {
         let message = format!("{} is in none of the snapshots", Shown(&path));

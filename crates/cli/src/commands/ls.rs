@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::entries::{modified_ns, word};
 use crate::exit::Exit;
+use crate::filter::Filter;
 use crate::listing;
 use crate::open;
 use crate::output::{JsonPath, Output, Shown, count, local_time, rfc3339};
@@ -24,7 +25,7 @@ Example: holdall ls latest /home/ada -l
 Exit codes: 0 done, 1 no such snapshot or path, 2 wrong usage, 10 no such repository, 11 in use, 12 \
 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
-    /// `latest`, or the beginning of a snapshot's id
+    /// `latest` (of those that --machine, --path and --tag take), or the beginning of a snapshot's id
     #[arg(value_name = "SNAP", value_parser = snapshot_name)]
     snapshot: String,
     /// A folder, of which the content is shown, or anything else
@@ -36,19 +37,23 @@ pub(crate) struct Args {
     /// Shows everything below the folder
     #[arg(short = 'R', long)]
     recursive: bool,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let path = snapshot_path(args.path.as_os_str().as_bytes())?;
+    let filter = args.filter.resolve()?;
     let access = open::access(app)?;
+    let listed = listing::snapshots(app, &access)?;
     // `latest` of what is asked for; at the top, of anything.
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let snapshot = listing::snapshot(app, &access, &args.snapshot, of)?;
+    let snapshot = listing::wanted(&access, &listed, &args.snapshot, of, &filter)?;
     let show = &mut |listed: ListedEntry<'_>| {
         show(&app.output, args.long, &listed)
             .map_err(|error| EngineError::io("standard output", error))
     };
-    holdall_engine::list(&access, &snapshot, &path, args.recursive, &app.run(), show)?;
+    holdall_engine::list(&access, snapshot, &path, args.recursive, &app.run(), show)?;
     Ok(Exit::Done)
 }
 

@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal};
+use crate::filter::Filter;
 use crate::forecast::Forecast;
 use crate::lab_ceilings::Ceilings;
 use crate::listing;
@@ -39,7 +40,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but some entries or metadat
 restored, 10 no such repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
 20 the same because the repository is damaged, 130 interrupted")]
 pub(crate) struct Args {
-    /// `latest`, or the beginning of a snapshot's id; and what of it
+    /// `latest` (of those that --machine, --path and --tag take), or the beginning of a snapshot's id; and
+    /// what of it
     #[arg(value_name = "SNAP[:PATH]")]
     snapshot: OsString,
     /// The folder to restore into; made if it is not there
@@ -66,6 +68,8 @@ pub(crate) struct Args {
     /// Reads everything back from the disk
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    filter: Filter,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -92,11 +96,12 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let (name, path) = split_snapshot(&args.snapshot)?;
     check_is_folder(&args.target)?;
     let patterns = Patterns::new(&args.include, &args.exclude)?;
+    let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let listed = listing::snapshots(app, &access)?;
-    let snapshot = listing::named(&access, &listed, &name, path.as_deref())?;
+    let snapshot = listing::wanted(&access, &listed, &name, path.as_deref(), &filter)?;
     if name == "latest" && path.is_none() {
-        note_others(app, &listed, snapshot);
+        note_others(app, listed.iter().filter(|one| filter.takes(one)), snapshot);
     }
     listing::tell_unknown(app, &access)?;
     let options = RestoreOptions {
@@ -156,12 +161,13 @@ fn check_any(summary: &RestoreSummary, target: &Path) -> Result<()> {
         .with_context(|| format!("{}: nothing could be restored there", target.display()))
 }
 
-/// Says how many other things the machine backs up, none of which is in its latest snapshot.
-fn note_others(app: &App, listed: &[Snapshot], latest: &Snapshot) {
+/// Says how many other things the machine backs up, as `taken` tells, none of which is in its latest
+/// snapshot.
+fn note_others<'a>(app: &App, taken: impl Iterator<Item = &'a Snapshot>, latest: &Snapshot) {
     let is_other = |one: &&Snapshot| {
         one.machine == latest.machine && one.secret.paths.iter().any(|path| !latest.covers(path))
     };
-    let others: HashSet<_> = listed.iter().filter(is_other).map(|one| &one.secret.paths).collect();
+    let others: HashSet<_> = taken.filter(is_other).map(|one| &one.secret.paths).collect();
     if !others.is_empty() {
         app.output.note(format_args!(
             "note: the latest snapshot is of {}, and there are snapshots of {} other sets of paths: \

@@ -249,6 +249,50 @@ fn a_path_has_a_history() {
 }
 
 #[test]
+fn latest_is_the_newest_that_the_filter_takes_wherever_a_snapshot_is_named() {
+    let house = House::new();
+    let path = house.at("note");
+    let note = |text: &str, tag: &str| {
+        fs::write(&path, text).unwrap();
+        house.back_up(&["--tag", tag])
+    };
+    let (one, two) = (note("one", "a"), note("two", "b"));
+    fs::remove_file(&path).unwrap();
+    house.back_up(&["--tag", "c"]);
+
+    for (tag, id) in [("a", &one), ("b", &two)] {
+        house.run(&["ls", "latest", &path, "--tag", tag], 0);
+        let target = house.machine.path(tag);
+        let (from, target_text) = (format!("latest:{path}"), target.to_str().unwrap());
+        let restored = ["restore", &from, "--target", target_text, "--tag", tag];
+        assert_eq!(house.objects(&restored, "summary")[0]["snapshot_id"], **id);
+        let dumped = house.run(&["dump", &from, "--tag", tag], 0).stdout;
+        assert_eq!(dumped, if tag == "a" { "one" } else { "two" });
+    }
+    let changed = house.run(&["diff", &one, "latest", &path, "--path", house.source()], 0).stdout;
+    assert!(changed.contains(&format!("- {path}")), "{changed}");
+    let same = house.run(&["diff", &one, "latest", "--tag", "a"], 0).stdout;
+    assert!(same.starts_with("0 added, 0 removed, 0 changed"), "{same}");
+    house.run(&["history", &path, "--path", "/elsewhere"], 1);
+    assert_eq!(house.objects(&["history", &path, "--tag", "b"], "history").len(), 1);
+
+    let target = house.machine.path("none");
+    let target = target.to_str().unwrap();
+    for args in [
+        &["ls", &one, "--tag", "b"][..],
+        &["diff", &one, &two, "--tag", "b"],
+        &["restore", &one, "--target", target, "--tag", "b"],
+        &["dump", &format!("{one}:/"), "--tag", "b"],
+    ] {
+        let refused = house.run(args, 2).stderr;
+        assert!(refused.contains("is none of those that --machine"), "{args:?}: {refused}");
+    }
+    let none = house.run(&["ls", "latest", &path, "--machine", "nobody"], 1).stderr;
+    assert!(none.contains(&format!("no snapshot latest of {path}: --machine")), "{none}");
+    assert!(!house.machine.path("none").exists());
+}
+
+#[test]
 fn a_dumped_file_is_exactly_its_bytes() {
     let house = House::new();
     let odd = house.source.join(OsStr::from_bytes(b"odd \xff"));
