@@ -161,12 +161,12 @@ mod tests {
             let [users, groups] = [users, groups].map(|text| Names::parse(text.as_bytes()));
             Users { users, groups }.canonical()
         };
-        let one = table("ann:x:7:\nbob:x:8:\n", "staff:x:7:\n");
-        assert_eq!(one, table("bob:x:8:\nann:x:7::/home/ann:\n", "staff:x:7:ann\n"));
+        let one = table("ann:x:7:\nbob:x:8:\n", "staff:x:9:\n");
+        assert_eq!(one, table("bob:x:8:\nann:x:7::/home/ann:\n", "staff:x:9:ann\n"));
         for (users, groups) in [
-            ("anna:x:7:\nbob:x:8:\n", "staff:x:7:\n"),
-            ("ann:x:7:\nbob:x:8:\n", "team:x:7:\n"),
-            ("ann:x:7:\n", "bob:x:8:\nstaff:x:7:\n"),
+            ("anna:x:7:\nbob:x:8:\n", "staff:x:9:\n"),
+            ("ann:x:7:\nbob:x:8:\n", "team:x:9:\n"),
+            ("ann:x:7:\n", "bob:x:8:\nstaff:x:9:\n"),
         ] {
             assert_ne!(one, table(users, groups), "{users}{groups}");
         }
