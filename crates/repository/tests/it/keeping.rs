@@ -328,6 +328,8 @@ fn what_reached_blocks_that_are_lost_is_no_longer_closed() {
     let cached = world.cached();
     fs::remove_file(world.tail_file("chunks", "payload")).unwrap();
     world.restart();
+    // Whoever opens it finds out, and no index from before is believed from then on.
+    open_session(&world);
     world.close_with_cache(&cached);
     world.restart();
     let session = open_session(&world);
