@@ -409,6 +409,30 @@ fn a_damaged_record_is_told_and_the_others_are_not_lost() {
     assert!(StoredRecord::decode(&listed[0].stored).is_err(), "it is listed as it is");
 }
 
+/// File managers leave files of their own in the folders that they show.
+#[test]
+fn a_name_among_records_that_is_none_hides_no_lost_one() {
+    let (mut world, forge) = made();
+    let session = open_session(&world);
+    world.handle().put_blocks(&session, &[forge.nodes(&[(id("root"), &[])])]).unwrap();
+    let first = forge.record(RecordKind::Snapshot, id("root"), None);
+    world.handle().commit(&session, &first).unwrap();
+    let lost = world.handle().open_session(&SessionPurpose::Read).unwrap().head.unwrap();
+    let folder = world.dir().join("records");
+    let file = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    commit_again(&world, &forge, &open_session(&world));
+    fs::remove_file(file).unwrap();
+    fs::write(folder.join(".DS_Store"), "").unwrap();
+    world.restart();
+    let damaged = world.handle().scrub(&mut |_| {}).unwrap().damaged;
+    let told = |what: &str| {
+        let is_told = |damage: &ScrubDamage| matches!(damage, ScrubDamage::Record { reason, .. } if reason.contains(what));
+        assert!(damaged.iter().any(is_told), "{what}: {damaged:?}");
+    };
+    told("not the name of a record");
+    told(&format!("record {lost}, which "));
+}
+
 #[test]
 fn a_tail_that_can_not_be_read_keeps_nothing_from_opening() {
     for (kind, file) in [("nodes", "journal"), ("nodes", "payload"), ("chunks", "payload")] {
