@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdall_format::PublicKey;
+use holdall_format::{ObjectId, PublicKey, RecordKind};
+use holdall_protocol::wire::Frames;
 use holdall_protocol::{
     ClientOptions, HttpRepository, Invite, InviteError, Repository, RepositoryError, ServerAddress,
     SessionPurpose, pair,
@@ -134,11 +135,25 @@ fn a_key_that_is_revoked_while_its_request_comes_changes_nothing() {
     let kit = HttpRepository::connect(machine.paired.address.clone(), &kit, quick()).unwrap();
     let before = kit.describe().unwrap().wrappings;
     let next = machine.forge().wrappings(2);
-    let mut asked = asking(&world, &machine, "PUT /api/v1/repositories/~/wrappings", next.len());
+    let id = ObjectId::from_bytes([1; 32]);
+    let blocks = Frames::framed(&[machine.forge().chunks(&[id])]);
+    let record = machine.forge().record(RecordKind::Snapshot, id, None);
+    let session = format!("sessions/{}", "01".repeat(16));
+    let requests = [
+        ("PUT", "wrappings".to_owned(), next),
+        ("POST", format!("{session}/blocks"), blocks.concat()),
+        ("POST", format!("{session}/records"), record),
+    ];
+    let asked = requests.map(|(verb, of, body)| {
+        let what = format!("{verb} /api/v1/repositories/~/{of}");
+        (asking(&world, &machine, &what, body.len()), body)
+    });
     let id = machine.id().to_string();
     admin::revoke(world.folder.path(), &id, world.clock.clone()).unwrap();
-    let answer = raw::exchange(&mut asked, &next).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("revoked"), "{answer}");
+    for (mut asked, body) in asked {
+        let answer = raw::exchange(&mut asked, &body).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("revoked"), "{answer}");
+    }
     assert_eq!(kit.describe().unwrap().wrappings, before);
 }
 
