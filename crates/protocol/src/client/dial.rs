@@ -244,7 +244,9 @@ mod tests {
         let silent = || -> Attempt { Box::pin(pending()) };
         let refused = || -> Attempt { Box::pin(ready(Err(io::Error::other("refused")))) };
         let answers = |number| -> Attempt { Box::pin(ready(Ok(number))) };
-        assert_eq!(race([silent(), refused(), answers(3)].into_iter()).await.unwrap(), 3);
+        let raced = race([silent(), refused(), answers(3)].into_iter());
+        let raced = timeout(Duration::from_secs(60), raced).await.expect("nobody is waited for");
+        assert_eq!(raced.unwrap(), 3);
         assert_eq!(race([answers(1), silent()].into_iter()).await.unwrap(), 1);
         let failed = race([refused(), refused()].into_iter()).await.unwrap_err();
         assert_eq!(failed.to_string(), "refused");
