@@ -216,15 +216,14 @@ fn no_default() -> Refusal {
 
 /// Why this machine may not use what was named on a server.
 fn not_paired(pairings: &Pairings, host: &str, name: &str) -> anyhow::Error {
-    let Some(pairing) = pairings.find(host, "").filter(|pairing| pairing.is_at(host)) else {
-        return unknown_server(host);
-    };
-    let own = &pairing.name;
+    let own = pairings.names_at(host);
+    let Some(first) = own.first() else { return unknown_server(host) };
     let message = format!(
-        "this machine's repository on {host} is {own}, and it may use no other there, such as {name}"
+        "what this machine may use on {host} is {}, and no other there, such as {name}",
+        own.join(", ")
     );
     let hint =
-        format!("name https://{host}/{own}; a repository of another name is another machine's");
+        format!("name https://{host}/{first}; a repository of another name is another machine's");
     Refusal::new(Exit::NotAllowed, message).hint(hint).into()
 }
 

@@ -101,14 +101,23 @@ impl Pairings {
         self.all.last()
     }
 
+    /// The names of the repositories that it may use on the server at an address, the newest pairing's first.
+    pub(crate) fn names_at(&self, address: &str) -> Vec<&str> {
+        let there = self.all.iter().rev().filter(|pairing| pairing.is_at(address));
+        there.map(|pairing| &*pairing.name).collect()
+    }
+
     /// The newest pairing with a server at `address`; without one there, the only one of that name,
     /// since servers move, and the pinned identity tells whether it is the same. `name` may be empty.
     pub(crate) fn find(&self, address: &str, name: &str) -> Option<&Pairing> {
         let named = |pairing: &&Pairing| name.is_empty() || pairing.name == name;
         let there = |pairing: &&Pairing| pairing.is_at(address);
         let found = self.all.iter().rev().filter(there).find(named);
+        if found.is_some() || self.all.iter().any(|pairing| there(&pairing)) {
+            return found;
+        }
         let mut all = self.all.iter().filter(named);
-        found.or_else(|| all.next().filter(|_| all.next().is_none()))
+        all.next().filter(|_| all.next().is_none())
     }
 
     /// The newest pairing by an invite with the server that made this one, as its addresses or its

@@ -40,13 +40,14 @@ impl Store {
         snapshots: &[RecordHash],
         policy: &Policy,
         tokens: &[TagToken],
-    ) -> Result<Vec<RecordHash>, RepositoryError> {
+    ) -> Result<BTreeSet<RecordHash>, RepositoryError> {
         let commit = self.lock_commit();
         let judged = self.judge(policy, tokens).into_iter();
-        let goes = judged.filter(|one| one.reasons.is_empty() && snapshots.contains(&one.id));
+        let chosen: BTreeSet<&RecordHash> = snapshots.iter().collect();
+        let goes = judged.filter(|one| one.reasons.is_empty() && chosen.contains(&one.id));
         let goes: Vec<RecordHash> = goes.map(|one| one.id).collect();
         self.forget_holding(&commit, &goes, TombstoneReason::Retention)?;
-        Ok(goes)
+        Ok(goes.into_iter().collect())
     }
 
     fn forget_holding(

@@ -177,8 +177,8 @@ impl Store {
         Ok(look)
     }
 
-    /// The snapshots of each series whose newest one is not in `known`; the series first that was weighed
-    /// longest ago.
+    /// The snapshots of each series whose newest one is not in `known`; the series first that waits longest:
+    /// since it was weighed, or since it is there.
     fn unweighed(&self, known: &BTreeMap<String, Weight>) -> Vec<(String, Vec<RecordEntry>)> {
         let mut all: BTreeMap<String, Vec<RecordEntry>> = BTreeMap::new();
         let records = self.records().after(0).into_iter();
@@ -192,7 +192,10 @@ impl Store {
             !entries.last().is_some_and(|newest| is_known(series, newest))
         });
         let mut unweighed: Vec<_> = all.into_iter().collect();
-        unweighed.sort_by_key(|(series, _)| known.get(series).map_or(0, |before| before.position));
+        unweighed.sort_by_key(|(series, entries)| {
+            let begun = entries.first().map_or(0, |entry| entry.position);
+            known.get(series).map_or(begun, |before| before.position)
+        });
         unweighed
     }
 }

@@ -223,6 +223,9 @@ impl ServerState {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
     use holdall_repository::Clock;
 
     use super::*;
@@ -256,6 +259,24 @@ mod tests {
         let stores = Stores::new(folder, signer, Arc::clone(&accounts), Arc::clone(&log));
         let place = (key(99), "127.0.0.1:1".parse().unwrap());
         ServerState::new(accounts, stores, place, Limits::default(), log)
+    }
+
+    #[test]
+    fn half_of_the_room_for_answers_is_for_others() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = state_with_machines(&temp, 2);
+        let room = |number, bytes| {
+            let key = key(number);
+            let waited = pin!(state.answer_room(&key, bytes));
+            waited.poll(&mut Context::from_waker(Waker::noop()))
+        };
+        let half = state.limits.body_bytes as u64 / 2;
+        let first = room(1, half);
+        assert!(first.is_ready() && room(1, 1024).is_pending());
+        let other = room(2, half);
+        assert!(other.is_ready());
+        drop(first);
+        assert!(room(1, 1024).is_ready());
     }
 
     #[test]

@@ -74,9 +74,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum OverwriteWhen {
-    /// Keep what is there
+    /// Keep what is there, but for what a restore left half-made that was killed
     Never,
-    /// Replace what is older than in the snapshot
+    /// Replace what is older than in the snapshot, or as old and of another size
     IfNewer,
     /// Replace it
     Always,

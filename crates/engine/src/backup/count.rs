@@ -36,7 +36,7 @@ pub fn count_ahead(
         // Nobody lists ahead: this must not be in the way of the backup.
         walk: &walk,
         exclude: Arc::new(options.exclude.clone()),
-        repository: access.config.repository,
+        repository: access.config.clone(),
         items: Counted::default(),
         named: named(&options.sources),
     };

@@ -1,12 +1,12 @@
 //! Which directories are those of the repository that is backed up to: each backup would store again what the ones
 //! before stored, and read what changes meanwhile.
 //!
-//! Such a directory has the repository's signed configuration. On a server it is `repositories/NAME` in the data folder,
+//! Such a directory has the configuration that the repository's owner signed, as it is there. On a server it is `repositories/NAME` in the data folder,
 //! and `cache/NAME` has what the server derives from it, which changes as often.
 
 use std::io::Read;
 
-use holdall_format::{RepositoryConfig, RepositoryId};
+use holdall_format::RepositoryConfig;
 use holdall_sys::{Dir, Listing, Name};
 
 use crate::exclude::has_name;
@@ -26,8 +26,8 @@ pub(super) fn may_be(names: &Listing) -> bool {
 }
 
 /// Whether a directory is that repository's.
-pub(super) fn is(dir: &Dir, names: &Listing, repository: &RepositoryId) -> bool {
-    may_be(names) && configuration(dir).is_some_and(|config| config.repository == *repository)
+pub(super) fn is(dir: &Dir, names: &Listing, own: &RepositoryConfig) -> bool {
+    may_be(names) && configuration(dir).is_some_and(|config| config == *own)
 }
 
 /// Whether what is called `name`, in a directory called `above` of a folder with these names, is what a server derives
@@ -36,7 +36,7 @@ pub(super) fn is_cache(
     (folder, names): (&Dir, &Listing),
     above: &[u8],
     name: &[u8],
-    repository: &RepositoryId,
+    own: &RepositoryConfig,
 ) -> bool {
     if above != CACHE || !has_name(names, REPOSITORIES) {
         return false;
@@ -44,7 +44,7 @@ pub(super) fn is_cache(
     let child = |dir: &Dir, name| dir.open_child(Name::new(name).ok()?).ok();
     let beside = child(folder, REPOSITORIES).and_then(|all| child(&all, name));
     let config = beside.and_then(|dir| configuration(&dir));
-    config.is_some_and(|config| config.repository == *repository)
+    config.is_some_and(|config| config == *own)
 }
 
 /// The signed configuration in a directory, if there is a whole one.

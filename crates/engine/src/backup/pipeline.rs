@@ -298,7 +298,7 @@ impl<'a> Stages<'a> {
             meters,
             walk: &self.walk,
             exclude: Arc::new(options.exclude.clone()),
-            repository: access.config.repository,
+            repository: access.config.clone(),
             items: Items::new(options, &access.keys, system, meters, parents, out),
             named: named(&options.sources),
         }

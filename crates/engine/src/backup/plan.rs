@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use holdall_format::RepositoryId;
+use holdall_format::RepositoryConfig;
 use holdall_sys::{Dir, FileKind, Name, Stat};
 use holdall_tree::PathKey;
 
@@ -59,7 +59,7 @@ pub(super) struct Plan<'a, F> {
     pub(super) walk: &'a Walk,
     pub(super) exclude: Arc<ExcludeRules>,
     /// The one that is backed up to.
-    pub(super) repository: RepositoryId,
+    pub(super) repository: RepositoryConfig,
     pub(super) items: F,
     /// Where the sources are recorded, those within others too.
     pub(super) named: BTreeSet<PathKey>,

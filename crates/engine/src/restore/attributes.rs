@@ -2,7 +2,7 @@
 //!
 //! The owner comes first, for changing it clears set-user-id bits and capabilities; attributes
 //! before the mode, for a mode may end one's own right to set them; the mode last, for it says that
-//! all else is done ([`unfinished`](super::unfinished)).
+//! all else is done ([`unfinished`](super::unfinished)), and an access list, which changes it, right before.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -79,9 +79,13 @@ impl Finish<'_> {
     /// Sets everything; what fails is reported and the rest is set.
     pub(super) fn apply(&self) {
         let (uid_restored, gid_restored) = self.set_owner();
-        self.set_attributes();
+        let attributes = self.attributes();
+        let (lists, others): (Vec<_>, Vec<_>) =
+            attributes.iter().partition(|(name, _)| *name == ACCESS_LIST);
+        self.set_attributes(others);
         let mtime = Timestamp { secs: self.entry.mtime.secs, nanos: self.entry.mtime.nanos };
         self.check("modification time", self.subject.set_mtime(mtime));
+        self.set_attributes(lists);
         if self.entry.kind != EntryKind::Symlink {
             self.set_mode(uid_restored, gid_restored);
         }
@@ -109,7 +113,8 @@ impl Finish<'_> {
         (uid == own_uid, grouped)
     }
 
-    fn set_attributes(&self) {
+    /// The entry's attributes, after others were taken away.
+    fn attributes(&self) -> Attributes {
         let attributes = match &self.entry.attributes {
             Content::Inline(bytes) => Attributes::decode(bytes),
             Content::Chunks(_) | Content::List { .. } => Ok(Attributes::default()),
@@ -119,7 +124,7 @@ impl Finish<'_> {
             Err(error) => {
                 let reason = format!("its attributes can not be read: {error}");
                 self.context.run.damage(&(self.path)(), reason);
-                return;
+                return Attributes::default();
             }
         };
         // A directory may have been there: nothing is taken away for attributes that could not be read.
@@ -128,7 +133,11 @@ impl Finish<'_> {
         if may_lack && !self.pristine && self.entry.kind != EntryKind::Symlink {
             self.remove_inherited(&attributes);
         }
-        for (name, value) in attributes.iter() {
+        attributes
+    }
+
+    fn set_attributes<'v>(&self, attributes: impl IntoIterator<Item = (&'v [u8], &'v [u8])>) {
+        for (name, value) in attributes {
             match self.subject.set_attribute(name, value) {
                 Err(error)
                     if error.kind() == io::ErrorKind::PermissionDenied

@@ -139,15 +139,15 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Notes that a large file is being written: what folds upper and lower case may have it under another
-    /// name of the snapshot, too.
+    /// Notes that a large file is being written: where names fold upper and lower case, another one of the
+    /// snapshot may lead to it. Small files are written before another writer comes to them.
     pub(super) fn begins(&self, file: &File) {
         if let Ok(stat) = stat::of_fd(file) {
             lock(&self.in_the_making).insert((stat.device, stat.inode));
         }
     }
 
-    /// Notes that it is written, or never will be.
+    /// Notes that it has the mode of its own, or never will.
     pub(super) fn ended(&self, file: &File) {
         if let Ok(stat) = stat::of_fd(file) {
             lock(&self.in_the_making).remove(&(stat.device, stat.inode));
@@ -161,6 +161,7 @@ impl<'a> Context<'a> {
 
     /// Lets go of a file that is removed: held open, it would keep its room on the disk.
     pub(super) fn let_go(&self, file: &Arc<File>) {
+        self.ended(file);
         self.write_behind.forget(file);
         self.read_back.forget(file);
     }

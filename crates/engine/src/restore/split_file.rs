@@ -134,7 +134,6 @@ impl<'a> SplitFile<'a> {
 
     fn finish(&self, Target { file, place, .. }: Target) -> bool {
         let (context, entry) = (self.context, &self.entry);
-        context.ended(&file);
         let Some(open) = self.directory.open() else { return false };
         let Ok(name) = Name::new(&self.name) else { return false };
         let whole = self.written_bytes.load(Ordering::Relaxed) == entry.content.len_bytes();
@@ -159,6 +158,7 @@ impl<'a> SplitFile<'a> {
             path: &path,
         }
         .apply();
+        context.ended(&file);
         if let Err(error) = content::close(context, file) {
             self.fail(|path| context.write_failed(path, "it can not be written", &error));
             place.remove(open.dir, name);

@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use holdall_format::ObjectId;
-use holdall_protocol::wire::{MAX_IDS_BODY_BYTES, MAX_PUT_BODY_BYTES, encode_ids};
-use holdall_protocol::{RecordQuery, Repository};
+use holdall_protocol::Repository;
+use holdall_protocol::wire::{MAX_IDS_BODY_BYTES, MAX_PUT_BODY_BYTES};
 use holdall_server::Limits;
 
 use crate::raw::{self, exchange};
@@ -306,48 +306,6 @@ fn who_announces_bodies_and_does_not_send_them_leaves_room_for_others() {
         reader.describe().unwrap();
         assert_eq!(reader.missing(&session, &[object]).unwrap(), [false]);
         reader.fetch_objects(&session, &[object], 0).unwrap().blocks
-    });
-    assert_eq!(fetched, [block]);
-}
-
-/// Requests of a machine for all of these objects, of whose answers nothing is read.
-fn unread(world: &World, machine: &Machine, objects: &[ObjectId], count: usize) -> Vec<raw::Raw> {
-    let session = session(&machine.connect());
-    let path = format!("/api/v1/repositories/~/sessions/{session}/fetch?copy=0");
-    let ids = encode_ids(objects);
-    let head = format!("POST {path} HTTP/1.1\r\nContent-Length: {}\r\n{CLOSE}", ids.len());
-    let ask = |_| {
-        let mut raw = raw::machine(world, &machine.seed);
-        raw.write_all(&[head.as_bytes(), &ids].concat()).unwrap();
-        raw.flush().unwrap();
-        raw
-    };
-    let waiting = (0..count).map(ask).collect();
-    // They hold what they get of the server's memory.
-    std::thread::sleep(Duration::from_secs(1));
-    waiting
-}
-
-#[test]
-fn who_asks_for_much_and_does_not_read_it_leaves_room_for_others_answers() {
-    let world = World::new();
-    let (greedy, honest) = (world.machine(1), world.machine(2));
-    let objects: Vec<ObjectId> = (1..3).map(|byte| ObjectId::from_bytes([byte; 32])).collect();
-    let repository = greedy.connect();
-    let of_greedy = session(&repository);
-    for object in &objects {
-        let block = greedy.forge().chunks_of_bytes(&[*object], 5_000_000);
-        repository.put_blocks(&of_greedy, &[block]).unwrap();
-    }
-    let block = honest.forge().chunks_of_bytes(&objects[..1], 500_000);
-    let repository = honest.connect();
-    let session = session(&repository);
-    repository.put_blocks(&session, std::slice::from_ref(&block)).unwrap();
-    // Eight answers of 10 MB are more than all answers may have.
-    let _unread = unread(&world, &greedy, &objects, 8);
-    let fetched = at_once(move || {
-        repository.records(&RecordQuery::default()).unwrap();
-        repository.fetch_objects(&session, &[objects[0]], 0).unwrap().blocks
     });
     assert_eq!(fetched, [block]);
 }

@@ -370,7 +370,7 @@ fn a_pin_or_a_tag_that_comes_while_rules_are_carried_out_holds() {
     world.tag(ids[1], "1", vec![kept]);
     world.back_up("4", 1000);
     // Nobody judged the newest but one to go.
-    assert_eq!(store.forget_by_rules(&goes, &policy, &[kept]).unwrap(), [ids[2]]);
+    assert_eq!(store.forget_by_rules(&goes, &policy, &[kept]).unwrap(), [ids[2]].into());
     assert!(!store.is_forgotten(&ids[0]) && !store.is_forgotten(&ids[1]));
 }
 
