@@ -55,6 +55,31 @@ fn what_attributes_can_not_be_read_of_is_stored_without_them_and_read_again() {
     assert_eq!(read.is_ok_and(|len| &note[..len] == b"kept"), has_attributes);
 }
 
+/// Where nothing changed, whole leaves of the tree before are taken over.
+#[test]
+fn what_did_not_change_has_the_names_that_its_owners_have_now() {
+    if !is_root("mounts") {
+        return;
+    }
+    let machine = Machine::new();
+    let [repo, source, passwd] = ["repo", "source", "passwd"].map(|name| machine.path(name));
+    fs::create_dir(&source).unwrap();
+    (0..2000).for_each(|number| fs::write(source.join(number.to_string()), "").unwrap());
+    grow_old(&source);
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    let script = format!("mount --bind {} /etc/passwd", passwd.display());
+    for name in ["ann", "anna"] {
+        fs::write(&passwd, format!("{name}:x:0:0::/:/bin/sh\n")).unwrap();
+        in_namespace(&machine, &script, &["backup", "-r", repo, source]).expect(0);
+        let list = ["ls", "-r", repo, "latest", source, "--recursive", "--json"];
+        let listed = machine.ok(list).of_type("entry");
+        let is_of_another = |entry: &&serde_json::Value| entry["user"] != name;
+        assert_eq!(listed.iter().filter(is_of_another).collect::<Vec<_>>(), [""; 0], "{name}");
+        assert!(listed.len() >= 2000, "{}", listed.len());
+    }
+}
+
 #[test]
 fn one_file_system_is_that_of_each_source_and_no_other() {
     if !is_root("mounts") {
