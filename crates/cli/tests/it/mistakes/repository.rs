@@ -256,7 +256,7 @@ fn a_wrong_key() {
             },
             command: "pair -r {repo} --recovery-kit {kit}",
             code: 2,
-            names: "{kit}: recovery kit, line 16",
+            names: "{kit}: recovery kit, line 18",
             advises: "type it again",
             leaves: &[],
         },
