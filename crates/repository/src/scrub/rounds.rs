@@ -237,8 +237,8 @@ impl Store {
         read
     }
 
-    /// Writes the round down. Where that can not be done, as on a full disk, it is known as long as this process
-    /// runs.
+    /// Writes the round down. Where that can not be done, as on a full disk, it is known as long as the repository
+    /// is open.
     fn note(&self, round: ScrubRound) -> Result<ScrubRound, RepositoryError> {
         let mut unwritten = self.unwritten_round();
         let path = self.layout().scrubbed();
