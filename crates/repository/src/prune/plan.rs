@@ -126,7 +126,7 @@ impl Store {
 mod tests {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use holdall_format::{ObjectId, RecordHash, SessionId, TombstoneReason};
     use holdall_protocol::{PruneReport, Repository, SessionPurpose};
@@ -141,6 +141,8 @@ mod tests {
     use crate::reread::is_of_this_process;
 
     const GRACE: Duration = Duration::from_secs(24 * 3600);
+    /// A test waits for no longer.
+    const PATIENCE: Duration = Duration::from_secs(10);
     const OPTIONS: PruneOptions = PruneOptions { grace: GRACE, sparse_part: 4 };
 
     impl Place {
@@ -269,29 +271,43 @@ mod tests {
         session
     }
 
-    #[test]
-    fn whoever_asks_while_the_index_is_made_anew_is_told_what_was_known() {
-        let (place, chunks) = (Place::new(), [1, 2, 3].map(id));
-        let session = put_in_small_packs(&place, &chunks);
+    /// Has the index made anew, and asks before the last of its packs was read, in whose place there is a pipe then.
+    fn asked_while_made_anew(
+        place: &Place,
+        ask: impl FnOnce() -> Vec<bool> + Send,
+    ) -> Option<Vec<bool>> {
         let state = place.store.index().state();
         let last = state.packs.iter().map(|pack| pack.name).max().unwrap();
         // Opening it waits until somebody opens the other end.
         let pipe = place.store.layout().pack(&last);
         std::fs::remove_file(&pipe).unwrap();
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let missing = || place.machine().missing(&session, &chunks).unwrap();
-        let found_meanwhile = std::thread::scope(|scope| {
-            scope.spawn(|| {
+        let (answers, answer) = std::sync::mpsc::channel();
+        let (meanwhile, both_ends) = std::thread::scope(|scope| {
+            let rebuilding = scope.spawn(|| {
                 place.store.rebuild_index(&place.store.lock_commit(), state.generation).unwrap();
             });
-            while place.store.index().state().generation == state.generation {
+            let began = Instant::now();
+            let has_begun = || place.store.index().state().generation > state.generation;
+            while !has_begun() && !rebuilding.is_finished() && began.elapsed() < PATIENCE {
                 std::thread::yield_now();
             }
-            let meanwhile = missing();
-            drop(std::fs::OpenOptions::new().write(true).open(&pipe).unwrap());
-            meanwhile
+            scope.spawn(move || drop(answers.send(ask())));
+            let meanwhile = answer.recv_timeout(PATIENCE).ok();
+            // As long as both ends are open, opening one waits for nobody, whenever that is.
+            let both_ends = std::fs::OpenOptions::new().read(true).write(true).open(&pipe);
+            (meanwhile, both_ends)
         });
-        assert_eq!(found_meanwhile, [false; 3]);
+        drop(both_ends);
+        meanwhile
+    }
+
+    #[test]
+    fn whoever_asks_while_the_index_is_made_anew_is_told_what_was_known() {
+        let (place, chunks) = (Place::new(), [1, 2, 3].map(id));
+        let session = put_in_small_packs(&place, &chunks);
+        let missing = || place.machine().missing(&session, &chunks).unwrap();
+        assert_eq!(asked_while_made_anew(&place, missing), Some(vec![false; 3]));
         assert_eq!(missing().iter().filter(|missing| **missing).count(), 1, "a pack is no pipe");
     }
 
