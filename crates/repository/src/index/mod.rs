@@ -206,7 +206,11 @@ impl Index {
 
     /// Forgets what is closed, as when stored blocks turn out to be lost; records tell it again.
     pub(crate) fn forget_closed(&self) {
-        let _marks = self.marks();
+        self.forget_closed_holding(&self.marks());
+    }
+
+    /// As [`Index::forget_closed`], for who keeps bits from being set.
+    fn forget_closed_holding(&self, _marks: &MutexGuard<'_, ()>) {
         // A descent that is running begins anew.
         self.change_state(|state| state.generation += 1);
         let state = self.state();

@@ -70,6 +70,12 @@ impl Listing {
         Ok(listing)
     }
 
+    /// Whether a pack, or a folder that may hold some, was found that can not be read.
+    fn found_unreadable(&self) -> bool {
+        let mut told = self.strange.iter().filter(|(_, reason)| reason != NOT_ADDED);
+        told.any(|(path, _)| self.left_out.contains(path))
+    }
+
     /// Whether every pack is there of which anything counts.
     fn has_all_of(&self, state: &State) -> bool {
         let is_there = |pack: &PackInfo| self.packs.get(&pack.name) == Some(&pack.file_bytes);
@@ -139,29 +145,37 @@ impl Index {
     }
 
     /// Makes everything anew from footers, beside what there is: until it is whole, questions are answered with
-    /// that, of which nothing is closed any more. It stays where this ends before it came to all, unless a pack
-    /// of it is gone: what lay there counts as missing. Says what there is and what of it could not be added, and
-    /// with what error it ended.
+    /// that, and with what of it is closed; then nothing is. It stays where this ends before it came to all, unless
+    /// a pack of it is gone: what lay there counts as missing. What is closed stays then too, unless a pack was met
+    /// that can not be read. Says what there is and what of it could not be added, and with what error it ended.
+    ///
+    /// Whoever calls holds the commit lock, so nobody closes anything meanwhile.
     pub(crate) fn rebuild(
         &self,
         layout: &Layout,
     ) -> Result<(Listing, Result<(), IndexError>), IndexError> {
         let _changing = lock(&self.changing);
         let mut listing = Listing::read(layout)?;
-        self.forget_closed();
+        // Whoever waits for this because of the same damage does not try it once more.
+        self.change_state(|state| state.generation += 1);
+        self.drop_tentative();
         let anew = Self::of_state(&self.dir, &self.repository, State::default(), 0);
         let ended = anew.add_all(layout, &mut listing, &ClosedByArrival::new());
         if ended.is_ok() || !listing.has_all_of(&self.state()) {
             self.go_on_with(&anew);
         } else {
             anew.remove_runs();
+            if listing.found_unreadable() {
+                self.forget_closed();
+            }
         }
         Ok((listing, ended))
     }
 
-    /// Has the packs and runs of an index in the same folder take the place of its own.
+    /// Has the packs and runs of an index in the same folder take the place of its own. Of the tails, too, nothing
+    /// is closed then: what it reached may be lost.
     fn go_on_with(&self, anew: &Self) {
-        let _marks = self.marks();
+        let marks = self.marks();
         let made = anew.state();
         self.change_state(|state| {
             let before = std::mem::replace(&mut state.runs, made.runs.clone());
@@ -169,9 +183,9 @@ impl Index {
             state.packs = made.packs.clone();
             state.in_packs = made.in_packs;
             state.set_condemned(BTreeSet::clone(&state.condemned));
-            // Whoever met what was damaged finds it mended.
-            state.generation += 1;
         });
+        // Whoever met what was damaged finds by the generation that it is mended.
+        self.forget_closed_holding(&marks);
         lock(&self.obsolete).append(&mut lock(&anew.obsolete));
         let packs = anew.unsaved_packs.load(Ordering::Acquire);
         self.unsaved_packs.fetch_add(packs, Ordering::AcqRel);

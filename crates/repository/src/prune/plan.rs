@@ -336,6 +336,43 @@ mod tests {
     }
 
     #[test]
+    fn what_was_committed_is_there_while_the_index_is_made_anew_and_then_what_is_left_of_it() {
+        let (place, objects) = (Place::new(), [0, 1, 2, 3].map(id));
+        place.back_up_in_small_packs(&objects[1..]);
+        let session = place.session();
+        let missing = || place.machine().missing(&session, &objects).unwrap();
+        assert_eq!(asked_while_made_anew(&place, missing), Some(vec![false; 4]));
+        let afterwards = missing();
+        assert!(afterwards[0], "what reached the lost chunk is no longer closed");
+        assert_eq!(afterwards.iter().filter(|missing| **missing).count(), 2);
+    }
+
+    #[test]
+    fn an_index_that_can_not_be_made_anew_keeps_what_is_closed_unless_a_pack_is_damaged() {
+        let (place, objects) = (Place::new(), [0, 1, 2, 3].map(id));
+        place.back_up_in_small_packs(&objects[1..]);
+        let session = place.session();
+        let rebuild = || {
+            let generation = place.store.index().state().generation;
+            place.store.rebuild_index(&place.store.lock_commit(), generation)
+        };
+        let missing = || place.machine().missing(&session, &objects).unwrap();
+        let state = place.store.index().state();
+        let cache = state.runs[0].path().parent().unwrap();
+        std::fs::rename(cache, place.store.layout().root().join("aside")).unwrap();
+        assert!(rebuild().is_err());
+        assert_eq!(missing(), [false; 4]);
+
+        let first = state.packs.iter().map(|pack| pack.name).min().unwrap();
+        let path = place.store.layout().pack(&first);
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert!(rebuild().is_err());
+        assert_eq!(missing(), [true; 4]);
+    }
+
+    #[test]
     fn packs_that_are_full_of_tables_are_not_merged() {
         let place = Place::new();
         let session = place.session();
