@@ -76,7 +76,8 @@ struct Descent<'a> {
     missing: BTreeSet<ObjectId>,
 }
 
-/// Marks everything that `root` reaches, and says what of it is missing (at most 10,000 ids).
+/// Marks everything that `root` reaches, and says what of it is missing (at most 10,000 ids; where more is, not all
+/// is looked at).
 ///
 /// Marks are left as they are; whoever holds the commit lock makes them closed or drops them.
 pub(crate) fn descend(
@@ -85,7 +86,8 @@ pub(crate) fn descend(
     root: ObjectId,
     closed: Closed,
 ) -> Result<Vec<ObjectId>, RepositoryError> {
-    run(store, commit, root, closed, 0).map(|descent| descent.missing.into_iter().collect())
+    let descent = run(store, commit, root, closed, 0)?;
+    Ok(descent.missing.into_iter().take(MAX_MISSING).collect())
 }
 
 /// Counts what `root` reaches, and leaves no marks.
@@ -351,5 +353,24 @@ mod tests {
         descent.waiting_most = 10;
         let refused = descent.run().map(|_| ()).unwrap_err();
         assert!(matches!(refused, IndexError::Failed(RepositoryError::Refused { .. })));
+    }
+
+    #[test]
+    fn of_what_is_missing_only_so_many_are_named() {
+        let place = Place::new();
+        let session = place.session();
+        let nodes = [1, 2, 3].map(id);
+        for node in 1..=3 {
+            let first = node * 10_000;
+            let refs: Vec<_> = (first..first + NODE_MAX_REFS as u32).map(id).collect();
+            place
+                .machine()
+                .put_blocks(&session, &[place.forge.nodes(&[(id(node), &refs)])])
+                .unwrap();
+        }
+        place.machine().put_blocks(&session, &[place.forge.nodes(&[(id(0), &nodes)])]).unwrap();
+        let commit = place.store.lock_commit();
+        let missing = descend(&place.store, &commit, id(0), Closed::Passes).unwrap();
+        assert_eq!(missing.len(), MAX_MISSING);
     }
 }
