@@ -21,8 +21,8 @@ const BATCH_IDS: usize = 32 << 10;
 /// References found in one step beyond which the step's other nodes wait.
 const STEP_REFS: usize = 64 << 10;
 /// Most nodes that wait: 64 MiB of ids. What is below is followed first, so that of each level of a tree at
-/// most 100,000 wait, and so many only of one that is as broad as that.
-const WAITING_MOST: usize = 2 << 20;
+/// most 100,000 wait, and so many only of one that is as broad as that. Tests make do with less.
+const WAITING_MOST: usize = if cfg!(test) { 500 } else { 2 << 20 };
 /// Most missing objects that are named.
 const MAX_MISSING: usize = 10_000;
 /// How often a damaged index is rebuilt before giving up.
@@ -294,6 +294,7 @@ fn refs_in(
 
 #[cfg(test)]
 mod tests {
+    use holdall_format::TombstoneReason;
     use holdall_format::limits::NODE_MAX_REFS;
     use holdall_protocol::Repository;
 
@@ -353,6 +354,60 @@ mod tests {
         descent.waiting_most = 10;
         let refused = descent.run().map(|_| ()).unwrap_err();
         assert!(matches!(refused, IndexError::Failed(RepositoryError::Refused { .. })));
+    }
+
+    /// Commits a tree of which too much waits in two stages, of which the first is forgotten, and a small one. Says
+    /// which their roots are.
+    fn commit_broad_tree(place: &Place) -> [ObjectId; 3] {
+        let chunks: Vec<_> = (0..NODE_MAX_REFS as u32).map(|at| id(100_000 + at)).collect();
+        let broad: Vec<ObjectId> = (1000..1021).map(id).collect();
+        let small: Vec<ObjectId> = (2000..2000 + WAITING_MOST as u32 + 1).map(id).collect();
+        let all: Vec<ObjectId> = broad.iter().chain(&small).copied().collect();
+        let session = place.session();
+        let put = |block| {
+            place.machine().put_blocks(&session, &[block]).unwrap();
+        };
+        put(place.forge.chunks(&chunks));
+        for some in broad.chunks(NODES_OF_BLOCK) {
+            let nodes: Vec<_> = some.iter().map(|id| (*id, &*chunks)).collect();
+            put(place.forge.nodes(&nodes));
+        }
+        put(place.forge.nodes(&small.iter().map(|id| (*id, &[][..])).collect::<Vec<_>>()));
+        let roots = [1, 2, 3].map(id);
+        let [first_stage, whole, other] = roots;
+        let nodes = [(first_stage, &*small), (whole, &*all), (other, &chunks[..1])];
+        put(place.forge.nodes(&nodes));
+        commit_roots(place, roots);
+        let stage = place.store.records().after(0)[0].hash;
+        place.store.forget(&[stage], TombstoneReason::Retention).unwrap();
+        roots
+    }
+
+    fn commit_roots(place: &Place, roots: impl IntoIterator<Item = ObjectId>) {
+        roots.into_iter().for_each(|root| place.commit_root(&place.session(), root));
+    }
+
+    #[test]
+    fn a_repository_opens_though_too_much_of_one_of_its_trees_waits() {
+        let place = Place::new();
+        let [first_stage, whole, other] = commit_broad_tree(&place);
+        let place = place.opened_without_cache();
+        let lookup = place.store.lookup(vec![whole, other]).unwrap();
+        let is_closed =
+            |root| lookup.copies_of_id(root).first().is_some_and(|first| lookup.is_closed(first));
+        assert_eq!([&whole, &other].map(is_closed), [false, true]);
+        commit_roots(&place, [first_stage, whole]);
+        assert!(is_closed(&whole));
+    }
+
+    #[test]
+    fn a_tree_of_which_too_much_waits_to_be_pruned_is_told_as_damage() {
+        let place = Place::new();
+        commit_broad_tree(&place);
+        let refused = place.store.check_needed().unwrap_err();
+        assert!(matches!(refused, RepositoryError::Refused { .. }), "{refused}");
+        let round = place.store.scrub_round().unwrap().unwrap();
+        assert_eq!(round.damaged.values().collect::<Vec<_>>(), [&refused.to_string()]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl ReceiptSigner for Signer {
 
 /// A repository with one machine.
 pub(crate) struct Place {
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     pub(crate) forge: Forge,
     pub(crate) clock: Arc<AtomicI64>,
     pub(crate) store: Arc<Store>,
@@ -46,11 +46,18 @@ impl Place {
         let dir = tempfile::tempdir().unwrap();
         let forge = Forge::new(1, MACHINE, &[8; 32]);
         let clock = Arc::new(AtomicI64::new(1_000_000_000));
-        let (repository, cache) = (dir.path().join("repository"), dir.path().join("cache"));
-        Store::create(&repository, &forge.new_repository()).unwrap();
-        let signer = Arc::new(Signer(TestKey::from_seed(&[9; 32])));
-        let store = Store::open(&repository, &cache, signer, clock.clone()).unwrap();
-        Self { _dir: dir, forge, clock, store }
+        Store::create(&dir.path().join("repository"), &forge.new_repository()).unwrap();
+        let store = open(&dir, &clock);
+        Self { dir, forge, clock, store }
+    }
+
+    /// The same repository, opened again with an empty cache.
+    pub(crate) fn opened_without_cache(self) -> Self {
+        let Self { dir, forge, clock, store } = self;
+        drop(store);
+        std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
+        let store = open(&dir, &clock);
+        Self { dir, forge, clock, store }
     }
 
     pub(crate) fn machine(&self) -> EmbeddedRepository {
@@ -86,6 +93,12 @@ impl Place {
         let answer = self.machine().commit(session, &self.forge.sign(head)).unwrap();
         assert!(matches!(answer, CommitAnswer::Committed(_)), "{answer:?}");
     }
+}
+
+fn open(dir: &tempfile::TempDir, clock: &Arc<AtomicI64>) -> Arc<Store> {
+    let (repository, cache) = (dir.path().join("repository"), dir.path().join("cache"));
+    let signer = Arc::new(Signer(TestKey::from_seed(&[9; 32])));
+    Store::open(&repository, &cache, signer, clock.clone()).unwrap()
 }
 
 /// An object of that number.

@@ -252,7 +252,14 @@ impl Store {
         // An attempt that failed half-way may have left marks.
         self.index.drop_tentative();
         for record in self.records.after(self.index.closed_position()) {
-            if descend(self, commit, record.root, Closed::Stops)?.is_empty() {
+            let is_whole = match descend(self, commit, record.root, Closed::Stops) {
+                Ok(missing) => missing.is_empty(),
+                // A tree that was committed in stages may be too broad to be walked at once. It was said
+                // to be there, and keeps nobody from opening the repository.
+                Err(RepositoryError::Refused { .. }) => false,
+                Err(error) => return Err(error),
+            };
+            if is_whole {
                 self.index.close_tentative(record.position);
             } else {
                 // What is damaged is for a scrub to tell. Its chunks that are there need not be

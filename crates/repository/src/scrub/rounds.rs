@@ -208,11 +208,13 @@ impl Store {
         }
     }
 
-    /// Has what a mark found missing be told with what is damaged, until a mark finds it there.
+    /// Has what a mark found missing, or could not walk, be told with what is damaged, until a mark finds all there.
     pub(crate) fn note_marked<T>(&self, marked: &Result<T, RepositoryError>) {
         let missing = match marked {
             Ok(_) => None,
-            Err(error @ RepositoryError::Damaged { .. }) => Some(error.to_string()),
+            Err(error @ (RepositoryError::Damaged { .. } | RepositoryError::Refused { .. })) => {
+                Some(error.to_string())
+            }
             Err(_) => return,
         };
         let Ok(round) = self.scrub_round() else { return };
