@@ -10,6 +10,7 @@ use holdall_testkit::{
 
 use crate::house::{Machine, Server, disk_bytes, files_below, small_tree};
 use crate::mounts::ManyFiles;
+use crate::repair::grow_old;
 
 /// A machine with a password file for each of two repositories in directories.
 struct Two {
@@ -238,6 +239,8 @@ fn what_the_destination_has_lost_is_copied_again() {
     let source = two.machine.path("source");
     fs::create_dir(&source).unwrap();
     fs::write(source.join("file"), Random::new(1).bytes(3_000_000)).unwrap();
+    // What changed just now is read again by the next backup, and then copied again anyway.
+    grow_old(&source);
     two.at(&two.from, &["backup", &text(&source)]);
     two.copy();
     let files = files_below(two.to.as_ref()).into_iter();
