@@ -5,7 +5,9 @@
 //! whole pack entries    the pack was not published yet        published, journal removed
 //! gone       entries    the pack was published                journal removed, if a pack has them
 //! unreadable either     the disk fails                        told, left; a new tail goes on
-//! blocks     entries    nothing, or torn at the end           cut to the last whole block
+//! blocks     entries    nothing, or torn at the end           cut to the last whole block; where a record came
+//!                                                             behind that, good blocks copied, and what was
+//!                                                             closed is found anew
 //! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside; read in
 //!                                                             place where nothing may be changed
 //! blocks     front      a crash before the first block        both removed
@@ -13,7 +15,8 @@
 //! ```
 //!
 //! Blocks that were durable when a later entry was written are taken at the journal's word; those
-//! behind are hashed, since a crash may have kept an entry and lost its payload.
+//! behind are hashed, since a crash may have kept an entry and lost its payload. Nothing tells that from a disk
+//! that lost what was acknowledged, so where a record came later, no index is believed that has it reached.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -33,6 +36,7 @@ use crate::pack_file::read_footer;
 use crate::publish::{
     Published, failed, is_there, make_dir, names_in, publish_file, read_limited, remove, sync_dir,
 };
+use crate::raised::highest;
 use crate::store::Access;
 use crate::tail::{Tail, read_whole};
 
@@ -51,6 +55,8 @@ pub(crate) struct Recovered {
     pub(crate) unopened: Vec<TailName>,
     /// Whether whoever had the lease may have slept and hold these files open.
     are_held_open: bool,
+    /// Where the newest record is in the log; 0 without one.
+    newest_record: u64,
     /// More than any position that a tail which is there was begun at, or that was given to one of its blocks
     /// which could be read.
     pub(crate) next_arrival: u64,
@@ -67,6 +73,14 @@ pub(crate) struct Salvaged {
     pub(crate) blocks: Vec<FooterBlock>,
     /// Whether the files may go once all blocks are copied; else they are put aside.
     pub(crate) is_whole: bool,
+    /// Whether something may be closed that reaches what was cut off.
+    pub(crate) may_be_reached: bool,
+}
+
+impl Salvaged {
+    fn of_damaged(name: TailName, payload: File, blocks: Vec<FooterBlock>) -> Self {
+        Self { name, payload, blocks, is_whole: false, may_be_reached: true }
+    }
 }
 
 impl Recovered {
@@ -91,7 +105,8 @@ pub(crate) fn recover(
     lease: &Lease,
 ) -> Result<Recovered, RepositoryError> {
     let repair = access == Access::Write;
-    let mut recovered = Recovered { are_held_open: lease.has_taken_over(), ..Recovered::default() };
+    let (are_held_open, newest_record) = (lease.has_taken_over(), highest(&layout.records())?);
+    let mut recovered = Recovered { are_held_open, newest_record, ..Recovered::default() };
     let files = names_in(&layout.tails())?;
     if repair {
         // Were it lost by now, some of these could be tails that whoever took it is writing to.
@@ -287,7 +302,7 @@ fn recover_blocks(
         let named = |block: &FooterBlock| has_its_name(&payload, block).unwrap_or(false);
         let blocks = sound.into_iter().filter(named).collect();
         if repair {
-            recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: false });
+            recovered.salvaged.push(Salvaged::of_damaged(name, payload, blocks));
             return Ok(());
         }
         // Who only reads finds them where they lie.
@@ -295,7 +310,18 @@ fn recover_blocks(
         let tail = Tail::of_files(layout, name, payload, (journal, scan.key), blocks);
         return recovered.add(tail);
     }
-    let blocks = sound.into_iter().take(prefix).collect();
+    let blocks: Vec<FooterBlock> = sound.into_iter().take(prefix).collect();
+    let last_arrival = blocks.last().map_or(name.number, |last| last.arrival);
+    if repair && recovered.newest_record > last_arrival {
+        let is_longer = journal_bytes.len() as u64 > journal_end
+            || payload.metadata().map_err(failed("reading", &of_payload))?.len() > end_of(&blocks);
+        if is_longer {
+            let is_whole = scan.entries.len() == prefix;
+            let salvaged = Salvaged { name, payload, blocks, is_whole, may_be_reached: true };
+            recovered.salvaged.push(salvaged);
+            return Ok(());
+        }
+    }
     let front = Front { name, payload, blocks, journal_key: scan.key, journal_end };
     keep_front(layout, front, repair, recovered)
 }
@@ -372,8 +398,7 @@ fn cut(
     blocks: &[FooterBlock],
     journal_end: u64,
 ) -> Result<(), RepositoryError> {
-    let payload_end =
-        blocks.last().map_or(0, |last| last.offset + u64::from(last.header.payload_bytes));
+    let payload_end = end_of(blocks);
     let cut_one = |file: &File, end: u64| {
         if file.metadata()?.len() != end {
             file.set_len(end)?;
@@ -383,6 +408,11 @@ fn cut(
     cut_one(payload, payload_end).map_err(failed("cutting", &layout.payload(name)))?;
     cut_one(journal, journal_end).map_err(failed("cutting", &layout.journal(name)))?;
     sync_dir(&layout.tails())
+}
+
+/// Where the payload of the last block ends.
+fn end_of(blocks: &[FooterBlock]) -> u64 {
+    blocks.last().map_or(0, |last| last.offset + u64::from(last.header.payload_bytes))
 }
 
 /// Makes all objects of a tail known.

@@ -119,7 +119,8 @@ impl Tail {
     /// Its blocks, to be copied to another tail.
     pub(crate) fn into_salvaged(self) -> Salvaged {
         let blocks = self.all_clear().iter().map(|block| FooterBlock::clone(block)).collect();
-        Salvaged { name: self.name, payload: self.payload, blocks, is_whole: true }
+        let (name, payload) = (self.name, self.payload);
+        Salvaged { name, payload, blocks, is_whole: true, may_be_reached: false }
     }
 
     pub(crate) fn name(&self) -> TailName {
