@@ -219,7 +219,7 @@ fn not_paired(pairings: &Pairings, host: &str, name: &str) -> anyhow::Error {
     let own = pairings.names_at(host);
     let Some(first) = own.first() else { return unknown_server(host) };
     let message = format!(
-        "what this machine may use on {host} is {}, and no other there, such as {name}",
+        "on {host} this machine may use {}, and no other repository, such as {name}",
         own.join(", ")
     );
     let hint =

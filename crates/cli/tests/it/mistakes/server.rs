@@ -133,7 +133,7 @@ fn another_repository_of_the_paired_server() {
         ["laptop", "other"].map(|name| format!("https://{}/{name}", server.address()));
     for args in [&["snapshots", "-r", &other][..], &["init", "-r", &other]] {
         let told = machine.run(args);
-        tells(&told, 13, "laptop, and it may use no other there, such as other", &own);
+        tells(&told, 13, "laptop, and no other repository, such as other", &own);
     }
     assert_eq!(listing(&machine.path("config")), before);
     machine.ok(["snapshots", "-r", &own]);
