@@ -378,16 +378,13 @@ impl Appender {
 
     /// Stores what was saved of a tail, whose files are not written to any more, in another.
     pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
-        let Salvaged { name, payload, blocks, is_whole, may_be_reached } = salvaged;
+        let Salvaged { name, payload, blocks, is_whole } = salvaged;
         let lost = if blocks.is_empty() { 0 } else { self.copy_salvaged(*name, payload, blocks)? };
         if lost > 0 {
             self.note_lost(*name, lost);
         }
         if lost > 0 || !is_whole {
             return self.put_lost_aside(*name);
-        }
-        if *may_be_reached {
-            self.disbelieve()?;
         }
         discard(&self.layout, *name)
     }

@@ -6,8 +6,7 @@
 //! gone       entries    the pack was published                journal removed, if a pack has them
 //! unreadable either     the disk fails                        told, left; a new tail goes on
 //! blocks     entries    nothing, or torn at the end           cut to the last whole block; where a record came
-//!                                                             behind that, good blocks copied, and what was
-//!                                                             closed is found anew
+//!                                                             behind that, what is closed is found anew
 //! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside; read in
 //!                                                             place where nothing may be changed
 //! blocks     front      a crash before the first block        both removed
@@ -28,6 +27,7 @@ use holdall_format::{BlockName, Footer, FooterBlock, RepositoryId};
 use holdall_protocol::RepositoryError;
 use rustix::io::Errno;
 
+use crate::condemned;
 use crate::index::Listing;
 use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, JournalKey, Scan};
 use crate::layout::{Layout, TailName};
@@ -38,6 +38,7 @@ use crate::publish::{
 };
 use crate::raised::highest;
 use crate::store::Access;
+use crate::superseded;
 use crate::tail::{Tail, read_whole};
 
 /// What was found in the folder of tails.
@@ -73,14 +74,6 @@ pub(crate) struct Salvaged {
     pub(crate) blocks: Vec<FooterBlock>,
     /// Whether the files may go once all blocks are copied; else they are put aside.
     pub(crate) is_whole: bool,
-    /// Whether something may be closed that reaches what was cut off.
-    pub(crate) may_be_reached: bool,
-}
-
-impl Salvaged {
-    fn of_damaged(name: TailName, payload: File, blocks: Vec<FooterBlock>) -> Self {
-        Self { name, payload, blocks, is_whole: false, may_be_reached: true }
-    }
 }
 
 impl Recovered {
@@ -302,7 +295,7 @@ fn recover_blocks(
         let named = |block: &FooterBlock| has_its_name(&payload, block).unwrap_or(false);
         let blocks = sound.into_iter().filter(named).collect();
         if repair {
-            recovered.salvaged.push(Salvaged::of_damaged(name, payload, blocks));
+            recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: false });
             return Ok(());
         }
         // Who only reads finds them where they lie.
@@ -316,14 +309,18 @@ fn recover_blocks(
         let is_longer = journal_bytes.len() as u64 > journal_end
             || payload.metadata().map_err(failed("reading", &of_payload))?.len() > end_of(&blocks);
         if is_longer {
-            let is_whole = scan.entries.len() == prefix;
-            let salvaged = Salvaged { name, payload, blocks, is_whole, may_be_reached: true };
-            recovered.salvaged.push(salvaged);
-            return Ok(());
+            disbelieve(layout)?;
         }
     }
     let front = Front { name, payload, blocks, journal_key: scan.key, journal_end };
     keep_front(layout, front, repair, recovered)
+}
+
+/// Has no index from before be believed about what is closed, as the appender does while a store is open. The log
+/// goes on behind the number.
+fn disbelieve(layout: &Layout) -> Result<(), RepositoryError> {
+    let last = condemned::last_prune(layout)?.max(superseded::read_all(layout)?.newest);
+    condemned::begin_prune(layout, last.saturating_add(1))
 }
 
 /// The front of a tail that is as it was written.

@@ -119,8 +119,7 @@ impl Tail {
     /// Its blocks, to be copied to another tail.
     pub(crate) fn into_salvaged(self) -> Salvaged {
         let blocks = self.all_clear().iter().map(|block| FooterBlock::clone(block)).collect();
-        let (name, payload) = (self.name, self.payload);
-        Salvaged { name, payload, blocks, is_whole: true, may_be_reached: false }
+        Salvaged { name: self.name, payload: self.payload, blocks, is_whole: true }
     }
 
     pub(crate) fn name(&self) -> TailName {
