@@ -12,6 +12,11 @@ use crate::signature::split_signed;
 use crate::wire::Reader;
 use crate::{FormatError, PublicKey, RepositoryId, Signature, SignedContext, Suite};
 
+/// The file that marks the directory of a repository.
+pub const REPOSITORY_MARKER: &str = "holdall-repository";
+/// The file of its configuration.
+pub const CONFIG_FILE: &str = "config";
+
 const WHAT: &str = "repository configuration";
 const MAGIC: &[u8; 4] = b"HCfg";
 const VERSION: u8 = 3;

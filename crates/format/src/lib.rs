@@ -37,7 +37,7 @@ pub mod wire;
 mod wrapping;
 
 pub use block::{BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, Suite, TAG_BYTES};
-pub use config::{ChunkerName, RepositoryConfig};
+pub use config::{CONFIG_FILE, ChunkerName, REPOSITORY_MARKER, RepositoryConfig};
 pub use error::FormatError;
 pub use id::{
     BlockName, MachineId, ObjectId, PackName, RecordHash, RepositoryId, SeriesId, SessionId,

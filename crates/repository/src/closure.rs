@@ -37,11 +37,8 @@ pub(crate) enum Closed {
     Passes,
 }
 
-/// What a step came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// There is more to be looked at.
-    Next,
+/// Why a descent ended.
+enum Ended {
     /// That was all, or enough is missing.
     Done,
     /// All marks were thrown away meanwhile.
@@ -72,7 +69,6 @@ struct Descent<'a> {
     found: Vec<ObjectId>,
     /// Nodes that are marked, and that nobody has followed yet.
     waiting: Vec<ObjectId>,
-    waiting_most: usize,
     missing: BTreeSet<ObjectId>,
 }
 
@@ -115,8 +111,8 @@ fn run<'a>(
     loop {
         let mut descent = Descent::new(store, closed, old_before, root);
         match descent.run() {
-            Ok(Step::MarksAreGone) => {}
-            Ok(Step::Done | Step::Next) => return Ok(descent),
+            Ok(Ended::MarksAreGone) => {}
+            Ok(Ended::Done) => return Ok(descent),
             Err(IndexError::Damaged { .. }) if rebuilds < REBUILDS => {
                 rebuilds += 1;
                 store.rebuild_index(commit, descent.generation)?;
@@ -136,36 +132,34 @@ impl<'a> Descent<'a> {
             generation: store.index().state().generation,
             found: vec![root],
             waiting: Vec::new(),
-            waiting_most: WAITING_MOST,
             missing: BTreeSet::new(),
         }
     }
 
-    fn run(&mut self) -> Result<Step, IndexError> {
+    fn run(&mut self) -> Result<Ended, IndexError> {
         loop {
-            match self.step()? {
-                Step::Next => {}
-                ended => return Ok(ended),
+            if let Some(ended) = self.step()? {
+                return Ok(ended);
             }
         }
     }
 
     /// Looks up what was found, or else some of the nodes that wait, and adds what new nodes refer to.
-    fn step(&mut self) -> Result<Step, IndexError> {
+    fn step(&mut self) -> Result<Option<Ended>, IndexError> {
         let has_found = !self.found.is_empty();
         if self.missing.len() >= MAX_MISSING || !has_found && self.waiting.is_empty() {
-            return Ok(Step::Done);
+            return Ok(Some(Ended::Done));
         }
         let ids = if has_found { std::mem::take(&mut self.found) } else { self.take_waiting() };
         let _marks = self.store.index().marks();
         let lookup = self.store.index().lookup(ids)?;
         if lookup.state.generation != self.generation {
-            return Ok(Step::MarksAreGone);
+            return Ok(Some(Ended::MarksAreGone));
         }
         let mut nodes = if has_found { self.mark(&lookup) } else { self.marked(&lookup) };
         nodes.sort_unstable_by_key(|copy| (copy.holder, copy.block));
         self.expand(&lookup, &nodes)?;
-        Ok(Step::Next)
+        Ok(None)
     }
 
     fn take_waiting(&mut self) -> Vec<ObjectId> {
@@ -223,10 +217,10 @@ impl<'a> Descent<'a> {
             self.waiting.extend(ids);
         }
         self.found = children;
-        if self.waiting.len() > self.waiting_most {
-            let most = self.waiting_most;
-            let reason =
-                format!("the tree is too broad: more than {most} of its nodes wait at once");
+        if self.waiting.len() > WAITING_MOST {
+            let reason = format!(
+                "the tree is too broad: more than {WAITING_MOST} of its nodes wait at once"
+            );
             return Err(RepositoryError::Refused { reason });
         }
         Ok(())
@@ -334,7 +328,7 @@ mod tests {
         let (root, chunks) = put_layers(&place);
         let mut descent = Descent::new(&place.store, Closed::Passes, 0, root);
         let (mut found, mut waiting) = (0, 0);
-        while descent.step().unwrap() == Step::Next {
+        while descent.step().unwrap().is_none() {
             found = found.max(descent.found.len());
             waiting = waiting.max(descent.waiting.len());
         }
@@ -349,9 +343,8 @@ mod tests {
     #[test]
     fn a_tree_of_which_too_much_waits_is_refused() {
         let place = Place::new();
-        let (root, _) = put_layers(&place);
-        let mut descent = Descent::new(&place.store, Closed::Passes, 0, root);
-        descent.waiting_most = 10;
+        let [_, whole, _] = commit_broad_tree(&place);
+        let mut descent = Descent::new(&place.store, Closed::Passes, 0, whole);
         let refused = descent.run().map(|_| ()).unwrap_err();
         assert!(matches!(refused, IndexError::Failed(RepositoryError::Refused { .. })));
     }

@@ -26,7 +26,9 @@
 
 use std::path::{Path, PathBuf};
 
-use holdall_format::{BlockKind, PackName, RecordHash, SessionId, record_file};
+use holdall_format::{
+    BlockKind, CONFIG_FILE, PackName, REPOSITORY_MARKER, RecordHash, SessionId, record_file,
+};
 use holdall_protocol::RepositoryError;
 
 /// What the marker file begins with, whatever the version.
@@ -50,11 +52,11 @@ impl Layout {
     }
 
     pub(crate) fn marker(&self) -> PathBuf {
-        self.root.join("holdall-repository")
+        self.root.join(REPOSITORY_MARKER)
     }
 
     pub(crate) fn config(&self) -> PathBuf {
-        self.root.join("config")
+        self.root.join(CONFIG_FILE)
     }
 
     pub(crate) fn wrappings(&self) -> PathBuf {

@@ -16,6 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use holdall_format::REPOSITORY_MARKER;
 use holdall_repository::{make_dirs, sync_dir};
 use holdall_sys::lock::Held;
 
@@ -34,8 +35,6 @@ const ASK_EVERY: Duration = Duration::from_millis(10);
 const OURS: [&str; 3] = ["identity.key", DATABASE, REPOSITORIES];
 /// What may be in one of which a first start was cut short, or at the top of an empty disk.
 const BEFORE: [&str; 3] = [LOCK, CACHE, "lost+found"];
-/// What is in a repository in a directory.
-const REPOSITORY_MARKER: &str = "holdall-repository";
 
 /// The folder, held by this process.
 #[derive(Debug)]

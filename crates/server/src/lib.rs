@@ -32,6 +32,8 @@ mod records;
 mod rights;
 mod scrub;
 mod server;
+#[cfg(test)]
+mod standing;
 mod state;
 mod stores;
 mod taking;

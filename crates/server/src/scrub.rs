@@ -63,20 +63,13 @@ mod tests {
     use holdall_format::{MachineId, ObjectId};
     use holdall_protocol::SessionPurpose;
     use holdall_protocol::contract::Forge;
-    use holdall_repository::{Clock, Store};
+    use holdall_repository::Store;
     use tokio::sync::Semaphore;
 
     use super::*;
     use crate::data_folder::DataFolder;
     use crate::identity::ServerIdentity;
-
-    struct Standing;
-
-    impl Clock for Standing {
-        fn now_ns(&self) -> i64 {
-            1_700_000_000_000_000_000
-        }
-    }
+    use crate::standing::Standing;
 
     #[test]
     fn nothing_is_read_for_whom_nobody_listens_to() {

@@ -226,20 +226,11 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Waker};
 
-    use holdall_repository::Clock;
-
     use super::*;
     use crate::accounts::InviteRequest;
     use crate::data_folder::DataFolder;
     use crate::identity::ServerIdentity;
-
-    struct Standing;
-
-    impl Clock for Standing {
-        fn now_ns(&self) -> i64 {
-            1_700_000_000_000_000_000
-        }
-    }
+    use crate::standing::Standing;
 
     const fn key(number: u8) -> PublicKey {
         PublicKey::from_bytes([number; 32])

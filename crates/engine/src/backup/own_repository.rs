@@ -1,19 +1,17 @@
 //! Which directories are those of the repository that is backed up to: each backup would store again what the ones
 //! before stored, and read what changes meanwhile.
 //!
-//! Such a directory has the configuration that the repository's owner signed, as it is there. On a server it is `repositories/NAME` in the data folder,
-//! and `cache/NAME` has what the server derives from it, which changes as often.
+//! Such a directory has the configuration that the repository's owner signed, as it is there. On a server it is
+//! `repositories/NAME` in the data folder, and `cache/NAME` has what the server derives from it, which changes as
+//! often.
 
 use std::io::Read;
 
-use holdall_format::RepositoryConfig;
+use holdall_format::{CONFIG_FILE, REPOSITORY_MARKER, RepositoryConfig};
 use holdall_sys::{Dir, Listing, Name};
 
 use crate::exclude::has_name;
 
-/// What marks a repository's directory.
-const MARKER: &[u8] = b"holdall-repository";
-const CONFIG: &[u8] = b"config";
 /// More than any configuration has.
 const CONFIG_MAX_BYTES: u64 = 4096;
 /// Where a server's data folder has its repositories, and what is derived from them.
@@ -22,7 +20,7 @@ const CACHE: &[u8] = b"cache";
 
 /// Whether a directory with these names may be a repository's.
 pub(super) fn may_be(names: &Listing) -> bool {
-    has_name(names, MARKER)
+    has_name(names, REPOSITORY_MARKER.as_bytes())
 }
 
 /// Whether a directory is that repository's.
@@ -49,7 +47,7 @@ pub(super) fn is_cache(
 
 /// The signed configuration in a directory, if there is a whole one.
 fn configuration(dir: &Dir) -> Option<RepositoryConfig> {
-    let (file, _) = dir.open_file(Name::new(CONFIG).ok()?).ok()?;
+    let (file, _) = dir.open_file(Name::new(CONFIG_FILE.as_bytes()).ok()?).ok()?;
     let mut bytes = Vec::new();
     file.take(CONFIG_MAX_BYTES).read_to_end(&mut bytes).ok()?;
     RepositoryConfig::decode_signed(&bytes).ok()

@@ -211,12 +211,11 @@ impl Finish<'_> {
 mod tests {
     use std::os::fd::AsFd;
 
-    use holdall_sys::{TargetDir, metadata};
+    use holdall_sys::metadata;
 
     use super::*;
     use crate::Run;
     use crate::restore::RestoreOptions;
-    use crate::restore::links::Links;
     use crate::restore::unfinished;
     use crate::test_world::owned;
 
@@ -226,9 +225,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let run = Run::new();
         let options = RestoreOptions { strict, numeric_ids: true, ..RestoreOptions::default() };
-        let root = TargetDir::open_root(folder.path()).unwrap();
-        let links = Links::new(folder.path(), "x").unwrap();
-        let mut context = Context::new(&options, &run, root, b"/".to_vec(), links).unwrap();
+        let mut context = Context::of_folder(folder.path(), &options, &run);
         let entry = owned(EntryKind::File, 0o4755);
         context.pretend_to_be(entry.uid + 1, entry.gid);
         let name = Name::new(b"file").unwrap();
@@ -258,9 +255,7 @@ mod tests {
     fn mode_and_time_are_set_after_what_changes_them() {
         let folder = tempfile::tempdir().unwrap();
         let (run, options) = (Run::new(), RestoreOptions::default());
-        let root = TargetDir::open_root(folder.path()).unwrap();
-        let links = Links::new(folder.path(), "x").unwrap();
-        let context = Context::new(&options, &run, root, b"/".to_vec(), links).unwrap();
+        let context = Context::of_folder(folder.path(), &options, &run);
         let entry = owned(EntryKind::File, 0o6711);
         let name = Name::new(b"file").unwrap();
         let file = context.root.create_file(name, unfinished::MODE).unwrap();

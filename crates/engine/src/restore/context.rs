@@ -79,6 +79,18 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// That of a restore into a folder, which has its spool, too.
+    #[cfg(test)]
+    pub(super) fn of_folder(
+        folder: &std::path::Path,
+        options: &'a RestoreOptions,
+        run: &'a Run,
+    ) -> Self {
+        let links = Links::new(folder, "x").unwrap();
+        let root = TargetDir::open_root(folder).unwrap();
+        Self::new(options, run, root, b"/".to_vec(), links).unwrap()
+    }
+
     /// Takes this process for one of that user.
     #[cfg(test)]
     pub(super) fn pretend_to_be(&mut self, uid: u32, gid: u32) {

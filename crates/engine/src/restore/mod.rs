@@ -16,6 +16,7 @@
 //! written stays as the disk gives it.
 
 mod attributes;
+mod below;
 mod chunk_cache;
 mod chunks;
 mod content;
@@ -54,6 +55,7 @@ pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection
 use crate::blocks::Nodes;
 use crate::concurrency::Concurrency;
 use crate::{Access, EngineError, Run, Snapshot};
+use below::LastBelow;
 use chunks::Chunks;
 use context::Context;
 use directory::Directory;
@@ -236,7 +238,7 @@ impl<'a> Pipeline<'a> {
             session: self.session,
             chunks: self.chunks,
             reader: None,
-            linked_from: None,
+            linked_from: LastBelow::default(),
         }
     }
 

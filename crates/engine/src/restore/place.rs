@@ -137,7 +137,6 @@ mod tests {
     use super::*;
     use crate::Run;
     use crate::restore::RestoreOptions;
-    use crate::restore::links::Links;
     use crate::restore::unfinished;
 
     #[test]
@@ -147,9 +146,7 @@ mod tests {
         let own = Name::new(b"file").unwrap();
         std::fs::write(folder.path().join("file"), b"kept").unwrap();
         let (run, options) = (Run::new(), RestoreOptions::default());
-        let root = TargetDir::open_root(folder.path()).unwrap();
-        let links = Links::new(folder.path(), "x").unwrap();
-        let context = Context::new(&options, &run, root, b"/".to_vec(), links).unwrap();
+        let context = Context::of_folder(folder.path(), &options, &run);
         let place = Place::beside();
         let file = Arc::new(dir.create_file(place.name(own), unfinished::MODE).unwrap());
         context.write_behind.wrote(&file, 0..1 << 20);

@@ -120,20 +120,15 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
-    use holdall_sys::TargetDir;
-
     use super::*;
     use crate::Run;
     use crate::restore::RestoreOptions;
-    use crate::restore::links::Links;
 
     #[test]
     fn what_is_not_what_was_written_is_told_and_few_wait() {
         let folder = tempfile::tempdir().unwrap();
         let (run, options) = (Run::new(), RestoreOptions::default());
-        let root = TargetDir::open_root(folder.path()).unwrap();
-        let links = Links::new(folder.path(), "x").unwrap();
-        let context = Context::new(&options, &run, root, b"/".to_vec(), links).unwrap();
+        let context = Context::of_folder(folder.path(), &options, &run);
         let file = Arc::new(File::create_new(folder.path().join("file")).unwrap());
         file.write_all_at(b"what is there", 0).unwrap();
         let file = Arc::new(File::open(folder.path().join("file")).unwrap());

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use crossbeam_channel::Receiver;
 use holdall_format::SessionId;
 use holdall_lab::StageMeter;
-use holdall_sys::{DeviceNumber, FileKind, Name, TargetDir};
+use holdall_sys::{DeviceNumber, FileKind, Name};
 use holdall_tree::{Content, EntryKind};
 
 use super::attributes::{Finish, Subject};
+use super::below::{self, LastBelow};
 use super::chunks::{Chunk, Chunks};
 use super::content::{self, Filling};
 use super::context::{Context, add};
@@ -36,8 +37,8 @@ pub(super) struct Writer<'a> {
     pub(super) chunks: &'a Chunks,
     /// Opened when a content is needed that no window brought.
     pub(super) reader: Option<Reader<'a>>,
-    /// The directory that was last linked from, with its path below the target.
-    pub(super) linked_from: Option<(Vec<u8>, TargetDir)>,
+    /// The directory that was last linked from.
+    pub(super) linked_from: LastBelow,
 }
 
 /// Why an entry was not made.
@@ -283,13 +284,10 @@ impl<'a> Writer<'a> {
     ) -> Result<bool, Failure> {
         let context = self.context;
         let Some(first) = context.links.wait(place) else { return Ok(false) };
-        let (directory, first) = match first.iter().rposition(|&byte| byte == b'/') {
-            Some(slash) => (&first[..slash], &first[slash + 1..]),
-            None => (&b""[..], &first[..]),
-        };
+        let (directory, first) = below::split(&first);
         let Ok(first) = Name::new(first) else { return Ok(false) };
         // Its directory may be closed to an ordinary user already.
-        let Ok(from) = self.directory_below_target(directory) else { return Ok(false) };
+        let Ok(from) = self.linked_from.open(&context.root, directory) else { return Ok(false) };
         let create = |name: Name<'_>| open.dir.link_from(from, first, name);
         match place::make(context, open.dir, name, &item.entry, create) {
             Ok(Made::New((), place)) => {
@@ -300,21 +298,6 @@ impl<'a> Writer<'a> {
             Err(error) if may_be_copied(&error) => Ok(false),
             Err(error) => Err(cannot_make(error)),
         }
-    }
-
-    fn directory_below_target(&mut self, path: &[u8]) -> io::Result<&TargetDir> {
-        if path.is_empty() {
-            return Ok(&self.context.root);
-        }
-        if self.linked_from.as_ref().is_none_or(|(known, _)| known != path) {
-            let mut at: Option<TargetDir> = None;
-            for name in path.split(|&byte| byte == b'/') {
-                at = Some(at.as_ref().unwrap_or(&self.context.root).open_dir(Name::new(name)?)?);
-            }
-            self.linked_from = at.map(|dir| (path.to_vec(), dir));
-        }
-        let known = self.linked_from.as_ref().map(|(_, dir)| dir);
-        known.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 

@@ -16,20 +16,13 @@ use crate::admin::Keeping;
 use crate::data_folder::DataFolder;
 use crate::identity::ServerIdentity;
 use crate::rights::Right;
+use crate::standing::Standing;
 
 /// There are no more that differ than a sixth of these.
 const STATES: usize = 10_000;
 /// Names of what tells the process that is watched where it runs.
 const PLACE: &str = "HOLDALL_POWER_PLACE";
 const SCRIPT: &str = "accounts::power::a_script_that_nothing_interrupts_is_all_there";
-
-struct Standing;
-
-impl Clock for Standing {
-    fn now_ns(&self) -> i64 {
-        1_900_000_000_000_000_000
-    }
-}
 
 /// A server's own state, opened.
 struct Opened {
