@@ -8,7 +8,7 @@ use holdall_format::RepositoryId;
 use holdall_protocol::RepositoryError;
 
 use crate::condemned;
-use crate::index::{ClosedByArrival, Index, Listing};
+use crate::index::{ClosedInTails, Index, Listing};
 use crate::layout::Layout;
 use crate::lease::Lease;
 use crate::log::Log;
@@ -86,11 +86,11 @@ impl Found {
         recovered: &mut Recovered,
     ) -> Result<Self, RepositoryError> {
         let mut listing = Listing::read(layout)?;
-        let (index, closed) = open_index(cache_dir, access, repository, layout, &mut listing)?;
+        let (index, mut closed) = open_index(cache_dir, access, repository, layout, &mut listing)?;
         let tails: Vec<_> =
             std::mem::take(&mut recovered.tails).into_iter().map(Arc::new).collect();
         for tail in &tails {
-            index.add_old_tail(tail.clone(), &closed);
+            index.add_old_tail(tail.clone(), &mut closed);
         }
         let condemned = condemned::read_all(layout)?.into_keys().collect();
         let superseded = superseded::read_all(layout)?;
@@ -98,7 +98,7 @@ impl Found {
         index.learn_superseded(superseded);
         index.learn_pruned(condemned, pruned);
         let is_whole = listing.left_out.is_empty() && recovered.damaged.is_empty();
-        if !is_whole || !recovered.salvaged.is_empty() {
+        if !is_whole || !recovered.salvaged.is_empty() || !closed.are_all_there() {
             // What is lost, or moves, may have been reached by what was closed: it is found again
             // from records.
             index.forget_closed();
@@ -118,7 +118,7 @@ fn open_index(
     repository: &RepositoryId,
     layout: &Layout,
     listing: &mut Listing,
-) -> Result<(Index, ClosedByArrival), RepositoryError> {
+) -> Result<(Index, ClosedInTails), RepositoryError> {
     let mut untouched = listing.clone();
     let opened = Index::open(cache_dir, repository, layout, listing);
     if opened.is_ok() || access == Access::Read {

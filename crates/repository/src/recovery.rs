@@ -9,8 +9,9 @@
 //!                                                             behind that, what is closed is found anew
 //! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside; read in
 //!                                                             place where nothing may be changed
-//! blocks     front      a crash before the first block        both removed
-//! there      gone       a crash while it was made             removed
+//! blocks     front      a crash before the first block        both removed; where a record came behind it, what
+//!                                                             is closed is found anew
+//! there      gone       a crash while it was made or removed  removed; the same, if it has blocks
 //! ```
 //!
 //! Blocks that were durable when a later entry was written are taken at the journal's word; those
@@ -18,7 +19,7 @@
 //! that lost what was acknowledged, so where a record came later, no index is believed that has it reached.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,6 +83,17 @@ impl Recovered {
         list_all(&tail)?;
         self.tails.push(tail);
         Ok(())
+    }
+
+    /// Has no index be believed that is from before something behind an arrival is let go, if there is something
+    /// and a record came later: that may count on it.
+    fn doubt(
+        &self,
+        layout: &Layout,
+        arrival: u64,
+        is_something: bool,
+    ) -> Result<(), RepositoryError> {
+        if is_something && self.newest_record > arrival { disbelieve(layout) } else { Ok(()) }
     }
 
     /// Has all tails copied to new ones: what is still written to the files of these reaches nobody then.
@@ -272,6 +284,7 @@ fn recover_blocks(
     recovered: &mut Recovered,
 ) -> Result<(), RepositoryError> {
     let has_entries = journal_bytes.len() > JOURNAL_HEADER_BYTES;
+    let of_payload = layout.payload(name);
     let scan = match journal::scan(journal_bytes, repository, name.kind()) {
         Ok(scan) => scan,
         Err(error) if has_entries => {
@@ -279,9 +292,13 @@ fn recover_blocks(
             return Ok(());
         }
         // Torn while it was made: nothing was acknowledged from it.
-        Err(_) => return if repair { discard(layout, name) } else { Ok(()) },
+        Err(_) if repair => {
+            let is_empty = payload.metadata().map_err(failed("reading", &of_payload))?.len() == 0;
+            recovered.doubt(layout, name.number, !is_empty)?;
+            return discard(layout, name);
+        }
+        Err(_) => return Ok(()),
     };
-    let of_payload = layout.payload(name);
     let (sound, prefix) = sound_blocks(&payload, &scan).map_err(failed("reading", &of_payload))?;
     let whole: Vec<FooterBlock> =
         scan.entries.iter().filter_map(|found| found.block.clone()).collect();
@@ -305,12 +322,10 @@ fn recover_blocks(
     }
     let blocks: Vec<FooterBlock> = sound.into_iter().take(prefix).collect();
     let last_arrival = blocks.last().map_or(name.number, |last| last.arrival);
-    if repair && recovered.newest_record > last_arrival {
+    if repair {
         let is_longer = journal_bytes.len() as u64 > journal_end
             || payload.metadata().map_err(failed("reading", &of_payload))?.len() > end_of(&blocks);
-        if is_longer {
-            disbelieve(layout)?;
-        }
+        recovered.doubt(layout, last_arrival, is_longer)?;
     }
     let front = Front { name, payload, blocks, journal_key: scan.key, journal_end };
     keep_front(layout, front, repair, recovered)
@@ -441,7 +456,8 @@ pub(crate) fn put_aside(layout: &Layout, name: TailName) -> Result<(), Repositor
     sync_dir(&layout.tails())
 }
 
-/// A payload without a journal was never written to: its tail was torn while it was made.
+/// Removes payloads without a journal, of which nothing can be read: it was never written to, and its tail torn while
+/// it was made; or a crash came while both were removed; or the journal is lost.
 fn remove_lone_payloads(
     layout: &Layout,
     files: &[OsString],
@@ -452,7 +468,10 @@ fn remove_lone_payloads(
         let journal = path.with_extension("journal");
         let is_payload = path.extension().is_some_and(|extension| extension == "payload");
         let is_kept = recovered.salvaged.iter().any(|tail| layout.payload(tail.name) == path);
-        if is_payload && !is_kept && !is_there(&journal)? {
+        if is_payload && !is_kept && is_there(&path)? && !is_there(&journal)? {
+            let name = journal.file_name().and_then(OsStr::to_str).and_then(TailName::of_journal);
+            let is_empty = fs::metadata(&path).map_err(failed("reading", &path))?.len() == 0;
+            recovered.doubt(layout, name.map_or(0, |name| name.number), !is_empty)?;
             remove(&path)?;
         }
     }

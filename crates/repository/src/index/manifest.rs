@@ -15,7 +15,7 @@
 //! `pruned` is the number of the last prune before the bits were written: where there was another
 //! since, what is closed has to be found again from records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdall_format::wire::{Reader, put_length};
 use holdall_format::{BlockKind, FormatError, PackName, RepositoryId};
@@ -56,6 +56,34 @@ pub(crate) struct KnownRun {
 
 /// Closed objects of blocks in tails: by arrival, a bit for each id in ascending order.
 pub(crate) type ClosedByArrival = BTreeMap<u64, Vec<u8>>;
+
+/// What was closed in tails when the manifest was written, for whoever finds their blocks again.
+#[derive(Debug, Default)]
+pub(crate) struct ClosedInTails {
+    by_arrival: ClosedByArrival,
+    /// The blocks that were not met yet.
+    sought: BTreeSet<u64>,
+}
+
+impl ClosedInTails {
+    /// The bits of a block that is there, if anything was closed in it.
+    pub(crate) fn meet(&mut self, arrival: u64) -> Option<&[u8]> {
+        let bits = self.by_arrival.get(&arrival)?;
+        self.sought.remove(&arrival);
+        Some(bits)
+    }
+
+    /// Whether every block was met. Else one is lost, and what refers to it is no longer closed.
+    pub(crate) fn are_all_there(&self) -> bool {
+        self.sought.is_empty()
+    }
+}
+
+impl From<ClosedByArrival> for ClosedInTails {
+    fn from(by_arrival: ClosedByArrival) -> Self {
+        Self { sought: by_arrival.keys().copied().collect(), by_arrival }
+    }
+}
 
 /// All that is needed to use the runs again.
 #[derive(Debug, Clone, PartialEq, Eq)]

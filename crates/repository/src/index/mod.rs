@@ -43,7 +43,7 @@ mod state;
 use entry::Entry;
 pub(crate) use error::IndexError;
 pub(crate) use living::Counted;
-pub(crate) use manifest::{ClosedByArrival, PackInfo};
+pub(crate) use manifest::{ClosedInTails, PackInfo};
 pub(crate) use needed::{Mark, NeededBlocks};
 use page_cache::PageCache;
 pub(crate) use persist::Listing;
@@ -341,7 +341,7 @@ impl Index {
         &self,
         pack: PackInfo,
         footer: &Footer,
-        closed: &ClosedByArrival,
+        closed: &mut ClosedInTails,
     ) -> Result<(), IndexError> {
         let entries = entries_of(footer.blocks.iter(), self.next_pack()?)?;
         let run = self.write(&entries)?;
@@ -431,7 +431,7 @@ fn entries_of<'a>(
 }
 
 /// Sets the closed bits of entries, in their order, whose blocks lay in tails when the bits were stored.
-fn mark_closed(run: &Run, entries: &[Entry], closed: &ClosedByArrival) {
+fn mark_closed(run: &Run, entries: &[Entry], closed: &mut ClosedInTails) {
     let mut nth = std::collections::BTreeMap::new();
     let mut before = None;
     for (entry, at) in entries.iter().zip(0..) {
@@ -439,7 +439,7 @@ fn mark_closed(run: &Run, entries: &[Entry], closed: &ClosedByArrival) {
         if before.replace((entry.id, entry.arrival)) == Some((entry.id, entry.arrival)) {
             continue;
         }
-        let Some(bits) = closed.get(&entry.arrival) else { continue };
+        let Some(bits) = closed.meet(entry.arrival) else { continue };
         let place = nth.entry(entry.arrival).or_insert(0usize);
         run.closed.put(at, bit(bits, *place));
         *place += 1;

@@ -11,7 +11,7 @@ use holdall_protocol::RepositoryError;
 
 use super::bits::Bits;
 use super::error::IndexError;
-use super::manifest::{ClosedByArrival, KnownRun, Manifest, PackInfo};
+use super::manifest::{ClosedByArrival, ClosedInTails, KnownRun, Manifest, PackInfo};
 use super::page_cache::PageCache;
 use super::run::{Run, run_number};
 use super::state::State;
@@ -97,7 +97,7 @@ impl Index {
         repository: &RepositoryId,
         layout: &Layout,
         listing: &mut Listing,
-    ) -> Result<(Self, ClosedByArrival), IndexError> {
+    ) -> Result<(Self, ClosedInTails), IndexError> {
         fs::create_dir_all(dir).map_err(failed("making", dir))?;
         clear_folders(dir)?;
         let loaded = match load(dir, repository, listing) {
@@ -120,11 +120,11 @@ impl Index {
         repository: &RepositoryId,
         layout: &Layout,
         listing: &mut Listing,
-        (state, closed_position, closed): Loaded,
-    ) -> Result<(Self, ClosedByArrival), IndexError> {
+        (state, closed_position, mut closed): Loaded,
+    ) -> Result<(Self, ClosedInTails), IndexError> {
         let index = Self::of_state(dir, repository, state, closed_position);
         index.sweep()?;
-        index.add_all(layout, listing, &closed)?;
+        index.add_all(layout, listing, &mut closed)?;
         Ok((index, closed))
     }
 
@@ -160,7 +160,7 @@ impl Index {
         self.change_state(|state| state.generation += 1);
         self.drop_tentative();
         let anew = Self::of_state(&self.dir, &self.repository, State::default(), 0);
-        let ended = anew.add_all(layout, &mut listing, &ClosedByArrival::new());
+        let ended = anew.add_all(layout, &mut listing, &mut ClosedInTails::default());
         if ended.is_ok() || !listing.has_all_of(&self.state()) {
             self.go_on_with(&anew);
         } else {
@@ -207,7 +207,7 @@ impl Index {
         &self,
         layout: &Layout,
         listing: &mut Listing,
-        closed: &ClosedByArrival,
+        closed: &mut ClosedInTails,
     ) -> Result<(), IndexError> {
         let known: BTreeSet<PackName> = self.state().packs.iter().map(|pack| pack.name).collect();
         let (mut left_out, mut ended) = (Vec::new(), Ok(()));
@@ -244,7 +244,7 @@ impl Index {
         layout: &Layout,
         name: &PackName,
         file_bytes: u64,
-        closed: &ClosedByArrival,
+        closed: &mut ClosedInTails,
     ) -> Result<(), IndexError> {
         let path = layout.pack(name);
         // Not to be taken for an error of the index's own files.
@@ -339,7 +339,7 @@ fn is_about_pack(error: &RepositoryError) -> bool {
     matches!(error, RepositoryError::Damaged { .. } | RepositoryError::Refused { .. })
 }
 
-type Loaded = (State, u64, ClosedByArrival);
+type Loaded = (State, u64, ClosedInTails);
 
 /// Reads the manifest and opens its runs; `None` if there is none or it is of other packs.
 fn load(
@@ -370,7 +370,7 @@ fn load(
             .ok_or_else(|| IndexError::damaged(&path, "another number of bits"))?;
         state.runs.push(Arc::new(run.with_closed(closed)));
     }
-    Ok(Some((state, manifest.closed_position, manifest.closed_in_tails)))
+    Ok(Some((state, manifest.closed_position, manifest.closed_in_tails.into())))
 }
 
 fn manifest_of(state: &State, closed_position: u64) -> Manifest {
@@ -408,11 +408,11 @@ fn closed_in(tail: &Tail) -> ClosedByArrival {
 }
 
 /// Marks what is known to be closed in a tail that was just opened.
-pub(super) fn mark_tail(tail: &Tail, closed: &ClosedByArrival) {
+fn mark_tail(tail: &Tail, closed: &mut ClosedInTails) {
     let mut places: BTreeMap<u64, usize> = BTreeMap::new();
     let mut objects = tail.objects();
     for (id, arrival) in objects.ascending() {
-        let Some(bits) = closed.get(&arrival) else { continue };
+        let Some(bits) = closed.meet(arrival) else { continue };
         let place = places.entry(arrival).or_default();
         if let Some(object) = objects.get_mut(&id, arrival) {
             object.closed = bit(bits, *place);
@@ -423,7 +423,7 @@ pub(super) fn mark_tail(tail: &Tail, closed: &ClosedByArrival) {
 
 impl Index {
     /// Makes a tail known that was there before, with what was closed in it.
-    pub(crate) fn add_old_tail(&self, tail: Arc<Tail>, closed: &ClosedByArrival) {
+    pub(crate) fn add_old_tail(&self, tail: Arc<Tail>, closed: &mut ClosedInTails) {
         mark_tail(&tail, closed);
         self.add_tail(tail);
     }

@@ -326,8 +326,15 @@ fn what_reached_blocks_that_are_lost_is_no_longer_closed() {
         let file = fs::OpenOptions::new().write(true).open(path).unwrap();
         file.set_len(file.metadata().unwrap().len() - 1).unwrap();
     };
-    let damages: [&dyn Fn(&World); 4] = [
+    let damages: [&dyn Fn(&World); 7] = [
+        &|world| {
+            fs::remove_file(world.tail_file("chunks", "payload")).unwrap();
+            fs::remove_file(world.tail_file("chunks", "journal")).unwrap();
+        },
         &|world| fs::remove_file(world.tail_file("chunks", "payload")).unwrap(),
+        &|world| fs::remove_file(world.tail_file("chunks", "journal")).unwrap(),
+        // As of a tail that was torn while it was made.
+        &|world| fs::write(world.tail_file("chunks", "journal"), b"").unwrap(),
         // The last block of a tail, which a crash may leave like this before it is acknowledged.
         &|world| flip_last_byte(&world.tail_file("chunks", "payload")),
         &|world| shorten(world.tail_file("chunks", "payload")),
@@ -353,6 +360,59 @@ fn what_reached_blocks_that_are_lost_is_no_longer_closed() {
         world.handle().put_blocks(&session, &[again]).unwrap();
         assert!(matches!(commit_again(&world, &forge, &session), CommitAnswer::Committed(_)));
     }
+}
+
+/// A snapshot of one chunk, with the cache that knows all of it closed in tails.
+fn small_snapshot(world: &mut World, forge: &Forge) -> Vec<(PathBuf, Vec<u8>)> {
+    let session = open_session(world);
+    world.handle().put_blocks(&session, &[forge.chunks(&[id("a")])]).unwrap();
+    world.handle().put_blocks(&session, &[forge.nodes(&[(id("root"), &[id("a")])])]).unwrap();
+    let record = forge.record(RecordKind::Snapshot, id("root"), None);
+    let answer = world.handle().commit(&session, &record).unwrap();
+    assert!(matches!(answer, CommitAnswer::Committed(_)));
+    world.close();
+    world.cached()
+}
+
+fn assert_is_missed(world: &World, forge: &Forge) {
+    let session = open_session(world);
+    let answer = commit_again(world, forge, &session);
+    assert!(matches!(&answer, CommitAnswer::Missing(ids) if *ids == [id("a")]), "{answer:?}");
+}
+
+/// As after its file system was set back, and the cache lies on another.
+#[test]
+fn what_reached_a_tail_that_is_what_it_was_before_is_no_longer_closed() {
+    let (mut world, forge) = made();
+    let session = open_session(&world);
+    world.handle().put_blocks(&session, &[forge.chunks(&[id("first")])]).unwrap();
+    world.close();
+    let earlier = ["payload", "journal"].map(|ends| world.tail_file("chunks", ends));
+    let earlier = earlier.map(|path| (path.clone(), fs::read(path).unwrap()));
+    world.restart();
+    let cached = small_snapshot(&mut world, &forge);
+    earlier.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    world.close_with_cache(&cached);
+    world.restart();
+    assert_is_missed(&world, &forge);
+}
+
+#[test]
+fn what_reached_a_pack_that_came_and_went_behind_the_cache_is_no_longer_closed() {
+    let (mut world, forge) = made();
+    let cached = small_snapshot(&mut world, &forge);
+    world.restart();
+    let session = open_session(&world);
+    for number in 0..11 {
+        let chunk = id(&format!("chunk {number}"));
+        let block = forge.chunks_of_bytes(&[chunk], 5 << 20);
+        world.handle().put_blocks(&session, &[block]).unwrap();
+    }
+    world.close();
+    fs::remove_file(only_pack(&world)).unwrap();
+    world.close_with_cache(&cached);
+    world.restart();
+    assert_is_missed(&world, &forge);
 }
 
 fn flip_last_byte(path: &Path) {
