@@ -7,6 +7,7 @@
 //! unreadable either     the disk fails                        told, left; a new tail goes on
 //! blocks     entries    nothing, or torn at the end           cut to the last whole block; where a record came
 //!                                                             behind that, what is closed is found anew
+//! one torn   entries    a crash, or damage to what counts     good blocks copied, if something may count on them
 //! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside; read in
 //!                                                             place where nothing may be changed
 //! blocks     front      a crash before the first block        both removed; where a record came behind it, what
@@ -305,14 +306,26 @@ fn recover_blocks(
     recovered.next_arrival = next_after(recovered.next_arrival, &whole);
     let last = prefix.checked_sub(1).and_then(|last| scan.entries.get(last));
     let journal_end = last.map_or(JOURNAL_HEADER_BYTES as u64, |found| found.end);
-    if scan.durable > journal_end {
+    let has_hole = scan.durable > journal_end;
+    if has_hole {
         let reason = "it has a hole where everything was durable".into();
         recovered.damaged.push((layout.journal(name), reason));
+    }
+    let may_count = may_count(name, &scan, prefix, recovered.newest_record);
+    if repair && may_count {
+        let kept_end = end_of(sound.get(..prefix).unwrap_or_default());
+        let is_longer = journal_bytes.len() as u64 > journal_end
+            || payload.metadata().map_err(failed("reading", &of_payload))?.len() > kept_end;
+        if is_longer {
+            disbelieve(layout)?;
+        }
+    }
+    if has_hole || may_count && sound.len() > prefix {
         // The journal's word does not count for much here.
         let named = |block: &FooterBlock| has_its_name(&payload, block).unwrap_or(false);
         let blocks = sound.into_iter().filter(named).collect();
         if repair {
-            recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: false });
+            recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: !has_hole });
             return Ok(());
         }
         // Who only reads finds them where they lie.
@@ -320,15 +333,18 @@ fn recover_blocks(
         let tail = Tail::of_files(layout, name, payload, (journal, scan.key), blocks);
         return recovered.add(tail);
     }
-    let blocks: Vec<FooterBlock> = sound.into_iter().take(prefix).collect();
-    let last_arrival = blocks.last().map_or(name.number, |last| last.arrival);
-    if repair {
-        let is_longer = journal_bytes.len() as u64 > journal_end
-            || payload.metadata().map_err(failed("reading", &of_payload))?.len() > end_of(&blocks);
-        recovered.doubt(layout, last_arrival, is_longer)?;
-    }
+    let blocks = sound.into_iter().take(prefix).collect();
     let front = Front { name, payload, blocks, journal_key: scan.key, journal_end };
     keep_front(layout, front, repair, recovered)
+}
+
+/// Whether anything may count on what is behind the front of a tail: a record that came later, or whoever moved
+/// older blocks there and let go of where they lay. Of a crash nobody waited for the end of either.
+fn may_count(name: TailName, scan: &Scan, prefix: usize, newest_record: u64) -> bool {
+    let mut behind = scan.entries.iter().skip(prefix).filter_map(|found| found.block.as_ref());
+    let last = prefix.checked_sub(1).and_then(|last| scan.entries.get(last)?.block.as_ref());
+    let last_arrival = last.map_or(name.number, |last| last.arrival);
+    newest_record > last_arrival || behind.any(|block| block.arrival < name.number)
 }
 
 /// Has no index from before be believed about what is closed, as the appender does while a store is open. The log

@@ -222,6 +222,7 @@ impl<'a> RunReader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::manifest::ClosedByArrival;
     use crate::index::page_cache::PageCache;
     use holdall_format::ObjectId;
     use proptest::prelude::*;
@@ -329,8 +330,8 @@ mod tests {
         let run = run_of(dir.path(), &entries);
         let entries: Vec<Entry> = entries.into_iter().collect();
         // The third object was.
-        let closed = [(7, vec![0b0100])].into();
-        super::super::mark_closed(&run, &entries, &closed);
+        let mut closed = ClosedByArrival::from([(7, vec![0b0100])]).into();
+        super::super::mark_closed(&run, &entries, &mut closed);
         let closed: Vec<u64> = (0..8).filter(|at| run.closed.get(*at)).collect();
         assert_eq!(closed, [4]);
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use holdall_format::{BlockKind, ObjectId, RecordKind, SessionId, StoredRecord, TableEntry};
@@ -413,6 +414,43 @@ fn what_reached_a_pack_that_came_and_went_behind_the_cache_is_no_longer_closed()
     world.close_with_cache(&cached);
     world.restart();
     assert_is_missed(&world, &forge);
+}
+
+/// They were stored at once, so the journal does not say of any that it was durable.
+#[test]
+fn blocks_behind_one_that_is_damaged_stay_where_a_record_may_count_on_them() {
+    let (mut world, forge) = made();
+    let session = open_session(&world);
+    let chunks = ["a", "b", "c"].map(id);
+    let blocks = chunks.map(|chunk| forge.chunks(&[chunk]));
+    world.handle().put_blocks(&session, &blocks).unwrap();
+    world.handle().put_blocks(&session, &[forge.nodes(&[(id("root"), &chunks)])]).unwrap();
+    let record = forge.record(RecordKind::Snapshot, id("root"), None);
+    let answer = world.handle().commit(&session, &record).unwrap();
+    assert!(matches!(answer, CommitAnswer::Committed(_)));
+    world.close();
+    flip_first_byte(&world.tail_file("chunks", "payload"));
+    let cache = tempfile::tempdir().unwrap();
+    let opened =
+        Store::open_to_read(&world.dir(), cache.path(), signer(), world.clock.clone()).unwrap();
+    let reader = Arc::new(opened).for_machine(MACHINE, forge.key.public());
+    let session = reader.open_session(&SessionPurpose::Read).unwrap().session;
+    assert_eq!(reader.fetch_objects(&session, &chunks[1..], 0).unwrap().blocks, blocks[1..]);
+    drop(reader);
+    for _ in 0..2 {
+        world.restart();
+        let session = open_session(&world);
+        assert_eq!(world.handle().missing(&session, &chunks).unwrap(), [true, false, false]);
+        let fetched = world.handle().fetch_objects(&session, &chunks[1..], 0).unwrap();
+        assert_eq!(fetched.blocks, blocks[1..]);
+        world.close();
+    }
+}
+
+fn flip_first_byte(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[0] ^= 1;
+    fs::write(path, bytes).unwrap();
 }
 
 fn flip_last_byte(path: &Path) {
