@@ -206,7 +206,8 @@ pub enum Repair {
         /// Blocks that are lost.
         lost_blocks: u64,
     },
-    /// Blocks that are in no pack yet, of which those that are sound were stored again.
+    /// Blocks that are in no pack yet, of which those that are sound were stored again; 0 and 0 where nobody can
+    /// tell how many there were.
     Tail {
         /// Blocks stored again.
         kept_blocks: u64,
@@ -235,6 +236,9 @@ impl Repair {
                 "pack {pack} {would}put aside: {kept_blocks} sound blocks of it {would}stored \
                  again, {lost_blocks} are lost"
             ),
+            Self::Tail { kept_blocks: 0, lost_blocks: 0 } => {
+                format!("blocks that are in no pack yet {would}put aside: they can not be read")
+            }
             Self::Tail { kept_blocks, lost_blocks } => format!(
                 "of blocks that are in no pack yet, {kept_blocks} {would}stored again, \
                  {lost_blocks} are lost"

@@ -403,6 +403,11 @@ impl Store {
             || self.unread.iter().any(|path| records::is_given(path))
     }
 
+    /// Whether a tail could not be opened for a moment, and would be by now.
+    pub(crate) fn will_open(&self, tail: TailName) -> bool {
+        self.unopened.contains(&tail) && is_readable(&self.layout, tail)
+    }
+
     pub(crate) fn unwritten_round(&self) -> MutexGuard<'_, Option<ScrubRound>> {
         self.unwritten_round.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -91,6 +91,7 @@ impl Store {
             report.repairs.extend(remade);
         }
         report.repairs.extend(self.salvage_tail(&in_tails, dry_run, &mut report.quarantined)?);
+        report.repairs.extend(self.put_unread_tails_aside(dry_run, &mut report.quarantined)?);
         hindered.map_or(Ok(()), Err)
     }
 

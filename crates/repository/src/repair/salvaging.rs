@@ -11,6 +11,7 @@ use holdall_protocol::{Repair, RepositoryError};
 
 use crate::appending::Unreadable;
 use crate::condemned::{self, Condemned};
+use crate::layout::TailName;
 use crate::moving::IfDamaged;
 use crate::publish::{failed, sync_parent};
 use crate::reread::unless_lost;
@@ -127,5 +128,36 @@ impl Store {
             }
         }
         Ok((lost_blocks > 0).then_some(Repair::Tail { kept_blocks, lost_blocks }))
+    }
+
+    /// Puts the tails aside that could not be opened: nothing is let go while they are there, since nobody knows what
+    /// they hold. One that can be read by now is opened at the next start. `None` if there is none.
+    pub(super) fn put_unread_tails_aside(
+        &self,
+        dry_run: bool,
+        quarantined: &mut Vec<String>,
+    ) -> Result<Option<Repair>, RepositoryError> {
+        let appender = self.appender()?;
+        let strange = self.strange();
+        let of_tails = strange.iter().filter(|(path, _)| path.starts_with(self.layout().tails()));
+        let names =
+            of_tails.filter_map(|(path, _)| TailName::of_journal(path.file_name()?.to_str()?));
+        let state = self.index().state();
+        let is_unread = |name: &TailName| {
+            self.layout().journal(*name).exists()
+                && !self.will_open(*name)
+                && state.tails.iter().all(|tail| tail.name() != *name)
+        };
+        let unread: Vec<TailName> = names.filter(is_unread).collect();
+        if !dry_run {
+            for name in &unread {
+                let files = [self.layout().journal(*name), self.layout().payload(*name)];
+                let there: Vec<_> = files.iter().filter(|file| file.exists()).collect();
+                appender.put_lost_aside(*name)?;
+                there.iter().for_each(|file| self.no_longer_strange(file));
+                quarantined.extend(there.iter().map(|file| format!("{}.damaged", file.display())));
+            }
+        }
+        Ok((!unread.is_empty()).then_some(Repair::Tail { kept_blocks: 0, lost_blocks: 0 }))
     }
 }

@@ -208,6 +208,32 @@ fn what_is_in_no_pack_yet_is_salvaged_too() {
 }
 
 #[test]
+fn what_nobody_can_open_is_put_aside_and_prunes_go_on() {
+    let mut house = House::new();
+    house.snapshot("one", &names(0..6), 100_000);
+    house.world.close();
+    let journal = house.world.tail_file("chunks", "journal");
+    change(&journal, |bytes| bytes[30] ^= 1);
+    house.world.restart();
+    assert!(house.repository().prune(false).is_err(), "nobody knows what lies there");
+    let foreseen = house.repair(true);
+    assert_eq!(foreseen.repairs, [Repair::Tail { kept_blocks: 0, lost_blocks: 0 }]);
+    let repaired = house.repair(false);
+    assert_eq!(repaired.repairs, foreseen.repairs);
+    assert_eq!(repaired.quarantined.len(), 2);
+    assert!(!journal.exists() && journal.with_added_extension("damaged").exists());
+    let is_missing = |damage: &ScrubDamage| matches!(damage, ScrubDamage::Missing { .. });
+    assert!(repaired.scrub.damaged.iter().all(is_missing), "{repaired:?}");
+    house.snapshot("two", &names(0..6), 100_000);
+    house.assert_whole();
+    house.assert_all_there(0..6);
+    house.prune();
+    house.world.restart();
+    assert_eq!(house.repair(false).repairs, []);
+    house.assert_all_there(0..6);
+}
+
+#[test]
 fn more_damage_than_parity_is_salvaged_like_any_other() {
     let mut house = backed_up(1);
     let (pack, parity) = (house.packs()[0].clone(), house.parity()[0].clone());
