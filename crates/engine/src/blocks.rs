@@ -129,7 +129,7 @@ impl NodeSource for Nodes {
 
     fn node(&mut self, id: &ObjectId) -> Result<Arc<Node>, EngineError> {
         if self.lost.contains(id) {
-            return Err(EngineError::damaged(format!("node {id}"), "the repository lost it"));
+            return Err(RepositoryError::MissingObjects { ids: vec![*id] }.into());
         }
         if let Some(node) = self.find_open(id).or_else(|| self.cached(id)) {
             // Every use is checked, since only the node first asked for was checked when its

@@ -125,12 +125,24 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         false => Speed::remembered(args, app, &access, &options, &done),
     };
     still_committed(app, &done.summary, report(app, &done, &speed))?;
+    if done.summary.parent_damaged {
+        app.damage(&damaged_parent());
+    }
     deletions::tell(app, &announced);
     if !options.dry_run {
         audits::tell(app, &access);
     }
     let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
+}
+
+/// That what this backup goes on from can not be read. What it needs of that counts as stored, so this one needs it too.
+fn damaged_parent() -> anyhow::Error {
+    let message = "the snapshot before is damaged; everything was read anew, but what is damaged counts as stored, and the new \
+                   snapshot may need it";
+    Refusal::new(Exit::Damage, message)
+        .hint("see `holdall check --verify latest`, and `holdall check --repair`; the backup after that sends what is lost")
+        .into()
 }
 
 /// Says that it was this computer's own limit on sending, if it was: it is at work where a network
@@ -463,9 +475,6 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
     if summary.files_unsettled > 0 {
         let files = count(summary.files_unsettled);
         lines.push(format!("{files} changed while they were read: they are read again next time"));
-    }
-    if summary.parent_damaged {
-        lines.push("the snapshot before is damaged, so everything was read anew".into());
     }
     if summary.objects_sent_again > 0 {
         let objects = count(summary.objects_sent_again);

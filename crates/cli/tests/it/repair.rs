@@ -159,6 +159,28 @@ fn what_no_repair_can_mend_comes_again_with_the_next_backup() {
     }
 }
 
+/// What can not be read of the snapshot before counts as stored, so the new one needs it too.
+#[test]
+fn a_backup_that_meets_a_damaged_snapshot_does_not_end_as_if_all_were_well() {
+    let kept = Kept::new();
+    grow_old(&kept.source);
+    kept.backup();
+    fs::write(kept.source.join("later"), "later").unwrap();
+    kept.backup();
+    let is_nodes =
+        |path: &&PathBuf| text(path).contains("nodes.") && text(path).ends_with("payload");
+    let tails = files_below(&kept.repo.join("tails"));
+    let nodes = tails.iter().find(is_nodes).unwrap();
+    let length = usize::try_from(fs::metadata(nodes).unwrap().len()).unwrap();
+    // The newest nodes end it.
+    flip(nodes, length - 1000);
+    fs::remove_dir_all(kept.machine.path("cache")).unwrap();
+    let source = kept.source.to_str().unwrap();
+    let told = kept.machine.run(kept.args(&["backup", source]));
+    assert_eq!(told.code, Some(20), "{}", told.stderr);
+    assert!(told.stderr.contains("the snapshot before is damaged"), "{}", told.stderr);
+}
+
 #[test]
 fn an_administrator_repairs_what_a_server_keeps() {
     let machine = Machine::new().with_password(None);

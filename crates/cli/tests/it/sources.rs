@@ -55,6 +55,31 @@ fn what_attributes_can_not_be_read_of_is_stored_without_them_and_read_again() {
     assert_eq!(read.is_ok_and(|len| &note[..len] == b"kept"), has_attributes);
 }
 
+/// A source within another one is not read twice, and a walk does not come to all of them.
+#[test]
+fn a_source_that_another_one_leaves_out_is_told() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let elsewhere = machine.path("elsewhere");
+    for folder in [source.join("cache/keep"), source.join("plain"), elsewhere.join("photos")] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    fs::write(source.join("cache/keep/file"), "kept").unwrap();
+    symlink(&elsewhere, source.join("link")).unwrap();
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    machine.ok(["init", "-r", repo]);
+    let below = |name: &str| format!("{source}/{name}");
+    let met = machine.run(["backup", "-r", repo, source, &below("plain"), &below("cache/keep")]);
+    assert_eq!(met.code, Some(0), "{}", met.stderr);
+    let excluded = ["backup", "-r", repo, source, &below("cache/keep"), "--exclude", "cache"];
+    let behind_link = ["backup", "-r", repo, source, &below("link/photos")];
+    for (args, left_out) in [(&excluded[..], "cache/keep"), (&behind_link[..], "link/photos")] {
+        let told = machine.run(args);
+        assert_eq!(told.code, Some(3), "{}", told.stderr);
+        assert!(told.stderr.contains(&below(left_out)), "{}", told.stderr);
+    }
+}
+
 /// Where nothing changed, whole leaves of the tree before are taken over.
 #[test]
 fn what_did_not_change_has_the_names_that_its_owners_have_now() {

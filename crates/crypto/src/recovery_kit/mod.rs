@@ -78,11 +78,11 @@ impl RecoveryKit {
         let mut text = Zeroizing::new(String::with_capacity(4096));
         text.push_str(INSTRUCTIONS);
         text.push_str(if self.server_addresses.is_empty() {
-            "\n    holdall pair --recovery-kit FILE -r REPOSITORY\n"
+            "\n    holdall pair --recovery-kit FILE -r REPOSITORY\n    \
+             holdall restore latest -r REPOSITORY --target DIRECTORY\n\n"
         } else {
-            "\n    holdall pair --recovery-kit FILE\n"
+            "\n    holdall pair --recovery-kit FILE\n    holdall restore latest --target DIRECTORY\n\n"
         });
-        text.push_str("    holdall restore latest --target DIRECTORY\n\n");
         for (label, value) in &values {
             put_field(&mut text, *label, &label.for_people(value));
         }

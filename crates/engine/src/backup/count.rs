@@ -11,7 +11,7 @@ use super::meters::Meters;
 use super::options::BackupOptions;
 use super::pipeline::{BUDGET_BYTES, RESERVE_BYTES};
 use super::plan::{Found, Plan};
-use super::scan::{named, steps};
+use super::scan::{inner, named, steps};
 use super::walk::Walk;
 use crate::budget::Budget;
 use crate::storing::Shared;
@@ -39,6 +39,7 @@ pub fn count_ahead(
         repository: access.config.clone(),
         items: Counted::default(),
         named: named(&options.sources),
+        unmet: inner(&options.sources),
     };
     plan.run(steps(&options.sources)?)?;
     Ok((plan.items.items, plan.items.bytes))

@@ -18,7 +18,7 @@ use super::options::{BackupOptions, Source};
 use super::parents::{self, Parents};
 use super::plan::Plan;
 use super::read::{Reader, Reading};
-use super::scan::{Step, named, steps};
+use super::scan::{Step, inner, named, steps};
 use super::summary::BackupSummary;
 use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
@@ -78,11 +78,16 @@ pub fn backup_upon(
     // passes it is told.
     let _ = holdall_sys::limits::raise_open_files();
     let (mut lost, mut losses, mut lapses) = (Lost::default(), 0, 0);
+    let mut parent_damaged = false;
     let mut summary = loop {
         match attempt(access, listed, options, run, &lost) {
             // A list of what is missing ends at what nobody can look behind, so there may be several.
             Err(EngineError::Lost { ids }) if losses < MOST_LOSSES && lost.add(&ids) => losses += 1,
-            Err(EngineError::Parent(_)) if !lost.parents => lost.parents = true,
+            Err(EngineError::Parent(error)) if !lost.parents => {
+                lost.parents = true;
+                // What is gone is sent again, and what is damaged counts as there.
+                parent_damaged = !is_missing(&error);
+            }
             // A computer may sleep for longer than a session lives. What it put without a checkpoint may
             // be pruned by now, and counts as missing.
             Err(EngineError::Repository(RepositoryError::NoSession { .. }))
@@ -98,11 +103,15 @@ pub fn backup_upon(
     summary.bytes_sent = traffic.sent_bytes;
     summary.bytes_received = traffic.received_bytes;
     summary.objects_sent_again = lost.count();
-    summary.parent_damaged = lost.parents;
+    summary.parent_damaged = parent_damaged;
     summary.problems = run.problem_count();
     summary.files_unsettled = run.changed_count();
     summary.seconds = begun.elapsed().as_secs_f64();
     Ok(summary)
+}
+
+fn is_missing(error: &EngineError) -> bool {
+    matches!(error, EngineError::Repository(RepositoryError::MissingObjects { .. }))
 }
 
 /// Backs up once, with what the repository is known to have lost until now.
@@ -301,6 +310,7 @@ impl<'a> Stages<'a> {
             repository: access.config.clone(),
             items: Items::new(options, &access.keys, system, meters, parents, out),
             named: named(&options.sources),
+            unmet: inner(&options.sources),
         }
     }
 

@@ -63,7 +63,12 @@ pub(super) struct Plan<'a, F> {
     pub(super) items: F,
     /// Where the sources are recorded, those within others too.
     pub(super) named: BTreeSet<PathKey>,
+    /// Those of them within others that the walk did not come to so far.
+    pub(super) unmet: BTreeSet<PathKey>,
 }
+
+/// Why a source is not in the snapshot within which another one lies.
+const NOT_MET: &str = "was named and is left out: above it is a link, or something that is excluded; back it up in a run of its own";
 
 /// A directory that the plan is in.
 struct Frame {
@@ -109,6 +114,9 @@ impl<F: Found> Plan<'_, F> {
                 Step::Ancestor { path, read_at } => self.ancestor(path, read_at)?,
                 Step::Source { path, read_at } => self.source(path, &read_at)?,
             }
+        }
+        for path in &self.unmet {
+            self.shared.run.problem(&path.to_absolute(), NOT_MET);
         }
         self.items.finish()
     }
@@ -192,12 +200,14 @@ impl<F: Found> Plan<'_, F> {
                 Ok(stat) => stat,
                 Err(error) => {
                     self.shared.run.problem(&path.to_absolute(), not_read(&error));
+                    self.unmet.remove(&path);
                     continue;
                 }
             };
             if self.is_excluded(&frames, &path, stat.kind == FileKind::Dir) {
                 continue;
             }
+            self.unmet.remove(&path);
             let Some(frame) = frames.last_mut() else { break };
             let stays_on = match self.wanted(frame.stays_on, &path, &stat) {
                 Wanted::Whole(stays_on) if stat.kind == FileKind::Dir => stays_on,

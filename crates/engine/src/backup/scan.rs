@@ -53,6 +53,20 @@ pub(super) fn named(sources: &[Source]) -> BTreeSet<PathKey> {
     sources.iter().filter_map(|source| PathKey::from_absolute(&source.path).ok()).collect()
 }
 
+/// Those that lie within others: the walk of those comes to them, unless something is in its way.
+pub(super) fn inner(sources: &[Source]) -> BTreeSet<PathKey> {
+    let mut inner = named(sources);
+    let mut outer: Option<PathKey> = None;
+    inner.retain(|path| {
+        let is_inner = outer.as_ref().is_some_and(|outer| outer.is_ancestor_of(path));
+        if !is_inner {
+            outer = Some(path.clone());
+        }
+        is_inner
+    });
+    inner
+}
+
 /// The directories above `path`, outermost first, without the root, and where each is read: as far
 /// above `read_at` as it is above `path`, while what lies between has the same names.
 fn ancestors(path: &PathKey, read_at: &[u8]) -> Vec<(PathKey, Option<Vec<u8>>)> {

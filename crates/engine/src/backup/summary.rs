@@ -52,7 +52,8 @@ pub struct BackupSummary {
     pub problems: u64,
     /// Objects that the repository had lost, and that were sent again.
     pub objects_sent_again: u64,
-    /// Whether the snapshot before could not be read, so that everything was read anew.
+    /// Whether the snapshot before is damaged, so that everything was read anew: what is damaged was not sent
+    /// again, since it counts as stored.
     pub parent_damaged: bool,
     /// Files that changed while they were read: stored as read, and read again next time.
     pub files_unsettled: u64,
