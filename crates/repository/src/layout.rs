@@ -219,10 +219,19 @@ fn below(folder: PathBuf, name: &PackName) -> PathBuf {
     folder.join(name.get(..2).unwrap_or_default()).join(name)
 }
 
+/// Whether a name is that of a folder of packs: two hexadecimal digits.
+pub(crate) fn is_pack_folder(name: &str) -> bool {
+    name.len() == 2 && is_hexadecimal(name)
+}
+
 /// Reads the name of a file that is named by a number: 16 hexadecimal digits.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
-    let is_hexadecimal = name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    (name.len() == 16 && is_hexadecimal).then(|| u64::from_str_radix(name, 16).ok()).flatten()
+    let is_number = name.len() == 16 && is_hexadecimal(name);
+    is_number.then(|| u64::from_str_radix(name, 16).ok()).flatten()
+}
+
+fn is_hexadecimal(name: &str) -> bool {
+    name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Names one tail: what it holds, and the log position at which it was begun. No two tails of a repository ever

@@ -412,6 +412,11 @@ impl Store {
         self.unwritten_round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Packs, and folders that may hold some, that could not be read.
+    pub(crate) fn left_out(&self) -> Vec<PathBuf> {
+        self.lock_left_out().clone()
+    }
+
     fn lock_left_out(&self) -> MutexGuard<'_, Vec<PathBuf>> {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
     }

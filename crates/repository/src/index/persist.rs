@@ -16,7 +16,7 @@ use super::page_cache::PageCache;
 use super::run::{Run, run_number};
 use super::state::State;
 use super::{Index, bit, lock, manifest_path, pack_info};
-use crate::layout::Layout;
+use crate::layout::{Layout, is_pack_folder};
 use crate::pack_file::{damaged, read_footer};
 use crate::publish::{failed, names_in, read_limited, remove, replace};
 use crate::reread::{is_of_this_process, of_the_file, says_lost};
@@ -44,7 +44,9 @@ impl Listing {
     /// Lists all packs.
     pub(crate) fn read(layout: &Layout) -> Result<Self, RepositoryError> {
         let mut listing = Self::default();
-        for folder in names_in(&layout.packs())? {
+        // What else lies there is somebody else's.
+        let names = names_in(&layout.packs())?.into_iter();
+        for folder in names.filter(|name| name.to_str().is_some_and(is_pack_folder)) {
             let folder = layout.packs().join(folder);
             let files = match of_the_file(names_in(&folder))? {
                 Ok(files) => files,

@@ -160,13 +160,17 @@ impl Store {
         Ok(whole)
     }
 
-    /// A record, pack or tail that can not be read.
+    /// A record, pack, folder of packs or tail that can not be read. What others put among them is none.
     fn unreadable(&self) -> Option<(PathBuf, String)> {
+        let left_out = self.left_out();
         let is_ours = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let is_record = number_of(name).is_some();
             let is_pack = name.parse::<holdall_format::PackName>().is_ok();
-            is_record || is_pack || path.is_dir() || path.starts_with(self.layout().tails())
+            is_record
+                || is_pack
+                || left_out.contains(path)
+                || path.starts_with(self.layout().tails())
         };
         self.strange().into_iter().find(|(path, _)| is_ours(path))
     }

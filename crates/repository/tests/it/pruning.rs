@@ -30,8 +30,8 @@ fn with_grace(store: &Store) -> PruneReport {
 }
 
 fn files_in(dir: &Path) -> usize {
-    let folders = fs::read_dir(dir).unwrap();
-    folders.map(|folder| fs::read_dir(folder.unwrap().path()).unwrap().count()).sum()
+    let folders = fs::read_dir(dir).unwrap().map(|folder| folder.unwrap().path());
+    folders.filter(|path| path.is_dir()).map(|folder| fs::read_dir(folder).unwrap().count()).sum()
 }
 
 #[test]
@@ -405,6 +405,11 @@ fn where_something_is_missing_or_unreadable_nothing_is_deleted() {
     };
     // A record: what it needs is not known.
     broken(&|house| fs::write(first_file(&house.world.dir().join("records")), b"rot").unwrap());
+    // A folder of packs: whether it held any is not known.
+    broken(&|house| {
+        let unread = (0..256).map(|byte| house.world.dir().join(format!("packs/{byte:02x}")));
+        fs::write(unread.into_iter().find(|folder| !folder.exists()).unwrap(), b"rot").unwrap();
+    });
     // A pack that is not there.
     broken(&|house| {
         let folders = fs::read_dir(house.world.dir().join("packs")).unwrap();
@@ -415,6 +420,39 @@ fn where_something_is_missing_or_unreadable_nothing_is_deleted() {
         fs::create_dir_all(house.world.dir().join("packs/00")).unwrap();
         fs::write(house.world.dir().join("packs/00/").join("0".repeat(64)), b"rot").unwrap();
     });
+}
+
+/// As file managers leave them.
+#[test]
+fn a_file_of_others_in_the_folder_of_packs_counts_as_nothing_that_is_lost() {
+    let mut house = House::new();
+    house.snapshot("one", &names(0..10), 5 << 20);
+    let dir = house.world.dir();
+    fs::write(dir.join("packs/.DS_Store"), "").unwrap();
+    for _ in 0..2 {
+        house.world.restart();
+        house.assert_whole();
+        assert_eq!(fs::read_dir(dir.join("positions")).unwrap().count(), 0);
+    }
+}
+
+/// As a NAS makes them for what it knows of files.
+#[test]
+fn folders_of_others_among_packs_and_records_keep_nothing_from_being_deleted() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..10), 5 << 20);
+    house.snapshot("two", &names(10..30), 5 << 20);
+    house.repository().forget(&[first]).unwrap();
+    let dir = house.world.dir();
+    let packs = fs::read_dir(dir.join("packs")).unwrap().map(|one| one.unwrap().path());
+    let ours = ["packs", "records", "tombstones"].map(|folder| dir.join(folder));
+    for folder in packs.chain(ours).collect::<Vec<_>>() {
+        fs::create_dir(folder.join("@eaDir")).unwrap();
+        fs::write(folder.join("@eaDir/thumb"), "").unwrap();
+    }
+    house.world.restart();
+    assert!(house.prune().deleted_packs > 0);
+    assert_eq!(fs::read_dir(dir.join("positions")).unwrap().count(), 0);
 }
 
 #[test]

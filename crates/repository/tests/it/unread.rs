@@ -267,7 +267,8 @@ fn what_a_scrub_found_is_told_where_it_can_open_no_more_files() {
     let error = scrub(&world).unwrap_err().to_string();
     assert!(error.contains("open files"), "{error}");
 
-    let strange = world.dir().join("packs/strange");
+    let strange = world.dir().join("packs/00/strange");
+    fs::create_dir_all(strange.parent().unwrap()).unwrap();
     fs::write(&strange, "no pack").unwrap();
     world.restart();
     match scrub(&world).unwrap_err() {
