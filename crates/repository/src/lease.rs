@@ -14,11 +14,15 @@
 //! ended. A writer that slept through that finds its next number taken, or a higher one, and
 //! publishes nothing any more. Where the lease is only a lock all of this costs nothing.
 //!
+//! A file that is dated ahead of the share's clock was made while that was wrong, and says nothing of when.
+//! Whoever wants the lease dates it as if it were new: a holder that lives renews it before it is stale.
+//!
 //! Whoever takes over has the files of one who may sleep to leave behind. Until that is done its
 //! own lease says so: should it fail before, the next takes over as well, and at once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -324,6 +328,11 @@ fn standing(layout: &Layout, number: u64, now: SystemTime) -> Result<Standing, R
     let renewed = metadata.modified().map_err(failed("looking at", &path))?;
     let text = String::from_utf8_lossy(&bytes);
     let has_ended = field(&text, "process").is_some_and(process::has_ended);
+    // Who slept since it asked for the time must not take what was renewed meanwhile for ahead of it.
+    let now = if is_ahead(renewed, now) { share_time(layout)? } else { now };
+    if !has_ended && is_ahead(renewed, now) {
+        return Ok(Standing::Held(date_anew(&path, &text, now)));
+    }
     // A clock that went back makes nothing stale.
     let age = now.duration_since(renewed).unwrap_or_default();
     let is_settled = field(&text, "unsettled").is_none();
@@ -334,6 +343,26 @@ fn standing(layout: &Layout, number: u64, now: SystemTime) -> Result<Standing, R
     })
 }
 
+/// Whether a file is dated so far ahead of the share's clock that the clock was wrong then.
+fn is_ahead(renewed: SystemTime, now: SystemTime) -> bool {
+    renewed.duration_since(now).is_ok_and(|ahead| ahead > STALE_AFTER)
+}
+
+/// Dates a lease as if it had been renewed now, and says whose it is. `now` is later than it was looked at, so it
+/// looks no older than it is.
+fn date_anew(path: &Path, text: &str, now: SystemTime) -> String {
+    let dated = OpenOptions::new().write(true).open(path).and_then(|file| file.set_modified(now));
+    let (host, path) = (host_of(text), path.display());
+    let told = match dated {
+        Ok(()) => "was dated ahead of the clock; unless it is renewed, it is free".to_owned(),
+        Err(error) => format!(
+            "{path} is dated ahead of the clock, which can not be changed ({error}); `touch` it, and unless it is \
+             renewed, it is free"
+        ),
+    };
+    format!("{host}, whose lease {told} in {} minutes", STALE_AFTER.as_secs() / 60)
+}
+
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let lines = text.strip_prefix(FRONT)?.lines();
     let mut values = lines.filter_map(|line| line.split_once(' '));
@@ -342,8 +371,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 /// Names the holder for people. Untrusted: the file may say anything.
 pub(crate) fn named(text: &str, now: SystemTime, age: Duration) -> String {
-    let host = field(text, "host").unwrap_or("a computer that does not say its name");
-    let host: String = host.chars().filter(|c| !c.is_control()).take(64).collect();
+    let host = host_of(text);
     let since = field(text, "since").and_then(|since| since.parse().ok());
     let since =
         since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(since)));
@@ -351,10 +379,14 @@ pub(crate) fn named(text: &str, now: SystemTime, age: Duration) -> String {
     format!("{host}, for {} s, last heard of {} s ago", held.as_secs(), age.as_secs())
 }
 
+fn host_of(text: &str) -> String {
+    let host = field(text, "host").unwrap_or("a computer that does not say its name");
+    host.chars().filter(|c| !c.is_control()).take(64).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Layout;
 
     fn place() -> (tempfile::TempDir, Layout) {
         let dir = tempfile::tempdir().unwrap();
@@ -367,11 +399,14 @@ mod tests {
     /// A lease of a computer that is not this one, renewed so long ago.
     fn of_another(layout: &Layout, number: u64, age: Duration) {
         let path = layout.lease_file(number);
-        let since = share_time(layout).unwrap();
         let text = format!("{FRONT}host attic\nprocess x pid:[1] 7 7\nsince 100\n");
         fs::write(&path, text).unwrap();
-        let file = OpenOptions::new().write(true).open(&path).unwrap();
-        file.set_modified(since.checked_sub(age).unwrap()).unwrap();
+        date(&path, share_time(layout).unwrap().checked_sub(age).unwrap());
+    }
+
+    fn date(path: &Path, time: SystemTime) {
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.set_modified(time).unwrap();
     }
 
     fn in_use(answer: Result<(Numbered, bool), RepositoryError>) -> String {
@@ -410,6 +445,29 @@ mod tests {
         assert!(sleeper.shared.check().is_err());
         drop(sleeper);
         assert_eq!(numbers(&layout).unwrap(), [9]);
+    }
+
+    /// As where the share's clock was wrong until it was set back.
+    #[test]
+    fn a_lease_that_is_dated_ahead_goes_stale_as_any_other_unless_it_is_renewed() {
+        let (_dir, layout) = place();
+        of_another(&layout, 6, Duration::ZERO);
+        let ahead = share_time(&layout).unwrap() + STALE_AFTER * 1000;
+        date(&layout.lease_file(6), ahead);
+        let holder = in_use(Numbered::take(&layout));
+        assert!(holder.starts_with("attic, ") && holder.contains("free in 5 minutes"), "{holder}");
+        let dated = fs::metadata(layout.lease_file(6)).unwrap().modified().unwrap();
+        assert!(dated <= share_time(&layout).unwrap());
+        assert!(in_use(Numbered::take(&layout)).contains("last heard of "));
+        date(&layout.lease_file(6), dated - STALE_AFTER - Duration::from_secs(5));
+        let (holder, taken_over) = Numbered::take(&layout).unwrap();
+        assert!(taken_over);
+
+        // One that is there notices nothing.
+        date(&layout.lease_file(7), ahead);
+        in_use(Numbered::take(&layout));
+        holder.shared.renew().unwrap();
+        assert_eq!(numbers(&layout).unwrap(), [8]);
     }
 
     /// It may have left some of the other's files as they are, and the other may write to them.
