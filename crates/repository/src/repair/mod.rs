@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! scrub     which packs are damaged
-//! restore   a pack of whose shards few enough are lost, from its parity
+//! restore   a pack of whose shards few enough are lost, from its parity; also one that is gone, and missed
 //! salvage   of any other: what is sound is stored again, what is lost counts as missing
 //! scrub     what is left
 //! ```
@@ -69,6 +69,8 @@ impl Store {
         report: &mut RepairReport,
     ) -> Result<(), RepositoryError> {
         let (packs, parities) = self.damaged_packs(found);
+        // Nobody tells that one is gone which was gone when the repository was opened.
+        let lost = self.lost_packs(found)?;
         let in_tails: BTreeSet<BlockName> = found.damaged.iter().filter_map(in_tail).collect();
         let mut hindered = None;
         if packs.iter().any(|pack| !self.is_known(pack)) {
@@ -77,12 +79,13 @@ impl Store {
         }
         for pack in &packs {
             stop_if(should_stop)?;
-            match self.mend_pack(pack, dry_run, &mut report.quarantined) {
-                Ok(repair) => report.repairs.extend(repair),
-                // It says nothing about the others.
-                Err(error @ RepositoryError::Io { .. }) => hindered = hindered.or(Some(error)),
-                Err(error) => return Err(error),
-            }
+            let mended = self.mend_pack(pack, dry_run, &mut report.quarantined);
+            report.repairs.extend(unless_hindered(mended, &mut hindered)?);
+        }
+        for pack in lost.difference(&packs) {
+            stop_if(should_stop)?;
+            let restored = if_ever(|| self.restore_lost(pack, dry_run));
+            report.repairs.extend(unless_hindered(restored, &mut hindered)?);
         }
         for pack in &parities {
             stop_if(should_stop)?;
@@ -241,6 +244,20 @@ impl Store {
 /// Whether one of these made a pack what it was.
 fn is_restored(pack: &PackName, repairs: &[Repair]) -> bool {
     repairs.iter().any(|repair| matches!(repair, Repair::Restored { pack: of, .. } if of == pack))
+}
+
+/// What came of mending one pack. What hindered it is noted, if it is the first: it says nothing about the others.
+fn unless_hindered(
+    mended: Result<Option<Repair>, RepositoryError>,
+    hindered: &mut Option<RepositoryError>,
+) -> Result<Option<Repair>, RepositoryError> {
+    match mended {
+        Err(error @ RepositoryError::Io { .. }) => {
+            hindered.get_or_insert(error);
+            Ok(None)
+        }
+        mended => mended,
+    }
 }
 
 /// The block of a tail that is damaged.
