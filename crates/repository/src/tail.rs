@@ -176,12 +176,8 @@ impl Tail {
     /// Length of the payloads of blocks that hold nothing so marked and are not kept, by arrival position.
     pub(crate) fn unneeded_bytes(&self, mark: Mark, is_kept: impl Fn(u64) -> bool) -> u64 {
         let objects = self.objects();
-        let is_marked = |one: &TailObject| match mark {
-            Mark::Closed => one.closed,
-            Mark::Tentative => one.tentative,
-        };
         let needed: BTreeSet<u32> =
-            objects.iter().filter(|(_, one)| is_marked(one)).map(|(_, one)| one.block).collect();
+            objects.iter().filter(|(_, one)| mark.is_on(one)).map(|(_, one)| one.block).collect();
         drop(objects);
         let blocks = self.all_clear();
         let unneeded = blocks

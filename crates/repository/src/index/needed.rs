@@ -1,9 +1,13 @@
 //! Which blocks of packs hold something that is needed, from the marks in the index.
 //!
 //! All runs are gone through once, side by side, so that all copies of an object are seen together:
-//! one bit for each block is all that is kept, however many objects there are.
+//! one bit for each block is all that is kept, however many objects there are. Tails are asked where no copy
+//! in a pack is marked.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use holdall_format::ObjectId;
 
 use super::Index;
 use super::bits::Bits;
@@ -12,6 +16,7 @@ use super::error::IndexError;
 use super::merge::RunReader;
 use super::run::Run;
 use super::state::{Holder, State};
+use crate::tail_objects::TailObject;
 
 /// Which marks say what is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,24 +27,36 @@ pub(crate) enum Mark {
     Tentative,
 }
 
+impl Mark {
+    /// Whether a copy in a tail is so marked.
+    pub(crate) fn is_on(self, object: &TailObject) -> bool {
+        match self {
+            Self::Closed => object.closed,
+            Self::Tentative => object.tentative,
+        }
+    }
+}
+
 /// A block in a pack of the catalogue.
 pub(crate) type PlaceOfBlock = (u32, u32);
 
 /// Which blocks are needed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct NeededBlocks {
+    /// The moment for which it holds.
+    pub(crate) state: Arc<State>,
     /// For each pack of the catalogue, a flag for each block.
     packs: Vec<Vec<bool>>,
-    /// Blocks that hold the first copy of objects of which others lie elsewhere, with those others:
-    /// they are needed if the first one can not be read.
-    pub(crate) spare: BTreeMap<PlaceOfBlock, Vec<PlaceOfBlock>>,
+    /// Blocks, in packs or tails, that hold the first copy of objects of which others lie in packs, with those
+    /// others: they are needed if the first one can not be read.
+    pub(crate) spare: BTreeMap<(Holder, u32), Vec<PlaceOfBlock>>,
 }
 
 impl NeededBlocks {
-    fn of(state: &State) -> Self {
+    fn of(state: Arc<State>) -> Self {
         let flags = |blocks: u64| vec![false; usize::try_from(blocks).unwrap_or_default()];
         let packs = state.packs.iter().map(|pack| flags(pack.blocks)).collect();
-        Self { packs, spare: BTreeMap::new() }
+        Self { state, packs, spare: BTreeMap::new() }
     }
 
     /// A flag for each block of a pack.
@@ -55,20 +72,33 @@ impl NeededBlocks {
         }
     }
 
-    /// Takes in all copies of one object, in order of arrival, and whether each is marked.
-    fn judge(&mut self, copies: &[(Entry, bool)], is_kept: &impl Fn(u64) -> bool) {
+    /// Takes in all copies of one object that lie in packs, in order of arrival, and whether each is marked.
+    fn judge(&mut self, mark: Mark, copies: &[(Entry, bool)], is_kept: &impl Fn(u64) -> bool) {
         let place = |entry: &Entry| (entry.pack, entry.block);
-        let first = copies.iter().find(|(_, is_marked)| *is_marked).map(|(entry, _)| entry);
+        let marked = copies.iter().find(|(_, is_marked)| *is_marked);
+        let first = match marked {
+            Some((entry, _)) => Some((Holder::Pack(entry.pack), entry.block)),
+            None => copies.first().and_then(|(entry, _)| self.marked_in_tail(&entry.id, mark)),
+        };
         for (entry, is_marked) in copies {
             if *is_marked || is_kept(entry.arrival) {
                 self.need(place(entry));
             } else if let Some(first) = first {
-                let others = self.spare.entry(place(first)).or_default();
+                let others = self.spare.entry(first).or_default();
                 if others.last() != Some(&place(entry)) {
                     others.push(place(entry));
                 }
             }
         }
+    }
+
+    /// The block of a tail that holds the marked copy of an object.
+    fn marked_in_tail(&self, id: &ObjectId, mark: Mark) -> Option<(Holder, u32)> {
+        self.state.tails.iter().zip(0..).find_map(|(tail, number)| {
+            let objects = tail.objects();
+            let marked = objects.copies(id).find(|object| mark.is_on(object));
+            marked.map(|object| (Holder::Tail(number), object.block))
+        })
     }
 }
 
@@ -82,7 +112,7 @@ impl Index {
         is_kept: impl Fn(u64) -> bool,
     ) -> Result<NeededBlocks, IndexError> {
         let state = self.state();
-        let mut needed = NeededBlocks::of(&state);
+        let mut needed = NeededBlocks::of(state.clone());
         let mut sides: Vec<Side<'_>> = state.runs.iter().map(|run| Side::of(run, mark)).collect();
         let mut copies = Vec::new();
         loop {
@@ -100,7 +130,7 @@ impl Index {
             }
             copies.retain(|(entry, _)| !state.is_condemned(Holder::Pack(entry.pack)));
             copies.sort_unstable_by_key(|(entry, _)| entry.arrival);
-            needed.judge(&copies, &is_kept);
+            needed.judge(mark, &copies, &is_kept);
         }
     }
 }

@@ -6,7 +6,7 @@ use holdall_protocol::RepositoryError;
 
 use super::PruneOptions;
 use super::marking::Marked;
-use crate::index::{Holder, Mark, NeededBlocks, PackInfo, State};
+use crate::index::{Holder, Mark, NeededBlocks, PackInfo};
 use crate::store::{CommitGuard, Store};
 
 /// Packs below this are merged, if there are several of a kind. None that is full is, of tables neither: what
@@ -40,7 +40,7 @@ impl Store {
         if self.index().state().generation != marked.generation {
             return Ok(Vec::new());
         }
-        self.keep_spares(&state, &mut needed);
+        self.keep_spares(&mut needed);
         let (mut candidates, mut small) = (Vec::new(), Vec::new());
         for (pack, place) in state.packs.iter().zip(0..) {
             if state.is_condemned(Holder::Pack(place)) || relied_on.has(pack) {
@@ -73,9 +73,9 @@ impl Store {
     }
 
     /// Where the first copy of an object can not be read, the others are needed.
-    fn keep_spares(&self, state: &State, needed: &mut NeededBlocks) {
-        for ((pack, block), others) in std::mem::take(&mut needed.spare) {
-            if self.read_block(state, Holder::Pack(pack), block).is_err() {
+    fn keep_spares(&self, needed: &mut NeededBlocks) {
+        for ((holder, block), others) in std::mem::take(&mut needed.spare) {
+            if self.read_block(&needed.state, holder, block).is_err() {
                 others.into_iter().for_each(|other| needed.need(other));
             }
         }
@@ -529,5 +529,33 @@ mod tests {
         place.store.condemn(&plan, &mut report).unwrap();
         assert_eq!(report.condemned_packs, 1);
         assert!(report.moved_bytes > 0, "{report:?}");
+    }
+
+    #[test]
+    fn a_second_copy_stays_where_the_first_was_moved_to_a_tail_and_can_not_be_read() {
+        let place = Place::new();
+        place.back_up_in_small_packs(&[id(1)]);
+        let session = put_in_small_packs(&place, &[id(1)]);
+        place.machine().put_blocks(&session, &[place.forge.nodes(&[(id(10), &[id(1)])])]).unwrap();
+        place.commit_root(&session, id(10));
+        assert_eq!(place.closed_blocks(), [[true], [false]]);
+        let pack = place.store.index().state().packs.first().unwrap().clone();
+        let (name, file_bytes) = (pack.name, pack.file_bytes);
+        let plan = Candidate { name, file_bytes, unneeded_bytes: 0, needed: vec![true] };
+        place.store.condemn(&plan, &mut PruneReport::default()).unwrap();
+
+        let state = place.store.index().state();
+        let tail = state.tails.iter().find(|tail| !tail.name().nodes).unwrap();
+        let payload = place.store.layout().payload(tail.name());
+        let file = std::fs::OpenOptions::new().write(true).open(payload).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"rot", 500).unwrap();
+        for _ in 0..2 {
+            let pruned = place.prune();
+            assert_eq!(pruned.condemned_packs, 0, "{pruned:?}");
+            place.pass_grace();
+        }
+        let session = place.machine().open_session(&SessionPurpose::Read).unwrap().session;
+        let fetched = place.machine().fetch_objects(&session, &[id(1)], 0).unwrap();
+        assert_eq!(fetched.blocks.len(), 1, "its second copy stands in");
     }
 }
