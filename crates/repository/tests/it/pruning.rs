@@ -114,24 +114,6 @@ fn what_only_a_forgotten_snapshot_held_is_given_back() {
 }
 
 #[test]
-fn what_a_prune_moved_stays_where_the_first_of_it_is_damaged() {
-    let mut house = House::new();
-    let first = house.snapshot("one", &names(0..60), 1 << 20);
-    house.snapshot("two", &names(9..12), 1 << 20);
-    house.repository().forget(&[first]).unwrap();
-    assert!(house.prune().deleted_packs >= 1);
-    house.world.close();
-    let payload = house.world.tail_file("chunks", "payload");
-    assert!(fs::metadata(&payload).unwrap().len() > 2 << 20, "at least two were moved");
-    let mut bytes = fs::read(&payload).unwrap();
-    bytes[0] ^= 1;
-    fs::write(&payload, bytes).unwrap();
-    house.world.restart();
-    let there = (9..12).filter(|number| house.has(id(&format!("chunk {number}"))));
-    assert_eq!(there.count(), 2);
-}
-
-#[test]
 fn the_number_of_a_prune_is_not_given_out_again_after_a_restart() {
     let mut house = House::new();
     let snapshots = ["one", "two", "three"].map(|root| house.snapshot(root, &names(0..3), 3000));

@@ -208,6 +208,22 @@ fn what_is_in_no_pack_yet_is_salvaged_too() {
 }
 
 #[test]
+fn what_a_prune_moved_stays_where_the_first_of_it_is_damaged() {
+    let mut house = House::new();
+    let first = house.snapshot("one", &names(0..60), 1 << 20);
+    house.snapshot("two", &names(9..12), 1 << 20);
+    house.repository().forget(&[first]).unwrap();
+    assert!(house.prune().deleted_packs >= 1);
+    house.world.close();
+    let payload = house.world.tail_file("chunks", "payload");
+    assert!(fs::metadata(&payload).unwrap().len() > 2 << 20, "at least two were moved");
+    change(&payload, |bytes| bytes[0] ^= 1);
+    house.world.restart();
+    let there = (9..12).filter(|number| house.has(id(&format!("chunk {number}"))));
+    assert_eq!(there.count(), 2);
+}
+
+#[test]
 fn what_nobody_can_open_is_put_aside_and_prunes_go_on() {
     let mut house = House::new();
     house.snapshot("one", &names(0..6), 100_000);
