@@ -11,8 +11,7 @@
 //! sessions put since, and is exact as long as one machine alone writes to a repository. A session
 //! that was closed without a commit, or never closed because its client died, counts until it lapses,
 //! 7 days after its last use; the commit of a snapshot ends it at once. A session to read keeps
-//! nothing, so it lapses after a day. One whose last use was noted by a clock that was wrong counts as
-//! used when a clock that is set finds that: it would keep things until that time comes.
+//! nothing, so it lapses after a day.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -25,7 +24,6 @@ use holdall_format::{FormatError, MachineId, PackName, RecordHash, SessionId};
 use holdall_protocol::{RepositoryError, SessionPurpose};
 
 use crate::checksummed::{with_checksum, without_checksum};
-use crate::committing::EARLIEST_NS;
 use crate::index::PackInfo;
 use crate::layout::Layout;
 use crate::publish::{names_in, random, read_limited, remove, replace};
@@ -92,11 +90,6 @@ impl Session {
     fn has_lapsed(&self, clock: &dyn Clock) -> bool {
         let lapse_ns = if self.is_backup { LAPSE_NS } else { READ_LAPSE_NS };
         clock.passed_ns(self.last_use_ns) > lapse_ns
-    }
-
-    /// Whether a clock that is set can have shown the last use. While it is not set, nobody knows.
-    fn has_likely_use(&self, now_ns: i64) -> bool {
-        now_ns < EARLIEST_NS || (EARLIEST_NS..=now_ns).contains(&self.last_use_ns)
     }
 }
 
@@ -359,9 +352,7 @@ impl Sessions {
         self.lock().values().filter(|known| known.session.machine == *machine).count()
     }
 
-    /// Ends the sessions that have lapsed.
-    pub(crate) fn sweep(&self, clock: &dyn Clock) -> Result<(), RepositoryError> {
-        self.correct_last_uses(clock.now_ns());
+    fn sweep(&self, clock: &dyn Clock) -> Result<(), RepositoryError> {
         let mut lapsed = Vec::new();
         self.lock().retain(|id, known| {
             let keep = !known.session.has_lapsed(clock);
@@ -371,21 +362,6 @@ impl Sessions {
             keep
         });
         lapsed.iter().try_for_each(|id| self.forget(id))
-    }
-
-    /// Has those count as used now whose last use no clock that is set can have shown.
-    fn correct_last_uses(&self, now_ns: i64) {
-        let mut corrected = Vec::new();
-        for known in self.lock().values_mut().filter(|known| !known.session.has_likely_use(now_ns))
-        {
-            known.session.last_use_ns = now_ns;
-            known.noted_ns = now_ns;
-            corrected.push(known.session.clone());
-        }
-        for session in &corrected {
-            // What is not written, the next process finds again.
-            let _ = self.write(session);
-        }
     }
 
     /// Writes down a session that is used. On a full disk one can read all the same; what is not written of
@@ -451,30 +427,6 @@ mod tests {
         assert_eq!(sessions.watermark(&MachineId::from_bytes([2; 16]), &0), None);
         assert!(sessions.check(&first, &MACHINE, &(LAPSE_NS + 1)).is_err());
         assert_eq!(sessions.watermark(&MACHINE, &i64::MAX), None);
-    }
-
-    #[test]
-    fn a_last_use_that_a_set_clock_can_not_have_shown_counts_as_one_now() {
-        let now_ns = EARLIEST_NS + LAPSE_NS;
-        for shown_ns in [now_ns + 52 * LAPSE_NS, 7] {
-            let (_dir, layout) = place();
-            let sessions = Sessions::open(&layout, true).unwrap();
-            sessions.start(MACHINE, &BACKUP, 10, &shown_ns).unwrap();
-            let start_another = |now_ns: i64| {
-                sessions.start(MACHINE, &SessionPurpose::Read, 20, &now_ns).unwrap();
-            };
-            start_another(now_ns);
-            // Nobody set this one, and it changes nothing.
-            start_another(5);
-            for sessions in [&sessions, &Sessions::open(&layout, true).unwrap()] {
-                let watermark = |passed_ns: i64| {
-                    let later_ns: i64 = now_ns + passed_ns;
-                    sessions.watermark(&MACHINE, &later_ns)
-                };
-                assert_eq!(watermark(LAPSE_NS), Some(10), "last used at {shown_ns}");
-                assert_eq!(watermark(LAPSE_NS + 1), None, "last used at {shown_ns}");
-            }
-        }
     }
 
     #[test]

@@ -71,7 +71,6 @@ impl Store {
         should_stop: &AtomicBool,
     ) -> Result<PruneReport, RepositoryError> {
         self.appender()?;
-        self.sessions().sweep(self.clock())?;
         let mut report =
             PruneReport { stored_before_bytes: self.stored_bytes(), ..PruneReport::default() };
         let plan = {

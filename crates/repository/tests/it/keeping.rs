@@ -194,26 +194,6 @@ fn a_clock_that_is_set_ahead_ends_neither_sessions_nor_unfinished_backups() {
     assert_eq!(are_missing(&open_session(&world)), [true; 3]);
 }
 
-/// As where the clock was wrong for a while.
-#[test]
-fn what_was_put_while_the_clock_was_ahead_lapses_a_week_after_it_was_set_back() {
-    let (mut world, forge) = made();
-    world.clock.advance_ns(holdall_repository::EARLIEST_NS + 52 * WEEK_NS);
-    let session = open_session(&world);
-    for number in 0..11 {
-        let block = forge.chunks_of_bytes(&[id(&format!("chunk {number}"))], 5 << 20);
-        world.handle().put_blocks(&session, &[block]).unwrap();
-    }
-    world.clock.advance_ns(-52 * WEEK_NS);
-    world.restart();
-    assert_eq!(world.handle().prune(false).unwrap().deleted_packs, 0);
-    world.clock.advance_ns(WEEK_NS);
-    world.restart();
-    assert_eq!(world.handle().prune(false).unwrap().deleted_packs, 0);
-    world.clock.advance_ns(1);
-    assert!(world.handle().prune(false).unwrap().deleted_packs > 0);
-}
-
 #[test]
 fn a_repository_is_not_made_among_other_files() {
     let world = World::new();
