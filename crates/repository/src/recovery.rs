@@ -7,7 +7,8 @@
 //! unreadable either     the disk fails                        told, left; a new tail goes on
 //! blocks     entries    nothing, or torn at the end           cut to the last whole block; where a record came
 //!                                                             behind that, what is closed is found anew
-//! one torn   entries    a crash, or damage to what counts     good blocks copied, if something may count on them
+//! one torn   entries    a crash, or damage to what counts     good blocks copied, if one behind it is older than a
+//!                                                             record, or than the tail
 //! blocks     hole       a hole where all was durable before   good blocks copied, files kept aside; read in
 //!                                                             place where nothing may be changed
 //! blocks     front      a crash before the first block        both removed; where a record came behind it, what
@@ -320,10 +321,16 @@ fn recover_blocks(
             disbelieve(layout)?;
         }
     }
-    if has_hole || may_count && sound.len() > prefix {
-        // The journal's word does not count for much here.
-        let named = |block: &FooterBlock| has_its_name(&payload, block).unwrap_or(false);
-        let blocks = sound.into_iter().filter(named).collect();
+    let is_needed = |block: &FooterBlock| is_older(block, name, recovered.newest_record);
+    if has_hole || sound.iter().skip(prefix).any(is_needed) {
+        let blocks = match has_hole {
+            // The journal's word does not count for much here.
+            true => {
+                let named = |block: &FooterBlock| has_its_name(&payload, block).unwrap_or(false);
+                sound.into_iter().filter(named).collect()
+            }
+            false => sound,
+        };
         if repair {
             recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: !has_hole });
             return Ok(());
@@ -344,7 +351,12 @@ fn may_count(name: TailName, scan: &Scan, prefix: usize, newest_record: u64) -> 
     let mut behind = scan.entries.iter().skip(prefix).filter_map(|found| found.block.as_ref());
     let last = prefix.checked_sub(1).and_then(|last| scan.entries.get(last)?.block.as_ref());
     let last_arrival = last.map_or(name.number, |last| last.arrival);
-    newest_record > last_arrival || behind.any(|block| block.arrival < name.number)
+    newest_record > last_arrival || behind.any(|block| is_older(block, name, newest_record))
+}
+
+/// Whether a block came before the newest record, or before its tail, so that it was moved there.
+fn is_older(block: &FooterBlock, name: TailName, newest_record: u64) -> bool {
+    block.arrival < newest_record || block.arrival < name.number
 }
 
 /// Has no index from before be believed about what is closed, as the appender does while a store is open. The log

@@ -403,9 +403,9 @@ impl Store {
             || self.unread.iter().any(|path| records::is_given(path))
     }
 
-    /// Whether a tail could not be opened for a moment, and would be by now.
-    pub(crate) fn will_open(&self, tail: TailName) -> bool {
-        self.unopened.contains(&tail) && is_readable(&self.layout, tail)
+    /// Whether the disk did not give a tail when this store was opened: it may the next time.
+    pub(crate) fn is_unopened(&self, tail: TailName) -> bool {
+        self.unopened.contains(&tail)
     }
 
     pub(crate) fn unwritten_round(&self) -> MutexGuard<'_, Option<ScrubRound>> {

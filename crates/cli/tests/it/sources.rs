@@ -71,6 +71,9 @@ fn a_source_that_another_one_leaves_out_is_told() {
     let below = |name: &str| format!("{source}/{name}");
     let met = machine.run(["backup", "-r", repo, source, &below("plain"), &below("cache/keep")]);
     assert_eq!(met.code, Some(0), "{}", met.stderr);
+    // As of a list of everything, to which a rule is applied.
+    let [cache, keep] = ["cache", "cache/keep"].map(below);
+    machine.ok(["backup", "-r", repo, source, &cache, &keep, "--exclude", "cache"]);
     let excluded = ["backup", "-r", repo, source, &below("cache/keep"), "--exclude", "cache"];
     let behind_link = ["backup", "-r", repo, source, &below("link/photos")];
     for (args, left_out) in [(&excluded[..], "cache/keep"), (&behind_link[..], "link/photos")] {

@@ -85,8 +85,7 @@ pub fn backup_upon(
             Err(EngineError::Lost { ids }) if losses < MOST_LOSSES && lost.add(&ids) => losses += 1,
             Err(EngineError::Parent(error)) if !lost.parents => {
                 lost.parents = true;
-                // What is gone is sent again, and what is damaged counts as there.
-                parent_damaged = !is_missing(&error);
+                parent_damaged = counts_as_there(&error);
             }
             // A computer may sleep for longer than a session lives. What it put without a checkpoint may
             // be pruned by now, and counts as missing.
@@ -110,8 +109,14 @@ pub fn backup_upon(
     Ok(summary)
 }
 
-fn is_missing(error: &EngineError) -> bool {
-    matches!(error, EngineError::Repository(RepositoryError::MissingObjects { .. }))
+/// Whether that is damage to what counts as stored. What is missing is sent again.
+fn counts_as_there(error: &EngineError) -> bool {
+    let is_damaged = |error: &RepositoryError| matches!(error, RepositoryError::Damaged { .. });
+    match error {
+        EngineError::Damaged { .. } | EngineError::Crypto(_) => true,
+        EngineError::Repository(error) => is_damaged(error),
+        _ => false,
+    }
 }
 
 /// Backs up once, with what the repository is known to have lost until now.

@@ -115,8 +115,13 @@ impl<F: Found> Plan<'_, F> {
                 Step::Source { path, read_at } => self.source(path, &read_at)?,
             }
         }
+        let mut told: Option<&PathKey> = None;
         for path in &self.unmet {
-            self.shared.run.problem(&path.to_absolute(), NOT_MET);
+            // Whatever lies below it is left out with it.
+            if !told.is_some_and(|told| told.is_ancestor_of(path)) {
+                self.shared.run.problem(&path.to_absolute(), NOT_MET);
+                told = Some(path);
+            }
         }
         self.items.finish()
     }
@@ -205,6 +210,10 @@ impl<F: Found> Plan<'_, F> {
                 }
             };
             if self.is_excluded(&frames, &path, stat.kind == FileKind::Dir) {
+                // A list of paths may name what a rule is there for.
+                if self.unmet.remove(&path) {
+                    self.unmet.retain(|below| !path.is_ancestor_of(below));
+                }
                 continue;
             }
             self.unmet.remove(&path);

@@ -130,8 +130,9 @@ impl Store {
         Ok((lost_blocks > 0).then_some(Repair::Tail { kept_blocks, lost_blocks }))
     }
 
-    /// Puts the tails aside that could not be opened: nothing is let go while they are there, since nobody knows what
-    /// they hold. One that can be read by now is opened at the next start. `None` if there is none.
+    /// Puts the tails aside whose journals are not what was written: nothing is let go while they are there, since
+    /// nobody knows what they hold. What the disk did not give stays, since it may the next time. `None` if there is
+    /// none.
     pub(super) fn put_unread_tails_aside(
         &self,
         dry_run: bool,
@@ -145,7 +146,7 @@ impl Store {
         let state = self.index().state();
         let is_unread = |name: &TailName| {
             self.layout().journal(*name).exists()
-                && !self.will_open(*name)
+                && !self.is_unopened(*name)
                 && state.tails.iter().all(|tail| tail.name() != *name)
         };
         let unread: Vec<TailName> = names.filter(is_unread).collect();
