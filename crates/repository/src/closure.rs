@@ -82,8 +82,17 @@ pub(crate) fn descend(
     root: ObjectId,
     closed: Closed,
 ) -> Result<Vec<ObjectId>, RepositoryError> {
-    let descent = run(store, commit, root, closed, 0)?;
-    Ok(descent.missing.into_iter().take(MAX_MISSING).collect())
+    run(store, Some(commit), root, closed, 0).map(Descent::named_missing)
+}
+
+/// As [`descend`], for who has just rebuilt the index: one that is damaged again is an error, since
+/// rebuilding it has what is closed be found anew by such a descent.
+pub(crate) fn descend_in_rebuilt(
+    store: &Store,
+    root: ObjectId,
+    closed: Closed,
+) -> Result<Vec<ObjectId>, RepositoryError> {
+    run(store, None, root, closed, 0).map(Descent::named_missing)
 }
 
 /// Counts what `root` reaches, and leaves no marks.
@@ -94,15 +103,16 @@ pub(crate) fn tally(
     old_before: u64,
 ) -> Result<Tally, RepositoryError> {
     store.index().drop_tentative();
-    let counted = run(store, commit, root, Closed::Passes, old_before)
+    let counted = run(store, Some(commit), root, Closed::Passes, old_before)
         .map(|descent| Tally { is_whole: descent.missing.is_empty(), ..descent.tally });
     store.index().drop_tentative();
     counted
 }
 
+/// Descends; a damaged index is rebuilt where `commit` is there, and is an error else.
 fn run<'a>(
     store: &'a Store,
-    commit: &CommitGuard<'_>,
+    commit: Option<&CommitGuard<'_>>,
     root: ObjectId,
     closed: Closed,
     old_before: u64,
@@ -110,14 +120,14 @@ fn run<'a>(
     let mut rebuilds = 0;
     loop {
         let mut descent = Descent::new(store, closed, old_before, root);
-        match descent.run() {
-            Ok(Ended::MarksAreGone) => {}
-            Ok(Ended::Done) => return Ok(descent),
-            Err(IndexError::Damaged { .. }) if rebuilds < REBUILDS => {
+        match (descent.run(), commit) {
+            (Ok(Ended::MarksAreGone), _) => {}
+            (Ok(Ended::Done), _) => return Ok(descent),
+            (Err(IndexError::Damaged { .. }), Some(commit)) if rebuilds < REBUILDS => {
                 rebuilds += 1;
                 store.rebuild_index(commit, descent.generation)?;
             }
-            Err(error) => return Err(error.into()),
+            (Err(error), _) => return Err(error.into()),
         }
     }
 }
@@ -134,6 +144,11 @@ impl<'a> Descent<'a> {
             waiting: Vec::new(),
             missing: BTreeSet::new(),
         }
+    }
+
+    /// What is missing, as far as it is named.
+    fn named_missing(self) -> Vec<ObjectId> {
+        self.missing.into_iter().take(MAX_MISSING).collect()
     }
 
     fn run(&mut self) -> Result<Ended, IndexError> {
@@ -401,6 +416,19 @@ mod tests {
         assert!(matches!(refused, RepositoryError::Refused { .. }), "{refused}");
         let round = place.store.scrub_round().unwrap().unwrap();
         assert_eq!(round.damaged.values().collect::<Vec<_>>(), [&refused.to_string()]);
+    }
+
+    #[test]
+    fn an_index_that_is_damaged_each_time_it_is_rebuilt_is_an_error() {
+        let place = Place::new();
+        let session = place.session();
+        place.machine().put_blocks(&session, &[place.forge.nodes(&[(id(0), &[])])]).unwrap();
+        place.commit_root(&session, id(0));
+        place.store.appender().unwrap().close_open_tail(true);
+        place.store.index().have_reads_fail();
+        let commit = place.store.lock_commit();
+        let failed = descend(&place.store, &commit, id(0), Closed::Passes).unwrap_err();
+        assert!(matches!(failed, RepositoryError::Damaged { .. }), "{failed}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use holdall_protocol::RepositoryError;
 
 use crate::appending::Appender;
 use crate::background::Background;
-use crate::closure::{Closed, descend};
+use crate::closure::{Closed, descend, descend_in_rebuilt};
 use crate::creating::{self, ClearParts};
 use crate::embedded::EmbeddedRepository;
 use crate::index::{Index, IndexError, Listing, Lookup};
@@ -249,10 +249,17 @@ impl Store {
 
     /// Descends from the records that are not in the closed bits yet.
     pub(crate) fn mark_records(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
+        self.mark_records_by(|root| descend(self, commit, root, Closed::Stops))
+    }
+
+    fn mark_records_by(
+        &self,
+        descend: impl Fn(ObjectId) -> Result<Vec<ObjectId>, RepositoryError>,
+    ) -> Result<(), RepositoryError> {
         // An attempt that failed half-way may have left marks.
         self.index.drop_tentative();
         for record in self.records.after(self.index.closed_position()) {
-            let is_whole = match descend(self, commit, record.root, Closed::Stops) {
+            let is_whole = match descend(record.root) {
                 Ok(missing) => missing.is_empty(),
                 // A tree that was committed in stages may be too broad to be walked at once. It was said
                 // to be there, and keeps nobody from opening the repository.
@@ -507,7 +514,7 @@ impl Store {
     /// Rebuilds the index and marks from all records, unless that was done since `generation`.
     pub(crate) fn rebuild_index(
         &self,
-        commit: &CommitGuard<'_>,
+        _commit: &CommitGuard<'_>,
         generation: u64,
     ) -> Result<(), RepositoryError> {
         if self.index.state().generation != generation {
@@ -516,7 +523,7 @@ impl Store {
         let (listing, ended) = self.index.rebuild(&self.layout)?;
         self.learn_left_out(listing);
         ended?;
-        self.mark_records(commit)
+        self.mark_records_by(|root| descend_in_rebuilt(self, root, Closed::Stops))
     }
 
     /// Of what could not be read before, what can be now is strange no longer.

@@ -136,6 +136,12 @@ impl Index {
         Ok(())
     }
 
+    /// Has all pages that are not in memory yet fail to be read.
+    #[cfg(test)]
+    pub(crate) fn have_reads_fail(&self) {
+        self.cache.reads_fail.store(true, Ordering::Release);
+    }
+
     /// Keeps bits from being set or carried by anybody else.
     pub(crate) fn marks(&self) -> MutexGuard<'_, ()> {
         lock(&self.marks)

@@ -23,6 +23,9 @@ struct Generations {
 /// Pages by run and number.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
+    /// Whether every page that is not here can not be read.
+    #[cfg(test)]
+    pub(crate) reads_fail: std::sync::atomic::AtomicBool,
     generations: Mutex<Generations>,
 }
 

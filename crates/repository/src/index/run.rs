@@ -261,6 +261,10 @@ impl Run {
 
     fn page(&self, cache: &PageCache, number: u64) -> Result<Arc<Page>, IndexError> {
         cache.get(self.number, number, || {
+            #[cfg(test)]
+            if cache.reads_fail.load(std::sync::atomic::Ordering::Acquire) {
+                return Err(IndexError::damaged(&self.path, "a test has it fail"));
+            }
             let mut page = [0; PAGE_BYTES];
             self.file
                 .read_exact_at(&mut page, Shape::page_at(number))
