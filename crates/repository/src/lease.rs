@@ -16,6 +16,7 @@
 //!
 //! A file that is dated ahead of the share's clock was made while that was wrong, and says nothing of when.
 //! Whoever wants the lease dates it as if it were new: a holder that lives renews it before it is stale.
+//! On a full disk the file of the next number may stay empty: its name is what counts.
 //!
 //! Whoever takes over has the files of one who may sleep to leave behind. Until that is done its
 //! own lease says so: should it fail before, the next takes over as well, and at once.
@@ -265,8 +266,37 @@ impl Shared {
 }
 
 /// Takes a number, and removes those below. `false` if it, or a higher one, is somebody else's. After an
-/// error the number is free again, as far as the share lets its file be removed.
+/// error it is nobody's, and free again as far as the share lets its file be removed.
+///
+/// A full disk has room for a name, and that is all that counts: whoever made it has the number, whatever the
+/// file says. An empty one says of nobody that he has ended or gave it back, and goes stale as any other.
 fn claim(layout: &Layout, number: u64, text: &str) -> Result<bool, RepositoryError> {
+    match claim_saying(layout, number, text) {
+        Err(RepositoryError::NoRoom { .. }) => {
+            let is_ours = claim_saying(layout, number, "")?;
+            if is_ours {
+                say_if_room(&layout.lease_file(number), text)?;
+            }
+            Ok(is_ours)
+        }
+        claimed => claimed,
+    }
+}
+
+/// Has an empty lease file of our own say something, which the room of those below may be enough for.
+///
+/// # Errors
+/// Only if it may say half of it now. Then nobody writes by it.
+fn say_if_room(path: &Path, text: &str) -> Result<(), RepositoryError> {
+    let Ok(mut file) = OpenOptions::new().write(true).open(path) else { return Ok(()) };
+    match file.write_all(text.as_bytes()).and_then(|()| file.sync_all()) {
+        Err(_) => file.set_len(0).map_err(failed("emptying", path)),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// As [`claim`], with a file that says exactly this.
+fn claim_saying(layout: &Layout, number: u64, text: &str) -> Result<bool, RepositoryError> {
     let path = layout.lease_file(number);
     let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
@@ -513,6 +543,21 @@ mod tests {
         fs::write(layout.lease_file(4), text).unwrap();
         assert!(!Numbered::take(&layout).unwrap().1);
         assert_eq!(numbers(&layout).unwrap(), [6]);
+    }
+
+    #[test]
+    fn an_empty_lease_is_somebodys_until_it_goes_stale() {
+        let (_dir, layout) = place();
+        let file = File::create(layout.lease_file(6)).unwrap();
+        assert!(in_use(Numbered::take(&layout)).contains("does not say its name"));
+        file.set_modified(share_time(&layout).unwrap() - STALE_AFTER * 2).unwrap();
+        let (taker, taken_over) = Numbered::take(&layout).unwrap();
+        assert!(taken_over);
+        // Its own may be empty as well: who it is, its number tells.
+        fs::write(layout.lease_file(7), "").unwrap();
+        taker.shared.renew().unwrap();
+        fs::write(layout.lease_file(9), "").unwrap();
+        assert!(taker.shared.renew().is_err(), "this one is not its own");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod compacting;
 mod contract;
 mod crash;
 mod derived;
+mod full;
 mod house;
 mod keeping;
 mod pruning;
