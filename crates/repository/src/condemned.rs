@@ -18,7 +18,7 @@ use holdall_protocol::RepositoryError;
 
 use crate::checksummed::{with_checksum, without_checksum};
 use crate::layout::Layout;
-use crate::publish::{names_in, publish, read_limited, remove, replace, sync_dir};
+use crate::publish::{make_empty, names_in, publish, read_limited, remove, replace, sync_dir};
 use crate::raised::{highest, raise};
 
 const WHAT: &str = "condemn mark";
@@ -36,7 +36,7 @@ pub(crate) struct Condemned {
 }
 
 impl Condemned {
-    /// Since when, nobody knows: nothing is due by it.
+    /// Since when, nobody knows: by it nothing is due for which there is a grace.
     const UNREADABLE: Self = Self { since_ns: i64::MAX, log_position: u64::MAX };
 
     /// Whether nobody knows since when.
@@ -91,6 +91,11 @@ pub(crate) fn write(
     mark: &Condemned,
 ) -> Result<(), RepositoryError> {
     publish(&layout.tmp(), &layout.condemned_pack(pack), &mark.encode(pack)).map(drop)
+}
+
+/// Condemns a pack where there is no room for a mark, by the name of one. It does not say since when.
+pub(crate) fn write_name(layout: &Layout, pack: &PackName) -> Result<(), RepositoryError> {
+    make_empty(&layout.condemned_pack(pack))
 }
 
 /// Writes marks that can not be read anew, as if their packs were condemned now.
@@ -148,8 +153,12 @@ mod tests {
         renew_unreadable(&layout, &MARK).unwrap();
         renew_unreadable(&layout, &Condemned { since_ns: 9, ..MARK }).unwrap();
         assert_eq!(read_all(&layout).unwrap(), BTreeMap::from([(PACK, MARK)]));
+        write_name(&layout, &PACK).unwrap();
+        assert_eq!(read_all(&layout).unwrap(), BTreeMap::from([(PACK, MARK)]));
         remove_marks(&layout, [PACK].iter()).unwrap();
         assert!(read_all(&layout).unwrap().is_empty());
+        write_name(&layout, &PACK).unwrap();
+        assert!(read_all(&layout).unwrap()[&PACK].is_unreadable());
     }
 
     proptest! {

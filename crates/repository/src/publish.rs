@@ -56,7 +56,17 @@ pub(crate) fn publish(
     publish_while(|| Ok(()), tmp, target, bytes)
 }
 
-/// The same if only the name is missing and `is_held` says that the lease is held still. Who sleeps from then
+/// Makes an empty file durably, for what its name alone says: a full disk has room for that. One that is there
+/// stays as it is.
+pub(crate) fn make_empty(path: &Path) -> Result<(), RepositoryError> {
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => drop(made.map_err(failed("making", path))?),
+    }
+    sync_parent(path)
+}
+
+/// As [`publish`] if only the name is missing and `is_held` says that the lease is held still. Who sleeps from then
 /// on finds the file in `tmp` gone: whoever takes over sweeps that before anything else is looked at.
 pub(crate) fn publish_while(
     is_held: impl FnOnce() -> Result<(), RepositoryError>,

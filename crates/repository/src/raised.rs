@@ -2,14 +2,13 @@
 //!
 //! The name is all that counts, so that no half-written or rotten file can take back what was said.
 
-use std::fs::File;
 use std::path::Path;
 
 use holdall_format::record_file;
 use holdall_protocol::RepositoryError;
 
 use crate::layout::{Layout, number_of};
-use crate::publish::{failed, names_in, publish, remove, sync_parent};
+use crate::publish::{make_empty, names_in, publish, remove};
 
 /// The position that is kept in `folder`; 0 if none is.
 pub(crate) fn highest(folder: &Path) -> Result<u64, RepositoryError> {
@@ -37,11 +36,6 @@ pub(crate) fn raise(
         published => drop(published?),
     }
     if before == 0 { Ok(()) } else { remove(&folder.join(record_file(before))) }
-}
-
-fn make_empty(path: &Path) -> Result<(), RepositoryError> {
-    File::create(path).map_err(failed("making", path))?;
-    sync_parent(path)
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ impl Store {
     pub(super) fn condemn(
         &self,
         candidate: &Candidate,
+        options: &PruneOptions,
         report: &mut PruneReport,
     ) -> Result<(), RepositoryError> {
         let _commit = self.lock_commit();
@@ -57,7 +58,13 @@ impl Store {
         };
         let mark = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
         self.lease().renew()?;
-        condemned::write(self.layout(), &pack.name, &mark)?;
+        match condemned::write(self.layout(), &pack.name, &mark) {
+            // Nobody is to ask since when, and a full disk has room for a name.
+            Err(RepositoryError::NoRoom { .. }) if options.grace.is_zero() => {
+                condemned::write_name(self.layout(), &pack.name)?;
+            }
+            written => written?,
+        }
         self.index().condemn(pack.name);
         report.condemned_packs += 1;
         report.condemned_bytes += pack.file_bytes;
@@ -94,6 +101,10 @@ impl Store {
     /// Condemned packs whose grace is over and which nobody may be reading.
     pub(super) fn due(&self, options: &PruneOptions) -> Result<Vec<Due>, RepositoryError> {
         let is_due = |mark: &Condemned| {
+            if options.grace.is_zero() && mark.is_unreadable() {
+                // Whenever that was, it is over.
+                return true;
+            }
             let is_over = self.passed_ns(mark.since_ns) >= options.grace_ns();
             let is_read = self.sessions().reads_since(mark.log_position, self.clock());
             is_over && (options.grace.is_zero() || !is_read)

@@ -73,9 +73,9 @@ impl Store {
         self.appender()?;
         let mut report =
             PruneReport { stored_before_bytes: self.stored_bytes(), ..PruneReport::default() };
-        let plan = {
+        let (plan, unburied) = {
             let commit = self.lock_commit();
-            report.checkpoints_forgotten = self.forget_superseded(&commit)?;
+            let unburied = self.forget_superseded_if_room(&commit, &mut report)?;
             self.mend_index(&commit)?;
             let marked = self.mark_and_note(&commit)?;
             self.delete_due(&commit, options, &mut report)?;
@@ -88,9 +88,9 @@ impl Store {
             if !plan.is_empty() {
                 self.begin_letting_go(&commit)?;
             }
-            plan
+            (plan, unburied)
         };
-        let blocked = self.condemn_all(&plan, &mut report, should_stop)?;
+        let blocked = self.condemn_all(&plan, options, &mut report, should_stop)?;
         if options.grace.is_zero() && report.condemned_packs > 0 {
             let commit = self.lock_commit();
             // Without a grace nothing else would find out that something needed was left behind.
@@ -100,7 +100,7 @@ impl Store {
         self.count_waiting(options, &mut report)?;
         report.stored_after_bytes = self.stored_bytes();
         self.tend_index();
-        match blocked {
+        match blocked.or(unburied.map(|error| (error, 0))) {
             // Else what went, or goes when its grace is over, makes the room.
             Some((error, lacking)) if report.deleted_bytes + report.waiting_bytes <= lacking => {
                 Err(error)
@@ -109,11 +109,26 @@ impl Store {
         }
     }
 
+    /// Forgets checkpoints that nothing needs; the error if there is no room for their tombstones. They go the
+    /// next time then, and what only they need with them.
+    fn forget_superseded_if_room(
+        &self,
+        commit: &CommitGuard<'_>,
+        report: &mut PruneReport,
+    ) -> Result<Option<RepositoryError>, RepositoryError> {
+        match self.forget_superseded(commit) {
+            Err(error @ RepositoryError::NoRoom { .. }) => return Ok(Some(error)),
+            forgotten => report.checkpoints_forgotten = forgotten?,
+        }
+        Ok(None)
+    }
+
     /// Condemns what was planned, one after the other; the error and how many bytes were lacking if there is
     /// no room for the copies of one.
     fn condemn_all(
         &self,
         plan: &[Candidate],
+        options: &PruneOptions,
         report: &mut PruneReport,
         should_stop: &AtomicBool,
     ) -> Result<Option<(RepositoryError, u64)>, RepositoryError> {
@@ -121,7 +136,7 @@ impl Store {
             if should_stop.load(Ordering::Acquire) {
                 return Err(RepositoryError::Interrupted);
             }
-            match self.condemn(candidate, report) {
+            match self.condemn(candidate, options, report) {
                 Err(error @ RepositoryError::NoRoom { .. }) => {
                     return Ok(Some((error, candidate.file_bytes - candidate.unneeded_bytes)));
                 }

@@ -526,7 +526,7 @@ mod tests {
         let (file_bytes, needed) = (pack.file_bytes, vec![false]);
         let plan = Candidate { name: pack.name, file_bytes, unneeded_bytes: file_bytes, needed };
         let mut report = PruneReport::default();
-        place.store.condemn(&plan, &mut report).unwrap();
+        place.store.condemn(&plan, &OPTIONS, &mut report).unwrap();
         assert_eq!(report.condemned_packs, 1);
         assert!(report.moved_bytes > 0, "{report:?}");
     }
@@ -542,7 +542,7 @@ mod tests {
         let pack = place.store.index().state().packs.first().unwrap().clone();
         let (name, file_bytes) = (pack.name, pack.file_bytes);
         let plan = Candidate { name, file_bytes, unneeded_bytes: 0, needed: vec![true] };
-        place.store.condemn(&plan, &mut PruneReport::default()).unwrap();
+        place.store.condemn(&plan, &OPTIONS, &mut PruneReport::default()).unwrap();
 
         let state = place.store.index().state();
         let tail = state.tails.iter().find(|tail| !tail.name().nodes).unwrap();

@@ -1,13 +1,16 @@
-//! A disk without any room: who may write is still known.
+//! A disk without any room: who may write is still known, and what nothing needs can go.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use holdall_format::{Record, RecordKind};
 use holdall_protocol::Repository;
 use holdall_protocol::contract::{ContractWorld, Forge};
+use holdall_repository::PruneOptions;
 use holdall_testkit::is_there;
 
 use crate::house::{House, id, names};
@@ -101,5 +104,27 @@ fn a_full_share_is_opened_to_write_by_the_name_of_a_lease_alone() {
     assert!(lease(&disk).1.ends_with("released\n"));
     house.world.restart();
     house.snapshot("next", &names(22..24), 1000);
+    house.assert_whole();
+}
+
+#[test]
+fn a_prune_on_a_disk_without_any_room_lets_go_what_nothing_needs() {
+    let Some((mut house, disk)) = with_a_dead_pack() else { return };
+    let store = house.store();
+    let prune = || {
+        let options = PruneOptions { grace: Duration::ZERO, sparse_part: 4 };
+        store.prune(&options, &AtomicBool::new(false)).unwrap()
+    };
+    // What is removed at a start has made some room.
+    disk.fill();
+    let first = prune();
+    assert_eq!((first.condemned_packs, first.deleted_packs), (1, 1), "{first:?}");
+    assert_eq!((first.checkpoints_forgotten, first.waiting_packs), (0, 0), "{first:?}");
+    let second = prune();
+    assert_eq!(second.checkpoints_forgotten, 1, "it made room for their tombstones");
+    drop(store);
+    disk.make_room();
+    house.world.restart();
+    assert!(house.has(id("leaf 7")));
     house.assert_whole();
 }
