@@ -5,7 +5,7 @@ use holdall_engine::{Access, BreakKind, ChainBreak, DamagedRecord, EngineError, 
 use holdall_format::{MachineId, record_file};
 
 use crate::app::App;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, exit_of};
 use crate::filter::Wanted;
 use crate::output::Shown;
 use crate::receipts::Receipts;
@@ -13,23 +13,92 @@ use crate::receipts::Receipts;
 /// Damaged records that are told one by one.
 const DAMAGED_TOLD: usize = 10;
 
-/// Lists all snapshots, and checks that none is missing that this machine remembers. Those that are
-/// damaged are told, and make the exit code that of damage; they keep no other from being used.
-///
-/// # Errors
-/// If they can not be listed; damage if one is missing.
-pub(crate) fn snapshots(app: &App, access: &Access) -> Result<Vec<Snapshot>> {
-    Ok(all(app, access)?.snapshots)
+/// The snapshots that a repository shows, for who only reads them.
+pub(crate) struct Listing {
+    pub(crate) snapshots: Vec<Snapshot>,
+    /// Whose newest one this machine remembers, and the repository does not have.
+    lacks_newest_of: Option<MachineId>,
 }
 
-/// As [`snapshots`], with what else was listed.
+/// Lists all snapshots. Those that are damaged, and the one that this machine remembers if it is missing, are
+/// told, and make the exit code that of damage; they keep no other from being read.
 ///
 /// # Errors
-/// As [`snapshots`].
+/// If they can not be listed; if the receipt can not be read.
+pub(crate) fn shown(app: &App, access: &Access) -> Result<Listing> {
+    let listed = holdall_engine::snapshots(access)?;
+    let lacks_newest_of = match tell_damage(app, access, &listed) {
+        Err(error) if exit_of(&error) == Exit::Damage => {
+            app.damage(&error);
+            Receipts::in_state(&app.folders.state)
+                .machine(&access.config().repository.to_string())?
+        }
+        told => told.map(|()| None)?,
+    };
+    Ok(Listing { snapshots: listed.snapshots, lacks_newest_of })
+}
+
+/// The same for who changes something by them, with what else was listed: while one is missing, nothing is
+/// changed.
+///
+/// # Errors
+/// If they can not be listed; damage if the one that this machine remembers is missing.
 pub(crate) fn all(app: &App, access: &Access) -> Result<Listed> {
     let listed = holdall_engine::snapshots(access)?;
     tell_damage(app, access, &listed)?;
     Ok(listed)
+}
+
+impl Listing {
+    /// The snapshot that is meant by `name`, as [`named`] finds it, which `filter` has to take; `latest` is
+    /// the newest that it takes.
+    ///
+    /// # Errors
+    /// If none or several answer to the name; [`Refusal`] for one that the filter does not take, or for
+    /// `latest` where that may be the one that is missing.
+    pub(crate) fn wanted(
+        &self,
+        access: &Access,
+        name: &str,
+        path: Option<&[u8]>,
+        filter: &Wanted<'_>,
+    ) -> Result<&Snapshot> {
+        let found = wanted(access, &self.snapshots, name, path, filter);
+        let Some(machine) = self.lacks_newest_of else { return found };
+        match found {
+            Ok(found)
+                if name == "latest" && (!filter.names_machine() || found.machine == machine) =>
+            {
+                Err(latest_is_missing(found).into())
+            }
+            Ok(found) => Ok(found),
+            // It may be the one that is missing.
+            Err(error) => Err(Refusal::new(Exit::Damage, format!("{error:#}")).into()),
+        }
+    }
+
+    /// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first.
+    ///
+    /// # Errors
+    /// As for [`Self::wanted`].
+    pub(crate) fn chosen(
+        &self,
+        access: &Access,
+        names: &[impl AsRef<str>],
+        filter: &Wanted<'_>,
+    ) -> Result<Vec<&Snapshot>> {
+        once_each(names, |name| self.wanted(access, name, None, filter))
+    }
+}
+
+fn latest_is_missing(newest: &Snapshot) -> Refusal {
+    let id = newest.id.to_string();
+    let message = format!(
+        "which snapshot is the latest? {id:.10} is the newest that is there, and a newer one is gone"
+    );
+    Refusal::new(Exit::Damage, message).hint(format!(
+        "name the snapshot, such as {id:.10}; `holdall snapshots` lists all that are there"
+    ))
 }
 
 /// Says what this computer can not know of a list: without a receipt of its own, whether it is all that
@@ -120,11 +189,7 @@ pub(crate) fn named<'a>(
     holdall_engine::find_snapshot(listed, machine, name, path)
 }
 
-/// The same where `filter` has to take it; `latest` is the newest that it takes.
-///
-/// # Errors
-/// If none or several answer to the name; [`Refusal`] for one that the filter does not take.
-pub(crate) fn wanted<'a>(
+fn wanted<'a>(
     access: &Access,
     listed: &'a [Snapshot],
     name: &str,
@@ -137,17 +202,24 @@ pub(crate) fn wanted<'a>(
     }
 }
 
-/// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first.
+/// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first, of a list
+/// in which none is missing.
 ///
 /// # Errors
-/// As for [`wanted`].
+/// If none or several answer to a name; [`Refusal`] for one that the filter does not take.
 pub(crate) fn chosen<'a>(
     access: &Access,
     listed: &'a [Snapshot],
     names: &[impl AsRef<str>],
     filter: &Wanted<'_>,
 ) -> Result<Vec<&'a Snapshot>> {
-    let one = |name: &str| wanted(access, listed, name, None, filter);
+    once_each(names, |name| wanted(access, listed, name, None, filter))
+}
+
+fn once_each<'a>(
+    names: &[impl AsRef<str>],
+    one: impl Fn(&str) -> Result<&'a Snapshot>,
+) -> Result<Vec<&'a Snapshot>> {
     let mut chosen = names.iter().map(|name| one(name.as_ref())).collect::<Result<Vec<_>>>()?;
     chosen.sort_by_key(|snapshot| snapshot.log_position);
     chosen.dedup_by_key(|snapshot| snapshot.id);

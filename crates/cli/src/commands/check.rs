@@ -96,7 +96,8 @@ enum Share {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
-    let mut found = Found { lacking: open::lacking(app)?, ..Found::default() };
+    let (lacking, is_short) = (open::lacking(app)?, unlisted.is_some());
+    let mut found = Found { lacking, is_short, ..Found::default() };
     if let Some(percent) = args.mend.parity {
         keep_parity(app, &access, percent)?;
     }
@@ -272,6 +273,8 @@ struct Found {
     repaired: u64,
     /// What the place can not do.
     lacking: Vec<String>,
+    /// Whether a snapshot is missing, or none could be listed.
+    is_short: bool,
 }
 
 /// Something that is damaged, as programs see it.
@@ -391,6 +394,7 @@ fn report(app: &App, found: &Found, has_read: bool, part: Option<u8>) -> Result<
         count(objects),
         count(blocks),
         match (damaged.len(), part) {
+            (0, None) if found.is_short => "what is there is whole".to_owned(),
             (0, None) => "all whole".to_owned(),
             (0, Some(percent)) => {
                 format!("what was read is whole: the trees, and {percent} % of the content")

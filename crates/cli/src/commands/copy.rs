@@ -72,10 +72,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let destination = open::access_with(app, args.connection.patience())?;
     check_different(&source, &destination)?;
     args.connection.tell_idle_limit(app);
-    let listed = listing::snapshots(&from, &source).map_err(|error| about(error, &args.from))?;
+    let shown = listing::shown(&from, &source).map_err(|error| about(error, &args.from))?;
     let wanted = match args.snapshots.is_empty() {
-        true => listed.iter().filter(|snapshot| filter.takes(snapshot)).collect(),
-        false => listing::chosen(&source, &listed, &args.snapshots, &filter)?,
+        true => shown.snapshots.iter().filter(|snapshot| filter.takes(snapshot)).collect(),
+        false => shown.chosen(&source, &args.snapshots, &filter)?,
     };
     tell_lost(app, &destination);
     let streams = args.connection.streams();
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         app,
         from: &args.from,
         destination: &destination,
-        copier: Copier::new(&source, &listed, &destination, options)?,
+        copier: Copier::new(&source, &shown.snapshots, &destination, options)?,
         sums: Sums::default(),
         unsaid: None,
         is_incomplete: false,

@@ -52,10 +52,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let path = snapshot_path(args.path.as_os_str().as_bytes())?;
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = listing::snapshots(app, &access)?;
+    let shown = listing::shown(app, &access)?;
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let before = listing::wanted(&access, &listed, &args.before, of, &filter)?;
-    let after = listing::wanted(&access, &listed, &args.after, of, &filter)?;
+    let before = shown.wanted(&access, &args.before, of, &filter)?;
+    let after = shown.wanted(&access, &args.after, of, &filter)?;
     let show = &mut |entry: ChangedEntry<'_>| {
         show(&app.output, args.metadata, &entry)
             .map_err(|error| EngineError::io("standard output", error))

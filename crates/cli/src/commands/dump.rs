@@ -63,9 +63,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = listing::snapshots(app, &access)?;
+    let shown = listing::shown(app, &access)?;
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let snapshot = listing::wanted(&access, &listed, &name, of, &filter)?;
+    let snapshot = shown.wanted(&access, &name, of, &filter)?;
     let dump = Dump::find(&access, snapshot, &path)?;
     match &args.target {
         Some(target) => {

@@ -82,12 +82,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let names = Names::new(&args.patterns, args.ignore_case)?;
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = listing::snapshots(app, &access)?;
-    let named = listing::chosen(&access, &listed, &args.snapshots, &filter)?;
+    let shown = listing::shown(app, &access)?;
+    let named = shown.chosen(&access, &args.snapshots, &filter)?;
     let is_named =
         |snapshot: &Snapshot| named.is_empty() || named.iter().any(|named| named.id == snapshot.id);
     let newest_first: Vec<_> =
-        listed.iter().rev().filter(|one| filter.takes(one) && is_named(one)).collect();
+        shown.snapshots.iter().rev().filter(|one| filter.takes(one) && is_named(one)).collect();
     let wanted = |path: &[u8], entry: &Entry| {
         let modified = modified_ns(entry.mtime);
         args.kind.is_none_or(|kind| kind.is(entry.kind))

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let path = snapshot_path(args.path.as_os_str().as_bytes())?;
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = listing::snapshots(app, &access)?;
+    let listed = listing::shown(app, &access)?.snapshots;
     let wanted: Vec<_> =
         listed.iter().filter(|one| filter.takes(one) && one.holds(&path)).collect();
     let versions = holdall_engine::history(&access, &wanted, &path, &app.run())?;

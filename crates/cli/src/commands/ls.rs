@@ -45,10 +45,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let path = snapshot_path(args.path.as_os_str().as_bytes())?;
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = listing::snapshots(app, &access)?;
+    let shown = listing::shown(app, &access)?;
     // `latest` of what is asked for; at the top, of anything.
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let snapshot = listing::wanted(&access, &listed, &args.snapshot, of, &filter)?;
+    let snapshot = shown.wanted(&access, &args.snapshot, of, &filter)?;
     let show = &mut |listed: ListedEntry<'_>| {
         show(&app.output, args.long, &listed)
             .map_err(|error| EngineError::io("standard output", error))

@@ -98,10 +98,10 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let patterns = Patterns::new(&args.include, &args.exclude)?;
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = listing::snapshots(app, &access)?;
-    let snapshot = listing::wanted(&access, &listed, &name, path.as_deref(), &filter)?;
+    let shown = listing::shown(app, &access)?;
+    let snapshot = shown.wanted(&access, &name, path.as_deref(), &filter)?;
     if name == "latest" && path.is_none() {
-        note_others(app, listed.iter().filter(|one| filter.takes(one)), snapshot);
+        note_others(app, shown.snapshots.iter().filter(|one| filter.takes(one)), snapshot);
     }
     listing::tell_unknown(app, &access)?;
     let options = RestoreOptions {

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = listing::snapshots(app, &access)?;
+    let listed = listing::shown(app, &access)?.snapshots;
     let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
     let announced = access.repository().announced()?;
     let due = deletions::by_snapshot(&announced.deletions);

@@ -31,7 +31,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
-    let listed = listing::snapshots(app, &access)?;
+    let listed = listing::shown(app, &access)?.snapshots;
     let chosen: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
     let usage = access.repository().usage()?;
     let stats = Stats::new(&chosen, chosen.len() == listed.len(), &usage);

@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if !args.change.token.is_empty() {
         return tell_tokens(app, &access, &args.change.token);
     }
-    let listed = listing::snapshots(app, &access)?;
+    let listed = listing::all(app, &access)?.snapshots;
     let mut chosen: Vec<&Snapshot> = Vec::new();
     for name in &args.snapshots {
         let snapshot = listing::named(&access, &listed, name, None)?;

@@ -36,9 +36,10 @@ fn newest_record(attic: &Attic) -> PathBuf {
     files.into_iter().max().unwrap()
 }
 
-#[test]
-fn a_server_set_back_to_an_older_copy_is_told_until_a_backup_goes_on_without_what_came_since() {
+/// The same, set back to an older copy once the computer had backed up again; and that snapshot, which is gone.
+fn set_back() -> (Attic, Machine, String) {
     let (mut attic, desk) = attic();
+    back_up(&desk, "first").expect(0);
     attic.stop();
     copy(&attic.data, &desk.path("older"));
     attic.start();
@@ -48,16 +49,63 @@ fn a_server_set_back_to_an_older_copy_is_told_until_a_backup_goes_on_without_wha
     remove(&attic.data);
     copy(&desk.path("older"), &attic.data);
     attic.start();
+    (attic, desk, lost)
+}
 
-    let checked = desk.run(["check"]).expect(20).stderr;
+#[test]
+fn what_a_server_that_was_set_back_still_has_is_read_by_its_name_and_changed_by_nothing() {
+    let (_attic, desk, lost) = set_back();
+    let listed = desk.run(["snapshots", "--json"]).expect(20).of_type("snapshot");
+    let ids: Vec<_> = listed.iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 2, "{listed:?}");
+    let (note, target) = (desk.path("source/note.txt"), desk.path("restored"));
+    let restore = |name: &str| desk.run(["restore", name, "--target", target.to_str().unwrap()]);
+
+    for unsure in ["latest", &lost] {
+        let told = restore(unsure).expect(20).stderr;
+        assert!(told.contains("was rolled back"), "{told}");
+        assert!(!target.exists(), "{unsure}");
+    }
+    let told = desk.run(["ls", "latest"]).expect(20).stderr;
+    assert!(
+        told.contains("which snapshot is the latest?") && told.contains(&ids[1][..10]),
+        "{told}"
+    );
+    for change in [vec!["forget", ids[0]], vec!["tag", ids[0], "--add", "x"], vec!["prune"]] {
+        desk.run(&change).expect(20);
+    }
+
+    let dumped = desk.run(["dump", &format!("{}:{}", ids[1], note.display())]).expect(20);
+    assert_eq!(dumped.stdout, "first");
+    assert!(dumped.stderr.contains("was rolled back"), "{}", dumped.stderr);
+    for reading in [
+        vec!["ls", ids[1]],
+        vec!["find", "note.txt"],
+        vec!["history", note.to_str().unwrap()],
+        vec!["diff", ids[0], ids[1]],
+    ] {
+        let read = desk.run(&reading).expect(20);
+        assert!(read.stdout.contains("note.txt") || read.stdout.contains("first"), "{read:#?}");
+    }
+    restore(ids[1]).expect(20);
+    let restored = files_below(&target).into_iter().find(|file| file.ends_with("note.txt"));
+    assert_eq!(fs::read_to_string(restored.unwrap()).unwrap(), "first");
+    assert!(desk.run(["snapshots"]).expect(20).stdout.contains(&ids[0][..10]), "all are there");
+}
+
+#[test]
+fn a_server_set_back_to_an_older_copy_is_told_until_a_backup_goes_on_without_what_came_since() {
+    let (_attic, desk, lost) = set_back();
+    let Outcome { stderr: checked, stdout, .. } = desk.run(["check"]).expect(20);
     assert!(checked.contains(&lost) && checked.contains("was rolled back"), "{checked}");
+    assert!(stdout.contains("what is there is whole"), "{stdout}");
     for outcome in [desk.run(["snapshots"]), back_up(&desk, "third")] {
         let told = outcome.expect(20).stderr;
         let is_told = told.contains(&lost) && told.contains("`holdall backup` goes on from there");
         assert!(is_told, "{told}");
     }
     // One history is left, and goes on.
-    assert_eq!(sequences(&desk), [1, 2]);
+    assert_eq!(sequences(&desk), [1, 2, 3]);
     assert!(!snapshots(&desk).iter().any(|one| one["id"] == lost[..]));
     let silent = [back_up(&desk, "fourth"), desk.run(["check", "--verify", "all"])];
     for outcome in silent.map(|outcome| outcome.expect(0)) {

@@ -116,7 +116,7 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
     let access = keep(app, &paired.address, place, &ring, false)?;
     if former.is_some() {
         // The pairing stays even if something is missing, as a backup would go on, too.
-        listing::snapshots(app, &access)?;
+        listing::shown(app, &access)?;
         app.output.note(
             "the recovery kit names what the server was before: it still opens the repository, \
              with `holdall pair --recovery-kit FILE --again`",
