@@ -52,8 +52,9 @@ impl Default for Limits {
     }
 }
 
-/// A body may pass this slowly on average, and not more slowly.
-pub(crate) const LEAST_BYTES_PER_SECOND: u64 = 8 << 10;
+/// A body may pass this slowly on average, and not more slowly: four streams over a line of 64 kbit/s are twice
+/// as fast.
+pub(crate) const LEAST_BYTES_PER_SECOND: u64 = 1 << 10;
 /// A body up to this long needs no room of [`Limits::body_bytes`].
 pub(crate) const SMALL_BODY_BYTES: u64 = 64 << 10;
 /// Most bytes of one request's head.
