@@ -26,12 +26,24 @@ pub(crate) struct Listing {
 /// # Errors
 /// If they can not be listed; if the receipt can not be read.
 pub(crate) fn shown(app: &App, access: &Access) -> Result<Listing> {
-    let listed = holdall_engine::snapshots(access)?;
-    let lacks_newest_of = match tell_damage(app, access, &listed) {
+    shown_as(app, access, |error| error)
+}
+
+/// The same of another repository than the one that the command is about: `about` says so.
+///
+/// # Errors
+/// As for [`shown`].
+pub(crate) fn shown_as(
+    app: &App,
+    access: &Access,
+    about: impl Fn(anyhow::Error) -> anyhow::Error,
+) -> Result<Listing> {
+    let listed = holdall_engine::snapshots(access).map_err(|error| about(error.into()))?;
+    let lacks_newest_of = match tell_damage(app, access, &listed).map_err(about) {
         Err(error) if exit_of(&error) == Exit::Damage => {
             app.damage(&error);
-            Receipts::in_state(&app.folders.state)
-                .machine(&access.config().repository.to_string())?
+            let repository = access.config().repository.to_string();
+            Receipts::in_state(&app.folders.state).machine(&repository)?
         }
         told => told.map(|()| None)?,
     };

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let destination = open::access_with(app, args.connection.patience())?;
     check_different(&source, &destination)?;
     args.connection.tell_idle_limit(app);
-    let shown = listing::shown(&from, &source).map_err(|error| about(error, &args.from))?;
+    let shown = listing::shown_as(&from, &source, |error| about(error, &args.from))?;
     let wanted = match args.snapshots.is_empty() {
         true => shown.snapshots.iter().filter(|snapshot| filter.takes(snapshot)).collect(),
         false => shown.chosen(&source, &args.snapshots, &filter)?,

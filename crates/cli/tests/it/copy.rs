@@ -348,7 +348,7 @@ fn what_is_wrong_with_the_source_comes_with_what_to_do_about_that_one() {
         error["hint"].as_str().unwrap().to_owned()
     };
     assert_eq!(hint(&nowhere, 10), "name another with --from");
-    // It lost its snapshot.
+    // It lost its snapshot, and has none to copy.
     let older = text(&machine.path("older"));
     small_tree(&machine.path("source"));
     system(&["cp", "-a", &two.from, &older]);

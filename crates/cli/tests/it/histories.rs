@@ -79,7 +79,7 @@ fn what_a_server_that_was_set_back_still_has_is_read_by_its_name_and_changed_by_
     assert_eq!(dumped.stdout, "first");
     assert!(dumped.stderr.contains("was rolled back"), "{}", dumped.stderr);
     for reading in [
-        vec!["ls", ids[1]],
+        vec!["ls", "--recursive", ids[1]],
         vec!["find", "note.txt"],
         vec!["history", note.to_str().unwrap()],
         vec!["diff", ids[0], ids[1]],
