@@ -7,9 +7,6 @@ use crate::app::App;
 use crate::open::{Patience, Where};
 use crate::quantity;
 
-/// What a stream should carry in a second at least, where a limit is shared out.
-const STREAM_BYTES_PER_SECOND: u64 = 32 << 10;
-
 /// How a server is asked, and how fast.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Connection {
@@ -28,13 +25,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connections at the same time: of a low limit each gets a share that is worth a connection, and that no
-    /// server takes for one that stalls.
+    /// Connections at the same time.
     pub(crate) fn streams(&self) -> usize {
-        let asked = usize::from(self.streams);
-        let Some(limit) = self.limit_upload else { return asked };
-        let fed = usize::try_from(limit / STREAM_BYTES_PER_SECOND).unwrap_or(asked);
-        asked.min(fed.max(self.bind.len()).max(1))
+        usize::from(self.streams)
     }
 
     /// Most bytes to send in a second, if that was asked for.
@@ -95,19 +88,6 @@ mod tests {
         for bad in ["", "0", "0M", "5x"] {
             assert!(parse_rate(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_low_limit_is_shared_by_fewer_streams() {
-        let streams = |limit, bind: &[&str]| {
-            let bind = bind.iter().map(|address| address.parse().unwrap()).collect();
-            let retry_for = Duration::ZERO;
-            Connection { retry_for, limit_upload: limit, bind, streams: 4 }.streams()
-        };
-        let with_limit = |limit| streams(Some(limit), &[]);
-        assert_eq!(streams(None, &[]), 4);
-        assert_eq!([1, 20_000, 70_000, 1_000_000].map(with_limit), [1, 1, 2, 4]);
-        assert_eq!(streams(Some(20_000), &["127.0.0.1", "127.0.0.2"]), 2, "one for each path");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::meters::StoringMeters;
 use super::pace::Pace;
 use super::seal::SealedBlock;
 use super::shared::Shared;
+use super::width::Width;
 use crate::EngineError;
 use crate::audit::Remembering;
 
@@ -25,6 +26,7 @@ pub(super) struct Senders<'a> {
     /// Sealed bytes that were acknowledged.
     pub(super) stored_bytes: &'a AtomicU64,
     pub(super) remembering: &'a Remembering,
+    pub(super) width: &'a Width,
 }
 
 impl Senders<'_> {
@@ -45,13 +47,14 @@ impl Senders<'_> {
                 stands_for += next.stands_for;
                 put.push(next.bytes);
             }
+            let under_way = self.width.enter(bytes);
             let begun = Instant::now();
             let put_blocks = || self.repository.put_blocks(&self.session, &put);
             let times = self.meters.talk.during(put_blocks)?;
             self.remembering.remember(&put);
             let took = begun.elapsed();
             self.meters.send.count(took, &times);
-            pace.note(bytes, took, &times);
+            under_way.carried(pace.note(bytes, took, &times));
             self.stored_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             self.shared.run.done(stands_for);
             self.shared.land(put.len() as u64);

@@ -19,6 +19,7 @@ use super::seal::{Sealing, SelfCheck};
 use super::send::Senders;
 use super::shared::Shared;
 use super::store::{OpenBlocks, PlainBlock, RECENT_IDS, Store};
+use super::width::Width;
 use crate::Access;
 use crate::audit::Remembering;
 use crate::blocks::SharedNodeCache;
@@ -78,6 +79,7 @@ pub(crate) struct Storing<'a> {
     stored_bytes: AtomicU64,
     overhead: Mutex<Overhead>,
     remembering: Remembering,
+    width: Width,
 }
 
 impl<'a> Storing<'a> {
@@ -103,6 +105,7 @@ impl<'a> Storing<'a> {
             stored_bytes,
             overhead,
             remembering: Remembering::within(&access.cache),
+            width: Width::new(),
         }
     }
 
@@ -184,6 +187,7 @@ impl<'a> Storing<'a> {
             meters: self.meters,
             stored_bytes: &self.stored_bytes,
             remembering: &self.remembering,
+            width: &self.width,
         }
     }
 
