@@ -315,6 +315,12 @@ fn of_server(error: &ServerError) -> Option<&'static str> {
     }
 }
 
+/// Whether the system does not let this user write there.
+pub(crate) fn is_forbidden(error: &anyhow::Error) -> bool {
+    use ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(system_error(error), Some(PermissionDenied | ReadOnlyFilesystem))
+}
+
 /// What the system refused, if it was the system.
 fn system_error(error: &anyhow::Error) -> Option<ErrorKind> {
     error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(|cause| cause.kind())

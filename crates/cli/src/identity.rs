@@ -9,7 +9,7 @@ use holdall_format::MachineId;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, is_forbidden};
 use crate::{hex, private_file};
 
 /// What to do about an identity that can not be read: nothing is made in its place.
@@ -34,6 +34,16 @@ struct Stored {
     seed: Zeroizing<String>,
 }
 
+/// Says where a machine can be kept whose user may not write where it would be.
+fn elsewhere(error: anyhow::Error) -> anyhow::Error {
+    if !is_forbidden(&error) {
+        return error;
+    }
+    let hint =
+        "set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR to folders that this user may write to";
+    Refusal::new(Exit::Failed, format!("{error:#}")).hint(hint).into()
+}
+
 impl Identity {
     /// Reads the identity, or makes and keeps one.
     ///
@@ -43,7 +53,7 @@ impl Identity {
         let path = state.join("identity.json");
         if private_file::read(&path, LIMIT_BYTES)?.is_none() {
             // Should another process be quicker, its identity is this machine's.
-            private_file::write_new(&path, &Self::new_file()?)?;
+            private_file::write_new(&path, &Self::new_file()?).map_err(elsewhere)?;
         }
         let bytes = private_file::read(&path, LIMIT_BYTES)?.context("it vanished")?;
         Self::parse(&Zeroizing::new(bytes)).map_err(|error| {
@@ -73,7 +83,21 @@ impl Identity {
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+
     use super::*;
+    use crate::exit::hint_of;
+
+    #[test]
+    fn who_may_not_write_there_is_told_how_to_be_a_machine_elsewhere() {
+        let hint = |kind| {
+            let error = anyhow::Error::from(std::io::Error::from(kind)).context("can not make /x");
+            hint_of(&elsewhere(error)).unwrap()
+        };
+        assert!(hint(ErrorKind::ReadOnlyFilesystem).contains("HOLDALL_CONFIG_DIR"));
+        assert!(hint(ErrorKind::PermissionDenied).contains("HOLDALL_CONFIG_DIR"));
+        assert!(!hint(ErrorKind::StorageFull).contains("HOLDALL_CONFIG_DIR"));
+    }
 
     #[test]
     fn an_identity_stays_the_same_once_it_is_made() {
