@@ -42,6 +42,14 @@ impl RequestMeters {
         self.network.waiting_out(wait)
     }
 
+    /// Counts the time that `wait` takes, which is for the network to be done with requests before.
+    pub(crate) fn waiting_for_the_line<R>(&self, wait: impl FnOnce() -> R) -> R {
+        let begun = Instant::now();
+        let waited = wait();
+        self.network.add_working(begun.elapsed());
+        waited
+    }
+
     /// Makes a request that fetches, and counts it. One that fails was the network's.
     ///
     /// # Errors

@@ -47,7 +47,7 @@ impl Senders<'_> {
                 stands_for += next.stands_for;
                 put.push(next.bytes);
             }
-            let under_way = self.width.enter(bytes);
+            let under_way = self.meters.send.waiting_for_the_line(|| self.width.enter(bytes));
             let begun = Instant::now();
             let put_blocks = || self.repository.put_blocks(&self.session, &put);
             let times = self.meters.talk.during(put_blocks)?;
