@@ -19,7 +19,7 @@ pub(crate) struct Connection {
     /// Connects from these addresses of this computer, in turn [default: any]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     bind: Vec<IpAddr>,
-    /// Sends over so many connections, from 1 to 8
+    /// Sends over so many connections, from 1 to 8; over a slow line, over fewer
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     streams: u8,
 }

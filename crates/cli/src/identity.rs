@@ -51,7 +51,7 @@ impl Identity {
     /// If the file can not be read, understood or written.
     pub(crate) fn load_or_make(state: &Path) -> Result<Self> {
         let path = state.join("identity.json");
-        if private_file::read(&path, LIMIT_BYTES)?.is_none() {
+        if private_file::read(&path, LIMIT_BYTES).map_err(elsewhere)?.is_none() {
             // Should another process be quicker, its identity is this machine's.
             private_file::write_new(&path, &Self::new_file()?).map_err(elsewhere)?;
         }

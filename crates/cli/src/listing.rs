@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use holdall_engine::{Access, BreakKind, ChainBreak, DamagedRecord, EngineError, Listed, Snapshot};
-use holdall_format::{MachineId, record_file};
+use holdall_format::{MachineId, RecordHash, record_file};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, exit_of};
@@ -16,8 +16,8 @@ const DAMAGED_TOLD: usize = 10;
 /// The snapshots that a repository shows, for who only reads them.
 pub(crate) struct Listing {
     pub(crate) snapshots: Vec<Snapshot>,
-    /// Whose newest one this machine remembers, and the repository does not have.
-    lacks_newest_of: Option<MachineId>,
+    /// The newest one that this machine remembers, where the repository does not have it.
+    gone: Option<RecordHash>,
 }
 
 /// Lists all snapshots. Those that are damaged, and the one that this machine remembers if it is missing, are
@@ -39,22 +39,22 @@ pub(crate) fn shown_as(
     about: impl Fn(anyhow::Error) -> anyhow::Error,
 ) -> Result<Listing> {
     let listed = holdall_engine::snapshots(access).map_err(|error| about(error.into()))?;
-    let lacks_newest_of = match tell_damage(app, access, &listed).map_err(about) {
+    let gone = match tell_damage(app, access, &listed).map_err(about) {
         Err(error) if exit_of(&error) == Exit::Damage => {
             app.damage(&error);
             let repository = access.config().repository.to_string();
-            Receipts::in_state(&app.folders.state).machine(&repository)?
+            Receipts::in_state(&app.folders.state).newest_id(&repository)?
         }
         told => told.map(|()| None)?,
     };
-    Ok(Listing { snapshots: listed.snapshots, lacks_newest_of })
+    Ok(Listing { snapshots: listed.snapshots, gone })
 }
 
-/// The same for who changes something by them, with what else was listed: while one is missing, nothing is
-/// changed.
+/// Lists all snapshots, with what else was listed, for who changes something by them: while the one that this
+/// machine remembers is missing, nothing is changed.
 ///
 /// # Errors
-/// If they can not be listed; damage if the one that this machine remembers is missing.
+/// If they can not be listed; damage if that one is missing.
 pub(crate) fn all(app: &App, access: &Access) -> Result<Listed> {
     let listed = holdall_engine::snapshots(access)?;
     tell_damage(app, access, &listed)?;
@@ -66,8 +66,8 @@ impl Listing {
     /// the newest that it takes.
     ///
     /// # Errors
-    /// If none or several answer to the name; [`Refusal`] for one that the filter does not take, or for
-    /// `latest` where that may be the one that is missing.
+    /// If none or several answer to the name; [`Refusal`] for one that the filter does not take, or where
+    /// the one that is gone may be meant: by `latest`, too.
     pub(crate) fn wanted(
         &self,
         access: &Access,
@@ -75,17 +75,11 @@ impl Listing {
         path: Option<&[u8]>,
         filter: &Wanted<'_>,
     ) -> Result<&Snapshot> {
-        let found = wanted(access, &self.snapshots, name, path, filter);
-        let Some(machine) = self.lacks_newest_of else { return found };
-        match found {
-            Ok(found)
-                if name == "latest" && (!filter.names_machine() || found.machine == machine) =>
-            {
-                Err(latest_is_missing(found).into())
+        match self.gone.map(|id| id.to_string()) {
+            Some(gone) if name == "latest" || gone.starts_with(name) => {
+                Err(may_be_gone(name, &gone).into())
             }
-            Ok(found) => Ok(found),
-            // It may be the one that is missing.
-            Err(error) => Err(Refusal::new(Exit::Damage, format!("{error:#}")).into()),
+            _ => wanted(access, &self.snapshots, name, path, filter),
         }
     }
 
@@ -103,14 +97,11 @@ impl Listing {
     }
 }
 
-fn latest_is_missing(newest: &Snapshot) -> Refusal {
-    let id = newest.id.to_string();
-    let message = format!(
-        "which snapshot is the latest? {id:.10} is the newest that is there, and a newer one is gone"
-    );
-    Refusal::new(Exit::Damage, message).hint(format!(
-        "name the snapshot, such as {id:.10}; `holdall snapshots` lists all that are there"
-    ))
+fn may_be_gone(name: &str, gone: &str) -> Refusal {
+    let message = format!("which snapshot is {name}? It may be {gone:.10}, which is gone");
+    let hint =
+        "name the snapshot that is wanted by its id; `holdall snapshots` lists all that are there";
+    Refusal::new(Exit::Damage, message).hint(hint)
 }
 
 /// Says what this computer can not know of a list: without a receipt of its own, whether it is all that

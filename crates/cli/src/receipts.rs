@@ -73,6 +73,14 @@ impl Receipts {
         Ok(self.newest(repository)?.map(|stored| stored.record.head.machine))
     }
 
+    /// The id of the newest snapshot that this computer made in the repository of that id.
+    ///
+    /// # Errors
+    /// If the receipt can not be read.
+    pub(crate) fn newest_id(&self, repository: &str) -> Result<Option<RecordHash>> {
+        Ok(self.newest(repository)?.map(|stored| stored.record.hash()))
+    }
+
     fn newest(&self, repository: &str) -> Result<Option<StoredRecord>> {
         let path = self.path(repository);
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };

@@ -70,6 +70,19 @@ pub(crate) fn under_way(run: &RunFigures) -> Option<(&StageCounters, f64)> {
     shares.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
+/// The stage whose requests were on the network for longest together, and for which share of the run, if each of
+/// them was for at least so many seconds by the mean.
+pub(crate) fn long_requests(run: &RunFigures, seconds: f64) -> Option<(&StageCounters, f64)> {
+    let is_long = |stage: &&StageCounters| {
+        let requests = stage.requests.filter(|requests| *requests > 0);
+        stage.layer == Layer::Network
+            && requests.is_some_and(|requests| stage.working_seconds >= seconds * requests as f64)
+    };
+    let slowest = run.stages.iter().filter(is_long);
+    let slowest = slowest.max_by(|a, b| a.working_seconds.total_cmp(&b.working_seconds))?;
+    Some((slowest, share_of(slowest.working_seconds, run.wall_seconds)))
+}
+
 /// The processor as a whole: how much of the cores the process used, or was denied.
 pub(crate) fn of_processor(run: &RunFigures) -> Candidate {
     let utilisation = used_share(run).max(throttled_share(run));

@@ -28,6 +28,8 @@ const PART_OF_THE_CROWD: f64 = 0.25;
 const PATH_FULL: f64 = 0.7;
 /// What was under way for this share of a run in which no stage was busy limited it.
 const MOSTLY: f64 = 0.5;
+/// A request that takes so long by the mean is slow for what it carries, however far the other end is.
+const LONG_REQUEST_SECONDS: f64 = 3.0;
 /// Memory that was waited for so long limited the run, whatever the stages were at when it was: they look
 /// busy meanwhile, and with enough memory none of that time is lost.
 const MEMORY_SHORT: f64 = 0.3;
@@ -93,8 +95,11 @@ pub fn judge(run: &RunFigures) -> Verdict {
     candidates.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
     let busiest = candidates.first().map_or(0.0, |top| top.utilisation);
     let under_way = candidate::under_way(run).filter(|(_, share)| *share >= MOSTLY);
-    match (candidates.first(), under_way) {
+    let long = candidate::long_requests(run, LONG_REQUEST_SECONDS);
+    let long = long.filter(|(_, share)| *share >= MOSTLY);
+    match (candidates.first(), long.or(under_way)) {
         (Some(top), _) if busiest >= BUSY_ENOUGH => weigh(run, &candidates, top),
+        (_, Some((stage, share))) if long.is_some() => slow_path(run, stage, share),
         (_, Some((stage, share))) if stage.threads > 0 => one_at_a_time(run, stage, share),
         _ if busiest < IDLE && run.wall_seconds < START_UP_SECONDS => {
             let why = format!("Start-up took most of the {:.1} s.", run.wall_seconds);
@@ -126,6 +131,21 @@ fn one_at_a_time(run: &RunFigures, stage: &StageCounters, share: f64) -> Verdict
         run.wall_seconds,
         stage.working_seconds / (share * run.wall_seconds),
         stage.threads
+    );
+    verdict(run, stage.layer, 0.8 * share, share, why)
+}
+
+/// The verdict on a run in which few requests were under way, each for long.
+fn slow_path(run: &RunFigures, stage: &StageCounters, share: f64) -> Verdict {
+    let requests = stage.requests.unwrap_or(1).max(1);
+    let why = format!(
+        "{} limited the run: {requests} requests ({}) were on their way for {:.1} s each by the mean, {} of \
+         the {:.1} s.",
+        stage.layer.subject(),
+        stage.name,
+        stage.working_seconds / requests as f64,
+        percent(share),
+        run.wall_seconds
     );
     verdict(run, stage.layer, 0.8 * share, share, why)
 }
@@ -550,6 +570,22 @@ mod tests {
         let busy = stage("read", Layer::SourceRead, 0.95, 0.0, 0.0);
         let verdict = judge(&run(vec![busy, talk(1.0)]));
         assert_eq!(verdict.limited_by, Layer::SourceRead, "{}", verdict.explanation);
+    }
+
+    #[test]
+    fn a_single_request_that_takes_all_the_time_is_the_speed_of_the_network() {
+        let fetch = StageCounters {
+            threads: 4,
+            requests: Some(1),
+            ..stage("fetch", Layer::Network, 0.95, 0.0, 0.0)
+        };
+        let talk = StageCounters { threads: 0, ..stage("talk", Layer::Network, 0.95, 0.0, 0.0) };
+        let verdict = judge(&run(vec![fetch.clone(), talk.clone()]));
+        assert_eq!(verdict.limited_by, Layer::Network, "{}", verdict.explanation);
+        assert!(!verdict.by_distance, "{}", verdict.explanation);
+        assert!(verdict.explanation.contains("9.5 s each"), "{}", verdict.explanation);
+        let many = StageCounters { requests: Some(100), ..fetch };
+        assert!(judge(&run(vec![many, talk])).by_distance);
     }
 
     #[test]

@@ -274,7 +274,8 @@ fn claim(layout: &Layout, number: u64, text: &str) -> Result<bool, RepositoryErr
     match claim_saying(layout, number, text) {
         Err(RepositoryError::NoRoom { .. }) => {
             let is_ours = claim_saying(layout, number, "")?;
-            if is_ours {
+            // Half of what is unsettled would look settled, should nobody be left to empty it.
+            if is_ours && !text.contains("unsettled") {
                 say_if_room(&layout.lease_file(number), text)?;
             }
             Ok(is_ours)

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, interval, timeout};
 
 use crate::buffers::Buffers;
-use crate::limits::LEAST_BYTES_PER_SECOND;
+use crate::limits::slowest_body;
 
 /// How often an answer of lines shows that it is alive.
 const BEAT: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ pub(crate) async fn read(
     buffers: &Buffers,
 ) -> Result<Came, WireError> {
     let length = usize::try_from(declared_bytes).unwrap_or(usize::MAX);
-    let slowest = Duration::from_secs(declared_bytes / LEAST_BYTES_PER_SECOND);
+    let slowest = slowest_body(declared_bytes);
     let too_slow = |_| refused("the body came too slowly");
     let reading = async {
         let mut came = buffers.take(length);
@@ -153,9 +153,7 @@ impl Answer {
     /// How long sending it may take from now on; without end for lines, which come when they come.
     pub(crate) fn slowest(&self, stalled: Duration) -> Option<Duration> {
         match self.content {
-            Content::Parts { left_bytes, .. } => {
-                Some(stalled + Duration::from_secs(left_bytes / LEAST_BYTES_PER_SECOND))
-            }
+            Content::Parts { left_bytes, .. } => Some(stalled + slowest_body(left_bytes)),
             Content::Lines { .. } => None,
         }
     }
@@ -235,8 +233,7 @@ mod tests {
     #[tokio::test]
     async fn the_time_to_send_an_answer_grows_with_its_size_and_lines_have_no_end() {
         let stalled = Duration::from_secs(60);
-        let bytes = usize::try_from(3 * LEAST_BYTES_PER_SECOND).unwrap();
-        let answer = Answer::new(Frames::plain(vec![0; bytes].into()));
+        let answer = Answer::new(Frames::plain(vec![0; 3 << 10].into()));
         assert_eq!(answer.slowest(stalled), Some(Duration::from_secs(63)));
         assert_eq!(Answer::lines(mpsc::channel(1).1).slowest(stalled), None);
     }

@@ -54,7 +54,9 @@ impl Default for Limits {
 
 /// A body may pass this slowly on average, and not more slowly: four streams over a line of 64 kbit/s are twice
 /// as fast.
-pub(crate) const LEAST_BYTES_PER_SECOND: u64 = 1 << 10;
+const LEAST_BYTES_PER_SECOND: u64 = 1 << 10;
+/// And for no longer than this, in which a block passes at that rate: a longer body holds more memory.
+const LONGEST_BODY_SECONDS: u64 = 4096;
 /// A body up to this long needs no room of [`Limits::body_bytes`].
 pub(crate) const SMALL_BODY_BYTES: u64 = 64 << 10;
 /// Most bytes of one request's head.
@@ -63,3 +65,19 @@ pub(crate) const HEAD_MAX_BYTES: usize = 16 << 10;
 pub(crate) const HEAD_MAX_LINES: usize = 32;
 /// Most bytes that are read ahead on one connection.
 pub(crate) const READ_AHEAD_BYTES: usize = 256 << 10;
+
+/// How long a body of that length may take to pass, besides a moment in which it does not move.
+pub(crate) fn slowest_body(bytes: u64) -> Duration {
+    Duration::from_secs((bytes / LEAST_BYTES_PER_SECOND).min(LONGEST_BODY_SECONDS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_may_take_longer_the_longer_it_is_and_no_longer_than_an_hour_or_so() {
+        let seconds = |bytes| slowest_body(bytes).as_secs();
+        assert_eq!([100, 3 << 10, 4 << 20, 16 << 20].map(seconds), [0, 3, 4096, 4096]);
+    }
+}

@@ -45,7 +45,7 @@ copies of it, not with what is backed up here directly; small files share with b
 Exit codes: 0 done, 1 failed (nothing committed of the snapshot at hand), 2 wrong usage, 3 done, \
 but a receipt could not be kept, 10 no such repository, 11 repository in use, 12 wrong password, \
 13 not allowed, 14 server unreachable, 20 damage found: the snapshots that have it were not copied, \
-or this repository lost one, 130 interrupted")]
+or one of both repositories lost one, 130 interrupted")]
 pub(crate) struct Args {
     /// The repository to copy from: a directory, or https://HOST:PORT/NAME
     #[arg(long, value_name = "REPO", env = "HOLDALL_FROM_REPOSITORY")]
@@ -75,7 +75,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let shown = listing::shown_as(&from, &source, |error| about(error, &args.from))?;
     let wanted = match args.snapshots.is_empty() {
         true => shown.snapshots.iter().filter(|snapshot| filter.takes(snapshot)).collect(),
-        false => shown.chosen(&source, &args.snapshots, &filter)?,
+        false => {
+            let chosen = shown.chosen(&source, &args.snapshots, &filter);
+            chosen.map_err(|error| about(error, &args.from))?
+        }
     };
     tell_lost(app, &destination);
     let streams = args.connection.streams();

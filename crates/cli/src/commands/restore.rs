@@ -38,7 +38,7 @@ put into DIR.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but some entries or metadata could not be \
 restored, 10 no such repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
-20 the same because the repository is damaged, 130 interrupted")]
+20 the same because the repository is damaged, or it lost a newer snapshot, 130 interrupted")]
 pub(crate) struct Args {
     /// `latest` (of those that --machine, --path and --tag take), or the beginning of a snapshot's id; and
     /// what of it

@@ -23,17 +23,15 @@ impl Pace {
         self.target_bytes
     }
 
-    /// Takes note of a request of so many bytes, more than none, and how long it took; gives how many it carried in
-    /// a second.
+    /// Takes note of a request of so many bytes, more than none, and how long it took.
     ///
     /// The keeper's disk takes its time for a request rather than for its bytes, so that is left out. The
     /// rest is not divided: a busy server calls a part of it processor, and a cut costs what was on its way
     /// meanwhile all the same.
-    pub(super) fn note(&mut self, bytes: usize, took: Duration, times: &RequestTimes) -> f64 {
+    pub(super) fn note(&mut self, bytes: usize, took: Duration, times: &RequestTimes) {
         let at_disk = Duration::try_from_secs_f64(times.disk_seconds).unwrap_or_default();
         let each_second = bytes as f64 / took.saturating_sub(at_disk).as_secs_f64();
         self.target_bytes = each_second.min(PUT_TARGET_BYTES as f64) as usize;
-        each_second
     }
 }
 
@@ -44,9 +42,9 @@ mod tests {
     fn target_after(requests: &[(usize, u64)]) -> usize {
         let mut pace = Pace::default();
         let times = RequestTimes::default();
-        for (bytes, ms) in requests {
-            pace.note(*bytes, Duration::from_millis(*ms), &times);
-        }
+        requests
+            .iter()
+            .for_each(|(bytes, ms)| pace.note(*bytes, Duration::from_millis(*ms), &times));
         pace.target_bytes()
     }
 

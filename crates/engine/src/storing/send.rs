@@ -48,13 +48,16 @@ impl Senders<'_> {
                 put.push(next.bytes);
             }
             let under_way = self.meters.send.waiting_for_the_line(|| self.width.enter(bytes));
+            // Another one may have failed meanwhile.
+            self.shared.check()?;
             let begun = Instant::now();
             let put_blocks = || self.repository.put_blocks(&self.session, &put);
             let times = self.meters.talk.during(put_blocks)?;
             self.remembering.remember(&put);
             let took = begun.elapsed();
             self.meters.send.count(took, &times);
-            under_way.carried(pace.note(bytes, took, &times));
+            under_way.took(took, &times);
+            pace.note(bytes, took, &times);
             self.stored_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             self.shared.run.done(stands_for);
             self.shared.land(put.len() as u64);

@@ -1,16 +1,20 @@
 //! How much is under way at once, in requests with blocks.
 //!
-//! Several requests fill a fast line, and each other's waiting for the server's disk. Over a slow one they share what a
+//! Several requests fill a fast line, and each other's waiting for the server. Over a slow one they share what a
 //! single one would fill: each takes several times as long, one may starve until it counts as stalled, and
-//! a cut costs all of them. So what is under way together is what passes in half a minute, or a single block; and
-//! as long as nothing is known, what would pass in that time over a line of 64 kbit/s.
+//! a cut costs all of them. So what is under way together is what passes in two minutes, or a single block: over
+//! a line of 64 kbit/s that is one. A long line that loses packets carries more by several than by one, so
+//! it is no less. As long as nothing is known, it is what the slowest line carries in half a minute.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use holdall_protocol::RequestTimes;
 
 /// What is under way together should pass in this time.
-const SECONDS: f64 = 32.0;
-/// A line of which nothing is known.
-const UNKNOWN_BYTES_PER_SECOND: f64 = 8e3;
+const SECONDS: f64 = 128.0;
+/// What may be under way while nothing is known of the line.
+const UNKNOWN_BYTES: usize = 256 << 10;
 /// A shorter request says more of the way there and back than of the line.
 const TELLING_BYTES: usize = 64 << 10;
 
@@ -33,14 +37,14 @@ struct State {
 pub(super) struct UnderWay<'a> {
     width: &'a Width,
     bytes: usize,
-    /// How many requests were under way as it began, this one among them.
-    together: usize,
+    /// How many times what this one carries was under way as it began, by requests or by bytes: the line is
+    /// shared by neither alone.
+    together: f64,
 }
 
 impl Width {
     pub(super) fn new() -> Self {
-        let allowed_bytes = passing(UNKNOWN_BYTES_PER_SECOND);
-        let state = Mutex::new(State { requests: 0, bytes: 0, allowed_bytes });
+        let state = Mutex::new(State { requests: 0, bytes: 0, allowed_bytes: UNKNOWN_BYTES });
         Self { state, changed: Condvar::new() }
     }
 
@@ -53,7 +57,8 @@ impl Width {
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         state.requests += 1;
         state.bytes += bytes;
-        UnderWay { width: self, bytes, together: state.requests }
+        let by_bytes = state.bytes as f64 / bytes.max(1) as f64;
+        UnderWay { width: self, bytes, together: by_bytes.min(state.requests as f64) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -62,10 +67,14 @@ impl Width {
 }
 
 impl UnderWay<'_> {
-    /// Takes note of how many bytes it carried in a second.
-    pub(super) fn carried(self, each_second: f64) {
+    /// Takes note of how long it took, of which what the server had it for was not the line's.
+    pub(super) fn took(self, all: Duration, times: &RequestTimes) {
+        let RequestTimes { queue_seconds, cpu_seconds, disk_seconds, .. } = times;
+        let served = Duration::try_from_secs_f64(queue_seconds + cpu_seconds + disk_seconds);
+        let carried = all.saturating_sub(served.unwrap_or_default()).as_secs_f64();
         if self.bytes >= TELLING_BYTES {
-            self.width.lock().allowed_bytes = passing(each_second * self.together as f64);
+            let bytes_per_second = self.bytes as f64 * self.together / carried;
+            self.width.lock().allowed_bytes = (bytes_per_second * SECONDS) as usize;
         }
     }
 }
@@ -78,11 +87,6 @@ impl Drop for UnderWay<'_> {
         drop(state);
         self.width.changed.notify_all();
     }
-}
-
-/// What a line of that rate carries while it may be under way.
-fn passing(bytes_per_second: f64) -> usize {
-    (bytes_per_second * SECONDS) as usize
 }
 
 #[cfg(test)]
@@ -98,34 +102,52 @@ mod tests {
         (state.allowed_bytes / BLOCK).clamp(1, 8)
     }
 
+    /// Notes a request that took so many seconds.
+    fn ended(request: UnderWay<'_>, seconds: f64) {
+        request.took(Duration::from_secs_f64(seconds), &RequestTimes::default());
+    }
+
     #[test]
     fn one_block_is_under_way_until_it_tells_how_many_fit_beside() {
         let width = Width::new();
-        assert_eq!(blocks(&width), 1);
-        width.enter(BLOCK).carried(100e3);
-        assert_eq!(blocks(&width), 3);
-        width.enter(BLOCK).carried(f64::INFINITY);
-        assert_eq!(blocks(&width), 8);
-        width.enter(BLOCK).carried(1.0);
-        assert_eq!(blocks(&width), 1);
+        for (seconds, expected) in [(130.0, 1), (40.0, 3), (0.0, 8), (1e6, 1)] {
+            ended(width.enter(BLOCK), seconds);
+            assert_eq!(blocks(&width), expected, "{seconds}");
+        }
     }
 
     #[test]
     fn small_requests_go_together_at_once_and_tell_nothing_of_the_line() {
         let width = Width::new();
         let all: Vec<_> = (0..4).map(|_| width.enter(60_000)).collect();
-        all.into_iter().for_each(|one| one.carried(1e9));
+        all.into_iter().for_each(|one| ended(one, 0.001));
         assert_eq!(blocks(&width), 1);
     }
 
     #[test]
     fn requests_that_are_under_way_together_share_the_line() {
         let width = Width::new();
-        width.enter(BLOCK).carried(1e6);
+        ended(width.enter(BLOCK), 1.0);
         let mut all: Vec<_> = (0..4).map(|_| width.enter(BLOCK)).collect();
-        all.pop().unwrap().carried(20e3);
+        ended(all.pop().unwrap(), 200.0);
         drop(all);
-        assert_eq!(blocks(&width), 2, "four of 20 kB/s");
+        assert_eq!(blocks(&width), 2, "four of them in 200 seconds");
+        let small: Vec<_> = (0..5).map(|_| width.enter(1000)).collect();
+        let large = width.enter(BLOCK);
+        drop(small);
+        ended(large, 64.0);
+        assert_eq!(blocks(&width), 2, "small ones beside it are none of it");
+    }
+
+    #[test]
+    fn what_the_server_takes_its_time_for_is_not_the_line_s() {
+        let width = Width::new();
+        let times = RequestTimes { queue_seconds: 200.0, ..RequestTimes::default() };
+        width.enter(BLOCK).took(Duration::from_secs(210), &times);
+        assert_eq!(blocks(&width), 8);
+        let absurd = RequestTimes { disk_seconds: f64::NAN, ..times };
+        width.enter(BLOCK).took(Duration::from_secs(210), &absurd);
+        assert_eq!(blocks(&width), 1);
     }
 
     #[test]
@@ -135,7 +157,7 @@ mod tests {
         std::thread::scope(|scope| {
             let second = scope.spawn(|| width.enter(BLOCK).together);
             drop(first);
-            assert_eq!(second.join().unwrap(), 1);
+            assert!((second.join().unwrap() - 1.0).abs() < 1e-9);
         });
     }
 }

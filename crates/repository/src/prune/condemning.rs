@@ -146,7 +146,7 @@ impl Store {
         report.deleted_bytes += due.iter().map(|due| due.file_bytes).sum::<u64>();
         condemned::remove_marks(self.layout(), names.iter())?;
         self.index().remove_packs(&names)?;
-        self.index().save()
+        self.save_index_if_room()
     }
 
     /// Counts the condemned packs that are still there, and tells when the first of them is due.

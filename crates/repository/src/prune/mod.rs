@@ -62,8 +62,8 @@ impl Store {
     ///
     /// # Errors
     /// [`RepositoryError::Damaged`] if something is missing or can not be read, and nothing is
-    /// deleted then; [`RepositoryError::NoRoom`] if what is needed of packs could not be copied, and no
-    /// room is made for it; [`RepositoryError::Interrupted`] once `should_stop` is set: what was done until
+    /// deleted then; [`RepositoryError::NoRoom`] if there is none for copies of what packs have that is
+    /// needed, or for tombstones of checkpoints, and none is made; [`RepositoryError::Interrupted`] once `should_stop` is set: what was done until
     /// then is done.
     pub fn prune(
         &self,
@@ -166,6 +166,15 @@ impl Store {
     /// what is let go from now on.
     fn begin_letting_go(&self, _commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
         self.appender()?.disbelieve()?;
-        self.index().save()
+        self.save_index_if_room()
+    }
+
+    /// Saves the index. Where there is no room for that, the one before stays: it is not believed any more about
+    /// what is closed, and what it has that is gone is found out at the next start.
+    fn save_index_if_room(&self) -> Result<(), RepositoryError> {
+        match self.index().save() {
+            Err(RepositoryError::NoRoom { .. }) => Ok(()),
+            saved => saved,
+        }
     }
 }

@@ -54,7 +54,7 @@ impl Drop for Disk {
 
 /// The one lease file: its number and what it says.
 fn lease(disk: &Disk) -> (String, String) {
-    let path = holdall_testkit::only_file(&disk.point.join("lease"), "", "");
+    let path = holdall_testkit::only_file(&disk.point.join("repository/lease"), "", "");
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     (name, fs::read_to_string(path).unwrap())
 }
@@ -62,8 +62,10 @@ fn lease(disk: &Disk) -> (String, String) {
 /// A repository on such a disk, with a lease as on a share, in which a pack is that nothing needs, and
 /// a checkpoint that a snapshot followed. It is closed.
 fn with_a_dead_pack() -> Option<(House, Disk)> {
-    let world = World::new();
-    let disk = Disk::mount(&world.dir())?;
+    let mut world = World::new();
+    world.close();
+    let disk = Disk::mount(world.folder())?;
+    world.restart();
     // As on a share: who writes must have the highest number.
     fs::create_dir(world.dir().join("lease")).unwrap();
     let forge = Forge::new(1, MACHINE, &MACHINE_SEED);
@@ -95,7 +97,7 @@ fn a_full_share_is_opened_to_write_by_the_name_of_a_lease_alone() {
     drop(store);
     assert!(lease(&disk).1.ends_with("released\n"), "and so did this");
 
-    fs::remove_file(disk.point.join("lease").join(lease(&disk).0)).unwrap();
+    fs::remove_file(disk.point.join("repository/lease").join(lease(&disk).0)).unwrap();
     disk.fill();
     let store = house.store();
     assert_eq!(lease(&disk).1, "");

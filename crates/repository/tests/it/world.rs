@@ -1,7 +1,7 @@
 //! A repository in a temporary directory, with a clock and keys of its own.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -78,6 +78,11 @@ impl World {
         let clock = Arc::new(TestClock::at(1_000_000_000));
         let repository = open(&folder, &clock);
         Self { folder, clock, repository }
+    }
+
+    /// What the repository and its cache lie in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn dir(&self) -> PathBuf {

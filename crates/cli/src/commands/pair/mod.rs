@@ -93,8 +93,7 @@ pub(crate) struct ByInvite<'a> {
 /// Pairs by an invite.
 ///
 /// # Errors
-/// What keeps the machine from being paired; the same invite may be used again then. Damage, if it
-/// was paired again and the repository does not have what this machine remembers.
+/// What keeps the machine from being paired; the same invite may be used again then.
 pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
     let invite = Invite::from_text(by.invite).map_err(|error| {
         Refusal::new(Exit::Usage, error.to_string())
