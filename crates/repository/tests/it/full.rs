@@ -67,7 +67,7 @@ fn with_a_dead_pack() -> Option<(House, Disk)> {
     let disk = Disk::mount(world.folder())?;
     world.restart();
     // As on a share: who writes must have the highest number.
-    fs::create_dir(world.dir().join("lease")).unwrap();
+    fs::create_dir_all(world.dir().join("lease")).unwrap();
     let forge = Forge::new(1, MACHINE, &MACHINE_SEED);
     world.handle().create(&forge.new_repository()).unwrap();
     let mut house = House { world, forge, head: None };
