@@ -39,8 +39,8 @@ fn elsewhere(error: anyhow::Error) -> anyhow::Error {
     if !is_forbidden(&error) {
         return error;
     }
-    let hint =
-        "set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR to folders that this user may write to";
+    let hint = "see who owns it, or set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR to folders that this \
+                user may write to";
     Refusal::new(Exit::Failed, format!("{error:#}")).hint(hint).into()
 }
 

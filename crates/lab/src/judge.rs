@@ -139,8 +139,8 @@ fn one_at_a_time(run: &RunFigures, stage: &StageCounters, share: f64) -> Verdict
 fn slow_path(run: &RunFigures, stage: &StageCounters, share: f64) -> Verdict {
     let requests = stage.requests.unwrap_or(1).max(1);
     let why = format!(
-        "{} limited the run: {requests} requests ({}) were on their way for {:.1} s each by the mean, {} of \
-         the {:.1} s.",
+        "{} limited the run: {requests} requests ({}) took {:.1} s each by the mean, with their waiting for \
+         each other, and together {} of the {:.1} s.",
         stage.layer.subject(),
         stage.name,
         stage.working_seconds / requests as f64,
