@@ -63,8 +63,8 @@ impl Store {
     /// # Errors
     /// [`RepositoryError::Damaged`] if something is missing or can not be read, and nothing is
     /// deleted then; [`RepositoryError::NoRoom`] if there is none for copies of what packs have that is
-    /// needed, or for tombstones of checkpoints, and none is made; [`RepositoryError::Interrupted`] once `should_stop` is set: what was done until
-    /// then is done.
+    /// needed, or for tombstones of checkpoints, and none is made; [`RepositoryError::Interrupted`] once
+    /// `should_stop` is set: what was done until then is done.
     pub fn prune(
         &self,
         options: &PruneOptions,
