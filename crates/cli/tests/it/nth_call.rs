@@ -8,10 +8,11 @@
 //! and all calls where a run of the tests takes some.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{fmt, fs};
+use std::{fmt, fs, io};
 
 use holdall_testkit::has_strace;
 
@@ -128,9 +129,21 @@ fn takes_all() -> bool {
     std::env::var("HOLDALL_FAULTS").is_ok_and(|how| how == "all")
 }
 
+/// Which of the two errors a run of the tests has a call fail with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Errors {
+    Both,
+    /// One call with this, the next with that.
+    InTurn,
+}
+
 /// What becomes of the call of that number.
-fn fates(number: usize) -> impl Iterator<Item = Fate> {
-    let errors = if takes_all() { &ALL_ERRORS[..] } else { &ERRORS };
+fn fates(number: usize, errors: Errors) -> impl Iterator<Item = Fate> {
+    let errors = match errors {
+        _ if takes_all() => &ALL_ERRORS[..],
+        Errors::Both => &ERRORS,
+        Errors::InTurn => &ERRORS[number % ERRORS.len()..][..1],
+    };
     let kills = takes_all() || number.is_multiple_of(KILLS);
     errors.iter().map(|error| Fate::Fails(error)).chain(kills.then_some(Fate::Kills))
 }
@@ -156,6 +169,7 @@ fn sample(calls: BTreeSet<(String, u32)>, most: usize) -> Vec<(String, u32)> {
 pub(crate) fn all_faults(
     whose: &str,
     works: &[Work],
+    errors: Errors,
     calls: impl Fn(Work) -> BTreeSet<(String, u32)>,
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -165,7 +179,7 @@ pub(crate) fn all_faults(
         println!("{whose}{work:?}: {} of {} calls", tried.len(), calls.len());
         for (number, (call, times)) in tried.into_iter().enumerate() {
             let fault = |fate| Fault { work, call: call.clone(), times, fate };
-            faults.extend(fates(number).map(fault));
+            faults.extend(fates(number, errors).map(fault));
         }
     }
     faults
@@ -189,17 +203,25 @@ where
                     let check = || (0..TRIES).any(|_| check(2 + number, fault));
                     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)) {
                         Ok(was_made) => drop(made.fetch_add(was_made.into(), Ordering::SeqCst)),
-                        Err(_) => failed.lock().expect("no panic inside").push(fault),
+                        Err(panic) => {
+                            say(panic.downcast_ref::<String>().map_or("no message", |text| text));
+                            failed.lock().expect("no panic inside").push(fault);
+                        }
                     }
                 }
             });
         }
     });
     let (failed, made) = (failed.into_inner().expect("no panic inside"), made.into_inner());
-    println!("{made} of {} faults were met with", faults.len());
+    say(&format!("{made} of {} faults were met with", faults.len()));
     assert!(failed.is_empty(), "{} of {} faults: {failed:#?}", failed.len(), faults.len());
     let missed = faults.len() - made;
     assert!(missed <= MISSED.max(faults.len() / 100), "threads changed places too often: {missed}");
+}
+
+/// Says something at once: what a test prints comes at its end, and this one takes minutes.
+fn say(what: &str) {
+    let _ = writeln!(io::stderr(), "{what}");
 }
 
 /// Has something become of one call; says whether it was made.
@@ -289,7 +311,7 @@ fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outc
 /// Does that to every call of these works.
 fn meet_all_from(beginning: &Beginning, works: &[Work]) {
     let calls = |work| calls_on(beginning, &beginning.fresh(1, work), work);
-    let faults = all_faults("", works, calls);
+    let faults = all_faults("", works, Errors::Both, calls);
     check_each(&faults, |number, fault| check(beginning, number, fault));
 }
 

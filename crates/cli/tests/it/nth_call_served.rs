@@ -1,8 +1,8 @@
-//! Every call of a running server that touches a file fails once, with every error, while a client backs
-//! up, restores, or the administrator prunes, first what is condemned then, and once it is deleted, makes
-//! parity, or repairs: nothing acknowledged is lost, and once nothing fails any more the server takes and gives
-//! everything, prunes and checks without being restarted. The same where the server is killed in front of the
-//! call, and started again.
+//! Every call of a running server that touches a file fails once, while a client backs up, restores, or the
+//! administrator prunes, first what is condemned then, and once it is deleted, makes parity, or repairs: nothing
+//! acknowledged is lost, and once nothing fails any more the server takes and gives everything, prunes and
+//! checks without being restarted. The same where the server is killed in front of the call, and started again.
+//! One call answers this error, the next that; with `HOLDALL_FAULTS=all` each answers all in turn.
 //!
 //! As in `nth_call`, each thread of the server counts for itself. Calls that carry what goes over the
 //! network, or wake threads, are left out: a disk does not make those fail.
@@ -18,7 +18,7 @@ use holdall_testkit::{CompareOptions, Image, Random, compare_trees, memory};
 use crate::beginning::{PARITY, Work, damage, fill_a_pack};
 use crate::clocks::{can_let_days_pass, days_later};
 use crate::house::{Machine, Outcome, Server, files_below, text};
-use crate::nth_call::{FAILED, Fault, all_faults, calls_in, check_each, names_one, top_of};
+use crate::nth_call::{Errors, FAILED, Fault, all_faults, calls_in, check_each, names_one, top_of};
 use crate::vanishing::{Traced, can_trace, dies};
 
 const CALLS: &str = "openat,read,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
@@ -295,7 +295,7 @@ impl House {
 
 /// Does that to every call of the server in these works.
 fn meet_all_in(house: &House, whose: &str, works: &[Work]) {
-    let mut faults = all_faults(whose, works, |work| house.calls(work));
+    let mut faults = all_faults(whose, works, Errors::InTurn, |work| house.calls(work));
     // A restore waits for minutes for a server to come back.
     faults.retain(|fault| !fault.kills() || fault.work != Work::Restore);
     check_each(&faults, |number, fault| house.check(number, fault));
