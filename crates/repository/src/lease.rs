@@ -179,7 +179,7 @@ impl Numbered {
         let has_taken_over = matches!(standing, Standing::Stale);
         let number = newest.map_or(1, |number| number.saturating_add(1));
         let state = State { number, since: now, is_settled: !has_taken_over, should_stop: false };
-        if !claim(layout, number, &state.text())? {
+        if !claim(layout, number, &state.text(), state.is_settled)? {
             return Err(RepositoryError::in_use(layout.place()));
         }
         let shared = Arc::new(Shared {
@@ -209,7 +209,8 @@ impl Drop for Numbered {
         if self.shared.check().is_ok() {
             let text = if state.is_settled { RELEASED } else { UNSETTLED };
             // What can not be given back goes stale.
-            let _ = claim(&self.shared.layout, state.number.saturating_add(1), text);
+            let next = state.number.saturating_add(1);
+            let _ = claim(&self.shared.layout, next, text, state.is_settled);
         }
     }
 }
@@ -239,7 +240,7 @@ impl Shared {
     fn renew_holding(&self, state: &mut State) -> Result<(), RepositoryError> {
         self.check()?;
         let next = state.number.saturating_add(1);
-        if claim(&self.layout, next, &state.text())? {
+        if claim(&self.layout, next, &state.text(), state.is_settled)? {
             state.number = next;
             return Ok(());
         }
@@ -269,13 +270,18 @@ impl Shared {
 /// error it is nobody's, and free again as far as the share lets its file be removed.
 ///
 /// A full disk has room for a name, and that is all that counts: whoever made it has the number, whatever the
-/// file says. An empty one says of nobody that he has ended or gave it back, and goes stale as any other.
-fn claim(layout: &Layout, number: u64, text: &str) -> Result<bool, RepositoryError> {
+/// file says. An empty one says of nobody that he has ended or gave it back, and goes stale as any other. That of
+/// who is not settled stays empty: half of what it says would look settled.
+fn claim(
+    layout: &Layout,
+    number: u64,
+    text: &str,
+    is_settled: bool,
+) -> Result<bool, RepositoryError> {
     match claim_saying(layout, number, text) {
         Err(RepositoryError::NoRoom { .. }) => {
             let is_ours = claim_saying(layout, number, "")?;
-            // Half of what is unsettled would look settled, should nobody be left to empty it.
-            if is_ours && !text.contains("unsettled") {
+            if is_ours && is_settled {
                 say_if_room(&layout.lease_file(number), text)?;
             }
             Ok(is_ours)

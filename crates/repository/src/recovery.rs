@@ -323,22 +323,8 @@ fn recover_blocks(
     }
     let is_needed = |block: &FooterBlock| is_older(block, name, recovered.newest_record);
     if has_hole || sound.iter().skip(prefix).any(is_needed) {
-        let blocks = match has_hole {
-            // The journal's word does not count for much here.
-            true => {
-                let named = |block: &FooterBlock| has_its_name(&payload, block).unwrap_or(false);
-                sound.into_iter().filter(named).collect()
-            }
-            false => sound,
-        };
-        if repair {
-            recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: !has_hole });
-            return Ok(());
-        }
-        // Who only reads finds them where they lie.
-        let Some(journal) = open(&layout.journal(name), false)? else { return Ok(()) };
-        let tail = Tail::of_files(layout, name, payload, (journal, scan.key), blocks);
-        return recovered.add(tail);
+        let scattered = Scattered { name, payload, blocks: sound, journal_key: scan.key, has_hole };
+        return keep_sound(layout, scattered, repair, recovered);
     }
     let blocks = sound.into_iter().take(prefix).collect();
     let front = Front { name, payload, blocks, journal_key: scan.key, journal_end };
@@ -364,6 +350,35 @@ fn is_older(block: &FooterBlock, name: TailName, newest_record: u64) -> bool {
 fn disbelieve(layout: &Layout) -> Result<(), RepositoryError> {
     let last = condemned::last_prune(layout)?.max(superseded::read_all(layout)?.newest);
     condemned::begin_prune(layout, last.saturating_add(1))
+}
+
+/// What is sound of a tail that has something else before it or between.
+struct Scattered {
+    name: TailName,
+    payload: File,
+    blocks: Vec<FooterBlock>,
+    journal_key: JournalKey,
+    /// Whether what is between was durable, so that the journal's word does not count for much.
+    has_hole: bool,
+}
+
+/// Has all that is sound of a tail be copied to a new one, or, for who only reads, found where it lies.
+fn keep_sound(
+    layout: &Layout,
+    scattered: Scattered,
+    repair: bool,
+    recovered: &mut Recovered,
+) -> Result<(), RepositoryError> {
+    let Scattered { name, payload, mut blocks, journal_key, has_hole } = scattered;
+    if has_hole {
+        blocks.retain(|block| has_its_name(&payload, block).unwrap_or(false));
+    }
+    if repair {
+        recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: !has_hole });
+        return Ok(());
+    }
+    let Some(journal) = open(&layout.journal(name), false)? else { return Ok(()) };
+    recovered.add(Tail::of_files(layout, name, payload, (journal, journal_key), blocks))
 }
 
 /// The front of a tail that is as it was written.
