@@ -268,7 +268,9 @@ fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outc
     let has_failed = code.is_some_and(|code| FAILED.contains(&code));
     assert!(is_done || was_killed || has_failed, "{what}");
     let names_it = |said: &str| {
-        names_one(said, &[&top_of(beginning.folder()), "the repository", "the cache folder"])
+        // What a thread reads with the same number in another run may be the computer's list of users.
+        let top = top_of(beginning.folder());
+        names_one(said, &[&top, "/etc/passwd", "/etc/group", "the repository", "the cache folder"])
     };
     // Damage is what a repair is asked for, and a result, which names what the repository has by its name there.
     let is_result = *code == Some(20) && (names_it(stdout) || names_one(stdout, &DAMAGED));

@@ -29,7 +29,7 @@ impl Users {
     ///
     /// # Errors
     ///
-    /// What the system says, other than that a file is missing.
+    /// What the system says of which file, other than that it is missing.
     pub fn load() -> io::Result<Self> {
         Self::load_from(Path::new("/etc/passwd"), Path::new("/etc/group"))
     }
@@ -130,12 +130,14 @@ pub fn become_user(uid: u32, gid: u32) -> io::Result<()> {
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read;
     let mut text = Vec::new();
-    match std::fs::File::open(path) {
-        Ok(file) => file.take(MAX_FILE_BYTES).read_to_end(&mut text)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-        Err(error) => return Err(error),
-    };
-    Ok(text)
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut text));
+    match read {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+        }
+        _ => Ok(text),
+    }
 }
 
 #[cfg(test)]
@@ -177,6 +179,13 @@ mod tests {
         let nowhere = Path::new("/proc/self/no-such-file");
         let users = Users::load_from(nowhere, nowhere).expect("missing files are no error");
         assert_eq!(users.user_name(0), None);
+    }
+
+    #[test]
+    fn a_file_that_can_not_be_read_is_named() {
+        let failed = Users::load_from(Path::new("/proc/self"), Path::new("/etc/group"));
+        let failed = failed.expect_err("it is a directory").to_string();
+        assert!(failed.starts_with("/proc/self: "), "{failed}");
     }
 
     #[test]
