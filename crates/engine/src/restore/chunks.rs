@@ -1,6 +1,7 @@
 //! Chunks by id: fetched in whole blocks, opened, and checked before anybody sees them.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -21,8 +22,14 @@ use crate::{Access, EngineError};
 const COPIES_TRIED: u32 = 4;
 /// Plain bytes of opened blocks that are kept.
 const CACHE_BYTES: usize = 24 << 20;
-/// The front of a window that most likely lies in the last block of the window before.
-const SHARED_FRONT_BYTES: u64 = 1 << 20;
+/// The front of a window that most likely lies in the last block of the window before, and is asked for once that
+/// came.
+const FRONT_BYTES: u64 = 1 << 20;
+/// The same while much comes twice: a block reaches far where it holds only some of the files, such as those that
+/// do not compress. Less is on its way at once then.
+const LONG_FRONT_BYTES: u64 = 3 << 20;
+/// Much is more than one of so many bytes.
+const MUCH: u64 = 16;
 
 /// A chunk's bytes, or why they can not be had.
 pub(crate) type Chunk = Result<Bytes, String>;
@@ -39,6 +46,9 @@ pub(crate) struct Chunks {
     /// Windows whose blocks are on their way.
     fetching: Mutex<BTreeSet<u64>>,
     fetched: Condvar,
+    /// Bytes of blocks that came, and of those that were here already.
+    came: AtomicU64,
+    came_twice: AtomicU64,
     pub(crate) meters: Arc<ChunkMeters>,
 }
 
@@ -80,6 +90,8 @@ impl Chunks {
             cache: Mutex::new(ChunkCache::new(CACHE_BYTES)),
             fetching: Mutex::default(),
             fetched: Condvar::new(),
+            came: AtomicU64::new(0),
+            came_twice: AtomicU64::new(0),
             meters: Arc::new(ChunkMeters {
                 fetch: RequestMeters::new("fetch", FETCHERS),
                 open: StageMeter::new("open", Layer::ClientCpu, FETCHERS),
@@ -145,7 +157,7 @@ impl Chunks {
         };
         self.take_cached(opener, &mut chunks)?;
         if let Some(arriving) = arriving.as_ref().filter(|arriving| arriving.before_arrives()) {
-            self.fetch_from(opener, &mut chunks, shared_front(wanted))?;
+            self.fetch_from(opener, &mut chunks, front(wanted, self.front_bytes()))?;
             self.meters.fetch.waiting_in(|| arriving.wait_for_before());
             self.take_cached(opener, &mut chunks)?;
         }
@@ -269,11 +281,14 @@ impl Chunks {
         };
         let mut coming = Vec::with_capacity(blocks.len());
         for bytes in blocks {
+            let len = bytes.len() as u64;
+            self.came.fetch_add(len, Relaxed);
             // A block whose clear part is broken is as good as none: other copies are asked for.
             let Ok(block) = self.meters.open.working(|| Block::decode(bytes)) else { continue };
             let ids = block.table().entries.iter().map(|entry| entry.id).collect();
-            if let Some(slot) = lock(&self.cache).announce(ids) {
-                coming.push((slot, block));
+            match lock(&self.cache).announce(ids) {
+                Some(slot) => coming.push((slot, block)),
+                None => drop(self.came_twice.fetch_add(len, Relaxed)),
             }
         }
         for (slot, block) in coming {
@@ -282,6 +297,12 @@ impl Chunks {
             self.take_opened(&slot, chunks);
         }
         Ok(())
+    }
+
+    /// How much of a window waits for the window before.
+    fn front_bytes(&self) -> u64 {
+        let is_much = self.came_twice.load(Relaxed) * MUCH > self.came.load(Relaxed);
+        if is_much { LONG_FRONT_BYTES } else { FRONT_BYTES }
     }
 
     /// Looks for a good copy of one chunk.
@@ -339,12 +360,12 @@ impl Drop for Arriving<'_> {
     }
 }
 
-/// How many chunks at the front of a window may come with the window before.
-fn shared_front(wanted: &[ChunkRef]) -> usize {
+/// How many chunks are in the first so many bytes of a window.
+fn front(wanted: &[ChunkRef], front_bytes: u64) -> usize {
     let mut bytes = 0;
     let within = |chunk: &&ChunkRef| {
         bytes += u64::from(chunk.len_bytes);
-        bytes <= SHARED_FRONT_BYTES
+        bytes <= front_bytes
     };
     wanted.iter().take_while(within).count()
 }
