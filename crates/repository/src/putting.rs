@@ -98,6 +98,17 @@ impl Store {
         })
     }
 
+    /// A node that somebody sent with other references than a commit reached, and that was refused: no honest
+    /// client does that. It is known until it is forgotten, or this is opened anew.
+    pub fn forged_node(&self) -> Option<ObjectId> {
+        *self.forged()
+    }
+
+    /// Forgets what [`Self::forged_node`] tells.
+    pub fn forget_forged_node(&self) {
+        *self.forged() = None;
+    }
+
     /// Refuses nodes that a commit reached with other references than these.
     fn refuse_other_references(&self, nodes: &[Checked]) -> Result<(), RepositoryError> {
         let entries = || nodes.iter().flat_map(|checked| &checked.block.table().entries);
@@ -108,6 +119,7 @@ impl Store {
         let known = self.closed_references(&lookup);
         for entry in entries() {
             if known.get(&entry.id).is_some_and(|refs| *refs != entry.refs) {
+                *self.forged() = Some(entry.id);
                 let reason = format!("node {} is committed with other references", entry.id);
                 return Err(RepositoryError::Refused { reason });
             }

@@ -105,6 +105,8 @@ pub struct Store {
     unread: Vec<PathBuf>,
     /// How far a scrub in rounds has come, where that could not be written.
     unwritten_round: Mutex<Option<ScrubRound>>,
+    /// A node that somebody gave other references than a commit reached.
+    forged: Mutex<Option<ObjectId>>,
     /// Given back last.
     lease: Arc<Lease>,
 }
@@ -220,6 +222,7 @@ impl Store {
             left_out: Mutex::new(left_out),
             unread,
             unwritten_round: Mutex::new(None),
+            forged: Mutex::new(None),
             lease,
         };
         store.finish_opening(&recovered)?;
@@ -413,6 +416,11 @@ impl Store {
     /// Whether the disk did not give a tail when this store was opened: it may the next time.
     pub(crate) fn is_unopened(&self, tail: TailName) -> bool {
         self.unopened.contains(&tail)
+    }
+
+    /// Where a node is noted that was refused for its references.
+    pub(crate) fn forged(&self) -> MutexGuard<'_, Option<ObjectId>> {
+        self.forged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn unwritten_round(&self) -> MutexGuard<'_, Option<ScrubRound>> {

@@ -42,10 +42,14 @@ impl Administration<'_> {
             None => weigh(store, &mut watched, self.should_stop)?,
         };
         if !dry_run && watched != before {
-            if let Some(alarm) = watched.alarm.as_ref().filter(|_| watched.alarm != before.alarm) {
+            let raised = watched.alarm.as_ref().filter(|_| watched.alarm != before.alarm);
+            if let Some(alarm) = raised {
                 self.log(&format!("alarm: {name}: {alarm}: rules let nothing go"));
             }
             self.accounts.put_watched(name, &watched)?;
+            if raised.is_some() {
+                store.forget_forged_node();
+            }
         }
         if !dry_run && left > 0 {
             self.log(&format!(
@@ -78,8 +82,8 @@ impl Administration<'_> {
     }
 }
 
-/// Looks at the newest snapshot of each series, and raises the alarm if one is unusual. Says how many are
-/// left for the next look.
+/// Looks at the newest snapshot of each series, and raises the alarm if one is unusual, or if somebody sent what no
+/// honest machine does. Says how many are left for the next look.
 fn weigh(
     store: &Store,
     watched: &mut Watched,
@@ -92,6 +96,11 @@ fn weigh(
             Some(anomaly) => watched.alarm = Some(anomaly),
             None => drop(watched.weights.insert(series, one.now)),
         }
+    }
+    if let Some(node) = store.forged_node() {
+        watched.alarm = Some(format!(
+            "a machine sent node {node}, which is committed, with other references, as no honest one does"
+        ));
     }
     Ok(look.left)
 }

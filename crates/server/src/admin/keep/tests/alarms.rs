@@ -36,6 +36,30 @@ fn rules_stand_still_when_much_was_lost_until_somebody_has_looked() {
 }
 
 #[test]
+fn rules_stand_still_when_somebody_forged_a_node_until_somebody_has_looked() {
+    let mut world = World::new();
+    let id = |text: &str| ObjectId::from_bytes(*blake3::hash(text.as_bytes()).as_bytes());
+    world.back_up("first", 100);
+    assert_eq!(world.prune().alarm, None);
+    let machine =
+        world.stores.store("laptop").unwrap().for_machine(MACHINE, world.forge.key.public());
+    let purpose = SessionPurpose::Backup { parents: vec![] };
+    let session = machine.open_session(&purpose).unwrap().session;
+    // Whoever needs the node would be told that nothing more is needed.
+    let forged = world.forge.nodes(&[(id("first"), &[])]);
+    assert!(machine.put_blocks(&session, &[forged]).is_err());
+    world.clocks.pass(31 * DAY_NS);
+    world.back_up("second", 100);
+    let foreseen = world.administration().prune_one("laptop", true);
+    let pruned = world.prune();
+    let alarm = pruned.alarm.clone().unwrap();
+    assert!(alarm.contains("other references") && foreseen.alarm == pruned.alarm, "{pruned:?}");
+    assert_eq!(world.prune().alarm, pruned.alarm, "it does not go by itself");
+    assert_eq!(world.resume(), pruned.alarm);
+    assert_eq!(world.prune().alarm, None, "it was answered");
+}
+
+#[test]
 fn a_flood_of_snapshots_displaces_none_until_somebody_has_looked() {
     let mut world = World::new();
     world.back_up("first", 100);
