@@ -23,6 +23,10 @@ const REST_FILE_BYTES: usize = 1 << 20;
 /// So that all of it takes far more than what is between two checkpoints, and a kill comes behind one.
 const BYTES_PER_SECOND: u64 = 4 << 20;
 const TIMES_AS_FAST: u32 = 100;
+/// Behind so many checkpoints it is killed.
+const CHECKPOINTS: usize = 5;
+/// What is stored when a checkpoint begins, and not in it: of files that are being read, and what goes with contents.
+const NOT_HELD_BYTES: u64 = 8 << 20;
 /// Far more than it takes until there are checkpoints.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -45,8 +49,8 @@ fn records(data: &Path) -> usize {
     files_below(&data.join("repositories")).iter().filter(is_record).count()
 }
 
-/// Backs up until there is a checkpoint, and is killed.
-fn back_up_until_killed(machine: &Machine, data: &Path, source: &Path) {
+/// Backs up until there are checkpoints, and is killed. Says how much was stored when the last one began.
+fn back_up_until_killed(machine: &Machine, data: &Path, source: &Path) -> u64 {
     // What has to come within seconds has less time, too, and is tried again.
     let command = machine.command(["backup", text(source), "--json", "--retry-for", "48h"]);
     let mut running = Process::spawn(&mut hurried(TIMES_AS_FAST, &command)).expect("it starts");
@@ -57,12 +61,12 @@ fn back_up_until_killed(machine: &Machine, data: &Path, source: &Path) {
             sleep(Duration::from_millis(20));
         }
     };
-    wait_for(&|| disk_bytes(data) > 2 * FILES as u64 * FILE_BYTES as u64);
-    // One may have been begun before all was there that it is to hold.
-    let before = records(data);
-    wait_for(&|| records(data) >= before + 2);
+    wait_for(&|| records(data) >= CHECKPOINTS - 1);
+    let stored = disk_bytes(data);
+    wait_for(&|| records(data) >= CHECKPOINTS);
     let status = running.kill().expect("it lived");
     assert_eq!(status.code(), None, "it was at work");
+    stored
 }
 
 /// Backs up, and tells what was opened of the source meanwhile.
@@ -87,7 +91,7 @@ fn a_first_backup_that_is_killed_late_reads_nothing_again_that_a_checkpoint_hold
     let mut server = Phoenix::new(&data);
     machine.pair(&server.invite());
     server.carry_at(BYTES_PER_SECOND);
-    back_up_until_killed(&machine, &data, &source);
+    let stored = back_up_until_killed(&machine, &data, &source);
     server.kill();
     server.carry_at(u64::MAX);
 
@@ -95,9 +99,14 @@ fn a_first_backup_that_is_killed_late_reads_nothing_again_that_a_checkpoint_hold
     let (outcome, opened) = back_up_watched(&machine, &source);
     let of = |what: &str| opened.iter().filter(|line| line.contains(what)).count();
     assert_eq!(of("source/first/"), 0, "{opened:#?}");
-    assert!(of("source/rest/") > 0, "{opened:#?}");
+    let held = stored.saturating_sub((FILES * FILE_BYTES) as u64 + NOT_HELD_BYTES);
+    let held = held as usize / REST_FILE_BYTES;
+    assert!(held > REST_FILES / 10, "{stored} bytes were stored: the checkpoints came too early");
+    let (read, left) = (of("source/rest/"), REST_FILES - held);
+    assert!(0 < read && read <= left, "{read} of {left} files: {opened:#?}");
     let sent = outcome.summary()["bytes_sent"].as_u64().expect("a number");
-    assert!(sent < (REST_FILES * REST_FILE_BYTES) as u64, "{sent} bytes were sent again");
+    assert!(sent < ((left + 1) * REST_FILE_BYTES) as u64, "{sent} bytes for {left} files");
+    println!("{stored} bytes stored: {held} files held, {read} read, {sent} bytes sent");
 
     let (from, target) = (format!("latest:{}", text(&source)), machine.path("target"));
     machine.ok(["restore", &from, "--target", text(&target)]);

@@ -32,18 +32,18 @@ pub(super) const ROWS: &[Row] = &[
     by_machine(
         "other references for a node that was committed",
         |stage| stage.put(&[stage.forge().nodes(&[(node(), &[nothing()])])]),
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "no references for a node that was committed",
         |stage| stage.put(&[stage.forge().nodes(&[(node(), &[])])]),
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine("a table of another hash", |stage| put_with(stage, 140, &[9]), "400", "refused"),
     by_machine("another magic", |stage| put_with(stage, 0, b"XXXX"), "400", "refused"),
-    by_machine("a block of a version to come", |stage| put_with(stage, 4, &[99]), "4", "error"),
+    by_machine("a block of a version to come", |stage| put_with(stage, 4, &[99]), "400", "refused"),
     by_machine("a suite that is none", |stage| put_with(stage, 5, &[99]), "400", "refused"),
     by_machine("a kind of block that is none", |stage| put_with(stage, 6, &[99]), "400", "refused"),
     by_machine(

@@ -10,8 +10,8 @@ pub(super) const ROWS: &[Row] = &[
     by_machine(
         "a record that follows none",
         |stage| stage.commit(&stage.forge().record(RecordKind::Checkpoint, node(), None)),
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "a record that follows another one",
@@ -25,20 +25,20 @@ pub(super) const ROWS: &[Row] = &[
     by_machine(
         "a number that skips one",
         |stage| changed(stage, |head| head.sequence += 1),
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "a number that was there",
         |stage| changed(stage, |head| head.sequence -= 1),
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "the highest number that there is",
         |stage| changed(stage, |head| head.sequence = u64::MAX),
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "another machine's id",
@@ -47,14 +47,14 @@ pub(super) const ROWS: &[Row] = &[
             let head = next(stage);
             stage.commit(&stage.forge().sign(RecordHead { machine: victim, ..head }))
         },
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "a machine that is nobody",
         |stage| changed(stage, |head| head.machine = MachineId::from_bytes([8; 16])),
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "another repository's id",
@@ -69,8 +69,8 @@ pub(super) const ROWS: &[Row] = &[
             let head = RecordHead { key: stranger.public(), ..next(stage) };
             stage.commit(&Forge::sign_with(&stranger, head))
         },
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "signed by another key in one's own name",
@@ -111,8 +111,8 @@ pub(super) const ROWS: &[Row] = &[
             let record = stage.forge().sign(next(stage));
             stage.commit(&with(&record, 8, &[200]))
         },
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "the victim's record replayed",
@@ -150,8 +150,8 @@ pub(super) const ROWS: &[Row] = &[
                 stage.head(),
             ))
         },
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "tags for another's snapshot",
@@ -159,8 +159,8 @@ pub(super) const ROWS: &[Row] = &[
             let theirs = holdall_format::Record::decode(&stage.victims_newest).unwrap().hash();
             stage.commit(&stage.forge().amendment(theirs, node(), stage.head()))
         },
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "tags for a snapshot of another root",
@@ -168,8 +168,8 @@ pub(super) const ROWS: &[Row] = &[
             let (own, _) = stage.head().unwrap();
             stage.commit(&stage.forge().amendment(own, nothing(), stage.head()))
         },
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "a record that is cut",
@@ -193,14 +193,14 @@ pub(super) const ROWS: &[Row] = &[
     by_machine(
         "a record longer than any",
         |stage| stage.commit(&vec![7; (4 << 20) + 1]),
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "keys of a generation that is there",
         |stage| wrappings(&stage.forge().wrappings(1)),
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     by_machine(
         "keys that another owner signed",

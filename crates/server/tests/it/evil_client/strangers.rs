@@ -291,8 +291,8 @@ pub(super) const ROWS: &[Row] = &[
             let path = format!("{OWN}/sessions/{}/blocks", stage.reading);
             request("POST", &path, &framed(&[stage.forge().chunks(&[nothing()])]))
         },
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     own(
         "a commit in a session to read",
@@ -304,8 +304,8 @@ pub(super) const ROWS: &[Row] = &[
             );
             request("POST", &format!("{OWN}/sessions/{}/records", stage.reading), &record)
         },
-        "4",
-        "error",
+        "400",
+        "refused",
     ),
     own(
         "another's session closed",
