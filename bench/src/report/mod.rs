@@ -37,9 +37,8 @@ pub(crate) fn write(file: &Path, folder: &Path) -> Result<()> {
         rows.into_iter().partition(|row| row.set.starts_with(GROWTH_PREFIX));
     let chart = chart::svg(&rows);
     let growth = growth::svg(&growth_rows);
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
     let page = page::Page { records: &records, rows: &rows, growth_rows: &growth_rows };
-    let page = page.markdown(&name, chart.is_some(), growth.is_some());
+    let page = page.markdown(file, chart.is_some(), growth.is_some());
     let outputs = [("RESULTS.md", Some(page)), ("chart.svg", chart), ("growth.svg", growth)];
     for (name, text) in outputs {
         let path = folder.join(name);

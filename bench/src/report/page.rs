@@ -1,5 +1,7 @@
 //! `RESULTS.md`: where and with what it was measured, and a table for every measure.
 
+use std::path::Path;
+
 use super::growth;
 use super::stats::{distinct, runs, shown_sessions};
 use super::table::table;
@@ -16,7 +18,8 @@ pub(super) struct Page<'a> {
 const READING: &str = "\
 Each run has a fresh server and an empty repository, and the tools take turns. Sources are read once before each run, so
 caches are warm; client, server and kernel share the cores. All tools run with their defaults. CPU and peak memory of the
-client include its children, those of the server all its processes. bupstash and borg talk through a socat pair where ssh
+client include its children, those of the server all its processes. Restores are made where was backed up, with what each
+tool keeps there in its cache; holdall keeps directories and the content of the smallest files. bupstash and borg talk through a socat pair where ssh
 would stand, so they pay for no cipher of a transport; restic and rustic talk to rest-server without TLS unless the name
 says so; rsync neither encrypts nor keeps history, and is the floor. \"other CPU s\" is what everything else used meanwhile,
 the kernel's own work included: where it is high for the time, the row was disturbed. Of each tool the newest session counts that
@@ -29,10 +32,11 @@ for as long; \"MB/s / ceiling\" is the same for the bytes of the files, which co
 ";
 
 impl Page<'_> {
-    /// The page, made from the file `name`.
-    pub(super) fn markdown(&self, name: &str, has_chart: bool, has_growth: bool) -> String {
+    /// The page, made from `file`.
+    pub(super) fn markdown(&self, file: &Path, has_chart: bool, has_growth: bool) -> String {
         let mut page = format!(
-            "# Results\n\nMade by `cargo xtask bench report {name}`; every figure was measured.\n\n{}\n{READING}",
+            "# Results\n\nMade by `cargo xtask bench report {}`; every figure was measured.\n\n{}\n{READING}",
+            file.display(),
             self.origin()
         );
         if has_chart {
@@ -144,7 +148,7 @@ mod tests {
         let records =
             [Record::Session(session.clone()), Record::Session(session), Record::Link(link)];
         let page = Page { records: &records, rows: &rows, growth_rows: &[] };
-        let text = page.markdown("rows.jsonl", true, false);
+        let text = page.markdown(Path::new("rows.jsonl"), true, false);
         assert_eq!(text.matches("- `cargo xtask bench D1` (2026-01-31)\n").count(), 1);
         assert_eq!(text.matches("- restic: restic 1.0\n").count(), 1);
         assert!(text.contains("\n### D1, loopback: first full\n\n| tool |"));
