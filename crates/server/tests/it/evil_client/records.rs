@@ -10,8 +10,8 @@ pub(super) const ROWS: &[Row] = &[
     by_machine(
         "a record that follows none",
         |stage| stage.commit(&stage.forge().record(RecordKind::Checkpoint, node(), None)),
-        "400",
-        "refused",
+        "409",
+        "head-moved",
     ),
     by_machine(
         "a record that follows another one",
@@ -47,14 +47,14 @@ pub(super) const ROWS: &[Row] = &[
             let head = next(stage);
             stage.commit(&stage.forge().sign(RecordHead { machine: victim, ..head }))
         },
-        "400",
-        "refused",
+        "403",
+        "not-allowed",
     ),
     by_machine(
         "a machine that is nobody",
         |stage| changed(stage, |head| head.machine = MachineId::from_bytes([8; 16])),
-        "400",
-        "refused",
+        "403",
+        "not-allowed",
     ),
     by_machine(
         "another repository's id",
@@ -69,8 +69,8 @@ pub(super) const ROWS: &[Row] = &[
             let head = RecordHead { key: stranger.public(), ..next(stage) };
             stage.commit(&Forge::sign_with(&stranger, head))
         },
-        "400",
-        "refused",
+        "403",
+        "not-allowed",
     ),
     by_machine(
         "signed by another key in one's own name",
@@ -193,8 +193,8 @@ pub(super) const ROWS: &[Row] = &[
     by_machine(
         "a record longer than any",
         |stage| stage.commit(&vec![7; (4 << 20) + 1]),
-        "400",
-        "refused",
+        "413",
+        "too-large",
     ),
     by_machine(
         "keys of a generation that is there",
