@@ -24,7 +24,7 @@ const REST_FILE_BYTES: usize = 1 << 20;
 const BYTES_PER_SECOND: u64 = 4 << 20;
 const TIMES_AS_FAST: u32 = 100;
 /// Behind so many checkpoints it is killed.
-const CHECKPOINTS: usize = 5;
+const CHECKPOINTS: usize = 3;
 /// What is stored when a checkpoint begins, and not in it: of files that are being read, and what goes with contents.
 const NOT_HELD_BYTES: u64 = 8 << 20;
 /// Far more than it takes until there are checkpoints.
