@@ -59,7 +59,7 @@ pub enum RepositoryError {
         session: SessionId,
     },
     /// Another record of this machine was committed in between; nothing was published.
-    #[error("another record was committed in between: the machine's head is {head:?}")]
+    #[error("another record was committed in between")]
     HeadMoved {
         /// The machine's head now.
         head: Option<RecordHash>,
