@@ -408,12 +408,21 @@ fn read_entry(
     position: u64,
     is_tombstone: bool,
 ) -> Result<RecordEntry, RepositoryError> {
-    if is_tombstone {
-        let (bytes, tombstone, head) = read_tombstone(layout, position)?;
-        return Ok(RecordEntry::of_tombstone(&tombstone, &head, &bytes));
+    let record = if is_tombstone { None } else { Some(read(layout, position)) };
+    match record {
+        Some(Ok((bytes, stored))) => Ok(RecordEntry::of(&stored, &bytes)),
+        // Who forgets one puts the tombstone there first: it may have been forgotten since it was listed.
+        Some(Err(error)) if !is_forgotten(layout, position)? => Err(error),
+        _ => {
+            let (bytes, tombstone, head) = read_tombstone(layout, position)?;
+            Ok(RecordEntry::of_tombstone(&tombstone, &head, &bytes))
+        }
     }
-    let (bytes, stored) = read(layout, position)?;
-    Ok(RecordEntry::of(&stored, &bytes))
+}
+
+/// Whether a tombstone is in the place of a record, whoever put it there.
+pub(crate) fn is_forgotten(layout: &Layout, position: u64) -> Result<bool, RepositoryError> {
+    Ok(is_there(&layout.tombstone(position))? && !is_there(&layout.record(position))?)
 }
 
 /// The head of the record at a position, which may have been forgotten.

@@ -282,9 +282,7 @@ fn or_damage(report: &ScrubReport, error: RepositoryError) -> RepositoryError {
 /// Those that say nothing of any file.
 fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
     let layout = store.layout();
-    // What was forgotten between listing and reading is there as a tombstone at the second look.
-    let load = || Records::load(layout).map(|loaded| loaded.damaged);
-    let loaded = load().and_then(|found| if found.is_empty() { Ok(found) } else { load() });
+    let loaded = Records::load(layout).map(|loaded| loaded.damaged);
     let mut damaged = match of_the_file(loaded)? {
         Ok(damaged) => damaged,
         Err(error) => return Ok(vec![(layout.records(), error.to_string())]),
@@ -292,8 +290,7 @@ fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryEr
     damaged.extend(store.lost_records());
     for known in store.records().after(0) {
         let path = layout.record(known.position);
-        let is_forgotten = || store.records().known(&known.hash).is_some_and(|now| now.forgotten);
-        if !path.exists() && !is_forgotten() {
+        if !path.exists() && !records::is_forgotten(layout, known.position)? {
             damaged.push((path, "its file is gone".to_owned()));
         }
     }

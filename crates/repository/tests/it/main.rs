@@ -1,6 +1,7 @@
 //! The contract of a repository, kept by the embedded one, and what a directory must survive.
 #![expect(clippy::unwrap_used, reason = "an unexpected error is a failed test")]
 
+mod beside;
 mod compacting;
 mod contract;
 mod crash;

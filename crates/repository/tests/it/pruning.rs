@@ -3,18 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use holdall_format::{
-    MachineId, ObjectId, Record, RecordHash, RecordKind, SessionId, Tombstone, TombstoneReason,
-};
-use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
+use holdall_format::{ObjectId, RecordHash, RecordKind, SessionId, Tombstone, TombstoneReason};
+use holdall_protocol::contract::{ContractWorld, TestKey};
 use holdall_protocol::{
     CommitAnswer, PruneReport, RecordQuery, Repository, RepositoryError, SessionPurpose,
 };
-use holdall_repository::{EmbeddedRepository, PruneOptions, Store};
+use holdall_repository::{PruneOptions, Store};
 use proptest::prelude::*;
 
 use crate::compacting::{References, compact};
@@ -641,131 +638,6 @@ fn a_machine_may_not_delete_what_a_server_keeps() {
     for refused in [machine.forget(&[first]).err(), machine.prune(false).err()] {
         assert!(matches!(refused, Some(RepositoryError::NotAllowed { .. })), "{refused:?}");
     }
-}
-
-/// One of several machines that back up to the same store, each with its own chain.
-struct Writer {
-    machine: EmbeddedRepository,
-    forge: Forge,
-    head: Option<(RecordHash, u64)>,
-    kept: Vec<(RecordHash, Vec<ObjectId>)>,
-}
-
-impl Writer {
-    fn new(store: &Arc<Store>, number: u8) -> Self {
-        let (id, seed) = (MachineId::from_bytes([number; 16]), [number; 32]);
-        let machine = store.for_machine(id, TestKey::from_seed(&seed).public());
-        Self { machine, forge: Forge::new(1, id, &seed), head: None, kept: Vec::new() }
-    }
-
-    /// Backs up a root over shared chunks; sends again what a commit says is missing.
-    fn back_up(&mut self, chunks: &BTreeSet<u64>) {
-        let purpose = SessionPurpose::Backup { parents: vec![] };
-        let session = self.machine.open_session(&purpose).unwrap().session;
-        let objects: Vec<_> = chunks.iter().map(|chunk| id(&format!("chunk {chunk}"))).collect();
-        let root = id(&format!("root over {chunks:?}"));
-        for _ in 0..10 {
-            let missing = self.machine.missing(&session, &objects).unwrap();
-            let missing = objects.iter().zip(missing).filter(|(_, is_missing)| *is_missing);
-            let missing: Vec<ObjectId> = missing.map(|(chunk, _)| *chunk).collect();
-            for together in missing.chunks(3) {
-                let block = self.forge.chunks_of_bytes(together, 1 << 20);
-                self.machine.put_blocks(&session, &[block]).unwrap();
-            }
-            if self.machine.missing(&session, &[root]).unwrap()[0] {
-                let node = self.forge.nodes(&[(root, &objects)]);
-                self.machine.put_blocks(&session, &[node]).unwrap();
-            }
-            let bytes = self.forge.record(RecordKind::Snapshot, root, self.head);
-            if let CommitAnswer::Committed(_) = self.machine.commit(&session, &bytes).unwrap() {
-                let record = Record::decode(&bytes).unwrap();
-                self.head = Some((record.hash(), record.head.sequence));
-                let all = objects.iter().copied().chain([root]).collect();
-                self.kept.push((record.hash(), all));
-                return;
-            }
-        }
-        panic!("a session's objects went again and again");
-    }
-}
-
-#[test]
-fn beside_each_other_backups_forgetting_pruning_and_compacting_lose_nothing() {
-    let mut house = House::new();
-    let store = house.store();
-    let done = AtomicBool::new(false);
-    let mut writers: Vec<Writer> = (1..=3).map(|number| Writer::new(&store, number)).collect();
-    let mut prunes = 0;
-    std::thread::scope(|scope| {
-        let working: Vec<_> = writers
-            .iter_mut()
-            .zip(1u64..)
-            .map(|(writer, seed)| {
-                let store = &store;
-                scope.spawn(move || {
-                    let mut random =
-                        blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof();
-                    let mut draw = |below: u64| {
-                        let mut bytes = [0; 8];
-                        random.fill(&mut bytes);
-                        u64::from_le_bytes(bytes) % below
-                    };
-                    for _ in 0..40 {
-                        let count = 1 + draw(6);
-                        let chunks = (0..count).map(|_| draw(60)).collect();
-                        writer.back_up(&chunks);
-                        if writer.kept.len() > 2 {
-                            let gone = draw(writer.kept.len() as u64) as usize;
-                            let (gone, _) = writer.kept.swap_remove(gone);
-                            store.forget(&[gone], TombstoneReason::Retention).unwrap();
-                        }
-                    }
-                })
-            })
-            .collect();
-        let pruning = scope.spawn(|| {
-            let options = PruneOptions { grace: Duration::ZERO, sparse_part: 4 };
-            let (mut prunes, mut deleted) = (0, 0);
-            while !done.load(std::sync::atomic::Ordering::Acquire) {
-                deleted += store.prune(&options, &AtomicBool::new(false)).unwrap().deleted_packs;
-                prunes += 1;
-            }
-            (prunes, deleted)
-        });
-        let compacting = scope.spawn(|| {
-            let forge = Forge::new(1, MACHINE, &MACHINE_SEED);
-            let mut gave_way = 0;
-            while !done.load(std::sync::atomic::Ordering::Acquire) {
-                // Only chunks share blocks, so that no node has to be put again.
-                let (_, superseded) = compact(&store, &forge, &References::new(), false);
-                gave_way += superseded.map_or(0, |superseded| superseded.blocks);
-            }
-            gave_way
-        });
-        let worked: Vec<_> = working.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        done.store(true, std::sync::atomic::Ordering::Release);
-        assert!(worked.iter().all(Result::is_ok), "a writer failed");
-        let (ran, deleted) = pruning.join().unwrap();
-        assert!(deleted > 0, "nothing was deleted meanwhile");
-        assert!(compacting.join().unwrap() > 0, "nothing was compacted meanwhile");
-        prunes = ran;
-    });
-    assert!(prunes > 1);
-    let whole = |writers: &[Writer]| {
-        let reader = &writers[0].machine;
-        assert_eq!(reader.scrub(&mut |_| {}).unwrap().damaged, []);
-        let session = reader.open_session(&SessionPurpose::Read).unwrap().session;
-        for (_, objects) in writers.iter().flat_map(|writer| &writer.kept) {
-            for object in objects {
-                assert_eq!(reader.fetch_objects(&session, &[*object], 0).unwrap().blocks.len(), 1);
-            }
-        }
-    };
-    whole(&writers);
-    drop(writers);
-    drop(store);
-    house.world.restart();
-    house.assert_whole();
 }
 
 #[test]
