@@ -18,9 +18,10 @@ pub(super) struct Page<'a> {
 const READING: &str = "\
 Each run has a fresh server and an empty repository, and the tools take turns. Sources are read once before each run, so
 caches are warm; client, server and kernel share the cores. All tools run with their defaults. CPU and peak memory of the
-client include its children, those of the server all its processes. Restores are made where was backed up, with what each
-tool keeps there in its cache; holdall keeps directories and the content of the smallest files. bupstash and borg talk through a socat pair where ssh
-would stand, so they pay for no cipher of a transport; restic and rustic talk to rest-server without TLS unless the name
+client include its children, those of the server all its processes. Restores are made on the computer that backed up, with
+what each tool keeps in its cache there: holdall, directories and the content of the smallest files. bupstash and borg talk
+through a socat pair where ssh would stand, so they pay for no cipher of a transport; restic and rustic talk to rest-server
+without TLS unless the name
 says so; rsync neither encrypts nor keeps history, and is the floor. \"other CPU s\" is what everything else used meanwhile,
 the kernel's own work included: where it is high for the time, the row was disturbed. Of each tool the newest session counts that
 measured it, and it is compared with holdall in that session.
