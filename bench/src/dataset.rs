@@ -61,6 +61,13 @@ pub(crate) struct File {
     pub(crate) content: Content,
 }
 
+impl File {
+    /// The directory that it lies in, below the set's root; the root is empty.
+    pub(crate) fn dir(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(dir, _)| dir)
+    }
+}
+
 /// Everything that a set has, in the order in which it is written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {

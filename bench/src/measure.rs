@@ -13,13 +13,16 @@ pub(crate) enum Measure {
     Unchanged,
     /// Everything into an empty folder
     Restore,
-    /// After 1 % of the files changed and 0.5 % were added
+    /// After 1 % of the files changed and 0.5 % were added, all over the set
     Changed,
+    /// After as many changed and were added in 1 % of the directories
+    ChangedNear,
 }
 
 impl Measure {
     /// In the order of a run.
-    pub(crate) const ALL: [Self; 4] = [Self::First, Self::Unchanged, Self::Restore, Self::Changed];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::First, Self::Unchanged, Self::Restore, Self::Changed, Self::ChangedNear];
 
     /// For a person.
     pub(crate) fn words(self) -> &'static str {
@@ -28,6 +31,7 @@ impl Measure {
             Self::Unchanged => "unchanged",
             Self::Restore => "restore",
             Self::Changed => "1 % changed, 0.5 % new",
+            Self::ChangedNear => "the same in 1 % of the directories",
         }
     }
 
@@ -38,6 +42,7 @@ impl Measure {
             Self::Unchanged => "unchanged",
             Self::Restore => "restore",
             Self::Changed => "changed",
+            Self::ChangedNear => "changed-near",
         }
     }
 

@@ -1,7 +1,8 @@
-//! Changes 1 % of a data set's files and adds 0.5 % new ones, and can undo it.
+//! Changes 1 % of a data set's files and adds 0.5 % new ones, all over it or near each other, and can undo it.
 //!
 //! Every tool of a run then sees the same two trees, and the next tool the first of them again.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -9,11 +10,13 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 
-use crate::dataset::Plan;
+use crate::dataset::{File, Plan};
 use crate::random::Random;
 
 const CHANGED_SHARE: f64 = 0.01;
 const NEW_SHARE: f64 = 0.005;
+/// Of the directories that have files, those in which all changes lie that lie near each other.
+const NEAR_SHARE: f64 = 0.01;
 /// Files above this get scattered edits and an appended end; others get a new middle.
 const LARGE_BYTES: u64 = 64 << 20;
 const LARGE_EDITS: usize = 16;
@@ -30,6 +33,15 @@ pub(crate) struct Mutation {
     pub(crate) changed_bytes: u64,
     edited: Vec<Edited>,
     new: Vec<PathBuf>,
+}
+
+/// Where changes lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// In any directory.
+    AllOver,
+    /// In one of a hundred of them.
+    Near,
 }
 
 /// A file as it was.
@@ -75,17 +87,18 @@ impl Edited {
 /// # Errors
 ///
 /// The first file that cannot be changed; the set is then neither old nor new.
-pub(crate) fn mutate(root: &Path, plan: &Plan, seed: u64) -> Result<Mutation> {
+pub(crate) fn mutate(root: &Path, plan: &Plan, spread: Spread, seed: u64) -> Result<Mutation> {
     let mut random = Random::new(seed);
     let share = |share: f64| ((plan.files.len() as f64 * share) as usize).max(1);
+    let files = within(plan, spread, &mut random);
     let mut mutation = Mutation::default();
-    for at in pick(&mut random, plan.files.len(), share(CHANGED_SHARE)) {
-        let (edited, changed_bytes) = edit(root.join(&plan.files[at].path), &mut random)?;
+    for at in pick(&mut random, files.len(), share(CHANGED_SHARE)) {
+        let (edited, changed_bytes) = edit(root.join(&files[at].path), &mut random)?;
         mutation.changed_bytes += changed_bytes;
         mutation.edited.push(edited);
     }
     for at in 0..share(NEW_SHARE) {
-        let beside = &plan.files[random.index(plan.files.len())];
+        let beside = files[random.index(files.len())];
         let path = root.join(format!("{}.new{at}", beside.path));
         let mut bytes = vec![0; beside.size_bytes.clamp(200, NEW_MAX_BYTES) as usize];
         random.fill(&mut bytes);
@@ -94,6 +107,22 @@ pub(crate) fn mutate(root: &Path, plan: &Plan, seed: u64) -> Result<Mutation> {
         mutation.new.push(path);
     }
     Ok(mutation)
+}
+
+/// The files among which changes may lie.
+fn within<'a>(plan: &'a Plan, spread: Spread, random: &mut Random) -> Vec<&'a File> {
+    match spread {
+        Spread::AllOver => plan.files.iter().collect(),
+        Spread::Near => {
+            let mut dirs: BTreeMap<&str, Vec<&File>> = BTreeMap::new();
+            for file in &plan.files {
+                dirs.entry(file.dir()).or_default().push(file);
+            }
+            let dirs: Vec<Vec<&File>> = dirs.into_values().collect();
+            let count = ((dirs.len() as f64 * NEAR_SHARE) as usize).max(1);
+            pick(random, dirs.len(), count).into_iter().flat_map(|at| dirs[at].clone()).collect()
+        }
+    }
 }
 
 /// Changes one file; what it was, and how many bytes are not.
@@ -138,11 +167,10 @@ fn pick(random: &mut Random, len: usize, count: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::path::PathBuf;
+    use std::collections::BTreeSet;
 
     use super::*;
-    use crate::dataset::{Content, File, Set};
+    use crate::dataset::{Content, Set};
     use crate::generate::generate;
 
     fn contents(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -165,7 +193,7 @@ mod tests {
         let before = contents(dir.path());
         let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
         let times: Vec<_> = before.keys().map(|path| modified(path)).collect();
-        let mutation = mutate(dir.path(), &plan, 1).unwrap();
+        let mutation = mutate(dir.path(), &plan, Spread::AllOver, 1).unwrap();
         assert!(mutation.changed_bytes > 0);
         let after = contents(dir.path());
         assert_eq!(after.len(), before.len() + 1);
@@ -177,13 +205,27 @@ mod tests {
     }
 
     #[test]
+    fn changes_that_lie_near_each_other_lie_in_one_of_a_hundred_directories() {
+        let plan = Set::S1.plan();
+        let dirs = |files: &[&File]| -> BTreeSet<String> {
+            files.iter().map(|file| file.dir().to_owned()).collect()
+        };
+        let all: Vec<&File> = plan.files.iter().collect();
+        let near = within(&plan, Spread::Near, &mut Random::new(3));
+        assert_eq!(dirs(&near).len(), dirs(&all).len() / 100);
+        let meant = dirs(&near);
+        assert!(all.iter().all(|file| near.contains(file) == meant.contains(file.dir())));
+        assert_eq!(within(&plan, Spread::AllOver, &mut Random::new(3)), all);
+    }
+
+    #[test]
     fn a_large_file_is_edited_all_over_and_grows() {
         let file = File { path: "big".into(), size_bytes: 65 << 20, content: Content::Binary };
         let plan = Plan { dirs: Vec::new(), files: vec![file], seed: 1 };
         let dir = tempfile::tempdir().unwrap();
         generate(dir.path(), &plan).unwrap();
         let before = fs::read(dir.path().join("big")).unwrap();
-        let mutation = mutate(dir.path(), &plan, 2).unwrap();
+        let mutation = mutate(dir.path(), &plan, Spread::AllOver, 2).unwrap();
         let after = fs::read(dir.path().join("big")).unwrap();
         assert_eq!(after.len(), 66 << 20);
         let differs = |at: &usize| before[*at..*at + (1 << 20)] != after[*at..*at + (1 << 20)];

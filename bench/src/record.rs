@@ -20,7 +20,7 @@ use crate::stage::Figures;
 pub(crate) enum Record {
     Session(Session),
     Link(Ceiling),
-    Row(Row),
+    Row(Box<Row>),
 }
 
 /// One call of the benchmark.
@@ -64,6 +64,9 @@ pub(crate) struct Row {
     pub(crate) sent_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) received_bytes: Option<u64>,
+    /// What it says it sealed of new contents alone, without nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) content_bytes: Option<u64>,
     /// What the repository takes afterwards, and how much more that is than before; none for a
     /// restore, which stores nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +92,12 @@ impl Row {
     /// The set's own bytes, over what the link can carry meanwhile; compression takes it past 1.
     pub(crate) fn logical_share(&self) -> Option<f64> {
         self.share_of_ceiling(self.bytes)
+    }
+
+    /// Bytes that the tool says it sent, over what new contents were when sealed.
+    pub(crate) fn sent_for_content(&self) -> Option<f64> {
+        let content_bytes = self.content_bytes.filter(|bytes| *bytes > 0)?;
+        Some(self.sent_bytes? as f64 / content_bytes as f64)
     }
 
     fn share_of_ceiling(&self, bytes: u64) -> Option<f64> {
@@ -172,6 +181,7 @@ pub(crate) mod tests {
             },
             sent_bytes: None,
             received_bytes: None,
+            content_bytes: None,
             stored_bytes: Some(4_000_000),
             growth_bytes: Some(4_000_000),
             ceiling_bytes_per_second: None,
@@ -197,7 +207,7 @@ pub(crate) mod tests {
                 up_bytes_per_second: 1e8,
                 down_bytes_per_second: 1e8,
             }),
-            Record::Row(shaped),
+            Record::Row(Box::new(shaped)),
         ];
         let sink = Sink::new(Some(file.clone()));
         records.iter().try_for_each(|record| sink.add(record)).unwrap();
@@ -216,5 +226,17 @@ pub(crate) mod tests {
         assert_eq!((row.wire_share(), row.logical_share()), (Some(0.75), Some(2.0)));
         row.measure = Measure::First;
         assert_eq!(row.wire_share(), Some(0.25));
+    }
+
+    #[test]
+    fn what_was_sent_is_held_against_new_contents_where_there_are_any() {
+        let sent_for = |sent_bytes, content_bytes| {
+            let row = row("holdall", "D1", Measure::ChangedNear, 1.0);
+            Row { sent_bytes, content_bytes, ..row }.sent_for_content()
+        };
+        assert_eq!(sent_for(Some(6_000_000), Some(4_000_000)), Some(1.5));
+        for (sent, content) in [(None, Some(1)), (Some(1), None), (Some(1), Some(0))] {
+            assert_eq!(sent_for(sent, content), None);
+        }
     }
 }

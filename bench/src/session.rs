@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 
 use crate::compare;
 use crate::dataset::Plan;
 use crate::generate;
 use crate::link::Site;
 use crate::measure::Measure;
-use crate::mutate;
+use crate::mutate::{self, Spread};
 use crate::peers::{Binaries, Contender, Tool, stored_bytes};
 use crate::record::{Ceiling, Record, Row, Sink};
 use crate::report::console;
@@ -104,7 +105,7 @@ impl Bench<'_> {
                 let row = self.step(set, &mut run, &stage, measure)?;
                 if self.measures.contains(&measure) {
                     println!("{}", console::line(&row));
-                    self.sink.add(&Record::Row(row.clone()))?;
+                    self.sink.add(&Record::Row(Box::new(row.clone())))?;
                     rows.push(row);
                 }
             }
@@ -120,11 +121,16 @@ impl Bench<'_> {
         stage: &Stage<'_>,
         measure: Measure,
     ) -> Result<Row> {
+        if measure == Measure::ChangedNear {
+            // What is compared with is the set as it was, not as another measure left it.
+            self.backup(set, run, stage)?;
+        }
         let before_bytes = stored_bytes(stage)?;
         let figures = match measure {
             Measure::First | Measure::Unchanged => self.backup(set, run, stage),
             Measure::Restore => restore(set, run, stage),
-            Measure::Changed => self.backup_changed(set, run, stage),
+            Measure::Changed => self.backup_changed(set, run, stage, Spread::AllOver),
+            Measure::ChangedNear => self.backup_changed(set, run, stage, Spread::Near),
         };
         let figures = figures.with_context(|| measure.words())?;
         let stored_bytes = measure.is_backup().then(|| stored_bytes(stage)).transpose()?;
@@ -136,9 +142,15 @@ impl Bench<'_> {
         stage.measure(&command)
     }
 
-    fn backup_changed(&self, set: &Laid<'_>, run: &mut Run, stage: &Stage<'_>) -> Result<Figures> {
+    fn backup_changed(
+        &self,
+        set: &Laid<'_>,
+        run: &mut Run,
+        stage: &Stage<'_>,
+        spread: Spread,
+    ) -> Result<Figures> {
         let seed = set.plan.seed + 1000 + u64::from(run.run);
-        let mutation = mutate::mutate(&set.source, set.plan, seed)?;
+        let mutation = mutate::mutate(&set.source, set.plan, spread, seed)?;
         if mutation.changed_bytes == 0 {
             bail!("nothing was changed");
         }
@@ -175,6 +187,7 @@ impl Bench<'_> {
             figures,
             sent_bytes: summary["bytes_sent"].as_u64(),
             received_bytes: summary["bytes_received"].as_u64(),
+            content_bytes: content_bytes(&summary),
             stored_bytes,
             growth_bytes: stored_bytes
                 .map(|bytes| bytes.cast_signed() - before_bytes.cast_signed()),
@@ -182,6 +195,12 @@ impl Bench<'_> {
             limited_by: console::verdict(&summary),
         }
     }
+}
+
+/// What a backup stored of contents alone, sealed, by its summary.
+fn content_bytes(summary: &Value) -> Option<u64> {
+    let [stored, nodes] = ["data_stored", "stored_nodes"].map(|field| summary[field].as_u64());
+    stored?.checked_sub(nodes?)
 }
 
 /// Restores, and in the first run compares what came with the source.

@@ -28,7 +28,7 @@ pub(crate) fn write(file: &Path, folder: &Path) -> Result<()> {
     let rows: Vec<Row> = records
         .iter()
         .filter_map(|record| match record {
-            Record::Row(row) => Some(row.clone()),
+            Record::Row(row) => Some((**row).clone()),
             _ => None,
         })
         .collect();

@@ -60,10 +60,15 @@ fn columns(measure: Measure) -> Vec<Column> {
         Measure::First => columns.push(column("stored MB", |runs| {
             megabytes(runs, |row| row.stored_bytes.map(|bytes| bytes as f64))
         })),
-        Measure::Unchanged | Measure::Changed => columns.push(column("growth MB", |runs| {
-            megabytes(runs, |row| row.growth_bytes.map(|bytes| bytes as f64))
-        })),
+        Measure::Unchanged | Measure::Changed | Measure::ChangedNear => {
+            columns.push(column("growth MB", |runs| {
+                megabytes(runs, |row| row.growth_bytes.map(|bytes| bytes as f64))
+            }));
+        }
         Measure::Restore => {}
+    }
+    if measure == Measure::ChangedNear {
+        columns.push(column("sent / new content", |runs| share(runs, Row::sent_for_content)));
     }
     columns.push(column("other CPU s", |runs| seconds(runs, |row| row.figures.other_cpu_seconds)));
     columns

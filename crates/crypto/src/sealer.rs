@@ -1,5 +1,6 @@
 //! Sealing blocks: compress, pad, encrypt.
 
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use holdall_format::limits::{BLOCK_MAX_OBJECTS, BLOCK_MAX_PLAIN_BYTES};
@@ -70,13 +71,24 @@ fn hash_log(level: i32) -> Option<u32> {
     (level == FASTEST_LEVEL).then_some(FASTEST_HASH_LOG)
 }
 
-/// Bytes of blocks that are no content.
+/// Bytes of blocks that are no content of files, or not only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Overhead {
     /// Headers, and tables with the ids of objects and what they refer to.
     pub clear_bytes: u64,
     /// What hides the exact length.
     pub padding_bytes: u64,
+    /// Blocks of nodes as a whole, with what they have of the two above, and with contents that are
+    /// small enough to lie in them.
+    pub node_block_bytes: u64,
+}
+
+impl AddAssign for Overhead {
+    fn add_assign(&mut self, other: Self) {
+        self.clear_bytes += other.clear_bytes;
+        self.padding_bytes += other.padding_bytes;
+        self.node_block_bytes += other.node_block_bytes;
+    }
 }
 
 impl Sealer {
@@ -160,6 +172,9 @@ impl Sealer {
         let tag = key.seal(&header, payload)?;
         clear[..BLOCK_HEADER_BYTES].copy_from_slice(&header);
         block.extend_from_slice(tag.as_ref());
+        if kind == BlockKind::Nodes {
+            self.overhead.node_block_bytes += block.len() as u64;
+        }
         Ok(Block::decode(block)?)
     }
 

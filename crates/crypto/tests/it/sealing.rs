@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use holdall_crypto::{
-    CryptoError, PlainObject, RecordSecret, RepositoryKeys, Sealer, SystemEntropy,
+    CryptoError, Overhead, PlainObject, RecordSecret, RepositoryKeys, Sealer, SystemEntropy,
 };
 use holdall_format::limits::{BLOCK_MAX_OBJECTS, BLOCK_MAX_PLAIN_BYTES};
 use holdall_format::{
@@ -272,6 +272,30 @@ fn only_the_padded_length_of_a_payload_is_visible() {
         // Before the plain bytes stand 9 bytes of lengths and an empty directory of 4.
         assert_eq!(block.payload().len(), padded_len(9 + 4 + len) + TAG_BYTES, "{len} bytes");
     }
+}
+
+#[test]
+fn what_blocks_are_beside_contents_is_counted_until_somebody_takes_it() {
+    let keys = keys(1);
+    let mut sealer = sealer(&keys, Suite::Aes256Gcm);
+    let len = 5000;
+    let record = sealer.seal(BlockKind::Record, &[], &noise("overhead", len)).unwrap();
+    let clear_bytes = |block: &Block<Vec<u8>>| (block.bytes().len() - block.payload().len()) as u64;
+    let padding_bytes = (padded_len(13 + len) - 13 - len) as u64;
+    let of_record =
+        Overhead { clear_bytes: clear_bytes(&record), padding_bytes, node_block_bytes: 0 };
+    assert_eq!(sealer.take_overhead(), of_record);
+
+    let mut block = |kind| {
+        let (objects, plain) = objects(&keys, kind, &[b"one", b"two"]);
+        sealer.seal(kind, &objects, &plain).unwrap()
+    };
+    let blocks = [BlockKind::Chunks, BlockKind::Nodes, BlockKind::Nodes].map(&mut block);
+    let both = sealer.take_overhead();
+    assert_eq!(both.clear_bytes, blocks.iter().map(clear_bytes).sum::<u64>());
+    let node_blocks = blocks[1].bytes().len() + blocks[2].bytes().len();
+    assert_eq!(both.node_block_bytes, node_blocks as u64);
+    assert_eq!(sealer.take_overhead(), Overhead::default());
 }
 
 #[test]

@@ -258,14 +258,15 @@ impl<'a> Stages<'a> {
         self.shared.result()?;
         let Assembled { snapshot_id, stored_record, counts } =
             done.ok_or(EngineError::Interrupted)?;
-        let dry_run = self.options.dry_run;
+        let (dry_run, overhead) = (self.options.dry_run, storing.overhead());
         Ok(BackupSummary {
             snapshot_id,
             stored_record,
             data_added: if dry_run { counts.bytes_not_kept } else { storing.added_bytes() },
             data_stored: storing.stored_bytes(),
-            stored_ids: storing.overhead().clear_bytes,
-            stored_padding: storing.overhead().padding_bytes,
+            stored_ids: overhead.clear_bytes,
+            stored_padding: overhead.padding_bytes,
+            stored_nodes: overhead.node_block_bytes,
             ..BackupSummary::from(counts)
         })
     }

@@ -41,6 +41,9 @@ pub struct BackupSummary {
     pub stored_ids: u64,
     /// What of that is padding, which hides lengths.
     pub stored_padding: u64,
+    /// What of that is blocks of directories and lists, with their headers, ids and padding, and with
+    /// contents that are small enough to lie in them.
+    pub stored_nodes: u64,
     /// Bytes sent over the wire since the repository was reached, or since the backup before this
     /// one over the same access: handshakes and everything else around them too.
     pub bytes_sent: u64,

@@ -98,11 +98,7 @@ impl Sealing<'_> {
     fn seal(&mut self, block: &PlainBlock) -> Result<Block<Vec<u8>>, EngineError> {
         self.sealer.set_level(self.level.now());
         let sealed = self.sealer.seal(block.kind, &block.objects, &block.plain)?;
-        let of_block = self.sealer.take_overhead();
-        let mut overhead = lock(self.overhead);
-        overhead.clear_bytes += of_block.clear_bytes;
-        overhead.padding_bytes += of_block.padding_bytes;
-        drop(overhead);
+        *lock(self.overhead) += self.sealer.take_overhead();
         if let Some(check) = &mut self.check {
             check.check(block, &sealed)?;
         }
