@@ -246,7 +246,7 @@ fn stats_tell_what_the_snapshots_hold_and_what_is_stored_for_them() {
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
     small_tree(source.as_ref());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let empty = machine.summary(["stats", "-r", repo]);
     assert_eq!((&empty["snapshots"], &empty["stored_bytes"]), (&json!(0), &json!(0)));
     assert_eq!(empty["ratio"], Value::Null);

@@ -52,7 +52,7 @@ fn blocks_that_are_mostly_dead_give_way_in_a_directory() {
     let machine = Machine::new();
     let repo = machine.path("repo").to_str().unwrap().to_owned();
     let with = |args: &[&str]| machine.ok([args, &["-r", &repo]].concat());
-    with(&["init", "--recovery-kit", machine.path("kit").to_str().unwrap()]);
+    machine.init(&["-r", &repo, "--recovery-kit", machine.path("kit").to_str().unwrap()]);
     let source = machine.path("source");
     fill(&source);
     with(&["backup", source.to_str().unwrap()]);

@@ -29,7 +29,7 @@ impl Two {
         for (repo, password) in [(&from, "one"), (&to, "two")] {
             let file = machine.path(password);
             fs::write(&file, password).unwrap();
-            machine.ok(["init", "-r", repo, "--password-file", &text(&file)]);
+            machine.init(&["-r", repo, "--password-file", &text(&file)]);
         }
         Self { machine, from, to }
     }
@@ -72,7 +72,7 @@ fn everything_a_file_system_can_hold_survives_copies_to_a_server_and_back() {
     let machine = &two.machine;
     let source = machine.path("source");
     fs::create_dir(&source).unwrap();
-    fidelity_tree(&source, &FidelitySizes::full()).expect("the tree can be made");
+    fidelity_tree(&source, &FidelitySizes::small()).expect("the tree can be made");
     let source_text = text(&source);
     two.at(&two.from, &["backup", &source_text, "--tag", "red", "--host", "attic"]);
 

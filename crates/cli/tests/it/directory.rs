@@ -13,7 +13,7 @@ fn prepared() -> (Machine, String, String) {
     small_tree(&source);
     let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
     let (repo, source) = (text(&repo), text(&source));
-    machine.ok(["init", "-r", &repo, "--recovery-kit", &text(&machine.path("kit.txt"))]);
+    machine.init(&["-r", &repo, "--recovery-kit", &text(&machine.path("kit.txt"))]);
     (machine, repo, source)
 }
 
@@ -216,7 +216,7 @@ fn another_computer_with_the_password_restores_what_this_one_backed_up() {
 fn the_repository_is_left_out_of_what_it_lies_in() {
     let (machine, _, source) = prepared();
     let repo = format!("{source}/docs/my [first] repo*");
-    machine.ok(["init", "-r", &repo, "--recovery-kit", machine.path("k").to_str().unwrap()]);
+    machine.init(&["-r", &repo, "--recovery-kit", machine.path("k").to_str().unwrap()]);
     let args = ["backup", "-r", &repo, &source, "--as", &format!("{source}=/home/ada")];
     let said = machine.ok(args).stderr;
     assert!(said.contains("is of the repository itself and is left out"), "{said}");
@@ -230,7 +230,7 @@ fn the_repository_is_left_out_of_what_it_lies_in() {
 fn a_repository_that_is_not_backed_up_to_is_a_folder_like_any_other() {
     let (machine, repo, source) = prepared();
     let other = format!("{source}/other");
-    machine.ok(["init", "-r", &other, "--recovery-kit", machine.path("k").to_str().unwrap()]);
+    machine.init(&["-r", &other, "--recovery-kit", machine.path("k").to_str().unwrap()]);
     let done = machine.ok(["backup", "-r", &repo, &source]);
     assert!(!done.stderr.contains("left out"), "{}", done.stderr);
     let all = machine.ok(["ls", "-r", &repo, "latest", &other]).stdout;

@@ -23,7 +23,7 @@ fn an_edit_of_the_same_size_and_time_is_in_the_next_snapshot() {
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     let (repo, source) = (repo.to_str().unwrap(), source.to_str().unwrap());
     small_tree(source.as_ref());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, source]);
     // At once: within the clock's tick in which the file was read, too.
     for round in 0..3 {
@@ -44,7 +44,7 @@ fn reading_all_again_changes_nothing() {
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     let (repo, source) = (repo.to_str().unwrap(), source.to_str().unwrap());
     small_tree(source.as_ref());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, source]);
     let all = machine.summary(["backup", "-r", repo, source, "--read-all"]);
     assert_eq!((&all["files_changed"], &all["files_new"]), (&0.into(), &0.into()));

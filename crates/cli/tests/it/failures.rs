@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::house::{Machine, Outcome, Server, is_root, small_tree};
+use crate::house::{Machine, Outcome, Server, is_root, open_at_once, small_tree};
 use crate::mounts::namespace;
 
 #[test]
@@ -13,7 +13,7 @@ fn a_wrong_password_is_12_and_a_missing_repository_10() {
     let repo = repo.to_str().unwrap();
     let said = machine.run(["snapshots", "-r", repo]).expect(10);
     assert!(said.stderr.contains("holdall init"), "{}", said.stderr);
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.run(["init", "-r", repo]).expect(1);
 
     let wrong = machine.with_password(Some("battery staple"));
@@ -66,7 +66,7 @@ fn a_target_that_holds_something_is_refused_unless_it_may_be_overwritten() {
     small_tree(source.as_ref());
     fs::create_dir(target).unwrap();
     fs::write(format!("{target}/mine"), "mine").unwrap();
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, source]);
     let from = format!("latest:{source}");
     machine.run(["restore", "-r", repo, &from, "--target", target]).expect(1);
@@ -85,7 +85,7 @@ fn a_target_in_which_nothing_can_be_made_is_named_and_no_success() {
     let [repo, source, target] = [&repo, &source, &target].map(|path| path.to_str().unwrap());
     small_tree(source.as_ref());
     fs::create_dir(target).unwrap();
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, source]);
     let script = format!("mount --bind {target} {target}; mount -o remount,ro,bind {target}");
     for from in ["latest", &format!("latest:{source}/docs")] {
@@ -111,6 +111,7 @@ fn what_was_done_is_done_where_standard_output_is_full() {
     };
     let said = into_full(&["init", "-r", repo], 1);
     assert!(said.contains("the repository was made") && said.contains("key add"), "{said}");
+    open_at_once(repo.as_ref(), "correct horse");
     let added = into_full(&["init", "-r", &format!("{repo}2"), "--recovery-kit", kit], 0);
     assert!(added.contains("recovery kit written to"), "{added}");
     for more in [&[][..], &["--json"]] {
@@ -174,7 +175,7 @@ fn a_snapshot_that_is_not_there_or_not_clear_is_told() {
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
     small_tree(source.as_ref());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let said = machine.run(["ls", "-r", repo, "latest"]).expect(1);
     assert!(said.stderr.contains("holdall snapshots"), "{}", said.stderr);
     let mut first_digits = std::collections::BTreeSet::new();
@@ -197,7 +198,7 @@ fn a_repository_that_was_rolled_back_is_damage_and_not_an_empty_list() {
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
     small_tree(source.as_ref());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let old = machine.path("old");
     let copy = |from: &str, to: &std::path::Path| {
         assert!(
@@ -227,7 +228,7 @@ fn a_snapshot_that_was_committed_is_done_even_if_nobody_reads_so() {
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
     small_tree(source.as_ref());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let unheard = |args: &[&str]| {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -248,7 +249,7 @@ fn damaged_bytes_are_found_and_named() {
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
     small_tree(source.as_ref());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, source]);
     let largest = crate::house::files_below(repo.as_ref());
     let largest = largest.into_iter().max_by_key(|file| fs::metadata(file).unwrap().len()).unwrap();

@@ -22,7 +22,7 @@ impl Kept {
     fn with_snapshots(count: usize) -> Self {
         let machine = Machine::new();
         let repo = machine.path("repo").to_str().unwrap().to_owned();
-        machine.ok(["init", "-r", &repo, "--recovery-kit", machine.path("kit").to_str().unwrap()]);
+        machine.init(&["-r", &repo, "--recovery-kit", machine.path("kit").to_str().unwrap()]);
         let kept = Self { machine, repo };
         let source = kept.machine.path("source");
         fs::create_dir(&source).unwrap();

@@ -38,7 +38,7 @@ fn a_full_disk_under_a_repository_loses_nothing_wherever_it_runs_out() {
     let (repo, source) = (text(disk.point()).to_owned(), machine.path("source"));
     // Nearly a pack, which the next backups close.
     write_random(&source.join("first"), 44 << 20, 1);
-    machine.ok(["init", "-r", &repo]);
+    machine.init(&["-r", &repo]);
     machine.ok(["backup", "-r", &repo, text(&source)]);
     let mut fulls = 0;
     for (round, left_bytes) in
@@ -146,7 +146,7 @@ fn a_full_cache_is_done_without_and_a_full_state_folder_is_told() {
     let repo = text(&repo);
     write_random(&source.join("file"), 3 << 20, 1);
     cache.fill_but(0);
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, text(&source)]);
     write_random(&source.join("file"), 52 << 20, 2);
     machine.ok(["backup", "-r", repo, text(&source)]);
@@ -180,7 +180,7 @@ fn a_full_target_is_told_and_has_no_half_files() {
     for number in 0..5 {
         write_random(&source.join(format!("file-{number}")), 3 << 20, number);
     }
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, text(&source)]);
     let from = format!("latest:{}", text(&source));
     let target = disk.point().join("target");
@@ -210,7 +210,7 @@ fn a_share_that_has_no_room_says_so_when_a_file_is_closed() {
     {
         write_random(&source.join(name), bytes, bytes as u64);
     }
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, text(&source)]);
     let from = format!("latest:{}", text(&source));
     for name in ["large", "middle", "small"] {
@@ -234,7 +234,7 @@ fn what_is_verified_is_read_from_the_disk() {
     let machine = Machine::new();
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     write_random(&source.join("file"), 1000, 1);
-    machine.ok(["init", "-r", text(&repo)]);
+    machine.init(&["-r", text(&repo)]);
     machine.ok(["backup", "-r", text(&repo), text(&source)]);
     let (from, target) = (format!("latest:{}", text(&source)), machine.path("target"));
     let trace = machine.path("trace");
@@ -256,7 +256,7 @@ fn a_full_disk_with_a_damaged_pack_has_room_to_say_where_the_log_goes_on() {
     let Some(disk) = Mount::in_memory(&machine.path("disk"), 192 << 20) else { return };
     let (repo, source) = (disk.point().join("repository"), machine.path("source"));
     write_random(&source.join("first"), 70 << 20, 1);
-    machine.ok(["init", "-r", text(&repo)]);
+    machine.init(&["-r", text(&repo)]);
     machine.ok(["backup", "-r", text(&repo), text(&source)]);
     let packs = files_below(&repo.join("packs"));
     let pack = packs.first().expect("so much closes one");
@@ -285,7 +285,7 @@ fn a_prune_on_a_full_disk_begins_with_what_needs_no_room_and_says_what_it_lacks(
     let machine = Machine::new();
     let Some(disk) = Mount::in_memory(&machine.path("disk"), 256 << 20) else { return };
     let (repo, source) = (text(disk.point()).to_owned(), machine.path("source"));
-    machine.ok(["init", "-r", &repo]);
+    machine.init(&["-r", &repo]);
     let back_up = || {
         let done = machine.summary(["backup", "-r", &repo, text(&source)]);
         done["snapshot_id"].as_str().expect("an id").to_owned()

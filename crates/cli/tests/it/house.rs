@@ -6,6 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use holdall_crypto::{Opening, RepositoryKeys, sign_wrappings, unwrap, wrap_passphrase};
+use holdall_format::{Wrapping, WrappingKind, WrappingSet};
 use holdall_testkit::Process;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -106,6 +108,19 @@ impl Machine {
         self.ok(args.chain([OsStr::new("--json").to_owned()])).summary()
     }
 
+    /// Makes a repository in a directory, whose password opens it at once from then on: being stretched
+    /// takes half a second of each command, and is tested where it matters.
+    pub(crate) fn init(&self, args: &[&str]) -> Outcome {
+        let made = self.ok([&["init"], args].concat());
+        let value = |option| args.iter().position(|arg| *arg == option).map(|at| args[at + 1]);
+        let password = match value("--password-file") {
+            Some(file) => fs::read_to_string(file).expect("a password"),
+            None => self.password.expect("a password").to_owned(),
+        };
+        open_at_once(value("-r").expect("a directory").as_ref(), password.trim_end());
+        made
+    }
+
     /// Runs an administrator's command on a server's data folder, with `--json`.
     pub(crate) fn administer(&self, data: &Path, args: &[&str]) -> Outcome {
         let data = data.to_str().expect("UTF-8");
@@ -123,6 +138,20 @@ impl Machine {
         self.ok([OsStr::new("pair"), invite.as_ref(), "--recovery-kit".as_ref(), kit.as_ref()]);
         self
     }
+}
+
+/// Wraps the keys of a new repository again for its password, with the least that one can be stretched.
+pub(crate) fn open_at_once(repo: &Path, password: &str) {
+    let file = repo.join("wrappings/0000000000000001");
+    let set = WrappingSet::decode_signed(&fs::read(&file).expect("it is there")).expect("a set");
+    let ring = unwrap(&set, &Opening::Passphrase(password)).expect("it opens");
+    let again = |old: Wrapping| match old.kind {
+        WrappingKind::Passphrase => wrap_passphrase(&ring, password, 1),
+        _ => old,
+    };
+    let wrappings = set.wrappings.into_iter().map(again).collect();
+    let signed = sign_wrappings(&RepositoryKeys::derive(&ring), set.generation, wrappings);
+    fs::write(file, signed.expect("a set")).expect("it can be written");
 }
 
 /// How a command ended, and what it said.

@@ -115,6 +115,6 @@ fn whoever_asks_for_a_password_leaves_the_terminal_as_it_was() {
 fn with_a_repository() -> (Machine, String) {
     let machine = Machine::new();
     let repository = text(&machine.path("repository")).to_owned();
-    machine.ok(["init", "-r", &repository, "--recovery-kit", text(&machine.path("kit.txt"))]);
+    machine.init(&["-r", &repository, "--recovery-kit", text(&machine.path("kit.txt"))]);
     (machine.with_password(None), repository)
 }

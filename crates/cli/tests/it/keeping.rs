@@ -284,7 +284,7 @@ fn a_token_is_for_one_repository_and_nothing_else_is_one() {
     // A directory is its owner's, who needs none.
     let repo = other.path("repo").to_str().unwrap().to_owned();
     let own = Machine::new();
-    own.ok(["init", "-r", &repo, "--recovery-kit", other.path("kit").to_str().unwrap()]);
+    own.init(&["-r", &repo, "--recovery-kit", other.path("kit").to_str().unwrap()]);
     own.ok(["backup", "-r", &repo, other.path("file").to_str().unwrap()]);
     fs::write(&token, &made).unwrap();
     let token = token.to_str().unwrap();

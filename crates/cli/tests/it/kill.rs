@@ -358,7 +358,7 @@ impl Pruned {
     fn new(random: &mut Random) -> Self {
         let machine = Machine::new();
         let (repo, source) = (text(&machine.path("repo")).to_owned(), machine.path("source"));
-        machine.ok(["init", "-r", &repo, "--recovery-kit", text(&machine.path("kit"))]);
+        machine.init(&["-r", &repo, "--recovery-kit", text(&machine.path("kit"))]);
         write_files(&source.join("always"), PRUNE_BYTES, random);
         Self { machine, repo, source }
     }

@@ -131,7 +131,7 @@ fn the_path_to_a_paired_server_has_every_step_and_leaves_nothing_there() {
 fn the_path_to_a_directory_is_measured_beside_it() {
     let (machine, work, disk) = (Machine::new(), folder(), folder());
     let (source, repository) = (source(&machine), disk.path().join("repository"));
-    machine.ok(["init", "-r", text(&repository)]);
+    machine.init(&["-r", text(&repository)]);
     machine.ok(["backup", text(&source), "-r", text(&repository)]);
     let (source_before, stored_before) = (seen(&source), seen(&repository));
     let more = [text(&source), "-r", text(&repository)];

@@ -160,7 +160,7 @@ fn what_can_be_made_anew_is_made_anew_where_the_disk_lost_it() {
     }
     let machine = Machine::new();
     let (repo, source) = (machine.path("repo"), machine.path("source"));
-    machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
+    machine.init(&["-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
     fill(&source);
     let place = format!("latest:{}", source.display());
     let target = machine.path("target");
@@ -190,7 +190,7 @@ fn what_is_lost_of_a_record_keeps_no_other_snapshot_from_being_restored_and_lets
     }
     let machine = Machine::new().with_password(Some("a password"));
     let (repo, source) = (machine.path("repo"), machine.path("source"));
-    machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
+    machine.init(&["-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
     fill(&source);
     let backup = ["backup", "-r", text(&repo), text(&source)];
     machine.ok(backup);

@@ -153,7 +153,7 @@ fn most_of_a_name(work: Work) -> usize {
     match work {
         Work::Backup | Work::Prune | Work::Restore => usize::MAX,
         Work::Parity | Work::Repair if takes_all() => 30,
-        Work::Parity | Work::Repair => 4,
+        Work::Parity | Work::Repair => 2,
     }
 }
 
@@ -341,7 +341,7 @@ fn what_can_not_be_opened_for_want_of_files_is_not_taken_for_damaged() {
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     fs::create_dir(&source).expect("a folder");
     fs::write(source.join("file"), noise(1, 50 << 20)).expect("enough for a pack");
-    machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
+    machine.init(&["-r", text(&repo), "--recovery-kit", text(&machine.path("kit"))]);
     machine.ok(["backup", "-r", text(&repo), text(&source)]);
     machine.ok(["check", "-r", text(&repo), "--parity", "5"]);
     let fault = |file: &Path, error: &str, command: &str| {

@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
-use crate::house::{Machine, Outcome, is_root};
+use crate::house::{Machine, Outcome, is_root, open_at_once};
 
 const NOBODY: u32 = 65534;
 const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -65,6 +65,7 @@ fn what_an_ordinary_user_may_not_read_is_told_and_the_rest_is_in_the_snapshot() 
     chown(source.join("public"), Some(0), Some(0)).unwrap();
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
     machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
+    open_at_once(repo.as_ref(), "correct horse");
     let done = machine.run_by(&AS_NOBODY, ["backup", "-r", repo, source, "--json"]).expect(3);
     assert_eq!(
         told(&done, source),
@@ -89,6 +90,7 @@ fn what_lies_behind_a_link_or_a_directory_that_may_only_be_passed_is_backed_up_a
     std::os::unix::fs::symlink(&passed, &link).unwrap();
     let repo = repo.to_str().unwrap();
     machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
+    open_at_once(repo.as_ref(), "correct horse");
     for source in [mine.clone(), link.join("mine")] {
         let source = source.to_str().unwrap();
         let done = machine.run_by(&AS_NOBODY, ["backup", "-r", repo, source, "--json"]).expect(0);
@@ -129,7 +131,7 @@ fn an_ordinary_user_restores_what_it_may_and_gets_a_note_of_the_rest() {
     let (repo, source, to) = (machine.path("repo"), machine.path("source"), machine.path("to"));
     tree_of_root(&source);
     let [repo, source, to] = [&repo, &source, &to].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, source]);
     // A copy that the user got hold of.
     give_away(repo.as_ref());
@@ -167,7 +169,7 @@ fn strict_tells_of_each_that_an_ordinary_user_may_not_restore() {
     let (repo, source, to) = (machine.path("repo"), machine.path("source"), machine.path("to"));
     tree_of_root(&source);
     let [repo, source, to] = [&repo, &source, &to].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, source]);
     for path in ["repo", "config", "cache"] {
         give_away(&machine.path(path));
@@ -199,6 +201,7 @@ fn many_files_that_may_not_be_read_do_not_hold_a_backup_up() {
     }
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
     machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
+    open_at_once(repo.as_ref(), "correct horse");
     let in_time = [&["timeout", "100"], &AS_NOBODY[..]].concat();
     let done = machine.run_by(&in_time, ["backup", "-r", repo, source, "--json"]).expect(3);
     assert_eq!(done.summary()["errors"], 60 * 31);
@@ -213,7 +216,7 @@ fn a_repository_and_what_is_taken_out_of_it_are_not_for_every_user_to_read() {
     fs::write(source.join("secret"), "secret").unwrap();
     set_mode(&source.join("secret"), 0o600);
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     machine.ok(["backup", "-r", repo, source]);
     let secret = format!("{source}/secret");
     let of_snapshot = format!("latest:{secret}");

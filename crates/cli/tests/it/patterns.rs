@@ -12,7 +12,7 @@ fn a_pattern_that_can_not_be_read_is_wrong_usage_and_its_place_is_told() {
     let [repo, source, list] = [&repo, &source, &file].map(|path| path.to_str().unwrap());
     small_tree(source.as_ref());
     fs::write(&file, b"*.o\n\n# fine\nbad[\n\xff\n").unwrap();
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let backup = |more: [&str; 2]| machine.run(["backup", "-r", repo, source, more[0], more[1]]);
     let said = backup(["--exclude-file", list]).expect(2).stderr;
     assert!(said.contains(&format!("{list}, line 4: pattern \"bad[\": ")), "{said}");
@@ -29,7 +29,7 @@ fn what_a_record_does_not_take_is_refused_before_anything_is_read() {
     let [repo, source, list] = ["repo", "source", "list"].map(|name| machine.path(name));
     let [repo, source, list] = [&repo, &source, &list].map(|path| path.to_str().unwrap());
     small_tree(source.as_ref());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let backup = |more: &[&str]| machine.run([&["backup", "-r", repo, source], more].concat());
     let refused = |more: &[&str], why: &str| {
         let said = backup(more).expect(2).stderr;
@@ -53,7 +53,7 @@ fn lines_of_a_holdallignore_that_can_not_be_read_are_told_and_the_others_count()
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
     small_tree(source.as_ref());
     fs::write(format!("{source}/docs/.holdallignore"), b"bad[\nletter.*\n!empty.txt").unwrap();
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let args = ["backup", "-r", repo, source, "--exclude", "empty*", "--json"];
     let told = machine.run(args).expect(3).of_type("error");
     assert_eq!(told.len(), 1);

@@ -28,7 +28,7 @@ impl House {
         let (repo, source) = (machine.path("repo"), machine.path("source"));
         small_tree(&source);
         let repo = repo.to_str().unwrap().to_owned();
-        machine.ok(["init", "-r", &repo]);
+        machine.init(&["-r", &repo]);
         Self { machine, repo, source }
     }
 

@@ -60,7 +60,7 @@ impl Kept {
     pub(crate) fn at(machine: Machine, repo: PathBuf) -> Self {
         let source = machine.path("source");
         let kit = machine.path("kit");
-        machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&kit)]);
+        machine.init(&["-r", text(&repo), "--recovery-kit", text(&kit)]);
         fill(&source);
         Self { machine, repo, source }
     }

@@ -41,7 +41,7 @@ impl Twice {
     fn init_second(&self) {
         let kit = self.kept.machine.path("second-kit");
         let machine = &self.kept.machine;
-        machine.ok(["init", "-r", text(&self.second), "--recovery-kit", text(&kit)]);
+        machine.init(&["-r", text(&self.second), "--recovery-kit", text(&kit)]);
     }
 
     fn with_second(&self, args: &[&str]) -> Outcome {
@@ -150,7 +150,7 @@ fn what_a_server_lost_is_sent_again_from_a_directory() {
     fs::write(&password, "correct horse").unwrap();
     let kit = machine.path("second-kit");
     let there = ["-r", text(&second), "--password-file", text(&password)];
-    machine.ok([&["init", "--recovery-kit", text(&kit)], &there[..]].concat());
+    machine.init(&[&["--recovery-kit", text(&kit)], &there[..]].concat());
     let address = format!("https://{}", server.address());
     machine.ok([&["copy", "--from", &address], &there[..]].concat());
 

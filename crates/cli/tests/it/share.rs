@@ -56,7 +56,7 @@ fn whole_cycle(repo: &Path) -> Vec<String> {
     let (source, target) = (machine.path("source"), machine.path("target"));
     let repo = text(repo);
     small_tree(&source);
-    let made = machine.summary(["init", "-r", repo]);
+    let made = machine.init(&["-r", repo, "--json"]).summary();
     machine.ok(["backup", "-r", repo, text(&source)]);
     let again = machine.summary(["backup", "-r", repo, text(&source)]);
     assert_eq!((&again["files_new"], &again["files_changed"]), (&0.into(), &0.into()));
@@ -103,7 +103,7 @@ fn of_two_clients_of_a_share_one_writes_and_a_writer_that_slept_publishes_nothin
     let repo_of = |mount: &crate::mounts::Mount| text(&mount.point().join("repo")).to_owned();
     let (repo, source) = (repo_of(&first), sleeper.path("source"));
     small_tree(&source);
-    sleeper.ok(["init", "-r", &repo]);
+    sleeper.init(&["-r", &repo]);
     sleeper.ok(["backup", "-r", &repo, text(&source)]);
     // Long enough to be met while it writes.
     (1..5).for_each(|seed| write_new(&source, seed));

@@ -38,7 +38,7 @@ fn what_attributes_can_not_be_read_of_is_stored_without_them_and_read_again() {
     let has_attributes = lsetxattr(&file, "user.note", b"kept", XattrFlags::empty()).is_ok();
     grow_old(&source);
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let fails = "inject=flistxattr,llistxattr:error=EIO";
     let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", fails];
     let told = machine.run_by(&strace, ["backup", "-r", repo, source]);
@@ -67,7 +67,7 @@ fn a_source_that_another_one_leaves_out_is_told() {
     fs::write(source.join("cache/keep/file"), "kept").unwrap();
     symlink(&elsewhere, source.join("link")).unwrap();
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let below = |name: &str| format!("{source}/{name}");
     let met = machine.run(["backup", "-r", repo, source, &below("plain"), &below("cache/keep")]);
     assert_eq!(met.code, Some(0), "{}", met.stderr);
@@ -95,7 +95,7 @@ fn what_did_not_change_has_the_names_that_its_owners_have_now() {
     (0..2000).for_each(|number| fs::write(source.join(number.to_string()), "").unwrap());
     grow_old(&source);
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let script = format!("mount --bind {} /etc/passwd", passwd.display());
     for name in ["ann", "anna"] {
         fs::write(&passwd, format!("{name}:x:0:0::/:/bin/sh\n")).unwrap();
@@ -116,7 +116,7 @@ fn one_file_system_is_that_of_each_source_and_no_other() {
     let machine = Machine::new();
     let (repo, source) = (machine.path("repo"), machine.path("source"));
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     for dir in ["disk", "plain/named", "other"] {
         fs::create_dir_all(format!("{source}/{dir}")).unwrap();
     }
@@ -157,7 +157,7 @@ fn a_disk_that_is_not_mounted_is_told_and_the_snapshot_before_keeps_what_was_on_
     let machine = Machine::new();
     let (repo, disk) = (machine.path("repo"), machine.path("disk"));
     let [repo, disk] = [&repo, &disk].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     fs::create_dir(disk).unwrap();
     let script = format!("mount -t tmpfs none {disk}; mkdir {disk}/a; echo a > {disk}/a/file");
     let args = ["backup", "-r", repo, disk, "--json"];
@@ -233,7 +233,7 @@ fn the_limit_of_open_files_is_raised_for_deep_trees() {
     fs::create_dir_all(&deep).unwrap();
     fs::write(deep.join("file"), "deep").unwrap();
     let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let limited = ["sh", "-c", "ulimit -S -n 64; exec \"$@\"", "sh"];
     let done = machine.run_by(&limited, ["backup", "-r", repo, source, "--json"]).expect(0);
     assert_eq!(done.summary()["files_new"], 1);
@@ -249,7 +249,7 @@ fn a_source_that_is_a_link_to_a_folder_is_followed_or_refused() {
     fs::write(disk.join("letter"), "Dear reader").unwrap();
     std::os::unix::fs::symlink(&disk, &home).unwrap();
     let [repo, home, target] = [&repo, &home, &target].map(|path| path.to_str().unwrap());
-    machine.ok(["init", "-r", repo]);
+    machine.init(&["-r", repo]);
     let refused = machine.run(["backup", "-r", repo, home]).expect(2);
     assert!(refused.stderr.contains("end the path with a slash"), "{}", refused.stderr);
     assert_eq!(machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot"), [""; 0]);

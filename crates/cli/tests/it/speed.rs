@@ -16,7 +16,7 @@ fn ready() -> (Machine, String, String) {
     let [repo, source] = ["repo", "source"].map(|name| machine.path(name));
     small_tree(&source);
     let [repo, source] = [repo, source].map(|path| path.to_str().unwrap().to_owned());
-    machine.ok(["init", "-r", &repo]);
+    machine.init(&["-r", &repo]);
     (machine, repo, source)
 }
 
@@ -186,7 +186,7 @@ const ASKED: [&str; 6] = ["lab", "estimate", "--items", "1", "--bytes", "30G"];
 fn an_estimate_for_a_repository_that_is_named_goes_by_the_backups_there_alone() {
     let (machine, first, source) = ready();
     let second = machine.path("second").to_str().unwrap().to_owned();
-    machine.ok(["init", "-r", &second]);
+    machine.init(&["-r", &second]);
     machine.ok(["backup", "-r", &first, &source]);
     let ask = |repo: &str| machine.summary([&ASKED[..], &["-r", repo]].concat());
     let unknown = ask(&second);

@@ -14,9 +14,10 @@ struct Tagged {
 impl Tagged {
     fn in_directory() -> Self {
         let machine = Machine::new();
-        let repo = vec!["-r".to_owned(), machine.path("repo").to_str().unwrap().to_owned()];
+        let repo = machine.path("repo").to_str().unwrap().to_owned();
         let kit = machine.path("kit.txt").to_str().unwrap().to_owned();
-        machine.ok([vec!["init".into(), "--recovery-kit".into(), kit], repo.clone()].concat());
+        machine.init(&["-r", &repo, "--recovery-kit", &kit]);
+        let repo = vec!["-r".to_owned(), repo];
         Self { machine, repo, _server: None }.backed_up()
     }
 
