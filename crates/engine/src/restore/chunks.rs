@@ -417,6 +417,26 @@ mod tests {
     }
 
     #[test]
+    fn windows_wait_for_more_of_the_ones_before_while_much_comes_twice() {
+        let world = World::new();
+        let stored: Vec<_> = (0..40).map(|byte| world.chunks(&[&[byte; 1000][..]])[0]).collect();
+        let chunks = with_cache(&world, 1 << 20);
+        let mut opener = Chunks::opener(&world.access);
+        let mut front_after = |fetched: &[ChunkRef]| {
+            for chunk in fetched {
+                let wanted = std::slice::from_ref(chunk);
+                let mut wanted = Wanted { wanted, pending: vec![0], found: vec![None] };
+                chunks.fetch(&mut opener, &[chunk.id], &mut wanted).unwrap();
+            }
+            chunks.front_bytes()
+        };
+        assert_eq!(front_after(&stored[..20]), FRONT_BYTES);
+        assert_eq!(front_after(&stored[..1]), FRONT_BYTES, "one of 21");
+        assert_eq!(front_after(&stored[1..2]), LONG_FRONT_BYTES, "two of 22");
+        assert_eq!(front_after(&stored[20..]), FRONT_BYTES, "two of 42");
+    }
+
+    #[test]
     fn a_later_copy_that_is_wrong_hides_no_first_one_that_is_good() {
         let world = World::new();
         let good = world.chunks(&[b"what was stored"])[0];
