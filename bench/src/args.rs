@@ -44,6 +44,9 @@ pub(crate) struct CompareArgs {
     /// What to measure [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "MEASURES")]
     pub(crate) measure: Vec<Measure>,
+    /// Measures beside each restore what two threads reach that only create, write and set times
+    #[arg(long)]
+    pub(crate) writers: bool,
     /// What lies between: loopback, 1gbit, 2x1gbit (any RATE), 100ms (any round trip), 10mbit+100ms
     #[arg(long, default_value = "loopback")]
     pub(crate) link: LinkKind,
@@ -130,6 +133,9 @@ impl CompareArgs {
             let names: Vec<&str> = self.measures().iter().map(|measure| measure.name()).collect();
             words.push(format!("--measure {}", names.join(",")));
         }
+        if self.writers {
+            words.push("--writers".to_owned());
+        }
         if self.link != LinkKind::Loopback {
             words.push(format!("--link {}", self.link));
         }
@@ -166,9 +172,9 @@ mod tests {
     #[test]
     fn a_command_repeats_itself_without_folders() {
         let typed = "bench d1 D4 --against bupstash,restic-tls --runs 3 --measure restore,first \
-                     --link 2x1gbit --cpu 0.5 --peers-bin /a:/b --save /c/rows.jsonl --work /d";
+                     --writers --link 2x1gbit --cpu 0.5 --peers-bin /a:/b --save /c/rows.jsonl --work /d";
         let repeated = "cargo xtask bench D1 D4 --against bupstash,restic-tls --runs 3 \
-                        --measure first,restore --link 2x1gbit --cpu 0.5 --save rows.jsonl";
+                        --measure first,restore --writers --link 2x1gbit --cpu 0.5 --save rows.jsonl";
         assert_eq!(compare(typed).command(), repeated);
         assert_eq!(compare(typed).peers_bin.len(), 2);
     }

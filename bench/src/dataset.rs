@@ -66,6 +66,11 @@ impl File {
     pub(crate) fn dir(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(dir, _)| dir)
     }
+
+    /// What it is called there.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
+    }
 }
 
 /// Everything that a set has, in the order in which it is written.

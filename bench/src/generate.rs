@@ -43,8 +43,17 @@ pub(crate) fn generate(root: &Path, plan: &Plan) -> Result<()> {
 
 /// Calls `work` for every number in `[0, count)` on all cores; stops at the first error.
 pub(crate) fn in_parallel(count: usize, work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
-    let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    on_threads(threads, count, work)
+}
+
+/// The same on so many threads.
+pub(crate) fn on_threads(
+    threads: usize,
+    count: usize,
+    work: impl Fn(usize) -> Result<()> + Sync,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
     let run = || -> Result<()> {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);

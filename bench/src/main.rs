@@ -47,6 +47,7 @@ mod stage;
 mod text;
 mod tls;
 mod workdir;
+mod writers;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -85,8 +86,17 @@ fn compare_tools(args: &CompareArgs) -> Result<()> {
         sink.add(&Record::Link(ceiling.clone()))?;
     }
     let (measures, runs) = (possible(args.measures(), &site), args.runs);
-    let bench =
-        Bench { work: work.path(), site: &site, ceiling, binaries, tools, measures, runs, sink };
+    let bench = Bench {
+        work: work.path(),
+        site: &site,
+        ceiling,
+        binaries,
+        tools,
+        writers: args.writers,
+        measures,
+        runs,
+        sink,
+    };
     let mut rows = Vec::new();
     let measure = |set: &Set| bench.measure(set.name(), &set.plan(), &mut rows);
     let measured = args.sets.iter().try_for_each(measure);
@@ -107,6 +117,7 @@ fn measure_growth(args: &GrowthArgs) -> Result<()> {
         ceiling: None,
         binaries,
         tools: vec![Tool::Holdall],
+        writers: false,
         measures: growth::MEASURES.to_vec(),
         runs: args.runs,
         sink,

@@ -20,6 +20,7 @@ use crate::peers::{Binaries, Contender, Tool, stored_bytes};
 use crate::record::{Ceiling, Record, Row, Sink};
 use crate::report::console;
 use crate::stage::{Figures, Stage};
+use crate::writers;
 
 /// Tools read a file again whose times are so young that a later change might not show in them;
 /// no set is as young as that when a run begins.
@@ -32,6 +33,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) ceiling: Option<Ceiling>,
     pub(crate) binaries: Binaries,
     pub(crate) tools: Vec<Tool>,
+    /// Whether threads that only write are measured, too.
+    pub(crate) writers: bool,
     pub(crate) measures: Vec<Measure>,
     pub(crate) runs: u32,
     pub(crate) sink: Sink,
@@ -51,6 +54,13 @@ struct Run {
     version: String,
     run: u32,
     contender: Box<dyn Contender>,
+}
+
+/// Whose figures a row has.
+struct Who {
+    tool: String,
+    version: String,
+    run: u32,
 }
 
 impl Bench<'_> {
@@ -82,6 +92,9 @@ impl Bench<'_> {
                 }
                 remove(&folder)?;
             }
+            if self.writers {
+                self.write(set, run, rows)?;
+            }
         }
         ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
         Ok(())
@@ -104,13 +117,29 @@ impl Bench<'_> {
             if measure == Measure::First || self.measures.contains(&measure) {
                 let row = self.step(set, &mut run, &stage, measure)?;
                 if self.measures.contains(&measure) {
-                    println!("{}", console::line(&row));
-                    self.sink.add(&Record::Row(Box::new(row.clone())))?;
-                    rows.push(row);
+                    self.keep(row, rows)?;
                 }
             }
         }
         Ok(())
+    }
+
+    fn keep(&self, row: Row, rows: &mut Vec<Row>) -> Result<()> {
+        println!("{}", console::line(&row));
+        self.sink.add(&Record::Row(Box::new(row.clone())))?;
+        rows.push(row);
+        Ok(())
+    }
+
+    /// What a restore is held against: the files alone.
+    fn write(&self, set: &Laid<'_>, run: u32, rows: &mut Vec<Row>) -> Result<()> {
+        let target = set.folder.join("written");
+        fs::create_dir_all(&target).with_context(|| format!("cannot make {target:?}"))?;
+        let figures = writers::write(set.plan, &target)?;
+        remove(&target)?;
+        let version = writers::WORDS.to_owned();
+        let who = Who { tool: writers::NAME.to_owned(), version, run };
+        self.keep(self.row(set, who, Measure::Restore, figures), rows)
     }
 
     /// Does one measure, with what belongs before and after it.
@@ -134,7 +163,18 @@ impl Bench<'_> {
         };
         let figures = figures.with_context(|| measure.words())?;
         let stored_bytes = measure.is_backup().then(|| stored_bytes(stage)).transpose()?;
-        Ok(self.row(set, run, measure, figures, before_bytes, stored_bytes))
+        let summary = run.contender.summary(&figures.output).unwrap_or_default();
+        let who = Who { tool: run.tool.name(), version: run.version.clone(), run: run.run };
+        Ok(Row {
+            sent_bytes: summary["bytes_sent"].as_u64(),
+            received_bytes: summary["bytes_received"].as_u64(),
+            content_bytes: content_bytes(&summary),
+            stored_bytes,
+            growth_bytes: stored_bytes
+                .map(|bytes| bytes.cast_signed() - before_bytes.cast_signed()),
+            limited_by: console::verdict(&summary),
+            ..self.row(set, who, measure, figures)
+        })
     }
 
     fn backup(&self, set: &Laid<'_>, run: &mut Run, stage: &Stage<'_>) -> Result<Figures> {
@@ -160,39 +200,30 @@ impl Bench<'_> {
         figures
     }
 
-    fn row(
-        &self,
-        set: &Laid<'_>,
-        run: &Run,
-        measure: Measure,
-        figures: Figures,
-        before_bytes: u64,
-        stored_bytes: Option<u64>,
-    ) -> Row {
-        let summary = run.contender.summary(&figures.output).unwrap_or_default();
+    /// A row of what is known of every run.
+    fn row(&self, set: &Laid<'_>, who: Who, measure: Measure, figures: Figures) -> Row {
         let ceiling = self.ceiling.as_ref().map(|ceiling| match measure.is_backup() {
             true => ceiling.up_bytes_per_second,
             false => ceiling.down_bytes_per_second,
         });
         Row {
             session: 0,
-            tool: run.tool.name(),
-            version: run.version.clone(),
+            tool: who.tool,
+            version: who.version,
             set: set.name.to_owned(),
             measure,
             link: self.site.name(),
-            run: run.run,
+            run: who.run,
             files: set.plan.files.len() as u64,
             bytes: set.plan.total_bytes(),
             figures,
-            sent_bytes: summary["bytes_sent"].as_u64(),
-            received_bytes: summary["bytes_received"].as_u64(),
-            content_bytes: content_bytes(&summary),
-            stored_bytes,
-            growth_bytes: stored_bytes
-                .map(|bytes| bytes.cast_signed() - before_bytes.cast_signed()),
+            sent_bytes: None,
+            received_bytes: None,
+            content_bytes: None,
+            stored_bytes: None,
+            growth_bytes: None,
             ceiling_bytes_per_second: ceiling,
-            limited_by: console::verdict(&summary),
+            limited_by: None,
         }
     }
 }

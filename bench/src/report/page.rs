@@ -21,10 +21,12 @@ caches are warm; client, server and kernel share the cores. All tools run with t
 client include its children, those of the server all its processes. Restores are made on the computer that backed up, with
 what each tool keeps in its cache there: holdall, directories and the content of the smallest files. bupstash and borg talk
 through a socat pair where ssh would stand, so they pay for no cipher of a transport; restic and rustic talk to rest-server
-without TLS unless the name says so; rsync neither encrypts nor keeps history, and is the floor. \"other CPU s\" is what everything
-else used meanwhile, the kernel's own work included: where it is high for the time, the row was disturbed. \"sent / new content\" is
-what holdall sent over what it sealed of contents that were new or changed, whole files where they are one chunk, without those that lie in
-directories. Of each tool the newest session counts that measured it, and it is compared with holdall in that session.
+without TLS unless the name says so; rsync neither encrypts nor keeps history, and is the floor. \"2 writers\" are two threads that know
+all names and sizes and only create files, write them and set their times: the file system's share of a restore, of which holdall's
+column tells how much it reaches. \"other CPU s\" is what everything else used meanwhile, the kernel's own work included: where it
+is high for the time, the row was disturbed. \"sent / new content\" is what holdall sent over what it sealed of contents that were new
+or changed, whole files where they are one chunk, without those that lie in directories. Of each tool the newest session counts that
+measured it, and it is compared with holdall in that session.
 ";
 
 const SHARES: &str = "\
