@@ -77,6 +77,19 @@ impl Busy {
         Self::parse(&stat).context("an odd /proc/stat")
     }
 
+    /// From `before` until now.
+    ///
+    /// # Errors
+    ///
+    /// If `/proc/stat` cannot be read.
+    pub(crate) fn since(before: Self) -> Result<Self> {
+        let now = Self::now()?;
+        Ok(Self {
+            cpu_seconds: now.cpu_seconds - before.cpu_seconds,
+            steal_seconds: now.steal_seconds - before.steal_seconds,
+        })
+    }
+
     fn parse(stat: &str) -> Option<Self> {
         let figures = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
         let seconds: Vec<f64> =

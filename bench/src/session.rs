@@ -33,7 +33,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) ceiling: Option<Ceiling>,
     pub(crate) binaries: Binaries,
     pub(crate) tools: Vec<Tool>,
-    /// Whether threads that only write are measured, too.
+    /// Whether threads that only write are measured beside restores.
     pub(crate) writers: bool,
     pub(crate) measures: Vec<Measure>,
     pub(crate) runs: u32,
@@ -92,7 +92,7 @@ impl Bench<'_> {
                 }
                 remove(&folder)?;
             }
-            if self.writers {
+            if self.writers && self.measures.contains(&Measure::Restore) {
                 self.write(set, run, rows)?;
             }
         }

@@ -145,7 +145,7 @@ impl<'a> Stage<'a> {
         let start = Instant::now();
         let status = command.status().context("cannot run /usr/bin/time (Debian package time)")?;
         let wall_seconds = start.elapsed().as_secs_f64();
-        let busy = Busy::now()?;
+        let busy = Busy::since(busy_before)?;
         let usage = watch.finish();
         if !status.success() {
             let said = [fs::read(&stdout)?, fs::read(&stderr)?].concat();
@@ -154,15 +154,14 @@ impl<'a> Stage<'a> {
         let usage = usage?;
         let (client_cpu_seconds, client_peak_bytes) = parse_time(&fs::read_to_string(&report)?)?;
         let both_seconds = client_cpu_seconds + usage.cpu_seconds;
-        let all_seconds = busy.cpu_seconds - busy_before.cpu_seconds;
         Ok(Figures {
             wall_seconds,
             client_cpu_seconds,
             client_peak_bytes,
             server_cpu_seconds: usage.cpu_seconds,
             server_peak_bytes: usage.resident_bytes,
-            other_cpu_seconds: (all_seconds - both_seconds).max(0.0),
-            steal_seconds: busy.steal_seconds - busy_before.steal_seconds,
+            other_cpu_seconds: (busy.cpu_seconds - both_seconds).max(0.0),
+            steal_seconds: busy.steal_seconds,
             wire: wire_between(wire_before, self.site.link.wire(self.proxy.as_ref())?),
             output: fs::read_to_string(&stdout).unwrap_or_default(),
         })

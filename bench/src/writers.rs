@@ -26,6 +26,10 @@ const THREADS: usize = 2;
 const PIECE_BYTES: usize = 1 << 20;
 /// Any time that is not now.
 const MTIME_SECS: i64 = 1_700_000_000;
+const TIMES: Timestamps = Timestamps {
+    last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+    last_modification: Timespec { tv_sec: MTIME_SECS, tv_nsec: 0 },
+};
 
 /// Makes what `plan` has below the empty folder `target`, other bytes in it; what that took.
 ///
@@ -41,17 +45,16 @@ pub(crate) fn write(plan: &Plan, target: &Path) -> Result<Figures> {
     let start = Instant::now();
     make(plan, target, &piece)?;
     let wall_seconds = start.elapsed().as_secs_f64();
-    let (usage, busy) = (Usage::of_tree(own), Busy::now()?);
-    let cpu_seconds = usage.cpu_seconds - usage_before.cpu_seconds;
-    let all_seconds = busy.cpu_seconds - busy_before.cpu_seconds;
+    let busy = Busy::since(busy_before)?;
+    let cpu_seconds = Usage::of_tree(own).cpu_seconds - usage_before.cpu_seconds;
     Ok(Figures {
         wall_seconds,
         client_cpu_seconds: cpu_seconds,
         client_peak_bytes: 0,
         server_cpu_seconds: 0.0,
         server_peak_bytes: 0,
-        other_cpu_seconds: (all_seconds - cpu_seconds).max(0.0),
-        steal_seconds: busy.steal_seconds - busy_before.steal_seconds,
+        other_cpu_seconds: (busy.cpu_seconds - cpu_seconds).max(0.0),
+        steal_seconds: busy.steal_seconds,
         wire: None,
         output: String::new(),
     })
@@ -86,11 +89,6 @@ fn fill(dir: &Path, files: &[Planned], piece: &[u8]) -> Result<()> {
     }
     Ok(())
 }
-
-const TIMES: Timestamps = Timestamps {
-    last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-    last_modification: Timespec { tv_sec: MTIME_SECS, tv_nsec: 0 },
-};
 
 #[cfg(test)]
 mod tests {
