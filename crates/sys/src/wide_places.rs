@@ -138,10 +138,11 @@ mod x86_64 {
         /// The entry of each byte, lanes side by side. Lanes overlap by a window.
         #[target_feature(enable = "avx2")]
         fn look_up(&self, context: &[u8; CONTEXT_BYTES], entries: &mut [Row; LANE_BYTES]) {
-            for (at, row) in entries.iter_mut().enumerate() {
-                *row = std::array::from_fn(|lane| {
-                    self.table[usize::from(context[lane * LANE_PLACES + at])]
-                });
+            for at in 0..LANE_BYTES {
+                for lane in 0..LANES {
+                    let byte = context[lane * LANE_PLACES + at];
+                    entries[at][lane] = self.table[usize::from(byte)];
+                }
             }
         }
     }
@@ -162,16 +163,18 @@ mod x86_64 {
             low = doubled_with(low, row);
         }
         let mut any = _mm256_setzero_si256();
-        let entering = entries[WINDOW_BYTES..].as_chunks::<STEP>().0;
-        for (entering, high) in entering.iter().zip(high.as_chunks::<STEP>().0) {
+        for first in (0..LANE_PLACES).step_by(STEP) {
             let mut blocks = [_mm256_setzero_si256(); 2 * STEP];
-            for ((row, high), pair) in entering.iter().zip(high).zip(blocks.as_chunks_mut().0) {
-                low = doubled_with(low, row);
-                *pair = hashes(low, load(high));
+            for at in 0..STEP {
+                low = doubled_with(low, &entries[WINDOW_BYTES + first + at]);
+                let [even, odd] = hashes(low, load(&high[first + at]));
+                blocks[2 * at] = even;
+                blocks[2 * at + 1] = odd;
             }
             encrypt(keys, &mut blocks);
-            for [even, odd] in blocks.as_chunks().0 {
-                let numbers = _mm256_xor_si256(_mm256_unpacklo_epi64(*even, *odd), sign);
+            for at in 0..STEP {
+                let pair = _mm256_unpacklo_epi64(blocks[2 * at], blocks[2 * at + 1]);
+                let numbers = _mm256_xor_si256(pair, sign);
                 any = _mm256_or_si256(any, _mm256_cmpgt_epi64(bound, numbers));
             }
         }
@@ -183,12 +186,12 @@ mod x86_64 {
     fn put_high_halves(entries: &[Row; LANE_BYTES], halves: &mut [Row; LANE_PLACES]) {
         let mut high = _mm256_setzero_si256();
         // The last window has its oldest byte behind that of the first place.
-        for row in entries[1 + LANE_PLACES..].iter().rev() {
-            high = halved_with(high, row);
+        for at in (1 + LANE_PLACES..LANE_BYTES).rev() {
+            high = halved_with(high, &entries[at]);
         }
-        for (half, row) in halves.iter_mut().zip(&entries[1..]).rev() {
-            high = halved_with(high, row);
-            store(half, _mm256_srli_epi64::<1>(high));
+        for at in (0..LANE_PLACES).rev() {
+            high = halved_with(high, &entries[1 + at]);
+            store(&mut halves[at], _mm256_srli_epi64::<1>(high));
         }
     }
 
