@@ -29,6 +29,7 @@ mod process;
 mod random;
 mod random_tree;
 mod room;
+mod slice;
 mod small_files;
 mod swapper;
 
@@ -46,5 +47,6 @@ pub use process::Process;
 pub use random::Random;
 pub use random_tree::{Change, RandomTreeSizes, mutate_tree, random_tree};
 pub use room::limit_memory;
+pub use slice::{Slice, setting};
 pub use small_files::{SmallFiles, small_files};
 pub use swapper::Swapper;

@@ -21,16 +21,25 @@ pub(crate) fn at(time: &str, command: &Command) -> Command {
 
 /// The same command, for which all time goes so many times as fast.
 pub(crate) fn hurried(times: u32, command: &Command) -> Command {
-    by_faketime(&["-m", "-f", &format!("+0 x{times}")], command)
+    with(hurry(times), command)
+}
+
+/// The variables with which all time of a command goes so many times as fast.
+pub(crate) fn hurry(times: u32) -> Vec<(String, String)> {
+    told(&["-m", "-f", &format!("+0 x{times}")])
 }
 
 /// The same command with what `faketime` would set for it: its own process would stand between, and leave
 /// one behind that is killed.
 fn by_faketime(args: &[&str], command: &Command) -> Command {
+    with(told(args), command)
+}
+
+fn with(variables: Vec<(String, String)>, command: &Command) -> Command {
     let mut moved = Command::new(command.get_program());
     moved.args(command.get_args()).env_clear();
     moved.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    moved.envs(told(args));
+    moved.envs(variables);
     moved
 }
 

@@ -3,9 +3,8 @@
 //! what it commits restores identically.
 //!
 //! A small backup is cut once in each run, at one byte of all that goes over the wire after the first
-//! connection was made: at every `HOLDALL_CUT_STRIDE`th byte in turn, 1 for all. Large ones are cut
-//! `HOLDALL_RANDOM_CUTS` times in all, at seeded places, further apart than what a cut may cost: else
-//! none would ever get on.
+//! connection was made; all slices together cut it at every byte. Large ones are cut `HOLDALL_RANDOM_CUTS`
+//! times in all, at seeded places, further apart than what a cut may cost: else none would ever get on.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -30,13 +29,17 @@ use holdall_protocol::{
 };
 use holdall_repository::Clock;
 use holdall_server::{InviteRequest, Limits, Server, ServerOptions, admin};
-use holdall_testkit::{ChaosProxy, CompareOptions, DelayProxy, Random, compare_trees, memory};
+use holdall_testkit::{
+    ChaosProxy, CompareOptions, DelayProxy, Random, Slice, compare_trees, memory, setting,
+};
 use tempfile::TempDir;
 
 use crate::house::folder;
 
-/// Cuts of small backups are so many bytes apart unless it is said.
-const STRIDE: u64 = 1;
+/// A change cuts small backups at one byte in so many.
+const SMALL_SLICES: u64 = 17;
+/// A change makes one in so many of the random cuts.
+const LARGE_SLICES: u64 = 5;
 /// Small backups that are cut at the same time, each with a server of its own.
 const WORLDS: usize = 3;
 /// So many are cut in one repository.
@@ -72,10 +75,6 @@ const LONGEST_BLOCK_BYTES: u64 = (1 << 20) + holdall_format::limits::CHUNK_MAX_B
 const SLOW_BYTES: u64 = 40 << 20;
 const SLOW_BYTES_PER_SECOND: u64 = 3 << 20;
 const SLOW_CUTS: usize = 8;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
-}
 
 /// The system's clock, or one that is so far ahead of it: the server's, for which a computer slept.
 #[derive(Default)]
@@ -384,8 +383,8 @@ struct Found {
 
 #[test]
 fn a_small_backup_that_is_cut_at_any_byte_goes_on_and_sends_only_that_request_again() {
-    let stride = setting("HOLDALL_CUT_STRIDE", STRIDE).max(1);
-    let positions = Positions { stride, ..Positions::default() };
+    let (start, stride) = Slice::one_in(SMALL_SLICES).start_and_stride();
+    let positions = Positions { stride, next: start.into(), ..Positions::default() };
     std::thread::scope(|scope| {
         (0..WORLDS).for_each(|_| drop(scope.spawn(|| positions.cut_all())));
     });
@@ -396,13 +395,16 @@ fn a_small_backup_that_is_cut_at_any_byte_goes_on_and_sends_only_that_request_ag
 
 #[test]
 fn large_backups_that_are_cut_again_and_again_send_a_part_of_a_block_of_each_request_again() {
-    let wanted = setting("HOLDALL_RANDOM_CUTS", RANDOM_CUTS);
+    let slice = Slice::one_in(LARGE_SLICES);
+    let wanted = slice.share(setting("HOLDALL_RANDOM_CUTS", RANDOM_CUTS));
     for (streams, wanted) in [(1, wanted - wanted / TWO_STREAMS), (2, wanted / TWO_STREAMS)] {
         let (mut cuts, mut again) = (0, 0);
         while cuts < wanted {
             let world = World::in_folder(memory().unwrap());
             let left = (wanted - cuts) as usize;
-            let plan = |proxy: &ChaosProxy| proxy.cut_repeatedly(17 + cuts, left, MEAN_BYTES);
+            let plan = |proxy: &ChaosProxy| {
+                proxy.cut_repeatedly(slice.seed(17 + cuts), left, MEAN_BYTES);
+            };
             let one = world.back_up_large((LARGE_BYTES, cuts), streams, plan);
             again += one.again_bytes;
             cuts += one.cuts;
@@ -416,8 +418,9 @@ fn large_backups_that_are_cut_again_and_again_send_a_part_of_a_block_of_each_req
 
 #[test]
 fn large_backups_that_are_cut_once_send_at_most_one_block_of_each_request_again() {
-    let wanted = setting("HOLDALL_RANDOM_CUTS", RANDOM_CUTS) / CUTS_OF_ONE;
-    let mut random = Random::new(29);
+    let slice = Slice::one_in(LARGE_SLICES);
+    let wanted = slice.share(setting("HOLDALL_RANDOM_CUTS", RANDOM_CUTS) / CUTS_OF_ONE);
+    let mut random = Random::new(slice.seed(29));
     let mut most_again = 0;
     for number in 0..wanted {
         let world = World::in_folder(memory().unwrap());

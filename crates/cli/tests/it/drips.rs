@@ -7,11 +7,12 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use holdall_testkit::setting;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::house::{Machine, Server};
 
-const DRIPS: usize = 2_000;
+const DRIPS: u64 = 2_000;
 /// From so many on, which have a computer of their own, honest requests are held to take at most twice as long.
 const JUDGED_FROM: usize = 10_000;
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -25,8 +26,7 @@ const HELLO: [u8; 12] = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3, 0];
 
 #[test]
 fn two_thousand_slow_drips_cost_little_memory_and_keep_nobody_out() {
-    let wanted = std::env::var("HOLDALL_DRIPS");
-    let wanted = wanted.map_or(DRIPS, |text| text.parse().expect("a number"));
+    let wanted = setting("HOLDALL_DRIPS", DRIPS) as usize;
     // The server takes as many as it is allowed to, so this comes before it starts.
     allow_open_files(wanted as u64 + 1000);
     let machine = Machine::new().with_password(None);

@@ -6,7 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use holdall_crypto::{Opening, RepositoryKeys, sign_wrappings, unwrap, wrap_passphrase};
+use holdall_crypto::{
+    Opening, RecoveryKit, RepositoryKeys, sign_wrappings, unwrap, wrap_passphrase,
+};
 use holdall_format::{Wrapping, WrappingKind, WrappingSet};
 use holdall_testkit::Process;
 use rustix::process::{Pid, Signal};
@@ -14,6 +16,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::schema;
+
+/// Where the recovery kit of a new repository lies that a test has no use for.
+const KIT_OF_INIT: &str = "kit-of-init.txt";
 
 pub(crate) const HOLDALL: &str = env!("CARGO_BIN_EXE_holdall");
 
@@ -111,13 +116,22 @@ impl Machine {
     /// Makes a repository in a directory, whose password opens it at once from then on: being stretched
     /// takes half a second of each command, and is tested where it matters.
     pub(crate) fn init(&self, args: &[&str]) -> Outcome {
-        let made = self.ok([&["init"], args].concat());
         let value = |option| args.iter().position(|arg| *arg == option).map(|at| args[at + 1]);
+        let repo = value("-r").expect("a directory");
+        let own_kit = text(&self.path(KIT_OF_INIT)).to_owned();
+        let _ = fs::remove_file(&own_kit);
+        let (kit, more) = match value("--recovery-kit") {
+            Some(kit) => (kit, vec![]),
+            None => (&*own_kit, vec!["--recovery-kit", &own_kit]),
+        };
+        let made = self.ok([&["init"], args, &more].concat());
         let password = match value("--password-file") {
             Some(file) => fs::read_to_string(file).expect("a password"),
             None => self.password.expect("a password").to_owned(),
         };
-        open_at_once(value("-r").expect("a directory").as_ref(), password.trim_end());
+        let kit = fs::read_to_string(kit).expect("a kit");
+        let kit = RecoveryKit::from_text(&kit).expect("a kit");
+        wrap_again(repo.as_ref(), password.trim_end(), &Opening::Recovery(&kit.secret));
         made
     }
 
@@ -132,19 +146,30 @@ impl Machine {
         self.pair(&server.invite())
     }
 
-    /// Pairs by an invite.
-    pub(crate) fn pair(&self, invite: &str) -> &Self {
+    /// The same, so that the repository opens by this machine's password too.
+    pub(crate) fn pair_with_password(&self, server: &Server) {
         let kit = self.path("kit.txt");
-        self.ok([OsStr::new("pair"), invite.as_ref(), "--recovery-kit".as_ref(), kit.as_ref()]);
+        self.ok(["pair", &server.invite(), "--recovery-kit", text(&kit)]);
+    }
+
+    /// Pairs by an invite, without a password, which no paired machine needs and which takes time to stretch.
+    pub(crate) fn pair(&self, invite: &str) -> &Self {
+        let mut command = self.command(["pair", invite, "--recovery-kit"]);
+        command.arg(self.path("kit.txt")).env_remove("HOLDALL_PASSWORD");
+        Outcome::of(&mut command).expect(0);
         self
     }
 }
 
 /// Wraps the keys of a new repository again for its password, with the least that one can be stretched.
 pub(crate) fn open_at_once(repo: &Path, password: &str) {
+    wrap_again(repo, password, &Opening::Passphrase(password));
+}
+
+fn wrap_again(repo: &Path, password: &str, opening: &Opening<'_>) {
     let file = repo.join("wrappings/0000000000000001");
     let set = WrappingSet::decode_signed(&fs::read(&file).expect("it is there")).expect("a set");
-    let ring = unwrap(&set, &Opening::Passphrase(password)).expect("it opens");
+    let ring = unwrap(&set, opening).expect("it opens");
     let again = |old: Wrapping| match old.kind {
         WrappingKind::Passphrase => wrap_passphrase(&ring, password, 1),
         _ => old,

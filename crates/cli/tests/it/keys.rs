@@ -50,15 +50,15 @@ impl Keyed {
         let machine = Machine::new();
         let repo = vec!["-r".to_owned(), machine.path("repo").to_str().unwrap().to_owned()];
         let keyed = Self { machine, repo, server: None };
-        let kit = keyed.path("kit.txt");
-        keyed.ok(&["init", "--recovery-kit", &kit]);
+        let (at, kit) = (keyed.path("repo"), keyed.path("kit.txt"));
+        keyed.machine.init(&["-r", &at, "--recovery-kit", &kit]);
         keyed
     }
 
     fn on_server() -> Self {
         let machine = Machine::new();
         let server = Server::start(&machine.path("data"));
-        machine.pair_with(&server);
+        machine.pair_with_password(&server);
         Self { machine, repo: Vec::new(), server: Some(server) }
     }
 

@@ -1,8 +1,7 @@
 //! `kill -9` of client or server at any moment of a backup loses nothing that was acknowledged, and
 //! what was stored is not sent again.
 //!
-//! `HOLDALL_KILLS` and `HOLDALL_KILL_BYTES` change how many times, and of how much: the full measure
-//! is 50 kills of 250 MB.
+//! `HOLDALL_KILLS` and `HOLDALL_KILL_BYTES` change how many times all slices together kill, and of how much.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use holdall_engine::PUT_TARGET_BYTES;
-use holdall_testkit::{ChaosProxy, CompareOptions, Process, Random, compare_trees};
+use holdall_testkit::{ChaosProxy, CompareOptions, Process, Random, Slice, compare_trees, setting};
 use rustix::process::{Pid, Signal};
 
 use crate::clocks::days_later;
@@ -20,16 +19,14 @@ use crate::house::{Machine, Server, disk_bytes, text};
 
 /// Of a client or a server that was at work; rounds that end before are not counted.
 const KILLS: u64 = 100;
+/// A change kills one in so many times.
+const SLICES: u64 = 12;
 const BYTES: u64 = 48 << 20;
 /// The exit code of a client that never reached its server.
 pub(crate) const UNREACHABLE: i32 = 14;
 /// Bytes on their way at a kill: they may arrive and not be acknowledged, or not arrive. Four requests go
 /// out and two wait for the server's disk, each with a block of about 1 MiB beyond what it aims at.
 const ON_THE_WAY_BYTES: u64 = 6 * (PUT_TARGET_BYTES as u64 + (1 << 20));
-
-pub(crate) fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
-}
 
 /// A server that can be killed and comes back at the same address.
 pub(crate) struct Phoenix {
@@ -171,9 +168,9 @@ struct Told {
 }
 
 impl Told {
-    fn new(machine: Machine, bytes: u64) -> Self {
+    fn new(machine: Machine, bytes: u64, random: Random) -> Self {
         let source = machine.path("source");
-        let (acknowledged, kept, random) = (Vec::new(), Vec::new(), Random::new(7));
+        let (acknowledged, kept) = (Vec::new(), Vec::new());
         Self { machine, source, bytes, random, acknowledged, kept, silent: 0 }
     }
 
@@ -232,13 +229,15 @@ impl Told {
 
 #[test]
 fn whatever_is_killed_at_any_moment_nothing_acknowledged_is_lost_or_sent_again() {
-    let (kills, bytes) = (setting("HOLDALL_KILLS", KILLS), setting("HOLDALL_KILL_BYTES", BYTES));
+    let slice = Slice::one_in(SLICES);
+    let kills = slice.share(setting("HOLDALL_KILLS", KILLS));
+    let bytes = setting("HOLDALL_KILL_BYTES", BYTES);
     let machine = Machine::new().with_password(None);
     let data = machine.path("data");
     let mut server = Phoenix::new(&data);
     machine.pair(&server.invite());
 
-    let mut told = Told::new(machine, bytes);
+    let mut told = Told::new(machine, bytes, Random::new(slice.seed(7)));
     let began = Instant::now();
     told.write(0);
     let longest = 2 * began.elapsed() + measured_backup(&told.machine, &told.source);
@@ -343,6 +342,8 @@ fn a_client_outlives_a_server_that_restarts_and_connections_that_break() {
 
 /// Kills that met a prune, of five runs four of which were to be: what ended before is not counted.
 const PRUNE_KILLS: u64 = 15;
+/// A change kills prunes one in so many times.
+const PRUNE_SLICES: u64 = 3;
 const PRUNE_BYTES: u64 = 12 << 20;
 /// A prune in so many is let be, which says how long they take.
 const LET_BE: u64 = 5;
@@ -399,8 +400,9 @@ impl Pruned {
 
 #[test]
 fn a_prune_that_is_killed_at_any_moment_takes_nothing_that_is_needed() {
-    let wanted = setting("HOLDALL_KILLS", PRUNE_KILLS) * (LET_BE - 1) / LET_BE;
-    let mut random = Random::new(11);
+    let slice = Slice::one_in(PRUNE_SLICES);
+    let wanted = slice.share(setting("HOLDALL_KILLS", PRUNE_KILLS) * (LET_BE - 1) / LET_BE);
+    let mut random = Random::new(slice.seed(11));
     let pruned = Pruned::new(&mut random);
     let (mut killed, mut round) = (0, 0);
     let mut longest = Duration::ZERO;

@@ -4,8 +4,8 @@
 //!
 //! strace records the calls of a backup, a prune and a restore, and of a repair and of making parity, and has
 //! each of them fail in a run of its own, without the call being made. A run has several threads: where each
-//! thread counts for itself, the Nth call of any of them fails. `HOLDALL_FAULTS=all` takes six errors, not two,
-//! and all calls where a run of the tests takes some.
+//! thread counts for itself, the Nth call of any of them fails. All slices together have all of them fail, with
+//! `HOLDALL_FAULTS=all` by six errors, not two, and all calls where else some are taken.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fmt, fs, io};
 
-use holdall_testkit::has_strace;
+use holdall_testkit::{Slice, has_strace};
 
 use crate::beginning::{Beginning, Work};
 use crate::house::{Machine, Outcome, files_below, text};
@@ -43,6 +43,8 @@ const TRIES: usize = 4;
 const MISSED: usize = 3;
 /// In front of one of how many calls a run of the tests kills.
 const KILLS: usize = 5;
+/// A change has one fault in so many happen.
+const SLICES: u64 = 11;
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +184,7 @@ pub(crate) fn all_faults(
             faults.extend(fates(number, errors).map(fault));
         }
     }
-    faults
+    Slice::one_in(SLICES).pick(faults)
 }
 
 /// Checks each of these, as many at a time as there are processors, by a number of its own from 2 on: whether

@@ -153,7 +153,7 @@ fn with_a_password_the_repository_opens_for_a_machine_that_lost_its_keys() {
     let machine = Machine::new();
     let data = machine.path("data");
     let server = Server::start(&data);
-    machine.pair_with(&server);
+    machine.pair_with_password(&server);
     let source = machine.path("source");
     small_tree(&source);
     machine.ok(["backup", source.to_str().unwrap()]);

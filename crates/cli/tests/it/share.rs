@@ -98,7 +98,7 @@ fn a_share_that_can_neither_link_nor_rename_without_replacing_will_do() {
 #[test]
 fn of_two_clients_of_a_share_one_writes_and_a_writer_that_slept_publishes_nothing() {
     let Some(share) = Share::new() else { return };
-    let (first, second) = (share.mount("first", &[]), share.mount("second", &[]));
+    let first = share.mount("first", &[]);
     let (sleeper, other) = (Machine::new(), Machine::new());
     let repo_of = |mount: &crate::mounts::Mount| text(&mount.point().join("repo")).to_owned();
     let (repo, source) = (repo_of(&first), sleeper.path("source"));
@@ -112,6 +112,8 @@ fn of_two_clients_of_a_share_one_writes_and_a_writer_that_slept_publishes_nothin
         sleeping.wait_for_line("{\"message_type\":\"status\"").expect("it goes on");
     }
 
+    // A mount of its own sees at once who holds the lease.
+    let second = share.mount("second", &[]);
     let others = other.path("source");
     write_new(&others, 9);
     let said = other.run(["backup", "-r", &repo_of(&second), text(&others)]).expect(11);
@@ -121,7 +123,6 @@ fn of_two_clients_of_a_share_one_writes_and_a_writer_that_slept_publishes_nothin
     other.ok(["snapshots", "-r", &repo_of(&second)]);
 
     make_old(&share.served().join("repo/lease"));
-    // A mount of its own sees at once what the share's own computer did.
     let third = share.mount("third", &[]);
     other.ok(["backup", "-r", &repo_of(&third), text(&others)]);
     signal(&sleeping, Signal::CONT);

@@ -3,7 +3,7 @@
 //!
 //! strace stops the writer behind the call. The share is a folder of this computer that has a lease, as on a
 //! share; the other finds the file `lock` gone, as if the writer had locked it on a computer of its own.
-//! `HOLDALL_SLEEPS` says at one of how many calls; `cargo xtask torture` takes each.
+//! All slices together take each call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
-use holdall_testkit::{CompareOptions, Random, compare_trees, has_strace};
+use holdall_testkit::{CompareOptions, Random, Slice, compare_trees, has_strace};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::beginning::{Beginning, Work};
@@ -19,8 +19,8 @@ use crate::clocks::{can_let_days_pass, days_later};
 use crate::house::{Machine, Outcome, files_below, text};
 use crate::nth_call::{FAILED, calls_on, check_each};
 
-/// One of how many calls a run of the tests takes.
-const STRIDE: usize = 20;
+/// A change takes one call in so many.
+const SLICES: u64 = 40;
 /// On the first of these days the sleeper's session has lapsed, and what it stored is condemned; on the other
 /// that is deleted.
 const DAYS: [u64; 2] = [8, 10];
@@ -229,12 +229,6 @@ fn check(beginning: &Beginning, number: usize, sleep: &Sleep) -> bool {
     has_slept
 }
 
-/// One of how many calls is tried.
-fn stride() -> usize {
-    let told = std::env::var("HOLDALL_SLEEPS");
-    told.map_or(STRIDE, |text| text.parse().expect("a number"))
-}
-
 #[test]
 fn whichever_call_a_writer_sleeps_behind_whoever_took_over_loses_nothing() {
     if !has_strace() || !can_let_days_pass() {
@@ -251,6 +245,6 @@ fn whichever_call_a_writer_sleeps_behind_whoever_took_over_loses_nothing() {
         let sleep = |(call, times)| Sleep { work, has_taken_over, call, times };
         sleeps.extend(calls.into_iter().map(sleep));
     }
-    let sleeps: Vec<Sleep> = sleeps.into_iter().step_by(stride()).collect();
+    let sleeps = Slice::one_in(SLICES).pick(sleeps);
     check_each(&sleeps, |number, sleep| check(&beginning, number, sleep));
 }

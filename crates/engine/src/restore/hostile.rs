@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdall_testkit::{Random, Swapper};
+use holdall_testkit::{Random, Slice, Swapper, setting};
 use holdall_tree::{Attributes, Content, Entry, EntryKind, Extents};
 
 use super::*;
@@ -17,6 +17,8 @@ use crate::test_world::{World, directory, owned, small_file, symlink};
 
 const TREES: u64 = 500;
 const SWAPS: u64 = 100_000;
+/// A change restores one tree in so many.
+const SLICES: u64 = 5;
 /// Trees of one repository, which is in memory.
 const TREES_OF_WORLD: u64 = 50;
 /// Directories of a target that are swapped; deeper ones would lead the swaps themselves through a link.
@@ -74,20 +76,19 @@ impl Scene {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a test is told by a variable how long to go on")]
 fn no_hostile_tree_and_no_swapped_directory_leads_out_of_the_target() {
     Swapper::serve(&VICTIMS);
-    let wanted = std::env::var("HOLDALL_HOSTILE_SWAPS");
-    let wanted: u64 = wanted.map_or(SWAPS, |text| text.parse().expect("a number"));
+    let slice = Slice::one_in(SLICES);
+    let wanted = slice.share(setting("HOLDALL_HOSTILE_SWAPS", SWAPS));
     let (scene, mut swaps, mut restores) = (Scene::new(), 0, 0);
     let swapper = Swapper::start(scene.folder.path()).unwrap();
     let mut world = World::new();
     // Few swaps happen while a small tree is restored, so there are more restores than trees.
-    while restores < TREES || swaps < wanted {
+    while restores < slice.share(TREES) || swaps < wanted {
         if restores.is_multiple_of(TREES_OF_WORLD) {
             world = World::new();
         }
-        let mut random = Random::new(restores);
+        let mut random = Random::new(slice.seed(restores));
         let snapshot = hostile(&world, &scene, &mut random);
         swaps += restored_beside_swaps(&world, &snapshot, &scene, &swapper);
         restores += 1;

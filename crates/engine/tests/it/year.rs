@@ -16,7 +16,7 @@ use holdall_format::{RecordHash, TombstoneReason};
 use holdall_protocol::Repository;
 use holdall_repository::retention::Policy;
 use holdall_repository::{Clock, PruneOptions, Store};
-use holdall_testkit::Random;
+use holdall_testkit::{Random, setting};
 
 use crate::world::World;
 
@@ -28,10 +28,6 @@ impl Clock for TestClock {
     fn now_ns(&self) -> i64 {
         self.0.load(Ordering::SeqCst)
     }
-}
-
-fn wanted(variable: &str, usual: i64) -> i64 {
-    std::env::var(variable).map_or(usual, |days| days.parse().unwrap())
 }
 
 /// A home folder: documents, a mail folder of small files, a database that changes in places.
@@ -74,7 +70,8 @@ fn source_bytes(source: &Path) -> u64 {
 
 #[test]
 fn a_year_of_hourly_backups_stays_small_and_whole() {
-    let (days, every) = (wanted("HOLDALL_YEAR_DAYS", 45), wanted("HOLDALL_YEAR_HOURS", 8));
+    let (days, every) =
+        (setting("HOLDALL_YEAR_DAYS", 45) as i64, setting("HOLDALL_YEAR_HOURS", 8) as i64);
     let world = World::new();
     let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000_000_000)));
     let dir = world.path("repository");

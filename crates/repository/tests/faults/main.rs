@@ -2,10 +2,9 @@
 //!
 //! The states are made by `holdall_testkit::disk` from what a real process did, and each is opened and
 //! held against what was acknowledged. `HOLDALL_POWER_STATES` says how many states of a power cut there
-//! are, and `HOLDALL_ROTS` how much happens to files at least. What fails is printed with
-//! its seed, which `HOLDALL_POWER_SEED` repeats.
+//! are in all slices together, and `HOLDALL_ROTS` how much happens to files at least. What fails is printed
+//! with its seed, which `HOLDALL_POWER_SEED` repeats.
 #![expect(clippy::unwrap_used, reason = "an unexpected error is a failed test")]
-#![expect(clippy::disallowed_methods, reason = "a test is told by the environment how long it is")]
 #![expect(clippy::print_stdout, reason = "how many states there were is a figure to publish")]
 
 mod machine;
@@ -17,21 +16,10 @@ mod script;
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use holdall_testkit::{History, Image, Watch};
 
 use script::Place;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
-}
-
-/// One test at a time: each takes all cores for itself.
-fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A place for a script, with what is found there.
 fn place(folder: &Path, image: &Image, said: &str) -> (Place, History) {

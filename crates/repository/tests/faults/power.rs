@@ -6,15 +6,17 @@
 
 use std::path::Path;
 
-use holdall_testkit::{Image, Random, State, failing, has_strace, memory, states};
+use holdall_testkit::{Image, Random, Slice, State, failing, has_strace, memory, setting, states};
 
 use crate::oracle::Expected;
 use crate::plan::{Step, plan};
-use crate::{assert_none, place, setting, turn, watching};
+use crate::{assert_none, place, watching};
 
 /// Backups in a script.
 pub(crate) const ROUNDS: u32 = 4;
 const STATES: u64 = 10_000;
+/// A change meets one state in so many, of a script of its own.
+const SLICES: u64 = 8;
 
 /// Checks all states; returns those that fail.
 fn check_all(plan: &[Step], states: &[State]) -> Vec<String> {
@@ -38,13 +40,12 @@ fn spread(states: Vec<State>, most: usize) -> Vec<State> {
 }
 
 /// A test that checks states until there are enough of them: those of one seed, then of the next.
-fn check_until(share: u64, states_of: impl Fn(&Path, u64, usize) -> Vec<State>) {
+fn check_until(slice: Slice, share: u64, states_of: impl Fn(&Path, u64, usize) -> Vec<State>) {
     if !has_strace() {
         return;
     }
-    let _turn = turn();
-    let wanted = (setting("HOLDALL_POWER_STATES", STATES) / share) as usize;
-    let mut seed = setting("HOLDALL_POWER_SEED", 1);
+    let wanted = slice.share(setting("HOLDALL_POWER_STATES", STATES) / share) as usize;
+    let mut seed = setting("HOLDALL_POWER_SEED", slice.seed(1));
     let mut checked = 0;
     while checked < wanted {
         let folder = memory().unwrap();
@@ -54,14 +55,14 @@ fn check_until(share: u64, states_of: impl Fn(&Path, u64, usize) -> Vec<State>) 
         println!("seed {seed}: {} of {there} states", states.len());
         assert_none(&check_all(&plan(seed, ROUNDS), &states), states.len());
         checked += states.len();
-        seed += 1;
+        seed = seed.wrapping_add(1);
     }
     println!("{checked} states");
 }
 
 #[test]
 fn whenever_the_power_is_cut_nothing_acknowledged_is_lost() {
-    check_until(2, |folder, seed, wanted| {
+    check_until(Slice::one_in(SLICES), 2, |folder, seed, wanted| {
         let (place, mut history) = place(folder, &Image::default(), "");
         watching(&place, seed, ROUNDS, &mut history, None);
         states(&history, seed, wanted)
@@ -71,7 +72,7 @@ fn whenever_the_power_is_cut_nothing_acknowledged_is_lost() {
 #[test]
 fn what_a_killed_process_left_is_no_more_durable_than_it_made_it() {
     const CALLS: [&str; 6] = ["fsync", "fdatasync", "renameat2", "unlink", "pwrite64", "mkdir"];
-    check_until(4, |folder, seed, wanted| {
+    check_until(Slice::one_in(SLICES), 4, |folder, seed, wanted| {
         let (place, mut history) = place(folder, &Image::default(), "");
         let mut random = Random::new(seed);
         for call in CALLS {
@@ -86,19 +87,21 @@ fn what_a_killed_process_left_is_no_more_durable_than_it_made_it() {
 #[test]
 fn a_power_cut_during_the_start_after_a_power_cut_takes_nothing_either() {
     /// So many first states are gone on from.
-    const FIRST: usize = 24;
-    check_until(4, |folder, seed, wanted| {
+    const FIRST: u64 = 24;
+    let slice = Slice::one_in(SLICES);
+    let first_states = slice.share(FIRST) as usize;
+    check_until(slice, 4, |folder, seed, wanted| {
         let (first, mut history) = place(&folder.join("first"), &Image::default(), "");
         watching(&first, seed, ROUNDS, &mut history, None);
         let begun = states(&history, seed, 0);
         let mut random = Random::new(seed);
         let mut found = Vec::new();
-        for number in 0..FIRST {
+        for number in 0..first_states {
             let state = &begun[random.index(begun.len())];
             let folder = folder.join(number.to_string());
             let (place, mut history) = place(&folder, &state.image, &state.said);
             watching(&place, seed, ROUNDS, &mut history, None);
-            found.extend(spread(states(&history, seed, 0), wanted.div_ceil(FIRST)));
+            found.extend(spread(states(&history, seed, 0), wanted.div_ceil(first_states)));
         }
         found
     });

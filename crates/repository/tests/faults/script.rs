@@ -11,6 +11,7 @@ use bytes::Bytes;
 use holdall_format::SessionId;
 use holdall_protocol::{CommitAnswer, Repository, RepositoryError, SessionPurpose};
 use holdall_repository::EmbeddedRepository;
+use holdall_testkit::setting;
 
 use crate::machine::{forge, open};
 use crate::oracle::Expected;
@@ -138,10 +139,14 @@ impl Client {
 /// Also what a watched process is started to do: [`crate::watching`] names its place.
 #[test]
 fn a_script_that_nothing_interrupts_is_all_there() {
-    let seed = crate::setting("HOLDALL_POWER_SEED", 1);
-    let rounds = crate::setting("HOLDALL_POWER_ROUNDS", u64::from(ROUNDS)) as u32;
-    let _turn = crate::turn();
-    match std::env::var_os("HOLDALL_POWER_PLACE") {
+    let seed = setting("HOLDALL_POWER_SEED", 1);
+    let rounds = setting("HOLDALL_POWER_ROUNDS", u64::from(ROUNDS)) as u32;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a watched process is told its place by a variable"
+    )]
+    let place = std::env::var_os("HOLDALL_POWER_PLACE");
+    match place {
         Some(folder) => drop(run(&Place { folder: folder.into() }, seed, rounds)),
         None => {
             let folder = tempfile::tempdir().unwrap();

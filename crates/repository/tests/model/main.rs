@@ -4,7 +4,7 @@
 //! This sees all orders, of something that is small enough for it. It knows nothing of the real code:
 //! where docs/concurrency.md changes, `actions.rs` has to follow by hand.
 //!
-//! `cargo test -p holdall-repository --test model -- --nocapture` prints the number of states of each
+//! `cargo xtask test -p holdall-repository --test model --no-capture` prints the number of states of each
 //! scene, and for each planted bug the fewest actions that lead to a loss.
 #![expect(clippy::unwrap_used, reason = "what can not be is a failed test")]
 

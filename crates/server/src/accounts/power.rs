@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use holdall_testkit::{History, Image, Watch, failing, has_strace, memory, states};
+use holdall_testkit::{History, Image, Slice, Watch, failing, has_strace, memory, states};
 
 use super::*;
 use crate::admin::Keeping;
@@ -20,6 +20,8 @@ use crate::standing::Standing;
 
 /// There are no more that differ than a sixth of these.
 const STATES: usize = 10_000;
+/// A change meets one in so many of those that differ.
+const SLICES: u64 = 7;
 /// Names of what tells the process that is watched where it runs.
 const PLACE: &str = "HOLDALL_POWER_PLACE";
 const SCRIPT: &str = "accounts::power::a_script_that_nothing_interrupts_is_all_there";
@@ -150,6 +152,7 @@ fn whenever_the_power_is_cut_a_server_knows_whom_it_let_in() {
 
     let (expected, states) = (expected(), states(&history, 1, STATES));
     assert!(states.len() > 1000, "{} states", states.len());
+    let states = Slice::one_in(SLICES).pick(states);
     let failed = failing(&states, |state, folder| {
         let disk = folder.join("disk");
         state.image.lay_down(&disk).unwrap();

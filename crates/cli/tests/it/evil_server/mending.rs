@@ -22,7 +22,7 @@ impl Damaged {
             ["damaged", "password", "kit"].map(|name| stage.desk.path(name));
         fs::write(&password, "correct horse").unwrap();
         let at = ["-r", text(&repo), "--recovery-kit", text(&kit)];
-        stage.desk.ok([&["init", "--password-file", text(&password)], &at[..]].concat());
+        stage.desk.init(&[&["--password-file", text(&password)], &at[..]].concat());
         // From now on without a password, which takes its time.
         stage.desk.ok([&["pair"], &at[..]].concat());
         let damaged = Self { stage, repo };

@@ -215,7 +215,7 @@ impl Fresh {
         fs::create_dir(&source).unwrap();
         make(&source);
         let kit = machine.path("kit.txt");
-        machine.ok(["init", "-r", text(&repository), "--recovery-kit", text(&kit)]);
+        machine.init(&["-r", text(&repository), "--recovery-kit", text(&kit)]);
         let fresh = Self { machine, source, repository, kit };
         fresh.backup();
         fresh

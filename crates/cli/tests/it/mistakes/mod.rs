@@ -64,9 +64,9 @@ impl Template {
         let [repo, source, kit] = ["repo", "source", "kit.txt"].map(|name| text(&machine, name));
         small_tree(source.as_ref());
         more(source.as_ref());
-        machine.ok(["init", "-r", &repo, "--recovery-kit", &kit]);
+        machine.init(&["-r", &repo, "--recovery-kit", &kit]);
         let done = machine.summary(["backup", "-r", &repo, &source]);
-        // The key is kept from now on: deriving one from a password takes half a second.
+        // The key is kept from now on.
         machine.ok(["pair", "-r", &repo, "--recovery-kit", &kit]);
         let snapshot = done["snapshot_id"].as_str().unwrap().to_owned();
         Self { machine, snapshot }

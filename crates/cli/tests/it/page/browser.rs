@@ -21,6 +21,7 @@ pub(super) fn shoot(site: &Site, folder: &Path, (width, height): (u32, u32)) -> 
     command.args([
         "--disable-background-networking",
         "--disable-component-update",
+        "--disable-sync",
         "--no-first-run",
     ]);
     command.arg(format!("--window-size={width},{height}")).arg("--proxy-bypass-list=<-loopback>");

@@ -3,13 +3,12 @@
 //! nothing of anybody else's is touched.
 //!
 //! `HOLDALL_MUTATED_REQUESTS` says how many are sent.
-#![expect(clippy::disallowed_methods, reason = "a test is told by the environment how long it is")]
 
 use holdall_format::{RecordKind, SessionId};
 use holdall_protocol::wire::{encode_forget, encode_ids, encode_probes, encode_supersede};
 use holdall_protocol::{AdminToken, BlockProbe};
 use holdall_server::admin;
-use holdall_testkit::Random;
+use holdall_testkit::{Random, Slice, setting};
 
 use super::stage::{OWN, Stage, chunk, framed, node, nothing, request};
 use super::{Who, send};
@@ -31,7 +30,9 @@ struct Parts {
 
 #[test]
 fn whatever_a_request_is_changed_to_it_is_answered_and_touches_nobody_else() {
-    (1..=requests().div_ceil(REQUESTS)).for_each(send_changed);
+    let slice = Slice::one_in(1);
+    let requests = slice.share(setting("HOLDALL_MUTATED_REQUESTS", REQUESTS));
+    (1..=requests.div_ceil(REQUESTS)).for_each(|seed| send_changed(slice.seed(seed)));
 }
 
 /// Sends so many to a server of their own: a machine has no more sessions than they may open.
@@ -61,11 +62,6 @@ fn send_changed(seed: u64) {
     assert!((5..80).contains(&part), "{part} % were taken: not changed as they should be");
     assert_eq!(others(), before);
     stage.assert_serves_others("changed requests");
-}
-
-fn requests() -> u64 {
-    let told = std::env::var("HOLDALL_MUTATED_REQUESTS").ok();
-    told.map_or(REQUESTS, |told| told.parse().unwrap())
 }
 
 /// One of each kind, as an honest client would send it.
