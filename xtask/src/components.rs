@@ -38,10 +38,21 @@ struct Module {
     package: &'static str,
 }
 
-const MODULES: [Module; 2] = [
+/// Brings the tools of `tools.rs`.
+const PIP: Module = Module { name: "pip", package: "python3-pip" };
+
+const MODULES: [Module; 3] = [
+    PIP,
     Module { name: "cryptography", package: "python3-cryptography" },
     Module { name: "zstandard", package: "python3-zstandard" },
 ];
+
+/// Installs `pip` alone, as root and where it is missing.
+pub(crate) fn ensure_pip() {
+    if !can_import(PIP.name) && is_root() && find("apt-get") {
+        install(&[PIP.package]);
+    }
+}
 
 /// Installs what is missing as root, or names it; in CI what is still missing is a failure.
 pub(crate) fn ensure() -> Result<()> {

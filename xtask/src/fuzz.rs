@@ -7,11 +7,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{cargo, check, root};
+use crate::tools::FUZZ;
+use crate::{check, root};
 
 /// Seconds for each target.
 const SECONDS: u32 = 60;
@@ -25,12 +26,12 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     {
         bail!("no fuzz target {target:?}; there are: {}", targets.join(", "));
     }
-    ensure_cargo_fuzz()?;
+    let fuzz = FUZZ.program()?;
     let seeds = write_seeds()?;
     for name in target.as_ref().map_or(&targets[..], std::slice::from_ref) {
         let found = root().join("target/fuzz/found").join(name);
         fs::create_dir_all(&found).with_context(|| format!("cannot make {found:?}"))?;
-        let mut command = nightly(&["fuzz", "run", "--target-dir", "target/fuzz", name]);
+        let mut command = nightly(&fuzz, &["fuzz", "run", "--target-dir", "target/fuzz", name]);
         // The first folder takes what is found, the others are only read.
         command.args([&found, &root().join("fuzz/corpus").join(name), &seeds]);
         command.arg("--").arg(format!("-max_total_time={seconds}"));
@@ -68,19 +69,11 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn ensure_cargo_fuzz() -> Result<()> {
-    let mut version = cargo(&["fuzz", "--version"]);
-    let there = version.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if there.is_ok_and(|status| status.success()) {
-        return Ok(());
-    }
-    check(&mut cargo(&["install", "cargo-fuzz", "--locked"]))
-}
-
-/// A nightly cargo in the workspace's root; the toolchain of this process would win otherwise.
-fn nightly(args: &[&str]) -> Command {
+/// A program by the nightly toolchain, in the workspace's root; the toolchain of this process would win
+/// otherwise.
+fn nightly(program: &Path, args: &[&str]) -> Command {
     let mut command = Command::new("rustup");
-    command.args(["run", "nightly", "cargo"]).args(args).current_dir(root());
+    command.args(["run", "nightly"]).arg(program).args(args).current_dir(root());
     command
 }
 

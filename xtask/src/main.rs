@@ -15,14 +15,18 @@ mod components;
 mod deny;
 mod fuzz;
 mod layers;
+mod report;
 mod test;
 mod tidy;
+mod tools;
 mod torture;
 
 const USAGE: &str = "\
 usage: cargo xtask VERB
 
-  test [ARGS]     install or name what the real components need, then pass every test
+  test [ARGS] [--times]
+                  install or name what the real components need, then run every test, or those that
+                  ARGS choose, as `cargo nextest run` takes them; --times: what took how long
   layers          who may depend on whom (DESIGN: the house)
   tidy            hygiene: file sizes, headers, reasons for dependencies
   deny            licences, bans and sources of dependencies
@@ -30,10 +34,11 @@ usage: cargo xtask VERB
                   `cargo xtask bench --help`
   fuzz [TARGET] [--seconds N]
                   hostile input for every decoder, or for one; needs a nightly compiler
-  torture [PART | lab [DIR]]
-                  the long variants of the tests of faults, or one of them: kill, kill-often,
-                  power, rot, calls, soak, year, ...; or the lab's figures beside those of fio
-                  and iperf3, in DIR";
+  torture [PART ...] [--budget 60m]
+                  the whole of the long tests, or of some: kill, kill-often, power, rot, calls,
+                  soak, year, ...; with a budget as much as fits, and next time what comes after
+  torture lab [DIR]
+                  the lab's figures beside those of fio and iperf3, in DIR";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
