@@ -69,11 +69,15 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A program by the nightly toolchain, in the workspace's root; the toolchain of this process would win
+/// A nightly cargo with a subcommand's program, in the workspace's root; the toolchain of this process would win
 /// otherwise.
+#[expect(clippy::disallowed_methods, reason = "cargo finds its subcommands by the environment")]
 fn nightly(program: &Path, args: &[&str]) -> Command {
+    let mut places: Vec<PathBuf> = program.parent().map(Path::to_owned).into_iter().collect();
+    places.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let mut command = Command::new("rustup");
-    command.args(["run", "nightly"]).arg(program).args(args).current_dir(root());
+    command.args(["run", "nightly", "cargo"]).args(args).current_dir(root());
+    command.envs(std::env::join_paths(places).ok().map(|places| ("PATH", places)));
     command
 }
 

@@ -45,15 +45,20 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         report.print_slowest();
         steps.print();
     }
-    let failed = report.failed + documents.failed;
-    println!("\n{} passed, {failed} failed", report.passed + documents.passed);
-    if failed > 0 { bail!("{failed} tests failed") } else { Ok(()) }
+    let (passed, failed) = (report.passed + documents.passed, report.failed + documents.failed);
+    println!("\n{passed} passed, {failed} failed");
+    match (passed, failed) {
+        (_, 1..) => bail!("{failed} tests failed"),
+        (0, 0) => bail!("no test ran"),
+        _ => Ok(()),
+    }
 }
 
 /// Runs the tests that `args` choose.
 fn run_tests(mut nextest: Command, args: &[&String]) -> Result<Report> {
     // The packages that are named, or all.
-    if !args.iter().any(|arg| *arg == "-p" || arg.starts_with("--package")) {
+    let packages = ["-p", "--package", "--workspace"];
+    if !args.iter().any(|arg| packages.iter().any(|option| arg.starts_with(option))) {
         nextest.arg("--workspace");
     }
     let slice = slice()?;

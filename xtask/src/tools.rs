@@ -5,13 +5,13 @@
 //! install` compiles them.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::Result;
 
 use crate::{check, components, root};
 
-/// A subcommand of cargo, and the version that is taken where there is none.
+/// A subcommand of cargo, and its version.
 pub(crate) struct Tool {
     /// `cargo-NAME` is its program.
     name: &'static str,
@@ -30,18 +30,18 @@ impl Tool {
         Ok(command)
     }
 
-    /// Where the program is: in `target/tools`, or wherever the system finds it.
+    /// Where the program is: in `target/tools`, or where the system finds the same version.
     pub(crate) fn program(&self) -> Result<PathBuf> {
         let name = format!("cargo-{}", self.name);
         let folder = root().join("target/tools").join(self.name);
         let ours = folder.join("bin").join(&name);
-        if self.runs(&ours) {
+        if self.is_there(&ours) {
             return Ok(ours);
         }
-        if self.runs(Path::new(&name)) {
+        if self.is_there(Path::new(&name)) {
             return Ok(name.into());
         }
-        if self.download(&folder) && self.runs(&ours) {
+        if self.download(&folder) && self.is_there(&ours) {
             return Ok(ours);
         }
         let mut install = Command::new("cargo");
@@ -62,10 +62,10 @@ impl Tool {
         pip.status().is_ok_and(|status| status.success())
     }
 
-    /// Whether there is such a program, and it runs here.
-    fn runs(&self, program: &Path) -> bool {
-        let mut version = Command::new(program);
-        version.args([self.name, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
-        version.status().is_ok_and(|status| status.success())
+    /// Whether there is such a program, runs here, and is of this version.
+    fn is_there(&self, program: &Path) -> bool {
+        let said = Command::new(program).args([self.name, "--version"]).output();
+        let is_right = |said: Vec<u8>| String::from_utf8_lossy(&said).contains(self.version);
+        said.is_ok_and(|said| said.status.success() && is_right(said.stdout))
     }
 }

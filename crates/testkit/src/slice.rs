@@ -1,7 +1,7 @@
 //! How much of a long test one run does.
 //!
 //! Some tests could go on for hours: every byte at which a connection may be cut, every call that may fail. A
-//! change meets a slice of each, and another commit another slice, so that many changes together meet
+//! change meets a slice of each, and another commit as a rule another one, so that many changes together meet
 //! everything. `cargo xtask torture` takes the whole. `HOLDALL_SLICE` in the environment says which slice:
 //!
 //! ```text
@@ -70,10 +70,11 @@ impl Slice {
         (self.number % self.many, self.many)
     }
 
-    /// A seed that no other slice has, beside a test's own.
+    /// A seed that no other slice has, beside a test's own; of slice 0, that one.
     #[must_use]
     pub fn seed(&self, own: u64) -> u64 {
-        self.number.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(own)
+        // Not the step of [`Random`], with which one slice would draw what the next one draws a moment later.
+        self.number.wrapping_mul(0xD1B5_4A32_D192_ED03).wrapping_add(own)
     }
 
     /// Whether it is everything there is.
@@ -100,7 +101,10 @@ fn variable(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+    use crate::Random;
 
     #[test]
     fn all_slices_together_are_everything_and_no_two_share_an_item() {
@@ -127,5 +131,14 @@ mod tests {
         assert_ne!(slice(1).seed(5), slice(2).seed(5));
         assert_eq!(slice(4).start_and_stride(), (4, 9));
         assert_eq!(Slice { number: 0, many: 1 }.seed(5), 5);
+    }
+
+    #[test]
+    fn no_slice_draws_what_another_one_draws() {
+        let mut drawn = HashSet::new();
+        for number in 0..40 {
+            let mut random = Random::new(Slice { number, many: 40 }.seed(5));
+            assert!((0..1000).all(|_| drawn.insert(random.next_u64())), "slice {number}");
+        }
     }
 }

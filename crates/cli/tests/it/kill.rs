@@ -407,7 +407,7 @@ fn a_prune_that_is_killed_at_any_moment_takes_nothing_that_is_needed() {
     let (mut killed, mut round) = (0, 0);
     let mut longest = Duration::ZERO;
     while killed < wanted {
-        assert!(round < 4 * wanted, "{killed} of {round} were met by a kill");
+        assert!(round < 4 * wanted + 20, "{killed} of {round} were met by a kill");
         pruned.back_up(&mut random);
         if round % LET_BE == 0 {
             let began = Instant::now();

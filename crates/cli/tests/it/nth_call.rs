@@ -39,12 +39,12 @@ pub(crate) const FAILED: [i32; 8] = [1, 3, 10, 11, 12, 13, 14, 20];
 
 /// So often is a fault tried until it is met with.
 const TRIES: usize = 4;
-/// So many may not be met with, or one of a hundred.
+/// So many may not be met with, but half at most; or one of a hundred.
 const MISSED: usize = 3;
 /// In front of one of how many calls a run of the tests kills.
 const KILLS: usize = 5;
-/// A change has one fault in so many happen.
-const SLICES: u64 = 11;
+/// A change has one fault in so many happen. Faults repeat their kind every 11 and every 12.
+const SLICES: u64 = 13;
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,7 +218,8 @@ where
     say(&format!("{made} of {} faults were met with", faults.len()));
     assert!(failed.is_empty(), "{} of {} faults: {failed:#?}", failed.len(), faults.len());
     let missed = faults.len() - made;
-    assert!(missed <= MISSED.max(faults.len() / 100), "threads changed places too often: {missed}");
+    let may_be_missed = MISSED.min(faults.len() / 2).max(faults.len() / 100);
+    assert!(missed <= may_be_missed, "threads changed places too often: {missed}");
 }
 
 /// Says something at once: what a test prints comes at its end, and this one takes minutes.

@@ -21,11 +21,11 @@ use crate::kill::{Phoenix, Running, UNREACHABLE, summary_in};
 
 const SECONDS: u64 = 180;
 /// A change takes one in so many of those seconds.
-const SLICES: u64 = 6;
+const SLICES: u64 = 5;
 /// More than a session lives, and than what is condemned waits, and rules that keep less than before.
 const DAYS: u64 = 8;
 /// So many snapshots of each client do the server's rules keep.
-const LAST: usize = 6;
+const LAST: usize = 4;
 const CLIENTS: u64 = 8;
 /// Acknowledged snapshots of each client whose content is kept beside, to be compared in the end.
 const KEPT: usize = 4;
@@ -228,6 +228,8 @@ impl Trouble {
             self.sizes.push((began.elapsed(), self.server.rss_bytes()));
             if !is_calm && began.elapsed() > took / 2 {
                 is_calm = true;
+                // At least once the rules let something go.
+                self.prune();
                 self.keep_last("all");
             }
             match random.below(12) {

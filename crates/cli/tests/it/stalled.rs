@@ -55,13 +55,19 @@ fn through_a_stall(proxy: &ChaosProxy, command: &Command) {
     let begun = Instant::now();
     Outcome::of(&mut run_by(&impatience(), command)).expect(0);
     assert!(proxy.stalled() > 0, "nothing stalled");
-    assert!(begun.elapsed() < NOTICED_WITHIN, "{:?}", begun.elapsed());
+    // A busy computer's time does not go faster.
+    let within = if is_hurried() { NOTICED_WITHIN / 4 } else { NOTICED_WITHIN };
+    assert!(begun.elapsed() < within, "{:?}", begun.elapsed());
+}
+
+fn is_hurried() -> bool {
+    !Slice::one_in(HURRY.into()).is_everything()
 }
 
 /// What comes before a command that is to notice within seconds what else takes it minutes.
 fn impatience() -> Vec<String> {
     let mut words = vec!["env".to_owned()];
-    if !Slice::one_in(HURRY.into()).is_everything() {
+    if is_hurried() {
         let variables = hurry(HURRY).into_iter();
         words.extend(variables.map(|(name, value)| format!("{name}={value}")));
     }
