@@ -7,11 +7,11 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdall_format::{Footer, FooterBlock, PackName, RepositoryId, Trailer};
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 use crate::checked::Checked;
 use crate::condemned;
@@ -20,7 +20,7 @@ use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::log::Log;
 use crate::publish::{
-    Published, failed, is_there, make_dir, publish_file, random, remove, sync_dir, sync_parent,
+    Published, failed, is_there, make_dir, publish_file, random, remove, sync_folder, sync_parent,
 };
 use crate::recovery::{Salvaged, discard, list_all, put_aside};
 use crate::reread::unless_lost;
@@ -74,7 +74,7 @@ pub(crate) struct Appender {
     chunks: Mutex<Option<Arc<Tail>>>,
     closing: Mutex<Vec<Closing>>,
     /// Files that were found damaged, with the reason.
-    damaged: Mutex<Vec<(PathBuf, String)>>,
+    damaged: Mutex<Vec<(PathBeneath, String)>>,
 }
 
 impl Appender {
@@ -231,13 +231,13 @@ impl Appender {
     /// Gives a finished pack its place, durably, unless an earlier attempt came that far.
     fn place(&self, tail: &Tail, pack: &PackName) -> Result<(), RepositoryError> {
         let (payload, target) = (self.layout.payload(tail.name()), self.layout.pack(pack));
-        target.parent().map_or(Ok(()), make_dir)?;
+        target.parent().map_or(Ok(()), |folder| make_dir(&folder))?;
         if is_there(&target)? || publish_file(&payload, &target)? == Published::Existed {
             // The name is the hash of a footer with a random number, so it is the same file.
             sync_parent(&target)?;
             remove(&payload)?;
         }
-        sync_dir(&self.layout.tails())
+        sync_folder(&self.layout.tails())
     }
 
     /// After a failed fsync: what was durable is written anew into another file, and the failed
@@ -339,7 +339,7 @@ impl Appender {
     }
 
     /// Files that were found damaged since the start, with the reason.
-    pub(crate) fn damaged(&self) -> Vec<(PathBuf, String)> {
+    pub(crate) fn damaged(&self) -> Vec<(PathBeneath, String)> {
         lock(&self.damaged).clone()
     }
 
@@ -476,6 +476,7 @@ mod tests {
     use crate::store::Access;
     use holdall_format::{BlockKind, MachineId, ObjectId};
     use holdall_protocol::contract::Forge;
+    use holdall_sys::Root;
     use std::os::unix::fs::FileExt;
     use std::sync::atomic::Ordering;
 
@@ -494,12 +495,13 @@ mod tests {
     fn place_where(prepare: impl FnOnce(&Layout)) -> Place {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::new(&dir.path().join("repository"));
-        std::fs::create_dir(layout.root()).unwrap();
+        std::fs::create_dir(layout.root().path()).unwrap();
         prepare(&layout);
         layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
         let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
-        let cache = dir.path().join("cache");
         let mut listing = Listing::default();
+        let cache = Root::at(&dir.path().join("cache"));
+        std::fs::create_dir(cache.path()).unwrap();
         let (index, _) = Index::open(&cache, &forge.repository, &layout, &mut listing).unwrap();
         let (index, log) = (Arc::new(index), Arc::new(Log::going_on_at(1)));
         let lease = Arc::new(Lease::take(&layout, Access::Write).unwrap());
@@ -545,11 +547,11 @@ mod tests {
     fn the_files_of_whoever_took_over_are_left_alone() {
         let place = place();
         let name = TailName { nodes: false, number: place.appender.log.next() };
-        std::fs::write(place.layout.payload(name), b"theirs").unwrap();
-        std::fs::write(place.layout.journal(name), b"theirs").unwrap();
+        std::fs::write(place.layout.payload(name).path(), b"theirs").unwrap();
+        std::fs::write(place.layout.journal(name).path(), b"theirs").unwrap();
         assert!(place.append(&[id(1)], 100).is_err());
         for path in [place.layout.payload(name), place.layout.journal(name)] {
-            assert_eq!(std::fs::read(&path).unwrap(), b"theirs", "{}", path.display());
+            assert_eq!(std::fs::read(path.path()).unwrap(), b"theirs", "{}", path.display());
         }
     }
 
@@ -561,7 +563,7 @@ mod tests {
         place.append(&[id(1)], 100).unwrap();
         let newest = names_in(&place.layout.lease()).unwrap().pop().unwrap();
         let newest = number_of(newest.to_str().unwrap()).unwrap();
-        std::fs::write(place.layout.lease_file(newest + 2), b"theirs").unwrap();
+        std::fs::write(place.layout.lease_file(newest + 2).path(), b"theirs").unwrap();
         place.appender.close_open_tail(false);
         let refused = place.append(&[id(2)], 100);
         assert!(matches!(refused, Err(RepositoryError::InUse { .. })), "{refused:?}");
@@ -575,7 +577,7 @@ mod tests {
         let place = place();
         place.append(&[id(1)], 100).unwrap();
         let failing = place.open_tail();
-        let file = std::fs::File::open(place.layout.payload(failing.name())).unwrap();
+        let file = std::fs::File::open(place.layout.payload(failing.name()).path()).unwrap();
         failing.fails.store(true, Ordering::Release);
         assert!(place.append(&[id(2)], 100).is_err());
         failing.fails.store(false, Ordering::Release);
@@ -614,8 +616,8 @@ mod tests {
         let failing = place.open_tail();
         let payload = place.layout.payload(failing.name());
         // What can not be removed, as when it stops there.
-        std::fs::remove_file(&payload).unwrap();
-        std::fs::create_dir(&payload).unwrap();
+        std::fs::remove_file(payload.path()).unwrap();
+        std::fs::create_dir(payload.path()).unwrap();
         failing.fails.store(true, Ordering::Release);
         assert!(place.append(&[id(2)], 100).is_err());
         assert!(!place.layout.journal(failing.name()).exists());
@@ -647,17 +649,17 @@ mod tests {
         place.append(&[id(0)], 5 << 20).unwrap();
         let name = place.open_tail().name();
         let journal = place.layout.journal(name);
-        std::fs::remove_file(&journal).unwrap();
-        std::fs::create_dir(&journal).unwrap();
+        std::fs::remove_file(journal.path()).unwrap();
+        std::fs::create_dir(journal.path()).unwrap();
         for byte in 1..11 {
             place.append(&[id(byte)], 5 << 20).unwrap();
         }
         let packs = || place.index.state().packs.clone();
         let path = place.layout.pack(&packs()[0].name);
-        let published = std::fs::read(&path).unwrap();
+        let published = std::fs::read(path.path()).unwrap();
         place.append(&[id(20)], 100).unwrap();
-        assert!(std::fs::read(&path).unwrap() == published, "the pack is as it was");
-        std::fs::remove_dir(&journal).unwrap();
+        assert!(std::fs::read(path.path()).unwrap() == published, "the pack is as it was");
+        std::fs::remove_dir(journal.path()).unwrap();
         place.append(&[id(21)], 100).unwrap();
         assert_eq!(lock(&place.appender.closing).len(), 0);
         assert_eq!(packs().len(), 1);
@@ -685,7 +687,7 @@ mod tests {
         let failing = place.open_tail();
         let first = failing.clear(0).unwrap();
         let path = place.layout.payload(failing.name());
-        let payload = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let payload = std::fs::OpenOptions::new().write(true).open(path.path()).unwrap();
         payload.write_all_at(b"rot", first.offset + 100).unwrap();
         let lookup = place.index.lookup(vec![id(3)]).unwrap();
         lookup.put_tentative(&lookup.copies[0], true);
@@ -695,7 +697,7 @@ mod tests {
 
         assert_eq!([1, 2, 3].map(|byte| place.copies(id(byte))), [0, 1, 1]);
         assert_eq!(place.appender.damaged().len(), 1);
-        assert!(!path.exists() && path.with_extension("payload.damaged").exists());
+        assert!(!path.exists() && path.path().with_extension("payload.damaged").exists());
         let lookup = place.index.lookup(vec![id(3)]).unwrap();
         assert!(!lookup.is_closed(&lookup.copies[0]), "what reached the lost block is found again");
         let block = place.open_tail().clear(lookup.copies[0].block).unwrap();
@@ -706,8 +708,8 @@ mod tests {
     #[test]
     fn a_pack_that_can_not_be_published_stays_readable_and_is_published_later() {
         let place = place();
-        std::fs::remove_dir(place.layout.packs()).unwrap();
-        std::fs::write(place.layout.packs(), b"in the way").unwrap();
+        std::fs::remove_dir(place.layout.packs().path()).unwrap();
+        std::fs::write(place.layout.packs().path(), b"in the way").unwrap();
         for byte in 0..11 {
             place.append(&[id(byte)], 5 << 20).unwrap();
         }

@@ -18,7 +18,7 @@ use holdall_protocol::RepositoryError;
 
 use crate::checksummed::{with_checksum, without_checksum};
 use crate::layout::Layout;
-use crate::publish::{make_empty, names_in, publish, read_limited, remove, replace, sync_dir};
+use crate::publish::{make_empty, names_in, publish, read_limited, remove, replace, sync_folder};
 use crate::raised::{highest, raise};
 
 const WHAT: &str = "condemn mark";
@@ -126,7 +126,7 @@ pub(crate) fn remove_marks<'a>(
     for pack in packs {
         remove(&layout.condemned_pack(pack))?;
     }
-    sync_dir(&layout.condemned())
+    sync_folder(&layout.condemned())
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
         write(&layout, &PACK, &MARK).unwrap();
         write(&layout, &PACK, &Condemned { since_ns: 9, ..MARK }).unwrap();
         assert_eq!(read_all(&layout).unwrap(), BTreeMap::from([(PACK, MARK)]));
-        std::fs::write(layout.condemned_pack(&PACK), b"torn").unwrap();
+        std::fs::write(layout.condemned_pack(&PACK).path(), b"torn").unwrap();
         assert!(read_all(&layout).unwrap()[&PACK].is_unreadable());
         write(&layout, &PACK, &MARK).unwrap();
         assert!(read_all(&layout).unwrap()[&PACK].is_unreadable());

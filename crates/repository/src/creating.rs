@@ -2,19 +2,19 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
 
 use bytes::Bytes;
 use holdall_format::{FormatError, RepositoryConfig};
 use holdall_protocol::{NewRepository, RepositoryError};
+use holdall_sys::PathBeneath;
 
 use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, number_of};
 use crate::lease::Lease;
-use crate::pack_file::{damaged, unreadable};
+use crate::pack_file::unreadable;
 use crate::probing::probe;
 use crate::publish::{
-    Published, is_there, make_private, make_private_dirs, names_in, publish, read_limited, replace,
-    sync_dir,
+    PRIVATE_DIR_MODE, Published, damaged, is_there, make_name, make_private_dirs, names_in,
+    publish, read_limited, replace, sync_folder,
 };
 use crate::store::Access;
 use crate::wrappings::SignedSet;
@@ -81,7 +81,7 @@ fn holds_records(layout: &Layout) -> Result<bool, RepositoryError> {
 }
 
 /// Tells a version that is to come from a marker that says nothing.
-fn unknown_marker(path: &Path, text: &[u8]) -> RepositoryError {
+fn unknown_marker(path: &PathBeneath, text: &[u8]) -> RepositoryError {
     let version = text.strip_prefix(MARKER_FRONT.as_bytes());
     let version = version.and_then(|version| std::str::from_utf8(version).ok());
     match version.and_then(|version| version.trim_end().parse().ok()) {
@@ -98,14 +98,14 @@ fn unknown_marker(path: &Path, text: &[u8]) -> RepositoryError {
 pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), RepositoryError> {
     let config = RepositoryConfig::decode_signed(&new.config)?;
     let wrappings = SignedSet::check(&new.wrappings, &config)?;
-    make_private_dirs(layout.root())?;
+    make_private_dirs(layout.root().path())?;
     refuse_if_used(layout)?;
     refuse_other_content(layout)?;
     let lease = Lease::take(layout, Access::Write)?;
     // Somebody may have made one, and used it, before the lease was taken.
     refuse_if_used(layout)?;
-    layout.folders().iter().try_for_each(|dir| make_private(dir))?;
-    sync_dir(layout.root())?;
+    layout.folders().iter().try_for_each(|dir| make_name(dir, PRIVATE_DIR_MODE))?;
+    sync_folder(layout.root())?;
     probe(layout)?;
     let tmp = layout.tmp();
     lease.renew()?;

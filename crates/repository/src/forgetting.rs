@@ -4,10 +4,10 @@
 //! the chain of the machine's records stays whole. What amended the snapshot goes with it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use holdall_format::{RecordHash, RecordKind, SignedContext, TagToken, Tombstone, TombstoneReason};
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 use crate::records::{self, RecordEntry};
 use crate::retention::Policy;
@@ -87,7 +87,7 @@ impl Store {
     }
 
     /// Where records are lost, and what there is to say of each.
-    pub(crate) fn lost_records(&self) -> impl Iterator<Item = (PathBuf, String)> + use<> {
+    pub(crate) fn lost_records(&self) -> impl Iterator<Item = (PathBeneath, String)> + use<> {
         let (lost, layout) = (self.records().lost(), self.layout().clone());
         lost.into_iter().map(move |(hash, position)| {
             let follows = layout.record(position);

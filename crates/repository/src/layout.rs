@@ -24,12 +24,13 @@
 //!     tmp/                      files that are not published yet
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use holdall_format::{
     BlockKind, CONFIG_FILE, PackName, REPOSITORY_MARKER, RecordHash, SessionId, record_file,
 };
 use holdall_protocol::RepositoryError;
+use holdall_sys::{PathBeneath, Root};
 
 /// What the marker file begins with, whatever the version.
 pub(crate) const MARKER_FRONT: &str = "holdall repository, version ";
@@ -39,112 +40,112 @@ pub(crate) const MARKER_TEXT: &str = "holdall repository, version 1\n";
 /// A repository's directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    root: PathBuf,
+    root: PathBeneath,
 }
 
 impl Layout {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self { root: Root::at(root) }
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &PathBeneath {
         &self.root
     }
 
-    pub(crate) fn marker(&self) -> PathBuf {
+    pub(crate) fn marker(&self) -> PathBeneath {
         self.root.join(REPOSITORY_MARKER)
     }
 
-    pub(crate) fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBeneath {
         self.root.join(CONFIG_FILE)
     }
 
-    pub(crate) fn wrappings(&self) -> PathBuf {
+    pub(crate) fn wrappings(&self) -> PathBeneath {
         self.root.join("wrappings")
     }
 
-    pub(crate) fn wrappings_of(&self, generation: u64) -> PathBuf {
+    pub(crate) fn wrappings_of(&self, generation: u64) -> PathBeneath {
         self.wrappings().join(format!("{generation:016x}"))
     }
 
-    pub(crate) fn lock(&self) -> PathBuf {
+    pub(crate) fn lock(&self) -> PathBeneath {
         self.root.join("lock")
     }
 
-    pub(crate) fn lease(&self) -> PathBuf {
+    pub(crate) fn lease(&self) -> PathBeneath {
         self.root.join("lease")
     }
 
-    pub(crate) fn lease_file(&self, number: u64) -> PathBuf {
+    pub(crate) fn lease_file(&self, number: u64) -> PathBeneath {
         self.lease().join(format!("{number:016x}"))
     }
 
-    pub(crate) fn probes(&self) -> PathBuf {
+    pub(crate) fn probes(&self) -> PathBeneath {
         self.root.join("probes")
     }
 
-    pub(crate) fn packs(&self) -> PathBuf {
+    pub(crate) fn packs(&self) -> PathBeneath {
         self.root.join("packs")
     }
 
-    pub(crate) fn parity(&self) -> PathBuf {
+    pub(crate) fn parity(&self) -> PathBeneath {
         self.root.join("parity")
     }
 
-    pub(crate) fn parity_share(&self) -> PathBuf {
+    pub(crate) fn parity_share(&self) -> PathBeneath {
         self.parity().join("percent")
     }
 
-    pub(crate) fn quarantine(&self) -> PathBuf {
+    pub(crate) fn quarantine(&self) -> PathBeneath {
         self.root.join("quarantine")
     }
 
-    pub(crate) fn tails(&self) -> PathBuf {
+    pub(crate) fn tails(&self) -> PathBeneath {
         self.root.join("tails")
     }
 
-    pub(crate) fn records(&self) -> PathBuf {
+    pub(crate) fn records(&self) -> PathBeneath {
         self.root.join("records")
     }
 
-    pub(crate) fn tombstones(&self) -> PathBuf {
+    pub(crate) fn tombstones(&self) -> PathBeneath {
         self.root.join("tombstones")
     }
 
-    pub(crate) fn all_given_up(&self) -> PathBuf {
+    pub(crate) fn all_given_up(&self) -> PathBeneath {
         self.root.join("given-up")
     }
 
-    pub(crate) fn pruned(&self) -> PathBuf {
+    pub(crate) fn pruned(&self) -> PathBeneath {
         self.root.join("pruned")
     }
 
-    pub(crate) fn positions(&self) -> PathBuf {
+    pub(crate) fn positions(&self) -> PathBeneath {
         self.root.join("positions")
     }
 
-    pub(crate) fn scrubbed(&self) -> PathBuf {
+    pub(crate) fn scrubbed(&self) -> PathBeneath {
         self.root.join("scrubbed")
     }
 
-    pub(crate) fn condemned(&self) -> PathBuf {
+    pub(crate) fn condemned(&self) -> PathBeneath {
         self.root.join("condemned")
     }
 
-    pub(crate) fn superseded(&self) -> PathBuf {
+    pub(crate) fn superseded(&self) -> PathBeneath {
         self.root.join("superseded")
     }
 
-    pub(crate) fn sessions(&self) -> PathBuf {
+    pub(crate) fn sessions(&self) -> PathBeneath {
         self.root.join("sessions")
     }
 
-    pub(crate) fn tmp(&self) -> PathBuf {
+    pub(crate) fn tmp(&self) -> PathBeneath {
         self.root.join("tmp")
     }
 
     /// All folders that a repository has, besides those of single packs.
-    pub(crate) fn folders(&self) -> [PathBuf; 14] {
+    pub(crate) fn folders(&self) -> [PathBeneath; 14] {
         [
             self.wrappings(),
             self.packs(),
@@ -163,49 +164,49 @@ impl Layout {
         ]
     }
 
-    pub(crate) fn pack(&self, name: &PackName) -> PathBuf {
-        below(self.packs(), name)
+    pub(crate) fn pack(&self, name: &PackName) -> PathBeneath {
+        below(&self.packs(), name)
     }
 
-    pub(crate) fn pack_parity(&self, name: &PackName) -> PathBuf {
-        below(self.parity(), name)
+    pub(crate) fn pack_parity(&self, name: &PackName) -> PathBeneath {
+        below(&self.parity(), name)
     }
 
-    pub(crate) fn payload(&self, tail: TailName) -> PathBuf {
+    pub(crate) fn payload(&self, tail: TailName) -> PathBeneath {
         self.tails().join(format!("{}.{}.payload", tail.kind_word(), tail.number))
     }
 
-    pub(crate) fn journal(&self, tail: TailName) -> PathBuf {
+    pub(crate) fn journal(&self, tail: TailName) -> PathBeneath {
         self.tails().join(format!("{}.{}.journal", tail.kind_word(), tail.number))
     }
 
-    pub(crate) fn record(&self, position: u64) -> PathBuf {
+    pub(crate) fn record(&self, position: u64) -> PathBeneath {
         self.records().join(record_file(position))
     }
 
-    pub(crate) fn tombstone(&self, position: u64) -> PathBuf {
+    pub(crate) fn tombstone(&self, position: u64) -> PathBeneath {
         self.tombstones().join(record_file(position))
     }
 
-    pub(crate) fn given_up(&self, record: &RecordHash) -> PathBuf {
+    pub(crate) fn given_up(&self, record: &RecordHash) -> PathBeneath {
         self.all_given_up().join(record.to_string())
     }
 
-    pub(crate) fn superseded_at(&self, position: u64, ending: &str) -> PathBuf {
+    pub(crate) fn superseded_at(&self, position: u64, ending: &str) -> PathBeneath {
         self.superseded().join(record_file(position) + ending)
     }
 
-    pub(crate) fn condemned_pack(&self, pack: &PackName) -> PathBuf {
+    pub(crate) fn condemned_pack(&self, pack: &PackName) -> PathBeneath {
         self.condemned().join(pack.to_string())
     }
 
-    pub(crate) fn session(&self, session: &SessionId) -> PathBuf {
+    pub(crate) fn session(&self, session: &SessionId) -> PathBeneath {
         self.sessions().join(session.to_string())
     }
 
     /// How errors name this repository.
     pub(crate) fn place(&self) -> String {
-        self.root.display().to_string()
+        self.root.path().display().to_string()
     }
 
     pub(crate) fn no_repository(&self) -> RepositoryError {
@@ -214,7 +215,7 @@ impl Layout {
 }
 
 /// Where something of a pack lies in a folder with one folder for each first byte.
-fn below(folder: PathBuf, name: &PackName) -> PathBuf {
+fn below(folder: &PathBeneath, name: &PackName) -> PathBeneath {
     let name = name.to_string();
     folder.join(name.get(..2).unwrap_or_default()).join(name)
 }
@@ -230,7 +231,7 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     is_number.then(|| u64::from_str_radix(name, 16).ok()).flatten()
 }
 
-fn is_hexadecimal(name: &str) -> bool {
+pub(crate) fn is_hexadecimal(name: &str) -> bool {
     name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
@@ -255,7 +256,16 @@ impl TailName {
 
     /// Reads the name of a journal's file.
     pub(crate) fn of_journal(file: &str) -> Option<Self> {
-        let (kind, number) = file.strip_suffix(".journal")?.split_once('.')?;
+        Self::of_front(file.strip_suffix(".journal")?)
+    }
+
+    /// Reads the name of a payload file.
+    pub(crate) fn of_payload(file: &str) -> Option<Self> {
+        Self::of_front(file.strip_suffix(".payload")?)
+    }
+
+    fn of_front(front: &str) -> Option<Self> {
+        let (kind, number) = front.split_once('.')?;
         let nodes = match kind {
             "nodes" => true,
             "chunks" => false,

@@ -21,20 +21,21 @@
 //! Whoever takes over has the files of one who may sleep to leave behind. Until that is done its
 //! own lease says so: should it fail before, the next takes over as well, and at once.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 use holdall_sys::lock::Held;
 use holdall_sys::{disk, host, process};
 
 use crate::layout::{Layout, number_of};
-use crate::publish::{failed, is_there, make_dir, names_in, random, read_limited, remove};
+use crate::publish::{
+    FILE_MODE, beside, failed, is_there, make_dir, names_in, read_limited, remove,
+};
 use crate::store::Access;
 
 /// How often whoever writes takes the next number.
@@ -98,7 +99,8 @@ impl Lease {
 
 /// Whether the directory is on a share, where locks may hold on this computer only.
 fn is_on_share(layout: &Layout) -> Result<bool, RepositoryError> {
-    let number = disk::file_system(layout.root()).map_err(failed("looking at", layout.root()))?;
+    let root = layout.root();
+    let number = disk::file_system(root.path()).map_err(failed("looking at", root))?;
     Ok(disk::is_share(number))
 }
 
@@ -106,10 +108,8 @@ fn is_on_share(layout: &Layout) -> Result<bool, RepositoryError> {
 fn lock(layout: &Layout, access: Access) -> Result<Held, RepositoryError> {
     let path = layout.lock();
     let file = match access {
-        Access::Write => {
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)
-        }
-        Access::Read => File::open(&path),
+        Access::Write => path.open_or_create(),
+        Access::Read => path.open(),
     };
     let file = file.map_err(failed("opening", &path))?;
     let held = match access {
@@ -294,8 +294,8 @@ fn claim(
 ///
 /// # Errors
 /// Only if it may say half of it now. Then nobody writes by it.
-fn say_if_room(path: &Path, text: &str) -> Result<(), RepositoryError> {
-    let Ok(mut file) = OpenOptions::new().write(true).open(path) else { return Ok(()) };
+fn say_if_room(path: &PathBeneath, text: &str) -> Result<(), RepositoryError> {
+    let Ok(mut file) = path.open_to_change() else { return Ok(()) };
     match file.write_all(text.as_bytes()).and_then(|()| file.sync_all()) {
         Err(_) => file.set_len(0).map_err(failed("emptying", path)),
         Ok(()) => Ok(()),
@@ -305,7 +305,7 @@ fn say_if_room(path: &Path, text: &str) -> Result<(), RepositoryError> {
 /// As [`claim`], with a file that says exactly this.
 fn claim_saying(layout: &Layout, number: u64, text: &str) -> Result<bool, RepositoryError> {
     let path = layout.lease_file(number);
-    let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+    let mut file = match path.create_new(FILE_MODE) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         made => made.map_err(failed("making", &path))?,
     };
@@ -340,12 +340,11 @@ fn newest(layout: &Layout) -> Result<Option<u64>, RepositoryError> {
 /// The time by the clock that gives the lease's files theirs.
 fn share_time(layout: &Layout) -> Result<SystemTime, RepositoryError> {
     make_dir(&layout.tmp())?;
-    let path = layout.tmp().join(format!("{:032x}", u128::from_le_bytes(random()?)));
-    let made = OpenOptions::new().write(true).create_new(true).open(&path);
-    let file = made.map_err(failed("making", &path))?;
+    let path = beside(&layout.tmp())?;
+    let file = path.create_new(FILE_MODE).map_err(failed("making", &path))?;
     let time = file.metadata().and_then(|metadata| metadata.modified());
     // A file that stays is swept at the next open.
-    let _ = fs::remove_file(&path);
+    let _ = path.remove_file();
     time.map_err(failed("looking at", &path))
 }
 
@@ -361,8 +360,8 @@ fn standing(layout: &Layout, number: u64, now: SystemTime) -> Result<Standing, R
     if bytes == UNSETTLED.as_bytes() {
         return Ok(Standing::Stale);
     }
-    let metadata = fs::metadata(&path).map_err(failed("looking at", &path))?;
-    let renewed = metadata.modified().map_err(failed("looking at", &path))?;
+    let renewed = path.open().and_then(|file| file.metadata()?.modified());
+    let renewed = renewed.map_err(failed("looking at", &path))?;
     let text = String::from_utf8_lossy(&bytes);
     let has_ended = field(&text, "process").is_some_and(process::has_ended);
     // Who slept since it asked for the time must not take what was renewed meanwhile for ahead of it.
@@ -387,8 +386,8 @@ fn is_ahead(renewed: SystemTime, now: SystemTime) -> bool {
 
 /// Dates a lease as if it had been renewed now, and says whose it is. `now` is later than it was looked at, so it
 /// looks no older than it is.
-fn date_anew(path: &Path, text: &str, now: SystemTime) -> String {
-    let dated = OpenOptions::new().write(true).open(path).and_then(|file| file.set_modified(now));
+fn date_anew(path: &PathBeneath, text: &str, now: SystemTime) -> String {
+    let dated = path.open_to_change().and_then(|file| file.set_modified(now));
     let (host, path) = (host_of(text), path.display());
     let told = match dated {
         Ok(()) => "was dated ahead of the clock; unless it is renewed, it is free".to_owned(),
@@ -424,6 +423,7 @@ fn host_of(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{self, File, OpenOptions};
 
     fn place() -> (tempfile::TempDir, Layout) {
         let dir = tempfile::tempdir().unwrap();
@@ -437,12 +437,12 @@ mod tests {
     fn of_another(layout: &Layout, number: u64, age: Duration) {
         let path = layout.lease_file(number);
         let text = format!("{FRONT}host attic\nprocess x pid:[1] 7 7\nsince 100\n");
-        fs::write(&path, text).unwrap();
+        fs::write(path.path(), text).unwrap();
         date(&path, share_time(layout).unwrap().checked_sub(age).unwrap());
     }
 
-    fn date(path: &Path, time: SystemTime) {
-        let file = OpenOptions::new().write(true).open(path).unwrap();
+    fn date(path: &PathBeneath, time: SystemTime) {
+        let file = OpenOptions::new().write(true).open(path.path()).unwrap();
         file.set_modified(time).unwrap();
     }
 
@@ -493,7 +493,7 @@ mod tests {
         date(&layout.lease_file(6), ahead);
         let holder = in_use(Numbered::take(&layout));
         assert!(holder.starts_with("attic, ") && holder.contains("free in 5 minutes"), "{holder}");
-        let dated = fs::metadata(layout.lease_file(6)).unwrap().modified().unwrap();
+        let dated = fs::metadata(layout.lease_file(6).path()).unwrap().modified().unwrap();
         assert!(dated <= share_time(&layout).unwrap());
         assert!(in_use(Numbered::take(&layout)).contains("last heard of "));
         date(&layout.lease_file(6), dated - STALE_AFTER - Duration::from_secs(5));
@@ -515,14 +515,14 @@ mod tests {
         let (failing, taken_over) = Numbered::take(&layout).unwrap();
         assert!(taken_over);
         failing.shared.renew().unwrap();
-        let text = fs::read_to_string(layout.lease_file(8)).unwrap();
+        let text = fs::read_to_string(layout.lease_file(8).path()).unwrap();
         drop(failing);
         let (killed, taken_over) = Numbered::take(&layout).unwrap();
         assert!(taken_over, "behind one that gave up");
         drop(killed);
         let own = process::own().unwrap();
         let ended = format!("{} 0", own.rsplit_once(' ').unwrap().0);
-        fs::write(layout.lease_file(20), text.replace(&own, &ended)).unwrap();
+        fs::write(layout.lease_file(20).path(), text.replace(&own, &ended)).unwrap();
         let (next, taken_over) = Numbered::take(&layout).unwrap();
         assert!(taken_over, "behind one that was killed");
         next.shared.settle().unwrap();
@@ -535,7 +535,7 @@ mod tests {
         let (_dir, layout) = place();
         let (held, _) = Numbered::take(&layout).unwrap();
         remove(&layout.lease_file(1)).unwrap();
-        fs::create_dir(layout.lease_file(1)).unwrap();
+        fs::create_dir(layout.lease_file(1).path()).unwrap();
         held.shared.renew().unwrap();
         held.shared.renew().unwrap();
         assert_eq!(numbers(&layout).unwrap(), [1, 3]);
@@ -547,7 +547,7 @@ mod tests {
         let ended = process::own().unwrap();
         let ended = ended.rsplit_once(' ').unwrap().0;
         let text = format!("{FRONT}host here\nprocess {ended} 0\nsince 1\n");
-        fs::write(layout.lease_file(4), text).unwrap();
+        fs::write(layout.lease_file(4).path(), text).unwrap();
         assert!(!Numbered::take(&layout).unwrap().1);
         assert_eq!(numbers(&layout).unwrap(), [6]);
     }
@@ -555,15 +555,15 @@ mod tests {
     #[test]
     fn an_empty_lease_is_somebodys_until_it_goes_stale() {
         let (_dir, layout) = place();
-        let file = File::create(layout.lease_file(6)).unwrap();
+        let file = File::create(layout.lease_file(6).path()).unwrap();
         assert!(in_use(Numbered::take(&layout)).contains("does not say its name"));
         file.set_modified(share_time(&layout).unwrap() - STALE_AFTER * 2).unwrap();
         let (taker, taken_over) = Numbered::take(&layout).unwrap();
         assert!(taken_over);
         // Its own may be empty as well: who it is, its number tells.
-        fs::write(layout.lease_file(7), "").unwrap();
+        fs::write(layout.lease_file(7).path(), "").unwrap();
         taker.shared.renew().unwrap();
-        fs::write(layout.lease_file(9), "").unwrap();
+        fs::write(layout.lease_file(9).path(), "").unwrap();
         assert!(taker.shared.renew().is_err(), "this one is not its own");
     }
 
@@ -572,7 +572,7 @@ mod tests {
         let (_dir, layout) = place();
         let odd = [&b""[..], b"\xff\xfe", b"holdall lease, version 1\nhost \x1b[2J\nsince -1\n"];
         for bytes in odd {
-            fs::write(layout.lease_file(u64::MAX - 1), bytes).unwrap();
+            fs::write(layout.lease_file(u64::MAX - 1).path(), bytes).unwrap();
             let holder = in_use(Numbered::take(&layout));
             assert!(!holder.contains('\x1b'), "{holder}");
         }

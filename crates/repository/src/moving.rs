@@ -5,7 +5,8 @@ use holdall_format::{BlockKind, ObjectId};
 use holdall_protocol::RepositoryError;
 
 use crate::checked::Checked;
-use crate::pack_file::{BlockPlace, PackFile, damaged};
+use crate::pack_file::{BlockPlace, PackFile};
+use crate::publish::damaged;
 use crate::publish::failed;
 use crate::reread::unless_lost;
 use crate::store::Store;

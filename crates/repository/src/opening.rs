@@ -1,19 +1,20 @@
 //! Opening a repository directory: what packs and tails hold, and what a writer needs.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use holdall_format::RepositoryId;
 use holdall_protocol::RepositoryError;
+use holdall_sys::{PathBeneath, Root};
 
 use crate::condemned;
-use crate::index::{ClosedInTails, Index, Listing};
+use crate::index::{ClosedInTails, Index, IndexError, Listing};
 use crate::layout::Layout;
 use crate::lease::Lease;
 use crate::log::Log;
 use crate::probing::probe;
-use crate::publish::{failed, make_all, names_in, remove};
+use crate::publish::{PRIVATE_DIR_MODE, failed, is_beside, make_all, make_name, names_in, remove};
 use crate::raised::{highest, raise};
 use crate::recovery::Recovered;
 use crate::session::Sessions;
@@ -21,6 +22,8 @@ use crate::store::Access;
 use crate::superseded;
 use crate::tail::Tail;
 
+/// The folder in `tmp` of an index that is made for one time.
+const INDEX: &str = "index";
 /// More positions than anybody gives out in the time that nobody else knows of: a tail holds 65,536 blocks at
 /// most.
 const UNKNOWN_POSITIONS: u64 = 1 << 32;
@@ -69,9 +72,9 @@ pub(crate) struct Found {
     pub(crate) index: Arc<Index>,
     pub(crate) tails: Vec<Arc<Tail>>,
     /// Files that can not be used, and why.
-    pub(crate) strange: Vec<(PathBuf, String)>,
+    pub(crate) strange: Vec<(PathBeneath, String)>,
     /// Packs, and folders of packs, that could not be read.
-    pub(crate) left_out: Vec<PathBuf>,
+    pub(crate) left_out: Vec<PathBeneath>,
     /// Whether all packs and tails could be read.
     pub(crate) is_whole: bool,
 }
@@ -120,11 +123,15 @@ fn open_index(
     listing: &mut Listing,
 ) -> Result<(Index, ClosedInTails), RepositoryError> {
     let mut untouched = listing.clone();
-    let opened = Index::open(cache_dir, repository, layout, listing);
+    let made = fs::create_dir_all(cache_dir).map_err(failed("making", cache_dir));
+    let opened = made
+        .map_err(IndexError::from)
+        .and_then(|()| Index::open(&Root::at(cache_dir), repository, layout, listing));
     if opened.is_ok() || access == Access::Read {
         return Ok(opened?);
     }
-    let beside = layout.tmp().join("index");
+    let beside = layout.tmp().join(INDEX);
+    make_name(&beside, PRIVATE_DIR_MODE)?;
     let opened = Index::open(&beside, repository, layout, &mut untouched)?;
     *listing = untouched;
     Ok(opened)
@@ -143,11 +150,12 @@ fn sweep_tmp(layout: &Layout, lease: &Lease) -> Result<(), RepositoryError> {
         // Were it lost by now, some of these could be what whoever took it is about to publish.
         lease.renew()?;
     }
-    for name in names {
+    // Other names are somebody else's.
+    for name in names.iter().filter_map(|name| name.to_str()) {
         let path = layout.tmp().join(name);
-        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            fs::remove_dir_all(&path).map_err(failed("removing", &path))?;
-        } else {
+        if name == INDEX && path.is_dir() {
+            path.remove_tree().map_err(failed("removing", &path))?;
+        } else if is_beside(name) && !path.is_dir() {
             remove(&path)?;
         }
     }
@@ -176,7 +184,7 @@ mod tests {
 
         let newest = names_in(&layout.lease()).unwrap().pop().unwrap();
         let newest = number_of(newest.to_str().unwrap()).unwrap();
-        fs::write(layout.lease_file(newest + 2), b"theirs").unwrap();
+        fs::write(layout.lease_file(newest + 2).path(), b"theirs").unwrap();
         let lost = next(false).unwrap_err();
         assert!(matches!(lost, RepositoryError::InUse { .. }), "{lost}");
     }

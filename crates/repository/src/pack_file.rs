@@ -6,7 +6,6 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -17,10 +16,11 @@ use holdall_format::{
     RepositoryId, Table, Trailer,
 };
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 use holdall_sys::reading::append_exact_at;
 
 use crate::layout::Layout;
-use crate::publish::{failed, names_in};
+use crate::publish::{damaged, failed, names_in};
 
 /// Footer bytes before its first block.
 const FOOTER_FRONT_BYTES: u64 = 60;
@@ -33,18 +33,13 @@ const OPEN_PACKS: usize = 48;
 /// Blocks whose places stay in memory, over all open packs.
 const OPEN_BLOCKS: usize = 65_536;
 
-/// Says that a pack is damaged, and how.
-pub(crate) fn damaged(path: &Path, reason: impl ToString) -> RepositoryError {
-    RepositoryError::Damaged { what: path.display().to_string(), reason: reason.to_string() }
-}
-
 /// Says why the bytes of a file were refused.
-pub(crate) fn unreadable(path: &Path, error: &FormatError) -> RepositoryError {
+pub(crate) fn unreadable(path: &PathBeneath, error: &FormatError) -> RepositoryError {
     RepositoryError::unreadable(path.display().to_string(), error)
 }
 
 /// A pack's trailer, and where its footer starts.
-fn read_trailer(path: &Path, file: &File) -> Result<(Trailer, u64), RepositoryError> {
+fn read_trailer(path: &PathBeneath, file: &File) -> Result<(Trailer, u64), RepositoryError> {
     let file_bytes = file.metadata().map_err(failed("looking at", path))?.len();
     let trailer_at = file_bytes
         .checked_sub(PACK_TRAILER_BYTES as u64)
@@ -62,7 +57,7 @@ fn read_trailer(path: &Path, file: &File) -> Result<(Trailer, u64), RepositoryEr
 ///
 /// Untrusted: needs as much memory as the footer, which has a limit, twice.
 pub(crate) fn read_footer(
-    path: &Path,
+    path: &PathBeneath,
     file: &File,
     repository: &RepositoryId,
 ) -> Result<(Trailer, Footer), RepositoryError> {
@@ -80,10 +75,10 @@ pub(crate) fn read_footer(
 }
 
 /// Whether the disk gives all names in a folder of packs, or the footer of a pack.
-pub(crate) fn is_given(path: &Path, repository: &RepositoryId) -> bool {
+pub(crate) fn is_given(path: &PathBeneath, repository: &RepositoryId) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()?.parse::<PackName>().ok());
     let Some(name) = name else { return path.is_dir() && names_in(path).is_ok() };
-    let footer = File::open(path).ok().and_then(|file| read_footer(path, &file, repository).ok());
+    let footer = path.open().ok().and_then(|file| read_footer(path, &file, repository).ok());
     footer.is_some_and(|(trailer, _)| trailer.name == name)
 }
 
@@ -114,7 +109,7 @@ impl BlockPlace {
 #[derive(Debug)]
 pub(crate) struct PackFile {
     file: File,
-    path: std::path::PathBuf,
+    path: PathBeneath,
     blocks: Vec<BlockPlace>,
 }
 
@@ -125,7 +120,7 @@ impl PackFile {
     /// footer, its hash tells. It is gone through without being in memory.
     pub(crate) fn open(layout: &Layout, name: &PackName) -> Result<Self, RepositoryError> {
         let path = layout.pack(name);
-        let file = File::open(&path).map_err(failed("opening", &path))?;
+        let file = path.open().map_err(failed("opening", &path))?;
         let (trailer, footer_at) = read_trailer(&path, &file)?;
         let footer_end = footer_at + u64::from(trailer.footer_bytes);
         let hash = hash_range(&file, footer_at, footer_end).map_err(failed("reading", &path))?;
@@ -137,7 +132,7 @@ impl PackFile {
     }
 
     /// Where it lies.
-    pub(crate) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &PathBeneath {
         &self.path
     }
 
@@ -189,7 +184,7 @@ fn hash_range(file: &File, start: u64, end: u64) -> io::Result<blake3::Hash> {
 
 /// Goes through the blocks of a footer from its first block on.
 fn places(
-    path: &Path,
+    path: &PathBeneath,
     file: &File,
     mut at: u64,
     end: u64,
@@ -287,8 +282,8 @@ mod tests {
         pack.extend_from_slice(&encoded);
         pack.extend_from_slice(&trailer.encode());
         let path = layout.pack(&trailer.name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &pack).unwrap();
+        std::fs::create_dir_all(path.parent().unwrap().path()).unwrap();
+        std::fs::write(path.path(), &pack).unwrap();
 
         let open = OpenPacks::new(&layout).get(&trailer.name).unwrap();
         let says = |block: &FooterBlock| (block.name, block.arrival);
@@ -300,7 +295,7 @@ mod tests {
         }
         let last = pack.len() - PACK_TRAILER_BYTES - 1;
         pack[last] ^= 1;
-        std::fs::write(&path, &pack).unwrap();
+        std::fs::write(path.path(), &pack).unwrap();
         assert!(PackFile::open(&layout, &trailer.name).is_err());
     }
 }

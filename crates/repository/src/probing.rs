@@ -10,16 +10,18 @@
 //! fsync-file yes          or `no`, one line for each probe
 //! ```
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 use holdall_sys::disk;
 use holdall_sys::lock::Held;
 
 use crate::layout::Layout;
-use crate::publish::{failed, random, read_limited, remove, rename_new, replace};
+use crate::publish::{FILE_MODE, beside, failed, read_limited, remove, replace};
 use crate::reread::says_lost;
 
 const FRONT: &str = "holdall probes, version 1";
@@ -73,42 +75,37 @@ fn known(layout: &Layout) -> Result<Option<Probed>, RepositoryError> {
 
 /// Tries out the place and keeps what was found, unless that is known of its file system.
 pub(crate) fn probe(layout: &Layout) -> Result<(), RepositoryError> {
-    let path = layout.probes();
-    let file_system =
-        disk::file_system(layout.root()).map_err(failed("looking at", layout.root()))?;
+    let (path, root) = (layout.probes(), layout.root());
+    let file_system = disk::file_system(root.path()).map_err(failed("looking at", root))?;
     if known(layout)?.is_some_and(|known| known.file_system == file_system) {
         return Ok(());
     }
     let folder = layout.tmp();
-    let (one, two) = (name_in(&folder)?, name_in(&folder)?);
+    let (one, two) = (beside(&folder)?, beside(&folder)?);
     let lacking = try_all(&one, &two, &folder).map_err(failed("trying out", &folder));
     // In this order an error leaves nothing behind that is not swept.
     remove(&one).and_then(|()| remove(&two))?;
     replace(&folder, &path, Probed { file_system, lacking: lacking? }.encode().as_bytes())
 }
 
-fn name_in(folder: &Path) -> Result<std::path::PathBuf, RepositoryError> {
-    Ok(folder.join(format!("{:032x}", u128::from_le_bytes(random()?))))
-}
-
 /// Makes the file `one` and finds out what can be done with it and the name `two`.
-fn try_all(one: &Path, two: &Path, folder: &Path) -> io::Result<Vec<Probe>> {
-    let new = || OpenOptions::new().write(true).create_new(true).open(one);
+fn try_all(one: &PathBeneath, two: &PathBeneath, folder: &PathBeneath) -> io::Result<Vec<Probe>> {
+    let new = || one.create_new(FILE_MODE);
     let file = new()?;
-    fs::write(one, b"holdall")?;
-    let linked = fs::hard_link(one, two);
+    file.write_all_at(b"holdall", 0)?;
+    let linked = one.hard_link(two);
     if linked.is_ok() {
-        fs::remove_file(two)?;
+        two.remove_file()?;
     }
     // Onto a name that is free: of one that is not, the system itself may know before it asks.
-    let renamed = rename_new(one, two);
+    let renamed = one.rename_new(two);
     if renamed.is_ok() {
-        fs::rename(two, one)?;
+        two.rename(one)?;
     }
     let again = new().map(drop).map_err(|error| error.kind());
     let found = [
         (Probe::FsyncFile, file.sync_all().is_ok()),
-        (Probe::FsyncDirectory, File::open(folder).and_then(|dir| dir.sync_all()).is_ok()),
+        (Probe::FsyncDirectory, folder.sync_dir().is_ok()),
         (Probe::Link, linked.is_ok()),
         (Probe::RenameNew, renamed.is_ok()),
         (Probe::CreateNew, again == Err(io::ErrorKind::AlreadyExists)),
@@ -187,6 +184,7 @@ impl Probed {
 mod tests {
     use super::*;
     use crate::publish::make_dir;
+    use std::fs;
 
     #[test]
     fn a_local_file_system_lacks_nothing_and_is_tried_once() {
@@ -195,15 +193,15 @@ mod tests {
         make_dir(&layout.tmp()).unwrap();
         probe(&layout).unwrap();
         assert_eq!(lacking(dir.path()).unwrap(), Vec::<String>::new());
-        assert_eq!(fs::read_dir(layout.tmp()).unwrap().count(), 0);
-        let kept = fs::read_to_string(layout.probes()).unwrap();
-        fs::write(layout.probes(), kept.replace("link yes", "link no")).unwrap();
+        assert_eq!(fs::read_dir(layout.tmp().path()).unwrap().count(), 0);
+        let kept = fs::read_to_string(layout.probes().path()).unwrap();
+        fs::write(layout.probes().path(), kept.replace("link yes", "link no")).unwrap();
         probe(&layout).unwrap();
-        assert!(fs::read_to_string(layout.probes()).unwrap().contains("link no"));
+        assert!(fs::read_to_string(layout.probes().path()).unwrap().contains("link no"));
         // Copied from elsewhere: what was found there says nothing of here.
-        fs::write(layout.probes(), format!("{FRONT}\nfile-system 6969\nlink no\n")).unwrap();
+        fs::write(layout.probes().path(), format!("{FRONT}\nfile-system 6969\nlink no\n")).unwrap();
         probe(&layout).unwrap();
-        assert_eq!(fs::read_to_string(layout.probes()).unwrap(), kept);
+        assert_eq!(fs::read_to_string(layout.probes().path()).unwrap(), kept);
     }
 
     #[test]

@@ -7,22 +7,61 @@
 //! by whoever has just renewed the lease. Where names can not be made durable at all, `probes` says so.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use aws_lc_rs::rand;
 use holdall_protocol::RepositoryError;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use holdall_sys::{PathBeneath, Unfit};
+
+use crate::layout::is_hexadecimal;
 use rustix::io::Errno;
 
-/// Turns a system error into one that says what was done to which file.
+/// Permission bits of what is made, before the user's umask: as any program makes files and folders.
+pub(crate) const FILE_MODE: u32 = 0o666;
+const DIR_MODE: u32 = 0o777;
+/// Of a repository's folders, which are not for every user of the computer: whoever can read a set of wrappings can
+/// guess passwords.
+pub(crate) const PRIVATE_DIR_MODE: u32 = 0o770;
+
+/// Something that messages name by its path.
+pub(crate) trait Shown {
+    fn shown(&self) -> std::path::Display<'_>;
+}
+
+impl Shown for Path {
+    fn shown(&self) -> std::path::Display<'_> {
+        self.display()
+    }
+}
+
+impl Shown for PathBeneath {
+    fn shown(&self) -> std::path::Display<'_> {
+        self.display()
+    }
+}
+
+/// Turns a system error into one that says what was done to which file. What can not be a repository's own file is
+/// damage.
 pub(crate) fn failed<'a>(
     action: &'static str,
-    path: &'a Path,
+    path: &'a (impl Shown + ?Sized),
 ) -> impl FnOnce(io::Error) -> RepositoryError + 'a {
-    move |source| RepositoryError::io(format!("{action} {}", path.display()), source)
+    move |source| match Unfit::of(&source) {
+        Some(unfit) => {
+            let reason =
+                format!("{unfit}; a repository has no such file, and nothing was done to it");
+            damaged(path, reason)
+        }
+        None => RepositoryError::io(format!("{action} {}", path.shown()), source),
+    }
+}
+
+/// The error for a file that is not what was stored.
+pub(crate) fn damaged(path: &(impl Shown + ?Sized), reason: impl ToString) -> RepositoryError {
+    RepositoryError::Damaged { what: path.shown().to_string(), reason: reason.to_string() }
 }
 
 /// Fills an array with random bytes.
@@ -43,14 +82,19 @@ pub(crate) enum Published {
 }
 
 /// A name in `tmp` that nothing has.
-pub(crate) fn beside(tmp: &Path) -> Result<PathBuf, RepositoryError> {
+pub(crate) fn beside(tmp: &PathBeneath) -> Result<PathBeneath, RepositoryError> {
     Ok(tmp.join(format!("{:032x}", u128::from_le_bytes(random()?))))
+}
+
+/// Whether a name may have been given by [`beside`].
+pub(crate) fn is_beside(name: &str) -> bool {
+    name.len() == 32 && is_hexadecimal(name)
 }
 
 /// Publishes `bytes` as the new file `target`, by way of a file in `tmp`.
 pub(crate) fn publish(
-    tmp: &Path,
-    target: &Path,
+    tmp: &PathBeneath,
+    target: &PathBeneath,
     bytes: &[u8],
 ) -> Result<Published, RepositoryError> {
     publish_while(|| Ok(()), tmp, target, bytes)
@@ -58,8 +102,8 @@ pub(crate) fn publish(
 
 /// Makes an empty file durably, for what its name alone says: a full disk has room for that. One that is there
 /// stays as it is.
-pub(crate) fn make_empty(path: &Path) -> Result<(), RepositoryError> {
-    match OpenOptions::new().write(true).create_new(true).open(path) {
+pub(crate) fn make_empty(path: &PathBeneath) -> Result<(), RepositoryError> {
+    match path.create_new(FILE_MODE) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => drop(made.map_err(failed("making", path))?),
     }
@@ -70,32 +114,42 @@ pub(crate) fn make_empty(path: &Path) -> Result<(), RepositoryError> {
 /// on finds the file in `tmp` gone: whoever takes over sweeps that before anything else is looked at.
 pub(crate) fn publish_while(
     is_held: impl FnOnce() -> Result<(), RepositoryError>,
-    tmp: &Path,
-    target: &Path,
+    tmp: &PathBeneath,
+    target: &PathBeneath,
     bytes: &[u8],
 ) -> Result<Published, RepositoryError> {
     let beside = write_beside(tmp, bytes)?;
     let outcome = is_held().and_then(|()| publish_file(&beside, target));
     if !matches!(outcome, Ok(Published::New)) {
         // The answer is what counts; a file that is left behind in tmp is swept at the next open.
-        let _ = fs::remove_file(&beside);
+        let _ = beside.remove_file();
     }
     outcome
 }
 
 /// Puts `bytes` in the place of whatever `target` is now; for files that are one owner's own.
-pub(crate) fn replace(tmp: &Path, target: &Path, bytes: &[u8]) -> Result<(), RepositoryError> {
+pub(crate) fn replace(
+    tmp: &PathBeneath,
+    target: &PathBeneath,
+    bytes: &[u8],
+) -> Result<(), RepositoryError> {
     replace_by_file(&write_beside(tmp, bytes)?, target)
 }
 
 /// Puts a durable file in the place of whatever `target` is now, and makes that durable.
-pub(crate) fn replace_by_file(from: &Path, target: &Path) -> Result<(), RepositoryError> {
-    fs::rename(from, target).map_err(failed("renaming to", target))?;
+pub(crate) fn replace_by_file(
+    from: &PathBeneath,
+    target: &PathBeneath,
+) -> Result<(), RepositoryError> {
+    from.rename(target).map_err(failed("renaming to", target))?;
     sync_parent(target)
 }
 
 /// Publishes a durable file under its final name and makes the name durable.
-pub(crate) fn publish_file(from: &Path, target: &Path) -> Result<Published, RepositoryError> {
+pub(crate) fn publish_file(
+    from: &PathBeneath,
+    target: &PathBeneath,
+) -> Result<Published, RepositoryError> {
     if !rename_no_replace(from, target).map_err(failed("publishing", target))? {
         return Ok(Published::Existed);
     }
@@ -108,7 +162,19 @@ pub(crate) fn publish_file(from: &Path, target: &Path) -> Result<Published, Repo
 /// # Errors
 /// [`RepositoryError::Io`].
 pub fn sync_dir(dir: &Path) -> Result<(), RepositoryError> {
-    match File::open(dir).and_then(|dir| dir.sync_all()) {
+    as_far_as_possible(dir, File::open(dir).and_then(|dir| dir.sync_all()))
+}
+
+/// The same of a repository's folder.
+pub(crate) fn sync_folder(dir: &PathBeneath) -> Result<(), RepositoryError> {
+    as_far_as_possible(dir, dir.sync_dir())
+}
+
+fn as_far_as_possible(
+    dir: &(impl Shown + ?Sized),
+    synced: io::Result<()>,
+) -> Result<(), RepositoryError> {
+    match synced {
         Err(error) if !is_unsupported(&error) => Err(failed("syncing", dir)(error)),
         _ => Ok(()),
     }
@@ -120,15 +186,15 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     unsupported.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error())
 }
 
-/// Makes a directory if it is not there, and its name durable: who made it may not have come so far.
-pub(crate) fn make_dir(dir: &Path) -> Result<(), RepositoryError> {
-    make_all(std::slice::from_ref(&dir))
+/// Makes a folder if it is not there, and its name durable: who made it may not have come so far.
+pub(crate) fn make_dir(dir: &PathBeneath) -> Result<(), RepositoryError> {
+    make_all(std::slice::from_ref(dir))
 }
 
-/// Makes directories that lie in one, as [`make_dir`] does each.
-pub(crate) fn make_all(dirs: &[impl AsRef<Path>]) -> Result<(), RepositoryError> {
-    dirs.iter().try_for_each(|dir| make_name(dir.as_ref()))?;
-    dirs.last().map_or(Ok(()), |dir| sync_parent(dir.as_ref()))
+/// Makes folders that lie in one, as [`make_dir`] does each.
+pub(crate) fn make_all(dirs: &[PathBeneath]) -> Result<(), RepositoryError> {
+    dirs.iter().try_for_each(|dir| make_name(dir, DIR_MODE))?;
+    dirs.last().map_or(Ok(()), sync_parent)
 }
 
 /// Makes a directory and those above it, as far as they are not there, and makes all their names
@@ -137,11 +203,27 @@ pub(crate) fn make_all(dirs: &[impl AsRef<Path>]) -> Result<(), RepositoryError>
 /// # Errors
 /// [`RepositoryError::Io`].
 pub fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
+    make_with_those_above(dir, DIR_MODE)
+}
+
+/// The same, and the directory itself is not for every user of the computer.
+///
+/// # Errors
+/// As for [`make_dirs`].
+pub(crate) fn make_private_dirs(dir: &Path) -> Result<(), RepositoryError> {
+    make_with_those_above(dir, PRIVATE_DIR_MODE)
+}
+
+fn make_with_those_above(dir: &Path, mode: u32) -> Result<(), RepositoryError> {
+    let above = parent_of(dir);
     if !dir.is_dir() {
-        parent_of(dir).filter(|above| *above != dir).map_or(Ok(()), make_dirs)?;
-        make_name(dir)?;
+        above.filter(|above| *above != dir).map_or(Ok(()), make_dirs)?;
+        match DirBuilder::new().mode(mode).create(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+            made => made.map_err(failed("making", dir))?,
+        }
     }
-    match sync_parent(dir) {
+    match above.map_or(Ok(()), sync_dir) {
         Err(RepositoryError::Io { source, .. })
             if source.kind() == io::ErrorKind::PermissionDenied =>
         {
@@ -151,43 +233,22 @@ pub fn make_dirs(dir: &Path) -> Result<(), RepositoryError> {
     }
 }
 
-/// The same, and the directory itself is not for every user of the computer.
-///
-/// # Errors
-/// As for [`make_dirs`].
-pub(crate) fn make_private_dirs(dir: &Path) -> Result<(), RepositoryError> {
-    if !dir.is_dir() {
-        parent_of(dir).filter(|above| *above != dir).map_or(Ok(()), make_dirs)?;
-        make_private(dir)?;
-    }
-    make_dirs(dir)
-}
-
-/// Makes a directory that is not for every user of the computer, if it is not there. Whoever can read a set of
-/// wrappings can guess passwords.
-pub(crate) fn make_private(dir: &Path) -> Result<(), RepositoryError> {
-    is_made(dir, DirBuilder::new().mode(0o770).create(dir))
-}
-
-fn make_name(dir: &Path) -> Result<(), RepositoryError> {
-    is_made(dir, fs::create_dir(dir))
-}
-
-fn is_made(dir: &Path, made: io::Result<()>) -> Result<(), RepositoryError> {
-    match made {
+/// Makes a folder if it is not there, with at most the permission bits `mode`. Its name is not durable yet.
+pub(crate) fn make_name(dir: &PathBeneath, mode: u32) -> Result<(), RepositoryError> {
+    match dir.create_dir(mode) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         made => made.map_err(failed("making", dir)),
     }
 }
 
 /// Whether something is there. That this can not be told is an error: it is not the same as no.
-pub(crate) fn is_there(path: &Path) -> Result<bool, RepositoryError> {
+pub(crate) fn is_there(path: &PathBeneath) -> Result<bool, RepositoryError> {
     path.try_exists().map_err(failed("looking at", path))
 }
 
 /// Removes a file; one that is not there is no error.
-pub(crate) fn remove(path: &Path) -> Result<(), RepositoryError> {
-    match fs::remove_file(path) {
+pub(crate) fn remove(path: &PathBeneath) -> Result<(), RepositoryError> {
+    match path.remove_file() {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(failed("removing", path)(error))
         }
@@ -197,17 +258,17 @@ pub(crate) fn remove(path: &Path) -> Result<(), RepositoryError> {
 
 /// Reads a file of at most `limit_bytes` bytes; `None` if there is none.
 pub(crate) fn read_limited(
-    path: &Path,
+    path: &PathBeneath,
     limit_bytes: u64,
 ) -> Result<Option<Vec<u8>>, RepositoryError> {
-    let file = match File::open(path) {
+    let file = match path.open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(failed("opening", path))?,
     };
     let length = file.metadata().map_err(failed("looking at", path))?.len();
     if length > limit_bytes {
         let reason = format!("it has {length} bytes, at most {limit_bytes} are allowed");
-        return Err(RepositoryError::Damaged { what: path.display().to_string(), reason });
+        return Err(damaged(path, reason));
     }
     let mut bytes = Vec::new();
     io::Read::read_to_end(&mut io::Read::take(file, limit_bytes), &mut bytes)
@@ -215,38 +276,30 @@ pub(crate) fn read_limited(
     Ok(Some(bytes))
 }
 
-/// The names in a directory, in ascending order; none if there is no such directory, since copying
+/// The names in a folder, in ascending order; none if there is no such folder, since copying
 /// a repository may leave out empty ones.
-pub(crate) fn names_in(dir: &Path) -> Result<Vec<OsString>, RepositoryError> {
-    let entries = match fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(failed("listing", dir))?,
-    };
-    let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
-    let mut names = names.collect::<io::Result<Vec<_>>>().map_err(failed("listing", dir))?;
-    names.sort_unstable();
-    Ok(names)
+pub(crate) fn names_in(dir: &PathBeneath) -> Result<Vec<OsString>, RepositoryError> {
+    match dir.names() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        names => names.map_err(failed("listing", dir)),
+    }
 }
 
-fn write_beside(tmp: &Path, bytes: &[u8]) -> Result<PathBuf, RepositoryError> {
+fn write_beside(tmp: &PathBeneath, bytes: &[u8]) -> Result<PathBeneath, RepositoryError> {
     let path = beside(tmp)?;
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .map_err(failed("making", &path))?;
+    let file = path.create_new(FILE_MODE).map_err(failed("making", &path))?;
     let written = file.write_all_at(bytes, 0).and_then(|()| file.sync_all());
     if let Err(error) = written {
         // After a failed fsync the file is abandoned, never synced again.
-        let _ = fs::remove_file(&path);
+        let _ = path.remove_file();
         return Err(failed("writing", &path)(error));
     }
     Ok(path)
 }
 
 /// Makes a file's name durable.
-pub(crate) fn sync_parent(path: &Path) -> Result<(), RepositoryError> {
-    parent_of(path).map_or(Ok(()), sync_dir)
+pub(crate) fn sync_parent(path: &PathBeneath) -> Result<(), RepositoryError> {
+    path.parent().map_or(Ok(()), |parent| sync_folder(&parent))
 }
 
 /// The directory that a path's last name is in.
@@ -256,8 +309,8 @@ fn parent_of(path: &Path) -> Option<&Path> {
 }
 
 /// Renames unless `target` exists; says whether it did.
-fn rename_no_replace(from: &Path, target: &Path) -> io::Result<bool> {
-    match rename_new(from, target) {
+fn rename_no_replace(from: &PathBeneath, target: &PathBeneath) -> io::Result<bool> {
+    match from.rename_new(target) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) if is_unsupported(&error) => link_no_replace(from, target),
         renamed => renamed.map(|()| true),
@@ -265,9 +318,9 @@ fn rename_no_replace(from: &Path, target: &Path) -> io::Result<bool> {
 }
 
 /// The same where renaming always replaces.
-fn link_no_replace(from: &Path, target: &Path) -> io::Result<bool> {
-    match fs::hard_link(from, target) {
-        Ok(()) => fs::remove_file(from).map(|()| true),
+fn link_no_replace(from: &PathBeneath, target: &PathBeneath) -> io::Result<bool> {
+    match from.hard_link(target) {
+        Ok(()) => from.remove_file().map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) if has_no_links(&error) => look_and_rename(from, target),
         Err(error) => Err(error),
@@ -275,16 +328,11 @@ fn link_no_replace(from: &Path, target: &Path) -> io::Result<bool> {
 }
 
 /// The same where there are no links either.
-fn look_and_rename(from: &Path, target: &Path) -> io::Result<bool> {
+fn look_and_rename(from: &PathBeneath, target: &PathBeneath) -> io::Result<bool> {
     if target.try_exists()? {
         return Ok(false);
     }
-    fs::rename(from, target).map(|()| true)
-}
-
-/// Renames and never replaces; an error that [`is_unsupported`] knows where that is not possible.
-pub(crate) fn rename_new(from: &Path, target: &Path) -> io::Result<()> {
-    Ok(renameat_with(CWD, from, CWD, target, RenameFlags::NOREPLACE)?)
+    from.rename(target).map(|()| true)
 }
 
 /// Whether linking failed since the file system has no hard links, which many say with `EPERM`.
@@ -295,17 +343,20 @@ pub(crate) fn has_no_links(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use holdall_sys::Root;
+    use std::fs;
 
     #[test]
     fn publishing_never_replaces_and_leaves_nothing_behind() {
-        let dir = tempfile::tempdir().unwrap();
-        let tmp = dir.path().join("tmp");
+        let folder = tempfile::tempdir().unwrap();
+        let dir = Root::at(folder.path());
+        let tmp = dir.join("tmp");
         make_dir(&tmp).unwrap();
         make_dir(&tmp).unwrap();
-        let target = dir.path().join("name");
+        let target = dir.join("name");
         assert_eq!(publish(&tmp, &target, b"first").unwrap(), Published::New);
         assert_eq!(publish(&tmp, &target, b"second").unwrap(), Published::Existed);
-        assert_eq!(fs::read(&target).unwrap(), b"first");
+        assert_eq!(fs::read(target.path()).unwrap(), b"first");
         replace(&tmp, &target, b"third").unwrap();
         assert_eq!(read_limited(&target, 5).unwrap().as_deref(), Some(&b"third"[..]));
         assert!(read_limited(&target, 4).is_err());
@@ -315,14 +366,15 @@ mod tests {
     #[test]
     fn whatever_a_place_can_do_nothing_is_replaced() {
         for publish in [rename_no_replace, link_no_replace, look_and_rename] {
-            let dir = tempfile::tempdir().unwrap();
-            let (from, target) = (dir.path().join("beside"), dir.path().join("name"));
-            fs::write(&from, b"first").unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let dir = Root::at(folder.path());
+            let (from, target) = (dir.join("beside"), dir.join("name"));
+            fs::write(from.path(), b"first").unwrap();
             assert!(publish(&from, &target).unwrap());
-            assert_eq!(names_in(dir.path()).unwrap(), ["name"]);
-            fs::write(&from, b"second").unwrap();
+            assert_eq!(names_in(&dir).unwrap(), ["name"]);
+            fs::write(from.path(), b"second").unwrap();
             assert!(!publish(&from, &target).unwrap());
-            assert_eq!(fs::read(&target).unwrap(), b"first");
+            assert_eq!(fs::read(target.path()).unwrap(), b"first");
         }
     }
 }

@@ -2,16 +2,15 @@
 //!
 //! The name is all that counts, so that no half-written or rotten file can take back what was said.
 
-use std::path::Path;
-
 use holdall_format::record_file;
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 use crate::layout::{Layout, number_of};
 use crate::publish::{make_empty, names_in, publish, remove};
 
 /// The position that is kept in `folder`; 0 if none is.
-pub(crate) fn highest(folder: &Path) -> Result<u64, RepositoryError> {
+pub(crate) fn highest(folder: &PathBeneath) -> Result<u64, RepositoryError> {
     let names = names_in(folder)?;
     let numbers = names.iter().filter_map(|name| name.to_str().and_then(number_of));
     Ok(numbers.max().unwrap_or_default())
@@ -21,7 +20,7 @@ pub(crate) fn highest(folder: &Path) -> Result<u64, RepositoryError> {
 /// is durable when this returns.
 pub(crate) fn raise(
     layout: &Layout,
-    folder: &Path,
+    folder: &PathBeneath,
     position: u64,
     text: &[u8],
 ) -> Result<(), RepositoryError> {

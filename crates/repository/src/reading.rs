@@ -1,13 +1,12 @@
 //! Reading blocks and their tables, wherever they lie.
 
-use std::path::PathBuf;
-
 use bytes::Bytes;
 use holdall_format::{BlockName, Table};
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 use crate::index::{Holder, State};
-use crate::pack_file::damaged;
+use crate::publish::damaged;
 use crate::publish::failed;
 use crate::store::Store;
 
@@ -73,7 +72,7 @@ pub(crate) struct ReadBlock {
     bytes: Bytes,
     /// What the index calls it.
     name: BlockName,
-    path: PathBuf,
+    path: PathBeneath,
 }
 
 impl ReadBlock {

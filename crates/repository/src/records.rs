@@ -7,7 +7,6 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +20,7 @@ use holdall_protocol::{
     FETCH_TARGET_BYTES, ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigest, RecordsDigesting,
     RepositoryError,
 };
+use holdall_sys::PathBeneath;
 
 use crate::committing::NO_RECORD;
 use crate::layout::{Layout, number_of};
@@ -137,9 +137,9 @@ pub(crate) struct Records {
 pub(crate) struct Loaded {
     pub(crate) records: Records,
     /// Files that are no record that can be read, with the reason.
-    pub(crate) damaged: Vec<(PathBuf, String)>,
+    pub(crate) damaged: Vec<(PathBeneath, String)>,
     /// Those of them that could not be read.
-    pub(crate) unread: Vec<PathBuf>,
+    pub(crate) unread: Vec<PathBeneath>,
     /// More than any position that was given to a record.
     pub(crate) next_position: u64,
 }
@@ -329,7 +329,7 @@ impl Records {
 
     fn publish_at(
         &self,
-        path: &Path,
+        path: &PathBeneath,
         bytes: &[u8],
         renew: impl FnOnce() -> Result<(), RepositoryError>,
     ) -> Result<Published, RepositoryError> {
@@ -343,7 +343,7 @@ impl Records {
 
     /// Takes back a record whose name may not be durable, so that its machine's chain does not
     /// fork when it comes again.
-    fn withdraw(&self, path: &Path, bytes: &[u8]) -> Result<(), RepositoryError> {
+    fn withdraw(&self, path: &PathBeneath, bytes: &[u8]) -> Result<(), RepositoryError> {
         match read_limited(path, STORED_MAX_BYTES)? {
             None => Ok(()),
             Some(there) if there == bytes => {
@@ -439,17 +439,17 @@ pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
 }
 
 /// Whether the disk gives a file of that path, of a record or a tombstone.
-pub(crate) fn is_given(path: &Path) -> bool {
+pub(crate) fn is_given(path: &PathBeneath) -> bool {
     read_limited(path, STORED_MAX_BYTES).is_ok_and(|bytes| bytes.is_some())
 }
 
 /// Where a record lies, or its tombstone.
-fn file_of(layout: &Layout, position: u64, is_tombstone: bool) -> PathBuf {
+fn file_of(layout: &Layout, position: u64, is_tombstone: bool) -> PathBeneath {
     if is_tombstone { layout.tombstone(position) } else { layout.record(position) }
 }
 
 /// Files among records and tombstones that are neither, with the reason.
-fn strange_names(layout: &Layout) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
+fn strange_names(layout: &Layout) -> Result<Vec<(PathBeneath, String)>, RepositoryError> {
     let mut strange = Vec::new();
     for folder in [layout.records(), layout.tombstones()] {
         let names = names_in(&folder)?.into_iter();
@@ -527,7 +527,7 @@ fn listed(
     position: u64,
     has_tombstone: bool,
 ) -> Result<Option<ListedRecord>, RepositoryError> {
-    let read = |path: &Path| {
+    let read = |path: &PathBeneath| {
         let read = of_the_file(read_limited(path, STORED_MAX_BYTES))?;
         Ok::<_, RepositoryError>(read.unwrap_or_else(|_| Some(Vec::new())))
     };
@@ -586,7 +586,7 @@ pub(crate) mod tests {
         let (_dir, layout, forge) = place();
         let records = Records::load(&layout).unwrap().records;
         // What has the name can not be read, so it can not be taken back.
-        std::fs::create_dir(layout.record(7)).unwrap();
+        std::fs::create_dir(layout.record(7).path()).unwrap();
         records.fails.store(true, Ordering::Release);
         assert!(records.publish(&stored(&forge, 7), || Ok(())).is_err());
         let refused = records.publish(&stored(&forge, 8), || Ok(()));
@@ -599,11 +599,11 @@ pub(crate) mod tests {
         let (_dir, layout, forge) = place();
         let records = Records::load(&layout).unwrap().records;
         // Neither can anything be written, nor be seen what has the name.
-        std::fs::create_dir(layout.record(7)).unwrap();
+        std::fs::create_dir(layout.record(7).path()).unwrap();
         let aside = layout.root().join("aside");
-        std::fs::rename(layout.tmp(), &aside).unwrap();
+        std::fs::rename(layout.tmp().path(), &aside.path()).unwrap();
         assert!(records.publish(&stored(&forge, 7), || Ok(())).is_err());
-        std::fs::rename(&aside, layout.tmp()).unwrap();
+        std::fs::rename(aside.path(), layout.tmp().path()).unwrap();
         records.publish(&stored(&forge, 8), || Ok(())).unwrap();
         assert!(layout.record(8).exists());
     }
@@ -634,12 +634,12 @@ pub(crate) mod tests {
         let (_dir, layout, _) = place();
         for position in 1..=300u64 {
             let length = if position % 70 == 0 { SHORT_BYTES as usize + 1 } else { 5000 };
-            std::fs::write(layout.record(position), vec![position as u8; length]).unwrap();
+            std::fs::write(layout.record(position).path(), vec![position as u8; length]).unwrap();
         }
         // One was forgotten, one can not be read.
-        std::fs::rename(layout.record(100), layout.tombstone(100)).unwrap();
-        std::fs::remove_file(layout.record(120)).unwrap();
-        std::fs::create_dir(layout.record(120)).unwrap();
+        std::fs::rename(layout.record(100).path(), layout.tombstone(100).path()).unwrap();
+        std::fs::remove_file(layout.record(120).path()).unwrap();
+        std::fs::create_dir(layout.record(120).path()).unwrap();
 
         let mut all = Vec::new();
         let query =

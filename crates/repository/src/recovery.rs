@@ -21,13 +21,13 @@
 //! that lost what was acknowledged, so where a record came later, no index is believed that has it reached.
 
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use holdall_format::{BlockName, Footer, FooterBlock, RepositoryId};
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 use rustix::io::Errno;
 
 use crate::condemned;
@@ -37,7 +37,8 @@ use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::pack_file::read_footer;
 use crate::publish::{
-    Published, failed, is_there, make_dir, names_in, publish_file, read_limited, remove, sync_dir,
+    Published, failed, is_there, make_dir, names_in, publish_file, read_limited, remove,
+    sync_folder,
 };
 use crate::raised::highest;
 use crate::store::Access;
@@ -54,10 +55,11 @@ pub(crate) struct Recovered {
     /// Tails of which the payloads are gone, to be put aside.
     pub(crate) lost: Vec<TailName>,
     /// Files that are damaged, with the reason.
-    pub(crate) damaged: Vec<(PathBuf, String)>,
+    pub(crate) damaged: Vec<(PathBeneath, String)>,
     /// Those of the tails that the disk did not give: it may the next time.
     pub(crate) unopened: Vec<TailName>,
-    /// Whether whoever had the lease may have slept and hold these files open.
+    /// Whether others may write to these files: who had the lease and slept, or a copy of the repository that was made
+    /// of hard links.
     are_held_open: bool,
     /// Where the newest record is in the log; 0 without one.
     newest_record: u64,
@@ -112,9 +114,10 @@ pub(crate) fn recover(
     lease: &Lease,
 ) -> Result<Recovered, RepositoryError> {
     let repair = access == Access::Write;
-    let (are_held_open, newest_record) = (lease.has_taken_over(), highest(&layout.records())?);
-    let mut recovered = Recovered { are_held_open, newest_record, ..Recovered::default() };
     let files = names_in(&layout.tails())?;
+    let are_held_open = lease.has_taken_over() || (repair && have_other_names(layout, &files)?);
+    let newest_record = highest(&layout.records())?;
+    let mut recovered = Recovered { are_held_open, newest_record, ..Recovered::default() };
     if repair {
         // Were it lost by now, some of these could be tails that whoever took it is writing to.
         lease.renew()?;
@@ -139,9 +142,22 @@ pub(crate) fn recover(
     Ok(recovered)
 }
 
+/// Whether a file of a tail has another name somewhere.
+fn have_other_names(layout: &Layout, files: &[OsString]) -> Result<bool, RepositoryError> {
+    for file in files {
+        let path = layout.tails().join(file);
+        match path.stat() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found if found.as_ref().is_ok_and(|found| found.nlink > 1) => return Ok(true),
+            found => drop(found.map_err(failed("looking at", &path))?),
+        }
+    }
+    Ok(false)
+}
+
 /// Whether the disk gives all bytes of a tail.
 pub(crate) fn is_readable(layout: &Layout, name: TailName) -> bool {
-    [layout.journal(name), layout.payload(name)].iter().all(|path| match File::open(path) {
+    [layout.journal(name), layout.payload(name)].iter().all(|path| match path.open() {
         Err(error) => error.kind() == io::ErrorKind::NotFound,
         Ok(mut file) => io::copy(&mut file, &mut io::sink()).is_ok(),
     })
@@ -164,7 +180,7 @@ fn recover_one(
         Err(error) => return Err(error),
     };
     let listed = listed_blocks(&journal::scan(&bytes, repository, name.kind()).unwrap_or_default());
-    if let Some(payload) = open(&layout.payload(name), repair)? {
+    if let Some(payload) = open(&layout.payload(name), repair && !recovered.are_held_open)? {
         if repair && publish_if_whole(layout, repository, name, &payload, listed.as_deref())? {
             return Ok(());
         }
@@ -207,8 +223,8 @@ fn next_after(next: u64, blocks: &[FooterBlock]) -> u64 {
     blocks.iter().fold(next, |next, block| next.max(block.arrival.saturating_add(1)))
 }
 
-fn open(path: &Path, repair: bool) -> Result<Option<File>, RepositoryError> {
-    match OpenOptions::new().read(true).write(repair).open(path) {
+fn open(path: &PathBeneath, to_change: bool) -> Result<Option<File>, RepositoryError> {
+    match if to_change { path.open_to_change() } else { path.open() } {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         opened => opened.map(Some).map_err(failed("opening", path)),
     }
@@ -233,11 +249,11 @@ fn publish_if_whole(
     }
     payload.sync_all().map_err(failed("syncing", &path))?;
     let target = layout.pack(&trailer.name);
-    target.parent().map_or(Ok(()), make_dir)?;
+    target.parent().map_or(Ok(()), |folder| make_dir(&folder))?;
     if publish_file(&path, &target)? == Published::Existed {
         remove(&path)?;
     }
-    sync_dir(&layout.tails())?;
+    sync_folder(&layout.tails())?;
     remove(&layout.journal(name))?;
     Ok(true)
 }
@@ -255,7 +271,7 @@ fn packs_have(
     }
     for name in Listing::read(layout)?.packs.keys() {
         let path = layout.pack(name);
-        let file = match File::open(&path) {
+        let file = match path.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             opened => opened.map_err(failed("opening", &path))?,
         };
@@ -403,7 +419,8 @@ fn keep_front(
         // Whoever made it may have lost the lease meanwhile, and take it away when it finds out.
         return discard(layout, name);
     }
-    let Some(journal) = open(&layout.journal(name), repair)? else { return Ok(()) };
+    let to_change = repair && !recovered.are_held_open;
+    let Some(journal) = open(&layout.journal(name), to_change)? else { return Ok(()) };
     // What is held open may be made a pack yet, and have its place.
     if repair && !recovered.are_held_open {
         cut(layout, name, (&payload, &journal), &blocks, journal_end)?;
@@ -462,7 +479,7 @@ fn cut(
     };
     cut_one(payload, payload_end).map_err(failed("cutting", &layout.payload(name)))?;
     cut_one(journal, journal_end).map_err(failed("cutting", &layout.journal(name)))?;
-    sync_dir(&layout.tails())
+    sync_folder(&layout.tails())
 }
 
 /// Where the payload of the last block ends.
@@ -482,21 +499,21 @@ pub(crate) fn list_all(tail: &Tail) -> Result<(), RepositoryError> {
 /// alone are swept, a journal alone would be taken for a loss.
 pub(crate) fn discard(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
     remove(&layout.journal(name))?;
-    sync_dir(&layout.tails())?;
+    sync_folder(&layout.tails())?;
     remove(&layout.payload(name))
 }
 
 /// Puts those of a damaged tail's files that are there aside, under names that are no tails.
 pub(crate) fn put_aside(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
     for path in [layout.payload(name), layout.journal(name)] {
-        let mut aside = path.clone().into_os_string();
-        aside.push(".damaged");
-        match fs::rename(&path, &aside) {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".damaged");
+        match path.rename(&path.with_file_name(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed.map_err(failed("putting aside", &path))?,
         }
     }
-    sync_dir(&layout.tails())
+    sync_folder(&layout.tails())
 }
 
 /// Removes payloads without a journal, of which nothing can be read: it was never written to, and its tail torn while
@@ -507,14 +524,12 @@ fn remove_lone_payloads(
     recovered: &Recovered,
 ) -> Result<(), RepositoryError> {
     for file in files {
-        let path = layout.tails().join(file);
-        let journal = path.with_extension("journal");
-        let is_payload = path.extension().is_some_and(|extension| extension == "payload");
-        let is_kept = recovered.salvaged.iter().any(|tail| layout.payload(tail.name) == path);
-        if is_payload && !is_kept && is_there(&path)? && !is_there(&journal)? {
-            let name = journal.file_name().and_then(OsStr::to_str).and_then(TailName::of_journal);
-            let is_empty = fs::metadata(&path).map_err(failed("reading", &path))?.len() == 0;
-            recovered.doubt(layout, name.map_or(0, |name| name.number), !is_empty)?;
+        let Some(name) = file.to_str().and_then(TailName::of_payload) else { continue };
+        let path = layout.payload(name);
+        let is_kept = recovered.salvaged.iter().any(|tail| tail.name == name);
+        if !is_kept && is_there(&path)? && !is_there(&layout.journal(name))? {
+            let is_empty = path.stat().map_err(failed("reading", &path))?.size == 0;
+            recovered.doubt(layout, name.number, !is_empty)?;
             remove(&path)?;
         }
     }

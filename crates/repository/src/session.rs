@@ -158,7 +158,9 @@ impl Sessions {
     pub(crate) fn open(layout: &Layout, can_write: bool) -> Result<Self, RepositoryError> {
         let mut known = HashMap::new();
         for name in names_in(&layout.sessions())? {
-            let path = layout.sessions().join(name);
+            // Other names are somebody else's.
+            let id = name.to_str().and_then(|name| name.parse::<SessionId>().ok());
+            let Some(path) = id.map(|id| layout.session(&id)) else { continue };
             // It may be readable again next time.
             let Ok(bytes) = read_limited(&path, 64 << 10) else { continue };
             let bytes = bytes.unwrap_or_default();
@@ -466,7 +468,7 @@ mod tests {
         let earlier = Sessions::open(&layout, true).unwrap();
         let with_file = earlier.start(MACHINE, &BACKUP, 10, &0).unwrap();
         let without = earlier.start(MACHINE, &SessionPurpose::Read, 20, &0).unwrap();
-        std::fs::remove_file(layout.session(&without)).unwrap();
+        std::fs::remove_file(layout.session(&without).path()).unwrap();
         let relied_on = |arrival| ReliedOn { arrivals: [arrival].into(), ..ReliedOn::default() };
         earlier.rely_on(&with_file, relied_on(1));
         earlier.rely_on(&without, relied_on(2));
@@ -496,7 +498,7 @@ mod tests {
     fn a_session_that_can_not_be_read_has_lapsed_and_is_left_alone() {
         let (_dir, layout) = place();
         let unreadable = layout.session(&SessionId::from_bytes([5; 16]));
-        std::fs::create_dir(&unreadable).unwrap();
+        std::fs::create_dir(unreadable.path()).unwrap();
         let sessions = Sessions::open(&layout, true).unwrap();
         assert_eq!(sessions.watermark(&MACHINE, &0), None);
         assert!(unreadable.exists());

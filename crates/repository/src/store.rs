@@ -1,6 +1,6 @@
 //! One repository directory, open: what all of its machines share.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -8,6 +8,7 @@ use holdall_format::{
     MachineId, ObjectId, PublicKey, RepositoryConfig, RepositoryId, Signature, SignedContext,
 };
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 use crate::appending::Appender;
 use crate::background::Background;
@@ -20,7 +21,7 @@ use crate::lease::Lease;
 use crate::log::Log;
 use crate::opening::{Found, go_on, make_ready, next_known};
 use crate::pack_file::{OpenPacks, is_given};
-use crate::publish::sync_dir;
+use crate::publish::sync_folder;
 use crate::records::{self, Loaded, Records};
 use crate::recovery::{Recovered, is_readable, recover};
 use crate::room::Room;
@@ -96,13 +97,13 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     commit: Mutex<()>,
     /// Files that could not be read at the start, with the reason.
-    strange: Mutex<Vec<(PathBuf, String)>>,
+    strange: Mutex<Vec<(PathBeneath, String)>>,
     /// Tails that the disk did not give at the start.
     unopened: Vec<TailName>,
     /// Packs, and folders of packs, that could not be read when the index was made last.
-    left_out: Mutex<Vec<PathBuf>>,
+    left_out: Mutex<Vec<PathBeneath>>,
     /// Records that could not be read when this was opened.
-    unread: Vec<PathBuf>,
+    unread: Vec<PathBeneath>,
     /// How far a scrub in rounds has come, where that could not be written.
     unwritten_round: Mutex<Option<ScrubRound>>,
     /// A node that somebody gave other references than a commit reached.
@@ -242,7 +243,7 @@ impl Store {
             writer.background.wake();
             self.records.remove_buried()?;
             // What got its name just before a crash, or where the disk failed, is listed from now on.
-            sync_dir(&self.layout.records())?;
+            sync_folder(&self.layout.records())?;
             if self.unopened.is_empty() {
                 self.lease.settle()?;
             }
@@ -398,7 +399,7 @@ impl Store {
     }
 
     /// Files that could not be read at the start, and what was found damaged since.
-    pub(crate) fn strange(&self) -> Vec<(PathBuf, String)> {
+    pub(crate) fn strange(&self) -> Vec<(PathBeneath, String)> {
         let since = self.writer.as_ref().map(|writer| writer.appender.damaged());
         self.lock_strange().iter().cloned().chain(since.into_iter().flatten()).collect()
     }
@@ -428,20 +429,20 @@ impl Store {
     }
 
     /// Packs, and folders that may hold some, that could not be read.
-    pub(crate) fn left_out(&self) -> Vec<PathBuf> {
+    pub(crate) fn left_out(&self) -> Vec<PathBeneath> {
         self.lock_left_out().clone()
     }
 
-    fn lock_left_out(&self) -> MutexGuard<'_, Vec<PathBuf>> {
+    fn lock_left_out(&self) -> MutexGuard<'_, Vec<PathBeneath>> {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that a file is no longer strange: it was mended, or put aside.
-    pub(crate) fn no_longer_strange(&self, mended: &Path) {
+    pub(crate) fn no_longer_strange(&self, mended: &PathBeneath) {
         self.lock_strange().retain(|(path, _)| path != mended);
     }
 
-    fn lock_strange(&self) -> MutexGuard<'_, Vec<(PathBuf, String)>> {
+    fn lock_strange(&self) -> MutexGuard<'_, Vec<(PathBeneath, String)>> {
         self.strange.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

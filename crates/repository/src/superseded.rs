@@ -12,15 +12,15 @@
 //! take it. A mark is removed when none of its blocks is stored any more.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use holdall_format::FormatError;
 use holdall_format::wire::Reader;
 use holdall_protocol::{MAX_IDS, RepositoryError};
+use holdall_sys::PathBeneath;
 
 use crate::checksummed::{with_checksum, without_checksum};
 use crate::layout::{Layout, number_of};
-use crate::publish::{names_in, publish, read_limited, remove, sync_dir};
+use crate::publish::{names_in, publish, read_limited, remove, sync_folder};
 
 const WHAT: &str = "mark of superseded blocks";
 const MAGIC: &[u8; 4] = b"HSup";
@@ -159,20 +159,20 @@ pub(crate) fn write(layout: &Layout, mark: &Mark) -> Result<(), RepositoryError>
 pub(crate) fn remove_mark(layout: &Layout, number: u64) -> Result<(), RepositoryError> {
     // What holds goes last: without it, what is left would let its blocks go.
     remove(&layout.superseded_at(number, ending(false)))?;
-    sync_dir(&layout.superseded())?;
+    sync_folder(&layout.superseded())?;
     remove(&layout.superseded_at(number, ending(true)))?;
-    sync_dir(&layout.superseded())
+    sync_folder(&layout.superseded())
 }
 
 /// Has the blocks of a held mark be let go.
 pub(crate) fn let_go(layout: &Layout, mark: &Mark) -> Result<(), RepositoryError> {
     write(layout, &Mark { is_held: false, ..mark.clone() })?;
     remove(&layout.superseded_at(mark.number, ending(true)))?;
-    sync_dir(&layout.superseded())
+    sync_folder(&layout.superseded())
 }
 
 /// Where a held mark lies.
-pub(crate) fn held_file(layout: &Layout, number: u64) -> PathBuf {
+pub(crate) fn held_file(layout: &Layout, number: u64) -> PathBeneath {
     layout.superseded_at(number, HELD)
 }
 
@@ -216,10 +216,10 @@ mod tests {
         remove_mark(&layout, 9).unwrap();
         remove_mark(&layout, 9).unwrap();
         assert_eq!(read_marks(&layout).unwrap().readable, [mark(5, false, &[1, 3])]);
-        std::fs::write(layout.superseded().join("00000000000000ff"), b"torn").unwrap();
+        std::fs::write(layout.superseded().join("00000000000000ff").path(), b"torn").unwrap();
         let all = read_all(&layout).unwrap();
         assert_eq!((all.newest, all.unreadable), (5, None), "it counts for nothing");
-        std::fs::write(layout.superseded().join("00000000000000fe.held"), b"torn").unwrap();
+        std::fs::write(layout.superseded().join("00000000000000fe.held").path(), b"torn").unwrap();
         let all = read_all(&layout).unwrap();
         assert_eq!((all.newest, all.unreadable), (0xfe, Some(0xfe)), "it may hold anything");
     }

@@ -10,7 +10,7 @@
 //! once it is durable.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 #[cfg(test)]
@@ -22,6 +22,7 @@ use bytes::Bytes;
 use holdall_format::limits::{PACK_MAX_BLOCKS, PACK_TARGET_BYTES, PACK_TARGET_TABLE_BYTES};
 use holdall_format::{BLOCK_HEADER_BYTES, FooterBlock, RepositoryId, Table};
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 use holdall_sys::reading::append_exact_at;
 
 use crate::checked::Checked;
@@ -29,7 +30,7 @@ use crate::group_commit::GroupCommit;
 use crate::index::Mark;
 use crate::journal::{self, JOURNAL_HEADER_BYTES, JournalKey};
 use crate::layout::{Layout, TailName};
-use crate::publish::{failed, sync_dir};
+use crate::publish::{FILE_MODE, failed, sync_folder};
 use crate::recovery::Salvaged;
 use crate::tail_objects::{TailObject, TailObjects};
 
@@ -66,14 +67,7 @@ impl Tail {
         name: TailName,
         repository: &RepositoryId,
     ) -> Result<Self, RepositoryError> {
-        let make = |path: &std::path::Path| {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .open(path)
-                .map_err(failed("making", path))
-        };
+        let make = |path: &PathBeneath| path.create_new(FILE_MODE).map_err(failed("making", path));
         let payload = make(&layout.payload(name))?;
         let journal_path = layout.journal(name);
         let journal = make(&journal_path)?;
@@ -82,7 +76,7 @@ impl Tail {
             .write_all_at(&journal::encode_header(repository, name.kind(), &journal_key), 0)
             .and_then(|()| journal.sync_data())
             .map_err(failed("writing", &journal_path))?;
-        sync_dir(&layout.tails())?;
+        sync_folder(&layout.tails())?;
         Ok(Self::of_files(layout, name, payload, (journal, journal_key), Vec::new()))
     }
 

@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(newest(BOB), Some(forge(BOB, 3).key.public()));
         assert_eq!(newest(MachineId::from_bytes([9; 16])), None);
 
-        std::fs::write(layout.record(17), b"torn").unwrap();
+        std::fs::write(layout.record(17).path(), b"torn").unwrap();
         assert!(newest_key_in(dir.path(), &ADA).is_err(), "the torn one may be hers");
     }
 }

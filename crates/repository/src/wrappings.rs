@@ -9,17 +9,17 @@
 //! writes to a directory of his own removes them, so that what was taken away opens nothing there any
 //! more.
 
-use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::limits::WRAPPING_SET_MAX_BYTES;
 use holdall_format::{PublicKey, RepositoryConfig, WrappingSet};
 use holdall_protocol::RepositoryError;
+use holdall_sys::FileKind;
 
 use crate::layout::{Layout, number_of};
-use crate::pack_file::{damaged, unreadable};
-use crate::publish::{Published, names_in, publish, read_limited, remove, sync_dir};
+use crate::pack_file::unreadable;
+use crate::publish::{Published, damaged, names_in, publish, read_limited, remove, sync_folder};
 
 const SET_MAX_BYTES: u64 = WRAPPING_SET_MAX_BYTES as u64;
 /// Most sets that are kept.
@@ -85,16 +85,17 @@ fn generations_in(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
     let mut generations = Vec::new();
     for name in names_in(&layout.wrappings())? {
         let Some(generation) = name.to_str().and_then(number_of) else { continue };
-        let found = fs::symlink_metadata(layout.wrappings_of(generation));
-        generations.extend(found.is_ok_and(|found| found.is_file()).then_some(generation));
+        let found = layout.wrappings_of(generation).stat();
+        let is_file = found.is_ok_and(|found| found.kind == FileKind::File);
+        generations.extend(is_file.then_some(generation));
     }
     Ok(generations)
 }
 
 /// How many bytes all sets take.
 fn bytes_in(layout: &Layout, generations: &[u64]) -> u64 {
-    let metadata = |generation: &u64| fs::symlink_metadata(layout.wrappings_of(*generation));
-    generations.iter().flat_map(metadata).map(|found| found.len()).sum()
+    let stat = |generation: &u64| layout.wrappings_of(*generation).stat();
+    generations.iter().flat_map(stat).map(|found| found.size).sum()
 }
 
 fn is_of(set: &WrappingSet, config: &RepositoryConfig) -> bool {
@@ -179,7 +180,7 @@ impl Wrappings {
                 return Err(damaged(&path, "another file has the name of the next set"));
             }
             // An attempt that failed had got so far; its name may not be durable.
-            sync_dir(&self.layout.wrappings())?;
+            sync_folder(&self.layout.wrappings())?;
         }
         kept.sets += 1;
         kept.stored_bytes += next.bytes.len() as u64;
@@ -197,7 +198,7 @@ impl Wrappings {
             }
         }
         (kept.sets, kept.stored_bytes) = (1, kept.newest.bytes.len() as u64);
-        sync_dir(&self.layout.wrappings())
+        sync_folder(&self.layout.wrappings())
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {

@@ -39,6 +39,7 @@ pub use linux::{
 };
 #[cfg(target_os = "linux")]
 pub use linux::{
+    beneath::{PathBeneath, Root, Unfit},
     closing::close,
     dir::{Dir, MAX_PATH_BYTES},
     listing::{Entry, Listing},

@@ -1,8 +1,7 @@
 //! Why the index did not answer. All of it can be made anew from the packs' footers.
 
-use std::path::Path;
-
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 /// An index that is wrong, or a file of it that could not be written.
 #[derive(Debug)]
@@ -19,7 +18,7 @@ pub(crate) enum IndexError {
 }
 
 impl IndexError {
-    pub(crate) fn damaged(path: &Path, reason: impl ToString) -> Self {
+    pub(crate) fn damaged(path: &PathBeneath, reason: impl ToString) -> Self {
         Self::Damaged { what: path.display().to_string(), reason: reason.to_string() }
     }
 }

@@ -3,14 +3,13 @@
 //! Both stream: memory does not grow with the number of entries, but for one bit each.
 
 use std::cmp::Ordering;
-use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::atomic::{self, AtomicBool};
 
 use holdall_format::RepositoryId;
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 use super::bits::Bits;
 use super::checksum::page_checksum;
@@ -19,42 +18,45 @@ use super::error::IndexError;
 use super::filter::Filter;
 use super::page_cache::PAGE_BYTES;
 use super::run::{PAGE_ENTRIES, Run, Shape, encode_front, entry_in, page_is_sound, run_path};
-use crate::publish::{failed, random};
+use crate::publish::{FILE_MODE, failed, random};
 
 /// Pages read at once while merging.
 const READ_PAGES: u64 = 16;
 
+/// A test has no run be written while a file of this name is in the folder.
+#[cfg(test)]
+pub(crate) const WRITES_FAIL: &str = "writes-fail";
+
 /// Writes a run of exactly `count` entries, which ascend.
 pub(crate) fn write_run(
-    dir: &Path,
+    dir: &PathBeneath,
     repository: &RepositoryId,
     count: u64,
     entries: impl Iterator<Item = Result<Entry, IndexError>>,
 ) -> Result<Run, IndexError> {
+    #[cfg(test)]
+    if dir.join(WRITES_FAIL).exists() {
+        return Err(failed("making", dir)(std::io::Error::other("a test has it fail")).into());
+    }
     let number = u64::from_le_bytes(random()?);
     let path = run_path(dir, number);
     let written = write_file(&path, number, repository, count, entries);
     if written.is_err() {
         // An incomplete run is in nobody's catalogue; it would be swept at the next open anyway.
-        let _ = std::fs::remove_file(&path);
+        let _ = path.remove_file();
     }
     written
 }
 
 fn write_file(
-    path: &Path,
+    path: &PathBeneath,
     number: u64,
     repository: &RepositoryId,
     count: u64,
     entries: impl Iterator<Item = Result<Entry, IndexError>>,
 ) -> Result<Run, IndexError> {
     let shape = Shape { entries: count };
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .map_err(failed("making", path))?;
+    let file = path.create_new(FILE_MODE).map_err(failed("making", path))?;
     let mut out = BufWriter::with_capacity(READ_PAGES as usize * PAGE_BYTES, file);
     let mut fence = Vec::new();
     let mut filter = Filter::for_entries(count);
@@ -85,7 +87,7 @@ fn write_file(
     end.extend_from_slice(checksum.as_bytes());
     out.write_all(&end).map_err(failed("writing", path))?;
     let file = out.into_inner().map_err(|error| failed("writing", path)(error.into_error()))?;
-    Ok(Run::from_parts(number, path.to_owned(), file, shape, fence, filter))
+    Ok(Run::from_parts(number, path.clone(), file, shape, fence, filter))
 }
 
 fn finish_page(page: &mut Vec<u8>, run: u64, number: u64) {
@@ -103,7 +105,7 @@ pub(crate) struct Merged {
 
 /// Merges two runs into a new one whose marks are still clear.
 pub(crate) fn merge(
-    dir: &Path,
+    dir: &PathBeneath,
     repository: &RepositoryId,
     [first, second]: [&Run; 2],
     should_stop: &AtomicBool,
@@ -225,6 +227,7 @@ mod tests {
     use crate::index::manifest::ClosedByArrival;
     use crate::index::page_cache::PageCache;
     use holdall_format::ObjectId;
+    use holdall_sys::Root;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -236,7 +239,7 @@ mod tests {
         Entry { id, arrival, pack: 3, block: 4 }
     }
 
-    fn run_of(dir: &Path, entries: &BTreeSet<Entry>) -> Run {
+    fn run_of(dir: &PathBeneath, entries: &BTreeSet<Entry>) -> Run {
         let sorted = entries.iter().copied().map(Ok);
         write_run(dir, &REPOSITORY, entries.len() as u64, sorted).unwrap()
     }
@@ -266,15 +269,15 @@ mod tests {
                 mine.map(|&(seed, arrival, _)| entry(seed, arrival)).collect()
             };
             let (first, second) = (side(false), side(true));
-            let runs = [run_of(dir.path(), &first), run_of(dir.path(), &second)];
+            let runs = [run_of(&Root::at(dir.path()), &first), run_of(&Root::at(dir.path()), &second)];
             for (at, _) in second.iter().enumerate().step_by(3) {
                 runs[1].closed.put(at as u64, true);
             }
             let go_on = AtomicBool::new(false);
-            let merged = merge(dir.path(), &REPOSITORY, [&runs[0], &runs[1]], &go_on).unwrap();
+            let merged = merge(&Root::at(dir.path()), &REPOSITORY, [&runs[0], &runs[1]], &go_on).unwrap();
             let number = merged.run.number();
             let run = merged.with_marks(&runs[0], &runs[1]);
-            let opened = Run::open(dir.path(), number, &REPOSITORY).unwrap();
+            let opened = Run::open(&Root::at(dir.path()), number, &REPOSITORY).unwrap();
 
             let mut all: Vec<Entry> = first.iter().chain(&second).copied().collect();
             all.sort_unstable();
@@ -296,12 +299,12 @@ mod tests {
         fn a_damaged_run_gives_right_answers_or_says_so(at: usize, flip in 1u8..) {
             let dir = tempfile::tempdir().unwrap();
             let entries: BTreeSet<_> = (0..300).map(|seed| entry(seed, 1)).collect();
-            let run = run_of(dir.path(), &entries);
-            let mut bytes = std::fs::read(run.path()).unwrap();
+            let run = run_of(&Root::at(dir.path()), &entries);
+            let mut bytes = std::fs::read(run.path().path()).unwrap();
             let at = at % bytes.len();
             bytes[at] ^= flip;
-            std::fs::write(run.path(), bytes).unwrap();
-            let Ok(run) = Run::open(dir.path(), run.number(), &REPOSITORY) else { return Ok(()) };
+            std::fs::write(run.path().path(), bytes).unwrap();
+            let Ok(run) = Run::open(&Root::at(dir.path()), run.number(), &REPOSITORY) else { return Ok(()) };
             for entry in &entries {
                 let mut found = Vec::new();
                 let answer = run.find(&PageCache::default(), &[entry.id], &mut |_, _, entry| {
@@ -315,10 +318,13 @@ mod tests {
     #[test]
     fn a_run_without_entries_finds_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let run = run_of(dir.path(), &BTreeSet::new());
+        let run = run_of(&Root::at(dir.path()), &BTreeSet::new());
         assert_eq!(find(&run, &[1, 2]), []);
-        assert!(Run::open(dir.path(), run.number(), &REPOSITORY).is_ok());
-        assert!(Run::open(dir.path(), run.number(), &RepositoryId::from_bytes([2; 16])).is_err());
+        assert!(Run::open(&Root::at(dir.path()), run.number(), &REPOSITORY).is_ok());
+        assert!(
+            Run::open(&Root::at(dir.path()), run.number(), &RepositoryId::from_bytes([2; 16]))
+                .is_err()
+        );
     }
 
     #[test]
@@ -327,7 +333,7 @@ mod tests {
         let ids: BTreeSet<_> = (0..4).map(|seed| entry(seed, 7).id).collect();
         let twice = |id| [0, 1].map(|block| Entry { id, arrival: 7, pack: 0, block });
         let entries: BTreeSet<Entry> = ids.iter().copied().flat_map(twice).collect();
-        let run = run_of(dir.path(), &entries);
+        let run = run_of(&Root::at(dir.path()), &entries);
         let entries: Vec<Entry> = entries.into_iter().collect();
         // The third object was.
         let mut closed = ClosedByArrival::from([(7, vec![0b0100])]).into();

@@ -15,12 +15,12 @@
 //! are set or carried into a new run), `state` (held for a moment).
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdall_format::{BlockKind, Footer, FooterBlock, ObjectId, PackName, RepositoryId};
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 use crate::superseded::Superseded;
 use crate::tail::Tail;
@@ -44,8 +44,12 @@ use entry::Entry;
 pub(crate) use error::IndexError;
 pub(crate) use living::Counted;
 pub(crate) use manifest::{ClosedInTails, PackInfo};
+#[cfg(test)]
+pub(crate) use merge::WRITES_FAIL;
 pub(crate) use needed::{Mark, NeededBlocks};
 use page_cache::PageCache;
+#[cfg(test)]
+pub(crate) use persist::HALTED;
 pub(crate) use persist::Listing;
 use run::Run;
 pub(crate) use state::{Holder, Lookup, ObjectCopy, State};
@@ -53,7 +57,7 @@ pub(crate) use state::{Holder, Lookup, ObjectCopy, State};
 /// The index of one repository.
 #[derive(Debug)]
 pub(crate) struct Index {
-    dir: PathBuf,
+    dir: PathBeneath,
     repository: RepositoryId,
     cache: PageCache,
     state: Mutex<Arc<State>>,
@@ -67,7 +71,7 @@ pub(crate) struct Index {
     /// Set when no merge is to go on.
     should_stop: AtomicBool,
     /// Files that no run uses, but perhaps the stored manifest.
-    obsolete: Mutex<Vec<PathBuf>>,
+    obsolete: Mutex<Vec<PathBeneath>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -398,7 +402,7 @@ impl Index {
             }
         });
         let gone = if replaced { vec![&first, &second] } else { vec![&merged] };
-        lock(&self.obsolete).extend(gone.into_iter().map(|run| run.path().to_owned()));
+        lock(&self.obsolete).extend(gone.into_iter().map(|run| run.path().clone()));
         Ok(true)
     }
 }
@@ -471,6 +475,6 @@ pub(crate) fn pack_info(name: PackName, footer: &Footer, file_bytes: u64) -> Pac
 }
 
 /// The manifest's path.
-fn manifest_path(dir: &Path) -> PathBuf {
+fn manifest_path(dir: &PathBeneath) -> PathBeneath {
     dir.join("manifest")
 }

@@ -1,13 +1,14 @@
 //! Opening, saving and rebuilding the index.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use holdall_format::{PackName, RepositoryId};
 use holdall_protocol::RepositoryError;
+use holdall_sys::{FileKind, PathBeneath};
 
 use super::bits::Bits;
 use super::error::IndexError;
@@ -17,8 +18,8 @@ use super::run::{Run, run_number};
 use super::state::State;
 use super::{Index, bit, lock, manifest_path, pack_info};
 use crate::layout::{Layout, is_pack_folder};
-use crate::pack_file::{damaged, read_footer};
-use crate::publish::{failed, names_in, read_limited, remove, replace};
+use crate::pack_file::read_footer;
+use crate::publish::{damaged, failed, names_in, read_limited, remove, replace};
 use crate::reread::{is_of_this_process, of_the_file, says_lost};
 use crate::tail::Tail;
 
@@ -35,9 +36,9 @@ pub(crate) struct Listing {
     /// Length of each pack's file.
     pub(crate) packs: BTreeMap<PackName, u64>,
     /// Files that are no packs, and packs that can not be read, with the reason.
-    pub(crate) strange: Vec<(PathBuf, String)>,
+    pub(crate) strange: Vec<(PathBeneath, String)>,
     /// Packs that can not be read, and folders that may hold some, so that what is there counts as lost.
-    pub(crate) left_out: Vec<PathBuf>,
+    pub(crate) left_out: Vec<PathBeneath>,
 }
 
 impl Listing {
@@ -48,28 +49,36 @@ impl Listing {
         let names = names_in(&layout.packs())?.into_iter();
         for folder in names.filter(|name| name.to_str().is_some_and(is_pack_folder)) {
             let folder = layout.packs().join(folder);
-            let files = match of_the_file(names_in(&folder))? {
-                Ok(files) => files,
-                Err(error) => {
-                    listing.leave_out(folder, error.to_string());
-                    continue;
-                }
-            };
-            for file in files {
-                let path = folder.join(&file);
-                let name = file.to_str().and_then(|name| name.parse::<PackName>().ok());
-                match name.filter(|name| layout.pack(name) == path) {
-                    Some(name) => match fs::metadata(&path) {
-                        Ok(metadata) => {
-                            listing.packs.insert(name, metadata.len());
-                        }
-                        Err(error) => listing.leave_out(path, error.to_string()),
-                    },
-                    None => listing.strange.push((path, "not the name of a pack".into())),
-                }
+            if let Err(error) = of_the_file(listing.read_folder(layout, &folder))? {
+                listing.leave_out(folder, error.to_string());
             }
         }
         Ok(listing)
+    }
+
+    /// Lists the packs in one folder of them.
+    fn read_folder(
+        &mut self,
+        layout: &Layout,
+        folder: &PathBeneath,
+    ) -> Result<(), RepositoryError> {
+        let dir = folder.open_dir().map_err(failed("listing", folder))?;
+        for entry in dir.entries().map_err(failed("listing", folder))?.iter() {
+            let path = folder.join(OsStr::from_bytes(entry.name().as_bytes()));
+            let name = path.file_name().and_then(|name| name.to_str()?.parse::<PackName>().ok());
+            let Some(name) = name.filter(|name| layout.pack(name) == path) else {
+                self.strange.push((path, "not the name of a pack".into()));
+                continue;
+            };
+            match dir.stat(entry.name()) {
+                Ok(stat) if stat.kind == FileKind::File => {
+                    self.packs.insert(name, stat.size);
+                }
+                Ok(_) => self.leave_out(path, "it is not a regular file".to_owned()),
+                Err(error) => self.leave_out(path, error.to_string()),
+            }
+        }
+        Ok(())
     }
 
     /// Whether a pack, or a folder that may hold some, was found that can not be read.
@@ -84,23 +93,26 @@ impl Listing {
         state.packs.iter().all(|pack| state.condemned.contains(&pack.name) || is_there(pack))
     }
 
-    fn leave_out(&mut self, path: PathBuf, reason: String) {
+    fn leave_out(&mut self, path: PathBeneath, reason: String) {
         self.strange.push((path.clone(), reason));
         self.left_out.push(path);
     }
 }
+
+/// Held by a test that wants no footer to be read meanwhile.
+#[cfg(test)]
+pub(crate) static HALTED: Mutex<()> = Mutex::new(());
 
 impl Index {
     /// Opens the index in `dir`, or makes it: stored runs as far as they are whole and of these
     /// packs, and new ones for all other packs. Tails are added by the caller. Packs that can not
     /// be read are left out and named in the listing.
     pub(crate) fn open(
-        dir: &Path,
+        dir: &PathBeneath,
         repository: &RepositoryId,
         layout: &Layout,
         listing: &mut Listing,
     ) -> Result<(Self, ClosedInTails), IndexError> {
-        fs::create_dir_all(dir).map_err(failed("making", dir))?;
         clear_folders(dir)?;
         let loaded = match load(dir, repository, listing) {
             Err(IndexError::Damaged { .. }) => None,
@@ -118,7 +130,7 @@ impl Index {
 
     /// The index with what was loaded, and new runs for all packs that are not in it.
     fn complete(
-        dir: &Path,
+        dir: &PathBeneath,
         repository: &RepositoryId,
         layout: &Layout,
         listing: &mut Listing,
@@ -130,7 +142,12 @@ impl Index {
         Ok((index, closed))
     }
 
-    fn of_state(dir: &Path, repository: &RepositoryId, state: State, closed_position: u64) -> Self {
+    fn of_state(
+        dir: &PathBeneath,
+        repository: &RepositoryId,
+        state: State,
+        closed_position: u64,
+    ) -> Self {
         Self {
             dir: dir.to_owned(),
             repository: *repository,
@@ -181,7 +198,7 @@ impl Index {
         let made = anew.state();
         self.change_state(|state| {
             let before = std::mem::replace(&mut state.runs, made.runs.clone());
-            lock(&self.obsolete).extend(before.iter().map(|run| run.path().to_owned()));
+            lock(&self.obsolete).extend(before.iter().map(|run| run.path().clone()));
             state.packs = made.packs.clone();
             state.in_packs = made.in_packs;
             state.set_condemned(BTreeSet::clone(&state.condemned));
@@ -196,7 +213,7 @@ impl Index {
     /// Removes the files of an index that nobody goes on with: the disk may be full.
     fn remove_runs(&self) {
         let state = self.state();
-        let runs = state.runs.iter().map(|run| run.path().to_owned());
+        let runs = state.runs.iter().map(|run| run.path().clone());
         for path in runs.chain(std::mem::take(&mut *lock(&self.obsolete))) {
             // What stays is swept at the next open.
             let _ = remove(&path);
@@ -248,6 +265,8 @@ impl Index {
         file_bytes: u64,
         closed: &mut ClosedInTails,
     ) -> Result<(), IndexError> {
+        #[cfg(test)]
+        drop(lock(&HALTED));
         let path = layout.pack(name);
         // Not to be taken for an error of the index's own files.
         let about_pack = |error| match error {
@@ -255,7 +274,7 @@ impl Index {
             RepositoryError::Io { .. } => damaged(&path, error),
             error => error,
         };
-        let file = File::open(&path).map_err(failed("opening", &path)).map_err(about_pack)?;
+        let file = path.open().map_err(failed("opening", &path)).map_err(about_pack)?;
         let (trailer, footer) = read_footer(&path, &file, &self.repository).map_err(about_pack)?;
         if trailer.name != *name {
             return Err(damaged(&path, format!("it is the pack {}", trailer.name)).into());
@@ -319,11 +338,11 @@ impl Index {
 }
 
 /// Removes folders: none of them is the index's, and they may be where its files belong.
-fn clear_folders(dir: &Path) -> Result<(), RepositoryError> {
+fn clear_folders(dir: &PathBeneath) -> Result<(), RepositoryError> {
     for name in names_in(dir)? {
         let path = dir.join(name);
-        if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            fs::remove_dir_all(&path).map_err(failed("removing", &path))?;
+        if path.is_dir() {
+            path.remove_tree().map_err(failed("removing", &path))?;
         }
     }
     Ok(())
@@ -345,7 +364,7 @@ type Loaded = (State, u64, ClosedInTails);
 
 /// Reads the manifest and opens its runs; `None` if there is none or it is of other packs.
 fn load(
-    dir: &Path,
+    dir: &PathBeneath,
     repository: &RepositoryId,
     listing: &Listing,
 ) -> Result<Option<Loaded>, IndexError> {

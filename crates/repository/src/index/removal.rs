@@ -41,7 +41,7 @@ impl Index {
             next.set_condemned(condemned.copied().collect());
             *state = next;
         });
-        lock(&self.obsolete).extend(before.runs.iter().map(|run| run.path().to_owned()));
+        lock(&self.obsolete).extend(before.runs.iter().map(|run| run.path().clone()));
         Ok(())
     }
 

@@ -11,11 +11,11 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdall_format::wire::Reader;
 use holdall_format::{FormatError, ObjectId, RepositoryId};
+use holdall_sys::PathBeneath;
 
 use super::bits::Bits;
 use super::checksum::page_checksum;
@@ -37,7 +37,7 @@ const MAX_FENCE: u64 = 65_536;
 #[derive(Debug)]
 pub(crate) struct Run {
     number: u64,
-    path: PathBuf,
+    path: PathBeneath,
     file: File,
     shape: Shape,
     fence: Vec<u64>,
@@ -83,7 +83,7 @@ impl Shape {
 }
 
 /// The path of a run.
-pub(crate) fn run_path(dir: &Path, number: u64) -> PathBuf {
+pub(crate) fn run_path(dir: &PathBeneath, number: u64) -> PathBeneath {
     dir.join(format!("run-{number:016x}"))
 }
 
@@ -140,13 +140,13 @@ pub(crate) fn entry_in(page: &[u8], at: u64) -> Option<Entry> {
 impl Run {
     /// Opens a run and reads its fence and filter; nothing is closed.
     pub(crate) fn open(
-        dir: &Path,
+        dir: &PathBeneath,
         number: u64,
         repository: &RepositoryId,
     ) -> Result<Self, IndexError> {
         let path = run_path(dir, number);
         let wrong = |reason: &dyn std::fmt::Display| IndexError::damaged(&path, reason);
-        let file = File::open(&path).map_err(|error| wrong(&error))?;
+        let file = path.open().map_err(|error| wrong(&error))?;
         let mut front = [0; FRONT_BYTES];
         file.read_exact_at(&mut front, 0).map_err(|error| wrong(&error))?;
         let entries = decode_front(&front, number, repository).map_err(|error| wrong(&error))?;
@@ -167,7 +167,7 @@ impl Run {
 
     pub(crate) fn from_parts(
         number: u64,
-        path: PathBuf,
+        path: PathBeneath,
         file: File,
         shape: Shape,
         fence: Vec<u64>,
@@ -185,7 +185,7 @@ impl Run {
         self.shape
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &PathBeneath {
         &self.path
     }
 

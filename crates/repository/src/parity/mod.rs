@@ -8,18 +8,18 @@
 pub(crate) mod head;
 mod shards;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 
 use holdall_format::PackName;
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 use crate::layout::Layout;
-use crate::pack_file::damaged;
 use crate::publish::{
-    self, failed, is_there, make_dir, names_in, read_limited, remove, replace, replace_by_file,
+    self, FILE_MODE, damaged, failed, is_there, make_dir, names_in, read_limited, remove, replace,
+    replace_by_file,
 };
 use crate::reread::of_the_file;
 use head::{FRONT_BYTES, Head, SHARD_BYTES};
@@ -76,7 +76,7 @@ pub(crate) fn is_enough(
     pack: &PackName,
     percent: u8,
 ) -> Result<bool, RepositoryError> {
-    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    let bytes = |path: &PathBeneath| path.stat().map_or(0, |found| found.size);
     let (pack_bytes, parity_bytes) = (bytes(&layout.pack(pack)), bytes(&layout.pack_parity(pack)));
     let wanted = Shares::of(pack_bytes, percent);
     if parity_bytes >= wanted.file_bytes() {
@@ -91,7 +91,7 @@ pub(crate) fn is_enough(
 /// Makes parity of a pack that is closed, durable and sound, in the place of what there is; says how many bytes.
 pub(crate) fn make(layout: &Layout, pack: &PackName, percent: u8) -> Result<u64, RepositoryError> {
     let path = layout.pack_parity(pack);
-    path.parent().map_or(Ok(()), make_dir)?;
+    path.parent().map_or(Ok(()), |folder| make_dir(&folder))?;
     let beside = publish::beside(&layout.tmp())?;
     let made = write(&beside, &layout.pack(pack), pack, percent);
     let made = made.map_err(failed("making", &path)).and_then(|bytes| {
@@ -103,7 +103,7 @@ pub(crate) fn make(layout: &Layout, pack: &PackName, percent: u8) -> Result<u64,
         remove(&path)?;
     }
     // Gone where it was published, and swept at the next start where it can not be removed now.
-    let _ = std::fs::remove_file(&beside);
+    let _ = beside.remove_file();
     made
 }
 
@@ -134,13 +134,18 @@ impl Shares {
     }
 }
 
-fn write(beside: &Path, path: &Path, pack: &PackName, percent: u8) -> io::Result<u64> {
-    let file = File::open(path)?;
+fn write(
+    beside: &PathBeneath,
+    path: &PathBeneath,
+    pack: &PackName,
+    percent: u8,
+) -> io::Result<u64> {
+    let file = path.open()?;
     let pack_bytes = file.metadata()?.len();
     let shares = Shares::of(pack_bytes, percent);
     let (at, end) = (shares.head_bytes(), shares.end());
 
-    let out = OpenOptions::new().read(true).write(true).create_new(true).open(beside)?;
+    let out = beside.create_new(FILE_MODE)?;
     let data = Shards { file: &file, at: 0, end: pack_bytes };
     let parity = Shards { file: &out, at, end };
     shards::encode((data, shares.data), (parity, shares.parity))?;
@@ -206,7 +211,7 @@ impl PackParity {
     /// [`RepositoryError::Damaged`] if both heads are.
     pub(crate) fn open(layout: &Layout, pack: &PackName) -> Result<Option<Self>, RepositoryError> {
         let path = layout.pack_parity(pack);
-        let file = match File::open(&path) {
+        let file = match path.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(failed("opening", &path))?,
         };
@@ -232,8 +237,8 @@ impl PackParity {
     ///
     /// # Errors
     /// Those that say nothing of the file.
-    pub(crate) fn compare(&self, path: &Path) -> Result<Soundness, RepositoryError> {
-        let opened = of_the_file(File::open(path).map_err(failed("opening", path)))?;
+    pub(crate) fn compare(&self, path: &PathBeneath) -> Result<Soundness, RepositoryError> {
+        let opened = of_the_file(path.open().map_err(failed("opening", path)))?;
         let data = opened.map_or_else(
             |_| vec![false; self.head.data.len()],
             |file| Shards { file: &file, at: 0, end: self.head.pack_bytes }.sound(&self.head.data),
@@ -247,25 +252,30 @@ impl PackParity {
     /// [`RepositoryError::Io`]; nothing is left in `tmp` then.
     pub(crate) fn restore(
         &self,
-        path: &Path,
+        path: &PathBeneath,
         soundness: &Soundness,
-        tmp: &Path,
-    ) -> Result<PathBuf, RepositoryError> {
+        tmp: &PathBeneath,
+    ) -> Result<PathBeneath, RepositoryError> {
         let beside = publish::beside(tmp)?;
         let restored = self.write(path, soundness, &beside);
         restored.map_err(|error| {
-            let _ = std::fs::remove_file(&beside);
+            let _ = beside.remove_file();
             failed("restoring", path)(error)
         })?;
         Ok(beside)
     }
 
-    fn write(&self, path: &Path, soundness: &Soundness, beside: &Path) -> io::Result<()> {
-        let out = OpenOptions::new().read(true).write(true).create_new(true).open(beside)?;
+    fn write(
+        &self,
+        path: &PathBeneath,
+        soundness: &Soundness,
+        beside: &PathBeneath,
+    ) -> io::Result<()> {
+        let out = beside.create_new(FILE_MODE)?;
         out.set_len(self.head.pack_bytes)?;
         let (at, end) = (0, self.head.pack_bytes);
         let restored = Shards { file: &out, at, end };
-        if let Ok(file) = File::open(path) {
+        if let Ok(file) = path.open() {
             Shards { file: &file, at, end }.copy_sound(&soundness.data, &restored)?;
         }
         let data = (restored, soundness.data.as_slice());

@@ -17,8 +17,8 @@ fn place(length: usize, percent: u8) -> Place {
     layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
     let mut bytes = vec![0; length];
     blake3::Hasher::new().update(b"a pack").finalize_xof().fill(&mut bytes);
-    make_dir(layout.pack(&PACK).parent().unwrap()).unwrap();
-    std::fs::write(layout.pack(&PACK), &bytes).unwrap();
+    make_dir(&layout.pack(&PACK).parent().unwrap()).unwrap();
+    std::fs::write(layout.pack(&PACK).path(), &bytes).unwrap();
     assert!(!is_enough(&layout, &PACK, percent).unwrap());
     assert!(make(&layout, &PACK, percent).unwrap() > 0);
     assert!(is_enough(&layout, &PACK, percent).unwrap());
@@ -33,14 +33,14 @@ impl Place {
         let soundness = parity.compare(&path).unwrap();
         soundness.suffices().then(|| {
             let restored = parity.restore(&path, &soundness, &self.layout.tmp()).unwrap();
-            std::fs::read(restored).unwrap()
+            std::fs::read(restored.path()).unwrap()
         })
     }
 
-    fn change(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
-        let mut bytes = std::fs::read(path).unwrap();
+    fn change(&self, path: &PathBeneath, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = std::fs::read(path.path()).unwrap();
         change(&mut bytes);
-        std::fs::write(path, bytes).unwrap();
+        std::fs::write(path.path(), bytes).unwrap();
     }
 }
 
@@ -53,19 +53,19 @@ fn as_many_shards_as_there_is_parity_are_restored_and_no_more() {
     for (damaged, can) in [(vec![0], true), (vec![3, 4, 20], true), (vec![3, 4, 5, 20], false)] {
         place.change(&path, |bytes| damaged.iter().for_each(|at| bytes[at * SHARD_BYTES] ^= 1));
         assert!(place.restored() == can.then(|| place.bytes.clone()), "{damaged:?}");
-        std::fs::write(&path, &place.bytes).unwrap();
+        std::fs::write(path.path(), &place.bytes).unwrap();
     }
     // A file that is cut short has lost its end, and one that is gone, all.
     place.change(&path, |bytes| bytes.truncate(19 * SHARD_BYTES + 5));
     assert!(place.restored().unwrap() == place.bytes);
-    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_file(path.path()).unwrap();
     assert!(place.restored().is_none());
 }
 
 #[test]
 fn with_as_much_parity_as_data_a_pack_that_is_gone_comes_back() {
     let place = place(3 * SHARD_BYTES + 77, 100);
-    std::fs::remove_file(place.layout.pack(&PACK)).unwrap();
+    std::fs::remove_file(place.layout.pack(&PACK).path()).unwrap();
     assert!(place.restored().unwrap() == place.bytes);
 }
 
@@ -73,7 +73,7 @@ fn with_as_much_parity_as_data_a_pack_that_is_gone_comes_back() {
 fn damage_to_the_parity_itself_is_noticed_and_either_head_serves() {
     let place = place(10 * SHARD_BYTES, 20);
     let path = place.layout.pack_parity(&PACK);
-    let whole = std::fs::read(&path).unwrap();
+    let whole = std::fs::read(path.path()).unwrap();
     let head_bytes = Head::len_bytes(12);
     assert_eq!(whole.len(), 2 * head_bytes + 2 * SHARD_BYTES + END_BYTES);
     let second = head_bytes + 2 * SHARD_BYTES;
@@ -83,12 +83,12 @@ fn damage_to_the_parity_itself_is_noticed_and_either_head_serves() {
         assert!(!parity.is_sound(&PACK), "{at}");
         place.change(&place.layout.pack(&PACK), |bytes| bytes[5] ^= 1);
         assert!(place.restored().unwrap() == place.bytes, "{at}");
-        std::fs::write(&path, &whole).unwrap();
-        std::fs::write(place.layout.pack(&PACK), &place.bytes).unwrap();
+        std::fs::write(path.path(), &whole).unwrap();
+        std::fs::write(place.layout.pack(&PACK).path(), &place.bytes).unwrap();
     }
     place.change(&path, |bytes| (bytes[0], bytes[second]) = (0, 0));
     assert!(PackParity::open(&place.layout, &PACK).is_err());
-    std::fs::write(&path, &whole).unwrap();
+    std::fs::write(path.path(), &whole).unwrap();
     assert!(PackParity::open(&place.layout, &PACK).unwrap().unwrap().is_sound(&PACK));
 }
 
@@ -96,7 +96,7 @@ fn damage_to_the_parity_itself_is_noticed_and_either_head_serves() {
 #[test]
 fn the_parity_of_known_bytes_is_known() {
     let place = place(5 * SHARD_BYTES + 100, 40);
-    let parity = std::fs::read(place.layout.pack_parity(&PACK)).unwrap();
+    let parity = std::fs::read(place.layout.pack_parity(&PACK).path()).unwrap();
     let hash = blake3::hash(&parity).to_hex();
     assert_eq!(hash.as_str(), "72ca91e6485759ee0ef38695a569fc972dc4697da0d9ae769caeccead9994e0c");
 }

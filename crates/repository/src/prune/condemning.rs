@@ -1,10 +1,10 @@
 //! Carrying out: copying what is needed, condemning packs, deleting them when their grace is over.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use holdall_format::PackName;
 use holdall_protocol::{PruneReport, RepositoryError};
+use holdall_sys::PathBeneath;
 
 use super::PruneOptions;
 use super::plan::Candidate;
@@ -13,7 +13,7 @@ use crate::index::Holder;
 use crate::moving::IfDamaged;
 use crate::pack_file::PackFile;
 use crate::parity;
-use crate::publish::{remove, sync_dir};
+use crate::publish::{remove, sync_folder};
 use crate::reread::says_lost;
 use crate::store::{CommitGuard, Store};
 
@@ -135,13 +135,13 @@ impl Store {
         let names: BTreeSet<PackName> = due.iter().map(|due| due.name).collect();
         self.lease().renew()?;
         self.packs().forget(|name| names.contains(name));
-        let paths: Vec<PathBuf> = names.iter().map(|name| self.layout().pack(name)).collect();
+        let paths: Vec<PathBeneath> = names.iter().map(|name| self.layout().pack(name)).collect();
         paths.iter().try_for_each(|path| remove(path))?;
         parity::remove_of(self.layout(), names.iter())?;
         let folders: BTreeSet<_> = paths.iter().filter_map(|path| path.parent()).collect();
         // A mark may have outlived its pack, and that its folder.
         let mut there = folders.into_iter().filter(|folder| folder.is_dir());
-        there.try_for_each(sync_dir)?;
+        there.try_for_each(|folder| sync_folder(&folder))?;
         report.deleted_packs += due.len() as u64;
         report.deleted_bytes += due.iter().map(|due| due.file_bytes).sum::<u64>();
         condemned::remove_marks(self.layout(), names.iter())?;

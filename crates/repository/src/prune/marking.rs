@@ -1,16 +1,16 @@
 //! The mark: what records and live sessions reach is closed, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use holdall_format::{ObjectId, RecordHash, RecordKind};
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
 use crate::closure::{Closed, descend};
 use crate::index::{Holder, Mark};
 use crate::layout::number_of;
 use crate::moving::IfDamaged;
-use crate::pack_file::damaged;
+use crate::publish::damaged;
 use crate::records::RecordEntry;
 use crate::store::{CommitGuard, Store};
 use crate::superseded;
@@ -161,16 +161,16 @@ impl Store {
     }
 
     /// A record, pack, folder of packs or tail that can not be read. What others put among them is none.
-    fn unreadable(&self) -> Option<(PathBuf, String)> {
+    fn unreadable(&self) -> Option<(PathBeneath, String)> {
         let left_out = self.left_out();
-        let is_ours = |path: &PathBuf| {
+        let is_ours = |path: &PathBeneath| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let is_record = number_of(name).is_some();
             let is_pack = name.parse::<holdall_format::PackName>().is_ok();
             is_record
                 || is_pack
                 || left_out.contains(path)
-                || path.starts_with(self.layout().tails())
+                || path.starts_with(&self.layout().tails())
         };
         self.strange().into_iter().find(|(path, _)| is_ours(path))
     }

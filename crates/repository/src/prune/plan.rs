@@ -124,14 +124,14 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use holdall_sys::PathBeneath;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
+    use crate::index::{HALTED, WRITES_FAIL};
     use holdall_format::{ObjectId, RecordHash, SessionId, TombstoneReason};
     use holdall_protocol::{PruneReport, Repository, SessionPurpose};
     use holdall_testkit::is_alone;
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
     use rustix::process::{Resource, Rlimit, setrlimit};
 
     use super::*;
@@ -251,12 +251,12 @@ mod tests {
             let generation = place.store.index().state().generation;
             place.store.rebuild_index(&place.store.lock_commit(), generation).unwrap();
         };
-        std::fs::rename(&pack, &aside).unwrap();
-        std::fs::create_dir(&pack).unwrap();
+        std::fs::rename(pack.path(), &aside.path()).unwrap();
+        std::fs::create_dir(pack.path()).unwrap();
         rebuild();
         assert!(place.store.check_needed().is_err());
-        std::fs::remove_dir(&pack).unwrap();
-        std::fs::rename(&aside, &pack).unwrap();
+        std::fs::remove_dir(pack.path()).unwrap();
+        std::fs::rename(aside.path(), &pack.path()).unwrap();
         rebuild();
         place.store.check_needed().unwrap();
     }
@@ -271,19 +271,16 @@ mod tests {
         session
     }
 
-    /// Has the index made anew, and asks before the last of its packs was read, in whose place there is a pipe then.
+    /// Has the index made anew, and asks before any of its packs was read. Then one of them is gone.
     fn asked_while_made_anew(
         place: &Place,
         ask: impl FnOnce() -> Vec<bool> + Send,
     ) -> Option<Vec<bool>> {
         let state = place.store.index().state();
         let last = state.packs.iter().map(|pack| pack.name).max().unwrap();
-        // Opening it waits until somebody opens the other end.
-        let pipe = place.store.layout().pack(&last);
-        std::fs::remove_file(&pipe).unwrap();
-        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let halted = HALTED.lock().unwrap();
         let (answers, answer) = std::sync::mpsc::channel();
-        let (meanwhile, both_ends) = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let rebuilding = scope.spawn(|| {
                 place.store.rebuild_index(&place.store.lock_commit(), state.generation).unwrap();
             });
@@ -294,12 +291,10 @@ mod tests {
             }
             scope.spawn(move || drop(answers.send(ask())));
             let meanwhile = answer.recv_timeout(PATIENCE).ok();
-            // As long as both ends are open, opening one waits for nobody, whenever that is.
-            let both_ends = std::fs::OpenOptions::new().read(true).write(true).open(&pipe);
-            (meanwhile, both_ends)
-        });
-        drop(both_ends);
-        meanwhile
+            std::fs::remove_file(place.store.layout().pack(&last).path()).unwrap();
+            drop(halted);
+            meanwhile
+        })
     }
 
     #[test]
@@ -308,7 +303,7 @@ mod tests {
         let session = put_in_small_packs(&place, &chunks);
         let missing = || place.machine().missing(&session, &chunks).unwrap();
         assert_eq!(asked_while_made_anew(&place, missing), Some(vec![false; 3]));
-        assert_eq!(missing().iter().filter(|missing| **missing).count(), 1, "a pack is no pipe");
+        assert_eq!(missing().iter().filter(|missing| **missing).count(), 1);
     }
 
     #[test]
@@ -321,16 +316,15 @@ mod tests {
         };
         let missing = || place.machine().missing(&session, &chunks).unwrap();
         let state = place.store.index().state();
-        let cache = state.runs[0].path().parent().unwrap();
-        let aside = place.store.layout().root().join("aside");
-        std::fs::rename(cache, &aside).unwrap();
+        let obstacle = state.runs[0].path().with_file_name(WRITES_FAIL);
+        std::fs::write(obstacle.path(), "").unwrap();
         assert!(rebuild().is_err());
         assert_eq!(missing(), [false; 3]);
 
-        std::fs::remove_file(place.store.layout().pack(&state.packs[0].name)).unwrap();
+        std::fs::remove_file(place.store.layout().pack(&state.packs[0].name).path()).unwrap();
         assert!(rebuild().is_err());
         assert_ne!(missing(), [false; 3]);
-        std::fs::rename(&aside, cache).unwrap();
+        std::fs::remove_file(obstacle.path()).unwrap();
         rebuild().unwrap();
         assert_eq!(missing().iter().filter(|missing| **missing).count(), 1);
     }
@@ -358,16 +352,15 @@ mod tests {
         };
         let missing = || place.machine().missing(&session, &objects).unwrap();
         let state = place.store.index().state();
-        let cache = state.runs[0].path().parent().unwrap();
-        std::fs::rename(cache, place.store.layout().root().join("aside")).unwrap();
+        std::fs::write(state.runs[0].path().with_file_name(WRITES_FAIL).path(), "").unwrap();
         assert!(rebuild().is_err());
         assert_eq!(missing(), [false; 4]);
 
         let first = state.packs.iter().map(|pack| pack.name).min().unwrap();
         let path = place.store.layout().pack(&first);
-        let mut bytes = std::fs::read(&path).unwrap();
+        let mut bytes = std::fs::read(path.path()).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
-        std::fs::write(&path, bytes).unwrap();
+        std::fs::write(path.path(), bytes).unwrap();
         assert!(rebuild().is_err());
         assert_eq!(missing(), [true; 4]);
     }
@@ -478,7 +471,7 @@ mod tests {
     }
 
     /// Two snapshots, and the two runs of the index that have the chunk of each; `None` if they became one already.
-    fn with_two_runs() -> Option<(Place, [PathBuf; 2])> {
+    fn with_two_runs() -> Option<(Place, [PathBeneath; 2])> {
         let place = Place::new();
         for (chunk, root) in [(1, 10), (2, 20)] {
             let session = place.session();
@@ -496,9 +489,9 @@ mod tests {
     #[test]
     fn an_index_that_is_made_anew_between_two_snapshots_has_all_be_marked_anew() {
         let (place, [_, second]) = std::iter::repeat_with(with_two_runs).flatten().next().unwrap();
-        let mut bytes = std::fs::read(&second).unwrap();
+        let mut bytes = std::fs::read(second.path()).unwrap();
         bytes[4096] ^= 1;
-        std::fs::write(&second, bytes).unwrap();
+        std::fs::write(second.path(), bytes).unwrap();
         let commit = place.store.lock_commit();
         let before = place.store.index().state().generation;
         let marked = place.store.mark_needed(&commit).unwrap();
@@ -547,7 +540,7 @@ mod tests {
         let state = place.store.index().state();
         let tail = state.tails.iter().find(|tail| !tail.name().nodes).unwrap();
         let payload = place.store.layout().payload(tail.name());
-        let file = std::fs::OpenOptions::new().write(true).open(payload).unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(payload.path()).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, b"rot", 500).unwrap();
         for _ in 0..2 {
             let pruned = place.prune();

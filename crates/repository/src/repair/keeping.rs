@@ -1,20 +1,19 @@
 //! Keeping a damaged file under another name.
 
-use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use holdall_protocol::RepositoryError;
+use holdall_sys::PathBeneath;
 
-use crate::publish::{failed, has_no_links, sync_parent};
+use crate::publish::{FILE_MODE, failed, has_no_links, sync_parent};
 use crate::reread::says_lost;
 
 /// What a disk loses, it loses by so many bytes or a part of them.
 const SECTOR_BYTES: u64 = 4096;
 
 /// Keeps a file under another name too, durably: linked, or copied where there are no links.
-pub(super) fn keep_as(path: &Path, aside: &Path) -> Result<(), RepositoryError> {
-    match fs::hard_link(path, aside) {
+pub(super) fn keep_as(path: &PathBeneath, aside: &PathBeneath) -> Result<(), RepositoryError> {
+    match path.hard_link(aside) {
         Err(error) if has_no_links(&error) => copy_readable(path, aside)?,
         linked => linked.map_err(failed("linking", aside))?,
     }
@@ -22,9 +21,9 @@ pub(super) fn keep_as(path: &Path, aside: &Path) -> Result<(), RepositoryError> 
 }
 
 /// Copies what can be read, with zeros in place of what the disk has lost.
-fn copy_readable(path: &Path, aside: &Path) -> Result<(), RepositoryError> {
-    let from = File::open(path).map_err(failed("opening", path))?;
-    let to = File::create_new(aside).map_err(failed("making", aside))?;
+fn copy_readable(path: &PathBeneath, aside: &PathBeneath) -> Result<(), RepositoryError> {
+    let from = path.open().map_err(failed("opening", path))?;
+    let to = aside.create_new(FILE_MODE).map_err(failed("making", aside))?;
     let len_bytes = from.metadata().map_err(failed("looking at", path))?.len();
     to.set_len(len_bytes).map_err(failed("writing", aside))?;
     let mut sector = [0; SECTOR_BYTES as usize];

@@ -16,13 +16,14 @@ mod restoring;
 mod salvaging;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::{BlockName, PackName};
 use holdall_protocol::{
     Repair, RepairReport, RepositoryError, ScrubDamage, ScrubProgress, ScrubReport,
 };
+use holdall_sys::PathBeneath;
 
 use self::keeping::keep_as;
 use crate::parity;
@@ -169,7 +170,7 @@ impl Store {
                 ScrubDamage::Block { pack: Some(pack), .. } => drop(packs.insert(*pack)),
                 ScrubDamage::Pack { pack, .. } => {
                     let Some(name) = pack_of(pack) else { continue };
-                    let is_parity = Path::new(pack) == self.layout().pack_parity(&name);
+                    let is_parity = Path::new(pack) == self.layout().pack_parity(&name).path();
                     if is_parity {
                         parities.insert(name)
                     } else {
@@ -215,13 +216,15 @@ impl Store {
     fn put_parity_aside(
         &self,
         pack: &PackName,
-        aside: &Path,
+        aside: &PathBeneath,
     ) -> Result<Option<String>, RepositoryError> {
         let parity = self.layout().pack_parity(pack);
         if !is_there(&parity)? {
             return Ok(None);
         }
-        let aside = aside.with_added_extension("parity");
+        let mut name = aside.file_name().unwrap_or_default().to_owned();
+        name.push(".parity");
+        let aside = aside.with_file_name(name);
         keep_as(&parity, &aside)?;
         parity::remove_of(self.layout(), [pack].into_iter())?;
         Ok(Some(aside.display().to_string()))
@@ -235,7 +238,7 @@ impl Store {
     }
 
     /// Where a damaged file is kept, under a name that nothing has.
-    fn quarantine(&self, pack: &PackName) -> Result<PathBuf, RepositoryError> {
+    fn quarantine(&self, pack: &PackName) -> Result<PathBeneath, RepositoryError> {
         let number = u32::from_le_bytes(crate::publish::random()?);
         Ok(self.layout().quarantine().join(format!("{pack}.{number:08x}")))
     }

@@ -1,11 +1,10 @@
 //! Restoring a pack from its parity.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
 
 use holdall_format::PackName;
 use holdall_protocol::{Repair, RepositoryError, ScrubDamage, ScrubReport};
+use holdall_sys::PathBeneath;
 
 use crate::pack_file::read_footer;
 use crate::parity::{self, PackParity};
@@ -89,8 +88,8 @@ impl Store {
     }
 
     /// Whether of anything in that pack no copy counts as there.
-    fn holds_what_is_missing(&self, path: &Path) -> Result<bool, RepositoryError> {
-        let file = File::open(path).map_err(failed("opening", path))?;
+    fn holds_what_is_missing(&self, path: &PathBeneath) -> Result<bool, RepositoryError> {
+        let file = path.open().map_err(failed("opening", path))?;
         let (_, footer) = read_footer(path, &file, &self.repository())?;
         for block in &footer.blocks {
             let ids = block.table()?.entries.iter().map(|entry| entry.id).collect();
@@ -111,13 +110,13 @@ impl Store {
     ) -> Result<(), RepositoryError> {
         let path = self.layout().pack(pack);
         self.lease().renew()?;
-        path.parent().map_or(Ok(()), make_dir)?;
+        path.parent().map_or(Ok(()), |folder| make_dir(&folder))?;
         if path.exists() {
             let aside = self.quarantine(pack)?;
             keep_as(&path, &aside)?;
             quarantined.push(aside.display().to_string());
         }
-        fs::rename(&remade.path, &path).map_err(failed("renaming to", &path))?;
+        remade.path.rename(&path).map_err(failed("renaming to", &path))?;
         sync_parent(&path)?;
         self.packs().forget(|name| name == pack);
         self.no_longer_strange(&path);
@@ -127,14 +126,14 @@ impl Store {
 
 /// What a pack was, in a file of its own.
 struct Remade {
-    path: PathBuf,
+    path: PathBeneath,
     /// So many shards of the pack were damaged.
     pieces: u64,
 }
 
 impl Remade {
     fn remove(&self) -> Result<(), RepositoryError> {
-        fs::remove_file(&self.path).map_err(failed("removing", &self.path))
+        self.path.remove_file().map_err(failed("removing", &self.path))
     }
 }
 
@@ -144,7 +143,6 @@ mod tests {
 
     use holdall_protocol::{RepairReport, Repository, SessionPurpose};
 
-    use super::*;
     use crate::place::{Place, id};
 
     impl Place {
@@ -161,7 +159,7 @@ mod tests {
         /// The same repository, opened again, with nothing left of its packs but their parity.
         fn without_packs(self) -> Self {
             for pack in self.store.index().state().packs.iter() {
-                fs::remove_file(self.store.layout().pack(&pack.name)).unwrap();
+                std::fs::remove_file(self.store.layout().pack(&pack.name).path()).unwrap();
             }
             self.opened_without_cache()
         }

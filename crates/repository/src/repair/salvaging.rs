@@ -4,7 +4,6 @@
 //! whose only copy is damaged must not be answered with "have".
 
 use std::collections::BTreeSet;
-use std::fs;
 
 use holdall_format::{BlockName, PackName};
 use holdall_protocol::{Repair, RepositoryError};
@@ -89,7 +88,7 @@ impl Store {
             let aside = self.quarantine(pack)?;
             self.index().forget_closed();
             self.appender()?.disbelieve()?;
-            fs::rename(&path, &aside).map_err(failed("renaming to", &aside))?;
+            path.rename(&aside).map_err(failed("renaming to", &aside))?;
             sync_parent(&aside)?;
             sync_parent(&path)?;
             self.packs().forget(|name| name == pack);
@@ -140,7 +139,7 @@ impl Store {
     ) -> Result<Option<Repair>, RepositoryError> {
         let appender = self.appender()?;
         let strange = self.strange();
-        let of_tails = strange.iter().filter(|(path, _)| path.starts_with(self.layout().tails()));
+        let of_tails = strange.iter().filter(|(path, _)| path.starts_with(&self.layout().tails()));
         let names =
             of_tails.filter_map(|(path, _)| TailName::of_journal(path.file_name()?.to_str()?));
         let state = self.index().state();

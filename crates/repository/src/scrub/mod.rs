@@ -8,19 +8,20 @@ mod rounds;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind, RepositoryId};
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
+use holdall_sys::PathBeneath;
 
 use crate::closure::{Closed, descend};
 use crate::creating::ClearParts;
 use crate::index::{Listing, State};
 use crate::layout::Layout;
-use crate::pack_file::{damaged, read_footer};
+use crate::pack_file::read_footer;
 use crate::parity;
-use crate::publish::{failed, is_there};
+use crate::publish::{damaged, failed, is_there};
 use crate::records::{self, Records};
 use crate::reread::of_the_file;
 use crate::store::Store;
@@ -151,7 +152,7 @@ impl Scrub<'_> {
     }
 
     /// What the disk did not give when the index was made is missing in it, though it gives it now.
-    fn tell_if_left_out(&mut self, name: &PackName, path: &Path) {
+    fn tell_if_left_out(&mut self, name: &PackName, path: &PathBeneath) {
         let strange = self.store.strange();
         if let Some((_, reason)) = strange.iter().find(|(strange, _)| strange == path) {
             let reason =
@@ -226,7 +227,7 @@ impl Scrub<'_> {
     /// Reads again what nobody opens the repository without.
     fn check_keys(&mut self) -> Result<(), RepositoryError> {
         if let Some((path, reason)) = damaged_keys(self.store)? {
-            self.pack_damage(path.display().to_string(), reason);
+            self.pack_damage(path, reason);
         }
         Ok(())
     }
@@ -280,7 +281,7 @@ fn or_damage(report: &ScrubReport, error: RepositoryError) -> RepositoryError {
 ///
 /// # Errors
 /// Those that say nothing of any file.
-fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
+fn damaged_records(store: &Store) -> Result<Vec<(PathBeneath, String)>, RepositoryError> {
     let layout = store.layout();
     let loaded = Records::load(layout).map(|loaded| loaded.damaged);
     let mut damaged = match of_the_file(loaded)? {
@@ -301,32 +302,34 @@ fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryEr
 ///
 /// # Errors
 /// Those that say nothing of any file.
-fn damaged_keys(store: &Store) -> Result<Option<(PathBuf, String)>, RepositoryError> {
+fn damaged_keys(store: &Store) -> Result<Option<(String, String)>, RepositoryError> {
     let (layout, generation) = (store.layout(), store.wrappings().generation());
+    let shown = |path: PathBeneath| path.display().to_string();
     Ok(match of_the_file(ClearParts::read(layout))? {
         Ok(found) if found.config_bytes != store.config_bytes() => {
-            Some((layout.config(), "it is not the one that was opened".to_owned()))
+            Some((shown(layout.config()), "it is not the one that was opened".to_owned()))
         }
         Ok(found) if found.wrappings.set.generation < generation => {
-            Some((layout.wrappings_of(generation), "its file is gone".to_owned()))
+            Some((shown(layout.wrappings_of(generation)), "its file is gone".to_owned()))
         }
         Ok(_) => None,
-        Err(RepositoryError::Damaged { what, reason }) => Some((what.into(), reason)),
-        Err(error) => Some((layout.config(), error.to_string())),
+        Err(RepositoryError::Damaged { what, reason }) => Some((what, reason)),
+        Err(error) => Some((shown(layout.config()), error.to_string())),
     })
 }
 
 /// Whether a file is one of those that [`damaged_keys`] reads.
 fn is_of_keys(layout: &Layout, path: &Path) -> bool {
-    path == layout.config() || path == layout.marker() || path.starts_with(layout.wrappings())
+    let files = [layout.config(), layout.marker()];
+    files.iter().any(|file| file.path() == path) || path.starts_with(layout.wrappings().path())
 }
 
 fn open_pack(
-    path: &Path,
+    path: &PathBeneath,
     name: &PackName,
     repository: &RepositoryId,
 ) -> Result<(File, Footer), RepositoryError> {
-    let file = File::open(path).map_err(failed("opening", path))?;
+    let file = path.open().map_err(failed("opening", path))?;
     let (trailer, footer) = read_footer(path, &file, repository)?;
     if trailer.name != *name {
         return Err(damaged(path, format!("it is the pack {}", trailer.name)));
@@ -339,7 +342,7 @@ fn open_pack(
 /// # Errors
 /// Those that say nothing of the file.
 pub(crate) fn is_sound_pack(
-    path: &Path,
+    path: &PathBeneath,
     name: &PackName,
     repository: &RepositoryId,
 ) -> Result<bool, RepositoryError> {

@@ -12,7 +12,7 @@
 //! Closure is not walked here: every prune does, and notes here what is missing.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::PackName;
@@ -149,6 +149,8 @@ impl Store {
         }
         if is_due(&round, RECORDS) {
             let damaged = self.or_note(&round, damaged_records(self))?;
+            let damaged = damaged.into_iter();
+            let damaged = damaged.map(|(path, reason)| (path.display().to_string(), reason));
             tell(&mut round, RECORDS, of_many(damaged));
         }
         if is_due(&round, KEYS) {
@@ -301,10 +303,10 @@ fn tell(round: &mut ScrubRound, what: &str, reason: Option<String>) {
 }
 
 /// The first of several damages, and how many there are besides.
-fn of_many(damaged: impl IntoIterator<Item = (PathBuf, String)>) -> Option<String> {
+fn of_many(damaged: impl IntoIterator<Item = (String, String)>) -> Option<String> {
     let mut damaged = damaged.into_iter();
     let (path, reason) = damaged.next()?;
-    let first = format!("{}: {reason}", path.display());
+    let first = format!("{path}: {reason}");
     Some(match damaged.count() {
         0 => first,
         more => format!("{first}; and {more} more"),

@@ -1,6 +1,7 @@
 //! Everything that is Linux: a concern a file.
 
 pub mod aligned;
+pub(crate) mod beneath;
 pub(crate) mod closing;
 pub mod cpu;
 pub(crate) mod dir;

@@ -21,7 +21,7 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
     std::fs::remove_dir(path)
 }
 
-fn remove_content(target: &TargetDir) -> io::Result<()> {
+pub(super) fn remove_content(target: &TargetDir) -> io::Result<()> {
     let dir: &Dir = target.as_dir();
     for entry in dir.entries()?.iter() {
         let name = entry.name();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// The calls that are asked of strace: all that change files or names, make them durable, or say
 /// which file a number stands for.
-pub(super) const CALLS: &str = "openat,open,creat,close,dup,dup2,dup3,fcntl,lseek,read,write,pwrite64,\
+pub(super) const CALLS: &str = "openat,openat2,open,creat,close,dup,dup2,dup3,fcntl,lseek,read,write,pwrite64,\
     writev,pwritev,pwritev2,truncate,ftruncate,fallocate,rename,renameat,renameat2,link,linkat,symlink,\
     symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync,fdatasync,sync_file_range,sync,syncfs,\
     copy_file_range,sendfile,splice,io_uring_setup";
@@ -134,6 +134,10 @@ fn known(name: &str, arguments: &[&str], result: i64, begun: usize) -> Option<Ca
         "open" => open((None, path(0)?), text(1)?, result_fd),
         "creat" => open((None, path(0)?), "O_CREAT|O_TRUNC", result_fd),
         "openat" => open(place(0)?, text(2)?, result_fd),
+        // {flags=O_RDWR|O_CREAT, mode=0666, resolve=...}
+        "openat2" => {
+            open(place(0)?, text(2)?.strip_prefix("{flags=")?.split(',').next()?, result_fd)
+        }
         "close" => Call::Close { fd: fd(0)? },
         "dup" | "dup2" | "dup3" => Call::Duplicate { from: fd(0)?, to: result_fd },
         "fcntl" if text(1)?.starts_with("F_DUPFD") => {
@@ -220,6 +224,7 @@ mod tests {
 7 writev(3, [{iov_base="\x61", iov_len=1}, {iov_base="\x62", iov_len=1}], 2) = 2
 7 unlinkat(4, "\x67", 0) = -1 ENOENT (No such file or directory)
 7 renameat2(AT_FDCWD, "\x61", 5, "\x62", RENAME_NOREPLACE) = 0
+7 openat2(5, "\x63", {flags=O_RDWR|O_CREAT|O_EXCL, mode=0666, resolve=RESOLVE_BENEATH}, 24) = 6
 7 fcntl(3, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0}) = 0
 7 copy_file_range(3, NULL, 4, NULL, 10, 0) = 10
 "#;
@@ -238,8 +243,17 @@ mod tests {
         assert_eq!(calls[3], Call::Write { fd: 3, at: None, bytes: b"ab".to_vec() });
         let moved = Call::Rename { from: (None, path("a")), to: (Some(5), path("b")) };
         assert_eq!(calls[4], moved);
-        assert!(matches!(&calls[5], Call::Unknown { line } if line.starts_with("copy_file_range")));
-        assert_eq!(calls.len(), 6);
+        let beneath = Call::Open {
+            base: Some(5),
+            path: path("c"),
+            creates: true,
+            truncates: false,
+            appends: false,
+            fd: 6,
+        };
+        assert_eq!(calls[5], beneath);
+        assert!(matches!(&calls[6], Call::Unknown { line } if line.starts_with("copy_file_range")));
+        assert_eq!(calls.len(), 7);
     }
 
     #[test]
