@@ -71,6 +71,7 @@ fn holds_records(layout: &Layout) -> Result<bool, RepositoryError> {
     match names_in(&layout.records()) {
         Ok(names) => Ok(names.iter().any(is_record)),
         // What is no directory holds none.
+        Err(RepositoryError::Damaged { .. }) => Ok(false),
         Err(RepositoryError::Io { source, .. })
             if source.kind() == io::ErrorKind::NotADirectory =>
         {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use holdall_format::{BlockKind, ObjectId, PackName, RepositoryId};
+use holdall_sys::Root;
 
 use crate::condemned::Condemned;
 use crate::index::manifest::Manifest;
@@ -106,8 +107,9 @@ pub fn lease_holder(bytes: &[u8]) -> String {
 /// Puts a run of the index with [`NUMBER`] into `folder`, opens it and looks for `ids`, which ascend:
 /// how many entries are found. `None` if it is refused, or can not be written.
 pub fn found_in_run(folder: &Path, bytes: &[u8], ids: &[ObjectId]) -> Option<usize> {
-    std::fs::write(run::run_path(folder, NUMBER), bytes).ok()?;
-    let run = Run::open(folder, NUMBER, &REPOSITORY).ok()?;
+    let folder = Root::at(folder);
+    std::fs::write(run::run_path(&folder, NUMBER).path(), bytes).ok()?;
+    let run = Run::open(&folder, NUMBER, &REPOSITORY).ok()?;
     let mut found = 0;
     run.find(&PageCache::default(), ids, &mut |_, _, _| found += 1).ok()?;
     Some(found)

@@ -34,7 +34,7 @@ use holdall_sys::{disk, host, process};
 
 use crate::layout::{Layout, number_of};
 use crate::publish::{
-    FILE_MODE, beside, failed, is_there, make_dir, names_in, read_limited, remove,
+    FILE_MODE, NO_FILE, beside, damaged, failed, is_there, make_dir, names_in, read_limited, remove,
 };
 use crate::store::Access;
 
@@ -108,10 +108,15 @@ fn is_on_share(layout: &Layout) -> Result<bool, RepositoryError> {
 fn lock(layout: &Layout, access: Access) -> Result<Held, RepositoryError> {
     let path = layout.lock();
     let file = match access {
-        Access::Write => path.open_or_create(),
+        Access::Write => path.open_or_create(FILE_MODE),
         Access::Read => path.open(),
     };
-    let file = file.map_err(failed("opening", &path))?;
+    let file = match file {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            return Err(damaged(&path, NO_FILE));
+        }
+        file => file.map_err(failed("opening", &path))?,
+    };
     let held = match access {
         Access::Write => Held::exclusive(file),
         Access::Read => Held::shared(file),

@@ -22,6 +22,9 @@ use rustix::io::Errno;
 /// Permission bits of what is made, before the user's umask: as any program makes files and folders.
 pub(crate) const FILE_MODE: u32 = 0o666;
 const DIR_MODE: u32 = 0o777;
+const NO_FOLDER: &str = "it is not a folder, and a repository has one there";
+/// Why a file can not be what it should be.
+pub(crate) const NO_FILE: &str = "it is a folder, and a repository has a file there";
 /// Of a repository's folders, which are not for every user of the computer: whoever can read a set of wrappings can
 /// guess passwords.
 pub(crate) const PRIVATE_DIR_MODE: u32 = 0o770;
@@ -141,7 +144,12 @@ pub(crate) fn replace_by_file(
     from: &PathBeneath,
     target: &PathBeneath,
 ) -> Result<(), RepositoryError> {
-    from.rename(target).map_err(failed("renaming to", target))?;
+    match from.rename(target) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            return Err(damaged(target, NO_FILE));
+        }
+        renamed => renamed.map_err(failed("renaming to", target))?,
+    }
     sync_parent(target)
 }
 
@@ -236,7 +244,10 @@ fn make_with_those_above(dir: &Path, mode: u32) -> Result<(), RepositoryError> {
 /// Makes a folder if it is not there, with at most the permission bits `mode`. Its name is not durable yet.
 pub(crate) fn make_name(dir: &PathBeneath, mode: u32) -> Result<(), RepositoryError> {
     match dir.create_dir(mode) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match dir.is_dir() {
+            true => Ok(()),
+            false => Err(damaged(dir, NO_FOLDER)),
+        },
         made => made.map_err(failed("making", dir)),
     }
 }
@@ -281,6 +292,10 @@ pub(crate) fn read_limited(
 pub(crate) fn names_in(dir: &PathBeneath) -> Result<Vec<OsString>, RepositoryError> {
     match dir.names() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        // Not where the root itself is no folder.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory && dir.exists() => {
+            Err(damaged(dir, NO_FOLDER))
+        }
         names => names.map_err(failed("listing", dir)),
     }
 }

@@ -12,13 +12,15 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use holdall_format::REPOSITORY_MARKER;
+use holdall_protocol::RepositoryError;
 use holdall_repository::{make_dirs, sync_dir};
 use holdall_sys::lock::Held;
+use holdall_sys::{FileKind, PathBeneath, Root, metadata};
 
 use crate::ServerError;
 
@@ -40,6 +42,8 @@ const BEFORE: [&str; 3] = [LOCK, CACHE, "lost+found"];
 #[derive(Debug)]
 pub(crate) struct DataFolder {
     path: PathBuf,
+    /// What all of its own files are reached from: a disk that comes from elsewhere may have links on it.
+    root: PathBeneath,
     /// The number of the disk that it is on.
     disk: u64,
     /// Locked for as long as it is open.
@@ -61,15 +65,16 @@ impl DataFolder {
         // Its name may be of a start that came no further.
         make_dirs(path)?;
         refuse_other_content(path)?;
+        let root = Root::at(path);
         let lock_path = path.join(LOCK);
-        let locked = lock_within(&lock_path, PATIENCE);
+        let locked = lock_within(&root.join(LOCK), PATIENCE);
         let Some(lock) = locked.map_err(|source| ServerError::io("locking", &lock_path, source))?
         else {
             return Err(ServerError::DataFolderInUse { path: path.to_owned() });
         };
         let disk = disk_of(&lock_path)
             .map_err(|source| ServerError::io("looking at", &lock_path, source))?;
-        let folder = Self { path: path.to_owned(), disk, _lock: lock };
+        let folder = Self { path: path.to_owned(), root, disk, _lock: lock };
         folder.keep_to_its_owner()?;
         // What tells that this is a server's folder lasts before anything else is in it.
         sync_dir(path)?;
@@ -79,12 +84,30 @@ impl DataFolder {
     /// Makes the folders of repositories and of what can be rebuilt, and takes the rights of others
     /// to those that were made with any.
     fn keep_to_its_owner(&self) -> Result<(), ServerError> {
-        for path in [self.repositories(), self.path.join(CACHE)] {
-            make_private(&path)
-                .and_then(|()| close_to_others(&path))
-                .map_err(|source| ServerError::io("keeping to its owner", &path, source))?;
+        for name in [REPOSITORIES, CACHE] {
+            let folder = self.root.join(name);
+            keep_folder_to_its_owner(&folder)
+                .map_err(|source| ServerError::io("keeping to its owner", folder.path(), source))?;
         }
         Ok(())
+    }
+
+    /// Refuses a repository, or what can be rebuilt of it, where a link stands in its place: what is written and
+    /// removed there could be anybody's.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Damaged`].
+    pub(crate) fn refuse_links(&self, name: &str) -> Result<(), RepositoryError> {
+        let folders = [REPOSITORIES, CACHE].map(|folder| self.root.join(folder).join(name));
+        let is_link =
+            |found: &PathBeneath| found.stat().is_ok_and(|found| found.kind == FileKind::Symlink);
+        folders.iter().find(|folder| is_link(folder)).map_or(Ok(()), |link| {
+            let reason = "it is a symbolic link; if it is on another disk, mount that here instead";
+            Err(RepositoryError::Damaged {
+                what: link.display().to_string(),
+                reason: reason.into(),
+            })
+        })
     }
 
     /// Whether there is one that a server used, or an invite was made in.
@@ -108,8 +131,8 @@ impl DataFolder {
         &self.path
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
-        self.path.join(DATABASE)
+    pub(crate) fn database(&self) -> PathBeneath {
+        self.root.join(DATABASE)
     }
 
     /// Where all repositories lie.
@@ -135,33 +158,40 @@ impl DataFolder {
         limit_bytes: u64,
         fresh: impl FnOnce() -> Result<Vec<u8>, ServerError>,
     ) -> Result<Vec<u8>, ServerError> {
-        let path = self.path.join(name);
+        let path = self.root.join(name);
         match read_limited(&path, limit_bytes) {
             Ok(bytes) => Ok(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let bytes = fresh()?;
                 self.make(&path, &bytes)
-                    .map_err(|source| ServerError::io("writing", &path, source))?;
+                    .map_err(|source| ServerError::io("writing", path.path(), source))?;
                 Ok(bytes)
             }
-            Err(source) => Err(ServerError::io("reading", &path, source)),
+            Err(source) => Err(ServerError::io("reading", path.path(), source)),
         }
     }
 
     /// Writes beside and publishes without replacing.
-    fn make(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let beside = path.with_extension("new");
-        match fs::remove_file(&beside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
+    fn make(&self, path: &PathBeneath, bytes: &[u8]) -> io::Result<()> {
+        let (beside, mut file) = make_beside(path)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::hard_link(&beside, path)?;
-        fs::remove_file(&beside)?;
-        File::open(&self.path)?.sync_all()
+        beside.hard_link(path)?;
+        beside.remove_file()?;
+        self.root.sync_dir()
     }
+}
+
+/// Makes an empty file that is only its owner's to read, to be given the name `path` once it is whole.
+pub(crate) fn make_beside(path: &PathBeneath) -> io::Result<(PathBeneath, File)> {
+    let beside =
+        path.with_file_name(Path::new(path.file_name().unwrap_or_default()).with_extension("new"));
+    match beside.remove_file() {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let file = beside.create_new(0o600)?;
+    Ok((beside, file))
 }
 
 fn disk_of(path: &Path) -> io::Result<u64> {
@@ -176,21 +206,21 @@ fn make_private(path: &Path) -> io::Result<()> {
     }
 }
 
-fn close_to_others(path: &Path) -> io::Result<()> {
-    let mode = fs::metadata(path)?.permissions().mode();
-    if mode & 0o077 == 0 {
-        return Ok(());
+/// Makes a folder if there is none, and takes the rights of others to it.
+fn keep_folder_to_its_owner(folder: &PathBeneath) -> io::Result<()> {
+    match folder.create_dir(0o700) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+    let dir = folder.open_dir()?;
+    if dir.stat_self()?.mode & 0o077 == 0 { Ok(()) } else { metadata::set_mode(&dir, 0o700) }
 }
 
 /// Locks a file, which is made if needed; `None` if somebody else holds it for longer than `patience`.
-fn lock_within(path: &Path, patience: Duration) -> io::Result<Option<Held>> {
+fn lock_within(path: &PathBeneath, patience: Duration) -> io::Result<Option<Held>> {
     let begun = Instant::now();
     loop {
-        let file =
-            File::options().create(true).truncate(false).write(true).mode(0o600).open(path)?;
-        match Held::exclusive(file)? {
+        match Held::exclusive(path.open_or_create(0o600)?)? {
             Some(held) if held.is_locked() => return Ok(Some(held)),
             Some(_) => return Err(io::ErrorKind::Unsupported.into()),
             None if begun.elapsed() >= patience => return Ok(None),
@@ -223,16 +253,17 @@ fn refuse_other_content(path: &Path) -> Result<(), ServerError> {
     }
 }
 
-fn read_limited(path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
+fn read_limited(path: &PathBeneath, limit_bytes: u64) -> io::Result<Vec<u8>> {
     use io::Read;
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit_bytes).read_to_end(&mut bytes)?;
+    path.open()?.take(limit_bytes).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn what_others_could_read_is_closed_to_them() {

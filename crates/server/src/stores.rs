@@ -190,6 +190,7 @@ impl Stores {
         let store = match &open.store {
             Some(store) => Arc::clone(store),
             None => {
+                self.folder.refuse_links(name)?;
                 let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
                 let signer = Arc::clone(&self.signer);
                 Store::open_to_read(&path, &cache, signer as _, Arc::clone(&self.clock))?
@@ -229,6 +230,7 @@ impl Stores {
     }
 
     fn make(&self, name: &str, new: &NewRepository) -> Result<(), RepositoryError> {
+        self.folder.refuse_links(name)?;
         Store::create(&self.folder.repository(name), new)
     }
 
@@ -283,6 +285,7 @@ impl Stores {
     /// Opens a repository, and lets its recovery kits in: its folder may have been put there since
     /// the server started.
     fn open_store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
+        self.folder.refuse_links(name)?;
         let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
         let (signer, clock) = (Arc::clone(&self.signer), Arc::clone(&self.clock));
         let store = Store::open(&path, &cache, signer as _, clock)?;

@@ -23,6 +23,7 @@ mod edits;
 mod evil_server;
 mod failures;
 mod fidelity;
+mod foreign;
 mod forgetting;
 mod full;
 mod golden;

@@ -82,6 +82,7 @@ impl Scrub<'_> {
         }
         self.check_records()?;
         self.check_keys()?;
+        self.check_parity_share()?;
         self.check_closure()
     }
 
@@ -101,6 +102,18 @@ impl Scrub<'_> {
 
     fn pack_damage(&mut self, pack: String, reason: impl ToString) {
         self.report.damaged.push(ScrubDamage::Pack { pack, reason: reason.to_string() });
+    }
+
+    /// How much parity is wanted, without which a pack gets none any more.
+    fn check_parity_share(&mut self) -> Result<(), RepositoryError> {
+        match of_the_file(parity::percent(self.store.layout()))? {
+            Err(error) => {
+                let share = self.store.layout().parity_share().display().to_string();
+                self.pack_damage(share, error);
+            }
+            Ok(_) => {}
+        }
+        Ok(())
     }
 
     /// Files that are no packs, and tails and records that could not be read at the start.

@@ -1,12 +1,12 @@
 //! The tables in redb. Rows are JSON, so that a field can be added.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use holdall_format::{MachineId, PublicKey};
-use holdall_repository::sync_dir;
+use holdall_sys::{PathBeneath, metadata};
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ use super::machine::{InviteRow, Machine};
 use super::tokens::TokenRow;
 use crate::ServerError;
 use crate::admin::Deletion;
+use crate::data_folder::make_beside;
 
 const MACHINES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("machines");
 const READERS: TableDefinition<'_, &[u8; 32], &str> = TableDefinition::new("readers");
@@ -38,7 +39,7 @@ const CACHE_BYTES: usize = 1 << 20;
 /// written from there again. What of the change that met the error is in the file counts from then on: whoever
 /// asked for it was told that it failed, and not that it was undone.
 pub(super) struct Database {
-    path: PathBuf,
+    path: PathBeneath,
     /// `None` until it is opened again.
     redb: Mutex<Option<redb::Database>>,
     /// Whether rows may differ from what was loaded.
@@ -52,18 +53,17 @@ pub(super) struct Changes {
 
 impl Database {
     /// Opens or makes the database. Only the holder of the data folder's lock may.
-    pub(super) fn open(path: &Path) -> Result<Self, ServerError> {
+    pub(super) fn open(path: &PathBeneath) -> Result<Self, ServerError> {
+        let about = |what| move |source| ServerError::io(what, path.path(), source);
         make_if_missing(path)?;
-        let redb = builder().create(path).map_err(redb::Error::from)?;
-        let own = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(path, own)
-            .map_err(|source| ServerError::io("restricting", path, source))?;
-        let redb = Mutex::new(Some(redb));
-        let database = Self { path: path.to_owned(), redb, met_error: AtomicBool::new(false) };
+        let file = path.open_to_change().map_err(about("opening"))?;
+        metadata::set_mode(&file, 0o600).map_err(about("restricting"))?;
+        let redb = Mutex::new(Some(builder().create_file(file).map_err(redb::Error::from)?));
+        let database = Self { path: path.clone(), redb, met_error: AtomicBool::new(false) };
         match database.setting_or_new("version", VERSION)? {
             found if found == VERSION => Ok(database),
             found => Err(ServerError::Damaged {
-                path: path.to_owned(),
+                path: path.path().to_owned(),
                 reason: format!("version {found}; this program reads version {VERSION}"),
             }),
         }
@@ -85,7 +85,7 @@ impl Database {
             Some(redb) => redb,
             None => {
                 write_anew(&self.path)?;
-                builder().open(&self.path)?
+                builder().create_file(open_there(&self.path)?)?
             }
         };
         let done = work(&redb);
@@ -226,37 +226,34 @@ fn read(redb: &redb::Database) -> Result<State, redb::Error> {
 
 /// Makes an empty database, whole and under its name for good, where there is none: redb makes durable
 /// what is in its file, not that there is one, and one that is half made it can not open.
-fn make_if_missing(path: &Path) -> Result<(), ServerError> {
-    let about = |what| move |source| ServerError::io(what, path, source);
-    // A link to where nothing is now is not taken for nothing.
-    let is_missing = match path.symlink_metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
-        found => found.map(|_| false).map_err(about("looking at"))?,
-    };
-    if is_missing {
-        let beside = path.with_extension("new");
-        match std::fs::remove_file(&beside) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(about("making")(error));
-            }
-            _ => {}
-        }
-        drop(redb::Builder::new().create(&beside).map_err(redb::Error::from)?);
-        std::fs::rename(&beside, path).map_err(about("making"))?;
+fn make_if_missing(path: &PathBeneath) -> Result<(), ServerError> {
+    let about = |what| move |source| ServerError::io(what, path.path(), source);
+    if !path.try_exists().map_err(about("looking at"))? {
+        let (beside, file) = make_beside(path).map_err(about("making"))?;
+        drop(redb::Builder::new().create_file(file).map_err(redb::Error::from)?);
+        beside.rename(path).map_err(about("making"))?;
     }
     // Also for who was killed after the rename.
-    path.parent().map_or(Ok(()), sync_dir)?;
-    Ok(())
+    sync_folder_of(path).map_err(about("syncing the folder of"))
 }
 
 /// Puts a durable copy of a file in its place.
-fn write_anew(path: &Path) -> Result<(), redb::Error> {
-    let beside = path.with_extension("new");
-    std::fs::copy(path, &beside)?;
-    File::open(&beside)?.sync_all()?;
-    std::fs::rename(&beside, path)?;
-    let synced = path.parent().map_or(Ok(()), sync_dir);
-    synced.map_err(|error| redb::Error::Io(std::io::Error::other(error)))
+fn write_anew(path: &PathBeneath) -> io::Result<()> {
+    let (beside, mut copy) = make_beside(path)?;
+    io::copy(&mut path.open()?, &mut copy)?;
+    copy.sync_all()?;
+    beside.rename(path)?;
+    sync_folder_of(path)
+}
+
+/// Opens a database that is there: an empty file would become a new one.
+fn open_there(path: &PathBeneath) -> io::Result<File> {
+    let file = path.open_to_change()?;
+    if file.metadata()?.len() == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(file) }
+}
+
+fn sync_folder_of(path: &PathBeneath) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| folder.sync_dir())
 }
 
 impl Changes {

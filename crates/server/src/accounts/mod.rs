@@ -18,11 +18,11 @@ mod tokens;
 mod watched;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdall_format::{MachineId, PublicKey};
 use holdall_repository::{Clock, EARLIEST_NS};
+use holdall_sys::PathBeneath;
 
 use crate::ServerError;
 use crate::admin::Deletion;
@@ -81,7 +81,7 @@ struct State {
 
 impl Accounts {
     /// Opens the database, or makes one.
-    pub(crate) fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, ServerError> {
+    pub(crate) fn open(path: &PathBeneath, clock: Arc<dyn Clock>) -> Result<Self, ServerError> {
         let database = Arc::new(Database::open(path)?);
         let mut state = database.load()?;
         state.derive_roles();

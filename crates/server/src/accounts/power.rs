@@ -6,6 +6,7 @@
     reason = "a process is told by the environment what it is for"
 )]
 
+use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -1,5 +1,6 @@
 //! Invites and pairing, against a clock that is set by hand.
 
+use holdall_sys::Root;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
@@ -33,14 +34,14 @@ impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(Hand::default());
-        let accounts = Accounts::open(&folder.path().join("db"), clock.clone()).unwrap();
+        let accounts = Accounts::open(&Root::at(folder.path()).join("db"), clock.clone()).unwrap();
         Self { folder, clock, accounts }
     }
 
     fn reopened(self) -> Self {
         let Self { folder, clock, accounts } = self;
         drop(accounts);
-        let accounts = Accounts::open(&folder.path().join("db"), clock.clone()).unwrap();
+        let accounts = Accounts::open(&Root::at(folder.path()).join("db"), clock.clone()).unwrap();
         Self { folder, clock, accounts }
     }
 

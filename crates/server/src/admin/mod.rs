@@ -345,7 +345,7 @@ fn without_server(
     let accounts = Arc::new(Accounts::open(&folder.database(), clock)?);
     let listen = accounts.listen()?.unwrap_or_else(|| DEFAULT_LISTEN.into());
     let listen: SocketAddr = listen.parse().map_err(|_| ServerError::Damaged {
-        path: folder.database(),
+        path: folder.database().path().to_owned(),
         reason: format!("{listen:?} is not an address"),
     })?;
     let public = identity.public();

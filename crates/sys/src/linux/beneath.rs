@@ -192,14 +192,15 @@ impl PathBeneath {
         if stat.nlink > 1 { Err(Unfit::ManyNames.into()) } else { Ok(file) }
     }
 
-    /// Opens the regular file to lock it, and makes it if it is not there. Nobody writes to it.
+    /// Opens the regular file to lock it, and makes it with at most the permission bits `mode` if it is not there.
+    /// Nobody writes to it.
     ///
     /// # Errors
     ///
     /// As for [`PathBeneath::open`].
-    pub fn open_or_create(&self) -> io::Result<File> {
+    pub fn open_or_create(&self, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR.union(OFlags::CREATE).union(FILE);
-        regular(self.open_with(flags, Mode::from_raw_mode(0o666))?).map(|(file, _)| file)
+        regular(self.open_with(flags, Mode::from_raw_mode(mode & 0o777))?).map(|(file, _)| file)
     }
 
     /// Makes the file, with at most the permission bits `mode`, and opens it to read and to write.
@@ -452,7 +453,7 @@ mod tests {
     const CALLS: [(&str, Call); 12] = [
         ("open", |path, _| path.open().map(drop)),
         ("open_to_change", |path, _| path.open_to_change().map(drop)),
-        ("open_or_create", |path, _| path.open_or_create().map(drop)),
+        ("open_or_create", |path, _| path.open_or_create(0o600).map(drop)),
         ("create_new", |path, _| path.create_new(0o600).map(drop)),
         ("open_dir", |path, _| path.open_dir().map(drop)),
         ("create_dir", |path, _| path.create_dir(0o700)),
@@ -557,7 +558,8 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
         let root = Root::at(folder.path());
         root.join("file").open().unwrap();
-        for open in [PathBeneath::open, PathBeneath::open_to_change, PathBeneath::open_or_create] {
+        let open_or_create = |path: &PathBeneath| path.open_or_create(0o600);
+        for open in [PathBeneath::open, PathBeneath::open_to_change, open_or_create] {
             for special in ["pipe", "socket"] {
                 let refused = open(&root.join(special)).unwrap_err();
                 assert_eq!(Unfit::of(&refused), Some(Unfit::Special), "{refused}");
