@@ -18,7 +18,8 @@ WITH_CASE = ("Server", "Name")
 # At so many line ends of a name it is tried whether there was a space.
 OPEN_ENDS_MAX = 6
 ONCE = ("Version", "Identity", "Name", "Repository", "Fingerprint", "Secret")
-ORDER = ("Version", "Server", "Identity", "Name", "Repository", "Fingerprint", "Secret")
+ORDER = ("Version", "Server", "Identity", "Name", "Repository", "Fingerprint", "Secret", "Key")
+VERSIONS = (["1"], ["2"])
 REQUIRED = ("Version", "Name", "Repository", "Fingerprint", "Secret", "Check")
 LABELS = {label.lower(): label for label in (*ORDER, "Check")}
 END = "end of the kit"
@@ -53,7 +54,7 @@ def parse(text: str) -> Kit:
     if len(values.get("Server", [])) > MAX_SERVERS:
         raise BadKit("the recovery kit has too many servers")
     _check(values)
-    if values["Version"] != ["1"]:
+    if values["Version"] not in VERSIONS or ("Key" in values) != (values["Version"] == ["2"]):
         raise BadKit("the recovery kit is of another version")
     repository = values["Repository"][0]
     if not re.fullmatch("[0-9a-f]{32}", repository):

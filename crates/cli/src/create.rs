@@ -87,7 +87,7 @@ impl NewKeys {
         name: &str,
         kit_file: Option<&Path>,
     ) -> Result<()> {
-        let kit = recovery_kit(&self.keys, &self.recovery, server, name).to_text();
+        let kit = recovery_kit((&self.ring, &self.keys), &self.recovery, server, name).to_text();
         let request = self.request(password)?;
         let new_file = kit_file.filter(|_| !self.kit_is_out);
         if let Some(file) = new_file {
@@ -111,18 +111,29 @@ impl NewKeys {
         if let Some(password) = password {
             wrappings.push(wrap_passphrase(&self.ring, password, WORK_FACTOR_LOG_N));
         }
-        let config = self.keys.new_config(self.suite, LEAF_BITS, INLINE_LIMIT_BYTES)?;
         Ok(NewRepository {
-            config: Bytes::from(config),
+            config: config(&self.keys, self.suite)?,
             wrappings: Bytes::from(sign_wrappings(&self.keys, 1, wrappings)?),
         })
     }
 }
 
+/// The configuration of a repository that is made on this computer.
+///
+/// # Errors
+/// None that is known.
+pub(crate) fn usual_config(keys: &RepositoryKeys) -> Result<Bytes> {
+    config(keys, Cipher::suite(None))
+}
+
+fn config(keys: &RepositoryKeys, suite: Suite) -> Result<Bytes> {
+    Ok(keys.new_config(suite, LEAF_BITS, INLINE_LIMIT_BYTES)?.into())
+}
+
 /// The page with which `secret` opens a repository; `name` is its name on the server, or where its
 /// directory is.
 pub(crate) fn recovery_kit(
-    keys: &RepositoryKeys,
+    (ring, keys): (&KeyRing, &RepositoryKeys),
     secret: &RecoverySecret,
     server: Option<(&[String], PublicKey)>,
     name: &str,
@@ -134,6 +145,7 @@ pub(crate) fn recovery_kit(
         repository: keys.repository(),
         fingerprint: keys.fingerprint(),
         secret: RecoverySecret::from_bytes(*secret.expose()),
+        ring: Some(ring.clone()),
     }
 }
 

@@ -6,11 +6,12 @@ use holdall_crypto::{
     KeyRing, RecoveryKit, RecoverySecret, RepositoryKeys, SystemEntropy, sign_wrappings, wrap_again,
 };
 use holdall_format::limits::{LABEL_MAX_BYTES, WRAPPINGS_MAX};
-use holdall_format::{Wrapping, WrappingSet};
+use holdall_format::{Spare, Wrapping, WrappingSet};
 
 use crate::app::App;
 use crate::create::recovery_kit;
 use crate::exit::{Exit, Refusal};
+use crate::kept_parts::KeptParts;
 use crate::known::Known;
 use crate::open::{self, Opened, Patience};
 use crate::pairing::KeptKeys;
@@ -55,7 +56,7 @@ impl KeySet {
     pub(crate) fn kit(&self, secret: &RecoverySecret) -> RecoveryKit {
         let server = self.opened.server.as_ref();
         let server = server.map(|(hosts, identity)| (&hosts[..], *identity));
-        recovery_kit(&self.keys, secret, server, &self.opened.repository_name)
+        recovery_kit((&self.ring, &self.keys), secret, server, &self.opened.repository_name)
     }
 
     /// Finds a key by its number, from 1, or its label.
@@ -111,11 +112,14 @@ impl KeySet {
     /// # Errors
     /// If there are too many; if the repository refuses, as it does when the keys were changed
     /// meanwhile.
-    pub(crate) fn replace(&mut self, wrappings: Vec<Wrapping>) -> Result<()> {
+    pub(crate) fn replace(&mut self, app: &App, wrappings: Vec<Wrapping>) -> Result<()> {
         let generation = self.set.generation.saturating_add(1);
         let bytes = Bytes::from(sign_wrappings(&self.keys, generation, wrappings)?);
         self.opened.place.repository.put_wrappings(&bytes)?;
-        self.set = WrappingSet::decode_signed(&bytes)?;
+        let changed = Spare::of(&self.opened.place.spare()?.config_bytes, &bytes)?;
+        // Should it not be kept, the repository has two copies of its own.
+        let _ = KeptParts::in_state(&app.folders.state).keep(&changed);
+        self.set = changed.wrappings;
         Ok(())
     }
 
@@ -131,7 +135,7 @@ impl KeySet {
         let wrappings = again.collect::<Result<_, _>>()?;
         self.keys = RepositoryKeys::derive(&ring);
         self.ring = ring;
-        self.replace(wrappings)?;
+        self.replace(app, wrappings)?;
         self.opened.remember(app, Known::of(&self.set));
         if kept_key(app, self.set.repository)?.is_some() {
             KeptKeys::in_state(&app.folders.state).keep(self.set.repository, &self.ring)?;

@@ -26,6 +26,7 @@ mod hex;
 mod identity;
 mod interrupt;
 mod keep_rules;
+mod kept_parts;
 mod key_set;
 mod known;
 mod lab_ceilings;

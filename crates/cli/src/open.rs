@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_crypto::{KeyRing, SigningKey};
-use holdall_engine::{Access, Place};
-use holdall_format::{PublicKey, Signature, SignedContext, WrappingSet};
+use holdall_engine::{Access, EngineError, Place};
+use holdall_format::{PublicKey, RepositoryId, Signature, SignedContext, Spare, WrappingSet};
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
 };
@@ -19,8 +19,10 @@ use holdall_repository::{EmbeddedRepository, ReceiptSigner};
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal, is_wrong_server};
+use crate::kept_parts::KeptParts;
 use crate::known::{self, Directories, Known};
 use crate::pairing::{KeptKeys, Pairing, Pairings};
+use crate::second::Second;
 use crate::unlock::key_ring;
 
 /// The port of a server that is named without one.
@@ -159,7 +161,7 @@ impl Opened {
     /// Damage if a server shows another repository than the paired one, or if the keys were set back; if
     /// they can not be read.
     pub(crate) fn wrappings(&self) -> Result<WrappingSet> {
-        let set = self.place.wrappings()?;
+        let set = self.place.wrappings().map_err(|error| self.hint_at_copies(error))?;
         if let Some(known) = self.known {
             if self.directory.is_none() {
                 known::check_paired(&set, known.repository, &self.name)?;
@@ -169,6 +171,21 @@ impl Opened {
         Ok(set)
     }
 
+    /// Says who can give a repository back what it has lost of what it says of itself.
+    fn hint_at_copies(&self, error: EngineError) -> anyhow::Error {
+        if !matches!(error, EngineError::Repository(RepositoryError::Damaged { .. })) {
+            return error.into();
+        }
+        let hint = match self.directory {
+            Some(_) => {
+                "a computer that used it before gives it back when it uses it again; so do `holdall check --repair \
+                 --from COPY` and `holdall pair --recovery-kit FILE`"
+            }
+            None => "a computer that used it before gives it back when it uses it again",
+        };
+        Refusal::new(Exit::Damage, error.to_string()).hint(hint).into()
+    }
+
     /// The wrappings that are there, and the key ring that is wrapped in them.
     ///
     /// # Errors
@@ -176,9 +193,26 @@ impl Opened {
     pub(crate) fn unlock(&self, app: &App) -> Result<(WrappingSet, KeyRing)> {
         let set = self.wrappings()?;
         let known = self.known.map(|known| known.repository);
+        if self.place.was_put_back() {
+            app.output.note(format_args!(
+                "{} had lost its configuration or its keys; it was given back what this computer kept of them",
+                self.name
+            ));
+        }
         let ring = key_ring(app, &set, &self.name, known)?;
         self.remember(app, Known::of(&set));
+        // Should it not be kept, the repository has two copies of its own.
+        let _ = KeptParts::in_state(&app.folders.state).keep(&self.place.spare()?);
         Ok((set, ring))
+    }
+
+    /// Opens it with the kept key, the key that was named, or the password.
+    ///
+    /// # Errors
+    /// As for [`Self::unlock`].
+    fn open(self, app: &App) -> Result<Access> {
+        let (_, ring) = self.unlock(app)?;
+        Ok(self.place.open(&ring)?)
     }
 
     /// Remembers which repository lies in a directory. Should it not be kept, a key of somebody's own
@@ -269,10 +303,17 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     app.folders.tag_cache();
     let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock)
         .stopped_by(app.interrupt.flag());
+    let kept = known.and_then(|known| kept_parts(app, known.repository));
     let place = Place::new(Arc::new(repository), identity.signing, app.folders.cache.clone());
+    let place = place.keeping(kept);
     let name = folder.display().to_string();
     let (repository_name, directory) = (name.clone(), Some(directory));
     Ok(Opened { place, repository_name, name, server: None, known, directory })
+}
+
+/// What that repository said of itself when this machine opened it last.
+fn kept_parts(app: &App, repository: RepositoryId) -> Option<Spare> {
+    KeptParts::in_state(&app.folders.state).get(repository)
 }
 
 /// What the place of the repository that was named can not do, and what follows from it; nothing
@@ -331,7 +372,7 @@ fn paired(
         // Should it not be kept, it can be named again.
         let _ = app.pairings()?.learn(&pairing.repository, repository.host_reached());
     }
-    let place = place_of(app, repository, signing);
+    let place = place_of(app, repository, signing).keeping(kept_parts(app, known.repository));
     let repository_name = pairing.name.clone();
     // Wherever it was reached, it is the same server.
     let (server, known) = (Some((pairing.addresses_from(host.as_deref()), server)), Some(known));
@@ -443,14 +484,25 @@ pub(crate) fn access(app: &App) -> Result<Access> {
     access_with(app, Patience::default())
 }
 
+/// The same where a second repository is open, which may be a copy of that one and have what it lost of what it
+/// says of itself.
+///
+/// # Errors
+/// As for [`access`].
+pub(crate) fn access_beside(app: &App, second: Option<&Second>) -> Result<Access> {
+    let mut opened = place(app, Patience::default())?;
+    if let Some(second) = second {
+        opened.place = opened.place.keeping(kept_parts(app, second.access.config().repository));
+    }
+    opened.open(app)
+}
+
 /// The same with other patience.
 ///
 /// # Errors
 /// As for [`access`].
 pub(crate) fn access_with(app: &App, patience: Patience) -> Result<Access> {
-    let opened = place(app, patience)?;
-    let (_, ring) = opened.unlock(app)?;
-    Ok(opened.place.open(&ring)?)
+    place(app, patience)?.open(app)
 }
 
 #[cfg(test)]

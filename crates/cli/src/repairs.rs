@@ -30,6 +30,8 @@ struct JsonRepair {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pack: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     dry_run: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pieces: Option<u64>,
@@ -48,8 +50,19 @@ struct JsonRepair {
 impl JsonRepair {
     fn of(kind: &'static str, pack: Option<&PackName>, dry_run: bool) -> Self {
         let pack = pack.map(ToString::to_string);
-        let (pieces, kept_blocks, lost_blocks, snapshot, objects, bytes) = Default::default();
-        Self { kind, pack, dry_run, pieces, kept_blocks, lost_blocks, snapshot, objects, bytes }
+        let (file, pieces, kept_blocks, lost_blocks, snapshot, objects, bytes) = Default::default();
+        Self {
+            kind,
+            pack,
+            file,
+            dry_run,
+            pieces,
+            kept_blocks,
+            lost_blocks,
+            snapshot,
+            objects,
+            bytes,
+        }
     }
 
     fn new(repair: &Repair, dry_run: bool) -> Self {
@@ -69,6 +82,7 @@ impl JsonRepair {
                 ..of("tail", None)
             },
             Repair::Parity { pack } => of("parity", Some(pack)),
+            Repair::Copy { file } => Self { file: Some(file.clone()), ..of("copy", None) },
         }
     }
 

@@ -44,6 +44,11 @@ impl KeyRing {
         Self { master: Zeroizing::new(master), later: Vec::new() }
     }
 
+    /// A ring of these secrets, the master secret first.
+    pub(crate) fn from_secrets(master: Secret, later: Vec<Secret>) -> Self {
+        Self { master, later }
+    }
+
     /// The ring with a further epoch, whose secret is drawn.
     ///
     /// # Errors

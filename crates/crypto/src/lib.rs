@@ -44,6 +44,7 @@ mod recovery;
 mod recovery_kit;
 mod sealer;
 mod sealing;
+mod secret_text;
 mod signing;
 mod wrapping;
 

@@ -4,10 +4,10 @@
 //! *recovery identity*, with which a new computer signs in to a server and may only read.
 
 use age::x25519;
-use bech32::{Bech32, Bech32m, Hrp};
+use bech32::{Bech32, Hrp};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{Entropy, SigningKey};
+use crate::{Entropy, SigningKey, secret_text};
 
 /// The front of the secret's text.
 const TEXT_PREFIX: Hrp = Hrp::parse_unchecked("holdall");
@@ -48,9 +48,7 @@ impl RecoverySecret {
     ///
     /// Secret: as [`RecoverySecret::expose`].
     pub fn to_text(&self) -> Zeroizing<String> {
-        #[expect(clippy::expect_used, reason = "7 + 1 + 52 + 6 letters are below the limit of 90")]
-        let text = bech32::encode::<Bech32m>(TEXT_PREFIX, &self.0[..]).expect("66 letters");
-        Zeroizing::new(text)
+        secret_text::encode(TEXT_PREFIX, &self.0[..])
     }
 
     /// Reads the text of a secret. White space and case do not matter.
@@ -60,24 +58,7 @@ impl RecoverySecret {
     /// # Errors
     /// What is wrong with the text, in words for people.
     pub fn from_text(text: &str) -> Result<Self, String> {
-        let letters = text.chars().filter(|letter| !letter.is_whitespace());
-        let text: Zeroizing<String> =
-            Zeroizing::new(letters.map(|letter| letter.to_ascii_lowercase()).collect());
-        let refuse = |reason: &str| format!("the secret can not be right: {reason}");
-        let decoded = bech32::primitives::decode::CheckedHrpstring::new::<Bech32m>(&text)
-            .map_err(|error| refuse(&error.to_string()))?;
-        if decoded.hrp() != TEXT_PREFIX {
-            return Err(refuse("it does not start with \"holdall\""));
-        }
-        let mut bytes = decoded.byte_iter();
-        let mut secret = Zeroizing::new([0; 32]);
-        for byte in secret.iter_mut() {
-            *byte = bytes.next().ok_or_else(|| refuse("it is too short"))?;
-        }
-        if bytes.next().is_some() {
-            return Err(refuse("it is too long"));
-        }
-        Ok(Self(secret))
+        secret_text::decode("secret", TEXT_PREFIX, text).map(Self)
     }
 
     pub(crate) fn age_identity(&self) -> x25519::Identity {

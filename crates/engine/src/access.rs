@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use holdall_crypto::{KeyRing, RepositoryKeys, SigningKey};
-use holdall_format::{MachineId, PublicKey, RepositoryConfig, SessionId, WrappingSet};
-use holdall_protocol::{Description, Repository, RepositoryError, SessionPurpose, Traffic};
+use holdall_format::{MachineId, PublicKey, RepositoryConfig, SessionId, Spare, WrappingSet};
+use holdall_protocol::{
+    Description, NewRepository, Repository, RepositoryError, SessionPurpose, Traffic,
+};
 use holdall_tree::Fingerprints;
 
 use crate::EngineError;
@@ -21,12 +23,49 @@ pub struct Place {
     pub cache: PathBuf,
     /// What the repository said of itself when it was first asked.
     described: OnceLock<Description>,
+    /// What it said of itself an earlier time, to be put back should that be lost there.
+    kept: Option<Spare>,
+    was_put_back: OnceLock<()>,
 }
 
 impl Place {
     /// A place that was not asked yet.
     pub fn new(repository: Arc<dyn Repository>, signing: Arc<SigningKey>, cache: PathBuf) -> Self {
-        Self { repository, signing, cache, described: OnceLock::new() }
+        let (described, was_put_back) = Default::default();
+        Self { repository, signing, cache, described, kept: None, was_put_back }
+    }
+
+    /// The same place, which is given back what it said of itself an earlier time, should it have lost that. What it
+    /// has already to be given back goes first.
+    #[must_use]
+    pub fn keeping(self, kept: Option<Spare>) -> Self {
+        Self { kept: self.kept.or(kept), ..self }
+    }
+
+    /// Whether the repository had lost what it says of itself, and was given it back.
+    pub fn was_put_back(&self) -> bool {
+        self.was_put_back.get().is_some()
+    }
+
+    /// What the repository says of itself in clear, to be kept.
+    ///
+    /// # Errors
+    /// As for [`Place::wrappings`].
+    pub fn spare(&self) -> Result<Spare, EngineError> {
+        let Description { config, wrappings, .. } = self.describe()?;
+        Spare::of(config, wrappings)
+            .map_err(|error| EngineError::unreadable("what the repository says of itself", &error))
+    }
+
+    /// Makes what a repository says of itself anew, from its keys, where no copy of it is sound.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] if it is not that repository's, or one is sound.
+    pub fn put_back(&self, known: &NewRepository) -> Result<(), RepositoryError> {
+        self.repository.put_back(known)?;
+        // Once is enough to tell.
+        let _ = self.was_put_back.set(());
+        Ok(())
     }
 
     /// Asks what the repository is, once.
@@ -34,8 +73,23 @@ impl Place {
         if let Some(described) = self.described.get() {
             return Ok(described);
         }
-        let described = self.repository.describe()?;
+        let described = self.repository.describe().or_else(|error| self.described_again(error))?;
         Ok(self.described.get_or_init(|| described))
+    }
+
+    /// Gives the repository back what was kept, and asks again; otherwise the `error` stands.
+    fn described_again(&self, error: RepositoryError) -> Result<Description, RepositoryError> {
+        match (&error, &self.kept) {
+            (RepositoryError::Damaged { .. }, Some(kept)) => {
+                let known = NewRepository {
+                    config: kept.config_bytes.clone().into(),
+                    wrappings: kept.wrappings_bytes.clone().into(),
+                };
+                self.put_back(&known).map_err(|_| error)?;
+                self.repository.describe()
+            }
+            _ => Err(error),
+        }
     }
 
     /// Fetches the repository's wrapped key ring.

@@ -197,6 +197,10 @@ impl Repository for MemoryRepository {
         Err(refused("it is made"))
     }
 
+    fn put_back(&self, _: &NewRepository) -> Result<(), RepositoryError> {
+        Err(refused("not needed"))
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         Err(refused("not needed"))
     }

@@ -55,6 +55,15 @@ pub trait Repository: Send + Sync {
     /// each other.
     fn create(&self, new: &NewRepository) -> Result<(), RepositoryError>;
 
+    /// Gives the repository back what it says of itself in clear, if no copy of that is sound there any more:
+    /// its configuration, and a set of wrappings of at least the newest generation that it knows of. Where it has
+    /// the same, nothing is changed.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] if the parts do not fit each other or what is there, or the set is older;
+    /// [`RepositoryError::NoRepository`]; [`RepositoryError::InUse`] while another process writes to a directory.
+    fn put_back(&self, known: &NewRepository) -> Result<(), RepositoryError>;
+
     /// Says what the repository is.
     ///
     /// # Errors

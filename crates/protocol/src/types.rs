@@ -219,6 +219,11 @@ pub enum Repair {
         /// Of that pack.
         pack: PackName,
     },
+    /// A small file that was damaged or missing, and was written again from its other copy.
+    Copy {
+        /// The file.
+        file: String,
+    },
 }
 
 impl Repair {
@@ -244,6 +249,7 @@ impl Repair {
                  {lost_blocks} are lost"
             ),
             Self::Parity { pack } => format!("the parity of pack {pack} {would}made anew"),
+            Self::Copy { file } => format!("{file} {would}written again from its other copy"),
         }
     }
 }

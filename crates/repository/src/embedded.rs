@@ -14,9 +14,10 @@ use holdall_protocol::{
     SparseBlock, Superseding, Traffic, Usage, refuse_token,
 };
 
-use crate::creating::ClearParts;
+use crate::clear_parts::{self, ClearParts};
 use crate::layout::Layout;
 use crate::prune::PruneOptions;
+use crate::putting_back;
 use crate::records;
 use crate::store::{Access, Clock, ReceiptSigner, Store};
 
@@ -145,6 +146,14 @@ impl Repository for EmbeddedRepository {
         crate::creating::create(&self.layout, new)
     }
 
+    fn put_back(&self, known: &NewRepository) -> Result<(), RepositoryError> {
+        match &self.source {
+            // What is open is sound.
+            Source::Shared(_) => Ok(()),
+            Source::Place(_) => putting_back::put_back(&self.layout, known),
+        }
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         let (config, wrappings) = match &self.source {
             Source::Shared(store) => (store.config_bytes(), store.wrappings().bytes()),
@@ -202,7 +211,7 @@ impl Repository for EmbeddedRepository {
     }
 
     fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
-        crate::creating::check_marker(&self.layout)?;
+        clear_parts::check_marker(&self.layout)?;
         records::list(&self.layout, query)
     }
 

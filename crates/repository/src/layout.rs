@@ -4,6 +4,7 @@
 //! DIR/holdall-repository        marker and version; written last when a repository is made
 //!     config                    the signed configuration
 //!     wrappings/<generation>    signed sets of wrappings, the highest counts
+//!     spare/<generation>        the configuration and the newest set once more
 //!     lock                      the lease: held shared by readers, alone by a writer
 //!     lease/<number>            who writes, where locks hold on one computer only
 //!     probes                    what the place can do, as it was found
@@ -66,6 +67,14 @@ impl Layout {
 
     pub(crate) fn wrappings_of(&self, generation: u64) -> PathBeneath {
         self.wrappings().join(format!("{generation:016x}"))
+    }
+
+    pub(crate) fn spares(&self) -> PathBeneath {
+        self.root.join("spare")
+    }
+
+    pub(crate) fn spare_of(&self, generation: u64) -> PathBeneath {
+        self.spares().join(format!("{generation:016x}"))
     }
 
     pub(crate) fn lock(&self) -> PathBeneath {
@@ -145,9 +154,10 @@ impl Layout {
     }
 
     /// All folders that a repository has, besides those of single packs.
-    pub(crate) fn folders(&self) -> [PathBeneath; 14] {
+    pub(crate) fn folders(&self) -> [PathBeneath; 15] {
         [
             self.wrappings(),
+            self.spares(),
             self.packs(),
             self.parity(),
             self.quarantine(),

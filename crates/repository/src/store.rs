@@ -7,13 +7,14 @@ use bytes::Bytes;
 use holdall_format::{
     MachineId, ObjectId, PublicKey, RepositoryConfig, RepositoryId, Signature, SignedContext,
 };
-use holdall_protocol::RepositoryError;
+use holdall_protocol::{Repair, RepositoryError};
 use holdall_sys::PathBeneath;
 
 use crate::appending::Appender;
 use crate::background::Background;
+use crate::clear_parts::{ClearParts, check_marker};
 use crate::closure::{Closed, descend, descend_in_rebuilt};
-use crate::creating::{self, ClearParts};
+use crate::creating;
 use crate::embedded::EmbeddedRepository;
 use crate::index::{Index, IndexError, Listing, Lookup};
 use crate::layout::{Layout, TailName};
@@ -22,6 +23,7 @@ use crate::log::Log;
 use crate::opening::{Found, go_on, make_ready, next_known};
 use crate::pack_file::{OpenPacks, is_given};
 use crate::publish::sync_folder;
+use crate::putting_back;
 use crate::records::{self, Loaded, Records};
 use crate::recovery::{Recovered, is_readable, recover};
 use crate::room::Room;
@@ -104,6 +106,8 @@ pub struct Store {
     left_out: Mutex<Vec<PathBeneath>>,
     /// Records that could not be read when this was opened.
     unread: Vec<PathBeneath>,
+    /// What was mended when this was opened, and was not told yet.
+    mended: Mutex<Vec<Repair>>,
     /// How far a scrub in rounds has come, where that could not be written.
     unwritten_round: Mutex<Option<ScrubRound>>,
     /// A node that somebody gave other references than a commit reached.
@@ -149,6 +153,17 @@ impl Store {
         creating::create(&Layout::new(dir), new)
     }
 
+    /// Answers [`holdall_protocol::Repository::put_back`] for the repository in `dir`, which nobody has open.
+    ///
+    /// # Errors
+    /// As said there.
+    pub fn put_back(
+        dir: &Path,
+        known: &holdall_protocol::NewRepository,
+    ) -> Result<(), RepositoryError> {
+        putting_back::put_back(&Layout::new(dir), known)
+    }
+
     /// Opens the repository in `dir` to read and write. What is derived is kept in `cache_dir`,
     /// which is this repository's own and may be deleted whenever it is not open.
     ///
@@ -185,14 +200,17 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RepositoryError> {
         let layout = Layout::new(dir);
-        creating::check_marker(&layout)?;
+        check_marker(&layout)?;
         let lease = Arc::new(Lease::take(&layout, access)?);
-        let ClearParts { config, config_bytes, wrappings } = ClearParts::read(&layout)?;
-        let repository = config.repository;
+        let clear = ClearParts::read(&layout)?;
         let can_write = access == Access::Write;
+        let mut mended = Vec::new();
         if can_write {
             make_ready(&layout, &lease)?;
+            mended = clear.mend(&layout, &lease)?;
         }
+        let ClearParts { config, config_bytes, wrappings, .. } = clear;
+        let repository = config.repository;
         let mut recovered = recover(&layout, &repository, access, &lease)?;
         let found = Found::read(&layout, cache_dir, access, &repository, &mut recovered)?;
         let Loaded { records, damaged, unread, next_position } = Records::load(&layout)?;
@@ -205,7 +223,7 @@ impl Store {
             can_write.then(|| Writer::start(&layout, repository, (&index, &log), &lease, tails));
         let store = Self {
             packs: OpenPacks::new(&layout),
-            wrappings: Wrappings::open(&layout, wrappings)?,
+            wrappings: Wrappings::open(&layout, config_bytes.clone(), wrappings)?,
             layout,
             config,
             config_bytes,
@@ -222,6 +240,7 @@ impl Store {
             unopened: std::mem::take(&mut recovered.unopened),
             left_out: Mutex::new(left_out),
             unread,
+            mended: Mutex::new(mended),
             unwritten_round: Mutex::new(None),
             forged: Mutex::new(None),
             lease,
@@ -422,6 +441,11 @@ impl Store {
     /// Where a node is noted that was refused for its references.
     pub(crate) fn forged(&self) -> MutexGuard<'_, Option<ObjectId>> {
         self.forged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was mended when this was opened, unless it was told before.
+    pub fn take_mended(&self) -> Vec<Repair> {
+        std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn unwritten_round(&self) -> MutexGuard<'_, Option<ScrubRound>> {

@@ -10,9 +10,9 @@ use std::path::Path;
 use holdall_format::{MachineId, PublicKey};
 use holdall_protocol::RepositoryError;
 
-use crate::creating::ClearParts;
+use crate::clear_parts::{self, ClearParts};
 use crate::layout::Layout;
-use crate::{creating, records};
+use crate::records;
 
 /// The identities of the recovery kits of the repository in `dir`.
 ///
@@ -20,6 +20,14 @@ use crate::{creating, records};
 /// [`RepositoryError::NoRepository`]; [`RepositoryError::Damaged`].
 pub fn recovery_identities_in(dir: &Path) -> Result<Vec<PublicKey>, RepositoryError> {
     Ok(ClearParts::read(&Layout::new(dir))?.wrappings.set.recovery_identities())
+}
+
+/// The highest generation that a set of wrappings has a name of in `dir`, sound or not; 0 without any.
+///
+/// # Errors
+/// [`RepositoryError::Io`].
+pub fn newest_generation_in(dir: &Path) -> Result<u64, RepositoryError> {
+    Ok(clear_parts::highest_generation(&Layout::new(dir))?.unwrap_or_default())
 }
 
 /// The key that signed the newest record of `machine` in the repository in `dir`; `None` if it has no
@@ -33,7 +41,7 @@ pub fn newest_key_in(
     machine: &MachineId,
 ) -> Result<Option<PublicKey>, RepositoryError> {
     let layout = Layout::new(dir);
-    creating::check_marker(&layout)?;
+    clear_parts::check_marker(&layout)?;
     for position in records::positions(&layout)?.into_iter().rev() {
         let head = records::read_head(&layout, position)?;
         if head.machine == *machine {

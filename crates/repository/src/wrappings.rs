@@ -13,13 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::limits::WRAPPING_SET_MAX_BYTES;
-use holdall_format::{PublicKey, RepositoryConfig, WrappingSet};
+use holdall_format::{FormatError, PublicKey, RepositoryConfig, WrappingSet};
 use holdall_protocol::RepositoryError;
-use holdall_sys::FileKind;
 
-use crate::layout::{Layout, number_of};
-use crate::pack_file::unreadable;
-use crate::publish::{Published, damaged, names_in, publish, read_limited, remove, sync_folder};
+use crate::clear_parts::{generations_in, put_spare};
+use crate::layout::Layout;
+use crate::publish::{Published, damaged, publish, read_limited, remove, sync_folder};
 
 const SET_MAX_BYTES: u64 = WRAPPING_SET_MAX_BYTES as u64;
 /// Most sets that are kept.
@@ -48,48 +47,17 @@ impl SignedSet {
         Ok(Self { set, bytes: bytes.clone() })
     }
 
-    /// Reads the set that counts.
+    /// Reads a set that is stored for the repository of that configuration.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if there is none; [`RepositoryError::OtherFormat`].
-    pub(crate) fn newest(
-        layout: &Layout,
+    /// What is wrong with its bytes; nothing if it is another repository's.
+    pub(crate) fn decode(
+        bytes: &Bytes,
         config: &RepositoryConfig,
-    ) -> Result<Self, RepositoryError> {
-        // Between listing and reading, somebody else may have published one and removed the rest.
-        for _ in 0..2 {
-            if let Some(newest) = Self::newest_listed(layout, config)? {
-                return Ok(newest);
-            }
-        }
-        Err(damaged(&layout.wrappings(), "no set of wrappings can be read"))
+    ) -> Result<Self, Option<FormatError>> {
+        let set = WrappingSet::decode_signed(bytes).map_err(Some)?;
+        if is_of(&set, config) { Ok(Self { set, bytes: bytes.clone() }) } else { Err(None) }
     }
-
-    fn newest_listed(
-        layout: &Layout,
-        config: &RepositoryConfig,
-    ) -> Result<Option<Self>, RepositoryError> {
-        let Some(generation) = generations_in(layout)?.last().copied() else { return Ok(None) };
-        let path = layout.wrappings_of(generation);
-        let Some(bytes) = read_limited(&path, SET_MAX_BYTES)? else { return Ok(None) };
-        let set = WrappingSet::decode_signed(&bytes).map_err(|error| unreadable(&path, &error))?;
-        if !is_of(&set, config) || set.generation != generation {
-            return Err(damaged(&path, "it is not the set of this repository and generation"));
-        }
-        Ok(Some(Self { set, bytes: bytes.into() }))
-    }
-}
-
-/// The generations of all sets that are kept, in ascending order.
-fn generations_in(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
-    let mut generations = Vec::new();
-    for name in names_in(&layout.wrappings())? {
-        let Some(generation) = name.to_str().and_then(number_of) else { continue };
-        let found = layout.wrappings_of(generation).stat();
-        let is_file = found.is_ok_and(|found| found.kind == FileKind::File);
-        generations.extend(is_file.then_some(generation));
-    }
-    Ok(generations)
 }
 
 /// How many bytes all sets take.
@@ -110,6 +78,7 @@ fn refused(reason: &str) -> RepositoryError {
 #[derive(Debug)]
 pub(crate) struct Wrappings {
     layout: Layout,
+    config_bytes: Bytes,
     kept: Mutex<Kept>,
 }
 
@@ -122,11 +91,15 @@ struct Kept {
 }
 
 impl Wrappings {
-    pub(crate) fn open(layout: &Layout, newest: SignedSet) -> Result<Self, RepositoryError> {
-        let generations = generations_in(layout)?;
+    pub(crate) fn open(
+        layout: &Layout,
+        config_bytes: Bytes,
+        newest: SignedSet,
+    ) -> Result<Self, RepositoryError> {
+        let generations = generations_in(&layout.wrappings())?;
         let (sets, stored_bytes) = (generations.len(), bytes_in(layout, &generations));
         let kept = Mutex::new(Kept { newest, sets, stored_bytes });
-        Ok(Self { layout: layout.clone(), kept })
+        Ok(Self { layout: layout.clone(), config_bytes, kept })
     }
 
     /// Bytes of all sets that are kept.
@@ -185,6 +158,8 @@ impl Wrappings {
         kept.sets += 1;
         kept.stored_bytes += next.bytes.len() as u64;
         kept.newest = next;
+        // Where it can not be made now, whoever opens the repository next makes it.
+        let _ = put_spare(&self.layout, &self.config_bytes, &kept.newest);
         Ok(())
     }
 
@@ -192,7 +167,7 @@ impl Wrappings {
     pub(crate) fn remove_older(&self) -> Result<(), RepositoryError> {
         let mut kept = self.lock();
         let counts = kept.newest.set.generation;
-        for generation in generations_in(&self.layout)? {
+        for generation in generations_in(&self.layout.wrappings())? {
             if generation < counts {
                 remove(&self.layout.wrappings_of(generation))?;
             }

@@ -259,6 +259,7 @@ impl Asked<'_> {
             RepositoryVerb::Create => self.create().await,
             RepositoryVerb::Describe => self.describe().await,
             RepositoryVerb::PutWrappings => self.put_wrappings().await,
+            RepositoryVerb::PutBack => self.put_back().await,
             RepositoryVerb::OpenSession => self.open_session().await,
             RepositoryVerb::Missing(session) => self.missing(session).await,
             RepositoryVerb::PutBlocks(session) => self.put_blocks(session).await,
@@ -315,6 +316,20 @@ impl Asked<'_> {
         };
         self.state.work.run(call).await?;
         self.state.log(&format!("made repository {name}"));
+        Ok(respond(JSON, Frames::plain(Bytes::from_static(b"{}")), None))
+    }
+
+    async fn put_back(mut self) -> Result<Response<Answer>, WireError> {
+        let Taken { bytes, room, .. } = self.take(wire::MAX_REPOSITORY_BODY_BYTES).await?;
+        let known = wire::decode_new_repository(&bytes)?;
+        let (state, permit, turn) = (Arc::clone(self.state), self.permit, self.turn);
+        let name = permit.repository().to_owned();
+        let call = move || {
+            let _held = (room, turn);
+            state.stores.put_back(&permit, &known)
+        };
+        self.state.work.run(call).await?;
+        self.state.log(&format!("a machine put back the configuration and keys of {name}"));
         Ok(respond(JSON, Frames::plain(Bytes::from_static(b"{}")), None))
     }
 

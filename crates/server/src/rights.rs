@@ -158,6 +158,7 @@ fn writes(verb: &RepositoryVerb) -> bool {
     match verb {
         RepositoryVerb::Create
         | RepositoryVerb::PutWrappings
+        | RepositoryVerb::PutBack
         | RepositoryVerb::PutBlocks(_)
         | RepositoryVerb::Commit(_) => true,
         RepositoryVerb::Describe
@@ -204,6 +205,7 @@ mod tests {
         vec![
             RepositoryVerb::Create,
             RepositoryVerb::PutWrappings,
+            RepositoryVerb::PutBack,
             RepositoryVerb::PutBlocks(session),
             RepositoryVerb::Commit(session),
             RepositoryVerb::Describe,

@@ -229,6 +229,26 @@ impl Stores {
         }
     }
 
+    /// Puts back what the repository of a permit says of itself in clear, where it is not open: what is open is sound.
+    ///
+    /// # Errors
+    /// As for [`holdall_protocol::Repository::put_back`].
+    pub(crate) fn put_back(
+        &self,
+        permit: &Permit,
+        known: &NewRepository,
+    ) -> Result<(), RepositoryError> {
+        let name = permit.repository();
+        let slot = self.slot(name);
+        let open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_again(permit)?;
+        if open.store.is_some() {
+            return Ok(());
+        }
+        self.folder.refuse_links(name)?;
+        Store::put_back(&self.folder.repository(name), known)
+    }
+
     fn make(&self, name: &str, new: &NewRepository) -> Result<(), RepositoryError> {
         self.folder.refuse_links(name)?;
         Store::create(&self.folder.repository(name), new)
@@ -289,6 +309,9 @@ impl Stores {
         let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
         let (signer, clock) = (Arc::clone(&self.signer), Arc::clone(&self.clock));
         let store = Store::open(&path, &cache, signer as _, clock)?;
+        for mended in store.take_mended() {
+            (self.log)(&format!("the repository {name}: {}", mended.sentence(false)));
+        }
         self.set_readers(name, &store.recovery_identities());
         Ok(store)
     }

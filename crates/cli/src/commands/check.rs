@@ -19,7 +19,7 @@ use crate::output::{JsonPath, Shown, count};
 use crate::progress::Meter;
 use crate::receipts::Receipts;
 use crate::repairs::{self, MendArgs};
-use crate::second::SecondKey;
+use crate::second::{Second, SecondKey};
 
 /// Checks that everything stored is whole
 #[derive(Debug, clap::Args)]
@@ -75,6 +75,16 @@ impl Args {
         self.mend.repair || self.wants_scrub() || self.verify.is_some()
     }
 
+    /// Opens the repository that is named with `--from`.
+    fn second(&self, app: &App) -> Result<Option<Second>> {
+        let Some(from) = &self.from else { return Ok(None) };
+        if app.named_repository() == Some(from) {
+            let same = Refusal::new(Exit::Usage, "both are the same repository");
+            return Err(same.hint("name a second one with --from").into());
+        }
+        self.from_key.open(app, from, Patience::default()).map(Some)
+    }
+
     /// How many percent of the content are looked at, if that is not all.
     fn part(&self) -> Option<u8> {
         match self.verify {
@@ -94,7 +104,9 @@ enum Share {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let access = open::access(app)?;
+    // Opened first: the other may lack what it takes to be opened.
+    let second = args.second(app)?;
+    let access = open::access_beside(app, second.as_ref())?;
     let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
     let (lacking, is_short) = (open::lacking(app)?, unlisted.is_some());
     let mut found = Found { lacking, is_short, ..Found::default() };
@@ -102,7 +114,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         keep_parity(app, &access, percent)?;
     }
     if args.mend.repair {
-        repair_all(args, app, &access, &mut found)?;
+        repair_all(args, app, &access, second.as_ref(), &mut found)?;
     } else if args.wants_scrub() {
         found.add_scrub(&scrub(app, &access)?);
     }
@@ -182,8 +194,14 @@ fn keep_parity(app: &App, access: &Access, percent: u8) -> Result<()> {
 }
 
 /// Mends what the repository can mend by itself, and then what a second one has.
-fn repair_all(args: &Args, app: &App, access: &Access, found: &mut Found) -> Result<()> {
-    let Some(from) = &args.from else {
+fn repair_all(
+    args: &Args,
+    app: &App,
+    access: &Access,
+    second: Option<&Second>,
+    found: &mut Found,
+) -> Result<()> {
+    let Some(second) = second else {
         let report = repair(app, access, args.mend.dry_run)?;
         if !args.mend.dry_run {
             repairs::tell_next(app, &report);
@@ -191,11 +209,6 @@ fn repair_all(args: &Args, app: &App, access: &Access, found: &mut Found) -> Res
         found.add_repair(&report, args.mend.dry_run);
         return Ok(());
     };
-    if app.named_repository() == Some(from) {
-        let same = Refusal::new(Exit::Usage, "both are the same repository");
-        return Err(same.hint("name a second one with --from").into());
-    }
-    let second = args.from_key.open(app, from, Patience::default())?;
     match repair(app, access, args.mend.dry_run) {
         Ok(report) => found.add_repair(&report, args.mend.dry_run),
         Err(error) if exit_of(&error) == Exit::NotAllowed => {

@@ -245,7 +245,7 @@ fn add_kit(app: &App, keys: &mut KeySet, file: &Path, label: Option<&str>) -> Re
 
 fn append(app: &App, keys: &mut KeySet, wrapping: Wrapping) -> Result<()> {
     let label = wrapping.label.clone();
-    keys.replace([&keys.set.wrappings[..], &[wrapping]].concat())?;
+    keys.replace(app, [&keys.set.wrappings[..], &[wrapping]].concat())?;
     let done = format!("{label:?} opens {} now", keys.name());
     tell(app, &done, summary(app, keys, &done));
     Ok(())
@@ -264,7 +264,7 @@ fn remove(app: &App, wanted: &str) -> Result<()> {
     let gone = wrappings.remove(at);
     let is_kit = |one: &Wrapping| one.kind == WrappingKind::Recovery;
     let was_last_kit = is_kit(&gone) && !wrappings.iter().any(is_kit);
-    keys.replace(wrappings)?;
+    keys.replace(app, wrappings)?;
     let done = format!("{:?} does not open {} any more", gone.label, keys.name());
     tell(app, &done, summary(app, &keys, &done));
     if was_last_kit {
@@ -282,7 +282,7 @@ fn change(app: &App, wanted: Option<&str>, new: &NewPassword) -> Result<()> {
     let label = keys.set.wrappings[at].label.clone();
     let mut wrappings = keys.set.wrappings.clone();
     wrappings[at] = Wrapping { label, ..passphrase(&keys, new, &app.interrupt)? };
-    keys.replace(wrappings)?;
+    keys.replace(app, wrappings)?;
     let done = format!("the password of {} was changed", keys.name());
     tell(app, &done, summary(app, &keys, &done));
     app.output.note(OLDER_KEYS);

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::house::{Machine, Outcome, Server, folder, is_root, run_by, small_tree, text};
 
 /// A change meets one replacement in so many.
-const SLICES: u64 = 9;
+const SLICES: u64 = 20;
 /// A command that takes longer hangs: none takes a second.
 const PATIENCE: &str = "60";
 const HUNG: Option<i32> = Some(124);

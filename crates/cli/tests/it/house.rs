@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use holdall_crypto::{
     Opening, RecoveryKit, RepositoryKeys, sign_wrappings, unwrap, wrap_passphrase,
 };
-use holdall_format::{Wrapping, WrappingKind, WrappingSet};
+use holdall_format::{Spare, Wrapping, WrappingKind, WrappingSet};
 use holdall_testkit::Process;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -176,7 +176,11 @@ fn wrap_again(repo: &Path, password: &str, opening: &Opening<'_>) {
     };
     let wrappings = set.wrappings.into_iter().map(again).collect();
     let signed = sign_wrappings(&RepositoryKeys::derive(&ring), set.generation, wrappings);
-    fs::write(file, signed.expect("a set")).expect("it can be written");
+    let signed = signed.expect("a set");
+    fs::write(file, &signed).expect("it can be written");
+    let config = fs::read(repo.join("config")).expect("it is there");
+    let spare = Spare::of(&config, &signed).expect("they belong together");
+    fs::write(repo.join("spare/0000000000000001"), spare.encode()).expect("it can be written");
 }
 
 /// How a command ended, and what it said.

@@ -38,6 +38,7 @@ mod known;
 mod lab;
 mod lab_net;
 mod lab_path;
+mod last_copy;
 mod linked;
 mod lost;
 mod lost_sectors;

@@ -16,11 +16,12 @@ pub(super) enum Label {
     Repository,
     Fingerprint,
     Secret,
+    Key,
     Check,
 }
 
 impl Label {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Version,
         Self::Server,
         Self::Identity,
@@ -28,6 +29,7 @@ impl Label {
         Self::Repository,
         Self::Fingerprint,
         Self::Secret,
+        Self::Key,
         Self::Check,
     ];
 
@@ -40,6 +42,7 @@ impl Label {
             Self::Repository => "Repository",
             Self::Fingerprint => "Fingerprint",
             Self::Secret => "Secret",
+            Self::Key => "Key",
             Self::Check => "Check",
         }
     }
@@ -52,6 +55,11 @@ impl Label {
     /// Whether white space in its value says something.
     pub(super) fn has_words(self) -> bool {
         self == Self::Name
+    }
+
+    /// Whether there may be several lines of it.
+    pub(super) fn may_repeat(self) -> bool {
+        matches!(self, Self::Server | Self::Key)
     }
 
     /// The value without what does not matter in it.
@@ -102,7 +110,7 @@ impl Label {
     pub(super) fn for_people(self, value: &str) -> Zeroizing<String> {
         match self {
             Self::Identity | Self::Repository => broken(value, 8, 4),
-            Self::Secret => broken(value, 4, 6),
+            Self::Secret | Self::Key => broken(value, 4, 6),
             _ => value.to_owned().into(),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zeroize::Zeroizing;
 
 use super::label::{Label, check_group};
-use super::{END, VERSION};
+use super::{END, VERSIONS};
 use crate::CryptoError;
 
 /// Most bytes of a kit's text.
@@ -104,12 +104,13 @@ fn continue_line(fields: &mut [Field], line: usize, content: &str) -> Result<(),
 /// Checks the version, that nothing is given twice, and the check groups, which tell what a value of several lines is.
 pub(super) fn check(fields: &mut Fields) -> Result<(), CryptoError> {
     let version = fields.one(Label::Version)?;
-    if *version.value != VERSION {
-        let problem = format!("version {:?}; this program reads {VERSION}", *version.value);
+    if !VERSIONS.contains(&version.value.as_str()) {
+        let problem =
+            format!("version {:?}; this program reads {}", *version.value, VERSIONS.join(" and "));
         return Err(mistake(version.line, problem));
     }
     let mut lines = BTreeMap::new();
-    for field in fields.fields.iter().filter(|field| field.label != Label::Server) {
+    for field in fields.fields.iter().filter(|field| !field.label.may_repeat()) {
         if let Some(first) = lines.insert(field.label, field.line) {
             let problem = format!("{:?} stands in line {first} already", field.label.text());
             return Err(mistake(field.line, problem));

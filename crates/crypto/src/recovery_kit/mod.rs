@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! (headings and instructions)
-//! Version:      1
+//! Version:      2
 //! Server:       ADDRESS:PORT                 any number of lines
 //! Identity:     64 hexadecimal digits        the server's key, where there is a server
 //! Name:         TEXT
 //! Repository:   32 hexadecimal digits
 //! Fingerprint:  20 letters and digits
 //! Secret:       66 letters and digits (Bech32m)
+//! Key:          70 letters and digits (Bech32m)   a line for each key epoch
 //! Check:        4 hexadecimal digits for each line above, in this order
 //! ```
 //!
@@ -19,6 +20,7 @@
 
 mod label;
 mod lines;
+mod ring_text;
 
 use std::fmt::Write;
 
@@ -26,13 +28,15 @@ use holdall_format::{ObjectId, PublicKey, RepositoryId, WrappingSet};
 use zeroize::Zeroizing;
 
 use label::{Label, broken, check_group};
-use lines::{check, mistake, split};
+use lines::{Fields, check, mistake, split};
 
 use crate::{CryptoError, KeyRing, Opening, RecoverySecret, RepositoryKeys, unwrap};
 
 /// Most server addresses in a kit.
 const SERVERS_MAX: usize = 16;
-const VERSION: &str = "1";
+/// Those that are read. The first one has no key ring on its page.
+const VERSIONS: [&str; 2] = ["1", "2"];
+const VERSION: &str = "2";
 const END: &str = "End of the kit";
 /// Column at which values start.
 const VALUE_COLUMN: usize = 14;
@@ -66,6 +70,9 @@ pub struct RecoveryKit {
     pub fingerprint: String,
     /// What unwraps the key ring.
     pub secret: RecoverySecret,
+    /// The key ring as it was when the kit was made, for when the repository has lost its wrappings; `None` in a kit of
+    /// version 1.
+    pub ring: Option<KeyRing>,
 }
 
 impl RecoveryKit {
@@ -111,12 +118,14 @@ impl RecoveryKit {
         }
         let identity = fields.all(Label::Identity).next();
         let identity = identity.map(|field| field.parse(|text| text.parse::<ObjectId>()));
+        let fingerprint = fields.one(Label::Fingerprint)?.value.to_string();
         Ok(Self {
+            ring: ring_in(&fields, &fingerprint)?,
             server_addresses,
             server_identity: identity.transpose()?.map(|id| PublicKey::from_bytes(*id.as_bytes())),
             repository_name: fields.one(Label::Name)?.value.to_string(),
             repository: fields.one(Label::Repository)?.parse(str::parse)?,
-            fingerprint: fields.one(Label::Fingerprint)?.value.to_string(),
+            fingerprint,
             secret: fields.one(Label::Secret)?.parse(RecoverySecret::from_text)?,
         })
     }
@@ -139,7 +148,9 @@ impl RecoveryKit {
 
     /// The fields and their values in the order of the page.
     fn values(&self) -> Vec<(Label, Zeroizing<String>)> {
-        let mut values = vec![(Label::Version, VERSION.to_owned().into())];
+        let [first, _] = VERSIONS;
+        let version = if self.ring.is_some() { VERSION } else { first };
+        let mut values = vec![(Label::Version, version.to_owned().into())];
         for address in self.server_addresses.iter().take(SERVERS_MAX) {
             values.push((Label::Server, Label::Server.normal(address)));
         }
@@ -150,7 +161,25 @@ impl RecoveryKit {
         values.push((Label::Repository, self.repository.to_string().into()));
         values.push((Label::Fingerprint, Label::Fingerprint.normal(&self.fingerprint)));
         values.push((Label::Secret, self.secret.to_text()));
+        let keys = self.ring.iter().flat_map(ring_text::values);
+        values.extend(keys.map(|key| (Label::Key, key)));
         values
+    }
+}
+
+/// The key ring on the page; `None` in a kit of the first version.
+fn ring_in(fields: &Fields, fingerprint: &str) -> Result<Option<KeyRing>, CryptoError> {
+    let [first, _] = VERSIONS;
+    if *fields.one(Label::Version)?.value == first {
+        return Ok(None);
+    }
+    let line = fields.one(Label::Key)?.line;
+    let epochs = fields.all(Label::Key).map(|field| field.parse(ring_text::epoch));
+    let ring = ring_text::ring(epochs.collect::<Result<_, _>>()?);
+    let ring = ring.map_err(|problem| mistake(line, problem))?;
+    match RepositoryKeys::derive(&ring).fingerprint() == fingerprint {
+        true => Ok(Some(ring)),
+        false => Err(mistake(line, "it is not the key of the kit's repository")),
     }
 }
 
@@ -166,7 +195,7 @@ fn put_field(text: &mut String, label: Label, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{sign_wrappings, wrap_recovery};
+    use crate::{SystemEntropy, sign_wrappings, wrap_recovery};
     use proptest::prelude::*;
 
     fn kit(server_addresses: &[&str]) -> RecoveryKit {
@@ -179,6 +208,7 @@ mod tests {
             repository: keys.repository(),
             fingerprint: keys.fingerprint(),
             secret: RecoverySecret::from_bytes([9; 32]),
+            ring: Some(KeyRing::from_master([1; 32])),
         }
     }
 
@@ -204,7 +234,13 @@ mod tests {
 
     #[test]
     fn a_kit_reads_back_with_and_without_a_server() {
-        for kit in [served(), kit(&[])] {
+        let first = RecoveryKit { ring: None, ..served() };
+        let epochs = |more| {
+            let one = KeyRing::from_master([1; 32]);
+            (0..more).fold(one, |ring, _| ring.with_new_epoch(&mut SystemEntropy).unwrap())
+        };
+        let many = RecoveryKit { ring: Some(epochs(3)), ..served() };
+        for kit in [served(), kit(&[]), first, many] {
             assert_same(&RecoveryKit::from_text(&kit.to_text()).unwrap(), &kit);
         }
     }
@@ -212,7 +248,7 @@ mod tests {
     #[test]
     fn a_kit_reads_back_in_capitals_without_groups_with_other_breaks_and_in_another_order() {
         let kit = served();
-        let mut text = String::from("typed by hand\n\n  VERSION : 1\n");
+        let mut text = String::from("typed by hand\n\n  VERSION : 2\n");
         let mut values = kit.values();
         let groups: String =
             values.iter().map(|(label, value)| check_group(*label, value)).collect();
@@ -281,7 +317,8 @@ mod tests {
             ("Identity:", "abab", "abad"),
             ("Name:", "laptop", "lapdog"),
             ("Secret:", "hold", "hald"),
-            ("Version:", "1", "2"),
+            ("Version:", "2", "3"),
+            ("Key:", "hold", "hald"),
             ("Fingerprint:", "-", "x"),
         ] {
             let line = good.lines().find(|line| line.starts_with(start)).unwrap();
@@ -346,7 +383,7 @@ mod tests {
 
         #[test]
         fn lines_in_any_mixture_are_a_kit_or_an_error(
-            lines in proptest::collection::vec((0usize..9, ".{0,80}"), 0..12)
+            lines in proptest::collection::vec((0usize..10, ".{0,80}"), 0..12)
         ) {
             let mut text = String::from("Version: 1\n");
             for (label, value) in lines {

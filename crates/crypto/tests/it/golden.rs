@@ -9,8 +9,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use holdall_crypto::{
-    CopiedFrom, Opening, RecordSecret, RecoveryKit, RecoverySecret, RepositoryKeys, SigningKey,
-    sign_wrappings, unwrap, wrap_passphrase, wrap_recovery,
+    CopiedFrom, KeyRing, Opening, RecordSecret, RecoveryKit, RecoverySecret, RepositoryKeys,
+    SigningKey, sign_wrappings, unwrap, wrap_passphrase, wrap_recovery,
 };
 use holdall_format::{
     Block, BlockKind, MachineId, ObjectId, PublicKey, Record, RecordHash, RecordHead, RecordKind,
@@ -235,17 +235,26 @@ fn recovery_kit(golden: &mut Golden) {
         repository: keys.repository(),
         fingerprint: keys.fingerprint(),
         secret: RecoverySecret::from_bytes([0x22; 32]),
+        ring: Some(rotated(0x11)),
+    };
+    let check = |bytes: &[u8], ring: Option<&KeyRing>| {
+        let read = RecoveryKit::from_text(str::from_utf8(bytes).unwrap()).unwrap();
+        let encoded = |ring: &KeyRing| ring.encode();
+        assert_eq!(read.ring.as_ref().map(encoded), ring.map(encoded));
+        assert_eq!(read.server_addresses, kit.server_addresses);
+        assert_eq!(read.server_identity, kit.server_identity);
+        assert_eq!(read.repository_name, kit.repository_name);
+        assert_eq!((read.repository, &read.fingerprint), (kit.repository, &kit.fingerprint));
+        assert_eq!(read.secret.expose(), kit.secret.expose());
     };
     golden.kept(
         "kept recovery kit (text)",
-        |bytes| {
-            let read = RecoveryKit::from_text(str::from_utf8(bytes).unwrap()).unwrap();
-            assert_eq!(read.server_addresses, kit.server_addresses);
-            assert_eq!(read.server_identity, kit.server_identity);
-            assert_eq!(read.repository_name, kit.repository_name);
-            assert_eq!((read.repository, &read.fingerprint), (kit.repository, &kit.fingerprint));
-            assert_eq!(read.secret.expose(), kit.secret.expose());
-        },
+        |bytes| check(bytes, None),
+        || unreachable!("pages of this version are not printed any more"),
+    );
+    golden.kept(
+        "kept recovery kit with a key ring (text)",
+        |bytes| check(bytes, kit.ring.as_ref()),
         || kit.to_text().as_bytes().to_vec(),
     );
 }

@@ -35,6 +35,10 @@ impl Repository for Meddling {
         self.inner.create(new)
     }
 
+    fn put_back(&self, known: &NewRepository) -> Result<(), RepositoryError> {
+        self.inner.put_back(known)
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         self.inner.describe()
     }

@@ -159,6 +159,11 @@ impl Repository for HttpRepository {
         }
     }
 
+    fn put_back(&self, known: &NewRepository) -> Result<(), RepositoryError> {
+        let body = wire::encode_new_repository(known);
+        self.ask(RepositoryVerb::PutBack, body, LIGHT, |_| Ok(()))
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         let limits = (Weight::Light, wire::MAX_REPOSITORY_BODY_BYTES);
         let decode = |body: Bytes| wire::decode_description(&body);

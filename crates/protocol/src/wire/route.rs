@@ -104,6 +104,8 @@ pub enum RepositoryVerb {
     Describe,
     /// `PUT repositories/NAME/wrappings`.
     PutWrappings,
+    /// `PUT repositories/NAME/clear-parts`.
+    PutBack,
     /// `POST repositories/NAME/sessions`.
     OpenSession,
     /// `POST repositories/NAME/sessions/ID/missing`.
@@ -145,6 +147,7 @@ impl RepositoryVerb {
             Self::Create => "create",
             Self::Describe => "describe",
             Self::PutWrappings => "put wrappings",
+            Self::PutBack => "put back",
             Self::OpenSession => "open session",
             Self::Missing(_) => "missing",
             Self::PutBlocks(_) => "put blocks",
@@ -166,7 +169,7 @@ impl RepositoryVerb {
 
     fn method(&self) -> Method {
         match self {
-            Self::Create | Self::PutWrappings => Method::Put,
+            Self::Create | Self::PutWrappings | Self::PutBack => Method::Put,
             Self::Describe | Self::Records(_) | Self::Usage | Self::Deletions => Method::Get,
             _ => Method::Post,
         }
@@ -176,6 +179,7 @@ impl RepositoryVerb {
         match self {
             Self::Create | Self::Describe => String::new(),
             Self::PutWrappings => "/wrappings".into(),
+            Self::PutBack => "/clear-parts".into(),
             Self::OpenSession => "/sessions".into(),
             Self::Missing(session) => format!("/sessions/{session}/missing"),
             Self::PutBlocks(session) => format!("/sessions/{session}/blocks"),
@@ -205,6 +209,7 @@ impl RepositoryVerb {
             ("PUT", []) => Self::Create,
             ("GET", []) => Self::Describe,
             ("PUT", ["wrappings"]) => Self::PutWrappings,
+            ("PUT", ["clear-parts"]) => Self::PutBack,
             ("POST", ["sessions"]) => Self::OpenSession,
             ("POST", ["scrub"]) => Self::Scrub,
             ("GET", ["usage"]) => Self::Usage,
@@ -332,6 +337,7 @@ mod tests {
             RepositoryVerb::Create,
             RepositoryVerb::Describe,
             RepositoryVerb::PutWrappings,
+            RepositoryVerb::PutBack,
             RepositoryVerb::OpenSession,
             RepositoryVerb::Missing(session),
             RepositoryVerb::PutBlocks(session),

@@ -26,6 +26,7 @@ use holdall_protocol::{
 use holdall_sys::PathBeneath;
 
 use self::keeping::keep_as;
+use crate::clear_parts::ClearParts;
 use crate::parity;
 use crate::publish::is_there;
 use crate::reread::if_ever;
@@ -43,20 +44,27 @@ impl Store {
         progress: &mut dyn FnMut(ScrubProgress),
     ) -> Result<RepairReport, RepositoryError> {
         self.appender()?;
+        let mut report = RepairReport { repairs: self.take_mended(), ..RepairReport::default() };
+        if !dry_run {
+            report
+                .repairs
+                .extend(ClearParts::read(self.layout())?.mend(self.layout(), self.lease())?);
+        }
+        let copies = report.repairs.len();
         let found = self.scrub(should_stop, progress)?;
-        let mut report = RepairReport::default();
         let generation = self.index().state().generation;
         let mended = self.mend(&found, dry_run, should_stop, &mut report);
         let is_changed = self.index().state().generation != generation;
-        let found_anew = match !dry_run && (is_changed || !report.repairs.is_empty()) {
+        let is_mended = report.repairs.len() > copies;
+        let found_anew = match !dry_run && (is_changed || is_mended) {
             // Also where it could not go on: until then nothing is closed.
             true => self.find_anew(),
             false => Ok(()),
         };
         mended.and(found_anew)?;
-        report.scrub = match dry_run || report.repairs.is_empty() {
-            true => found,
-            false => self.scrub(should_stop, progress)?,
+        report.scrub = match !dry_run && is_mended {
+            false => found,
+            true => self.scrub(should_stop, progress)?,
         };
         Ok(report)
     }

@@ -15,8 +15,8 @@ use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind, Reposi
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
 use holdall_sys::PathBeneath;
 
+use crate::clear_parts::ClearParts;
 use crate::closure::{Closed, descend};
-use crate::creating::ClearParts;
 use crate::index::{Listing, State};
 use crate::layout::Layout;
 use crate::pack_file::read_footer;
@@ -239,7 +239,7 @@ impl Scrub<'_> {
 
     /// Reads again what nobody opens the repository without.
     fn check_keys(&mut self) -> Result<(), RepositoryError> {
-        if let Some((path, reason)) = damaged_keys(self.store)? {
+        for (path, reason) in damaged_keys(self.store)? {
             self.pack_damage(path, reason);
         }
         Ok(())
@@ -311,30 +311,34 @@ fn damaged_records(store: &Store) -> Result<Vec<(PathBeneath, String)>, Reposito
     Ok(damaged)
 }
 
-/// The configuration or the wrappings, and why, if they can not be read as they were stored.
+/// The copies of marker, configuration and wrappings that are not what was stored, and why.
 ///
 /// # Errors
 /// Those that say nothing of any file.
-fn damaged_keys(store: &Store) -> Result<Option<(String, String)>, RepositoryError> {
+fn damaged_keys(store: &Store) -> Result<Vec<(String, String)>, RepositoryError> {
     let (layout, generation) = (store.layout(), store.wrappings().generation());
     let shown = |path: PathBeneath| path.display().to_string();
     Ok(match of_the_file(ClearParts::read(layout))? {
         Ok(found) if found.config_bytes != store.config_bytes() => {
-            Some((shown(layout.config()), "it is not the one that was opened".to_owned()))
+            vec![(shown(layout.config()), "it is not the one that was opened".to_owned())]
         }
         Ok(found) if found.wrappings.set.generation < generation => {
-            Some((shown(layout.wrappings_of(generation)), "its file is gone".to_owned()))
+            vec![(shown(layout.wrappings_of(generation)), "its file is gone".to_owned())]
         }
-        Ok(_) => None,
-        Err(RepositoryError::Damaged { what, reason }) => Some((what, reason)),
-        Err(error) => Some((shown(layout.config()), error.to_string())),
+        Ok(found) => {
+            let amiss = found.amiss.into_iter();
+            amiss.filter_map(|one| Some((shown(one.path), one.reason?))).collect()
+        }
+        Err(RepositoryError::Damaged { what, reason }) => vec![(what, reason)],
+        Err(error) => vec![(shown(layout.config()), error.to_string())],
     })
 }
 
 /// Whether a file is one of those that [`damaged_keys`] reads.
 fn is_of_keys(layout: &Layout, path: &Path) -> bool {
     let files = [layout.config(), layout.marker()];
-    files.iter().any(|file| file.path() == path) || path.starts_with(layout.wrappings().path())
+    files.iter().any(|file| file.path() == path)
+        || [layout.wrappings(), layout.spares()].iter().any(|dir| path.starts_with(dir.path()))
 }
 
 fn open_pack(

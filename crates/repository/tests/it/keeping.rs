@@ -215,6 +215,8 @@ fn a_configuration_that_was_swapped_is_damage() {
     let (world, forge) = made();
     let NewRepository { config, .. } = forge.new_repository();
     fs::write(world.dir().join("config"), &config[1..]).unwrap();
+    assert_eq!(world.handle().describe().unwrap().config, config, "there is a second one");
+    fs::remove_dir_all(world.dir().join("spare")).unwrap();
     assert!(matches!(world.handle().describe(), Err(RepositoryError::Damaged { .. })));
 }
 

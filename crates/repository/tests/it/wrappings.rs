@@ -69,6 +69,7 @@ fn a_shared_repository_keeps_every_set_and_goes_back_when_the_newest_is_taken_aw
     assert_eq!(described(&repository), forge().wrappings(3));
     drop(repository);
     fs::remove_file(world.dir().join("wrappings/0000000000000003")).unwrap();
+    fs::remove_file(world.dir().join("spare/0000000000000003")).unwrap();
     let repository = shared(&world);
     assert_eq!(described(&repository), forge().wrappings(2));
     repository.put_wrappings(&forge().wrappings(3)).unwrap();

@@ -54,6 +54,7 @@ fn row(verb: &RepositoryVerb) -> &'static str {
         RepositoryVerb::Create => "PUT",
         RepositoryVerb::Describe => "GET",
         RepositoryVerb::PutWrappings => "PUT /wrappings",
+        RepositoryVerb::PutBack => "PUT /clear-parts",
         RepositoryVerb::OpenSession => "POST /sessions",
         RepositoryVerb::Missing(_) => "POST /sessions/ID/missing",
         RepositoryVerb::PutBlocks(_) => "POST /sessions/ID/blocks",

@@ -9,13 +9,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Result;
-use holdall_crypto::{RecoveryKit, SigningKey};
-use holdall_protocol::{MachineIdentity, ServerAddress, fingerprint, shown_identity};
+use anyhow::{Context, Result};
+use holdall_crypto::{
+    KeyRing, RecoveryKit, RepositoryKeys, SigningKey, sign_wrappings, wrap_recovery,
+};
+use holdall_engine::{EngineError, Place};
+use holdall_protocol::{
+    MachineIdentity, NewRepository, RepositoryError, ServerAddress, fingerprint, shown_identity,
+};
+use holdall_repository::newest_generation_in;
 use serde::Serialize;
 
 use super::{Summary, keep, kit_file};
 use crate::app::App;
+use crate::create::usual_config;
 use crate::exit::{Exit, Refusal};
 use crate::open::{self, Opened, Patience, Where};
 use crate::pairing::KeptKeys;
@@ -88,6 +95,20 @@ fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<S
     Ok(ServerAddress { hosts: asked.to_vec(), identity, ..address })
 }
 
+/// Makes what a repository in a directory has lost of what it says of itself anew from the kit alone: the configuration
+/// as a new repository has it, which only what is stored from now on depends on, and a set of wrappings for this kit.
+fn made_anew(place: &Place, kit: &RecoveryKit, folder: &Path) -> Result<KeyRing> {
+    let ring = kit.ring.clone().context("the kit has no keys")?;
+    let keys = RepositoryKeys::derive(&ring);
+    let generation = newest_generation_in(folder)?.saturating_add(1);
+    let wrappings = vec![wrap_recovery(&ring, &kit.secret)];
+    place.put_back(&NewRepository {
+        config: usual_config(&keys)?,
+        wrappings: sign_wrappings(&keys, generation, wrappings)?.into(),
+    })?;
+    Ok(ring)
+}
+
 /// A repository in a directory needs no server's leave: its key is enough.
 fn in_directory(app: &App, kit: &RecoveryKit) -> Result<Exit> {
     if app.named_repository().is_none() {
@@ -95,8 +116,19 @@ fn in_directory(app: &App, kit: &RecoveryKit) -> Result<Exit> {
             .hint("say with -r where that directory is now")
             .into());
     }
-    let Opened { place, name, .. } = open::place(app, Patience::default())?;
-    let ring = kit.open(&place.wrappings()?)?;
+    let Opened { place, name, repository_name: folder, .. } =
+        open::place(app, Patience::default())?;
+    let ring = match place.wrappings() {
+        Err(error) if matches!(error, EngineError::Repository(RepositoryError::Damaged { .. })) => {
+            let ring = made_anew(&place, kit, Path::new(&folder)).map_err(|_| error)?;
+            app.output.note(format_args!(
+                "{name} had lost its configuration or its keys, and has new ones, made from the recovery kit: \
+                 no other password, kit or key opens it until it is added again with `holdall key add`"
+            ));
+            ring
+        }
+        wrappings => kit.open(&wrappings?)?,
+    };
     let access = place.open(&ring)?;
     KeptKeys::in_state(&app.folders.state).keep(kit.repository, &ring)?;
     app.output.object("summary", &Summary::of(&access, name.clone()))?;

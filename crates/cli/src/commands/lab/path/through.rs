@@ -115,6 +115,10 @@ impl Repository for Through {
         self.inner.create(new)
     }
 
+    fn put_back(&self, known: &NewRepository) -> Result<(), RepositoryError> {
+        self.inner.put_back(known)
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         self.inner.describe()
     }

@@ -1,0 +1,200 @@
+//! What nothing in a repository opens without is there more than once: marker, configuration and wrapped keys lie in
+//! two places of it, the machine keeps them, and the recovery kit alone makes them anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::house::{Machine, Outcome, Server, folder, small_tree, text};
+
+const SET: &str = "wrappings/0000000000000001";
+const SPARE: &str = "spare/0000000000000001";
+const MARKER: &str = "holdall-repository";
+
+/// A machine with a backup in a directory.
+struct Place {
+    machine: Machine,
+    home: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { machine: Machine::new(), home: folder() };
+        small_tree(&place.path("tree"));
+        let (repo, kit) = (place.path("repo"), place.path("kit"));
+        place.machine.init(&["-r", text(&repo), "--recovery-kit", text(&kit)]);
+        place.back_up(&place.machine).expect(0);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path("repo").join(name)
+    }
+
+    fn back_up(&self, machine: &Machine) -> Outcome {
+        self.run(machine, &["backup", text(&self.path("tree"))])
+    }
+
+    fn run(&self, machine: &Machine, args: &[&str]) -> Outcome {
+        machine.run([args, &["-r", text(&self.path("repo"))]].concat())
+    }
+
+    /// Restores the newest snapshot and compares it.
+    #[track_caller]
+    fn restores(&self, machine: &Machine) {
+        let target = self.path("restored");
+        let _ = fs::remove_dir_all(&target);
+        self.run(machine, &["restore", "latest", "--target", text(&target)]).expect(0);
+        let restored = target.join(self.path("tree").strip_prefix("/").unwrap());
+        for file in ["docs/letter.txt", "large.bin"] {
+            let [before, after] = [self.path("tree"), restored.clone()].map(|dir| dir.join(file));
+            assert!(fs::read(before).unwrap() == fs::read(after).unwrap(), "{file}");
+        }
+    }
+}
+
+fn flip(file: &Path) {
+    let mut bytes = fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(file, bytes).unwrap();
+}
+
+fn cut(file: &Path) {
+    fs::write(file, "").unwrap();
+}
+
+fn remove(file: &Path) {
+    fs::remove_file(file).unwrap();
+}
+
+type Harm = fn(&Path);
+
+#[test]
+fn whatever_becomes_of_one_copy_the_other_serves_and_the_next_writer_mends_it() {
+    let place = Place::new();
+    for name in [MARKER, "config", SET, SPARE] {
+        for harm in [flip, cut, remove] as [Harm; 3] {
+            let sound = fs::read(place.file(name)).unwrap();
+            harm(&place.file(name));
+            let stranger = Machine::new();
+            place.restores(&stranger);
+            let was_told = place.run(&stranger, &["check"]);
+            let is_new_spare = name == SPARE && !place.file(name).exists();
+            was_told.expect(if is_new_spare { 0 } else { 20 });
+            let mended = place.run(&stranger, &["check", "--repair", "--json"]).expect(0);
+            assert!(fs::read(place.file(name)).unwrap() == sound, "{name}");
+            let repairs = mended.of_type("repair");
+            assert_eq!(repairs.len(), usize::from(!is_new_spare), "{name}: {repairs:?}");
+            assert!(repairs.iter().all(|repair| repair["kind"] == "copy"));
+
+            harm(&place.file(name));
+            place.back_up(&place.machine).expect(0);
+            assert!(fs::read(place.file(name)).unwrap() == sound, "{name}");
+            place.run(&place.machine, &["check"]).expect(0);
+        }
+    }
+}
+
+#[test]
+fn a_machine_gives_back_what_every_copy_of_is_lost() {
+    let place = Place::new();
+    for lost in [&["config", SPARE][..], &[SET, SPARE], &[MARKER, "config", SET, SPARE]] {
+        for harm in [flip, remove] as [Harm; 2] {
+            lost.iter().for_each(|name| harm(&place.file(name)));
+            let stranger = place.run(&Machine::new(), &["snapshots"]).expect(20);
+            assert!(stranger.stderr.contains("--recovery-kit"), "{}", stranger.stderr);
+            place.restores(&place.machine);
+            place.run(&Machine::new(), &["check"]).expect(0);
+        }
+    }
+}
+
+#[test]
+fn no_machine_gives_back_keys_from_before_one_was_taken_away() {
+    let place = Place::new();
+    let other = Machine::new();
+    let new = place.path("new-password");
+    fs::write(&new, "another\n").unwrap();
+    let change = ["key", "change", "--new-password-file", text(&new)];
+    place.run(&other, &change).expect(0);
+    for folder in ["wrappings", "spare"] {
+        let newest = place.file(folder).join("0000000000000002");
+        assert!(newest.exists());
+        flip(&newest);
+    }
+    place.run(&place.machine, &["snapshots"]).expect(20);
+    let reads = place.run(&other.with_password(Some("another")), &["snapshots"]);
+    reads.expect(0);
+}
+
+#[test]
+fn a_copy_of_the_repository_gives_back_what_is_lost() {
+    let place = Place::new();
+    let copy = place.path("copy");
+    let mut copying = std::process::Command::new("cp");
+    copying.arg("-a").arg(place.path("repo")).arg(&copy);
+    assert!(copying.status().unwrap().success());
+    ["config", SPARE].map(|name| remove(&place.file(name)));
+    let stranger = Machine::new();
+    let mut command = stranger.command(["check", "--repair", "--from", text(&copy)]);
+    command.args(["-r", text(&place.path("repo"))]).env("HOLDALL_FROM_PASSWORD", "correct horse");
+    Outcome::of(&mut command).expect(0);
+    place.run(&Machine::new(), &["check"]).expect(0);
+}
+
+#[test]
+fn the_recovery_kit_alone_restores_everything() {
+    let place = Place::new();
+    place.run(&place.machine, &["key", "rotate"]).expect(0);
+    place.back_up(&place.machine).expect(0);
+    let kit = place.path("newest-kit");
+    place.run(&place.machine, &["key", "add", "--recovery-kit", text(&kit)]).expect(0);
+    for name in ["wrappings", "spare"] {
+        fs::remove_dir_all(place.file(name)).unwrap();
+    }
+    [MARKER, "config"].map(|name| remove(&place.file(name)));
+    let stranger = Machine::new().with_password(None);
+    place.run(&stranger, &["snapshots"]).expect(20);
+    let paired = place.run(&stranger, &["pair", "--recovery-kit", text(&kit)]).expect(0);
+    assert!(paired.stderr.contains("holdall key add"), "{}", paired.stderr);
+    place.restores(&stranger);
+    place.back_up(&stranger).expect(0);
+    place.run(&stranger, &["check", "--verify", "all"]).expect(0);
+}
+
+#[test]
+fn a_kit_of_another_repository_makes_nothing_anew() {
+    let (place, other) = (Place::new(), Place::new());
+    ["config", SPARE].map(|name| remove(&place.file(name)));
+    let stranger = Machine::new();
+    let kit = other.path("kit");
+    place.run(&stranger, &["pair", "--recovery-kit", text(&kit)]).expect(20);
+    assert!(!place.file("config").exists());
+    place.restores(&place.machine);
+}
+
+#[test]
+fn a_paired_machine_gives_a_server_back_what_it_lost() {
+    let home = folder();
+    let (data, tree) = (home.path().join("data"), home.path().join("tree"));
+    small_tree(&tree);
+    let server = Server::start(&data);
+    let (machine, address) = (Machine::new(), server.address().to_owned());
+    machine.pair_with(&server);
+    machine.ok(["backup", "-q", text(&tree)]);
+    drop(server);
+    let repository = fs::read_dir(data.join("repositories")).unwrap().next().unwrap().unwrap();
+    for name in ["config", SET, SPARE] {
+        flip(&repository.path().join(name));
+    }
+    let _server = Server::start_by(&mut Server::command_at(&address, &data), &data);
+    let again = machine.run(["backup", text(&tree)]).expect(0);
+    assert!(again.stderr.contains("given back"), "{}", again.stderr);
+    machine.ok(["check", "-q"]);
+}

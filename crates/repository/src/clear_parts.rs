@@ -1,0 +1,333 @@
+//! What a repository says of itself in clear, without which nothing in it opens: the marker, the configuration and the
+//! newest set of wrappings. Each is there twice, so that no flipped bit and no file that is gone loses everything.
+//!
+//! ```text
+//! holdall-repository   config   wrappings/GENERATION      each for itself
+//! spare/GENERATION                                        all of it once more
+//! ```
+//!
+//! Configuration and set prove themselves by their signatures. Whoever opens a repository to read takes the copy that
+//! is sound; whoever opens it to write also writes the other one anew. The highest generation that has a name in either
+//! place counts. If no copy of that one is sound, nothing is opened: an older set would let in again what was taken
+//! away.
+
+use std::ffi::OsString;
+use std::io;
+
+use bytes::Bytes;
+use holdall_format::limits::WRAPPING_SET_MAX_BYTES;
+use holdall_format::{FormatError, RepositoryConfig, SPARE_MAX_BYTES, Spare};
+use holdall_protocol::{Repair, RepositoryError};
+use holdall_sys::PathBeneath;
+
+use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, number_of};
+use crate::lease::Lease;
+use crate::pack_file::unreadable;
+use crate::publish::{damaged, names_in, read_limited, remove, replace};
+use crate::reread::of_the_file;
+use crate::wrappings::SignedSet;
+
+const CONFIG_MAX_BYTES: u64 = 4 << 10;
+const MARKER_MAX_BYTES: u64 = 4 << 10;
+
+/// What a repository says of itself in clear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClearParts {
+    /// The configuration.
+    pub(crate) config: RepositoryConfig,
+    /// Its bytes as they were signed.
+    pub(crate) config_bytes: Bytes,
+    /// The newest set of wrappings.
+    pub(crate) wrappings: SignedSet,
+    /// Copies that are not what they should be, or not there.
+    pub(crate) amiss: Vec<Amiss>,
+}
+
+/// A copy that is not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Amiss {
+    part: Part,
+    /// Its file.
+    pub(crate) path: PathBeneath,
+    /// What is wrong with it; `None` for a spare that nobody has made yet, or that a crash left behind the set.
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Marker,
+    Config,
+    Wrappings,
+    Spare,
+}
+
+/// What the marker says.
+enum Marker {
+    /// That this is a repository of this version.
+    Sound,
+    Missing,
+    /// A version that is to come.
+    Other(RepositoryError),
+    Damaged(RepositoryError),
+}
+
+/// The spare of one generation.
+type Kept = (u64, Result<Spare, RepositoryError>);
+
+impl ClearParts {
+    /// Reads and checks the parts; needs no lease, since no file is changed in place.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NoRepository`]; [`RepositoryError::Damaged`] if no copy of a part is sound;
+    /// [`RepositoryError::OtherFormat`].
+    pub(crate) fn read(layout: &Layout) -> Result<Self, RepositoryError> {
+        // Between listing and reading, somebody else may have published a set and removed the rest.
+        match Self::read_listed(layout) {
+            Err(RepositoryError::Damaged { .. }) => Self::read_listed(layout),
+            read => read,
+        }
+    }
+
+    fn read_listed(layout: &Layout) -> Result<Self, RepositoryError> {
+        let mut amiss = Vec::new();
+        let spares = spares(layout)?;
+        let is_spared = spares.iter().any(|(_, spare)| spare.is_ok());
+        check_marker_beside(layout, is_spared, &mut amiss)?;
+        let (config, config_bytes) = config_of(layout, &spares, &mut amiss)?;
+        let wrappings = newest_set(layout, &config, &config_bytes, &spares, &mut amiss)?;
+        Ok(Self { config, config_bytes, wrappings, amiss })
+    }
+
+    /// Writes the copies anew that are not what they should be, and names those of them that were damaged. What can
+    /// not be written stays as it is, and is told by the next check: it keeps nobody from the repository.
+    ///
+    /// # Errors
+    /// [`RepositoryError::InUse`] once somebody else took the lease.
+    pub(crate) fn mend(
+        &self,
+        layout: &Layout,
+        lease: &Lease,
+    ) -> Result<Vec<Repair>, RepositoryError> {
+        let mut repairs = Vec::new();
+        if !self.amiss.is_empty() {
+            lease.renew()?;
+        }
+        for Amiss { part, path, reason } in &self.amiss {
+            let mended = match part {
+                Part::Marker => replace(&layout.tmp(), path, MARKER_TEXT.as_bytes()),
+                Part::Config => replace(&layout.tmp(), path, &self.config_bytes),
+                Part::Wrappings => replace(&layout.tmp(), path, &self.wrappings.bytes),
+                Part::Spare => put_spare(layout, &self.config_bytes, &self.wrappings),
+            };
+            if mended.is_ok() && reason.is_some() {
+                repairs.push(Repair::Copy { file: path.display().to_string() });
+            }
+        }
+        Ok(repairs)
+    }
+}
+
+/// Makes the spare of a set, and removes those of older ones: each holds a set that counts for nothing any more.
+pub(crate) fn put_spare(
+    layout: &Layout,
+    config_bytes: &[u8],
+    wrappings: &SignedSet,
+) -> Result<(), RepositoryError> {
+    let spare = Spare::of(config_bytes, &wrappings.bytes)?;
+    let generation = wrappings.set.generation;
+    replace(&layout.tmp(), &layout.spare_of(generation), &spare.encode())?;
+    let older = generations_in(&layout.spares())?.into_iter().filter(|older| *older < generation);
+    older.map(|older| layout.spare_of(older)).try_for_each(|older| remove(&older))
+}
+
+/// The generations that files of a folder are named by, in ascending order.
+pub(crate) fn generations_in(folder: &PathBeneath) -> Result<Vec<u64>, RepositoryError> {
+    let mut generations = Vec::new();
+    for name in names_in(folder)? {
+        let generation = name.to_str().and_then(number_of);
+        // A folder is somebody else's.
+        generations.extend(generation.filter(|_| !folder.join(&name).is_dir()));
+    }
+    Ok(generations)
+}
+
+/// The highest generation that a set or a spare is named by; `None` if there is none.
+pub(crate) fn highest_generation(layout: &Layout) -> Result<Option<u64>, RepositoryError> {
+    let [sets, spares] = [layout.wrappings(), layout.spares()];
+    Ok(generations_in(&sets)?.into_iter().chain(generations_in(&spares)?).max())
+}
+
+/// Checks that there is a repository of a version that this program knows.
+///
+/// # Errors
+/// As for [`ClearParts::read`].
+pub(crate) fn check_marker(layout: &Layout) -> Result<(), RepositoryError> {
+    match read_marker(layout)? {
+        Marker::Sound => Ok(()),
+        _ => ClearParts::read(layout).map(drop),
+    }
+}
+
+fn check_marker_beside(
+    layout: &Layout,
+    is_spared: bool,
+    amiss: &mut Vec<Amiss>,
+) -> Result<(), RepositoryError> {
+    let reason = match read_marker(layout)? {
+        Marker::Sound => return Ok(()),
+        Marker::Missing if is_spared => "it is missing".to_owned(),
+        Marker::Missing if holds_records(layout)? => "it is missing beside backups".to_owned(),
+        Marker::Missing => return Err(layout.no_repository()),
+        // A spare is of this version: then the marker is what is wrong.
+        Marker::Other(error) if !is_spared => return Err(error),
+        Marker::Other(error) | Marker::Damaged(error) => error.to_string(),
+    };
+    amiss.push(Amiss { part: Part::Marker, path: layout.marker(), reason: Some(reason) });
+    Ok(())
+}
+
+fn read_marker(layout: &Layout) -> Result<Marker, RepositoryError> {
+    let path = layout.marker();
+    let is_no_folder = |error: &io::Error| error.kind() == io::ErrorKind::NotADirectory;
+    Ok(match of_the_file(read_limited(&path, MARKER_MAX_BYTES))? {
+        Ok(Some(text)) if text == MARKER_TEXT.as_bytes() => Marker::Sound,
+        Ok(Some(text)) => match version_of(&text) {
+            Some(found) => {
+                let what = "the repository";
+                let error = FormatError::UnsupportedVersion { what, found, supported: 1 };
+                Marker::Other(unreadable(&path, &error))
+            }
+            None => {
+                Marker::Damaged(damaged(&path, "it does not say which version the repository has"))
+            }
+        },
+        Ok(None) => Marker::Missing,
+        // The root itself is no folder.
+        Err(RepositoryError::Io { source, .. }) if is_no_folder(&source) => Marker::Missing,
+        Err(error) => Marker::Damaged(error),
+    })
+}
+
+/// The version that a marker names, if it names one.
+fn version_of(text: &[u8]) -> Option<u32> {
+    let version = text.strip_prefix(MARKER_FRONT.as_bytes())?;
+    std::str::from_utf8(version).ok()?.trim_end().parse().ok()
+}
+
+/// Whether somebody's backups are there, with a marker or without.
+pub(crate) fn holds_records(layout: &Layout) -> Result<bool, RepositoryError> {
+    let is_record = |name: &OsString| name.to_str().is_some_and(|name| number_of(name).is_some());
+    match names_in(&layout.records()) {
+        Ok(names) => Ok(names.iter().any(is_record)),
+        // What is no directory holds none.
+        Err(RepositoryError::Damaged { .. }) => Ok(false),
+        Err(RepositoryError::Io { source, .. })
+            if source.kind() == io::ErrorKind::NotADirectory =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// All spares, those of the newest sets last.
+fn spares(layout: &Layout) -> Result<Vec<Kept>, RepositoryError> {
+    let Ok(generations) = of_the_file(generations_in(&layout.spares()))? else {
+        return Ok(Vec::new());
+    };
+    let read = |generation: u64| -> Result<Kept, RepositoryError> {
+        let path = layout.spare_of(generation);
+        let bytes = of_the_file(read_limited(&path, SPARE_MAX_BYTES as u64))?;
+        let spare = bytes.and_then(|bytes| {
+            let spare = Spare::decode(&bytes.unwrap_or_default());
+            let spare = spare.map_err(|error| unreadable(&path, &error))?;
+            match spare.wrappings.generation == generation {
+                true => Ok(spare),
+                false => Err(damaged(&path, "it is not the one of this generation")),
+            }
+        });
+        Ok((generation, spare))
+    };
+    generations.into_iter().map(read).collect()
+}
+
+/// The configuration, from its own file or else from a spare.
+fn config_of(
+    layout: &Layout,
+    spares: &[Kept],
+    amiss: &mut Vec<Amiss>,
+) -> Result<(RepositoryConfig, Bytes), RepositoryError> {
+    let path = layout.config();
+    let own = of_the_file(read_limited(&path, CONFIG_MAX_BYTES))?.and_then(|bytes| {
+        let bytes = bytes.ok_or_else(|| damaged(&path, "it is missing"))?;
+        let config = RepositoryConfig::decode_signed(&bytes);
+        Ok((config.map_err(|error| unreadable(&path, &error))?, Bytes::from(bytes)))
+    });
+    let error = match own {
+        Ok(own) => return Ok(own),
+        Err(error) => error,
+    };
+    let Some(spare) = spares.iter().rev().find_map(|(_, spare)| spare.as_ref().ok()) else {
+        return Err(error);
+    };
+    amiss.push(Amiss { part: Part::Config, path, reason: Some(error.to_string()) });
+    Ok((spare.config.clone(), Bytes::from(spare.config_bytes.clone())))
+}
+
+/// The set of the highest generation, from its own file or else from its spare.
+fn newest_set(
+    layout: &Layout,
+    config: &RepositoryConfig,
+    config_bytes: &Bytes,
+    spares: &[Kept],
+    amiss: &mut Vec<Amiss>,
+) -> Result<SignedSet, RepositoryError> {
+    let own = of_the_file(generations_in(&layout.wrappings()))?;
+    let own_highest = own.as_ref().ok().and_then(|generations| generations.last().copied());
+    let highest = own_highest.max(spares.last().map(|(generation, _)| *generation));
+    let Some(generation) = highest else {
+        return Err(own
+            .err()
+            .unwrap_or_else(|| damaged(&layout.wrappings(), "no set of wrappings is there")));
+    };
+    let own = of_the_file(read_set(layout, config, generation))?;
+    let spare = spares.last().filter(|(newest, _)| *newest == generation);
+    let spared = match spare.map(|(_, spare)| spare) {
+        Some(Ok(spare)) if spare.config_bytes == **config_bytes => Some(spare),
+        _ => None,
+    };
+    if spared.is_none() {
+        let reason = spare.map(|(_, spare)| match spare {
+            Ok(_) => "it is of another configuration".to_owned(),
+            Err(error) => error.to_string(),
+        });
+        amiss.push(Amiss { part: Part::Spare, path: layout.spare_of(generation), reason });
+    }
+    match (own, spared) {
+        (Ok(own), _) => Ok(own),
+        (Err(error), Some(spare)) => {
+            let (path, reason) = (layout.wrappings_of(generation), Some(error.to_string()));
+            amiss.push(Amiss { part: Part::Wrappings, path, reason });
+            let bytes = Bytes::from(spare.wrappings_bytes.clone());
+            Ok(SignedSet { set: spare.wrappings.clone(), bytes })
+        }
+        (Err(error), None) => Err(error),
+    }
+}
+
+fn read_set(
+    layout: &Layout,
+    config: &RepositoryConfig,
+    generation: u64,
+) -> Result<SignedSet, RepositoryError> {
+    let path = layout.wrappings_of(generation);
+    let bytes = read_limited(&path, WRAPPING_SET_MAX_BYTES as u64)?;
+    let bytes = Bytes::from(bytes.ok_or_else(|| damaged(&path, "it is missing"))?);
+    match SignedSet::decode(&bytes, config) {
+        Ok(set) if set.set.generation == generation => Ok(set),
+        Ok(_) | Err(None) => {
+            Err(damaged(&path, "it is not the set of this repository and generation"))
+        }
+        Err(Some(error)) => Err(unreadable(&path, &error)),
+    }
+}

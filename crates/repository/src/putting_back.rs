@@ -1,0 +1,63 @@
+//! Putting back what a repository says of itself in clear, where no copy of it on its own disk is sound: from a client
+//! that kept it, or has the keys to make it anew.
+
+use holdall_format::RepositoryConfig;
+use holdall_protocol::{NewRepository, RepositoryError};
+
+use crate::clear_parts::{ClearParts, highest_generation, put_spare};
+use crate::layout::{Layout, MARKER_TEXT};
+use crate::lease::Lease;
+use crate::opening::make_ready;
+use crate::publish::replace;
+use crate::records;
+use crate::store::Access;
+use crate::wrappings::SignedSet;
+
+/// Answers [`holdall_protocol::Repository::put_back`].
+///
+/// # Errors
+/// As said there.
+pub(crate) fn put_back(layout: &Layout, known: &NewRepository) -> Result<(), RepositoryError> {
+    let config = RepositoryConfig::decode_signed(&known.config)?;
+    let wrappings = SignedSet::check(&known.wrappings, &config)?;
+    let lease = Lease::take(layout, Access::Write)?;
+    match ClearParts::read(layout) {
+        Ok(there) if there.config == config => return Ok(()),
+        Ok(_) => return Err(refused("it says of itself that it is another repository")),
+        Err(RepositoryError::Damaged { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    check_records(layout, &config)?;
+    let generation = wrappings.set.generation;
+    // An older set would let in again what was taken away.
+    if let Some(highest) = highest_generation(layout)?.filter(|highest| *highest > generation) {
+        return Err(RepositoryError::Refused {
+            reason: format!(
+                "its keys were changed since: set {highest} is damaged, and set {generation} is older"
+            ),
+        });
+    }
+    make_ready(layout, &lease)?;
+    let tmp = layout.tmp();
+    replace(&tmp, &layout.config(), &known.config)?;
+    replace(&tmp, &layout.wrappings_of(generation), &known.wrappings)?;
+    lease.renew()?;
+    replace(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())?;
+    put_spare(layout, &known.config, &wrappings)
+}
+
+/// Checks that the newest record that can be read is of the repository of that configuration.
+fn check_records(layout: &Layout, config: &RepositoryConfig) -> Result<(), RepositoryError> {
+    let positions = records::positions(layout)?.into_iter().rev();
+    let newest = positions.filter_map(|position| records::read_head(layout, position).ok()).next();
+    match newest {
+        Some(head) if head.repository != config.repository => {
+            Err(refused("its records are another repository's"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(reason: &str) -> RepositoryError {
+    RepositoryError::Refused { reason: reason.to_owned() }
+}
