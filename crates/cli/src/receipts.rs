@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use bytes::Bytes;
 use holdall_engine::{Access, Listed, each_record_behind};
 use holdall_format::{
     MachineId, RecordHash, RecordHead, RecordKind, RepositoryId, StoredRecord, Tombstone,
@@ -79,6 +80,11 @@ impl Receipts {
     /// If the receipt can not be read.
     pub(crate) fn newest_id(&self, repository: &str) -> Result<Option<RecordHash>> {
         Ok(self.newest(repository)?.map(|stored| stored.record.hash()))
+    }
+
+    /// The newest snapshot that this computer made there, as it was stored; `None` if it is not known.
+    pub(crate) fn newest_stored(&self, id: RepositoryId) -> Option<Bytes> {
+        private_file::read(&self.path(&id.to_string()), LIMIT_BYTES).ok()?.map(Bytes::from)
     }
 
     fn newest(&self, repository: &str) -> Result<Option<StoredRecord>> {

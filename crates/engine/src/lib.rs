@@ -44,6 +44,7 @@ mod recent;
 mod record;
 mod record_cache;
 mod record_list;
+mod record_mend;
 mod request_meters;
 mod restore;
 mod run;
@@ -75,6 +76,7 @@ pub use mend::{MendReport, MendedSnapshot, mend};
 pub use patterns::{PatternError, Patterns};
 pub use probes::{content_probe, cpu_probes};
 pub use record_list::each_record_behind;
+pub use record_mend::put_back_records;
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
 pub use snapshots::{

@@ -6,6 +6,7 @@ use holdall_protocol::{
 };
 
 use crate::record_cache::RecordCache;
+use crate::record_mend::keep_sound;
 use crate::{Access, EngineError};
 
 /// Lists all records, of which those that this machine has seen are not sent again.
@@ -33,7 +34,11 @@ fn ask_behind(access: &Access, records: &mut Vec<ListedRecord>) -> Result<bool, 
     };
     match each_record_behind(access.repository.as_ref(), last, known, &mut keep) {
         Err(EngineError::Repository(RepositoryError::OtherRecords)) => {
-            *records = list_all(access)?;
+            let known = std::mem::replace(records, list_all(access)?);
+            for sound in keep_sound(&known, records) {
+                // Where it can not be stored now, this machine goes on having it.
+                let _ = access.repository.put_back_record(&sound.stored);
+            }
             Ok(true)
         }
         // An empty list is kept too: what this machine publishes is added to it.
@@ -41,7 +46,7 @@ fn ask_behind(access: &Access, records: &mut Vec<ListedRecord>) -> Result<bool, 
     }
 }
 
-fn list_all(access: &Access) -> Result<Vec<ListedRecord>, EngineError> {
+pub(crate) fn list_all(access: &Access) -> Result<Vec<ListedRecord>, EngineError> {
     let mut records = Vec::new();
     each_record_behind(access.repository.as_ref(), 0, None, |listed| {
         records.push(listed);

@@ -201,6 +201,10 @@ impl Repository for MemoryRepository {
         Err(refused("not needed"))
     }
 
+    fn put_back_record(&self, _: &Bytes) -> Result<(), RepositoryError> {
+        Err(refused("not needed"))
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         Err(refused("not needed"))
     }

@@ -64,6 +64,14 @@ pub trait Repository: Send + Sync {
     /// [`RepositoryError::NoRepository`]; [`RepositoryError::InUse`] while another process writes to a directory.
     fn put_back(&self, known: &NewRepository) -> Result<(), RepositoryError>;
 
+    /// Stores a record and its receipt again under its log position, if what lies there is damaged or gone, and no
+    /// tombstone is in its place. Where it is sound, nothing is changed.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] if it is not of this repository, its receipt is not one that this keeper would take,
+    /// or another record has its position; [`RepositoryError::InUse`] while another process writes to a directory.
+    fn put_back_record(&self, stored: &Bytes) -> Result<(), RepositoryError>;
+
     /// Says what the repository is.
     ///
     /// # Errors

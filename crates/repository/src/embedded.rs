@@ -154,6 +154,16 @@ impl Repository for EmbeddedRepository {
         }
     }
 
+    fn put_back_record(&self, stored: &Bytes) -> Result<(), RepositoryError> {
+        let store = self.store(Access::Write)?;
+        // A directory has the receipts of all who wrote to it.
+        let signer = match &self.source {
+            Source::Shared(_) => Some(self.signer()),
+            Source::Place(_) => None,
+        };
+        store.put_back_record(stored, signer)
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         let (config, wrappings) = match &self.source {
             Source::Shared(store) => (store.config_bytes(), store.wrappings().bytes()),

@@ -1,7 +1,8 @@
 //! Putting back what a repository says of itself in clear, where no copy of it on its own disk is sound: from a client
 //! that kept it, or has the keys to make it anew.
 
-use holdall_format::RepositoryConfig;
+use bytes::Bytes;
+use holdall_format::{PublicKey, RepositoryConfig, StoredRecord};
 use holdall_protocol::{NewRepository, RepositoryError};
 
 use crate::clear_parts::{ClearParts, highest_generation, put_spare};
@@ -10,7 +11,7 @@ use crate::lease::Lease;
 use crate::opening::make_ready;
 use crate::publish::replace;
 use crate::records;
-use crate::store::Access;
+use crate::store::{Access, Store};
 use crate::wrappings::SignedSet;
 
 /// Answers [`holdall_protocol::Repository::put_back`].
@@ -44,6 +45,33 @@ pub(crate) fn put_back(layout: &Layout, known: &NewRepository) -> Result<(), Rep
     lease.renew()?;
     replace(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())?;
     put_spare(layout, &known.config, &wrappings)
+}
+
+impl Store {
+    /// Answers [`holdall_protocol::Repository::put_back_record`], where receipts have that signer if there is one.
+    ///
+    /// # Errors
+    /// As said there.
+    pub(crate) fn put_back_record(
+        &self,
+        bytes: &Bytes,
+        signer: Option<PublicKey>,
+    ) -> Result<(), RepositoryError> {
+        let stored = StoredRecord::decode(bytes)?;
+        if stored.receipt.repository != self.repository() {
+            return Err(refused("the record is another repository's"));
+        }
+        if signer.is_some_and(|signer| stored.receipt.signer != signer) {
+            return Err(refused("its receipt was not signed here"));
+        }
+        let _commit = self.lock_commit();
+        self.appender()?;
+        let _place = self.room().take_reserved(bytes.len() as u64, || self.quota_used_bytes())?;
+        self.lease().renew()?;
+        self.records().put_back(&stored, bytes)?;
+        self.no_longer_strange(&self.layout().record(stored.receipt.log_position));
+        Ok(())
+    }
 }
 
 /// Checks that the newest record that can be read is of the repository of that configuration.

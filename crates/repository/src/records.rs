@@ -27,7 +27,8 @@ use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
 use crate::parallel::in_parallel;
 use crate::publish::{
-    Published, is_there, names_in, publish, publish_while, read_limited, remove, sync_parent,
+    Published, is_there, names_in, publish, publish_while, read_limited, remove, replace,
+    sync_parent,
 };
 use crate::reread::of_the_file;
 
@@ -246,6 +247,36 @@ impl Records {
 
     fn lock_given_up(&self) -> MutexGuard<'_, BTreeSet<RecordHash>> {
         self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stores a record again where its file is damaged or gone; it is durable when this returns. What is sound stays.
+    pub(crate) fn put_back(
+        &self,
+        stored: &StoredRecord,
+        bytes: &[u8],
+    ) -> Result<(), RepositoryError> {
+        let entry = RecordEntry::of(stored, bytes);
+        let path = self.layout.record(entry.position);
+        let mut entries = self.lock();
+        let at = match entries.binary_search_by_key(&entry.position, |known| known.position) {
+            // The file of one that is known may be damaged since.
+            Ok(at) if entries.get(at).is_some_and(|known| *known == entry) => at,
+            Ok(_) => {
+                let reason = "another record has its place, or it was forgotten".to_owned();
+                return Err(RepositoryError::Refused { reason });
+            }
+            Err(_) if is_there(&self.layout.tombstone(entry.position))? => {
+                return Err(RepositoryError::Refused { reason: "it was forgotten".to_owned() });
+            }
+            Err(at) => at,
+        };
+        if read(&self.layout, entry.position).is_err() {
+            replace(&self.layout.tmp(), &path, bytes)?;
+        }
+        if entries.get(at).is_none_or(|known| known.position != entry.position) {
+            entries.insert(at, entry);
+        }
+        Ok(())
     }
 
     /// Puts a tombstone in the place of a record; it is durable when this returns.

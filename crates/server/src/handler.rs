@@ -260,6 +260,7 @@ impl Asked<'_> {
             RepositoryVerb::Describe => self.describe().await,
             RepositoryVerb::PutWrappings => self.put_wrappings().await,
             RepositoryVerb::PutBack => self.put_back().await,
+            RepositoryVerb::PutBackRecord => self.put_back_record().await,
             RepositoryVerb::OpenSession => self.open_session().await,
             RepositoryVerb::Missing(session) => self.missing(session).await,
             RepositoryVerb::PutBlocks(session) => self.put_blocks(session).await,
@@ -330,6 +331,16 @@ impl Asked<'_> {
         };
         self.state.work.run(call).await?;
         self.state.log(&format!("a machine put back the configuration and keys of {name}"));
+        Ok(respond(JSON, Frames::plain(Bytes::from_static(b"{}")), None))
+    }
+
+    async fn put_back_record(mut self) -> Result<Response<Answer>, WireError> {
+        let Taken { bytes, room, .. } = self.take(wire::MAX_STORED_RECORD_BYTES).await?;
+        let call = move |repository: EmbeddedRepository| {
+            let _room = room;
+            repository.put_back_record(&bytes)
+        };
+        self.call(call).await?;
         Ok(respond(JSON, Frames::plain(Bytes::from_static(b"{}")), None))
     }
 

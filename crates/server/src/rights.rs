@@ -159,6 +159,7 @@ fn writes(verb: &RepositoryVerb) -> bool {
         RepositoryVerb::Create
         | RepositoryVerb::PutWrappings
         | RepositoryVerb::PutBack
+        | RepositoryVerb::PutBackRecord
         | RepositoryVerb::PutBlocks(_)
         | RepositoryVerb::Commit(_) => true,
         RepositoryVerb::Describe
@@ -206,6 +207,7 @@ mod tests {
             RepositoryVerb::Create,
             RepositoryVerb::PutWrappings,
             RepositoryVerb::PutBack,
+            RepositoryVerb::PutBackRecord,
             RepositoryVerb::PutBlocks(session),
             RepositoryVerb::Commit(session),
             RepositoryVerb::Describe,

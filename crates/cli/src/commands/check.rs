@@ -107,9 +107,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     // Opened first: the other may lack what it takes to be opened.
     let second = args.second(app)?;
     let access = open::access_beside(app, second.as_ref())?;
+    let put_back = put_back_records(args, app, &access, second.as_ref())?;
     let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
     let (lacking, is_short) = (open::lacking(app)?, unlisted.is_some());
-    let mut found = Found { lacking, is_short, ..Found::default() };
+    let mut found = Found { lacking, is_short, repaired: put_back, ..Found::default() };
     if let Some(percent) = args.mend.parity {
         keep_parity(app, &access, percent)?;
     }
@@ -191,6 +192,25 @@ fn keep_parity(app: &App, access: &Access, percent: u8) -> Result<()> {
             count(packs)
         ),
     })?)
+}
+
+/// With `--repair`: stores records again that are damaged, as far as this computer or the second repository has them;
+/// says how many.
+fn put_back_records(
+    args: &Args,
+    app: &App,
+    access: &Access,
+    second: Option<&Second>,
+) -> Result<u64> {
+    if !args.mend.repair || args.mend.dry_run {
+        return Ok(0);
+    }
+    let known = Receipts::in_state(&app.folders.state).newest_stored(access.config().repository);
+    let second = second.map(|second| &second.access);
+    let repairs = holdall_engine::put_back_records(access, known, second)?;
+    let report = RepairReport { repairs, ..RepairReport::default() };
+    repairs::tell(app, &report, false)?;
+    Ok(report.repairs.len() as u64)
 }
 
 /// Mends what the repository can mend by itself, and then what a second one has.
@@ -312,7 +332,7 @@ impl Found {
 
     fn add_repair(&mut self, report: &RepairReport, dry_run: bool) {
         self.add_scrub(&report.scrub);
-        self.repaired = if dry_run { 0 } else { report.repairs.len() as u64 };
+        self.repaired += if dry_run { 0 } else { report.repairs.len() as u64 };
     }
 
     fn add_verify(&mut self, report: &VerifyReport) {

@@ -179,6 +179,53 @@ fn a_kit_of_another_repository_makes_nothing_anew() {
     place.restores(&place.machine);
 }
 
+/// The records of a repository, by their names.
+fn records(repo: &Path) -> Vec<PathBuf> {
+    let mut records: Vec<_> =
+        fs::read_dir(repo.join("records")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    records.sort();
+    records
+}
+
+#[test]
+fn a_damaged_record_comes_back_from_whoever_has_it() {
+    let place = Place::new();
+    place.back_up(&place.machine).expect(0);
+    let (repo, copy) = (place.path("repo"), place.path("copy"));
+    let mut copying = std::process::Command::new("cp");
+    assert!(copying.arg("-a").arg(&repo).arg(&copy).status().unwrap().success());
+    let [first, newest] = records(&repo).try_into().unwrap();
+    let sound = [&first, &newest].map(|file| fs::read(file).unwrap());
+    let is_sound = || [&first, &newest].map(|file| fs::read(file).unwrap()) == sound;
+
+    // This machine's cache has both, and a backup keeps it from being overwritten.
+    flip(&first);
+    place.run(&place.machine, &["check"]).expect(20);
+    place.back_up(&place.machine).expect(0);
+    assert!(is_sound());
+    [&first, &newest].map(|file| flip(file));
+    let mended = place.run(&place.machine, &["check", "--repair", "--json"]).expect(0);
+    assert_eq!(mended.of_type("repair").len(), 2);
+    assert!(is_sound());
+
+    // Its state has the newest.
+    let third = records(&repo).pop().unwrap();
+    let before = fs::read(&third).unwrap();
+    fs::remove_dir_all(place.machine.path("cache")).unwrap();
+    flip(&third);
+    place.run(&place.machine, &["check", "--repair"]).expect(0);
+    assert!(fs::read(&third).unwrap() == before);
+
+    // A stranger has neither, and a copy of the repository all that was there then.
+    let stranger = Machine::new();
+    flip(&first);
+    place.run(&stranger, &["check", "--repair"]).expect(20);
+    let mut command = stranger.command(["check", "--repair", "--from", text(&copy)]);
+    command.args(["-r", text(&repo)]).env("HOLDALL_FROM_PASSWORD", "correct horse");
+    Outcome::of(&mut command).expect(0);
+    assert!(is_sound());
+}
+
 #[test]
 fn a_paired_machine_gives_a_server_back_what_it_lost() {
     let home = folder();
@@ -193,8 +240,12 @@ fn a_paired_machine_gives_a_server_back_what_it_lost() {
     for name in ["config", SET, SPARE] {
         flip(&repository.path().join(name));
     }
+    let record = records(&repository.path()).pop().unwrap();
+    let sound = fs::read(&record).unwrap();
+    flip(&record);
     let _server = Server::start_by(&mut Server::command_at(&address, &data), &data);
     let again = machine.run(["backup", text(&tree)]).expect(0);
     assert!(again.stderr.contains("given back"), "{}", again.stderr);
+    assert!(fs::read(record).unwrap() == sound);
     machine.ok(["check", "-q"]);
 }

@@ -39,6 +39,10 @@ impl Repository for Meddling {
         self.inner.put_back(known)
     }
 
+    fn put_back_record(&self, stored: &Bytes) -> Result<(), RepositoryError> {
+        self.inner.put_back_record(stored)
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         self.inner.describe()
     }

@@ -164,6 +164,11 @@ impl Repository for HttpRepository {
         self.ask(RepositoryVerb::PutBack, body, LIGHT, |_| Ok(()))
     }
 
+    fn put_back_record(&self, stored: &Bytes) -> Result<(), RepositoryError> {
+        let body = Frames::plain(stored.clone());
+        self.ask(RepositoryVerb::PutBackRecord, body, LIGHT, |_| Ok(()))
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         let limits = (Weight::Light, wire::MAX_REPOSITORY_BODY_BYTES);
         let decode = |body: Bytes| wire::decode_description(&body);

@@ -106,6 +106,8 @@ pub enum RepositoryVerb {
     PutWrappings,
     /// `PUT repositories/NAME/clear-parts`.
     PutBack,
+    /// `PUT repositories/NAME/records`.
+    PutBackRecord,
     /// `POST repositories/NAME/sessions`.
     OpenSession,
     /// `POST repositories/NAME/sessions/ID/missing`.
@@ -148,6 +150,7 @@ impl RepositoryVerb {
             Self::Describe => "describe",
             Self::PutWrappings => "put wrappings",
             Self::PutBack => "put back",
+            Self::PutBackRecord => "put back a record",
             Self::OpenSession => "open session",
             Self::Missing(_) => "missing",
             Self::PutBlocks(_) => "put blocks",
@@ -169,7 +172,7 @@ impl RepositoryVerb {
 
     fn method(&self) -> Method {
         match self {
-            Self::Create | Self::PutWrappings | Self::PutBack => Method::Put,
+            Self::Create | Self::PutWrappings | Self::PutBack | Self::PutBackRecord => Method::Put,
             Self::Describe | Self::Records(_) | Self::Usage | Self::Deletions => Method::Get,
             _ => Method::Post,
         }
@@ -180,6 +183,7 @@ impl RepositoryVerb {
             Self::Create | Self::Describe => String::new(),
             Self::PutWrappings => "/wrappings".into(),
             Self::PutBack => "/clear-parts".into(),
+            Self::PutBackRecord => "/records".into(),
             Self::OpenSession => "/sessions".into(),
             Self::Missing(session) => format!("/sessions/{session}/missing"),
             Self::PutBlocks(session) => format!("/sessions/{session}/blocks"),
@@ -210,6 +214,7 @@ impl RepositoryVerb {
             ("GET", []) => Self::Describe,
             ("PUT", ["wrappings"]) => Self::PutWrappings,
             ("PUT", ["clear-parts"]) => Self::PutBack,
+            ("PUT", ["records"]) => Self::PutBackRecord,
             ("POST", ["sessions"]) => Self::OpenSession,
             ("POST", ["scrub"]) => Self::Scrub,
             ("GET", ["usage"]) => Self::Usage,
@@ -338,6 +343,7 @@ mod tests {
             RepositoryVerb::Describe,
             RepositoryVerb::PutWrappings,
             RepositoryVerb::PutBack,
+            RepositoryVerb::PutBackRecord,
             RepositoryVerb::OpenSession,
             RepositoryVerb::Missing(session),
             RepositoryVerb::PutBlocks(session),

@@ -55,6 +55,7 @@ fn row(verb: &RepositoryVerb) -> &'static str {
         RepositoryVerb::Describe => "GET",
         RepositoryVerb::PutWrappings => "PUT /wrappings",
         RepositoryVerb::PutBack => "PUT /clear-parts",
+        RepositoryVerb::PutBackRecord => "PUT /records",
         RepositoryVerb::OpenSession => "POST /sessions",
         RepositoryVerb::Missing(_) => "POST /sessions/ID/missing",
         RepositoryVerb::PutBlocks(_) => "POST /sessions/ID/blocks",

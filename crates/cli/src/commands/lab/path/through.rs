@@ -119,6 +119,10 @@ impl Repository for Through {
         self.inner.put_back(known)
     }
 
+    fn put_back_record(&self, stored: &Bytes) -> Result<(), RepositoryError> {
+        self.inner.put_back_record(stored)
+    }
+
     fn describe(&self) -> Result<Description, RepositoryError> {
         self.inner.describe()
     }

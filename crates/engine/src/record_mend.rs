@@ -1,0 +1,79 @@
+//! Giving a repository back the records that are damaged there: from this machine's cache, from what it kept of its
+//! newest snapshot, from a second repository that is a copy.
+//!
+//! A record and its receipt prove themselves by their signatures, and a receipt says at which log position its record
+//! lies. So it does not matter where the bytes come from.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use holdall_format::{RepositoryId, StoredRecord, Tombstone, record_file};
+use holdall_protocol::{ListedRecord, Repair};
+
+use crate::record_cache::RecordCache;
+use crate::record_list::list_all;
+use crate::{Access, EngineError};
+
+/// Whether what lies at a position is what was stored there: a record with its receipt, or a tombstone.
+pub(crate) fn is_sound(listed: &ListedRecord) -> bool {
+    match Tombstone::is_begun_by(&listed.stored) {
+        true => Tombstone::decode_signed(&listed.stored)
+            .is_ok_and(|(tombstone, _)| tombstone.log_position == listed.position),
+        false => StoredRecord::decode(&listed.stored)
+            .is_ok_and(|stored| stored.receipt.log_position == listed.position),
+    }
+}
+
+/// Has no record that can not be read take the place of one that this machine has and that can be, and names those.
+pub(crate) fn keep_sound(known: &[ListedRecord], listed: &mut [ListedRecord]) -> Vec<ListedRecord> {
+    let mut kept = Vec::new();
+    for listed in listed {
+        let at = known.binary_search_by_key(&listed.position, |known| known.position);
+        let Some(known) = at.ok().and_then(|at| known.get(at)) else { continue };
+        // Where both are the same nothing is to be chosen, and signatures take time.
+        if known.stored != listed.stored && !is_sound(listed) && is_sound(known) {
+            *listed = known.clone();
+            kept.push(known.clone());
+        }
+    }
+    kept
+}
+
+/// Stores records again that are damaged in the repository, as far as this machine's cache has them, or `known`, or
+/// `second`, and says which.
+///
+/// # Errors
+/// If the records can not be listed, or one can not be stored; those before it are.
+pub fn put_back_records(
+    access: &Access,
+    known: Option<Bytes>,
+    second: Option<&Access>,
+) -> Result<Vec<Repair>, EngineError> {
+    let mut damaged = list_all(access)?;
+    damaged.retain(|listed| !is_sound(listed));
+    if damaged.is_empty() {
+        return Ok(Vec::new());
+    }
+    let cached = RecordCache::within(&access.cache).load();
+    let theirs = second.map_or(Ok(Vec::new()), list_all)?;
+    let all = cached.into_iter().chain(theirs).map(|listed| listed.stored).chain(known);
+    let sound = positions_of(all, &access.config.repository);
+    let mut repairs = Vec::new();
+    for listed in damaged {
+        let Some(stored) = sound.get(&listed.position) else { continue };
+        access.repository.put_back_record(stored)?;
+        let file = format!("records/{}", record_file(listed.position));
+        repairs.push(Repair::Copy { file });
+    }
+    Ok(repairs)
+}
+
+/// The records of a repository among these, by their log positions.
+fn positions_of(
+    all: impl Iterator<Item = Bytes>,
+    repository: &RepositoryId,
+) -> BTreeMap<u64, Bytes> {
+    let sound = all.filter_map(|bytes| Some((StoredRecord::decode(&bytes).ok()?.receipt, bytes)));
+    let ours = sound.filter(|(receipt, _)| receipt.repository == *repository);
+    ours.map(|(receipt, bytes)| (receipt.log_position, bytes)).collect()
+}
