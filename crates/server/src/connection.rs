@@ -16,12 +16,13 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::arrivals::Turn;
+use crate::crowd::{Crowd, Turn};
 use crate::handler::answer;
 use crate::identity::TlsConfigs;
 use crate::limits::{HEAD_MAX_BYTES, HEAD_MAX_LINES, READ_AHEAD_BYTES};
 use crate::put::Puts;
 use crate::rights::Role;
+use crate::source::Source;
 use crate::state::ServerState;
 use crate::watched::Watched;
 
@@ -32,8 +33,8 @@ pub(crate) struct Serving {
     pub(crate) tls: Arc<TlsConfigs>,
     /// Room for peers who are known.
     pub(crate) places: Arc<Semaphore>,
-    /// Room for those of them that are no machines.
-    pub(crate) strangers: Arc<Semaphore>,
+    /// Those of them that are no machines.
+    pub(crate) strangers: Arc<Crowd>,
     /// Becomes true when the server ends.
     pub(crate) ending: watch::Receiver<bool>,
 }
@@ -42,23 +43,42 @@ pub(crate) struct Serving {
 struct Known {
     tls: TlsStream<Watched>,
     key: Option<PublicKey>,
-    _places: [OwnedSemaphorePermit; 2],
+    share: Share,
+    _place: OwnedSemaphorePermit,
+}
+
+/// What a connection takes its place from.
+enum Share {
+    /// Those of its machine, for as long as it wants.
+    Machine { _place: OwnedSemaphorePermit },
+    /// Those of all who are no machines, until another one needs it.
+    Strangers(Turn),
+}
+
+impl Share {
+    /// Ends when the place is needed for another connection.
+    async fn is_over(&mut self) {
+        match self {
+            Self::Machine { .. } => std::future::pending().await,
+            Self::Strangers(turn) => turn.is_over().await,
+        }
+    }
 }
 
 /// Serves one connection to its end. What goes wrong on the way there ends it, and nothing else.
-pub(crate) async fn serve(serving: Serving, tcp: TcpStream, mut turn: Turn) {
+pub(crate) async fn serve(serving: Serving, tcp: TcpStream, source: Source, mut turn: Turn) {
     let known = tokio::select! {
-        known = meet(&serving, tcp) => known,
+        known = meet(&serving, tcp, source) => known,
         () = turn.is_over() => None,
     };
     drop(turn);
-    if let Some(Known { tls, key, _places }) = known {
-        speak_http(serving, tls, key).await;
+    if let Some(known) = known {
+        speak_http(serving, known).await;
     }
 }
 
 /// Shakes hands, and takes a place for whoever it is.
-async fn meet(serving: &Serving, tcp: TcpStream) -> Option<Known> {
+async fn meet(serving: &Serving, tcp: TcpStream, source: Source) -> Option<Known> {
     let handshake = serving.state.limits.handshake;
     let tls = timeout(handshake, accept(&serving.tls, tcp)).await.ok()??;
     let (_, session) = tls.get_ref();
@@ -71,11 +91,11 @@ async fn meet(serving: &Serving, tcp: TcpStream) -> Option<Known> {
         matches!(role, Role::Machine { .. } | Role::Reader { .. })
     };
     let share = match key.filter(is_let_in) {
-        Some(key) => serving.state.connection_of(&key)?,
-        None => Arc::clone(&serving.strangers).try_acquire_owned().ok()?,
+        Some(key) => Share::Machine { _place: serving.state.connection_of(&key)? },
+        None => Share::Strangers(serving.strangers.admit(source)),
     };
     let place = Arc::clone(&serving.places).acquire_owned().await.ok()?;
-    Some(Known { tls, key, _places: [share, place] })
+    Some(Known { tls, key, share, _place: place })
 }
 
 /// Does the handshake with the configuration that the client's ALPN asks for.
@@ -91,9 +111,13 @@ async fn accept(configs: &TlsConfigs, tcp: TcpStream) -> Option<TlsStream<Watche
     hello.into_stream(Arc::clone(config)).await.ok()
 }
 
-async fn speak_http(serving: Serving, tls: TlsStream<Watched>, key: Option<PublicKey>) {
+async fn speak_http(serving: Serving, known: Known) {
     let Serving { state, mut ending, .. } = serving;
-    let limits = state.limits.clone();
+    let Known { tls, key, mut share, _place } = known;
+    let (idle, stalled) = match share {
+        Share::Machine { .. } => (state.limits.idle, state.limits.stalled),
+        Share::Strangers(_) => (state.limits.idle_stranger, state.limits.idle_stranger),
+    };
     let movement = tls.get_ref().0.movement();
     let puts = Puts::default();
     let service = service_fn(|request| {
@@ -101,7 +125,7 @@ async fn speak_http(serving: Serving, tls: TlsStream<Watched>, key: Option<Publi
         async move {
             let working = movement.working();
             let mut response = answer(state, key, request, puts).await;
-            if let Some(slowest) = response.body().slowest(limits.stalled) {
+            if let Some(slowest) = response.body().slowest(stalled) {
                 let sending = movement.sending(slowest);
                 response.body_mut().hold(sending);
             }
@@ -111,7 +135,7 @@ async fn speak_http(serving: Serving, tls: TlsStream<Watched>, key: Option<Publi
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.idle)
+        .header_read_timeout(idle)
         .max_headers(HEAD_MAX_LINES)
         .max_header_size(HEAD_MAX_BYTES)
         .max_buf_size(READ_AHEAD_BYTES)
@@ -121,14 +145,17 @@ async fn speak_http(serving: Serving, tls: TlsStream<Watched>, key: Option<Publi
         tokio::select! {
             // A connection that breaks concerns its client alone, who asks again.
             _ = &mut connection => return,
-            () = movement.stalled(limits.stalled) => return,
+            () = movement.stalled(stalled) => return,
             _ = ending.wait_for(|ending| *ending) => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
             _ = connection => {}
-            () = movement.stalled(limits.stalled) => {}
+            () = movement.stalled(stalled) => {}
         }
     };
-    speaking.await;
+    tokio::select! {
+        () = speaking => {}
+        () = share.is_over() => {}
+    }
     puts.end().await;
 }

@@ -18,6 +18,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use crate::ServerError;
 use crate::admin::Administration;
@@ -182,7 +183,9 @@ async fn pair(
     key: PublicKey,
     body: &mut Option<Incoming>,
 ) -> Result<Response<Answer>, WireError> {
-    let taken = take(state, &key, body, wire::MAX_CONTROL_BYTES).await?;
+    let taking = take(state, &key, body, wire::MAX_CONTROL_BYTES);
+    let taken = timeout(state.limits.idle_stranger, taking).await;
+    let taken = taken.map_err(|_| refused("the invite came too slowly"))??;
     let request = PairRequest::decode(&taken.bytes)?;
     let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
     let _turn = match request.former() {

@@ -16,10 +16,10 @@
 mod accounts;
 mod addresses;
 pub mod admin;
-mod arrivals;
 mod body;
 mod buffers;
 mod connection;
+mod crowd;
 mod data_folder;
 mod error;
 mod handler;
@@ -32,6 +32,7 @@ mod records;
 mod rights;
 mod scrub;
 mod server;
+mod source;
 #[cfg(test)]
 mod standing;
 mod state;

@@ -5,13 +5,15 @@ use std::time::Duration;
 /// Limits of time and number. Limits of size are those of [`holdall_protocol::wire`].
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Most connections at once that have not shown yet who they are; of more, the oldest is closed.
+    /// Most connections at once that have not shown yet who they are; of more, the oldest of the address that has
+    /// the most is closed.
     pub arrivals: usize,
     /// Most connections at once that have; more wait, as long as there is room for arrivals.
     pub connections: usize,
     /// Most of them of one machine, which may run several clients; more are closed.
     pub connections_of_machine: usize,
-    /// Most connections at once whose key is no machine's, browsers among them; more are closed.
+    /// Most connections at once whose key is no machine's, browsers among them; of more, the oldest of the address
+    /// that has the most is closed.
     pub strangers: usize,
     /// Most requests of one machine whose answers were not sent to their end yet; more are answered
     /// with 429. A client makes up to 13. More than half of [`Limits::workers`] counts as half.
@@ -25,6 +27,8 @@ pub struct Limits {
     pub handshake: Duration,
     /// From the end of an answer to the end of the next request's head.
     pub idle: Duration,
+    /// The same for a connection whose key is no machine's, and how long it may not move.
+    pub idle_stranger: Duration,
     /// How long a connection may not move while a body should.
     pub stalled: Duration,
     /// How long requests under way may take when the server ends.
@@ -45,6 +49,7 @@ impl Default for Limits {
             body_bytes: 64 << 20,
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(60),
+            idle_stranger: Duration::from_secs(10),
             stalled: Duration::from_secs(60),
             shutdown: Duration::from_secs(4),
             keep_house: Duration::from_secs(3600),

@@ -15,11 +15,12 @@ use tokio::time::{sleep, timeout};
 
 use crate::accounts::Accounts;
 use crate::admin::AdminSocket;
-use crate::arrivals::Arrivals;
 use crate::connection::{Serving, serve};
+use crate::crowd::Crowd;
 use crate::data_folder::DataFolder;
 use crate::identity::{ServerIdentity, TlsConfigs, web_config};
 use crate::limits::Limits;
+use crate::source::Source;
 use crate::state::{QUICK_WORKERS, SCRUBS, ServerState};
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
@@ -86,7 +87,7 @@ impl Server {
         let (ending, watching) = watch::channel(false);
         let serving = Serving {
             places: Arc::new(Semaphore::new(state.limits.connections)),
-            strangers: Arc::new(Semaphore::new(state.limits.strangers)),
+            strangers: Arc::new(Crowd::new(state.limits.strangers)),
             state: Arc::new(state),
             tls: Arc::new(tls),
             ending: watching,
@@ -209,12 +210,13 @@ async fn accept_connections(
     listener: &tokio::net::TcpListener,
     connections: &mut JoinSet<()>,
 ) {
-    let mut arrivals = Arrivals::new(serving.state.limits.arrivals);
+    let arrivals = Crowd::new(serving.state.limits.arrivals);
     loop {
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
-            Ok((tcp, _)) => {
-                connections.spawn(serve(serving.clone(), tcp, arrivals.admit()));
+            Ok((tcp, peer)) => {
+                let source = Source::from(peer.ip());
+                connections.spawn(serve(serving.clone(), tcp, source, arrivals.admit(source)));
             }
             Err(error) => {
                 // Out of descriptors, or a connection that ended while it was accepted.

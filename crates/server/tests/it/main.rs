@@ -6,6 +6,7 @@ mod access;
 mod admin;
 mod contract;
 mod evil_client;
+mod floods;
 mod housekeeping;
 mod lost;
 mod matrix;

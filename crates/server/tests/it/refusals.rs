@@ -238,10 +238,15 @@ fn a_peer_that_says_nothing_is_dropped() {
 
 #[test]
 fn a_connection_without_requests_is_dropped() {
-    let idle = Duration::from_millis(20);
-    let world = World::with_limits(Limits { idle, ..Limits::default() });
-    let (mut idle, _) = raw::browser(&world, &[]);
-    assert!(!raw::read_to_end(&mut idle).contains("200 OK"));
+    let mut world = World::new();
+    let machine = world.machine(1);
+    world.stop();
+    let soon = Duration::from_millis(20);
+    world.start_with(Limits { idle: soon, idle_stranger: soon, ..Limits::default() });
+    let machine = raw::machine(&world, &machine.seed);
+    for mut idle in [machine, raw::browser(&world, &[]).0, raw::machine(&world, &[77; 32])] {
+        assert!(!raw::read_to_end(&mut idle).contains("200 OK"));
+    }
 }
 
 #[test]
