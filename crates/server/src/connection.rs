@@ -1,6 +1,7 @@
 //! One connection: which TLS it gets, and HTTP on it until it ends.
 
 use std::convert::Infallible;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ pub(crate) struct Serving {
 struct Known {
     tls: TlsStream<Watched>,
     key: Option<PublicKey>,
+    source: Source,
     share: Share,
     _place: OwnedSemaphorePermit,
 }
@@ -80,7 +82,8 @@ pub(crate) async fn serve(serving: Serving, tcp: TcpStream, source: Source, mut 
 /// Shakes hands, and takes a place for whoever it is.
 async fn meet(serving: &Serving, tcp: TcpStream, source: Source) -> Option<Known> {
     let handshake = serving.state.limits.handshake;
-    let tls = timeout(handshake, accept(&serving.tls, tcp)).await.ok()??;
+    let tls = timeout(handshake, accept(&serving.tls, tcp)).await.ok()?;
+    let tls = tls.inspect_err(|error| serving.state.log_handshake(source, error)).ok()?;
     let (_, session) = tls.get_ref();
     let key = match session.alpn_protocol() {
         Some(ALPN) => tls::peer_key(session.peer_certificates()),
@@ -95,25 +98,25 @@ async fn meet(serving: &Serving, tcp: TcpStream, source: Source) -> Option<Known
         None => Share::Strangers(serving.strangers.admit(source)),
     };
     let place = Arc::clone(&serving.places).acquire_owned().await.ok()?;
-    Some(Known { tls, key, share, _place: place })
+    Some(Known { tls, key, source, share, _place: place })
 }
 
 /// Does the handshake with the configuration that the client's ALPN asks for.
-async fn accept(configs: &TlsConfigs, tcp: TcpStream) -> Option<TlsStream<Watched>> {
-    tcp.set_nodelay(true).ok()?;
-    let hello = LazyConfigAcceptor::new(Acceptor::default(), Watched::new(tcp)).await.ok()?;
+async fn accept(configs: &TlsConfigs, tcp: TcpStream) -> io::Result<TlsStream<Watched>> {
+    tcp.set_nodelay(true)?;
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), Watched::new(tcp)).await?;
     let is_offered =
         hello.client_hello().alpn().is_some_and(|mut all| all.any(|name| name == ALPN));
     let config = match is_offered {
         true => &configs.machine,
         false => &configs.web,
     };
-    hello.into_stream(Arc::clone(config)).await.ok()
+    hello.into_stream(Arc::clone(config)).await
 }
 
 async fn speak_http(serving: Serving, known: Known) {
     let Serving { state, mut ending, .. } = serving;
-    let Known { tls, key, mut share, _place } = known;
+    let Known { tls, key, source, mut share, _place } = known;
     let (idle, stalled) = match share {
         Share::Machine { .. } => (state.limits.idle, state.limits.stalled),
         Share::Strangers(_) => (state.limits.idle_stranger, state.limits.idle_stranger),
@@ -124,7 +127,7 @@ async fn speak_http(serving: Serving, known: Known) {
         let (state, movement, puts) = (Arc::clone(&state), Arc::clone(&movement), &puts);
         async move {
             let working = movement.working();
-            let mut response = answer(state, key, request, puts).await;
+            let mut response = answer(state, (key, source), request, puts).await;
             if let Some(slowest) = response.body().slowest(stalled) {
                 let sending = movement.sending(slowest);
                 response.body_mut().hold(sending);

@@ -15,7 +15,7 @@ use holdall_protocol::{
 };
 use holdall_repository::EmbeddedRepository;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -26,8 +26,9 @@ use crate::body::{self, Answer};
 use crate::measuring;
 use crate::put::{Put, Puts};
 use crate::records::read_records;
-use crate::rights::{self, Permit};
+use crate::rights::{self, Permit, Role};
 use crate::scrub;
+use crate::source::Source;
 use crate::state::ServerState;
 use crate::taking::{Admitted, Taken, take, with_waiting};
 use crate::work::Rooms;
@@ -37,10 +38,10 @@ const BYTES: &str = "application/octet-stream";
 const LINES: &str = "application/x-ndjson";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Answers one request of a connection whose peer proved to hold `key`, or showed none.
+/// Answers one request of a connection whose peer proved to hold `key`, or showed none, and is at `source`.
 pub(crate) async fn answer(
     state: Arc<ServerState>,
-    key: Option<PublicKey>,
+    (key, source): (Option<PublicKey>, Source),
     request: Request<Incoming>,
     puts: &Puts,
 ) -> Response<Answer> {
@@ -49,12 +50,17 @@ pub(crate) async fn answer(
     if let Some(text) = open_page(head.method.as_str(), path) {
         return respond(TEXT, Frames::plain(text.into()), None);
     }
-    let mut body = Some(body);
+    let (mut body, mut is_last) = (Some(body), false);
     let answered = match (Route::parse(head.method.as_str(), path), key) {
         (Some(route), Some(key)) => {
             let verb = verb_name(&route);
+            let is_pairing = matches!(route, Route::Pair);
             let answered = asked(&state, key, route, &mut body, puts).await;
-            answered.inspect_err(|error| state.log_failure(verb, &key, error))
+            if let Err(error) = &answered {
+                state.log_failure(verb, (&key, source), error);
+                is_last = is_pairing && !state.delay_refused_pairing(source).await;
+            }
+            answered
         }
         (None, _) | (_, None) => Err(WireError::NoSuchRoute),
     };
@@ -64,7 +70,11 @@ pub(crate) async fn answer(
             if let Some(unread) = body {
                 body::drain(unread, wire::MAX_PUT_BODY_BYTES).await;
             }
-            respond_error(error)
+            let mut response = respond_error(error);
+            if is_last {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            response
         }
     }
 }
@@ -188,25 +198,27 @@ async fn pair(
     let taken = taken.map_err(|_| refused("the invite came too slowly"))??;
     let request = PairRequest::decode(&taken.bytes)?;
     let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
-    let _turn = match request.former() {
+    // Who has no invite takes no turn and no thread.
+    let wants_proof = state.accounts.wants_proof(&secret, key).map_err(RepositoryError::from)?;
+    let former = request.former().filter(|_| wants_proof);
+    let _turn = match former {
         Some(_) => Some(state.proof_turn().await?),
         None => None,
     };
+    let was_paired = matches!(state.accounts.role(&key), Role::Machine { .. });
     let inner = Arc::clone(state);
     let call = move || {
-        let former = match request.former() {
-            Some(former) if inner.accounts.wants_proof(&secret, key)? => {
-                inner.stores.prove(&former, key)?;
-                Some(former)
-            }
-            _ => None,
-        };
+        if let Some(former) = &former {
+            inner.stores.prove(former, key)?;
+        }
         let is_stored = |name: &str| inner.stores.is_stored(name);
         let (name, former) = (&request.name, former.as_ref());
         Ok(inner.accounts.pair(&secret, key, name, former, is_stored)?)
     };
     let (account, _) = state.work.run(call).await?;
-    state.log(&format!("paired {} as machine {}", account.name, account.machine));
+    if !was_paired {
+        state.log(&format!("paired {} as machine {}", account.name, account.machine));
+    }
     let answer =
         PairAnswer::new(account.machine, account.name, account.repository, state.name.clone());
     Ok(respond(JSON, Frames::plain(answer.encode()), None))

@@ -23,6 +23,12 @@ pub struct Limits {
     /// Most bytes of request bodies in memory at once, and as many of answers, half of either one machine's;
     /// more wait, but for small bodies. At least one largest body (16 MiB).
     pub body_bytes: usize,
+    /// Most refused pairings of one address in a minute that are answered late; more end their connection.
+    pub refused_pairings_of_address: u32,
+    /// Most of all addresses together.
+    pub refused_pairings: u32,
+    /// How late they are answered. They wait where strangers' connections do, and make room as these do.
+    pub refused_pairing_delay: Duration,
     /// From the first byte of a connection to the end of its TLS handshake.
     pub handshake: Duration,
     /// From the end of an answer to the end of the next request's head.
@@ -47,6 +53,9 @@ impl Default for Limits {
             requests_of_machine: 16,
             workers: 32,
             body_bytes: 64 << 20,
+            refused_pairings_of_address: 20,
+            refused_pairings: 200,
+            refused_pairing_delay: Duration::from_secs(1),
             handshake: Duration::from_secs(10),
             idle: Duration::from_secs(60),
             idle_stranger: Duration::from_secs(10),

@@ -18,6 +18,7 @@ use crate::admin::AdminSocket;
 use crate::connection::{Serving, serve};
 use crate::crowd::Crowd;
 use crate::data_folder::DataFolder;
+use crate::failures::Whose;
 use crate::identity::{ServerIdentity, TlsConfigs, web_config};
 use crate::limits::Limits;
 use crate::source::Source;
@@ -174,6 +175,7 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
                 () = accept_connections(&serving, &listener, &mut connections) => {}
                 () = admin.serve(&state) => {}
                 () = keep_house(&state) => {}
+                () = state.failures.tell_counted() => {}
                 () = state.measuring.let_go_of_ended() => {}
                 _ = ending.wait_for(|ending| *ending) => {}
             }
@@ -183,6 +185,7 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
     serving.state.should_stop.store(true, Ordering::Release);
     serving.state.log("ending");
     while connections.join_next().await.is_some() {}
+    serving.state.failures.tell_all();
 }
 
 /// Applies rules for keeping and prunes, once an hour, and for the first time soon after the start: some
@@ -220,7 +223,7 @@ async fn accept_connections(
             }
             Err(error) => {
                 // Out of descriptors, or a connection that ended while it was accepted.
-                serving.state.log(&format!("accepting: {error}"));
+                serving.state.failures.note(Whose::Listener, None, &format!("accepting: {error}"));
                 sleep(Duration::from_millis(100)).await;
             }
         }

@@ -1,6 +1,7 @@
 //! What all requests of a server share.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,16 +9,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use holdall_format::PublicKey;
 use holdall_protocol::wire::WireError;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
+use tokio::time::sleep;
 
 use crate::LogSink;
 use crate::accounts::Accounts;
 use crate::addresses::host_name;
 use crate::admin::Administration;
 use crate::buffers::Buffers;
+use crate::failures::{FailureLog, Whose};
 use crate::limits::{Limits, SMALL_BODY_BYTES};
 use crate::measuring::Measuring;
 use crate::pressure::Pressure;
+use crate::refused_pairings::RefusedPairings;
 use crate::rights::Role;
+use crate::source::Source;
 use crate::stores::Stores;
 use crate::work::{Memory, Rooms, Work};
 
@@ -40,6 +45,9 @@ pub(crate) struct ServerState {
     identity: PublicKey,
     listen: SocketAddr,
     log: LogSink,
+    /// What requests fail with.
+    pub(crate) failures: FailureLog,
+    refused_pairings: RefusedPairings,
     /// By repository; that of no name is all strangers'.
     shares: Mutex<HashMap<String, Arc<Share>>>,
     scrubs: Arc<Semaphore>,
@@ -74,6 +82,8 @@ impl ServerState {
         log: LogSink,
     ) -> Self {
         Self {
+            failures: FailureLog::new(Arc::clone(&log), accounts.clock()),
+            refused_pairings: RefusedPairings::default(),
             accounts,
             stores,
             work: Work::new(limits.workers, limits.body_bytes),
@@ -208,7 +218,18 @@ impl ServerState {
         (self.log)(line);
     }
 
-    pub(crate) fn log_failure(&self, verb: &str, key: &PublicKey, error: &WireError) {
+    pub(crate) fn log_failure(
+        &self,
+        verb: &str,
+        (key, source): (&PublicKey, Source),
+        error: &WireError,
+    ) {
+        let whose = match self.accounts.role(key) {
+            Role::Machine { repository, .. } | Role::Reader { repository } => {
+                Whose::Repository(repository)
+            }
+            Role::Unknown | Role::Revoked => Whose::Strangers,
+        };
         let key = key.to_string();
         let what = match error {
             WireError::Repository(error) => error.to_string(),
@@ -217,7 +238,29 @@ impl ServerState {
             WireError::TooManyRequests => "too many requests".into(),
             other => format!("{other:?}"),
         };
-        self.log(&format!("{verb} by key {key:.16}: {what}"));
+        self.failures.note(whose, Some(source), &format!("{verb} by key {key:.16}: {what}"));
+    }
+
+    /// Notes a handshake that broke a rule of TLS, or whose peer does not accept this server. One that merely ended, as
+    /// those of whoever looks whether the port is open, is none.
+    pub(crate) fn log_handshake(&self, source: Source, error: &io::Error) {
+        if error.kind() == io::ErrorKind::InvalidData {
+            self.failures.note(Whose::Strangers, Some(source), &format!("handshake: {error}"));
+        }
+    }
+
+    /// Counts a pairing that was refused, and lets its answer wait; false if there were too many, which wait for
+    /// nothing.
+    ///
+    /// # Cancel safety
+    /// It stays counted.
+    pub(crate) async fn delay_refused_pairing(&self, source: Source) -> bool {
+        let now_ns = self.accounts.clock().running_ns();
+        let is_within = self.refused_pairings.count(source, now_ns, &self.limits);
+        if is_within {
+            sleep(self.limits.refused_pairing_delay).await;
+        }
+        is_within
     }
 }
 

@@ -38,9 +38,14 @@ pub(crate) struct World {
     address: SocketAddr,
 }
 
+/// What is refused is told at once.
+fn no_delay() -> Limits {
+    Limits { refused_pairing_delay: Duration::ZERO, ..Limits::default() }
+}
+
 impl World {
     pub(crate) fn new() -> Self {
-        Self::with_limits(Limits::default())
+        Self::with_limits(no_delay())
     }
 
     pub(crate) fn with_limits(limits: Limits) -> Self {
@@ -65,7 +70,7 @@ impl World {
     }
 
     pub(crate) fn start(&mut self) {
-        self.start_with(Limits::default());
+        self.start_with(no_delay());
     }
 
     pub(crate) fn start_with(&mut self, limits: Limits) {
