@@ -32,6 +32,7 @@ mod known;
 mod lab_ceilings;
 mod lab_report;
 mod listing;
+mod machine_name;
 mod moment;
 mod open;
 mod output;
@@ -56,6 +57,7 @@ use std::process::ExitCode;
 
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use holdall_format::OneLine;
 
 use crate::app::{App, GlobalArgs};
 use crate::commands::Command;
@@ -95,11 +97,7 @@ fn main() -> ExitCode {
     let cli = match read_arguments() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no failures, and nobody is left to tell if they can not be
-            // written.
-            let _ = error.print();
-            let usage = error.use_stderr();
-            return ExitCode::from(if usage { Exit::Usage.code() } else { Exit::Done.code() });
+            return ExitCode::from(tell_usage(&error).code());
         }
     };
     let output = cli.global.output();
@@ -109,6 +107,18 @@ fn main() -> ExitCode {
     };
     let ended = app.and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
     ExitCode::from(ended.unwrap_or_else(|error| tell(&output, &error)).code())
+}
+
+/// Tells what is wrong with the command line, or the help that it asked for.
+fn tell_usage(error: &clap::Error) -> Exit {
+    if error.use_stderr() {
+        // It repeats what was typed.
+        error.render().to_string().lines().for_each(|line| output::to_stderr(OneLine(line)));
+        return Exit::Usage;
+    }
+    // Help and version are no failures, and nobody is left to tell if they can not be written.
+    let _ = error.print();
+    Exit::Done
 }
 
 /// Tells why the command failed, and returns how the process ends.

@@ -2,12 +2,15 @@
 //!
 //! A command says each thing once and does not ask which of the two is wanted: `say` is silent with
 //! `--json`, `object` is silent without it. What goes to standard output is the result; notes and
-//! errors for people go to standard error.
+//! errors for people go to standard error. Whatever is for people is one line that shows what is in it
+//! ([`OneLine`]), whoever gave the names; JSON has them as they are.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use holdall_engine::Problem;
+use holdall_format::OneLine;
+pub(crate) use holdall_format::Shown;
 use serde::Serialize;
 
 use crate::exit::is_closed_pipe;
@@ -50,13 +53,13 @@ impl Output {
     /// # Errors
     /// If standard output can not be written.
     pub(crate) fn result(&self, line: impl Display) -> io::Result<()> {
-        if self.json { Ok(()) } else { plain(line) }
+        if self.json { Ok(()) } else { plain(OneLine(line)) }
     }
 
     /// Says something beside the result, on standard error: not with `-q` or `--json`.
     pub(crate) fn note(&self, line: impl Display) {
         if !self.quiet && !self.json {
-            to_stderr(line);
+            to_stderr(OneLine(line));
         }
     }
 
@@ -136,7 +139,8 @@ impl Output {
         if !is_closed_pipe(error) {
             let cause = sentence(error);
             to_stderr(format_args!(
-                "note: {done}, and standard output can not be written: {}",
+                "note: {}, and standard output can not be written: {}",
+                OneLine(done),
                 OneLine(&cause)
             ));
         }
@@ -180,7 +184,7 @@ fn sentence(error: &anyhow::Error) -> String {
     sentence
 }
 
-/// Writes a line to standard output and hands it on at once.
+/// Writes a line to standard output as it is, and hands it on at once: JSON, and what has no name of others in it.
 ///
 /// # Errors
 /// If standard output can not be written.
@@ -190,42 +194,10 @@ pub(crate) fn plain(line: impl Display) -> io::Result<()> {
     out.flush()
 }
 
-fn to_stderr(line: impl Display) {
+/// Writes a line to standard error as it is.
+pub(crate) fn to_stderr(line: impl Display) {
     // There is no better place to complain that this one is closed.
     let _ = writeln!(io::stderr().lock(), "{line}");
-}
-
-/// A path or name as people can read it: what is not printable UTF-8 is escaped, so that no name
-/// can move the cursor or fake a line.
-pub(crate) struct Shown<'a>(pub(crate) &'a [u8]);
-
-impl Display for Shown<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for piece in self.0.utf8_chunks() {
-            for letter in piece.valid().chars() {
-                if letter.is_control() || letter == '\\' {
-                    write!(out, "{}", letter.escape_default())?;
-                } else {
-                    write!(out, "{letter}")?;
-                }
-            }
-            piece.invalid().iter().try_for_each(|byte| write!(out, "\\x{byte:02x}"))?;
-        }
-        Ok(())
-    }
-}
-
-/// A sentence in which names may be that nobody escaped: what could move the cursor or begin a line
-/// is, and nothing else, for names that are [`Shown`] are escaped already.
-struct OneLine<'a>(&'a str);
-
-impl Display for OneLine<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|letter| match letter.is_control() {
-            true => write!(out, "{}", letter.escape_default()),
-            false => write!(out, "{letter}"),
-        })
-    }
 }
 
 /// A path in JSON: `path`, and `path_base64` with the exact bytes if they are not UTF-8.
@@ -345,25 +317,10 @@ mod tests {
     }
 
     #[test]
-    fn a_name_can_not_fake_a_line_and_its_exact_bytes_are_in_the_json() {
-        assert_eq!(
-            Shown(b"a\nb\x1b[31m\xff\\n\xc3\xa4").to_string(),
-            "a\\nb\\u{1b}[31m\\xff\\\\n\u{e4}"
-        );
+    fn the_exact_bytes_of_a_name_are_in_the_json() {
         let json = serde_json::to_string(&JsonPath::new(b"a\xff")).unwrap();
         assert_eq!(json, "{\"path\":\"a\u{fffd}\",\"path_base64\":\"Yf8=\"}");
         assert_eq!(serde_json::to_string(&JsonPath::new(b"a")).unwrap(), "{\"path\":\"a\"}");
-    }
-
-    #[test]
-    fn a_message_can_not_fake_a_line_and_a_name_in_it_is_escaped_once() {
-        let damaged = "the content of /a\x1b[2J\nb \u{9b}1m is damaged";
-        assert_eq!(
-            OneLine(damaged).to_string(),
-            "the content of /a\\u{1b}[2J\\nb \\u{9b}1m is damaged"
-        );
-        let shown = format!("{} is not there", Shown(b"a\nb\\"));
-        assert_eq!(OneLine(&shown).to_string(), shown);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
+use holdall_format::OneLine;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
@@ -248,7 +249,7 @@ impl<'a> Terminal<'a> {
     }
 
     fn ask(&mut self, question: &str) -> Result<Zeroizing<String>> {
-        self.device.write_all(question.as_bytes())?;
+        write!(self.device, "{}", OneLine(question))?;
         let before = silence(&self.device).context("can not turn off the terminal's echo")?;
         let answer = read_line(|| self.key());
         rustix::termios::tcsetattr(&self.device, OptionalActions::Now, &before)?;

@@ -2,11 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use holdall_format::is_unseen;
+
 /// This computer's name, or "holdall".
 pub(crate) fn host_name() -> String {
     let system = rustix::system::uname();
     let name = system.nodename().to_string_lossy().into_owned();
-    match name.is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
+    match name.is_empty() || name.len() > 200 || name.chars().any(is_unseen) {
         true => "holdall".into(),
         false => name,
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use holdall_format::PublicKey;
+use holdall_format::{OneLine, PublicKey};
 use holdall_repository::Clock;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
@@ -65,6 +65,7 @@ impl Server {
     /// [`ServerError::DataFolderInUse`], [`ServerError::Listen`], and what is wrong with the folder.
     pub fn start(options: ServerOptions) -> Result<Self, ServerError> {
         let ServerOptions { data_dir, listen, clock, limits, log } = options;
+        let log = in_lines(log);
         let folder = Arc::new(DataFolder::take(&data_dir)?);
         let identity = Arc::new(ServerIdentity::of(&folder)?);
         let tls = TlsConfigs {
@@ -157,6 +158,11 @@ impl Drop for Server {
     }
 }
 
+/// Whatever a message has in it, it is one line that shows it.
+fn in_lines(log: LogSink) -> LogSink {
+    Arc::new(move |message| log(&OneLine(message).to_string()))
+}
+
 fn bind(listen: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(listen)?;
     listener.set_nonblocking(true)?;
@@ -227,5 +233,21 @@ async fn accept_connections(
                 sleep(Duration::from_millis(100)).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn no_message_fakes_a_line_of_the_log_or_turns_it_around() {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let told = Arc::clone(&lines);
+        let log = in_lines(Arc::new(move |line| told.lock().unwrap().push(line.to_owned())));
+        log("packs/a\u{202e}b\nalarm: none");
+        assert_eq!(*lines.lock().unwrap(), ["packs/a\\u{202e}b\\nalarm: none"]);
     }
 }

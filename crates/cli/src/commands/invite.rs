@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use holdall_server::{Invitation, InviteRequest, is_host_and_port};
 use serde::Serialize;
 
@@ -12,6 +12,7 @@ use super::serve::data_folder;
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::Exit;
+use crate::machine_name;
 use crate::output::{local_time, plain, rfc3339};
 
 /// Makes an invite, with which one machine can pair with this server
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", env = "HOLDALL_DATA")]
     data: Option<PathBuf>,
     /// The machine's name for people [default: what it calls itself]
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new().try_map(|name| machine_name::parse(&name)))]
     name: Option<String>,
     /// Gives this machine's repository to a new identity, and revokes the old one
     #[arg(long = "for", value_name = "MACHINE")]

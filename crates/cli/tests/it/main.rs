@@ -71,6 +71,7 @@ mod stalled;
 mod tags;
 mod try_it;
 mod unchanged;
+mod unseen;
 mod vanishing;
 #[cfg(feature = "verdicts")]
 mod verdicts;

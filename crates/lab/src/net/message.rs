@@ -20,6 +20,8 @@
 
 use std::time::Duration;
 
+use holdall_format::OneLine;
+
 use crate::Latency;
 use crate::net::{Token, Wait};
 
@@ -234,7 +236,7 @@ impl Answer {
         bytes
     }
 
-    /// Untrusted: what is no text is shown as what it might be, and control characters as blanks.
+    /// Untrusted: what is no text is shown as what it might be, and what is not seen is escaped.
     pub(super) fn decode(bytes: &[u8; ANSWER_BYTES]) -> Self {
         match bytes[0] {
             0 => return Self::Agreed,
@@ -243,8 +245,7 @@ impl Answer {
         }
         let length = usize::from(bytes[1]).min(ANSWER_BYTES - 2);
         let text = String::from_utf8_lossy(&bytes[2..2 + length]);
-        let shown = |letter: char| if letter.is_control() { ' ' } else { letter };
-        Self::Refused(text.chars().map(shown).collect())
+        Self::Refused(OneLine(text).to_string())
     }
 }
 
@@ -409,7 +410,7 @@ mod tests {
     fn a_long_reason_is_cut_between_letters_and_can_not_move_the_cursor() {
         let told = |reason: String| Answer::decode(&Answer::Refused(reason).encode());
         assert_eq!(told("ä".repeat(40)), Answer::Refused("ä".repeat(31)));
-        assert_eq!(told("a\x1b[2Jb\n".into()), Answer::Refused("a [2Jb ".into()));
+        assert_eq!(told("a\x1b[2Jb\n".into()), Answer::Refused("a\\u{1b}[2Jb\\n".into()));
     }
 
     proptest! {

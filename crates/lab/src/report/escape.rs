@@ -1,17 +1,17 @@
 //! What keeps text text, whatever it is put into.
 
-/// Text for HTML, between tags and inside quoted attributes. Control characters, which have no
-/// business there, become blanks.
+use holdall_format::OneLine;
+
+/// Text for HTML, between tags and inside quoted attributes, as one line in which everything is seen.
 pub(super) fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in line(text).chars() {
         match letter {
             '&' => out += "&amp;",
             '<' => out += "&lt;",
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            letter if letter.is_control() => out.push(' '),
             letter => out.push(letter),
         }
     }
@@ -26,9 +26,9 @@ pub(super) fn csv(text: &str) -> String {
     if text.contains([',', '"', ';']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
-/// One line of plain text, in which nothing moves the cursor.
+/// One line of plain text, in which nothing moves the cursor and everything is seen.
 pub(super) fn line(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    OneLine(text).to_string()
 }
 
 #[cfg(test)]
@@ -39,10 +39,14 @@ mod tests {
     fn nothing_is_left_that_a_browser_or_spreadsheet_would_run() {
         assert_eq!(
             html("<a href=\"x\" on='y'>&\u{7}"),
-            "&lt;a href=&quot;x&quot; on=&#39;y&#39;&gt;&amp; "
+            "&lt;a href=&quot;x&quot; on=&#39;y&#39;&gt;&amp;\\u{7}"
         );
         assert_eq!(csv("=1+1"), "'=1+1");
-        assert_eq!(csv("a,\"b\"\nc"), "\"a,\"\"b\"\" c\"");
-        assert_eq!(line("a\x1b[31m\r\nb"), "a [31m  b");
+        assert_eq!(csv("a,\"b\"\nc"), "\"a,\"\"b\"\"\\nc\"");
+        assert_eq!(line("a\x1b[31m\r\nb"), "a\\u{1b}[31m\\r\\nb");
+        let turned = "gpj.\u{202e}a\u{2028}";
+        for shown in [html(turned), csv(turned), line(turned)] {
+            assert_eq!(shown, "gpj.\\u{202e}a\\u{2028}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Names that people give, and names of repositories made from them.
 
+use holdall_format::is_unseen;
+
 use crate::ServerError;
 
 /// Longest name of a machine, in bytes.
@@ -17,10 +19,10 @@ pub(super) fn check_machine_name(name: &str) -> Result<(), ServerError> {
         )));
     }
     let fits = !name.trim().is_empty() && name.len() <= NAME_MAX_BYTES;
-    match fits && !name.chars().any(char::is_control) {
+    match fits && !name.chars().any(is_unseen) {
         true => Ok(()),
         false => Err(ServerError::refused(format!(
-            "a machine's name is one line of at most {NAME_MAX_BYTES} bytes"
+            "a machine's name is one line of at most {NAME_MAX_BYTES} bytes, all of which can be seen"
         ))),
     }
 }
@@ -57,7 +59,8 @@ mod tests {
     #[test]
     fn names_that_would_break_a_line_are_refused() {
         assert!(check_machine_name("Anna's laptop").is_ok());
-        for name in ["", "  ", "a\nb", "\u{1b}[2J", &"x".repeat(101)] {
+        let unseen = ["a\u{202e}b", "a\u{2028}b", "\u{200b}", "a\u{61c}", "\u{3164}", "a\u{e0041}"];
+        for name in [&["", "  ", "a\nb", "\u{1b}[2J", &"x".repeat(101)], &unseen[..]].concat() {
             assert!(check_machine_name(name).is_err(), "{name:?}");
         }
     }

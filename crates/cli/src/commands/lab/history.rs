@@ -50,12 +50,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         let Report { made, command, measurements, .. } = &report;
         let words = fastest.map(|rate| holdall_lab::Unit::BytesPerSecond.show(rate));
         app.output.result(format_args!(
-            "{}  {:>12}  {}\n    {}",
+            "{}  {:>12}  {}",
             Shown(made.as_bytes()),
             words.unwrap_or_default(),
-            Shown(command.as_bytes()),
-            Shown(path)
+            Shown(command.as_bytes())
         ))?;
+        app.output.result(format_args!("    {}", Shown(path)))?;
         app.output.object(
             "lab_report",
             &Line {

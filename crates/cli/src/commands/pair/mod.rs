@@ -18,6 +18,7 @@ use crate::app::{App, Preset};
 use crate::create::Cipher;
 use crate::exit::{Exit, Refusal};
 use crate::listing;
+use crate::machine_name;
 use crate::open::{self, Patience, Where};
 use crate::pairing::{KeptKeys, Pairing, Pairings};
 use crate::unlock;
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     #[arg(value_name = "INVITE", required_unless_present = "recovery_kit")]
     invite: Option<String>,
     /// This machine's name for people [default: the invite's, or a made-up one]
-    #[arg(long, value_name = "NAME", requires = "invite")]
+    #[arg(long, value_name = "NAME", requires = "invite", value_parser = machine_name::parse)]
     name: Option<String>,
     /// With an invite for a new repository: writes its recovery kit to this new file [default: it is
     /// printed once]; else reads the kit

@@ -1,0 +1,17 @@
+//! The name of a machine, as it is typed. What else is wrong with one, the server says.
+
+use holdall_format::is_unseen;
+
+/// Checks that all of a name is seen.
+///
+/// # Errors
+/// In words, for one with a character that has no look of its own.
+pub(crate) fn parse(name: &str) -> Result<String, String> {
+    match name.chars().find(|letter| is_unseen(*letter)) {
+        None => Ok(name.to_owned()),
+        Some(letter) => Err(format!(
+            "a machine's name has no characters that can not be seen, such as U+{:04X}",
+            u32::from(letter)
+        )),
+    }
+}
