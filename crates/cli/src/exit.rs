@@ -178,7 +178,7 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
         Exit::NotAllowed => {
             "ask the server's administrator what `holdall admin machines` and `holdall admin \
              repositories` tell, or for a new invite (`holdall invite`); if the server forgot this \
-             machine, run `holdall pair INVITE --again`"
+             machine, run `holdall pair --again`"
         }
         Exit::Unreachable => "is `holdall serve` running there, and the address right?",
         Exit::Damage => "`holdall check --verify all` finds out what is affected",
@@ -224,7 +224,7 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         Some(RepositoryError::WrongServer { .. }) => {
             return Some(
                 "if its administrator confirms that the server was set up anew, ask for an invite \
-                 and run `holdall pair INVITE --again`; otherwise somebody may be listening in",
+                 and run `holdall pair --again`; otherwise somebody may be listening in",
             );
         }
         Some(RepositoryError::AlreadyExists { .. }) => {
@@ -308,7 +308,7 @@ fn of_server(error: &ServerError) -> Option<&'static str> {
             (Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded), _) => Some(MAKE_ROOM),
             (None, ServerError::Database(_)) => Some(
                 "put back a copy of it; without one, move it away and let every machine in again: \
-                 `holdall invite --repository NAME` here, and `holdall pair INVITE --again` there",
+                 `holdall invite --repository NAME` here, and `holdall pair --again` there",
             ),
             _ => None,
         },

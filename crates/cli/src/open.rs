@@ -245,7 +245,7 @@ pub(crate) fn place(app: &App, patience: Patience) -> Result<Opened> {
 
 fn no_default() -> Refusal {
     Refusal::new(Exit::Usage, "which repository? None was named, and this machine is not paired")
-        .hint("name one with -r, or pair this machine with a server: `holdall pair INVITE`")
+        .hint("name one with -r, or pair this machine with a server: `holdall pair`")
 }
 
 /// Why this machine may not use what was named on a server.
@@ -278,7 +278,7 @@ fn unknown_server(host: &str) -> anyhow::Error {
     };
     match reach() {
         Ok(()) => Refusal::new(Exit::NotAllowed, format!("this machine is not paired with {host}"))
-            .hint("ask its administrator for an invite, then `holdall pair INVITE`")
+            .hint("ask its administrator for an invite, then `holdall pair`")
             .into(),
         Err(error) => {
             RepositoryError::Unreachable { address: host.to_owned(), reason: error.to_string() }
@@ -389,7 +389,7 @@ fn hint_at_other(error: anyhow::Error, pairing: &Pairing, named: Option<&str>) -
     }
     let hint = format!(
         "the paired one was at {}; to use this one, ask its administrator for an invite, then run \
-         `holdall pair INVITE`, with --again if it is the paired one set up anew",
+         `holdall pair`, with --again if it is the paired one set up anew",
         pairing.addresses.join(", ")
     );
     Refusal::new(Exit::NotAllowed, format!("{error:#}")).hint(hint).into()

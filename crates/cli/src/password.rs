@@ -132,7 +132,8 @@ impl Passwords {
         match self.given()? {
             Some(password) => Ok(password),
             None => {
-                let mut terminal = Terminal::open(self.names.places(), &self.interrupt)?;
+                let what = format!("a {}", self.names.what);
+                let mut terminal = Terminal::open(&what, &self.names.places(), &self.interrupt)?;
                 terminal.ask(&format!("password for {place}: "))
             }
         }
@@ -171,8 +172,21 @@ pub(crate) fn chosen_anew(
     }
 }
 
+/// Asks at the terminal for what is no password and as secret.
+///
+/// # Errors
+/// [`Refusal`] if there is none; then `places` says what to give.
+pub(crate) fn ask_for(
+    what: &str,
+    question: &str,
+    places: &str,
+    interrupt: &Interrupt,
+) -> Result<Zeroizing<String>> {
+    Terminal::open(what, places, interrupt)?.ask(question)
+}
+
 fn ask_twice(places: String, place: &str, interrupt: &Interrupt) -> Result<Zeroizing<String>> {
-    let mut terminal = Terminal::open(places, interrupt)?;
+    let mut terminal = Terminal::open("a password", &places, interrupt)?;
     let first = terminal.ask(&format!("new password for {place}: "))?;
     let second = terminal.ask("the same again: ")?;
     if first.is_empty() {
@@ -239,11 +253,11 @@ struct Terminal<'a> {
 }
 
 impl<'a> Terminal<'a> {
-    /// `places` says what to give where there is none.
-    fn open(places: String, interrupt: &'a Interrupt) -> Result<Self> {
+    /// To ask for `what`; `places` says what to give where there is none.
+    fn open(what: &str, places: &str, interrupt: &'a Interrupt) -> Result<Self> {
         let device = File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
-            Refusal::new(Exit::Usage, "a password is needed and there is no terminal to ask at")
-                .hint(places)
+            let message = format!("{what} is needed and there is no terminal to ask at");
+            Refusal::new(Exit::Usage, message).hint(places)
         })?;
         Ok(Self { device, interrupt })
     }
@@ -305,7 +319,7 @@ fn read_line(mut key: impl FnMut() -> Result<Option<u8>>) -> Result<Zeroizing<St
             _ => {}
         }
     }
-    let text = std::str::from_utf8(&line).context("the password is not UTF-8")?;
+    let text = std::str::from_utf8(&line).context("what was typed is not UTF-8")?;
     Ok(Zeroizing::new(text.to_owned()))
 }
 

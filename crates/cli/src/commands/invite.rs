@@ -83,7 +83,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     app.output.object("invite", &invite)?;
     if !app.output.json {
         app.output.say(format_args!("for a server at {}", invite.addresses.join(", ")))?;
-        app.output.say(format_args!("good once, until {}:", local_time(made.expires_ns)))?;
+        app.output.say(format_args!(
+            "good once, until {}, for `holdall pair` on the machine:",
+            local_time(made.expires_ns)
+        ))?;
         plain(&invite.invite)?;
     }
     Ok(Exit::Done)

@@ -1,12 +1,14 @@
 //! Server, invite, pairing, and what is kept afterwards.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 use holdall_testkit::{CompareOptions, compare_trees};
 use serde_json::Value;
 
-use crate::house::{Machine, Outcome, Server, files_below, small_tree};
+use crate::house::{HOLDALL, Machine, Outcome, Server, files_below, small_tree};
 
 #[test]
 fn a_paired_machine_needs_neither_password_nor_repository() {
@@ -224,4 +226,55 @@ fn pairing_again_without_a_proof_leaves_the_invite_alone() {
     let kit = machine.path("kit.txt");
     reader.ok(["pair", "--recovery-kit", kit.to_str().unwrap()]);
     reader.run(["pair", &server.invite(), "--again"]).expect(2);
+}
+
+/// Runs a command with something on its standard input.
+fn with_input(command: &mut Command, input: &str) -> Outcome {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    // One that refuses to read has ended.
+    let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = process.wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    Outcome { code: output.status.code(), stdout, stderr }
+}
+
+#[test]
+fn an_invite_is_read_from_standard_input_where_no_other_user_sees_it() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    let data = data.to_str().unwrap();
+    let made = ["invite", "--data", data, "--address", server.address()];
+    // All that the command prints, as it comes through a pipe.
+    let printed = machine.ok(made).stdout;
+    let kit = machine.path("kit.txt");
+    let mut pair = machine.command(["pair", "-", "--name", "desk", "--recovery-kit"]);
+    let paired = with_input(pair.arg(&kit), &printed).expect(0).stdout;
+    assert!(paired.contains("this machine is desk"), "{paired}");
+    assert!(fs::read_to_string(kit).unwrap().contains("Secret"));
+    for input in ["", " \n\n"] {
+        let refused = with_input(&mut machine.command(["pair", "-"]), input).expect(2).stderr;
+        assert!(refused.contains("no invite came"), "{refused}");
+    }
+}
+
+#[test]
+fn without_an_invite_it_is_asked_for_at_the_terminal() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    // `script` runs a command on a terminal of its own.
+    for command in ["\"$HOLDALL\" pair --name desk", "\"$HOLDALL\" pair - --name desk"] {
+        let mut terminal = Command::new("script");
+        terminal.args(["-qec", command, "/dev/null"]).env("HOLDALL", HOLDALL);
+        terminal.env("HOLDALL_CONFIG_DIR", machine.path("config"));
+        terminal.env("HOLDALL_CACHE_DIR", machine.path("cache")).env_remove("HOLDALL_PASSWORD");
+        let shown = with_input(&mut terminal, &format!("{}\n", server.invite())).expect(0).stdout;
+        assert!(shown.contains("invite: ") && shown.contains("this machine is desk"), "{shown}");
+    }
+    let refused = machine.run_by(&["setsid", "--wait"], ["pair"]).expect(2).stderr;
+    assert!(refused.contains("no terminal") && refused.contains("`holdall pair -`"), "{refused}");
+    let refused = machine.run(["pair", "--recovery-kit", "none", "--name", "x"]).expect(2).stderr;
+    assert!(refused.contains("--name"), "{refused}");
 }

@@ -2,6 +2,7 @@
 
 mod by_kit;
 mod former;
+mod given_invite;
 mod kit_file;
 
 use std::path::{Path, PathBuf};
@@ -28,9 +29,12 @@ use kit_file::KitFile;
 /// Pairs this machine with a server, by an invite of its administrator
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Examples: holdall pair holdall1-... --recovery-kit kit.txt
-          holdall pair holdall1-... --again         (the server was set up anew)
+Examples: holdall pair                              (asks for the invite)
+          holdall pair - --recovery-kit kit.txt     (asks, too, or takes it from a pipe)
+          holdall pair --again                      (the server was set up anew)
           holdall pair --recovery-kit kit.txt       (on a new computer, to restore)
+
+An invite in the command line can be seen there by all users of this computer while the command runs.
 
 The machine's repository on the server is made if it does not exist: with the password, if one is \
 given, else with a key that is kept on this machine. It becomes the default repository. An invite \
@@ -42,11 +46,12 @@ kit for an existing repository, 13 the invite was used, has expired or is unknow
 another one, 14 server unreachable, 20 the repository is not as this machine remembers it, \
 130 interrupted")]
 pub(crate) struct Args {
-    /// The invite: the last line that `holdall invite` printed on the server
-    #[arg(value_name = "INVITE", required_unless_present = "recovery_kit")]
+    /// The invite: the last line that `holdall invite` printed on the server; `-` takes it from
+    /// standard input [default: it is asked for, unless a kit is given]
+    #[arg(value_name = "INVITE")]
     invite: Option<String>,
     /// This machine's name for people [default: the invite's, or a made-up one]
-    #[arg(long, value_name = "NAME", requires = "invite", value_parser = machine_name::parse)]
+    #[arg(long, value_name = "NAME", value_parser = machine_name::parse)]
     name: Option<String>,
     /// With an invite for a new repository: writes its recovery kit to this new file [default: it is
     /// printed once]; else reads the kit
@@ -58,22 +63,27 @@ pub(crate) struct Args {
     again: bool,
     /// The cipher of a repository that is made: ChaCha20 if a computer without instructions for AES will use
     /// it, such as a Raspberry Pi 4 [default: the one that is fastest on this computer]
-    #[arg(long, value_name = "CIPHER", requires = "invite")]
+    #[arg(long, value_name = "CIPHER")]
     cipher: Option<Cipher>,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let kit_file = args.recovery_kit.as_deref();
-    match (&args.invite, kit_file) {
-        (Some(invite), kit_file) => {
+    let is_for_machine = args.name.is_some() || args.cipher.is_some();
+    match (args.invite.as_deref(), kit_file) {
+        (None, Some(_)) if is_for_machine => Err(Refusal::new(
+            Exit::Usage,
+            "--name and --cipher are for an invite, and a recovery kit alone only reads",
+        )
+        .hint("leave them out, or give the invite too: `holdall pair - --recovery-kit FILE`")
+        .into()),
+        (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again),
+        (invite, kit_file) => {
+            let invite = &given_invite::read(app, invite)?;
             let name = args.name.as_deref().unwrap_or_default();
             let (again, cipher) = (args.again, args.cipher);
             pair(app, &ByInvite { invite, name, kit_file, again, cipher })
         }
-        (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again),
-        (None, None) => Err(Refusal::new(Exit::Usage, "neither an invite nor a kit")
-            .hint("`holdall pair INVITE`, or `holdall pair --recovery-kit FILE`")
-            .into()),
     }
 }
 

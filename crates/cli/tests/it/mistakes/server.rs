@@ -75,12 +75,7 @@ fn another_server_at_the_same_address() {
     let _other = Server::start_by(&mut Server::command_at(&address, &other), &other);
     let before = listing(&machine.path("config"));
     let told = machine.run(["snapshots"]);
-    tells(
-        &told,
-        13,
-        &address,
-        "`holdall pair INVITE --again`; otherwise somebody may be listening in",
-    );
+    tells(&told, 13, &address, "`holdall pair --again`; otherwise somebody may be listening in");
     assert_eq!(listing(&machine.path("config")), before);
 }
 
@@ -97,7 +92,7 @@ fn a_server_that_is_named_and_is_not_the_paired_one() {
     let (source, copies) = (source.to_str().unwrap(), machine.path("copies"));
     let copies = copies.to_str().unwrap();
     let before = listing(&machine.path("config"));
-    let another = "`holdall pair INVITE`, with --again if it is the paired one";
+    let another = "`holdall pair`, with --again if it is the paired one";
     for (address, code, names, advises) in [
         (&nobody[..], 14, &nobody[..], START),
         ("nosuchhost.invalid", 14, "nosuchhost.invalid:7443", START),

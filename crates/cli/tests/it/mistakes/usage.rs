@@ -42,7 +42,10 @@ fn command_lines_that_make_no_sense() {
         usage("no port", "snapshots -r https://nas:x/a", 2, "https://nas:x/a", "HOST:PORT/NAME"),
         usage("no TLS", "snapshots -r http://nas", 2, "http://nas", "https only"),
         usage("no invite", "pair not-an-invite", 2, "not an invite", "begins with holdall1-"),
-        usage("neither an invite nor a kit", "pair", 2, "<INVITE>", help),
+        Row {
+            set_up: |scene| scene.by = &["setsid", "--wait"],
+            ..usage("no invite and no terminal", "pair", 2, "no terminal", "`holdall pair -`")
+        },
         usage("half an invite", "pair holdall1-aeoq", 2, "mangled", "copy the whole line again"),
         usage(
             "a path to nowhere",
@@ -65,7 +68,7 @@ fn command_lines_that_make_no_sense() {
             "keep nothing",
             "--keep-last 1",
         ),
-        usage("no repository", "snapshots", 2, "which repository", "holdall pair INVITE"),
+        usage("no repository", "snapshots", 2, "which repository", "holdall pair"),
         usage("no repository to make", "init", 2, "which repository", "holdall init -r"),
         Row {
             set_up: |scene| fs::write(scene.path("config/config.toml"), "repo = 1\n").unwrap(),
