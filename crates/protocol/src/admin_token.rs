@@ -30,13 +30,13 @@ impl AdminToken {
 
     /// The text to hand over.
     pub fn to_text(&self) -> Zeroizing<String> {
-        Zeroizing::new(format!("{PREFIX}{}", base32::encode(&self.0[..])))
+        base32::encode_behind(PREFIX, &self.0[..])
     }
 
     /// Reads what [`AdminToken::to_text`] wrote; blanks around it do no harm. `None` for anything
     /// else.
     pub fn from_text(text: &str) -> Option<Self> {
-        let bytes = Zeroizing::new(base32::decode(text.trim().strip_prefix(PREFIX)?)?);
+        let bytes = base32::decode(text.trim().strip_prefix(PREFIX)?)?;
         bytes.as_slice().try_into().ok().map(|bytes| Self(Zeroizing::new(bytes)))
     }
 }

@@ -24,6 +24,8 @@ const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
 /// Most addresses in an invite.
 pub const INVITE_MAX_ADDRESSES: usize = 8;
+/// Most bytes of one, all addresses and names as long as may be.
+const MAX_BYTES: usize = 1 + 32 + 16 + 256 + 1 + INVITE_MAX_ADDRESSES * 256 + CHECKSUM_BYTES;
 /// Longest invite that is read, in characters.
 const MAX_CHARACTERS: usize = 4096;
 
@@ -66,8 +68,11 @@ pub struct Invite {
 
 impl Invite {
     /// The text to hand over. What is over its limit is left out.
-    pub fn to_text(&self) -> String {
-        let mut out = vec![VERSION];
+    ///
+    /// Secret: as the invite.
+    pub fn to_text(&self) -> Zeroizing<String> {
+        let mut out = Zeroizing::new(Vec::with_capacity(MAX_BYTES));
+        out.push(VERSION);
         out.extend_from_slice(self.identity.as_bytes());
         out.extend_from_slice(&self.secret[..]);
         put_text(&mut out, &self.repository);
@@ -77,7 +82,7 @@ impl Invite {
         addresses.for_each(|address| put_text(&mut out, address));
         let checksum = checksum(&out);
         out.extend_from_slice(&checksum);
-        format!("{PREFIX}{}", base32::encode(&out))
+        base32::encode_behind(PREFIX, &out)
     }
 
     /// Reads an invite; blanks around it and upper case do no harm.
@@ -91,7 +96,7 @@ impl Invite {
         if text.len() > MAX_CHARACTERS || !text.is_ascii() {
             return Err(InviteError::NotAnInvite);
         }
-        let text = text.to_ascii_lowercase();
+        let text = Zeroizing::new(text.to_ascii_lowercase());
         let encoded = text.strip_prefix(PREFIX).ok_or(InviteError::NotAnInvite)?;
         let mangled = |reason| InviteError::Mangled { reason };
         let bytes = base32::decode(encoded).ok_or(mangled("a character is not of its alphabet"))?;
@@ -178,10 +183,11 @@ mod tests {
     fn an_invite_of_another_version_is_told_from_a_mangled_one() {
         let text = sample().to_text();
         let mut body = base32::decode(text.strip_prefix(PREFIX).unwrap()).unwrap();
-        body.truncate(body.len() - CHECKSUM_BYTES);
+        let signed_bytes = body.len() - CHECKSUM_BYTES;
+        body.truncate(signed_bytes);
         body[0] = 2;
         let sum = checksum(&body);
-        let other = format!("{PREFIX}{}", base32::encode(&[&body[..], &sum].concat()));
+        let other = base32::encode_behind(PREFIX, &[&body[..], &sum].concat());
         assert_eq!(Invite::from_text(&other), Err(InviteError::UnsupportedVersion { found: 2 }));
     }
 
@@ -212,7 +218,8 @@ mod tests {
             prop_assume!(changed != text);
             prop_assert!(
                 matches!(Invite::from_text(&changed), Err(InviteError::Mangled { .. })),
-                "{changed}"
+                "{}",
+                *changed
             );
         }
 

@@ -30,7 +30,7 @@ use crate::rights::{self, Permit, Role};
 use crate::scrub;
 use crate::source::Source;
 use crate::state::ServerState;
-use crate::taking::{Admitted, Taken, take, with_waiting};
+use crate::taking::{Admitted, Taken, take, wipe, with_waiting};
 use crate::work::Rooms;
 
 const JSON: &str = "application/json";
@@ -196,7 +196,9 @@ async fn pair(
     let taking = take(state, &key, body, wire::MAX_CONTROL_BYTES);
     let taken = timeout(state.limits.idle_stranger, taking).await;
     let taken = taken.map_err(|_| refused("the invite came too slowly"))??;
-    let request = PairRequest::decode(&taken.bytes)?;
+    let request = PairRequest::decode(&taken.bytes);
+    wipe(taken.bytes);
+    let request = request?;
     let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
     // Who has no invite takes no turn and no thread.
     let wants_proof = state.accounts.wants_proof(&secret, key).map_err(RepositoryError::from)?;
@@ -543,7 +545,9 @@ impl Asked<'_> {
         call: impl FnOnce(Administration<'_>, &str, N) -> Result<T, ServerError> + Send + 'static,
     ) -> Result<T, WireError> {
         let taken = self.take(limit_bytes).await?;
-        let (token, named) = decode(&taken.bytes)?;
+        let decoded = decode(&taken.bytes);
+        wipe(taken.bytes);
+        let (token, named) = decoded?;
         let (state, permit, turn) = (Arc::clone(self.state), self.permit, self.turn);
         let allowed = move || {
             let (name, _turn) = (permit.repository(), turn);

@@ -7,6 +7,7 @@ use holdall_format::PublicKey;
 use holdall_protocol::RequestTimes;
 use holdall_protocol::wire::WireError;
 use hyper::body::Incoming;
+use zeroize::Zeroize;
 
 use crate::body::{self, Came};
 use crate::state::ServerState;
@@ -77,6 +78,13 @@ impl Admitted {
         let stalled = state.limits.stalled;
         let came = body::read(body, self.declared_bytes, stalled, &state.buffers).await?;
         Ok((came, begun.elapsed()))
+    }
+}
+
+/// Wipes a body that had a secret. What TLS and HTTP had of it on the way is not in reach.
+pub(crate) fn wipe(body: Bytes) {
+    if let Ok(mut body) = body.try_into_mut() {
+        body[..].zeroize();
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use holdall_server::{Invitation, InviteRequest, is_host_and_port};
 use serde::Serialize;
+use zeroize::Zeroizing;
 
 use super::serve::data_folder;
 use crate::app::App;
@@ -55,7 +56,7 @@ fn host_and_port(text: &str) -> Result<String, &'static str> {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     #[derive(Serialize)]
     struct Made {
-        invite: String,
+        invite: Zeroizing<String>,
         expires: String,
         addresses: Vec<String>,
     }
@@ -87,7 +88,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             "good once, until {}, for `holdall pair` on the machine:",
             local_time(made.expires_ns)
         ))?;
-        plain(&invite.invite)?;
+        plain(&*invite.invite)?;
     }
     Ok(Exit::Done)
 }

@@ -37,7 +37,7 @@ struct Former {
 impl PairRequest {
     /// Asks with an invite's secret.
     pub fn new(secret: &[u8; 16], name: &str) -> Self {
-        let secret = Zeroizing::new(base32::encode(secret));
+        let secret = base32::encode(secret);
         Self { secret, name: name.to_owned(), again: None }
     }
 
@@ -56,7 +56,7 @@ impl PairRequest {
 
     /// The invite's secret, if it is one.
     pub fn secret(&self) -> Option<Zeroizing<[u8; 16]>> {
-        let bytes = Zeroizing::new(base32::decode(&self.secret)?);
+        let bytes = base32::decode(&self.secret)?;
         bytes.as_slice().try_into().ok().map(Zeroizing::new)
     }
 

@@ -19,7 +19,7 @@ impl Administration<'_> {
         self.check_name(repository)?;
         let (token, expires_ns) = self.accounts.make_token(repository)?;
         self.log(&format!("made a token for deletions in {repository}"));
-        Ok(Reply::Token { token: token.to_text().to_string(), expires_ns })
+        Ok(Reply::Token { token: token.to_text(), expires_ns })
     }
 
     /// Asks for snapshots to be deleted.

@@ -5,6 +5,7 @@ use holdall_protocol::PruneReport;
 use holdall_repository::retention::Policy;
 use holdall_repository::{Judged, Supersession};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use crate::accounts::InviteRequest;
 use crate::rights::Right;
@@ -114,14 +115,14 @@ impl Command {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "lowercase")]
 pub(super) enum Reply {
-    Invite { invite: String, expires_ns: i64 },
+    Invite { invite: Zeroizing<String>, expires_ns: i64 },
     Machines { machines: Vec<MachineEntry> },
     Machine(MachineEntry),
     Repositories { repositories: Vec<RepositoryEntry> },
     Repository(RepositoryEntry),
     Keeping(KeepingEntry),
     Deletions { deletions: Vec<Deletion> },
-    Token { token: String, expires_ns: i64 },
+    Token { token: Zeroizing<String>, expires_ns: i64 },
     Pruned { pruned: Vec<PrunedEntry> },
     Thinning(Thinning),
     Resumed { alarm: Option<String> },

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use zeroize::Zeroizing;
 
 use super::command::{Command, Reply};
 use crate::ServerError;
@@ -45,7 +46,7 @@ pub(super) fn ask(stream: &UnixStream, command: &Command) -> Result<Reply, Serve
     let failed = |reason: String| ServerError::Admin { reason };
     let mut line = serde_json::to_vec(command).map_err(|error| failed(error.to_string()))?;
     line.push(b'\n');
-    let mut answer = String::new();
+    let mut answer = Zeroizing::new(String::new());
     let asked = stream
         .set_read_timeout((!command.is_long()).then_some(ANSWER_PATIENCE))
         .and_then(|()| (&mut &*stream).write_all(&line))
@@ -123,7 +124,8 @@ async fn answer(stream: tokio::net::UnixStream, state: &Arc<ServerState>) -> io:
         }
         Err(error) => Answer::Error(format!("not a command: {error}")),
     };
-    let mut line = serde_json::to_vec(&answer)?;
+    // It may have an invite or a token.
+    let mut line = Zeroizing::new(serde_json::to_vec(&answer)?);
     line.push(b'\n');
     timeout(PATIENCE, writing.write_all(&line)).await?
 }
