@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use holdall_engine::make_private;
 use serde::Deserialize;
 
 use crate::exit::{Exit, Refusal};
@@ -56,17 +57,20 @@ impl Folders {
         Ok(Self { config, state, cache })
     }
 
-    /// Makes the cache's folder, and tags it as one that backups may leave out, unless something that
-    /// must not be left out lies there too. Who needs the cache meets what keeps it from being made.
-    pub(crate) fn tag_cache(&self) {
+    /// Makes the cache's folder, for this user alone, and tags it as one that backups may leave out, unless
+    /// something that must not be left out lies there too. Who needs the cache meets what keeps it from being made.
+    pub(crate) fn prepare_cache(&self) {
+        // One that somebody named may be for others, too. What is made in it is not.
+        if !self.cache.exists() || self.cache.ends_with("holdall") {
+            let _ = make_private(&self.cache);
+        }
         let place = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let cache = place(&self.cache);
         if [&self.config, &self.state].iter().any(|folder| place(folder).starts_with(&cache)) {
             return;
         }
         let tag = self.cache.join("CACHEDIR.TAG");
-        let made = fs::create_dir_all(&self.cache).and_then(|()| fs::File::create_new(&tag));
-        let Ok(mut file) = made else { return };
+        let Ok(mut file) = fs::File::create_new(&tag) else { return };
         if file.write_all(CACHE_TAG.as_bytes()).is_err() {
             // The next run makes a whole one.
             let _ = fs::remove_file(tag);

@@ -94,6 +94,8 @@ fn read_arguments() -> Result<Cli, clap::Error> {
 }
 
 fn main() -> ExitCode {
+    // Keys are in memory. Where it can not be said, everything else works.
+    let _ = holdall_sys::limits::refuse_core_files();
     let cli = match read_arguments() {
         Ok(cli) => cli,
         Err(error) => {

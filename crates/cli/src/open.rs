@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_crypto::{KeyRing, SigningKey};
-use holdall_engine::{Access, EngineError, Place};
+use holdall_engine::{Access, EngineError, Place, make_private};
 use holdall_format::{PublicKey, RepositoryId, Signature, SignedContext, Spare, WrappingSet};
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
@@ -297,10 +297,13 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     // The cache is one for each directory; which repository is in it shows only later. It is called as
     // nothing in the state is, for both folders may be one.
     let directory = directory_name(&folder);
-    let cache = app.folders.cache.join("embedded").join(&directory);
+    let caches = app.folders.cache.join("embedded");
+    let cache = caches.join(&directory);
     let known = Directories::in_state(&app.folders.state).get(&directory)?;
     let clock = Arc::new(SystemClock);
-    app.folders.tag_cache();
+    app.folders.prepare_cache();
+    // Who needs it meets what keeps it from being made.
+    let _ = make_private(&caches);
     let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock)
         .stopped_by(app.interrupt.flag());
     let kept = known.and_then(|known| kept_parts(app, known.repository));
@@ -472,7 +475,7 @@ fn connect(
 }
 
 fn place_of(app: &App, repository: HttpRepository, signing: Arc<SigningKey>) -> Place {
-    app.folders.tag_cache();
+    app.folders.prepare_cache();
     Place::new(Arc::new(repository), signing, app.folders.cache.clone())
 }
 

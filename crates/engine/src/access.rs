@@ -11,6 +11,7 @@ use holdall_protocol::{
 use holdall_tree::Fingerprints;
 
 use crate::EngineError;
+use crate::private_folder::make_private;
 use crate::run::lock;
 
 /// Where a repository is and who asks: what is there before any key.
@@ -111,8 +112,11 @@ impl Place {
         let keys = RepositoryKeys::derive(ring);
         let config = keys.check_config(&description.config)?;
         let (machine, receipts_from) = (description.machine, description.signer);
+        let cache = self.cache.join(config.repository.to_string());
+        // Who needs it meets what keeps it from being made.
+        let _ = make_private(&cache);
         Ok(Access {
-            cache: self.cache.join(config.repository.to_string()),
+            cache,
             repository: self.repository,
             keys: Arc::new(keys),
             config,

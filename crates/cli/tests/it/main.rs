@@ -55,6 +55,7 @@ mod paths;
 mod patterns;
 #[cfg(feature = "verdicts")]
 mod plants;
+mod private;
 mod reading;
 mod repair;
 mod resuming;

@@ -127,8 +127,7 @@ fn beside(folder: &Path) -> Option<PathBuf> {
 /// The first usual place for what is temporary that lies on a disk.
 fn own_disk(app: &App) -> Result<PathBuf> {
     let cache = &app.folders.cache;
-    // It is made when it is needed first.
-    let _ = std::fs::create_dir_all(cache);
+    app.folders.prepare_cache();
     let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), cache.clone()];
     let is_disk = |place: &PathBuf| holdall_sys::memory::is_ram_disk(place).is_ok_and(|ram| !ram);
     places.into_iter().find(is_disk).ok_or_else(|| {
