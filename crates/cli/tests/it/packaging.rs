@@ -31,6 +31,9 @@ fn complaints(root: &Path, units: &[&str]) -> String {
     fs::create_dir_all(&own).unwrap();
     let copied = Command::new("cp").args(["-a", "/lib/systemd/system"]).arg(&own).status().unwrap();
     assert!(copied.success());
+    // And what they call of the system.
+    fs::create_dir_all(root.join("bin")).unwrap();
+    fs::copy("/bin/mkdir", root.join("bin/mkdir")).unwrap();
     let mut command = Command::new("systemd-analyze");
     command.args(["verify", "--man=no", "--root"]).arg(root).args(units);
     let output = command.output().unwrap();
@@ -80,4 +83,33 @@ fn systemd_understands_the_units() {
     assert_eq!(complaints(user.path(), &units[1..]), "");
     fs::write(place.join("holdall-backup.timer"), "[Timer]\nOnCalender=daily\n").unwrap();
     assert!(complaints(user.path(), &units[2..]).contains("OnCalender"), "a mistake is noticed");
+}
+
+/// What the units are fenced in by, as systemd judges it without a manager: of 10, where less is better.
+fn exposure(root: &Path, unit: &str) -> f64 {
+    let mut command = Command::new("systemd-analyze");
+    command.args(["security", "--offline=true", "--no-pager", "--root"]).arg(root).arg(unit);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let judged = said.lines().find(|line| line.contains("exposure level")).expect("a judgement");
+    let words = judged.split_whitespace();
+    words.filter_map(|word| word.parse().ok()).next().expect("a number")
+}
+
+#[test]
+fn services_are_fenced_in_and_leave_no_core_dumps() {
+    let root = folder();
+    install(root.path(), &[]);
+    for (unit, most) in [("holdall-server.service", 2.0), ("holdall-backup.service", 4.0)] {
+        let exposure = exposure(root.path(), unit);
+        assert!(exposure < most, "{unit}: {exposure}");
+    }
+    for unit in ["holdall-server.service", "holdall-backup.service", "user/holdall-backup.service"]
+    {
+        let text = fs::read_to_string(packaging("systemd").join(unit)).unwrap();
+        assert!(text.lines().any(|line| line == "LimitCORE=0"), "{unit}");
+        // It would hide /usr/lib/modules from a backup.
+        let hides = text.lines().any(|line| line.starts_with("ProtectKernelModules="));
+        assert!(!hides || unit == "holdall-server.service", "{unit}");
+    }
 }
