@@ -140,7 +140,7 @@ fn a_copy_of_the_repository_gives_back_what_is_lost() {
     let mut copying = std::process::Command::new("cp");
     copying.arg("-a").arg(place.path("repo")).arg(&copy);
     assert!(copying.status().unwrap().success());
-    ["config", SPARE].map(|name| remove(&place.file(name)));
+    ["config", SPARE].iter().for_each(|name| remove(&place.file(name)));
     let stranger = Machine::new();
     let mut command = stranger.command(["check", "--repair", "--from", text(&copy)]);
     command.args(["-r", text(&place.path("repo"))]).env("HOLDALL_FROM_PASSWORD", "correct horse");
@@ -158,7 +158,7 @@ fn the_recovery_kit_alone_restores_everything() {
     for name in ["wrappings", "spare"] {
         fs::remove_dir_all(place.file(name)).unwrap();
     }
-    [MARKER, "config"].map(|name| remove(&place.file(name)));
+    [MARKER, "config"].iter().for_each(|name| remove(&place.file(name)));
     let stranger = Machine::new().with_password(None);
     place.run(&stranger, &["snapshots"]).expect(20);
     let paired = place.run(&stranger, &["pair", "--recovery-kit", text(&kit)]).expect(0);
@@ -171,7 +171,7 @@ fn the_recovery_kit_alone_restores_everything() {
 #[test]
 fn a_kit_of_another_repository_makes_nothing_anew() {
     let (place, other) = (Place::new(), Place::new());
-    ["config", SPARE].map(|name| remove(&place.file(name)));
+    ["config", SPARE].iter().for_each(|name| remove(&place.file(name)));
     let stranger = Machine::new();
     let kit = other.path("kit");
     place.run(&stranger, &["pair", "--recovery-kit", text(&kit)]).expect(20);
@@ -203,7 +203,7 @@ fn a_damaged_record_comes_back_from_whoever_has_it() {
     place.run(&place.machine, &["check"]).expect(20);
     place.back_up(&place.machine).expect(0);
     assert!(is_sound());
-    [&first, &newest].map(|file| flip(file));
+    [&first, &newest].iter().for_each(|file| flip(file));
     let mended = place.run(&place.machine, &["check", "--repair", "--json"]).expect(0);
     assert_eq!(mended.of_type("repair").len(), 2);
     assert!(is_sound());
