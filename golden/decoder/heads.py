@@ -10,6 +10,7 @@ from fields import Fields, require
 from keys import SIGNATURE_BYTES, check_signature
 
 SNAPSHOT, CHECKPOINT, AMENDMENT = 1, 2, 3
+RECORD_VERSION, COPY_VERSION = 2, 3
 HEAD_MAX_BYTES = 4608
 MAX_TAGS = 256
 SEALED_HASH_AT = 160
@@ -29,6 +30,7 @@ class Head:
     sealed_hash: bytes
     tokens: list[bytes]
     amended: bytes
+    taken: int | None
     binding: bytes
 
 
@@ -38,7 +40,8 @@ def read_head(whole: Fields, repository: bytes) -> Head:
     require(length <= HEAD_MAX_BYTES, f"{whole.what}: a head of {length} bytes")
     data = whole.take(length)
     fields = Fields(data, f"{whole.what}: head")
-    fields.constant(b"HRec\2", "magic and version")
+    fields.constant(b"HRec", "magic")
+    version = fields.code([RECORD_VERSION, COPY_VERSION], "version")
     kind = fields.code([SNAPSHOT, CHECKPOINT, AMENDMENT], "kind")
     pinned = fields.code([0, 1], "pinned") == 1
     fields.constant(b"\0", "reserved field")
@@ -50,12 +53,15 @@ def read_head(whole: Fields, repository: bytes) -> Head:
     require(count <= MAX_TAGS, f"{fields.what}: {count} tags")
     tokens = [fields.take(16) for _ in range(count)]
     amended = fields.take(32) if kind == AMENDMENT else b""
+    is_copy = version == COPY_VERSION
+    require(not is_copy or kind != AMENDMENT, f"{fields.what}: an amendment that is a copy")
+    taken = fields.signed(8) if is_copy else None
     signed = data[: fields.at]
     check_signature("record", key, signed, fields.take(SIGNATURE_BYTES))
     fields.end()
     return Head(
         kind, pinned, machine, series, sequence, root, previous, sealed_hash, tokens, amended,
-        _binding(signed),
+        taken, _binding(signed),
     )
 
 

@@ -37,6 +37,7 @@ class Secret:
     program: str
     tags: list[str]
     excludes: list[str]
+    original_received: int | None
 
 
 @dataclass(frozen=True)
@@ -158,14 +159,16 @@ def _read_secret(data: bytes, binding: bytes, what: str) -> Secret:
     tags = fields.texts(MAX_TAGS, TAG_MAX_BYTES)
     excludes = fields.texts(MAX_PATHS, PATH_MAX_BYTES)
     copied = fields.code([0, 1, 2], "copied")
+    original_received = None
     if copied >= 1:
         fields.take(32)
-        fields.signed(8)
+        original_received = fields.signed(8)
     if copied == 2:
         fields.take(32)
     fields.end()
     return Secret(
-        items, content_bytes, unreadable, client_time, paths, host, user, program, tags, excludes
+        items, content_bytes, unreadable, client_time, paths, host, user, program, tags, excludes,
+        original_received,
     )
 
 
@@ -173,10 +176,12 @@ def _check_halves(head: Head, secret: Secret, keys: Keys, what: str) -> None:
     """Compares what the head says by tokens with what the sealed half says in the clear."""
     tokens = [keys.tag_token(tag.encode()) for tag in secret.tags]
     require(head.tokens == tokens, f"{what}: tag tokens and tags differ")
+    same_age = head.taken in (None, secret.original_received)
+    require(same_age, f"{what}: the halves give a copy two ages")
     if head.kind != AMENDMENT:
         path_keys = {path.strip(b"/").replace(b"/", b"\0") for path in secret.paths}
         series = keys.series(secret.host.encode(), path_keys)
         require(head.series == series, f"{what}: series, host and paths differ")
         return
-    emptied = Secret(0, 0, 0, 0, [], "", "", "", secret.tags, [])
+    emptied = Secret(0, 0, 0, 0, [], "", "", "", secret.tags, [], None)
     require(secret == emptied, f"{what}: an amendment that changes more than tags")

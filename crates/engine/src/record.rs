@@ -91,6 +91,7 @@ fn publish_behind(
         sealed_hash: [0; 32],
         tags: new.secret.tags.iter().map(|tag| access.keys.tag_token(tag)).collect(),
         amends: new.amends,
+        taken_ns: new.secret.copied_from.map(|from| from.received_ns),
     };
     let sealed = sealed_half(access, sealer, &head, new.secret)?;
     head.sealed_hash = *blake3::hash(&sealed).as_bytes();

@@ -508,6 +508,7 @@ pub(crate) fn stored_record(
         sealed_hash: *blake3::hash(&[]).as_bytes(),
         tags: Vec::new(),
         amends: None,
+        taken_ns: None,
     };
     let signature = machine.sign(SignedContext::Record, &head.signed_bytes());
     let record = Record::new(head, &signature, Vec::new());

@@ -4,7 +4,7 @@
 //! head:  | magic "HRec" | version u8 | kind u8 | pinned u8 | zero u8 | repository 16 | machine 16
 //!        | key 32 | series 16 | sequence u64 | root id 32 | previous record hash 32
 //!        | sealed half's hash 32 | tag count u16 | tag token 16 ...
-//!        | amended record's hash 32, of an amendment only | signature 64 |
+//!        | amended record's hash 32, of an amendment only | taken i64, of a copy only | signature 64 |
 //! record: | head length u32 | head | sealed half (a block of kind record) |
 //! ```
 //!
@@ -14,6 +14,9 @@
 //! statistics. A forgotten record's head stays behind in
 //! a tombstone. An amendment has the root of the snapshot that it amends, so that whatever follows
 //! roots needs not know of amendments.
+//!
+//! A copy says when its original was received, since a keeper thins copies by their own dates. A head that says
+//! so has version 3, and every other one version 2: what knows no ages of copies reads all else.
 
 use crate::limits::{RECORD_MAX_BYTES, RECORD_MAX_TAGS};
 use crate::signature::split_signed;
@@ -26,6 +29,8 @@ use crate::{
 const WHAT: &str = "record";
 const MAGIC: &[u8; 4] = b"HRec";
 const VERSION: u8 = 2;
+/// Of a head that has the age of a copy.
+const VERSION_OF_COPY: u8 = 3;
 const BINDING_CONTEXT: &str = "holdall v1 record head";
 const HEAD_MAX_BYTES: usize = 512 + RECORD_MAX_TAGS * TagToken::LEN;
 
@@ -89,14 +94,21 @@ pub struct RecordHead {
     /// The record that this one amends. An amendment has it and nothing else has: any other head
     /// does not read back.
     pub amends: Option<RecordHash>,
+    /// Of a copy: when the original was received where it was made, in nanoseconds since 1970 UTC, as the machine
+    /// says. An amendment has none: its head does not read back.
+    pub taken_ns: Option<i64>,
 }
 
 impl RecordHead {
+    fn version(&self) -> u8 {
+        if self.taken_ns.is_some() { VERSION_OF_COPY } else { VERSION }
+    }
+
     /// The bytes to be signed in [`SignedContext::Record`].
     pub fn signed_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256 + self.tags.len() * TagToken::LEN);
         out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&[VERSION, self.kind.code(), u8::from(self.pinned), 0]);
+        out.extend_from_slice(&[self.version(), self.kind.code(), u8::from(self.pinned), 0]);
         out.extend_from_slice(self.repository.as_bytes());
         out.extend_from_slice(self.machine.as_bytes());
         out.extend_from_slice(self.key.as_bytes());
@@ -109,6 +121,7 @@ impl RecordHead {
         out.extend_from_slice(&count.to_le_bytes());
         self.tags.iter().for_each(|tag| out.extend_from_slice(tag.as_bytes()));
         self.amends.iter().for_each(|record| out.extend_from_slice(record.as_bytes()));
+        self.taken_ns.iter().for_each(|taken_ns| out.extend_from_slice(&taken_ns.to_le_bytes()));
         out
     }
 
@@ -135,7 +148,7 @@ impl RecordHead {
 
     fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let mut reader = Reader::new(WHAT, bytes);
-        reader.magic(MAGIC, VERSION)?;
+        let version = reader.magic_within(MAGIC, VERSION..=VERSION_OF_COPY)?;
         let kind = RecordKind::from_code(reader.u8("kind")?)
             .ok_or_else(|| reader.invalid("kind", "unknown"))?;
         let pinned = match reader.u8("pinned")? {
@@ -163,6 +176,13 @@ impl RecordHead {
                     Some(RecordHash::from_bytes(reader.array("amended record")?))
                 }
                 RecordKind::Snapshot | RecordKind::Checkpoint => None,
+            },
+            taken_ns: match (version, kind) {
+                (VERSION_OF_COPY, RecordKind::Amendment) => {
+                    return Err(reader.invalid("kind", "an amendment is no copy"));
+                }
+                (VERSION_OF_COPY, _) => Some(i64::from_le_bytes(reader.array("taken")?)),
+                _ => None,
             },
         };
         reader.finish()?;
@@ -261,6 +281,7 @@ pub(crate) mod tests {
             sealed_hash: *blake3::hash(&sealed).as_bytes(),
             tags: vec![TagToken::from_bytes([7; 16])],
             amends: None,
+            taken_ns: None,
         };
         signed(&key, head, sealed)
     }
@@ -288,6 +309,27 @@ pub(crate) mod tests {
                 );
                 let may = (kind == RecordKind::Amendment) == amends.is_some();
                 assert_eq!(Record::decode(&record.encode()).is_ok(), may, "{kind:?} {amends:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_says_its_age_in_a_version_of_its_own_and_an_amendment_has_none() {
+        let Record { head, sealed, .. } = sample();
+        let amends = Some(RecordHash::from_bytes([8; 32]));
+        for (kind, amends) in [
+            (RecordKind::Snapshot, None),
+            (RecordKind::Checkpoint, None),
+            (RecordKind::Amendment, amends),
+        ] {
+            for taken_ns in [None, Some(-1), Some(i64::MAX)] {
+                let head = RecordHead { kind, amends, taken_ns, ..head.clone() };
+                let record = signed(&TestKey::new(), head, sealed.clone());
+                assert_eq!(record.head_bytes[4], if taken_ns.is_some() { 3 } else { 2 });
+                let may = taken_ns.is_none() || kind != RecordKind::Amendment;
+                let read = Record::decode(&record.encode());
+                assert_eq!(read.is_ok(), may, "{kind:?} {taken_ns:?}");
+                assert!(!may || read == Ok(record));
             }
         }
     }

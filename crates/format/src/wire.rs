@@ -1,6 +1,8 @@
 //! Reading and writing little-endian fields, the one place where lengths of untrusted input are
 //! handled.
 
+use std::ops::RangeInclusive;
+
 use crate::FormatError;
 
 /// Takes fields off the front of untrusted bytes. No method panics, and none allocates.
@@ -146,15 +148,27 @@ impl<'a> Reader<'a> {
     /// [`FormatError::WrongMagic`], [`FormatError::UnsupportedVersion`] or
     /// [`FormatError::CutShort`].
     pub fn magic(&mut self, magic: &[u8; 4], version: u8) -> Result<(), FormatError> {
+        self.magic_within(magic, version..=version).map(drop)
+    }
+
+    /// Takes the magic and the version of a structure of which several versions are read, and says which it is.
+    ///
+    /// # Errors
+    /// As [`Reader::magic`].
+    pub fn magic_within(
+        &mut self,
+        magic: &[u8; 4],
+        versions: RangeInclusive<u8>,
+    ) -> Result<u8, FormatError> {
         if self.array::<4>("magic")? != *magic {
             return Err(FormatError::WrongMagic { what: self.what });
         }
         match self.u8("version")? {
-            found if found == version => Ok(()),
+            found if versions.contains(&found) => Ok(found),
             found => Err(FormatError::UnsupportedVersion {
                 what: self.what,
                 found: u32::from(found),
-                supported: u32::from(version),
+                supported: u32::from(*versions.end()),
             }),
         }
     }

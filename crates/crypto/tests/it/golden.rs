@@ -175,6 +175,7 @@ fn record(golden: &mut Golden) {
         sealed_hash: [0; 32],
         tags: vec![keys.tag_token("work")],
         amends: None,
+        taken_ns: None,
     };
     let binding = head.binding();
     let sealed = secret.seal(&head, &mut sealer(&keys, Suite::Aes256Gcm)).unwrap();

@@ -91,7 +91,7 @@ fn a_sealed_half_opens_with_its_own_head_only() {
     };
     // The only field that is known too late, and is checked by itself.
     assert!(open(&other(|head| head.sealed_hash = [9; 32])).is_ok());
-    let changes: [fn(&mut RecordHead); 11] = [
+    let changes: [fn(&mut RecordHead); 12] = [
         |head| head.kind = RecordKind::Checkpoint,
         |head| head.pinned = true,
         |head| head.repository = RepositoryId::from_bytes([9; 16]),
@@ -103,6 +103,7 @@ fn a_sealed_half_opens_with_its_own_head_only() {
         |head| head.previous = RecordHash::from_bytes([9; 32]),
         |head| head.tags = vec![TagToken::from_bytes([9; 16])],
         |head| head.amends = Some(RecordHash::from_bytes([9; 32])),
+        |head| head.taken_ns = Some(9),
     ];
     for (at, change) in changes.into_iter().enumerate() {
         assert_eq!(open(&other(change)), Err(CryptoError::OtherHead), "change {at}");
@@ -123,6 +124,7 @@ fn head(keys: &RepositoryKeys) -> RecordHead {
         sealed_hash: [0; 32],
         tags: vec![],
         amends: None,
+        taken_ns: None,
     }
 }
 

@@ -140,6 +140,7 @@ fn records(golden: &mut Golden) {
         ("snapshot", samples::record(RecordKind::Snapshot, true, &[1, 2])),
         ("checkpoint", samples::record(RecordKind::Checkpoint, false, &[])),
         ("amendment", samples::record(RecordKind::Amendment, false, &[3])),
+        ("copy", samples::copy()),
     ] {
         golden.holds(&format!("record ({name})"), &record, Record::encode, |bytes| {
             Record::decode(bytes).unwrap()

@@ -136,7 +136,16 @@ pub(crate) fn record(kind: RecordKind, pinned: bool, tags: &[u8]) -> Record {
         sealed_hash: *blake3::hash(&sealed).as_bytes(),
         tags: tags.iter().map(|byte| TagToken::from_bytes([*byte; 16])).collect(),
         amends: (kind == RecordKind::Amendment).then(|| RecordHash::from_bytes([0x88; 32])),
+        taken_ns: None,
     };
+    let signature = machine_key().sign(SignedContext::Record, &head.signed_bytes());
+    Record::new(head, &signature, sealed)
+}
+
+/// A snapshot that is a copy.
+pub(crate) fn copy() -> Record {
+    let Record { head, sealed, .. } = record(RecordKind::Snapshot, false, &[1]);
+    let head = RecordHead { taken_ns: Some(0x0102_0304_0506_0708), ..head };
     let signature = machine_key().sign(SignedContext::Record, &head.signed_bytes());
     Record::new(head, &signature, sealed)
 }

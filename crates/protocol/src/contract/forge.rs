@@ -196,6 +196,7 @@ impl Forge {
             sealed_hash: [0; 32],
             tags: vec![],
             amends: None,
+            taken_ns: None,
         }
     }
 

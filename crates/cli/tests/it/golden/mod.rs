@@ -180,6 +180,22 @@ fn the_decoder_restores_what_holdall_stores_today() {
 }
 
 #[test]
+fn the_decoder_restores_a_copy_that_says_its_age() {
+    if !has_python() {
+        return;
+    }
+    let fresh = Fresh::new(|source| {
+        random_tree(source, 24, &RandomTreeSizes { entries: 20, max_file_bytes: 9_000 }).unwrap();
+    });
+    let [copies, kit] = ["copies", "kit-of-copies.txt"].map(|name| fresh.machine.path(name));
+    fresh.machine.init(&["-r", text(&copies), "--recovery-kit", text(&kit)]);
+    let copy = ["copy", "--from", text(&fresh.repository), "-r", text(&copies)];
+    let mut copy = fresh.machine.command(copy);
+    Outcome::of(copy.env("HOLDALL_FROM_PASSWORD", "correct horse")).expect(0);
+    Fresh { repository: copies, kit, ..fresh }.check_decoded();
+}
+
+#[test]
 fn the_decoder_refuses_a_repository_with_a_changed_byte() {
     if !has_python() {
         return;
