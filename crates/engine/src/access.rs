@@ -180,6 +180,11 @@ impl Access {
         Fingerprints::new(leaf_key, boundary_key, self.config.leaf_bits)
     }
 
+    /// Whether the repository is in a directory, where the machine itself gives receipts, and not on a server.
+    pub fn is_in_directory(&self) -> bool {
+        self.receipts_from == self.signing.public()
+    }
+
     /// The repository itself.
     pub fn repository(&self) -> &Arc<dyn Repository> {
         &self.repository

@@ -32,7 +32,7 @@ impl Keepers {
     /// Before the first record. A repository in a directory is known by its receipts being this
     /// machine's own.
     pub(crate) fn of(access: &Access) -> Self {
-        let in_directory = access.receipts_from == access.signing.public();
+        let in_directory = access.is_in_directory();
         Self { present: access.receipts_from, in_directory, present_began: false }
     }
 

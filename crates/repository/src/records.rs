@@ -68,6 +68,8 @@ pub(crate) struct RecordEntry {
     pub(crate) tags: Vec<TagToken>,
     /// The record that it amends.
     pub(crate) amends: Option<RecordHash>,
+    /// Of a copy: when its machine says that the original was received, in nanoseconds since 1970 UTC.
+    pub(crate) taken_ns: Option<i64>,
     /// When it came, in nanoseconds since 1970 UTC; when it was forgotten, for one that was.
     pub(crate) received_ns: i64,
     /// Whether the clock that said so had been set.
@@ -110,6 +112,7 @@ impl RecordEntry {
             pinned: head.pinned,
             tags: head.tags.clone(),
             amends: head.amends,
+            taken_ns: head.taken_ns,
             received_ns,
             clock_sure,
             stored_bytes: stored_bytes as u64,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdall_format::{RecordHash, RecordKind, TagToken};
+use holdall_format::{MachineId, RecordHash, RecordKind, TagToken};
 use jiff::tz::TimeZone;
 
 use crate::records::RecordEntry;
@@ -14,6 +14,8 @@ use crate::store::Store;
 pub struct Judged {
     /// Which.
     pub id: RecordHash,
+    /// Whose it is.
+    pub machine: MachineId,
     /// When it was received, in nanoseconds since 1970 UTC.
     pub received_ns: i64,
     /// Nothing if the rules let it go.
@@ -39,6 +41,7 @@ impl Store {
                     series: (entry.machine, entry.series),
                     received_ns: entry.received_ns,
                     passed_ns: self.passed_ns(entry.received_ns),
+                    taken_ns: entry.taken_ns,
                     clock_sure: entry.clock_sure,
                     is_sure: sure.contains(&entry.position),
                     pinned: as_it_is.pinned,
@@ -49,6 +52,7 @@ impl Store {
         let kept = keep(policy, &aged, &TimeZone::UTC);
         let judged = snapshots.into_iter().zip(kept).map(|(entry, reasons)| Judged {
             id: entry.hash,
+            machine: entry.machine,
             received_ns: entry.received_ns,
             reasons,
         });

@@ -13,6 +13,20 @@
 //! came while the clock was ahead makes no other look old. One that came when the clock was not set stays, and
 //! no rule counts it: the year of its receipt is none that it came in.
 //!
+//! A copy of a snapshot of another repository has an age: when that one received the original, as the machine
+//! says that copied it. Copies are counted apart from what was backed up here, so that none displaces any of
+//! that, and each stays that the rules keep by its age or by its receipt. Ages may be invented, so those of one
+//! day of receipt are compared with each other alone. What came on later days counts by its receipt:
+//!
+//! ```text
+//! received     day 1: a b c    day 2: d    day 3: e f
+//! judged       e f     by their ages, as if nothing else were there
+//!              d       by its age, behind day 3
+//!              a b c   by their ages, behind days 3 and 2
+//! ```
+//!
+//! So a copy that comes tomorrow, whatever age it has, takes no more from those of today than a backup would.
+//!
 //! ```
 //! use holdall_repository::retention::{Aged, Policy, keep};
 //! use jiff::tz::TimeZone;
@@ -21,6 +35,7 @@
 //!     series: 0,
 //!     received_ns: number * 3_600_000_000_000,
 //!     passed_ns: (9 - number) * 3_600_000_000_000,
+//!     taken_ns: None,
 //!     clock_sure: true,
 //!     is_sure: true,
 //!     pinned: false,
@@ -31,6 +46,7 @@
 //! assert_eq!(kept.iter().map(|reasons| reasons.len()).collect::<Vec<_>>(), [0, 1, 2]);
 //! ```
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -111,6 +127,9 @@ pub struct Aged<K> {
     /// How many nanoseconds have certainly passed since; negative if it came when the clock was ahead of what
     /// it shows now.
     pub passed_ns: i64,
+    /// Of a copy: when the original was received, in nanoseconds since 1970 UTC, as the machine says that copied
+    /// it. No age is believed from before 1970, or of what was received here earlier than that.
+    pub taken_ns: Option<i64>,
     /// Whether the clock that said so had been set. One of which it had not is kept whatever the rules say.
     pub clock_sure: bool,
     /// Whether it came when that says: not before the clock was set, nor while it was ahead, as far as anybody
@@ -120,6 +139,15 @@ pub struct Aged<K> {
     pub pinned: bool,
     /// Whether it has a tag that is to be kept.
     pub tagged: bool,
+}
+
+impl<K: Copy> Aged<K> {
+    /// A copy as if it had been received when its original was.
+    fn by_age(&self) -> Option<Self> {
+        let received_ns = self.taken_ns?.max(0).min(self.received_ns);
+        let older_ns = self.received_ns.saturating_sub(received_ns);
+        Some(Self { received_ns, passed_ns: self.passed_ns.saturating_add(older_ns), ..*self })
+    }
 }
 
 /// Why a snapshot is kept.
@@ -209,26 +237,84 @@ pub fn keep<K: Ord + Copy>(
     snapshots: &[Aged<K>],
     zone: &TimeZone,
 ) -> Vec<Vec<Reason>> {
-    let mut series: BTreeMap<K, Series> = BTreeMap::new();
-    let newest_first = snapshots.iter().rev();
-    let mut kept: Vec<_> = newest_first
-        .map(|snapshot| {
-            let of = series.entry(snapshot.series).or_insert_with(|| Series::new(policy));
-            let mut reasons = of.reasons(policy, snapshot, zone);
-            let is_locked = policy.lock_ns > 0 && snapshot.passed_ns < policy.lock_ns;
-            let others = [
-                (snapshot.pinned, Reason::Pinned),
-                (snapshot.tagged, Reason::Tag),
-                (is_locked, Reason::Locked),
-                (!snapshot.clock_sure, Reason::Unsure),
-            ];
-            reasons.extend(others.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why));
-            reasons.sort_unstable();
-            reasons
-        })
-        .collect();
-    kept.reverse();
+    let mut counted_together: BTreeMap<(K, bool), Vec<usize>> = BTreeMap::new();
+    for (at, snapshot) in snapshots.iter().enumerate().rev() {
+        let key = (snapshot.series, snapshot.taken_ns.is_some());
+        counted_together.entry(key).or_default().push(at);
+    }
+    let mut kept: Vec<Vec<Reason>> =
+        snapshots.iter().map(|snapshot| whatever_rules_say(policy, snapshot)).collect();
+    for ((_, are_copies), newest_first) in counted_together {
+        let by_rules = Counting { policy, snapshots, zone };
+        let counted = match are_copies {
+            true => by_rules.copies(&newest_first),
+            false => by_rules.in_order(&mut Series::new(policy), &newest_first),
+        };
+        counted.into_iter().for_each(|(at, reasons)| kept[at].extend(reasons));
+    }
+    for reasons in &mut kept {
+        reasons.sort_unstable();
+        reasons.dedup();
+    }
     kept
+}
+
+/// Why a snapshot is kept besides what rules count.
+fn whatever_rules_say<K>(policy: &Policy, snapshot: &Aged<K>) -> Vec<Reason> {
+    let is_locked = policy.lock_ns > 0 && snapshot.passed_ns < policy.lock_ns;
+    let reasons = [
+        (snapshot.pinned, Reason::Pinned),
+        (snapshot.tagged, Reason::Tag),
+        (is_locked, Reason::Locked),
+        (!snapshot.clock_sure, Reason::Unsure),
+    ];
+    reasons.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why).collect()
+}
+
+/// Snapshots by their place among all, and why rules keep each.
+type Counted = Vec<(usize, Vec<Reason>)>;
+
+/// What goes through the snapshots of a series.
+struct Counting<'a, K> {
+    policy: &'a Policy,
+    snapshots: &'a [Aged<K>],
+    zone: &'a TimeZone,
+}
+
+impl<K: Copy> Counting<'_, K> {
+    /// Counts by receipt, behind what `series` counted.
+    fn in_order(&self, series: &mut Series, newest_first: &[usize]) -> Counted {
+        let each = newest_first.iter().map(|at| (*at, self.snapshots[*at]));
+        each.map(|(at, one)| (at, series.reasons(self.policy, &one, self.zone))).collect()
+    }
+
+    /// Counts copies by receipt, and those of each day by their ages too.
+    fn copies(&self, newest_first: &[usize]) -> Counted {
+        let mut later = Series::new(self.policy);
+        let mut counted = Vec::new();
+        for day in newest_first.chunk_by(|one, other| self.day(*one) == self.day(*other)) {
+            counted.extend(self.by_age(later.clone(), day));
+            counted.extend(self.in_order(&mut later, day));
+        }
+        counted
+    }
+
+    fn by_age(&self, mut later: Series, day: &[usize]) -> Counted {
+        let aged = day.iter().filter_map(|at| Some((*at, self.snapshots[*at].by_age()?)));
+        let mut aged: Vec<_> = aged.collect();
+        aged.sort_by_key(|(at, copy)| Reverse((copy.received_ns, *at)));
+        let each = aged.into_iter();
+        each.map(|(at, copy)| (at, later.reasons(self.policy, &copy, self.zone))).collect()
+    }
+
+    /// The day on which one was received.
+    fn day(&self, at: usize) -> Moment {
+        day_of(&zoned(self.snapshots[at].received_ns, self.zone))
+    }
+}
+
+fn zoned(ns: i64, zone: &TimeZone) -> Zoned {
+    Timestamp::from_nanosecond(ns.into()).unwrap_or_default().to_zoned(zone.clone())
 }
 
 /// A moment on the calendar.
@@ -237,6 +323,7 @@ type Moment = (i16, i64);
 type Bucket = fn(&Zoned) -> Moment;
 
 /// A rule of the calendar, and how much of it is used up.
+#[derive(Clone)]
 struct Rule {
     reason: Reason,
     left: u32,
@@ -245,6 +332,7 @@ struct Rule {
 }
 
 /// One series, from its newest snapshot backwards.
+#[derive(Clone)]
 struct Series {
     /// How much has passed since the newest whose time is sure, once it was met.
     newest_passed_ns: Option<i64>,
@@ -289,8 +377,7 @@ impl Series {
             self.left -= 1;
             reasons.push(Reason::Last);
         }
-        let at = Timestamp::from_nanosecond(received_ns.into()).unwrap_or_default();
-        let at = at.to_zoned(zone.clone());
+        let at = zoned(received_ns, zone);
         for rule in self.rules.iter_mut().filter(|rule| rule.left > 0) {
             let bucket = Some((rule.bucket)(&at));
             if rule.last != bucket {
@@ -341,7 +428,8 @@ mod tests {
         let passed_ns = received_ns.saturating_neg();
         let (clock_sure, is_sure) = (true, true);
         let (pinned, tagged) = (false, false);
-        Aged { series: 0, received_ns, passed_ns, clock_sure, is_sure, pinned, tagged }
+        let taken_ns = None;
+        Aged { series: 0, received_ns, passed_ns, taken_ns, clock_sure, is_sure, pinned, tagged }
     }
 
     /// At a time at which the clock has gone evenly.
@@ -458,6 +546,95 @@ mod tests {
         }
         let kept = keep(&policy, &snapshots, &TimeZone::UTC);
         assert_eq!(kept.iter().position(|reasons| !reasons.is_empty()), Some(6));
+    }
+
+    /// A copy that came then of what was received at `taken_ns`.
+    fn copy(received_ns: i64, taken_ns: i64) -> Aged<u8> {
+        Aged { taken_ns: Some(taken_ns), ..aged(received_ns) }
+    }
+
+    const DAY: i64 = 24 * HOUR_NS;
+
+    #[test]
+    fn copies_that_came_at_once_are_thinned_by_their_ages() {
+        let now_ns = at("2026-03-02T10:00:00Z");
+        let policy = Policy { lock_ns: 0, ..Policy::USUAL };
+        let months = (0..12).map(|month| (11 - month) * 30 * DAY);
+        let all: Vec<_> = months.zip(0..).map(|(age, n)| copy(now_ns + n, now_ns - age)).collect();
+        assert_eq!(kept(&policy, &all, now_ns), (0..12).collect::<Vec<_>>());
+        let without_ages: Vec<_> = all.iter().map(|one| aged(one.received_ns)).collect();
+        assert_eq!(kept(&policy, &without_ages, now_ns), [11]);
+        // Two a day for 60 days.
+        let halves = (0..120).map(|half| (119 - half) * 12 * HOUR_NS);
+        let all: Vec<_> = halves.map(|age| copy(now_ns, now_ns - age)).collect();
+        let backups: Vec<_> = all.iter().map(|one| aged(one.taken_ns.unwrap())).collect();
+        assert_eq!(kept(&policy, &all, now_ns), kept(&policy, &backups, now_ns));
+    }
+
+    #[test]
+    fn no_copy_changes_what_is_kept_of_what_was_received_here() {
+        let days: Vec<_> =
+            (0..40).map(|day| aged(at("2026-01-01T10:00:00Z") + day * DAY)).collect();
+        let mut mixed = Vec::new();
+        for (real, number) in days.iter().zip(0..) {
+            let later_ns = real.received_ns + HOUR_NS;
+            mixed.extend([*real, copy(later_ns, later_ns), copy(later_ns, number * 9 * DAY)]);
+        }
+        for policy in [
+            Policy { last: 3, ..Policy::default() },
+            Policy { lock_ns: 0, ..Policy::USUAL },
+            Policy { within_ns: Some(5 * DAY), ..Policy::default() },
+        ] {
+            let alone = keep(&policy, &days, &TimeZone::UTC);
+            let among = keep(&policy, &mixed, &TimeZone::UTC);
+            assert_eq!(among.into_iter().step_by(3).collect::<Vec<_>>(), alone, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn copies_with_invented_ages_displace_no_more_of_earlier_ones_than_one_backup_a_day() {
+        let first_ns = at("2026-03-02T10:00:00Z");
+        let real = (0..12).map(|year| copy(first_ns, first_ns - (12 - year) * 365 * DAY));
+        let real: Vec<_> = real.collect();
+        let invented = (0..500).map(|n| copy(first_ns + DAY, first_ns - n * 9 * DAY));
+        let all: Vec<_> = real.iter().copied().chain(invented).collect();
+        for policy in [
+            Policy { lock_ns: 0, ..Policy::USUAL },
+            Policy { daily: 13, ..Policy::default() },
+            Policy { monthly: 13, ..Policy::default() },
+            Policy { yearly: 13, ..Policy::default() },
+        ] {
+            let kept = kept(&policy, &all, first_ns + DAY);
+            assert_eq!(kept[..12], (0..12).collect::<Vec<_>>(), "{policy:?}");
+        }
+        // What comes later thins them, as backups would.
+        let weekly = (1..60).map(|week| copy(first_ns + week * 7 * DAY, first_ns + week * 7 * DAY));
+        let all: Vec<_> = real.iter().copied().chain(weekly).collect();
+        let kept = kept(&Policy { monthly: 12, ..Policy::default() }, &all, first_ns + 420 * DAY);
+        assert_eq!((kept.len(), kept.iter().filter(|at| **at < 12).count()), (12, 0));
+    }
+
+    #[test]
+    fn an_age_that_can_not_be_true_is_none() {
+        let now_ns = at("2026-03-02T10:00:00Z");
+        let policy = Policy { yearly: ALL, ..Policy::default() };
+        let all = [i64::MIN, -1, i64::MAX].map(|taken_ns| copy(now_ns, taken_ns));
+        // Those from before 1970 are of 1970, the other came when it was received.
+        assert_eq!(kept(&policy, &all, now_ns), [1, 2]);
+        let unsure = Aged { clock_sure: false, ..copy(5, now_ns) };
+        assert_eq!(kept(&policy, &[unsure, copy(now_ns, 9 * DAY)], now_ns), [0, 1]);
+    }
+
+    #[test]
+    fn all_copies_within_are_those_by_their_ages_and_those_that_came_together() {
+        let now_ns = at("2026-03-02T10:00:00Z");
+        let policy = Policy { within_ns: Some(10 * DAY), ..Policy::default() };
+        let mut all: Vec<_> = [90, 8, 2].map(|day| copy(now_ns, now_ns - day * DAY)).to_vec();
+        assert_eq!(kept(&policy, &all, now_ns), [0, 1, 2]);
+        all.push(copy(now_ns + 5 * DAY, now_ns));
+        assert_eq!(kept(&policy, &all, now_ns + 5 * DAY), [0, 1, 2, 3], "by their receipts");
+        all.push(copy(now_ns + 12 * DAY, now_ns + 12 * DAY));
+        assert_eq!(kept(&policy, &all, now_ns + 12 * DAY), [3, 4]);
     }
 
     #[test]

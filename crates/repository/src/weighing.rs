@@ -183,7 +183,10 @@ impl Store {
         let mut all: BTreeMap<String, Vec<RecordEntry>> = BTreeMap::new();
         let records = self.records().after(0).into_iter();
         for entry in records.filter(|entry| entry.kind == RecordKind::Snapshot) {
-            all.entry(format!("{}/{}", entry.machine, entry.series)).or_default().push(entry);
+            // An old snapshot that is copied is no loss of what was backed up here.
+            let kind = if entry.taken_ns.is_some() { "/copies" } else { "" };
+            let name = format!("{}/{}{kind}", entry.machine, entry.series);
+            all.entry(name).or_default().push(entry);
         }
         let is_known = |series: &str, newest: &RecordEntry| {
             known.get(series).is_some_and(|before| before.snapshot == newest.hash.to_string())

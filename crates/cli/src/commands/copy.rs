@@ -24,6 +24,10 @@ use crate::second::{Second, SecondKey, about, find_damage_in};
 use crate::sources::snapshot_name;
 use crate::verdict::{Usage, UsageCounters, judge, per_second};
 
+/// What becomes of copies that lie on a server, where nobody has to ask for that.
+const KEPT_BY_A_SERVER: &str = "the server's rules keep these copies by the dates of their originals, and delete the \
+    others once the server's lock (usually 30 days) is over; `holdall tag SNAP --pin` keeps one whatever they say";
+
 /// Copies snapshots from another repository into this one, each with keys of its own
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -35,6 +39,9 @@ back. A copy that was cut short goes on where it was.
 
 A copy gets the tags and the pin that the snapshot has then. What `holdall tag` changes of either \
 later does not follow: change both.
+
+Rules count copies by the dates of their originals, and apart from what is backed up there. A server \
+applies its rules by itself: `holdall tag SNAP --pin` keeps a copy whatever they say.
 
 The other repository's password is read as the own one is, from --from-password-file, \
 HOLDALL_FROM_PASSWORD_FILE, HOLDALL_FROM_PASSWORD_COMMAND or HOLDALL_FROM_PASSWORD.
@@ -188,6 +195,9 @@ impl Copying<'_> {
     fn end(mut self) -> Result<Exit> {
         let sums = std::mem::take(&mut self.sums);
         self.say(|output| report(output, &sums));
+        if sums.copied > 0 && !self.destination.is_in_directory() {
+            self.app.output.note(KEPT_BY_A_SERVER);
+        }
         match self.unsaid {
             _ if sums.errors > 0 => Ok(Exit::Damage),
             Some(error) => Err(error),

@@ -189,12 +189,15 @@ fn dated(listed: &[Snapshot], now_ns: i64) -> Vec<(&Snapshot, Came)> {
 }
 
 fn judge<'a>(rules: &Rules, dated: &[(&'a Snapshot, Came)], now_ns: i64) -> Vec<Judged<'a>> {
-    let aged: Vec<Aged<(MachineId, SeriesId)>> = dated
+    // Copies are counted apart, as on a server. Here their ages are believed, since whoever has the keys may forget
+    // anything at once.
+    let aged: Vec<Aged<(MachineId, SeriesId, bool)>> = dated
         .iter()
         .map(|(snapshot, came)| Aged {
-            series: (snapshot.machine, snapshot.series),
+            series: (snapshot.machine, snapshot.series, snapshot.is_copy()),
             received_ns: snapshot.taken_ns(),
             passed_ns: now_ns.saturating_sub(came.latest_ns),
+            taken_ns: None,
             clock_sure: snapshot.received_sure,
             is_sure: came.is_sure,
             pinned: snapshot.pinned,

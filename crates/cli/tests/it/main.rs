@@ -15,6 +15,7 @@ mod beginning;
 mod canary;
 mod clocks;
 mod compacting;
+mod copied_ages;
 mod copy;
 mod cuts;
 mod directory;

@@ -24,8 +24,8 @@ Example: holdall admin retention laptop
          holdall admin retention laptop --lock 90d --delay 30d
          holdall admin retention laptop --keep-tag 0f1e2d3c4b5a69788796a5b4c3d2e1f0
 
-Rules count for each machine and series, by the time at which a snapshot came; rules that are not \
-named keep nothing. Without any: hourly for a day, daily for a month, weekly for ever. Nothing goes \
+Rules count for each machine and series, by the time at which a snapshot came, and copies apart from \
+those, by the dates of their originals too; rules that are not named keep nothing. Without any: hourly for a day, daily for a month, weekly for ever. Nothing goes \
 that is younger than --lock (30 days), that is pinned, has a tag of --keep-tag, or is the newest of \
 its series. Want of space \
 deletes nothing. What keeps less than now, such as fewer days or a shorter --lock or --delay, comes into \

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod clock_faults;
+mod copies;
 mod damage;
 
 use super::*;
@@ -165,12 +166,24 @@ impl World {
 
     /// A snapshot of that root, for which these blocks are put.
     fn commit(&mut self, root: ObjectId, blocks: Vec<Bytes>) -> RecordHash {
+        self.commit_head(root, blocks, |_| ())
+    }
+
+    /// The same with a head that is changed before it is signed.
+    fn commit_head(
+        &mut self,
+        root: ObjectId,
+        blocks: Vec<Bytes>,
+        change: impl FnOnce(&mut RecordHead),
+    ) -> RecordHash {
         let machine =
             self.stores.store("laptop").unwrap().for_machine(MACHINE, self.forge.key.public());
         let purpose = SessionPurpose::Backup { parents: vec![] };
         let session = machine.open_session(&purpose).unwrap().session;
         machine.put_blocks(&session, &blocks).unwrap();
-        let record = self.forge.record(RecordKind::Snapshot, root, self.head);
+        let mut head = self.forge.record_head(RecordKind::Snapshot, root, self.head);
+        change(&mut head);
+        let record = self.forge.sign(head);
         let answer = machine.commit(&session, &record).unwrap();
         assert!(matches!(answer, CommitAnswer::Committed(_)));
         let record = Record::decode(&record).unwrap();
@@ -263,6 +276,15 @@ impl World {
             Reply::Pruned { mut pruned } => pruned.remove(0),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Prunes every day for so long.
+    fn days(&self, days: i64) -> Vec<PrunedEntry> {
+        let days = (0..days).map(|_| {
+            self.clocks.pass(DAY_NS);
+            self.prune()
+        });
+        days.collect()
     }
 
     /// What an administrator is told of the repository.
