@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Accounts;
 use crate::ServerError;
+use crate::admin::Keeping;
 
 /// Why rules let nothing go that may be another repository's.
 const UNKNOWN_RULES: &str = "it is not known here which rules it had, since the server's database was lost or is of \
@@ -24,6 +25,9 @@ pub(crate) struct Watched {
     pub(crate) weights: BTreeMap<String, Weight>,
     /// Why rules let nothing go, until an administrator says that it is all right.
     pub(crate) alarm: Option<String>,
+    /// The rules that were applied last; none since an administrator said that all is right.
+    #[serde(default)]
+    pub(crate) applied: Option<Keeping>,
     /// Whose rules those of that name are.
     #[serde(default)]
     rules_of: RulesOf,

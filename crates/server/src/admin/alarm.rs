@@ -5,18 +5,25 @@
 //! hour, day and week go. So rules stand still until an administrator says that it is all right.
 //! What is asked for by name is deleted all the same.
 //!
+//! Rules thin snapshots one by one as these grow old. If they would delete most of a machine's at once, though nobody
+//! changed them, something else is not as it should be: many came within one hour, day or week.
+//!
 //! Nor do rules let anything go of a repository that may have had others, since nobody knows which, nor
 //! while more came than one look goes through.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use holdall_format::RepositoryId;
-use holdall_repository::Store;
+use holdall_format::{MachineId, RepositoryId};
+use holdall_repository::{Judged, Store};
 
 use super::carry_out::Administration;
-use super::command::Reply;
+use super::command::{Keeping, Reply};
 use crate::ServerError;
 use crate::accounts::Watched;
+
+/// Rules that delete fewer snapshots of a machine at once do what they are for, however few those leave.
+const GOING_MIN: usize = 8;
 
 /// What a look came to.
 pub(super) struct Looked {
@@ -41,15 +48,8 @@ impl Administration<'_> {
             Some(_) => 0,
             None => weigh(store, &mut watched, self.should_stop)?,
         };
-        if !dry_run && watched != before {
-            let raised = watched.alarm.as_ref().filter(|_| watched.alarm != before.alarm);
-            if let Some(alarm) = raised {
-                self.log(&format!("alarm: {name}: {alarm}: rules let nothing go"));
-            }
-            self.accounts.put_watched(name, &watched)?;
-            if raised.is_some() {
-                store.forget_forged_node();
-            }
+        if !dry_run && watched != before && self.raise(name, &before, &watched)? {
+            store.forget_forged_node();
         }
         if !dry_run && left > 0 {
             self.log(&format!(
@@ -58,6 +58,36 @@ impl Administration<'_> {
             ));
         }
         Ok(Looked { alarm: watched.alarm, left })
+    }
+
+    /// Says why rules may not delete what they do not keep of `judged`: it is most of what a machine has, and they
+    /// are the ones that were applied before.
+    pub(super) fn burst(
+        &self,
+        name: &str,
+        keeping: &Keeping,
+        judged: &[Judged],
+        dry_run: bool,
+    ) -> Result<Option<String>, ServerError> {
+        let before = self.accounts.watched(name)?;
+        let mut watched = before.clone();
+        if watched.applied.replace(keeping.clone()).as_ref() == Some(keeping) {
+            watched.alarm = most_go(judged);
+        }
+        if !dry_run && watched != before {
+            self.raise(name, &before, &watched)?;
+        }
+        Ok(watched.alarm)
+    }
+
+    /// Remembers what was seen, and tells the log of an alarm that is new. Says whether there is one.
+    fn raise(&self, name: &str, before: &Watched, watched: &Watched) -> Result<bool, ServerError> {
+        let raised = watched.alarm.as_ref().filter(|_| watched.alarm != before.alarm);
+        if let Some(alarm) = raised {
+            self.log(&format!("alarm: {name}: {alarm}: rules let nothing go"));
+        }
+        self.accounts.put_watched(name, watched)?;
+        Ok(raised.is_some())
     }
 
     /// Why rules let nothing go, as far as that is known without a look.
@@ -103,4 +133,19 @@ fn weigh(
         ));
     }
     Ok(look.left)
+}
+
+/// Which machine would lose most of its snapshots, if one would.
+fn most_go(judged: &[Judged]) -> Option<String> {
+    let mut machines: BTreeMap<MachineId, (usize, usize)> = BTreeMap::new();
+    for one in judged {
+        let (going, all) = machines.entry(one.machine).or_default();
+        *all += 1;
+        *going += usize::from(one.reasons.is_empty());
+    }
+    let mut losing =
+        machines.into_iter().filter(|(_, (going, all))| *going >= GOING_MIN && going * 2 > *all);
+    losing.next().map(|(machine, (going, all))| {
+        format!("rules that nobody changed would delete {going} of the {all} snapshots of machine {machine} at once")
+    })
 }

@@ -163,13 +163,15 @@ impl Administration<'_> {
         let keeping = self.accounts.in_force(name, dry_run)?;
         self.delete_due(&store, dry_run, entry)?;
         let looked = self.alarm(&store, name, dry_run)?;
-        match looked {
+        entry.alarm = match looked {
             Looked { alarm: None, left: 0 } => {
-                self.apply_rules(&store, &keeping, dry_run, entry)?;
+                self.apply_rules(&store, &keeping, dry_run, entry)?
             }
-            _ => entry.snapshots_kept = store.census().snapshots,
-        }
-        entry.alarm = looked.alarm;
+            Looked { alarm, .. } => {
+                entry.snapshots_kept = store.census().snapshots;
+                alarm
+            }
+        };
         let options = PruneOptions { grace: GRACE, sparse_part: SPARSE_PART };
         let report = match dry_run {
             true => store.foresee_prune(&options, &entry.forgotten_ids())?,
@@ -255,15 +257,21 @@ impl Administration<'_> {
         cancelled.try_for_each(|number| Ok(store.take_superseded_back(*number)?))
     }
 
+    /// Says why nothing was let go, if most of what a machine has would have been.
     fn apply_rules(
         &self,
         store: &Store,
         keeping: &Keeping,
         dry_run: bool,
         entry: &mut PrunedEntry,
-    ) -> Result<(), ServerError> {
+    ) -> Result<Option<String>, ServerError> {
         let judged = store.judge(&keeping.policy, &keeping.tags);
         let all = judged.len();
+        let burst = self.burst(&entry.repository, keeping, &judged, dry_run)?;
+        if burst.is_some() {
+            entry.snapshots_kept = all as u64;
+            return Ok(burst);
+        }
         let mut goes: Vec<_> = judged.into_iter().filter(|one| one.reasons.is_empty()).collect();
         if !dry_run && !goes.is_empty() {
             store.check_needed()?;
@@ -277,7 +285,7 @@ impl Administration<'_> {
         let more = goes.into_iter().filter(|one| !entry.forgotten.contains(one));
         let more: Vec<_> = more.collect();
         entry.forgotten.extend(more);
-        Ok(())
+        Ok(None)
     }
 
     /// Reads everything of a repository again, or of all of them, and mends what is to be mended.

@@ -23,8 +23,9 @@ Example: holdall admin prune --dry-run
 
 After the clock was set, or the server was off for weeks, nothing goes until the clock has gone on \
 evenly for a day. When less than half of what a snapshot held is left in the next one, more \
-than 100 snapshots of a series came within an hour, or it is not known which rules a repository had, \
-rules let nothing go until `holdall admin resume`.
+than 100 snapshots of a series came within an hour, rules that nobody changed would delete most of a \
+machine's snapshots at once, or it is not known which rules a repository had, rules let nothing go \
+until `holdall admin resume`.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {

@@ -15,8 +15,9 @@ use crate::exit::Exit;
 ///
 /// When less than half of what a snapshot held is left in the next one, or more than 100 snapshots of a
 /// series came within an hour, rules let nothing go: the older snapshots may be what is needed. Nor do they
-/// where it is not known which rules a repository had, as after the server's database was lost: look at them
-/// first with `holdall admin retention`, or set them, which says the same. This says that it is all right.
+/// when, though nobody changed them, they would delete most of a machine's snapshots at once, or where it is
+/// not known which rules a repository had, as after the server's database was lost: look at them first with
+/// `holdall admin retention`, or set them, which says the same. This says that it is all right.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin resume laptop

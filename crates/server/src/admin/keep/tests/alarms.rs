@@ -1,5 +1,5 @@
-//! What has rules let nothing go until an administrator has looked: much that was lost, a flood, and rules that are
-//! not known.
+//! What has rules let nothing go until an administrator has looked: much that was lost, a flood, most of what
+//! a machine has, and rules that are not known.
 
 use super::*;
 
@@ -136,6 +136,49 @@ fn a_flood_that_somebody_has_looked_at_raises_no_alarm_again() {
     assert_eq!(world.prune().alarm, None);
     world.flood("more garbage", 120);
     assert!(world.prune().alarm.is_some());
+}
+
+/// As of a machine that made all of them within an hour, and none since.
+#[test]
+fn rules_do_not_delete_most_of_a_machines_snapshots_at_once_until_somebody_has_looked() {
+    let mut world = World::new();
+    world.prune();
+    for number in 0..12 {
+        world.back_up(&number.to_string(), 100);
+    }
+    assert!(world.days(29).iter().all(|pruned| pruned.alarm.is_none()));
+    world.clocks.pass(DAY_NS);
+    let foreseen = world.administration().prune_one("laptop", true);
+    let pruned = world.prune();
+    let alarm = pruned.alarm.clone().unwrap();
+    assert!(alarm.contains("11 of the 12 snapshots of machine"), "{alarm}");
+    assert_eq!((foreseen.alarm, foreseen.forgotten), (pruned.alarm, vec![]));
+    assert_eq!((pruned.forgotten, pruned.snapshots_kept), (vec![], 12));
+    assert_eq!(world.entry().alarm.as_ref(), Some(&alarm));
+    let told = |world: &World| {
+        let log = world.told.lock().unwrap();
+        log.iter().filter(|line| line.starts_with("alarm: laptop: rules")).count()
+    };
+    assert_eq!(told(&world), 1);
+    assert_eq!(world.prune().alarm.as_ref(), Some(&alarm), "it does not go by itself");
+    assert_eq!(world.resume(), Some(alarm));
+    let pruned = world.prune();
+    assert_eq!((pruned.alarm, pruned.forgotten.len(), told(&world)), (None, 11, 1));
+}
+
+#[test]
+fn rules_that_were_changed_may_delete_most_at_once() {
+    let mut world = World::new();
+    for day in 0..20 {
+        world.back_up(&day.to_string(), 100);
+        world.clocks.pass(DAY_NS);
+        assert_eq!(world.prune().alarm, None);
+    }
+    let policy = Policy { last: 1, ..Policy::default() };
+    let fewer = Keeping { policy, ..Keeping::USUAL };
+    world.accounts.set_keeping("laptop", fewer).unwrap();
+    assert!(world.days(9).iter().all(|pruned| pruned.alarm.is_none()));
+    assert_eq!(world.snapshots(), 1);
 }
 
 /// Four snapshots, of which rules keep the first for its tag, and all too old for any lock.

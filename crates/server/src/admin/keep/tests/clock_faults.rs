@@ -404,6 +404,10 @@ impl Truth {
         pruned.forgotten.iter().for_each(|one| self.assert_old(&one.id));
         self.end.gone += pruned.forgotten.len();
         self.end.is_frozen = pruned.frozen_until_ns.is_some();
+        if pruned.alarm.is_some() {
+            // Most of them were old enough at once, as where the server was off for long.
+            self.world.resume();
+        }
         self.look_at_packs(&pruned);
     }
 
