@@ -18,6 +18,8 @@ pub struct Judged {
     pub machine: MachineId,
     /// When it was received, in nanoseconds since 1970 UTC.
     pub received_ns: i64,
+    /// Of a copy: when its machine says that the original was received.
+    pub taken_ns: Option<i64>,
     /// Nothing if the rules let it go.
     pub reasons: Vec<Reason>,
 }
@@ -54,6 +56,7 @@ impl Store {
             id: entry.hash,
             machine: entry.machine,
             received_ns: entry.received_ns,
+            taken_ns: entry.taken_ns,
             reasons,
         });
         judged.collect()

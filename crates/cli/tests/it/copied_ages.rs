@@ -66,16 +66,23 @@ fn a_server_keeps_copies_by_the_dates_of_their_originals() {
         return;
     }
     let months = Months::new();
+    // Of the same hour as the last one.
+    months.back_up("2025-12-10 12:30:00");
     let data = months.machine.path("data");
     let server = Server::start(&data);
     months.machine.pair_with(&server);
     let said = months.copy(&[]);
-    assert!(said.stdout.contains("12 copied, 0 copied before"), "{said:?}");
+    assert!(said.stdout.contains("13 copied, 0 copied before"), "{said:?}");
     let told = "rules keep these copies by the dates of their originals";
     assert!(said.stderr.contains(told), "{told} is not in {said:?}");
     drop(server);
+    let args = ["admin", "--data", &text(&data), "prune", "--dry-run"];
+    let words = Outcome::of(&mut days_later(UNLOCKED, &months.machine.command(args))).expect(0);
+    // The clock went on from noon.
+    assert_eq!(words.stdout.matches(" of 2025-12-10 12:0").count(), 1, "{words:?}");
+    assert!(words.stdout.contains(", copied "), "{words:?}");
     let forgotten = forgotten_later(&months.machine, &data, UNLOCKED);
-    assert_eq!(forgotten, [] as [Value; 0]);
+    assert_eq!(forgotten.len(), 1, "{forgotten:?}");
 }
 
 #[test]

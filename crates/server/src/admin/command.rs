@@ -192,11 +192,15 @@ pub struct SnapshotEntry {
     pub id: String,
     /// When it was received, in nanoseconds since 1970 UTC.
     pub received_ns: i64,
+    /// Of a copy: when its machine says that the original was received.
+    #[serde(default)]
+    pub taken_ns: Option<i64>,
 }
 
 impl SnapshotEntry {
     pub(super) fn of(judged: &Judged) -> Self {
-        Self { id: judged.id.to_string(), received_ns: judged.received_ns }
+        let Judged { received_ns, taken_ns, .. } = *judged;
+        Self { id: judged.id.to_string(), received_ns, taken_ns }
     }
 }
 

@@ -17,10 +17,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Subcommand;
+use holdall_server::admin::SnapshotEntry;
 
 use super::serve::data_folder;
 use crate::app::App;
 use crate::exit::Exit;
+use crate::output::local_time;
 
 /// Administers a server: its machines, their rights, its repositories and what they keep
 #[derive(Debug, clap::Args)]
@@ -76,5 +78,14 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Thin(args) => thin::run(&args, &data, app),
         Verb::Token(args) => token::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
+    }
+}
+
+/// When a snapshot came; of a copy, the date of its original too.
+fn date_of(snapshot: &SnapshotEntry) -> String {
+    let received = local_time(snapshot.received_ns);
+    match snapshot.taken_ns {
+        Some(taken_ns) => format!("{}, copied {received}", local_time(taken_ns)),
+        None => received,
     }
 }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use holdall_server::admin::{self, PrunedEntry};
 use serde::Serialize;
 
+use super::date_of;
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal};
@@ -71,7 +72,7 @@ fn show(app: &App, entry: &PrunedEntry) -> Result<()> {
         app.output.result(format_args!(
             "{name}: {} of {} {would}forgotten",
             snapshot.id.get(..10).unwrap_or_default(),
-            local_time(snapshot.received_ns)
+            date_of(snapshot)
         ))?;
     }
     app.output.result(format_args!(

@@ -7,6 +7,7 @@ use anyhow::Result;
 use holdall_server::admin;
 use serde::Serialize;
 
+use super::date_of;
 use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::Exit;
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
         app.output.result(format_args!(
             "{} of {}",
             snapshot.id.get(..10).unwrap_or_default(),
-            local_time(snapshot.received_ns)
+            date_of(snapshot)
         ))?;
     }
     let goes = count(thinning.snapshots.len() as u64);
