@@ -24,6 +24,8 @@ use crate::accounts::Watched;
 
 /// Rules that delete fewer snapshots of a machine at once do what they are for, however few those leave.
 const GOING_MIN: usize = 8;
+/// So do rules that keep a few of many for less time than this.
+const STAYED_NS: i64 = 24 * 3600 * 1_000_000_000;
 
 /// What a look came to.
 pub(super) struct Looked {
@@ -72,12 +74,30 @@ impl Administration<'_> {
         let before = self.accounts.watched(name)?;
         let mut watched = before.clone();
         if watched.applied.replace(keeping.clone()).as_ref() == Some(keeping) {
-            watched.alarm = most_go(judged);
+            watched.alarm = self.most_go(judged);
         }
         if !dry_run && watched != before {
             self.raise(name, &before, &watched)?;
         }
         Ok(watched.alarm)
+    }
+
+    /// Which machine would lose most of its snapshots, if one would, of those that stayed until now.
+    fn most_go(&self, judged: &[Judged]) -> Option<String> {
+        let mut machines: BTreeMap<MachineId, (usize, usize)> = BTreeMap::new();
+        for one in judged {
+            let goes = one.reasons.is_empty();
+            let (going, all) = machines.entry(one.machine).or_default();
+            *all += 1;
+            *going += usize::from(goes && self.accounts.has_passed(one.received_ns, STAYED_NS));
+        }
+        let is_most = |going: usize, all: usize| going >= GOING_MIN && going * 2 > all;
+        let mut losing = machines.into_iter().filter(|(_, (going, all))| is_most(*going, *all));
+        losing.next().map(|(machine, (going, all))| {
+            format!(
+                "rules that nobody changed would delete {going} of the {all} snapshots of machine {machine} at once"
+            )
+        })
     }
 
     /// Remembers what was seen, and tells the log of an alarm that is new. Says whether there is one.
@@ -133,19 +153,4 @@ fn weigh(
         ));
     }
     Ok(look.left)
-}
-
-/// Which machine would lose most of its snapshots, if one would.
-fn most_go(judged: &[Judged]) -> Option<String> {
-    let mut machines: BTreeMap<MachineId, (usize, usize)> = BTreeMap::new();
-    for one in judged {
-        let (going, all) = machines.entry(one.machine).or_default();
-        *all += 1;
-        *going += usize::from(one.reasons.is_empty());
-    }
-    let mut losing =
-        machines.into_iter().filter(|(_, (going, all))| *going >= GOING_MIN && going * 2 > *all);
-    losing.next().map(|(machine, (going, all))| {
-        format!("rules that nobody changed would delete {going} of the {all} snapshots of machine {machine} at once")
-    })
 }

@@ -167,6 +167,22 @@ fn rules_do_not_delete_most_of_a_machines_snapshots_at_once_until_somebody_has_l
 }
 
 #[test]
+fn rules_that_always_keep_a_few_of_many_may_delete_most_at_once() {
+    let mut world = World::new();
+    world.prune();
+    let policy = Policy { last: 4, ..Policy::default() };
+    world.accounts.set_keeping("laptop", Keeping { policy, ..Keeping::USUAL }).unwrap();
+    world.days(9);
+    for hour in 0..4 {
+        for number in 0..12 {
+            world.back_up(&format!("{number} of hour {hour}"), 100);
+        }
+        world.clocks.pass(HOUR_NS);
+        assert_eq!((world.prune().alarm, world.snapshots()), (None, 4));
+    }
+}
+
+#[test]
 fn rules_that_were_changed_may_delete_most_at_once() {
     let mut world = World::new();
     for day in 0..20 {
