@@ -635,7 +635,7 @@ pub(crate) mod tests {
         // Neither can anything be written, nor be seen what has the name.
         std::fs::create_dir(layout.record(7).path()).unwrap();
         let aside = layout.root().join("aside");
-        std::fs::rename(layout.tmp().path(), &aside.path()).unwrap();
+        std::fs::rename(layout.tmp().path(), aside.path()).unwrap();
         assert!(records.publish(&stored(&forge, 7), || Ok(())).is_err());
         std::fs::rename(aside.path(), layout.tmp().path()).unwrap();
         records.publish(&stored(&forge, 8), || Ok(())).unwrap();

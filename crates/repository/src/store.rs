@@ -430,7 +430,7 @@ impl Store {
         self.records.is_in_doubt()
             || self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
             || self.lock_left_out().iter().any(|path| is_given(path, &self.repository()))
-            || self.unread.iter().any(|path| records::is_given(path))
+            || self.unread.iter().any(records::is_given)
     }
 
     /// Whether the disk did not give a tail when this store was opened: it may the next time.

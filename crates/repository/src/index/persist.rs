@@ -333,7 +333,7 @@ impl Index {
         }
         self.unsaved_packs.fetch_sub(packs, Ordering::AcqRel);
         self.unsaved_closed.fetch_sub(closed, Ordering::AcqRel);
-        obsolete.iter().try_for_each(|path| remove(path))
+        obsolete.iter().try_for_each(remove)
     }
 }
 

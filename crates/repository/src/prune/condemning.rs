@@ -136,9 +136,11 @@ impl Store {
         self.lease().renew()?;
         self.packs().forget(|name| names.contains(name));
         let paths: Vec<PathBeneath> = names.iter().map(|name| self.layout().pack(name)).collect();
-        paths.iter().try_for_each(|path| remove(path))?;
+        paths.iter().try_for_each(remove)?;
         parity::remove_of(self.layout(), names.iter())?;
-        let folders: BTreeSet<_> = paths.iter().filter_map(|path| path.parent()).collect();
+        let mut folders: Vec<_> = paths.iter().filter_map(PathBeneath::parent).collect();
+        folders.sort();
+        folders.dedup();
         // A mark may have outlived its pack, and that its folder.
         let mut there = folders.into_iter().filter(|folder| folder.is_dir());
         there.try_for_each(|folder| sync_folder(&folder))?;

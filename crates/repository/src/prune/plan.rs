@@ -251,12 +251,12 @@ mod tests {
             let generation = place.store.index().state().generation;
             place.store.rebuild_index(&place.store.lock_commit(), generation).unwrap();
         };
-        std::fs::rename(pack.path(), &aside.path()).unwrap();
+        std::fs::rename(pack.path(), aside.path()).unwrap();
         std::fs::create_dir(pack.path()).unwrap();
         rebuild();
         assert!(place.store.check_needed().is_err());
         std::fs::remove_dir(pack.path()).unwrap();
-        std::fs::rename(aside.path(), &pack.path()).unwrap();
+        std::fs::rename(aside.path(), pack.path()).unwrap();
         rebuild();
         place.store.check_needed().unwrap();
     }

@@ -106,12 +106,9 @@ impl Scrub<'_> {
 
     /// How much parity is wanted, without which a pack gets none any more.
     fn check_parity_share(&mut self) -> Result<(), RepositoryError> {
-        match of_the_file(parity::percent(self.store.layout()))? {
-            Err(error) => {
-                let share = self.store.layout().parity_share().display().to_string();
-                self.pack_damage(share, error);
-            }
-            Ok(_) => {}
+        if let Err(error) = of_the_file(parity::percent(self.store.layout()))? {
+            let share = self.store.layout().parity_share().display().to_string();
+            self.pack_damage(share, error);
         }
         Ok(())
     }
