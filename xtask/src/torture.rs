@@ -32,7 +32,7 @@ struct Part {
 
 const IT: &[&str] = &["--test", "it"];
 
-const PARTS: [Part; 19] = [
+const PARTS: [Part; 20] = [
     // 250 MB are killed each time, which takes 40 GB of disk in all; `cargo xtask test` takes far less.
     Part {
         name: "kill",
@@ -74,6 +74,14 @@ const PARTS: [Part; 19] = [
         tests: "(nth_call|nth_call_served)::whichever",
         settings: &[("HOLDALL_FAULTS", "all")],
         pieces: 40,
+    },
+    Part {
+        name: "foreign",
+        package: "holdall",
+        target: IT,
+        tests: "foreign::",
+        settings: &[],
+        pieces: 1,
     },
     Part {
         name: "sleepers",

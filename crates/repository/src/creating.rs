@@ -6,11 +6,9 @@ use holdall_protocol::{NewRepository, RepositoryError};
 use crate::clear_parts::{generations_in, holds_records, put_spare};
 use crate::layout::{Layout, MARKER_TEXT};
 use crate::lease::Lease;
+use crate::opening::make_folders;
 use crate::probing::probe;
-use crate::publish::{
-    PRIVATE_DIR_MODE, Published, damaged, is_there, make_name, make_private_dirs, names_in,
-    publish, replace, sync_folder,
-};
+use crate::publish::{Published, damaged, is_there, make_private_dirs, names_in, publish, replace};
 use crate::store::Access;
 use crate::wrappings::SignedSet;
 
@@ -25,8 +23,7 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     let lease = Lease::take(layout, Access::Write)?;
     // Somebody may have made one, and used it, before the lease was taken.
     refuse_if_used(layout)?;
-    layout.folders().iter().try_for_each(|dir| make_name(dir, PRIVATE_DIR_MODE))?;
-    sync_folder(layout.root())?;
+    make_folders(layout)?;
     probe(layout)?;
     let tmp = layout.tmp();
     lease.renew()?;

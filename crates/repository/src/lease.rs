@@ -55,14 +55,14 @@ pub(crate) struct Lease {
     /// A local lock is given back last.
     numbered: Option<Numbered>,
     has_taken_over: bool,
-    _lock: Held,
+    _lock: Option<Held>,
 }
 
 impl Lease {
     /// Takes the lease: alone to write; to read together with other readers of this computer.
     pub(crate) fn take(layout: &Layout, access: Access) -> Result<Self, RepositoryError> {
         let lock = lock(layout, access)?;
-        let is_sound = lock.is_locked() && !is_on_share(layout)?;
+        let is_sound = lock.as_ref().is_some_and(Held::is_locked) && !is_on_share(layout)?;
         if access == Access::Read || (is_sound && !is_there(&layout.lease())?) {
             return Ok(Self { numbered: None, has_taken_over: false, _lock: lock });
         }
@@ -104,8 +104,9 @@ fn is_on_share(layout: &Layout) -> Result<bool, RepositoryError> {
     Ok(disk::is_share(number))
 }
 
-/// Locks the file `lock`, if that is possible here at all.
-fn lock(layout: &Layout, access: Access) -> Result<Held, RepositoryError> {
+/// Locks the file `lock`, if that is possible here at all. Who only reads does without where there is none: it may have
+/// been lost, and reading makes nothing.
+fn lock(layout: &Layout, access: Access) -> Result<Option<Held>, RepositoryError> {
     let path = layout.lock();
     let file = match access {
         Access::Write => path.open_or_create(FILE_MODE),
@@ -115,13 +116,17 @@ fn lock(layout: &Layout, access: Access) -> Result<Held, RepositoryError> {
         Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
             return Err(damaged(&path, NO_FILE));
         }
+        Err(error) if access == Access::Read && error.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
         file => file.map_err(failed("opening", &path))?,
     };
     let held = match access {
         Access::Write => Held::exclusive(file),
         Access::Read => Held::shared(file),
     };
-    held.map_err(failed("locking", &path))?.ok_or_else(|| RepositoryError::in_use(layout.place()))
+    let held = held.map_err(failed("locking", &path))?;
+    held.map(Some).ok_or_else(|| RepositoryError::in_use(layout.place()))
 }
 
 /// A lease that is the highest number, and the thread that renews it.

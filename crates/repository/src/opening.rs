@@ -14,7 +14,9 @@ use crate::layout::Layout;
 use crate::lease::Lease;
 use crate::log::Log;
 use crate::probing::probe;
-use crate::publish::{PRIVATE_DIR_MODE, failed, is_beside, make_all, make_name, names_in, remove};
+use crate::publish::{
+    PRIVATE_DIR_MODE, failed, is_beside, make_name, names_in, remove, sync_folder,
+};
 use crate::raised::{highest, raise};
 use crate::recovery::Recovered;
 use crate::session::Sessions;
@@ -137,9 +139,17 @@ fn open_index(
     Ok(opened)
 }
 
+/// Makes the folders that are not there, and their names durable. Those of wrapped keys are for their owner alone:
+/// whoever can read them can guess passwords. None is for every user of the computer.
+pub(crate) fn make_folders(layout: &Layout) -> Result<(), RepositoryError> {
+    [layout.wrappings(), layout.spares()].iter().try_for_each(|dir| make_name(dir, 0o700))?;
+    layout.folders().iter().try_for_each(|dir| make_name(dir, PRIVATE_DIR_MODE))?;
+    sync_folder(layout.root())
+}
+
 /// Makes what a writer needs, and takes away what an earlier one left half-done.
 pub(crate) fn make_ready(layout: &Layout, lease: &Lease) -> Result<(), RepositoryError> {
-    make_all(&layout.folders())?;
+    make_folders(layout)?;
     sweep_tmp(layout, lease)?;
     probe(layout)
 }

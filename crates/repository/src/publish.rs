@@ -196,13 +196,8 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
 
 /// Makes a folder if it is not there, and its name durable: who made it may not have come so far.
 pub(crate) fn make_dir(dir: &PathBeneath) -> Result<(), RepositoryError> {
-    make_all(std::slice::from_ref(dir))
-}
-
-/// Makes folders that lie in one, as [`make_dir`] does each.
-pub(crate) fn make_all(dirs: &[PathBeneath]) -> Result<(), RepositoryError> {
-    dirs.iter().try_for_each(|dir| make_name(dir, DIR_MODE))?;
-    dirs.last().map_or(Ok(()), sync_parent)
+    make_name(dir, DIR_MODE)?;
+    sync_parent(dir)
 }
 
 /// Makes a directory and those above it, as far as they are not there, and makes all their names

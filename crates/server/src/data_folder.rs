@@ -171,6 +171,17 @@ impl DataFolder {
         }
     }
 
+    /// Removes a small file, if it is there.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), ServerError> {
+        let path = self.root.join(name);
+        match path.remove_file() {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(ServerError::io("removing", path.path(), source))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes beside and publishes without replacing.
     fn make(&self, path: &PathBeneath, bytes: &[u8]) -> io::Result<()> {
         let (beside, mut file) = make_beside(path)?;

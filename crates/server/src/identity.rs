@@ -92,8 +92,16 @@ impl ReceiptSigner for ServerIdentity {
     }
 }
 
-/// TLS for browsers: ECDSA P-256, because they do not take Ed25519, and no client certificate.
+/// TLS for browsers. A key or certificate that can not be used is made anew: nobody pins it.
 pub(crate) fn web_config(folder: &DataFolder) -> Result<ServerConfig, ServerError> {
+    stored_web_config(folder).or_else(|_| {
+        [WEB_KEY, WEB_CERTIFICATE].iter().try_for_each(|name| folder.remove(name))?;
+        stored_web_config(folder)
+    })
+}
+
+/// ECDSA P-256, because browsers do not take Ed25519, and no client certificate.
+fn stored_web_config(folder: &DataFolder) -> Result<ServerConfig, ServerError> {
     let key = folder.read_or_make(WEB_KEY, FILE_MAX_BYTES, || {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256);
         Ok(key.map_err(tls::TlsError::from)?.serialize_der())

@@ -77,3 +77,4 @@ mod unseen;
 mod vanishing;
 #[cfg(feature = "verdicts")]
 mod verdicts;
+mod worth;

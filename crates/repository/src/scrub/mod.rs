@@ -106,10 +106,17 @@ impl Scrub<'_> {
 
     /// How much parity is wanted, without which a pack gets none any more.
     fn check_parity_share(&mut self) -> Result<(), RepositoryError> {
-        if let Err(error) = of_the_file(parity::percent(self.store.layout()))? {
-            let share = self.store.layout().parity_share().display().to_string();
-            self.pack_damage(share, error);
-        }
+        let (layout, file) = (self.store.layout(), self.store.layout().parity_share());
+        let is_lost = || -> Result<bool, RepositoryError> {
+            Ok(!is_there(&file)? && !parity::packs(layout)?.is_empty())
+        };
+        let reason = match of_the_file(parity::percent(layout))? {
+            Err(error) => error.to_string(),
+            Ok(0) if is_lost()? => "it is missing, and no new pack gets parity".to_owned(),
+            Ok(_) => return Ok(()),
+        };
+        let reason = format!("{reason}; `holdall check --parity PERCENT` writes it anew");
+        self.pack_damage(file.display().to_string(), reason);
         Ok(())
     }
 

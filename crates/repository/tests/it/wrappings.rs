@@ -1,6 +1,7 @@
 //! Sets of wrappings as files: what stays of older ones, and what is in the way of a new one.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -97,6 +98,15 @@ fn a_newest_set_that_can_not_be_read_is_damage_and_no_older_one_counts() {
         let answer = world.handle().describe();
         let Err(RepositoryError::Damaged { what, .. }) = &answer else { panic!("{answer:?}") };
         assert!(what.ends_with("wrappings/0000000000000002"), "{what}");
+    }
+}
+
+#[test]
+fn wrapped_keys_are_for_their_owner_alone() {
+    let world = made();
+    for folder in ["wrappings", "spare"] {
+        let mode = fs::metadata(world.dir().join(folder)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{folder}: {mode:o}");
     }
 }
 
