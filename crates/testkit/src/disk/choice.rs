@@ -1,12 +1,12 @@
 //! What survives a crash: a fate for everything that was not durable.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::Random;
 
 use super::history::{History, Inode, Moment, Op, Place, ROOT};
-use super::image::Image;
+use super::image::{Image, Metadata};
 
 /// What a disk writes whole or not at all.
 const SECTOR_BYTES: usize = 512;
@@ -52,7 +52,7 @@ pub fn choices(
     more: usize,
 ) -> Vec<Choice> {
     let pending = history.pending(moment);
-    let is_name = |number: usize| history.done[number].op.is_name();
+    let is_name = |number: usize| history.done[number].op.is_of_names();
     let seed = random.next_u64();
     let all = |fate: Fate| Choice::of(&pending, |_| fate);
     let by_kind = |name: Fate, bytes: Fate| {
@@ -102,7 +102,8 @@ impl History {
     /// What the folder holds after a crash at that moment that ended so.
     #[must_use]
     pub fn image(&self, moment: Moment<'_>, choice: &Choice) -> Image {
-        let mut disk = Disk::default();
+        let born = self.born.iter().copied().enumerate().collect();
+        let mut disk = Disk { metadata: born, ..Disk::default() };
         for (number, done) in self.done.iter().enumerate().take(moment.done) {
             disk.apply(&done.op, choice.fates.get(&number).copied().unwrap_or(Fate::Kept));
         }
@@ -124,14 +125,27 @@ impl History {
 struct Disk {
     bytes: HashMap<Inode, Vec<u8>>,
     names: BTreeMap<Place, Inode>,
+    metadata: HashMap<Inode, Metadata>,
+    /// Of these a mode, a time or a move was lost, and all modes and times that came after it.
+    stale: HashSet<Inode>,
 }
 
 impl Disk {
     fn apply(&mut self, op: &Op, fate: Fate) {
-        if fate == Fate::Lost {
-            return;
+        match op {
+            Op::Name { inode, from: Some(_), .. } if fate != Fate::Kept => {
+                self.stale.insert(*inode);
+            }
+            _ => {}
         }
         match op {
+            Op::Metadata { inode, .. } if fate == Fate::Lost => drop(self.stale.insert(*inode)),
+            _ if fate == Fate::Lost => {}
+            Op::Metadata { inode, .. } if self.stale.contains(inode) => {}
+            Op::Metadata { inode, metadata: Metadata { mode, time } } => {
+                let known = self.metadata.entry(*inode).or_default();
+                (known.mode, known.time) = (mode.or(known.mode), time.or(known.time));
+            }
             Op::Write { file, at, bytes } => self.write(*file, *at as usize, bytes, fate),
             Op::Truncate { file, length } => {
                 self.bytes.entry(*file).or_default().resize(*length as usize, 0);
@@ -179,6 +193,10 @@ impl Disk {
         let names = self.names.range((dir, std::ffi::OsString::new())..);
         for ((_, name), &inode) in names.take_while(|((of, _), _)| *of == dir) {
             let path: PathBuf = below.join(name);
+            let known = self.metadata.get(&inode).copied().unwrap_or_default();
+            if known != Metadata::default() {
+                image.metadata.insert(path.clone(), known);
+            }
             if history.is_dir[inode] {
                 image.entries.insert(path.clone(), None);
                 self.collect(history, inode, &path, image);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::image::Image;
+use super::image::{Image, Metadata};
 use super::trace::{Base, Call};
 
 /// A file or a folder, whatever its name is.
@@ -38,6 +38,11 @@ pub(super) enum Op {
     Unname {
         place: Place,
     },
+    /// Its mode or its time, whichever is named.
+    Metadata {
+        inode: Inode,
+        metadata: Metadata,
+    },
 }
 
 impl Op {
@@ -45,6 +50,7 @@ impl Op {
     fn is_of(&self, inode: Inode) -> bool {
         match self {
             Self::Write { file, .. } | Self::Truncate { file, .. } => *file == inode,
+            Self::Metadata { inode: other, .. } => *other == inode,
             Self::Unname { place } => place.0 == inode,
             Self::Name { place, from, .. } => {
                 place.0 == inode || from.as_ref().is_some_and(|from| from.0 == inode)
@@ -52,9 +58,9 @@ impl Op {
         }
     }
 
-    /// Whether it is about a name, not about bytes.
-    pub(super) fn is_name(&self) -> bool {
-        matches!(self, Self::Name { .. } | Self::Unname { .. })
+    /// Whether it is about a name, a mode or a time, not about bytes: what a journal keeps.
+    pub(super) fn is_of_names(&self) -> bool {
+        !matches!(self, Self::Write { .. } | Self::Truncate { .. })
     }
 }
 
@@ -96,6 +102,10 @@ pub struct History {
     pub(super) done: Vec<Done>,
     /// Whether each inode is a folder.
     pub(super) is_dir: Vec<bool>,
+    /// What each inode's mode and time were when it was made.
+    pub(super) born: Vec<Metadata>,
+    /// Whether modes and times are a part of it.
+    has_metadata: bool,
     /// The names as they are now.
     names: HashMap<Place, Inode>,
     lengths: HashMap<Inode, u64>,
@@ -116,6 +126,8 @@ impl History {
             notes: notes.to_owned(),
             done: Vec::new(),
             is_dir: vec![true],
+            born: vec![Metadata::default()],
+            has_metadata: false,
             names: HashMap::new(),
             lengths: HashMap::new(),
             handles: HashMap::new(),
@@ -126,13 +138,21 @@ impl History {
         for (path, content) in &image.entries {
             // Folders come before what is in them.
             let Some(place) = history.place(&root.join(path)) else { continue };
-            let inode = history.make(place, content.is_none());
+            let metadata = image.metadata.get(path).copied().unwrap_or_default();
+            let inode = history.make(place, content.is_none(), metadata);
             if let Some(bytes) = content {
                 history.write(inode, 0, bytes);
             }
         }
         history.done.iter_mut().for_each(|done| done.durable = Some(0));
         history
+    }
+
+    /// Has modes and times be a part of it: each inode's survive in the order in which they were set, and not
+    /// without an earlier move of its name, as every file system in use has it.
+    #[must_use]
+    pub fn with_metadata(self) -> Self {
+        Self { has_metadata: true, ..self }
     }
 
     /// All moments at which something had just been done, made durable or said.
@@ -169,8 +189,9 @@ impl History {
     /// Applies a call; whether it made something durable.
     fn apply(&mut self, call: Call, base: usize) -> Result<bool, String> {
         match call {
-            Call::Open { base, path, creates, truncates, appends, fd } => {
-                self.open((base, path), creates, truncates, appends, fd);
+            Call::Open { base, path, creates, truncates, appends, mode, fd } => {
+                let born = creates.then(|| self.born_with(mode));
+                self.open((base, path), born, truncates, appends, fd);
             }
             Call::Close { fd } => drop(self.handles.remove(&fd)),
             Call::Duplicate { from, to } => {
@@ -198,12 +219,22 @@ impl History {
                     self.push(Op::Unname { place });
                 }
             }
-            Call::MakeDir { base, path } => {
+            Call::MakeDir { base, path, mode } => {
                 if let Some(place) = self.resolve((base, path)) {
-                    self.make(place, true);
+                    self.make(place, true, self.born_with(mode));
                 }
             }
-            Call::Sync { fd, begun } => return Ok(self.sync(fd, base + begun)),
+            Call::SetMode { fd, mode } => self.set(fd, self.born_with(mode)),
+            Call::SetTime { fd, time } => {
+                self.set(fd, Metadata { time: Some(time), ..Metadata::default() });
+            }
+            Call::Sync { fd, begun } => {
+                let inode = self.inode_of(fd);
+                return Ok(inode.is_some_and(|of| self.sync(base + begun, |op| op.is_of(of))));
+            }
+            Call::SyncAll { fd, begun } => {
+                return Ok(self.inode_of(fd).is_some() && self.sync(base + begun, |_| true));
+            }
             Call::Unknown { line } => return Err(format!("a call that is not known: {line}")),
         }
         Ok(false)
@@ -212,7 +243,7 @@ impl History {
     fn open(
         &mut self,
         (base, path): (Base, PathBuf),
-        creates: bool,
+        creates: Option<Metadata>,
         truncates: bool,
         appends: bool,
         fd: i32,
@@ -220,8 +251,8 @@ impl History {
         let says = base.is_none() && path == self.notes;
         let found = self.resolve((base, path.clone()));
         let mut inode = self.found((base, path));
-        if let (None, true, Some(place)) = (inode, creates, found) {
-            inode = Some(self.make(place, false));
+        if let (None, Some(born), Some(place)) = (inode, creates, found) {
+            inode = Some(self.make(place, false, born));
         }
         if let Some(file) = inode.filter(|file| truncates && self.length(*file) > 0) {
             self.truncate(file, 0);
@@ -254,19 +285,29 @@ impl History {
         self.name(to, inode, Some(from));
     }
 
-    /// Whatever was done to the file or folder before that line is durable now.
-    fn sync(&mut self, fd: i32, begun: usize) -> bool {
-        let Some(inode) = self.inode_of(fd) else { return false };
+    /// Whatever of this was done before that line is durable now.
+    fn sync(&mut self, begun: usize, is_synced: impl Fn(&Op) -> bool) -> bool {
         let line = self.lines;
         let covered = |done: &&mut Done| done.durable.is_none() && done.at < begun;
         let done = self.done.iter_mut().filter(covered);
-        done.filter(|done| done.op.is_of(inode)).for_each(|done| done.durable = Some(line));
+        done.filter(|done| is_synced(&done.op)).for_each(|done| done.durable = Some(line));
         true
     }
 
-    fn make(&mut self, place: Place, is_dir: bool) -> Inode {
+    fn born_with(&self, mode: u32) -> Metadata {
+        Metadata { mode: self.has_metadata.then_some(mode), time: None }
+    }
+
+    fn set(&mut self, fd: i32, metadata: Metadata) {
+        if let (true, Some(inode)) = (self.has_metadata, self.inode_of(fd)) {
+            self.push(Op::Metadata { inode, metadata });
+        }
+    }
+
+    fn make(&mut self, place: Place, is_dir: bool, born: Metadata) -> Inode {
         let inode = self.is_dir.len();
         self.is_dir.push(is_dir);
+        self.born.push(born);
         self.name(place, inode, None);
         inode
     }

@@ -12,7 +12,7 @@ fn watched(script: &str) -> (History, Image) {
     let folder = tempfile::tempdir().expect("a folder");
     let (root, notes) = (folder.path().join("disk"), folder.path().join("notes"));
     std::fs::create_dir(&root).expect("a folder");
-    let mut history = History::new(&root, &notes, &Image::default(), "");
+    let mut history = History::new(&root, &notes, &Image::default(), "").with_metadata();
     let script = script.replace("DISK", root.to_str().expect("UTF-8"));
     let script = script.replace("NOTES", notes.to_str().expect("UTF-8"));
     let mut command = Command::new("/usr/bin/python3");
@@ -40,6 +40,8 @@ def make(path, data):
     fd = os.open(path, os.O_WRONLY | os.O_CREAT); os.write(fd, data); return fd
 def sync(path):
     fd = os.open(path, os.O_RDONLY); os.fsync(fd); os.close(fd)
+def sync_all(fd):
+    import ctypes; assert ctypes.CDLL(None).syncfs(fd) == 0
 def say(text):
     fd = os.open('NOTES', os.O_WRONLY | os.O_CREAT | os.O_APPEND); os.write(fd, text); os.close(fd)
 ";
@@ -58,7 +60,7 @@ dir = os.open('DISK/a', os.O_RDONLY); os.close(os.open('at', os.O_CREAT, dir_fd=
 os.writev(fd, [b'at the', b' place']); os.lseek(fd, 2, 0); os.write(os.dup(fd), b'there')
 "
     ));
-    assert_eq!(history.last(), folder);
+    assert_eq!(history.last().entries, folder.entries);
     assert_eq!(folder.files().count(), 3);
 }
 
@@ -119,4 +121,38 @@ fn what_was_durable_at_the_start_stays() {
     let start = Image::default().with(Path::new("old"), b"kept".to_vec());
     let history = History::new(Path::new("/d"), Path::new("/n"), &start, "said before");
     assert_eq!(history.last(), start);
+}
+
+#[test]
+fn modes_and_times_are_lost_in_order_and_what_was_synced_with_all_else_stays() {
+    if !has_strace() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (history, made) = watched(&format!(
+        "{FRONT}
+os.umask(0)
+fd = os.open('DISK/file', os.O_WRONLY | os.O_CREAT, 0o600); os.write(fd, b'x')
+os.utime(fd, (5, 5)); os.fchmod(fd, 0o644); say(b'set')
+sync_all(fd); say(b' synced'); os.fchmod(fd, 0o755)
+"
+    ));
+    assert_eq!(history.last().entries, made.entries);
+    let found = |said: &str| -> Vec<(u32, bool)> {
+        let images = after(&history, said);
+        let of = |image: &Image| {
+            let known = image.metadata.get(Path::new("file"))?;
+            Some((known.mode.expect("a mode"), known.time == Some((5, 0))))
+        };
+        images.iter().filter_map(of).collect()
+    };
+    let set = found("set");
+    assert!([(0o600, false), (0o600, true), (0o644, true)].iter().all(|one| set.contains(one)));
+    assert!(!set.contains(&(0o644, false)));
+    let synced = found("synced");
+    assert!(synced.iter().all(|one| *one == (0o644, true) || *one == (0o755, true)));
+    let image = history.last();
+    image.lay_down(&folder.path().join("again")).expect("it can be made");
+    let again = Image::read_with_metadata(&folder.path().join("again")).expect("it can be read");
+    assert_eq!(image, again);
 }

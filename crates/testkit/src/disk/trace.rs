@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 /// The calls that are asked of strace: all that change files or names, make them durable, or say
 /// which file a number stands for.
-pub(super) const CALLS: &str = "openat,openat2,open,creat,close,dup,dup2,dup3,fcntl,lseek,read,write,pwrite64,\
-    writev,pwritev,pwritev2,truncate,ftruncate,fallocate,rename,renameat,renameat2,link,linkat,symlink,\
-    symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync,fdatasync,sync_file_range,sync,syncfs,\
-    copy_file_range,sendfile,splice,io_uring_setup";
+pub(super) const CALLS: &str = "openat,openat2,open,creat,close,dup,dup2,dup3,fcntl,lseek,read,write,\
+    pwrite64,writev,pwritev,pwritev2,truncate,ftruncate,fallocate,rename,renameat,renameat2,link,linkat,\
+    symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,fchmod,utimensat,fsync,fdatasync,\
+    sync_file_range,sync,syncfs,copy_file_range,sendfile,splice,io_uring_setup";
 
 /// A folder that a path starts from: a number of an open one, or where the process is.
 pub(super) type Base = Option<i32>;
@@ -24,6 +24,7 @@ pub(super) enum Call {
         creates: bool,
         truncates: bool,
         appends: bool,
+        mode: u32,
         fd: i32,
     },
     Close {
@@ -65,9 +66,24 @@ pub(super) enum Call {
     MakeDir {
         base: Base,
         path: PathBuf,
+        mode: u32,
+    },
+    SetMode {
+        fd: i32,
+        mode: u32,
+    },
+    /// Seconds and nanoseconds.
+    SetTime {
+        fd: i32,
+        time: (i64, u32),
     },
     /// Begun at that line of the trace: what was written later need not be covered.
     Sync {
+        fd: i32,
+        begun: usize,
+    },
+    /// The same of all that was done to the file system of a file.
+    SyncAll {
         fd: i32,
         begun: usize,
     },
@@ -128,15 +144,17 @@ fn known(name: &str, arguments: &[&str], result: i64, begun: usize) -> Option<Ca
     let fd = |at: usize| text(at)?.parse::<i32>().ok();
     let path = |at: usize| Some(PathBuf::from(OsString::from_vec(string(text(at)?)?)));
     let place = |base: usize| Some((self::base(text(base)?)?, path(base + 1)?));
+    let mode = |at: usize| text(at).and_then(octal);
     let result_fd = i32::try_from(result).ok()?;
     let length = u64::try_from(result).ok()?;
     Some(match name {
-        "open" => open((None, path(0)?), text(1)?, result_fd),
-        "creat" => open((None, path(0)?), "O_CREAT|O_TRUNC", result_fd),
-        "openat" => open(place(0)?, text(2)?, result_fd),
+        "open" => open((None, path(0)?), text(1)?, mode(2), result_fd),
+        "creat" => open((None, path(0)?), "O_CREAT|O_TRUNC", mode(1), result_fd),
+        "openat" => open(place(0)?, text(2)?, mode(3), result_fd),
         // {flags=O_RDWR|O_CREAT, mode=0666, resolve=...}
         "openat2" => {
-            open(place(0)?, text(2)?.strip_prefix("{flags=")?.split(',').next()?, result_fd)
+            let mode = field(text(2)?, "mode=").and_then(octal);
+            open(place(0)?, field(text(2)?, "flags=")?, mode, result_fd)
         }
         "close" => Call::Close { fd: fd(0)? },
         "dup" | "dup2" | "dup3" => Call::Duplicate { from: fd(0)?, to: result_fd },
@@ -156,17 +174,35 @@ fn known(name: &str, arguments: &[&str], result: i64, begun: usize) -> Option<Ca
         "linkat" => Call::Link { from: place(0)?, to: place(2)? },
         "unlink" | "rmdir" => Call::Unlink { base: None, path: path(0)? },
         "unlinkat" => Call::Unlink { base: base(text(0)?)?, path: path(1)? },
-        "mkdir" => Call::MakeDir { base: None, path: path(0)? },
-        "mkdirat" => Call::MakeDir { base: base(text(0)?)?, path: path(1)? },
+        "mkdir" => Call::MakeDir { base: None, path: path(0)?, mode: mode(1)? },
+        "mkdirat" => Call::MakeDir { base: base(text(0)?)?, path: path(1)?, mode: mode(2)? },
+        "fchmod" => Call::SetMode { fd: fd(0)?, mode: mode(1)? },
+        "utimensat" if text(1)? == "NULL" => Call::SetTime { fd: fd(0)?, time: time(text(2)?)? },
+        "syncfs" => Call::SyncAll { fd: fd(0)?, begun },
         "fsync" | "fdatasync" => Call::Sync { fd: fd(0)?, begun },
         _ => return None,
     })
 }
 
-fn open((base, path): (Base, PathBuf), flags: &str, fd: i32) -> Call {
+fn open((base, path): (Base, PathBuf), flags: &str, mode: Option<u32>, fd: i32) -> Call {
     let has = |flag: &str| flags.split('|').any(|one| one == flag);
     let (creates, truncates, appends) = (has("O_CREAT"), has("O_TRUNC"), has("O_APPEND"));
-    Call::Open { base, path, creates, truncates, appends, fd }
+    Call::Open { base, path, creates, truncates, appends, mode: mode.unwrap_or_default(), fd }
+}
+
+fn octal(text: &str) -> Option<u32> {
+    u32::from_str_radix(text, 8).ok()
+}
+
+/// The value of a field of a structure, or of the last of several structures.
+fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let (_, value) = text.rsplit_once(name)?;
+    value.split([',', '}']).next()
+}
+
+/// The modification time that is set.
+fn time(times: &str) -> Option<(i64, u32)> {
+    Some((field(times, "tv_sec=")?.parse().ok()?, field(times, "tv_nsec=")?.parse().ok()?))
 }
 
 fn write(fd: i32, at: Option<i64>, mut bytes: Vec<u8>, written: i64) -> Call {
@@ -227,6 +263,9 @@ mod tests {
 7 openat2(5, "\x63", {flags=O_RDWR|O_CREAT|O_EXCL, mode=0666, resolve=RESOLVE_BENEATH}, 24) = 6
 7 fcntl(3, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0}) = 0
 7 copy_file_range(3, NULL, 4, NULL, 10, 0) = 10
+7 fchmod(3, 01644) = 0
+7 utimensat(3, NULL, [{tv_sec=9, tv_nsec=UTIME_OMIT}, {tv_sec=-2, tv_nsec=7} /* 1969 */], 0) = 0
+7 syncfs(3) = 0
 "#;
         let calls: Vec<Call> = parse(text).into_iter().map(|(_, call)| call).collect();
         let path = PathBuf::from;
@@ -236,9 +275,11 @@ mod tests {
             creates: true,
             truncates: false,
             appends: false,
+            mode: 0o777,
             fd,
         };
-        assert_eq!(calls[..2], [Call::MakeDir { base: None, path: path("d") }, opened(3)]);
+        let made = Call::MakeDir { base: None, path: path("d"), mode: 0o777 };
+        assert_eq!(calls[..2], [made, opened(3)]);
         assert_eq!(calls[2], Call::Write { fd: 3, at: Some(10), bytes: b"xy".to_vec() });
         assert_eq!(calls[3], Call::Write { fd: 3, at: None, bytes: b"ab".to_vec() });
         let moved = Call::Rename { from: (None, path("a")), to: (Some(5), path("b")) };
@@ -249,11 +290,15 @@ mod tests {
             creates: true,
             truncates: false,
             appends: false,
+            mode: 0o666,
             fd: 6,
         };
         assert_eq!(calls[5], beneath);
         assert!(matches!(&calls[6], Call::Unknown { line } if line.starts_with("copy_file_range")));
-        assert_eq!(calls.len(), 7);
+        assert_eq!(calls[7], Call::SetMode { fd: 3, mode: 0o1644 });
+        assert_eq!(calls[8], Call::SetTime { fd: 3, time: (-2, 7) });
+        assert_eq!(calls[9], Call::SyncAll { fd: 3, begun: 11 });
+        assert_eq!(calls.len(), 10);
     }
 
     #[test]
