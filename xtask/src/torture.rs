@@ -60,6 +60,14 @@ const PARTS: [Part; 20] = [
         pieces: 5,
     },
     Part {
+        name: "restore-cuts",
+        package: "holdall",
+        target: IT,
+        tests: "restore_cuts::",
+        settings: &[],
+        pieces: 1,
+    },
+    Part {
         name: "rot",
         package: "holdall-repository",
         target: &["--test", "faults"],

@@ -59,6 +59,7 @@ mod plants;
 mod private;
 mod reading;
 mod repair;
+mod restore_cuts;
 mod resuming;
 mod schema;
 mod second;

@@ -23,8 +23,8 @@ use crate::repair::noise;
 /// Calls that read, write or name files. Closing is left out: only a restore depends on what it answers, for
 /// which there is a test of its own in `full`.
 const CALLS: &str = "openat,openat2,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,lseek,fsync,\
-    fdatasync,ftruncate,fallocate,copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,\
-    mkdirat,mknodat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,\
+    fdatasync,ftruncate,fallocate,copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,syncfs,\
+    mkdir,mkdirat,mknodat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,\
     readlink,readlinkat,flock,utimensat,fchmod,fchmodat,fchown,fchownat,flistxattr,fgetxattr,fsetxattr,\
     llistxattr,lgetxattr,lsetxattr";
 /// How a call names what has no handle of its own, such as a link: below a folder's handle.

@@ -3,6 +3,7 @@
 //! The owner comes first, for changing it clears set-user-id bits and capabilities; attributes
 //! before the mode, for a mode may end one's own right to set them; the mode last, for it says that
 //! all else is done ([`unfinished`](super::unfinished)), and an access list, which changes it, right before.
+//! Of a file, these two wait until its content is on the disk ([`settle`](super::settle)).
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -75,20 +76,47 @@ pub(super) struct Finish<'a> {
     pub(super) path: &'a dyn Fn() -> Vec<u8>,
 }
 
+/// The last that is set of what was made, and makes it finished.
+pub(super) struct Last {
+    access_list: Option<Box<[u8]>>,
+    /// Symbolic links have none.
+    mode: Option<u32>,
+}
+
+impl Last {
+    /// Sets it; what fails is reported.
+    pub(super) fn apply(
+        &self,
+        context: &Context<'_>,
+        subject: Subject<'_>,
+        path: &dyn Fn() -> Vec<u8>,
+    ) {
+        let setting = Setting { context, subject, path };
+        setting.set_attributes(self.access_list.iter().map(|list| (ACCESS_LIST, &list[..])));
+        if let Some(mode) = self.mode {
+            setting.check("mode", subject.set_mode(mode));
+        }
+    }
+}
+
 impl Finish<'_> {
     /// Sets everything; what fails is reported and the rest is set.
     pub(super) fn apply(&self) {
+        self.apply_but_last().apply(self.context, self.subject, self.path);
+    }
+
+    /// The same without what is the last.
+    pub(super) fn apply_but_last(&self) -> Last {
         let (uid_restored, gid_restored) = self.set_owner();
         let attributes = self.attributes();
         let (lists, others): (Vec<_>, Vec<_>) =
             attributes.iter().partition(|(name, _)| *name == ACCESS_LIST);
-        self.set_attributes(others);
+        self.setting().set_attributes(others);
         let mtime = Timestamp { secs: self.entry.mtime.secs, nanos: self.entry.mtime.nanos };
         self.check("modification time", self.subject.set_mtime(mtime));
-        self.set_attributes(lists);
-        if self.entry.kind != EntryKind::Symlink {
-            self.set_mode(uid_restored, gid_restored);
-        }
+        let mode = (self.entry.kind != EntryKind::Symlink)
+            .then(|| self.allowed_mode(uid_restored, gid_restored));
+        Last { access_list: lists.first().map(|(_, list)| (*list).into()), mode }
     }
 
     /// Says whether user and group are now the entry's.
@@ -136,22 +164,6 @@ impl Finish<'_> {
         attributes
     }
 
-    fn set_attributes<'v>(&self, attributes: impl IntoIterator<Item = (&'v [u8], &'v [u8])>) {
-        for (name, value) in attributes {
-            match self.subject.set_attribute(name, value) {
-                Err(error)
-                    if error.kind() == io::ErrorKind::PermissionDenied
-                        && self.context.ordinary() =>
-                {
-                    self.context.note(Note::Attribute, self.path);
-                }
-                done => {
-                    self.check(&format!("attribute {}", name.escape_ascii()), done);
-                }
-            }
-        }
-    }
-
     /// Takes away what the entry has not: the lists that a directory handed down, and what users gave to one that
     /// was there before.
     fn remove_inherited(&self, attributes: &Attributes) {
@@ -179,7 +191,8 @@ impl Finish<'_> {
         }
     }
 
-    fn set_mode(&self, uid_restored: bool, gid_restored: bool) {
+    /// The mode that it is to get, without what is not given to another owner.
+    fn allowed_mode(&self, uid_restored: bool, gid_restored: bool) -> u32 {
         let mut mode = self.entry.mode;
         if self.entry.kind != EntryKind::Directory {
             let not_ours = if uid_restored { 0 } else { SET_USER_ID }
@@ -189,21 +202,48 @@ impl Finish<'_> {
                 self.context.note(Note::SetIds, self.path);
             }
         }
-        self.check("mode", self.subject.set_mode(mode));
+        mode
+    }
+
+    fn setting(&self) -> Setting<'_> {
+        Setting { context: self.context, subject: self.subject, path: self.path }
     }
 
     fn check(&self, what: &str, done: io::Result<()>) -> bool {
-        match done {
-            Ok(()) => true,
-            Err(error) => {
-                self.problem(format!("its {what} could not be set: {error}"));
-                false
+        self.setting().check(what, done)
+    }
+}
+
+/// What is set on, and who is told what could not be.
+struct Setting<'a> {
+    context: &'a Context<'a>,
+    subject: Subject<'a>,
+    path: &'a dyn Fn() -> Vec<u8>,
+}
+
+impl Setting<'_> {
+    fn set_attributes<'v>(&self, attributes: impl IntoIterator<Item = (&'v [u8], &'v [u8])>) {
+        for (name, value) in attributes {
+            match self.subject.set_attribute(name, value) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied
+                        && self.context.ordinary() =>
+                {
+                    self.context.note(Note::Attribute, self.path);
+                }
+                done => {
+                    self.check(&format!("attribute {}", name.escape_ascii()), done);
+                }
             }
         }
     }
 
-    fn problem(&self, reason: String) {
-        self.context.run.problem(&(self.path)(), reason);
+    fn check(&self, what: &str, done: io::Result<()>) -> bool {
+        if let Err(error) = &done {
+            let reason = format!("its {what} could not be set: {error}");
+            self.context.run.problem(&(self.path)(), reason);
+        }
+        done.is_ok()
     }
 }
 

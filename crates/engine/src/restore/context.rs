@@ -13,6 +13,7 @@ use holdall_tree::Entry;
 use super::links::Links;
 use super::notes::{Note, Notes};
 use super::read_back::ReadBack;
+use super::stored::Stored;
 use super::unfinished::is_unfinished;
 use super::write_behind::WriteBehind;
 use super::{RestoreOptions, RestoreSummary};
@@ -37,12 +38,15 @@ pub(super) struct Context<'a> {
     /// The absolute path in the snapshot that the target stands for.
     pub(super) base_path: Vec<u8>,
     pub(super) links: Links,
+    /// The snapshot, to be asked of what is at the target; tests have none.
+    pub(super) stored: Option<Stored<'a>>,
     pub(super) tally: Tally,
     pub(super) notes: Notes,
     pub(super) write_behind: WriteBehind,
     pub(super) read_back: ReadBack,
     /// Devices and inodes of large files that are being written.
     in_the_making: Mutex<HashSet<(u64, u64)>>,
+    failed_syncs: AtomicU64,
     users: Users,
     uid: u32,
     gid: u32,
@@ -66,11 +70,13 @@ impl<'a> Context<'a> {
             root,
             base_path,
             links,
+            stored: None,
             tally: Tally::default(),
             notes: Notes::default(),
             write_behind: WriteBehind::default(),
             read_back: ReadBack::default(),
             in_the_making: Mutex::default(),
+            failed_syncs: AtomicU64::new(0),
             users,
             uid: users::effective_uid(),
             gid: users::effective_gid(),
@@ -169,6 +175,17 @@ impl<'a> Context<'a> {
     /// Whether this was being made by a restore that was killed.
     pub(super) fn is_unfinished(&self, there: &Stat) -> bool {
         is_unfinished(there) && !lock(&self.in_the_making).contains(&(there.device, there.inode))
+    }
+
+    /// How often a disk did not take what was written. The system tells of each error once, so what was being
+    /// written meanwhile may be lost as well.
+    pub(super) fn failed_syncs(&self) -> u64 {
+        self.failed_syncs.load(Ordering::Acquire)
+    }
+
+    /// Counts one.
+    pub(super) fn sync_failed(&self) {
+        self.failed_syncs.fetch_add(1, Ordering::Release);
     }
 
     /// Lets go of a file that is removed: held open, it would keep its room on the disk.

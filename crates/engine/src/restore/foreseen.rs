@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use holdall_sys::{FileKind, Name, Stat, TargetDir};
+use holdall_sys::{Name, Stat, TargetDir};
 use holdall_tree::Entry;
 
-use super::Overwrite;
 use super::below::{self, LastBelow};
-use super::unfinished::is_unfinished;
+use super::context::Context;
+use super::place::is_kept;
 
 /// The target as it is.
 #[derive(Default)]
@@ -23,16 +23,14 @@ impl Foreseen {
     }
 
     /// Whether what is at a path below the target would stay.
-    pub(super) fn keeps(&mut self, path: &[u8], entry: &Entry, overwrite: Overwrite) -> bool {
-        self.find(path).is_some_and(|there| {
-            let is_left = there.kind != FileKind::Dir && is_unfinished(&there);
-            !is_left && !overwrite.replaces(&there, entry)
-        })
+    pub(super) fn keeps(&mut self, path: &[u8], entry: &Entry, context: &Context<'_>) -> bool {
+        self.find(path)
+            .is_some_and(|(dir, name, there)| is_kept(context, dir.as_dir(), name, (&there, entry)))
     }
 
-    fn find(&mut self, path: &[u8]) -> Option<Stat> {
+    fn find<'p>(&mut self, path: &'p [u8]) -> Option<(&TargetDir, Name<'p>, Stat)> {
         let (dir, name) = below::split(path);
-        let dir = self.last.open(self.target.as_ref()?, dir).ok()?;
-        dir.as_dir().stat(Name::new(name).ok()?).ok()
+        let (dir, name) = (self.last.open(self.target.as_ref()?, dir).ok()?, Name::new(name).ok()?);
+        Some((dir, name, dir.as_dir().stat(name).ok()?))
     }
 }

@@ -96,6 +96,8 @@ struct State {
     spool_bytes: u64,
     pending: HashSet<GroupPlace>,
     failed: HashSet<GroupPlace>,
+    /// First members that are whole, and still beside what they replace: their paths there.
+    beside: HashMap<GroupPlace, Vec<u8>>,
 }
 
 impl Links {
@@ -130,7 +132,45 @@ impl Links {
         self.changed.notify_all();
     }
 
-    /// Waits until the first member is done and gives its path below the target; `None` if it could
+    /// Says that the first member of a group is whole, and at another path for now.
+    pub(super) fn first_is_beside(&self, membership: Membership, path: Vec<u8>) {
+        if let Membership::First(place) = membership {
+            lock(&self.state).beside.insert(place, path);
+        }
+    }
+
+    /// Moves an entry to its own path with `keep`; what comes of it counts if it is the first of a group.
+    pub(super) fn keep_first(
+        &self,
+        membership: Membership,
+        keep: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Membership::First(place) = membership else { return keep() };
+        // Held meanwhile: who comes too late for the one path learns the other.
+        let mut state = lock(&self.state);
+        let kept = keep();
+        state.beside.remove(&place);
+        if kept.is_err() {
+            state.failed.insert(place);
+        }
+        kept
+    }
+
+    /// Says that an entry is not made after all, and takes it away with `remove`.
+    pub(super) fn fail_first(&self, membership: Membership, remove: impl FnOnce()) {
+        let removed = || {
+            remove();
+            Err(io::ErrorKind::NotFound.into())
+        };
+        let _ = self.keep_first(membership, removed);
+    }
+
+    /// Whether the first member of a group could not be made, after all.
+    pub(super) fn has_failed(&self, membership: Membership) -> bool {
+        matches!(membership, Membership::Later(place) if lock(&self.state).failed.contains(&place))
+    }
+
+    /// Waits until the first member is done and gives where it is now, below the target; `None` if it could
     /// not be made.
     pub(crate) fn wait(&self, place: GroupPlace) -> Option<Vec<u8>> {
         let mut state = lock(&self.state);
@@ -139,6 +179,9 @@ impl Links {
         }
         if state.failed.contains(&place) {
             return None;
+        }
+        if let Some(path) = state.beside.get(&place) {
+            return Some(path.clone());
         }
         drop(state);
         self.read(place).ok()

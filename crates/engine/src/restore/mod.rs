@@ -4,7 +4,7 @@
 //! content is fetched in whole blocks, each about once, while what was fetched before is written.
 //!
 //! ```text
-//! planner ── windows, in order ──────────────────> dispatcher ── batches ──> writers
+//! planner ── windows, in order ──────────────────> dispatcher ── batches ──> writers ── whole files ──> settler
 //!    └────── orders ──> fetchers (fetch, open, check) ──┘ chunks of each window
 //! ```
 //!
@@ -31,7 +31,9 @@ mod place;
 mod planner;
 mod read_back;
 mod reader;
+mod settle;
 mod split_file;
+mod stored;
 mod target;
 mod unfinished;
 mod window;
@@ -61,6 +63,8 @@ use context::Context;
 use directory::Directory;
 use foreseen::Foreseen;
 use planner::Planner;
+use settle::{Settler, Whole};
+use stored::Stored;
 use target::{Start, Target};
 use unfinished::DIRECTORY_MODE;
 use window::{Batch, Work, batches};
@@ -102,9 +106,6 @@ pub fn restore(
     run: &Run,
 ) -> Result<RestoreSummary, EngineError> {
     let started = Instant::now();
-    // A chain of directories is held open from its top to its end; if the system grants no more
-    // descriptors, a shorter chain still works.
-    let _ = holdall_sys::limits::raise_open_files();
     let session = access.repository.open_session(&SessionPurpose::Read)?.session;
     let restored = restore_in(access, session, snapshot, path, target, options, run);
     // What was read is read: a session that is not closed lapses.
@@ -135,7 +136,8 @@ fn restore_in(
         .map_err(|error| EngineError::io("making a file in the cache folder", error))?;
     let again = root.as_fd().try_clone_to_owned();
     let again = again.map_err(|error| EngineError::io("opening the target again", error))?;
-    let context = Context::new(options, run, again.into(), start.top.to_absolute(), links)?;
+    let mut context = Context::new(options, run, again.into(), start.top.to_absolute(), links)?;
+    context.stored = Some(Stored { access, session });
     let chunks = Chunks::new(access, session);
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let writers = cores.min(WRITERS);
@@ -143,6 +145,7 @@ fn restore_in(
         plan: Arc::new(StageMeter::new("plan", Layer::ClientCpu, 1)),
         chunks: Arc::clone(&chunks.meters),
         write: Arc::new(StageMeter::new("write", Layer::TargetWrite, writers as u32)),
+        settle: Arc::new(StageMeter::new("settle", Layer::TargetWrite, 1)),
     };
     let watched = meters.clone();
     run.watch_stages(move || watched.snapshot());
@@ -150,11 +153,13 @@ fn restore_in(
         // Where that is not allowed, only who resumes this after it was killed finds it otherwise.
         let _ = metadata::set_mode(&root, DIRECTORY_MODE);
     }
+    let settler = Settler::new(&context, target, &meters.settle);
+    let settler = settler.map_err(|error| EngineError::io("looking at the target", error))?;
     let top = Directory::target(&context, root, start.top_entry.clone(), kept);
     let foreseen = if options.dry_run { Foreseen::at(target) } else { Foreseen::default() };
     let pipeline =
         Pipeline { access, session, context: &context, chunks: &chunks, meters: &meters };
-    pipeline.run(snapshot, &start, (top, foreseen), (writers, cores))?;
+    pipeline.run(snapshot, &start, (top, foreseen), settler, (writers, cores))?;
     context.read_back.finish(&context);
     context.outcome()?;
     Ok(RestoreSummary { stages: meters.snapshot(), ..context.summary() })
@@ -166,13 +171,14 @@ struct Meters {
     plan: Arc<StageMeter>,
     chunks: Arc<ChunkMeters>,
     write: Arc<StageMeter>,
+    settle: Arc<StageMeter>,
 }
 
 impl Meters {
     fn snapshot(&self) -> Vec<holdall_lab::StageCounters> {
         let mut stages = vec![self.plan.snapshot()];
         stages.extend(self.chunks.snapshot());
-        stages.push(self.write.snapshot());
+        stages.extend([self.write.snapshot(), self.settle.snapshot()]);
         stages
     }
 }
@@ -192,8 +198,10 @@ impl<'a> Pipeline<'a> {
         snapshot: &Snapshot,
         start: &Start,
         (top, foreseen): (Directory<'a>, Foreseen),
+        settler: Settler<'a>,
         (writers, cores): (usize, usize),
     ) -> Result<(), EngineError> {
+        let (settle, whole) = bounded(settler.batch_names());
         let (orders, orders_out) = unbounded::<Order>();
         let (windows, windows_out) = bounded::<ClosedWindow<Work<'a>>>(WINDOWS_AHEAD);
         let (batches, batches_out) = bounded::<Batch<'a>>(MAX_WRITERS);
@@ -207,7 +215,7 @@ impl<'a> Pipeline<'a> {
             reader,
             &start.top,
             (top, foreseen),
-            outlets,
+            (outlets, settle.clone()),
             &self.meters.plan,
         );
         let orders_out = &Mutex::new(orders_out);
@@ -221,17 +229,18 @@ impl<'a> Pipeline<'a> {
                 });
             }
             for number in 0..MAX_WRITERS {
-                let (writer, member) = (self.writer(), writers.member(number));
+                let (writer, member) = (self.writer(settle.clone()), writers.member(number));
                 let batches = batches_out.clone();
                 scope.spawn(move || writer.run(&batches, &member, &self.meters.write));
             }
-            drop(batches_out);
+            drop((batches_out, settle));
+            scope.spawn(move || settler.run(&whole));
             self.dispatch(windows_out, batches);
         });
         Ok(())
     }
 
-    fn writer(&self) -> Writer<'a> {
+    fn writer(&self, settle: Sender<Whole<'a>>) -> Writer<'a> {
         Writer {
             context: self.context,
             access: self.access,
@@ -239,6 +248,7 @@ impl<'a> Pipeline<'a> {
             chunks: self.chunks,
             reader: None,
             linked_from: LastBelow::default(),
+            settle,
         }
     }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use holdall_crypto::{Entropy, SystemEntropy};
-use holdall_sys::{FileKind, Name, Stat, TargetDir, Timestamp};
+use holdall_sys::{Dir, FileKind, Name, Stat, TargetDir, Timestamp};
 use holdall_tree::{Entry, EntryKind, Time};
 
 use super::Overwrite;
@@ -87,17 +87,58 @@ impl Place {
     }
 }
 
+/// What becomes of what is there.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Keep,
+    Replace,
+    /// It is kept if its content is the entry's.
+    Compare,
+}
+
 impl Overwrite {
     pub(super) fn replaces(self, there: &Stat, entry: &Entry) -> bool {
+        self.verdict(there, entry) == Verdict::Replace
+    }
+
+    fn verdict(self, there: &Stat, entry: &Entry) -> Verdict {
+        let of_files = (there.kind, entry.kind) == (FileKind::File, EntryKind::File);
+        let replaced_if = |is| if is { Verdict::Replace } else { Verdict::Keep };
         match self {
-            Self::Never => false,
-            Self::Always => true,
-            Self::IfNewer if there.mtime == timestamp(entry.mtime) => {
-                // As after a power cut: the same file, and not all of it.
-                (there.kind, entry.kind) == (FileKind::File, EntryKind::File)
-                    && there.size != entry.size
+            Self::Never => Verdict::Keep,
+            Self::Always => Verdict::Replace,
+            Self::IfNewer if there.mtime != timestamp(entry.mtime) => {
+                replaced_if(there.mtime < timestamp(entry.mtime))
             }
-            Self::IfNewer => there.mtime < timestamp(entry.mtime),
+            // As after a power cut: the same file, and not all of it; or all of it, and nothing inside. What a file
+            // system compresses is as short.
+            Self::IfNewer if of_files && there.size != entry.size => Verdict::Replace,
+            Self::IfNewer
+                if of_files && there.blocks.saturating_mul(512) < entry.content.len_bytes() =>
+            {
+                Verdict::Compare
+            }
+            Self::IfNewer => Verdict::Keep,
+        }
+    }
+}
+
+/// Whether what is at `name` stays: what no restore finished never does.
+pub(super) fn is_kept(
+    context: &Context<'_>,
+    dir: &Dir,
+    name: Name<'_>,
+    (there, entry): (&Stat, &Entry),
+) -> bool {
+    let Some(overwrite) = context.options.overwrite else { return false };
+    if there.kind != FileKind::Dir && context.is_unfinished(there) {
+        return false;
+    }
+    match overwrite.verdict(there, entry) {
+        Verdict::Keep => true,
+        Verdict::Replace => false,
+        Verdict::Compare => {
+            context.stored.is_some_and(|stored| stored.is_content_of(dir, name, entry))
         }
     }
 }
@@ -113,10 +154,11 @@ pub(super) fn make<T>(
 ) -> io::Result<Made<T>> {
     match create(name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let Some(overwrite) = context.options.overwrite else { return Err(error) };
+            if context.options.overwrite.is_none() {
+                return Err(error);
+            }
             let there = dir.as_dir().stat(name)?;
-            let is_left = there.kind != FileKind::Dir && context.is_unfinished(&there);
-            if !is_left && !overwrite.replaces(&there, entry) {
+            if is_kept(context, dir.as_dir(), name, (&there, entry)) {
                 return Ok(Made::Kept);
             }
             let place = Place::beside();

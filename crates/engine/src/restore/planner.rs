@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crossbeam_channel::Sender;
 use holdall_format::ObjectId;
 use holdall_tree::{Content, ContentReader, Cursor, Entry, EntryKind, PathKey};
 
@@ -15,6 +16,7 @@ use super::foreseen::Foreseen;
 use super::layout::Layout;
 use super::links::{Groups, Membership};
 use super::reader::{Reader, is_damaged};
+use super::settle::Whole;
 use super::split_file::SplitFile;
 use super::window::{Ended, Item, Outlets, Output, WINDOW_BYTES, Work, held_bytes};
 use crate::EngineError;
@@ -38,6 +40,8 @@ pub(super) struct Planner<'a> {
     /// What a dry run looks at.
     foreseen: Foreseen,
     output: Output<'a, Work<'a>>,
+    /// Where large files go that are whole.
+    settle: Sender<Whole<'a>>,
     meter: &'a StageMeter,
 }
 
@@ -54,7 +58,7 @@ impl<'a> Planner<'a> {
         reader: Reader<'a>,
         top: &PathKey,
         (directory, foreseen): (Directory<'a>, Foreseen),
-        outlets: Outlets<Work<'a>>,
+        (outlets, settle): (Outlets<Work<'a>>, Sender<Whole<'a>>),
         meter: &'a StageMeter,
     ) -> Self {
         let key = top.as_bytes().to_vec();
@@ -66,6 +70,7 @@ impl<'a> Planner<'a> {
             groups: Groups::default(),
             foreseen,
             output: Output::new(outlets, meter),
+            settle,
             meter,
         }
     }
@@ -306,8 +311,8 @@ impl<'a> Planner<'a> {
     fn split_file(&mut self, item: Item<'a>) -> Result<(), Ended> {
         let Item { directory, name, entry, layout, membership, .. } = item;
         let content = entry.content.clone();
-        let file =
-            SplitFile::new(self.context, directory.clone(), &name, entry, layout, membership);
+        let (placing, settle) = ((layout, membership), self.settle.clone());
+        let file = SplitFile::new(self.context, directory.clone(), &name, entry, placing, settle);
         let file = Arc::new(file);
         let mut list = ContentReader::new(self.reader.nodes(), &content);
         let mut position = 0;
@@ -340,14 +345,11 @@ impl<'a> Planner<'a> {
     /// Counts what a dry run would restore.
     fn count(&mut self, path: &[u8], entry: &Entry) {
         let tally = &self.context.tally;
-        match self.context.options.overwrite {
-            Some(overwrite) if self.foreseen.keeps(path, entry, overwrite) => {
-                add(&tally.skipped, 1)
-            }
-            _ => {
-                add(&tally.files, 1);
-                add(&tally.bytes, entry.counted_bytes());
-            }
+        if self.foreseen.keeps(path, entry, self.context) {
+            add(&tally.skipped, 1);
+        } else {
+            add(&tally.files, 1);
+            add(&tally.bytes, entry.counted_bytes());
         }
         self.context.run.advance(1, entry.counted_bytes());
     }

@@ -7,16 +7,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
+use crossbeam_channel::Sender;
 use holdall_sys::Name;
 use holdall_tree::Entry;
 
 use super::attributes::{Finish, Subject};
-use super::content::{self, Filling};
+use super::content::Filling;
 use super::context::{Context, add};
 use super::directory::Directory;
 use super::layout::Layout;
 use super::links::Membership;
 use super::place::{self, Made, Place};
+use super::settle::Whole;
 use super::unfinished;
 use crate::run::lock;
 
@@ -34,12 +36,16 @@ pub(super) struct SplitFile<'a> {
     written_bytes: AtomicU64,
     /// Something was wrong and was reported.
     failed: AtomicBool,
+    /// Where it goes when it is whole.
+    settle: Sender<Whole<'a>>,
 }
 
 /// What the pieces are written to.
 struct Target {
     file: Arc<File>,
     place: Place,
+    /// How many syncs had failed when it was begun.
+    since: u64,
     /// Held by who writes. The system lets only one write to a file at a time, and on several cores
     /// the others would burn theirs meanwhile.
     writing: Mutex<()>,
@@ -51,8 +57,8 @@ impl<'a> SplitFile<'a> {
         directory: Directory<'a>,
         name: &[u8],
         entry: Entry,
-        layout: Layout,
-        membership: Membership,
+        (layout, membership): (Layout, Membership),
+        settle: Sender<Whole<'a>>,
     ) -> Self {
         Self {
             context,
@@ -64,6 +70,7 @@ impl<'a> SplitFile<'a> {
             file: OnceLock::new(),
             written_bytes: AtomicU64::new(0),
             failed: AtomicBool::new(false),
+            settle,
         }
     }
 
@@ -100,6 +107,7 @@ impl<'a> SplitFile<'a> {
             add(&self.context.tally.skipped, 1);
             return None;
         };
+        let since = self.context.failed_syncs();
         let made = Name::new(&self.name).map_err(io::Error::from).and_then(|name| {
             let create = |name: Name<'_>| open.dir.create_file(name, unfinished::MODE);
             place::make(self.context, open.dir, name, &self.entry, create)
@@ -107,7 +115,8 @@ impl<'a> SplitFile<'a> {
         match made {
             Ok(Made::New(file, place)) => {
                 self.context.begins(&file);
-                return Some(Target { file: Arc::new(file), place, writing: Mutex::default() });
+                let (file, writing) = (Arc::new(file), Mutex::default());
+                return Some(Target { file, place, since, writing });
             }
             Ok(Made::Kept) => add(&self.context.tally.skipped, 1),
             Err(error) => {
@@ -132,7 +141,8 @@ impl<'a> SplitFile<'a> {
         }
     }
 
-    fn finish(&self, Target { file, place, .. }: Target) -> bool {
+    /// Sets its metadata but the last, and has it wait for its batch; false if it is not whole.
+    fn finish(&self, Target { file, place, since, .. }: Target) -> bool {
         let (context, entry) = (self.context, &self.entry);
         let Some(open) = self.directory.open() else { return false };
         let Ok(name) = Name::new(&self.name) else { return false };
@@ -150,25 +160,13 @@ impl<'a> SplitFile<'a> {
             place.discard(context, &file, (open.dir, name));
             return false;
         }
-        Finish {
-            context,
-            subject: Subject::Open(file.as_fd()),
-            entry,
-            pristine: open.pristine,
-            path: &path,
-        }
-        .apply();
-        context.ended(&file);
-        if let Err(error) = content::close(context, file) {
-            self.fail(|path| context.write_failed(path, "it can not be written", &error));
-            place.remove(open.dir, name);
-            return false;
-        }
-        if let Err(error) = place.keep(open.dir, name) {
-            self.fail(|path| context.write_failed(path, "it can not be made", &error));
-            return false;
-        }
-        add(&context.tally.files, 1);
+        let (subject, pristine) = (Subject::Open(file.as_fd()), open.pristine);
+        let last = Finish { context, subject, entry, pristine, path: &path }.apply_but_last();
+        let (directory, name, bytes) =
+            (self.directory.clone(), self.name.clone(), entry.counted_bytes());
+        let (file, membership) = (Some((file, last)), self.membership);
+        Whole { directory, name, place, file, bytes, membership, since }
+            .wait_in(&self.settle, context);
         true
     }
 }

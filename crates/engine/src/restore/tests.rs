@@ -223,6 +223,45 @@ fn a_file_of_the_same_time_and_another_size_is_not_newer() {
 }
 
 #[test]
+fn a_file_of_the_same_time_and_size_whose_content_the_disk_never_got_is_not_kept() {
+    let world = World::new();
+    let [content, zeros] = [&[7; 100_000][..], &[0; 100_000]];
+    let chunked =
+        |bytes: &[u8]| world.file(&world.chunks(&bytes.chunks(40_000).collect::<Vec<_>>()));
+    let entries = [
+        ("/", directory()),
+        ("/data", chunked(content)),
+        ("/hollow", chunked(content)),
+        ("/large", world.file(&[0; 2].map(|_| world.chunks(&[content; 23])).concat())),
+        ("/small", small_file(b"small")),
+        ("/zeros", chunked(zeros)),
+    ];
+    let snapshot = world.snapshot(&entries);
+    let target = Target::new();
+    fs::create_dir(target.path()).unwrap();
+    for (path, entry) in &entries[1..] {
+        let file = fs::File::create(target.path().join(&path[1..])).unwrap();
+        match *path {
+            // What lies there is not asked for where the disk has it.
+            "/data" => std::io::Write::write_all(&mut &file, &[1; 100_000]).unwrap(),
+            _ => file.set_len(entry.size).unwrap(),
+        }
+        let time = holdall_sys::Timestamp { secs: 1_000_000_000, nanos: 7 };
+        holdall_sys::metadata::set_mtime(&file, time).unwrap();
+    }
+    let dry = RestoreOptions { dry_run: true, ..overwrite(Overwrite::IfNewer) };
+    let (foreseen, _) = restored(&world, &snapshot, &target, &dry);
+    let (summary, problems) = restored(&world, &snapshot, &target, &overwrite(Overwrite::IfNewer));
+    assert_eq!(problems, [""; 0]);
+    assert_eq!((summary.files, summary.skipped), (3, 2));
+    assert_eq!((foreseen.files, foreseen.skipped), (3, 2));
+    assert!(target.read("hollow") == content && target.read("large") == [content; 46].concat());
+    assert_eq!(target.read("small"), b"small");
+    let blocks = |path: &str| fs::metadata(target.path().join(path)).unwrap().blocks();
+    assert_eq!(blocks("zeros"), 0, "it is what it is to be, and was kept");
+}
+
+#[test]
 fn what_is_newer_stays_where_the_snapshot_has_a_directory() {
     let (world, target) = (World::new(), Target::new());
     let entries = [("/", directory()), ("/d", directory()), ("/d/file", small_file(b"new"))];

@@ -2,7 +2,7 @@
 //!
 //! Who is killed leaves what it was making, under its own name: a name to work under would cost a call more
 //! for each of a million files. So everything is made with a mode that hardly anything else has, and gets its
-//! own as the last thing of all. What has such a mode is taken for unfinished, and made anew whatever is to
+//! own as the last thing of all, a file when its content is on the disk. What has such a mode is taken for unfinished, and made anew whatever is to
 //! become of what is there.
 //!
 //! Symbolic links have no mode: one of these may keep the time of its making. Nor has what lies on a file

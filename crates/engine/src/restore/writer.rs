@@ -1,29 +1,30 @@
 //! Writers: make entries at the target.
 //!
-//! For a small file that is: create, write, owner, time, mode, close. An owner that would not change
-//! is left out.
+//! For a small file that is: create, write, owner, time; mode and closing come later ([`settle`](super::settle)).
+//! An owner that would not change is left out.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 use holdall_format::SessionId;
 use holdall_lab::StageMeter;
 use holdall_sys::{DeviceNumber, FileKind, Name};
 use holdall_tree::{Content, EntryKind};
 
-use super::attributes::{Finish, Subject};
+use super::attributes::{Finish, Last, Subject};
 use super::below::{self, LastBelow};
 use super::chunks::{Chunk, Chunks};
-use super::content::{self, Filling};
+use super::content::Filling;
 use super::context::{Context, add};
 use super::directory::OpenDirectory;
 use super::links::{GroupPlace, Membership};
 use super::notes::Note;
-use super::place::{self, Made};
+use super::place::{self, Made, Place};
 use super::reader::{Reader, is_damaged};
+use super::settle::Whole;
 use super::unfinished;
 use super::window::{Batch, Item, Work};
 use crate::concurrency::Member;
@@ -39,6 +40,16 @@ pub(super) struct Writer<'a> {
     pub(super) reader: Option<Reader<'a>>,
     /// The directory that was last linked from.
     pub(super) linked_from: LastBelow,
+    /// Where files go that are whole.
+    pub(super) settle: Sender<Whole<'a>>,
+}
+
+/// An entry that was made.
+enum Done<'a> {
+    /// Wholly.
+    Finished,
+    /// It is settled later.
+    Whole(Whole<'a>),
 }
 
 /// Why an entry was not made.
@@ -72,7 +83,7 @@ impl<'a> Writer<'a> {
     /// out is done: a later member of a hard-link group may wait for an earlier one.
     pub(super) fn run(
         mut self,
-        batches: &Receiver<Batch<'_>>,
+        batches: &Receiver<Batch<'a>>,
         member: &Member<'_>,
         meter: &StageMeter,
     ) {
@@ -87,7 +98,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Makes one piece of the work; returns the items that were made, or else the bytes of a large one.
-    fn work(&mut self, work: Work<'_>, chunks: &[Chunk]) -> (u64, u64) {
+    fn work(&mut self, work: Work<'a>, chunks: &[Chunk]) -> (u64, u64) {
         match work {
             Work::Directory(directory) => {
                 if directory.open().is_none() {
@@ -111,63 +122,68 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn item(&mut self, item: &Item<'_>, chunks: &[Chunk]) {
-        let made = self.make(item, chunks);
+    fn item(&mut self, item: &Item<'a>, chunks: &[Chunk]) {
+        let since = self.context.failed_syncs();
+        let made = self.make(item, chunks, since);
         let context = self.context;
-        context.links.first_is_done(item.membership, made.is_ok());
-        context.run.advance(1, item.entry.counted_bytes());
-        let path = || item.directory.path(&item.name);
+        let (is_made, path) = (made.is_ok(), || item.directory.path(&item.name));
         match made {
-            Ok(()) => add(&context.tally.files, 1),
+            Ok(Done::Finished) => add(&context.tally.files, 1),
+            Ok(Done::Whole(whole)) => whole.wait_in(&self.settle, context),
             Err(Failure::Skipped) => add(&context.tally.skipped, 1),
             Err(Failure::Write(what, error)) => context.write_failed(path(), what, &error),
             Err(Failure::Stored(reason)) => context.run.damage(&path(), reason),
             Err(Failure::Engine(error)) => context.fail(error),
         }
+        context.links.first_is_done(item.membership, is_made);
+        context.run.advance(1, item.entry.counted_bytes());
     }
 
-    fn make(&mut self, item: &Item<'_>, chunks: &[Chunk]) -> Result<(), Failure> {
+    fn make(&mut self, item: &Item<'a>, chunks: &[Chunk], since: u64) -> Result<Done<'a>, Failure> {
         let open = item.directory.open().ok_or(Failure::Skipped)?;
         let name = Name::new(&item.name).map_err(|error| cannot_make(error.into()))?;
         if let Membership::Later(place) = item.membership {
-            if self.link(item, &open, name, place)? {
-                return Ok(());
+            if let Some(linked) = self.link(item, &open, name, place, since)? {
+                return Ok(linked);
             }
-            self.make_one(item, &open, name, chunks)?;
+            let made = self.make_one(item, &open, name, chunks, since)?;
             self.context.note_copy(&|| item.directory.path(&item.name));
-            return Ok(());
+            return Ok(made);
         }
-        self.make_one(item, &open, name, chunks)
+        self.make_one(item, &open, name, chunks, since)
     }
 
     fn make_one(
         &mut self,
-        item: &Item<'_>,
+        item: &Item<'a>,
         open: &OpenDirectory<'_>,
         name: Name<'_>,
         chunks: &[Chunk],
-    ) -> Result<(), Failure> {
+        since: u64,
+    ) -> Result<Done<'a>, Failure> {
         let special = |kind, major, minor| {
             self.special(item, open, name, kind, DeviceNumber { major, minor })
+                .map(|()| Done::Finished)
         };
         match item.entry.kind {
-            EntryKind::File => self.file(item, open, name, chunks),
-            EntryKind::Symlink => self.symlink(item, open, name),
+            EntryKind::File => self.file(item, open, name, chunks, since).map(Done::Whole),
+            EntryKind::Symlink => self.symlink(item, open, name).map(|()| Done::Finished),
             EntryKind::Fifo => special(FileKind::Fifo, 0, 0),
             EntryKind::Socket => special(FileKind::Socket, 0, 0),
             EntryKind::CharDevice { major, minor } => special(FileKind::CharDevice, major, minor),
             EntryKind::BlockDevice { major, minor } => special(FileKind::BlockDevice, major, minor),
-            EntryKind::Directory => Ok(()),
+            EntryKind::Directory => Ok(Done::Finished),
         }
     }
 
     fn file(
         &mut self,
-        item: &Item<'_>,
+        item: &Item<'a>,
         open: &OpenDirectory<'_>,
         name: Name<'_>,
         chunks: &[Chunk],
-    ) -> Result<(), Failure> {
+        since: u64,
+    ) -> Result<Whole<'a>, Failure> {
         // All of it must be there before anything makes room for it.
         if let Some(Err(reason)) = chunks.iter().find(|chunk| chunk.is_err()) {
             return Err(Failure::Stored(reason.clone()));
@@ -182,12 +198,19 @@ impl<'a> Writer<'a> {
             place.discard(self.context, &file, (open.dir, name));
             return Err(failure);
         }
-        self.finish(item, open, Subject::Open(file.as_fd()));
-        if let Err(error) = content::close(self.context, file) {
-            place.remove(open.dir, name);
-            return Err(cannot_write(error));
-        }
-        place.keep(open.dir, name).map_err(cannot_make)
+        let last = self.finish_but_last(item, open, &file);
+        Ok(Self::whole(item, place, Some((file, last)), since))
+    }
+
+    fn whole(
+        item: &Item<'a>,
+        place: Place,
+        file: Option<(Arc<File>, Last)>,
+        since: u64,
+    ) -> Whole<'a> {
+        let bytes = file.as_ref().map_or(0, |_| item.entry.counted_bytes());
+        let (directory, name) = (item.directory.clone(), item.name.clone());
+        Whole { directory, name, place, file, bytes, membership: item.membership, since }
     }
 
     fn fill(&mut self, item: &Item<'_>, file: &Arc<File>, chunks: &[Chunk]) -> Result<(), Failure> {
@@ -233,7 +256,7 @@ impl<'a> Writer<'a> {
         let Made::New((), place) = made.map_err(cannot_make)? else {
             return Err(Failure::Skipped);
         };
-        self.finish(item, open, Subject::Named(open.dir.as_fd(), place.name(name)));
+        self.finish(item, open, place.name(name));
         place.keep(open.dir, name).map_err(cannot_make)
     }
 
@@ -259,45 +282,79 @@ impl<'a> Writer<'a> {
             }
             Err(error) => return Err(cannot_make(error)),
         };
-        self.finish(item, open, Subject::Named(open.dir.as_fd(), place.name(name)));
+        self.finish(item, open, place.name(name));
         place.keep(open.dir, name).map_err(cannot_make)
     }
 
-    fn finish(&self, item: &Item<'_>, open: &OpenDirectory<'_>, subject: Subject<'_>) {
-        Finish {
-            context: self.context,
-            subject,
-            entry: &item.entry,
-            pristine: open.pristine,
-            path: &|| item.directory.path(&item.name),
-        }
-        .apply();
+    /// Sets all metadata of a file but the last.
+    fn finish_but_last(&self, item: &Item<'_>, open: &OpenDirectory<'_>, file: &File) -> Last {
+        let path = || item.directory.path(&item.name);
+        self.finishing(item, open, Subject::Open(file.as_fd()), &path).apply_but_last()
     }
 
-    /// Links an entry to the first of its group; false if it must be made on its own.
+    /// Sets all metadata of what has no content to lose.
+    fn finish(&self, item: &Item<'_>, open: &OpenDirectory<'_>, name: Name<'_>) {
+        let path = || item.directory.path(&item.name);
+        self.finishing(item, open, Subject::Named(open.dir.as_fd(), name), &path).apply();
+    }
+
+    fn finishing<'f>(
+        &self,
+        item: &'f Item<'_>,
+        open: &OpenDirectory<'_>,
+        subject: Subject<'f>,
+        path: &'f dyn Fn() -> Vec<u8>,
+    ) -> Finish<'f>
+    where
+        'a: 'f,
+    {
+        Finish { context: self.context, subject, entry: &item.entry, pristine: open.pristine, path }
+    }
+
+    /// Links an entry to the first of its group; `None` if it must be made on its own.
     fn link(
         &mut self,
-        item: &Item<'_>,
+        item: &Item<'a>,
         open: &OpenDirectory<'_>,
         name: Name<'_>,
         place: GroupPlace,
-    ) -> Result<bool, Failure> {
-        let context = self.context;
-        let Some(first) = context.links.wait(place) else { return Ok(false) };
-        let (directory, first) = below::split(&first);
-        let Ok(first) = Name::new(first) else { return Ok(false) };
-        // Its directory may be closed to an ordinary user already.
-        let Ok(from) = self.linked_from.open(&context.root, directory) else { return Ok(false) };
-        let create = |name: Name<'_>| open.dir.link_from(from, first, name);
-        match place::make(context, open.dir, name, &item.entry, create) {
-            Ok(Made::New((), place)) => {
-                place.keep(open.dir, name).map_err(cannot_make)?;
-                Ok(true)
+        since: u64,
+    ) -> Result<Option<Done<'a>>, Failure> {
+        let mut tried = None;
+        // One that replaces something is moved when it is on the disk, perhaps just now.
+        while let Some(first) = self.context.links.wait(place)
+            && tried.as_ref() != Some(&first)
+        {
+            match self.link_to(&first, item, open, name) {
+                Ok(Some(Made::New((), place))) => {
+                    return Ok(Some(Done::Whole(Self::whole(item, place, None, since))));
+                }
+                Ok(Some(Made::Kept)) => return Err(Failure::Skipped),
+                Ok(None) => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => tried = Some(first),
+                Err(error) if may_be_copied(&error) => return Ok(None),
+                Err(error) => return Err(cannot_make(error)),
             }
-            Ok(Made::Kept) => Err(Failure::Skipped),
-            Err(error) if may_be_copied(&error) => Ok(false),
-            Err(error) => Err(cannot_make(error)),
         }
+        Ok(None)
+    }
+
+    /// Links an entry to what is at that path below the target; `None` if it can not be reached.
+    fn link_to(
+        &mut self,
+        first: &[u8],
+        item: &Item<'_>,
+        open: &OpenDirectory<'_>,
+        name: Name<'_>,
+    ) -> io::Result<Option<Made<()>>> {
+        let (directory, first) = below::split(first);
+        let Ok(first) = Name::new(first) else { return Ok(None) };
+        // Its directory may be closed to an ordinary user already.
+        let Ok(from) = self.linked_from.open(&self.context.root, directory) else {
+            return Ok(None);
+        };
+        let create = |name: Name<'_>| open.dir.link_from(from, first, name);
+        place::make(self.context, open.dir, name, &item.entry, create).map(Some)
     }
 }
 
@@ -309,6 +366,5 @@ fn may_be_copied(error: &io::Error) -> bool {
             | io::ErrorKind::TooManyLinks
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::Unsupported
-            | io::ErrorKind::NotFound
     )
 }

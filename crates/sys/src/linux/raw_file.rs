@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -92,7 +93,7 @@ pub fn advise_order(file: &File, is_random: bool) -> io::Result<()> {
 /// # Errors
 ///
 /// What the system says.
-pub fn sync_file_system(file: &File) -> io::Result<()> {
+pub fn sync_file_system(file: impl AsFd) -> io::Result<()> {
     Ok(rustix::fs::syncfs(file)?)
 }
 
