@@ -123,6 +123,15 @@ fn a_restore_whose_power_was_cut_is_finished_by_the_next() {
 }
 
 #[test]
+fn a_restore_over_older_files_whose_power_was_cut_leaves_nothing_beside_them() {
+    if !has_strace() || !is_root("write what others may only read") {
+        return;
+    }
+    let scene = Scene::new();
+    scene.goes_on_from(scene.states(&scene.older(), seed()));
+}
+
+#[test]
 fn what_a_disk_did_not_take_is_told_and_left_unfinished() {
     if !has_strace() {
         return;

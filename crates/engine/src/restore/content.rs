@@ -54,14 +54,18 @@ impl Filling<'_> {
 /// Closes a file that is whole. Where it lies on another computer, or has a quota, only this may tell
 /// that there was no room for it.
 pub(super) fn close(context: &Context<'_>, file: Arc<File>) -> io::Result<()> {
-    let shared = match Arc::try_unwrap(file) {
-        Ok(file) => return holdall_sys::close(file),
-        Err(shared) => shared,
-    };
-    // Some of it is on its way to the disk. Each closing tells what went wrong so far.
-    let closed = shared.try_clone().and_then(holdall_sys::close);
+    match Arc::try_unwrap(file) {
+        Ok(file) => holdall_sys::close(file),
+        // Some of it is on its way to the disk.
+        Err(shared) => tell_closed(context, &shared),
+    }
+}
+
+/// Tells what closing a file would, and leaves it open: each closing tells what went wrong so far.
+pub(super) fn tell_closed(context: &Context<'_>, file: &Arc<File>) -> io::Result<()> {
+    let closed = file.try_clone().and_then(holdall_sys::close);
     if closed.is_err() {
-        context.let_go(&shared);
+        context.let_go(file);
     }
     closed
 }

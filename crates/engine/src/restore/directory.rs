@@ -15,6 +15,7 @@ use holdall_tree::Entry;
 use super::Overwrite;
 use super::attributes::{ACCESS_LIST, DEFAULT_LIST, Finish, Subject};
 use super::context::{Context, add};
+use super::place::remove_left;
 use super::unfinished::DIRECTORY_MODE;
 
 /// The mode of a directory of which nothing is known.
@@ -61,6 +62,9 @@ impl<'a> Directory<'a> {
         entry: Option<Entry>,
         kept: bool,
     ) -> Self {
+        if context.options.overwrite.is_some() && !context.options.dry_run {
+            remove_left(&dir);
+        }
         let opened = OnceLock::from(Some(Opened { dir, pristine: false, kept }));
         let (parent, name, is_on_the_way) = (None, Box::default(), false);
         let node = Node { context, parent, name, entry, is_on_the_way, opened };
@@ -163,7 +167,9 @@ impl<'a> Node<'a> {
             // Whatever is made in it makes it newer, so that its time says nothing.
             let stays = self.is_on_the_way || overwrite == Some(Overwrite::Never);
             let kept = !self.context.is_unfinished(&there) && (stays || self.entry.is_none());
-            return Ok(Opened { dir: dir.open_dir(name)?, pristine: false, kept });
+            let dir = dir.open_dir(name)?;
+            remove_left(&dir);
+            return Ok(Opened { dir, pristine: false, kept });
         }
         if !self.context.is_unfinished(&there) && !overwrite.is_some_and(replaces) {
             return Err(io::Error::other("something that is no directory is in the way"));

@@ -14,6 +14,10 @@ use holdall_tree::{Entry, EntryKind, Time};
 
 use super::Overwrite;
 use super::context::Context;
+use super::unfinished::is_unfinished;
+
+/// Memory for a piece of a directory's names.
+const LISTED_BYTES: usize = 1 << 20;
 
 /// What came of making a name.
 pub(super) enum Made<T> {
@@ -31,11 +35,16 @@ pub(super) enum Place {
     Beside(String),
 }
 
+/// What a name beside another begins and ends with; between them are [`BESIDE_DIGITS`] digits.
+const BESIDE: (&str, &str) = (".holdall-", ".partial");
+const BESIDE_DIGITS: usize = 16;
+
 impl Place {
     fn beside() -> Self {
         let mut random = [0; 8];
         SystemEntropy.fill(&mut random);
-        Self::Beside(format!(".holdall-{:016x}.partial", u64::from_le_bytes(random)))
+        let (front, end) = BESIDE;
+        Self::Beside(format!("{front}{:0BESIDE_DIGITS$x}{end}", u64::from_le_bytes(random)))
     }
 
     /// The name that it has until it is settled.
@@ -85,6 +94,34 @@ impl Place {
     pub(super) fn remove(&self, dir: &TargetDir, own: Name<'_>) {
         let _ = dir.unlink(self.name(own));
     }
+}
+
+/// Removes what a restore that was killed left beside what it was to replace: a file with such a name that was
+/// never finished, or one more name of a file that has others. Whatever else has such a name stays.
+pub(super) fn remove_left(dir: &TargetDir) {
+    let mut left: Vec<Box<[u8]>> = Vec::new();
+    let listed = dir.as_dir().entries_in_pieces(LISTED_BYTES, |piece| {
+        let names = piece.iter().map(|entry| entry.name().as_bytes());
+        left.extend(names.filter(|name| is_beside(name)).map(Into::into));
+        Ok(())
+    });
+    // One that can not be listed, or removed, is in nobody's way.
+    let _ = listed;
+    for name in left.iter().filter_map(|name| Name::new(name).ok()) {
+        let is_ours = |there: Stat| {
+            is_unfinished(&there) || (there.kind == FileKind::File && there.nlink > 1)
+        };
+        if dir.as_dir().stat(name).is_ok_and(is_ours) {
+            let _ = dir.unlink(name);
+        }
+    }
+}
+
+fn is_beside(name: &[u8]) -> bool {
+    let digits = name.strip_prefix(BESIDE.0.as_bytes());
+    let digits = digits.and_then(|rest| rest.strip_suffix(BESIDE.1.as_bytes()));
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    digits.is_some_and(|digits| digits.len() == BESIDE_DIGITS && digits.iter().all(is_digit))
 }
 
 /// What becomes of what is there.
@@ -180,6 +217,34 @@ mod tests {
     use crate::Run;
     use crate::restore::RestoreOptions;
     use crate::restore::unfinished;
+
+    #[test]
+    fn what_a_killed_restore_left_beside_goes_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = TargetDir::open_root(folder.path()).unwrap();
+        let make = |name: &str, mode| dir.create_file(Name::new(name.as_bytes()).unwrap(), mode);
+        let (own, beside) = (Name::new(b"file").unwrap(), Place::beside());
+        drop(make("file", 0o644).unwrap());
+        drop(dir.create_file(beside.name(own), unfinished::MODE).unwrap());
+        dir.link_from(&dir, own, Place::beside().name(own)).unwrap();
+        // Of the same mode or of such a name, and not of both.
+        let users = [
+            (".holdall-0123456789abcdef.partial", 0o644),
+            (".holdall-0123456789abcde.partial", unfinished::MODE),
+            (".holdall-0123456789ABCDEF.partial", unfinished::MODE),
+            ("mine", unfinished::MODE),
+        ];
+        users.iter().for_each(|(name, mode)| drop(make(name, *mode).unwrap()));
+        remove_left(&dir);
+        let mut left: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut expected: Vec<_> = users.iter().map(|(name, _)| *name).chain(["file"]).collect();
+        expected.sort_unstable();
+        assert_eq!(left, expected);
+    }
 
     #[test]
     fn what_is_not_whole_goes_and_nothing_holds_its_room() {

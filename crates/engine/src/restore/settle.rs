@@ -68,30 +68,47 @@ impl<'a> Whole<'a> {
     }
 
     /// Finishes it, unless it may be lost.
-    fn settle(self, context: &Context<'_>, failed: Option<&io::Error>) {
-        let path = || self.directory.path(&self.name);
+    fn settle(mut self, context: &Context<'_>, failed: Option<&io::Error>) {
         let earlier = io::Error::other("an earlier write to its disk failed");
         let is_of_a_failed_file = self.file.is_none() && context.links.has_failed(self.membership);
         let has_failed = is_of_a_failed_file || self.since != context.failed_syncs();
         if let Some(error) = failed.or(has_failed.then_some(&earlier)) {
             let what = "it may not be on the disk and stays unfinished: check the disk and restore it \
                         again with --overwrite";
-            context.write_failed(path(), what, error);
+            context.write_failed(self.path(), what, error);
             return self.leave_unfinished(context);
         }
-        let (Some(open), Ok(name)) = (self.directory.open(), Name::new(&self.name)) else { return };
-        if let Some((file, last)) = self.file {
-            last.apply(context, Subject::Open(file.as_fd()), &path);
-            context.ended(&file);
-            if let Err(error) = content::close(context, file) {
-                context.links.fail_first(self.membership, || self.place.remove(open.dir, name));
-                return context.write_failed(path(), "it can not be written", &error);
-            }
-        }
-        match context.links.keep_first(self.membership, || self.place.keep(open.dir, name)) {
+        match self.finish(context) {
             Ok(()) => add(&context.tally.files, 1),
-            Err(error) => context.write_failed(path(), "it can not be made", &error),
+            Err((what, error)) => context.write_failed(self.path(), what, &error),
         }
+    }
+
+    fn path(&self) -> Vec<u8> {
+        self.directory.path(&self.name)
+    }
+
+    /// Gives it its own name first, and then the mode: what is beside another never looks finished.
+    fn finish(&mut self, context: &Context<'_>) -> Result<(), (&'static str, io::Error)> {
+        let (Some(open), Ok(name)) = (self.directory.open(), Name::new(&self.name)) else {
+            return Ok(());
+        };
+        let place = &self.place;
+        if let (Some((file, _)), Place::Beside(_)) = (&self.file, place) {
+            content::tell_closed(context, file).map_err(|error| {
+                context.links.fail_first(self.membership, || place.remove(open.dir, name));
+                ("it can not be written", error)
+            })?;
+        }
+        let kept = context.links.keep_first(self.membership, || place.keep(open.dir, name));
+        kept.map_err(|error| ("it can not be made", error))?;
+        let Some((file, last)) = self.file.take() else { return Ok(()) };
+        last.apply(context, Subject::Open(file.as_fd()), &|| self.path());
+        context.ended(&file);
+        content::close(context, file).map_err(|error| {
+            context.links.fail_first(self.membership, || place.remove(open.dir, name));
+            ("it can not be written", error)
+        })
     }
 
     /// At its own name it tells of itself; beside what it was to replace it is of no use.

@@ -376,6 +376,36 @@ fn hard_links_join_the_same_names_however_far_apart() {
 }
 
 #[test]
+fn hard_links_join_the_same_names_over_what_is_there() {
+    let (world, target) = (World::new(), Target::new());
+    let chunks = world.chunks(&[b"shared"]);
+    let member = || Entry { hardlink: Some([7; 16]), ..world.file(&chunks) };
+    let mut entries = vec![("/".to_owned(), directory()), ("/d".to_owned(), directory())];
+    let names = ["a", "d/b", "y", "z"];
+    entries.extend(names.iter().map(|name| (format!("/{name}"), member())));
+    // More than one batch: later names come before and after the first one is at its own.
+    entries.extend((0..9000).map(|at| (format!("/m{at}"), small_file(b"between"))));
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let entries: Vec<_> = entries.iter().map(|(path, entry)| (&path[..], entry.clone())).collect();
+    let snapshot = world.snapshot(&entries);
+    for round in 0..2 {
+        fs::create_dir_all(target.path().join("d")).unwrap();
+        let older = |name: &&str| fs::write(target.path().join(name), b"older").unwrap();
+        names.iter().take(3).for_each(older);
+        let (summary, problems) =
+            restored(&world, &snapshot, &target, &overwrite(Overwrite::Always));
+        assert_eq!((problems, summary.files, summary.notes), (vec![], 9004, vec![]), "{round}");
+        let inode = |name: &str| fs::metadata(target.path().join(name)).unwrap().ino();
+        for name in names {
+            assert_eq!((target.read(name), inode(name)), (b"shared".into(), inode("a")), "{name}");
+            let mode = fs::metadata(target.path().join(name)).unwrap().mode();
+            assert_eq!(mode & 0o7777, 0o644, "{name}");
+        }
+        assert_eq!(fs::read_dir(target.path()).unwrap().count(), 9004, "{round}");
+    }
+}
+
+#[test]
 fn a_member_whose_first_can_not_be_made_is_a_file_of_its_own() {
     let (world, target) = (World::new(), Target::new());
     let chunks = world.chunks(&[b"shared"]);

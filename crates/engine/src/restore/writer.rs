@@ -256,8 +256,7 @@ impl<'a> Writer<'a> {
         let Made::New((), place) = made.map_err(cannot_make)? else {
             return Err(Failure::Skipped);
         };
-        self.finish(item, open, place.name(name));
-        place.keep(open.dir, name).map_err(cannot_make)
+        self.finish(item, open, name, &place)
     }
 
     fn special(
@@ -282,8 +281,7 @@ impl<'a> Writer<'a> {
             }
             Err(error) => return Err(cannot_make(error)),
         };
-        self.finish(item, open, place.name(name));
-        place.keep(open.dir, name).map_err(cannot_make)
+        self.finish(item, open, name, &place)
     }
 
     /// Sets all metadata of a file but the last.
@@ -292,10 +290,21 @@ impl<'a> Writer<'a> {
         self.finishing(item, open, Subject::Open(file.as_fd()), &path).apply_but_last()
     }
 
-    /// Sets all metadata of what has no content to lose.
-    fn finish(&self, item: &Item<'_>, open: &OpenDirectory<'_>, name: Name<'_>) {
+    /// Finishes what has no content to lose. It gets the last of its metadata at its own name: what is beside
+    /// another never looks finished.
+    fn finish(
+        &self,
+        item: &Item<'_>,
+        open: &OpenDirectory<'_>,
+        name: Name<'_>,
+        place: &Place,
+    ) -> Result<(), Failure> {
         let path = || item.directory.path(&item.name);
-        self.finishing(item, open, Subject::Named(open.dir.as_fd(), name), &path).apply();
+        let subject = |name| Subject::Named(open.dir.as_fd(), name);
+        let last = self.finishing(item, open, subject(place.name(name)), &path).apply_but_last();
+        place.keep(open.dir, name).map_err(cannot_make)?;
+        last.apply(self.context, subject(name), &path);
+        Ok(())
     }
 
     fn finishing<'f>(
