@@ -24,6 +24,7 @@ mod edits;
 mod evil_server;
 mod failures;
 mod fidelity;
+mod folding;
 mod foreign;
 mod forgetting;
 mod full;

@@ -5,11 +5,11 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use holdall_testkit::is_there;
+use holdall_testkit::{Process, is_there};
 use rustix::fs::FallocateFlags;
 use tempfile::TempDir;
 
-use crate::house::{Machine, folder};
+use crate::house::{Machine, folder, is_root};
 
 /// What a file system on a disk reads at once, at least.
 pub(crate) const SECTOR_BYTES: usize = 4096;
@@ -95,6 +95,20 @@ impl Mount {
         succeeds(Command::new("mount").arg(device.trim()).arg(&self.point));
         // It goes with the mount.
         succeeds(Command::new("losetup").args(["-d", device.trim()]));
+    }
+
+    /// An empty one that takes names for one that differ in upper and lower case, or in how Unicode writes them; it
+    /// ends with its process, and shows nothing then.
+    pub(crate) fn folding(point: &Path) -> Option<(Self, Process)> {
+        fs::create_dir_all(point).expect("a folder");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/folding_disk.py");
+        let has_fuse = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
+        let may_mount = is_root("mount a file system") && is_there("/dev/fuse", has_fuse);
+        may_mount.then_some(())?;
+        let mut command = Command::new("/usr/bin/python3");
+        let mut process = Process::spawn(command.arg(script).arg(point)).expect("it starts");
+        process.wait_for_line("mounted").expect("it mounts");
+        Some((Self { point: point.to_owned() }, process))
     }
 
     /// An empty one that refuses direct access, and does not tell how much room it has.

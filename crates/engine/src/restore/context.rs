@@ -1,20 +1,18 @@
 //! What the threads of a restore share: options, rights, counts, and the first error that ends it.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use holdall_sys::TargetDir;
 use holdall_sys::users::{self, Users};
-use holdall_sys::{Stat, TargetDir, stat};
 use holdall_tree::Entry;
 
 use super::links::Links;
 use super::notes::{Note, Notes};
 use super::read_back::ReadBack;
 use super::stored::Stored;
-use super::unfinished::is_unfinished;
 use super::write_behind::WriteBehind;
 use super::{RestoreOptions, RestoreSummary};
 use crate::run::lock;
@@ -44,8 +42,6 @@ pub(super) struct Context<'a> {
     pub(super) notes: Notes,
     pub(super) write_behind: WriteBehind,
     pub(super) read_back: ReadBack,
-    /// Devices and inodes of large files that are being written.
-    in_the_making: Mutex<HashSet<(u64, u64)>>,
     failed_syncs: AtomicU64,
     users: Users,
     uid: u32,
@@ -75,7 +71,6 @@ impl<'a> Context<'a> {
             notes: Notes::default(),
             write_behind: WriteBehind::default(),
             read_back: ReadBack::default(),
-            in_the_making: Mutex::default(),
             failed_syncs: AtomicU64::new(0),
             users,
             uid: users::effective_uid(),
@@ -157,26 +152,6 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Notes that a large file is being written: where names fold upper and lower case, another one of the
-    /// snapshot may lead to it. Small files are written before another writer comes to them.
-    pub(super) fn begins(&self, file: &File) {
-        if let Ok(stat) = stat::of_fd(file) {
-            lock(&self.in_the_making).insert((stat.device, stat.inode));
-        }
-    }
-
-    /// Notes that it has the mode of its own, or never will.
-    pub(super) fn ended(&self, file: &File) {
-        if let Ok(stat) = stat::of_fd(file) {
-            lock(&self.in_the_making).remove(&(stat.device, stat.inode));
-        }
-    }
-
-    /// Whether this was being made by a restore that was killed.
-    pub(super) fn is_unfinished(&self, there: &Stat) -> bool {
-        is_unfinished(there) && !lock(&self.in_the_making).contains(&(there.device, there.inode))
-    }
-
     /// How often a disk did not take what was written. The system tells of each error once, so what was being
     /// written meanwhile may be lost as well.
     pub(super) fn failed_syncs(&self) -> u64 {
@@ -190,7 +165,6 @@ impl<'a> Context<'a> {
 
     /// Lets go of a file that is removed: held open, it would keep its room on the disk.
     pub(super) fn let_go(&self, file: &Arc<File>) {
-        self.ended(file);
         self.write_behind.forget(file);
         self.read_back.forget(file);
     }

@@ -9,14 +9,15 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 
-use holdall_sys::{FileKind, Name, TargetDir, metadata, xattr};
+use holdall_sys::{FileKind, Name, Stat, TargetDir, metadata, xattr};
 use holdall_tree::Entry;
 
 use super::Overwrite;
 use super::attributes::{ACCESS_LIST, DEFAULT_LIST, Finish, Subject};
 use super::context::{Context, add};
 use super::place::remove_left;
-use super::unfinished::DIRECTORY_MODE;
+use super::twins::{Names, taken_for};
+use super::unfinished::{DIRECTORY_MODE, is_unfinished};
 
 /// The mode of a directory of which nothing is known.
 const PRIVATE_MODE: u32 = 0o700;
@@ -45,10 +46,14 @@ struct Opened {
     pristine: bool,
     /// It was there before and keeps its metadata.
     kept: bool,
+    /// It is empty but for what this restore puts there.
+    is_new: bool,
+    names: Names,
 }
 
 /// A directory in which names can be made.
 pub(super) struct OpenDirectory<'d> {
+    node: &'d Node<'d>,
     pub(super) dir: &'d TargetDir,
     /// What is made in it belongs to this process's user and inherits nothing.
     pub(super) pristine: bool,
@@ -60,12 +65,13 @@ impl<'a> Directory<'a> {
         context: &'a Context<'a>,
         dir: TargetDir,
         entry: Option<Entry>,
-        kept: bool,
+        (kept, is_new): (bool, bool),
     ) -> Self {
         if context.options.overwrite.is_some() && !context.options.dry_run {
             remove_left(&dir);
         }
-        let opened = OnceLock::from(Some(Opened { dir, pristine: false, kept }));
+        let opened = Opened { dir, pristine: false, kept, is_new, names: Names::default() };
+        let opened = OnceLock::from(Some(opened));
         let (parent, name, is_on_the_way) = (None, Box::default(), false);
         let node = Node { context, parent, name, entry, is_on_the_way, opened };
         Self { node: Some(Arc::new(node)) }
@@ -94,7 +100,7 @@ impl<'a> Directory<'a> {
             node.open_from_above();
         }
         let opened = node.opened.get()?.as_ref()?;
-        Some(OpenDirectory { dir: &opened.dir, pristine: opened.pristine })
+        Some(OpenDirectory { node, dir: &opened.dir, pristine: opened.pristine })
     }
 
     /// The path of `name` in it, below the target.
@@ -105,6 +111,17 @@ impl<'a> Directory<'a> {
     /// The absolute path of `name` in it, in the snapshot.
     pub(super) fn path(&self, name: &[u8]) -> Vec<u8> {
         self.node.as_ref().map(|node| node.snapshot_path(name)).unwrap_or_default()
+    }
+}
+
+impl OpenDirectory<'_> {
+    /// The name of another entry of the snapshot that the target takes `name` for, where that is found.
+    pub(super) fn twin_of(&self, name: Name<'_>, there: &Stat) -> io::Result<Option<Box<[u8]>>> {
+        self.node
+            .opened
+            .get()
+            .and_then(Option::as_ref)
+            .map_or(Ok(None), |opened| self.node.twin_in(opened, name, there))
     }
 }
 
@@ -151,13 +168,19 @@ impl<'a> Node<'a> {
 
     fn make_in(&self, parent: &Opened, name: Name<'_>) -> io::Result<Opened> {
         let dir = &parent.dir;
-        match dir.create_dir(name, DIRECTORY_MODE) {
+        let in_the_way = match dir.create_dir(name, DIRECTORY_MODE) {
             Ok(made) => return Ok(self.newly_made(made, parent.pristine)),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Err(error) if self.context.options.overwrite.is_none() => return Err(error),
-            Err(_) => {}
-        }
+            Err(error) => error,
+        };
         let there = dir.as_dir().stat(name)?;
+        let twin = self.parent.as_ref().map(|node| node.twin_in(parent, name, &there));
+        if let Some(other) = twin.transpose()?.flatten() {
+            return Err(taken_for(&other));
+        }
+        if self.context.options.overwrite.is_none() {
+            return Err(in_the_way);
+        }
         let replaces = |overwrite: Overwrite| match &self.entry {
             Some(entry) => overwrite.replaces(&there, entry),
             None => overwrite == Overwrite::Always,
@@ -166,12 +189,13 @@ impl<'a> Node<'a> {
         if there.kind == FileKind::Dir {
             // Whatever is made in it makes it newer, so that its time says nothing.
             let stays = self.is_on_the_way || overwrite == Some(Overwrite::Never);
-            let kept = !self.context.is_unfinished(&there) && (stays || self.entry.is_none());
+            let kept = !is_unfinished(&there) && (stays || self.entry.is_none());
             let dir = dir.open_dir(name)?;
             remove_left(&dir);
-            return Ok(Opened { dir, pristine: false, kept });
+            let names = Names::default();
+            return Ok(Opened { dir, pristine: false, kept, is_new: false, names });
         }
-        if !self.context.is_unfinished(&there) && !overwrite.is_some_and(replaces) {
+        if !is_unfinished(&there) && !overwrite.is_some_and(replaces) {
             return Err(io::Error::other("something that is no directory is in the way"));
         }
         dir.unlink(name)?;
@@ -189,7 +213,23 @@ impl<'a> Node<'a> {
                 .and_then(|()| metadata::set_mode(&dir, DIRECTORY_MODE))
                 .is_ok()
         };
-        Opened { dir, pristine, kept: false }
+        Opened { dir, pristine, kept: false, is_new: true, names: Names::default() }
+    }
+
+    /// Which other entry of the snapshot has its place at `name` of this directory.
+    fn twin_in(
+        &self,
+        opened: &Opened,
+        name: Name<'_>,
+        there: &Stat,
+    ) -> io::Result<Option<Box<[u8]>>> {
+        let dir = (opened.dir.as_dir(), opened.is_new);
+        let other = opened.names.other_than(name, dir, there)?;
+        let is_stored = |other: &[u8]| {
+            let stored = self.context.stored;
+            stored.is_some_and(|stored| stored.has(&self.snapshot_path(other)))
+        };
+        Ok(other.filter(|other| opened.is_new || is_stored(other)))
     }
 
     /// Sets its metadata, and gives up its share in the directory above.

@@ -35,6 +35,7 @@ mod settle;
 mod split_file;
 mod stored;
 mod target;
+mod twins;
 mod unfinished;
 mod window;
 mod write_behind;
@@ -137,7 +138,7 @@ fn restore_in(
     let again = root.as_fd().try_clone_to_owned();
     let again = again.map_err(|error| EngineError::io("opening the target again", error))?;
     let mut context = Context::new(options, run, again.into(), start.top.to_absolute(), links)?;
-    context.stored = Some(Stored { access, session });
+    context.stored = Some(Stored { access, session, root: snapshot.root });
     let chunks = Chunks::new(access, session);
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let writers = cores.min(WRITERS);
@@ -155,7 +156,7 @@ fn restore_in(
     }
     let settler = Settler::new(&context, target, &meters.settle);
     let settler = settler.map_err(|error| EngineError::io("looking at the target", error))?;
-    let top = Directory::target(&context, root, start.top_entry.clone(), kept);
+    let top = Directory::target(&context, root, start.top_entry.clone(), (kept, was_empty));
     let foreseen = if options.dry_run { Foreseen::at(target) } else { Foreseen::default() };
     let pipeline =
         Pipeline { access, session, context: &context, chunks: &chunks, meters: &meters };

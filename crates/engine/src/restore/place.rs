@@ -14,6 +14,8 @@ use holdall_tree::{Entry, EntryKind, Time};
 
 use super::Overwrite;
 use super::context::Context;
+use super::directory::OpenDirectory;
+use super::twins::taken_for;
 use super::unfinished::is_unfinished;
 
 /// Memory for a piece of a directory's names.
@@ -168,7 +170,7 @@ pub(super) fn is_kept(
     (there, entry): (&Stat, &Entry),
 ) -> bool {
     let Some(overwrite) = context.options.overwrite else { return false };
-    if there.kind != FileKind::Dir && context.is_unfinished(there) {
+    if there.kind != FileKind::Dir && is_unfinished(there) {
         return false;
     }
     match overwrite.verdict(there, entry) {
@@ -181,21 +183,26 @@ pub(super) fn is_kept(
 }
 
 /// Makes `name` with `create`, which must fail where anything is there; what is there is then kept
-/// or is to be replaced, as the options say. What no restore finished is replaced always.
+/// or is to be replaced, as the options say. What no restore finished is replaced always, and never what is there
+/// for another entry.
 pub(super) fn make<T>(
     context: &Context<'_>,
-    dir: &TargetDir,
+    open: &OpenDirectory<'_>,
     name: Name<'_>,
     entry: &Entry,
     create: impl Fn(Name<'_>) -> io::Result<T>,
 ) -> io::Result<Made<T>> {
     match create(name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let dir = open.dir.as_dir();
+            let there = dir.stat(name)?;
+            if let Some(other) = open.twin_of(name, &there)? {
+                return Err(taken_for(&other));
+            }
             if context.options.overwrite.is_none() {
                 return Err(error);
             }
-            let there = dir.as_dir().stat(name)?;
-            if is_kept(context, dir.as_dir(), name, (&there, entry)) {
+            if is_kept(context, dir, name, (&there, entry)) {
                 return Ok(Made::Kept);
             }
             let place = Place::beside();

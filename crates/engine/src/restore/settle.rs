@@ -104,7 +104,6 @@ impl<'a> Whole<'a> {
         kept.map_err(|error| ("it can not be made", error))?;
         let Some((file, last)) = self.file.take() else { return Ok(()) };
         last.apply(context, Subject::Open(file.as_fd()), &|| self.path());
-        context.ended(&file);
         content::close(context, file).map_err(|error| {
             context.links.fail_first(self.membership, || place.remove(open.dir, name));
             ("it can not be written", error)

@@ -110,11 +110,10 @@ impl<'a> SplitFile<'a> {
         let since = self.context.failed_syncs();
         let made = Name::new(&self.name).map_err(io::Error::from).and_then(|name| {
             let create = |name: Name<'_>| open.dir.create_file(name, unfinished::MODE);
-            place::make(self.context, open.dir, name, &self.entry, create)
+            place::make(self.context, &open, name, &self.entry, create)
         });
         match made {
             Ok(Made::New(file, place)) => {
-                self.context.begins(&file);
                 let (file, writing) = (Arc::new(file), Mutex::default());
                 return Some(Target { file, place, since, writing });
             }

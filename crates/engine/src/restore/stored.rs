@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use holdall_format::SessionId;
+use holdall_format::{ObjectId, SessionId};
 use holdall_sys::{Dir, Name};
-use holdall_tree::{Content, ContentReader, Entry};
+use holdall_tree::{Content, ContentReader, Entry, lookup};
 
 use super::layout::Layout;
+use super::target::key_of;
 use crate::blocks::Nodes;
 use crate::{Access, EngineError};
 
@@ -17,9 +18,17 @@ use crate::{Access, EngineError};
 pub(super) struct Stored<'a> {
     pub(super) access: &'a Access,
     pub(super) session: SessionId,
+    pub(super) root: ObjectId,
 }
 
 impl Stored<'_> {
+    /// Whether there is anything at an absolute path.
+    pub(super) fn has(&self, path: &[u8]) -> bool {
+        let nodes = Nodes::open(self.access, self.session);
+        let found = key_of(path).and_then(|key| lookup(nodes, self.root, &key).ok());
+        found.flatten().is_some()
+    }
+
     /// Whether a file holds the entry's content. It is not fetched: what is there is read, and named as it would
     /// be. One that can not be read is not the same.
     pub(super) fn is_content_of(&self, dir: &Dir, name: Name<'_>, entry: &Entry) -> bool {

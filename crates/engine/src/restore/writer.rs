@@ -189,7 +189,7 @@ impl<'a> Writer<'a> {
             return Err(Failure::Stored(reason.clone()));
         }
         let create = |name: Name<'_>| open.dir.create_file(name, unfinished::MODE);
-        let made = place::make(self.context, open.dir, name, &item.entry, create);
+        let made = place::make(self.context, open, name, &item.entry, create);
         let Made::New(file, place) = made.map_err(cannot_make)? else {
             return Err(Failure::Skipped);
         };
@@ -252,7 +252,7 @@ impl<'a> Writer<'a> {
             return Err(Failure::Stored("the link's target is not in its entry".to_owned()));
         };
         let create = |name: Name<'_>| open.dir.create_symlink(target, name);
-        let made = place::make(self.context, open.dir, name, &item.entry, create);
+        let made = place::make(self.context, open, name, &item.entry, create);
         let Made::New((), place) = made.map_err(cannot_make)? else {
             return Err(Failure::Skipped);
         };
@@ -268,7 +268,7 @@ impl<'a> Writer<'a> {
         number: DeviceNumber,
     ) -> Result<(), Failure> {
         let create = |name: Name<'_>| open.dir.create_special(name, kind, number, unfinished::MODE);
-        let place = match place::make(self.context, open.dir, name, &item.entry, create) {
+        let place = match place::make(self.context, open, name, &item.entry, create) {
             Ok(Made::New((), place)) => place,
             Ok(Made::Kept) => return Err(Failure::Skipped),
             Err(error)
@@ -363,7 +363,7 @@ impl<'a> Writer<'a> {
             return Ok(None);
         };
         let create = |name: Name<'_>| open.dir.link_from(from, first, name);
-        place::make(self.context, open.dir, name, &item.entry, create).map(Some)
+        place::make(self.context, open, name, &item.entry, create).map(Some)
     }
 }
 
