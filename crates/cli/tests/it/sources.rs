@@ -4,13 +4,14 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
 use holdall_testkit::{Process, Random, has_strace};
 use rustix::fs::{XattrFlags, lsetxattr};
 use rustix::process::Signal;
 
-use crate::house::{Machine, Outcome, Server, is_root, send_signal, wait_for_progress};
-use crate::mounts::namespace;
+use crate::house::{Machine, Outcome, Server, is_root, send_signal, text, wait_for_progress};
+use crate::mounts::{Share, namespace};
 use crate::repair::grow_old;
 
 /// Runs it to its end.
@@ -170,6 +171,37 @@ fn a_disk_that_is_not_mounted_is_told_and_the_snapshot_before_keeps_what_was_on_
     let before = mounted["snapshot_id"].as_str().unwrap();
     let listed = machine.ok(["ls", "-r", repo, before, disk, "--recursive"]).stdout;
     assert!(listed.contains("/a/file"), "{listed}");
+}
+
+/// sshfs gives a file's modification time as its change time, as the disks of cameras do.
+#[test]
+fn files_that_changed_places_where_there_are_no_change_times_are_read() {
+    let Some(share) = Share::new() else { return };
+    let machine = Machine::new();
+    let (repo, served) = (machine.path("repo"), share.served());
+    for (name, content) in [("one", "first"), ("two", "other")] {
+        fs::write(served.join(name), content).unwrap();
+        let file = fs::File::open(served.join(name)).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    }
+    machine.init(&["-r", text(&repo)]);
+    let back_up = |name: &str| {
+        let mount = share.mount(name, &[]);
+        let from = text(mount.point()).to_owned();
+        machine.summary(["backup", "-r", text(&repo), &from, "--as", &format!("{from}=/disk")])
+    };
+    back_up("before");
+    let moved = |from: &str, to: &str| fs::rename(served.join(from), served.join(to)).unwrap();
+    moved("one", "three");
+    moved("two", "one");
+    moved("three", "two");
+    let summary = back_up("after");
+    assert_eq!(summary["files_changed"], 2);
+    assert_eq!(back_up("again")["files_unmodified"], 2);
+    let target = machine.path("target");
+    machine.ok(["restore", "-r", text(&repo), "latest:/disk", "--target", text(&target)]);
+    let read = |name: &str| fs::read_to_string(target.join(name)).unwrap();
+    assert_eq!((read("one"), read("two")), ("other".to_owned(), "first".to_owned()));
 }
 
 /// Writes a large file that comes first, and, behind it, more folders and files than the plan and the

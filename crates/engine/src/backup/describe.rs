@@ -80,14 +80,38 @@ impl Mounts {
             .unwrap_or_default()
     }
 
-    /// Whether inodes on this mount keep their numbers from one mount to the next.
-    pub(super) fn has_stable_inodes(&self, stat: &Stat) -> bool {
-        let unstable: [&[u8]; 9] =
-            [b"vfat", b"exfat", b"ntfs", b"ntfs3", b"cifs", b"smb3", b"9p", b"fuse", b"overlay"];
-        stat.mount_id.and_then(|id| self.0.by_id(id)).is_none_or(|mount| {
-            let kind = mount.file_system.split(|&byte| byte == b'.').next().unwrap_or_default();
-            !unstable.contains(&kind)
-        })
+    /// What of a file on this mount stays as it is until the file changes.
+    pub(super) fn lasting(&self, stat: &Stat) -> Lasting {
+        let mount = stat.mount_id.and_then(|id| self.0.by_id(id));
+        mount.map_or(Lasting::ALL, |mount| Lasting::on(&mount.file_system))
+    }
+}
+
+/// What a file system keeps, from one mount to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lasting {
+    /// Inodes have the same number.
+    pub(super) inodes: bool,
+    /// There are change times, which tell of all that was done to a file, and which nobody can set.
+    pub(super) change_times: bool,
+}
+
+impl Lasting {
+    const ALL: Self = Self { inodes: true, change_times: true };
+
+    /// By the type of a file system, with the name behind it that a FUSE has.
+    fn on(file_system: &[u8]) -> Self {
+        let unstable: [&[u8]; 10] = [
+            b"vfat", b"msdos", b"exfat", b"ntfs", b"ntfs3", b"cifs", b"smb3", b"9p", b"fuse",
+            b"overlay",
+        ];
+        // These give the modification time in their place, which moves with a file.
+        let without_change_times: [&[u8]; 4] = [b"vfat", b"msdos", b"exfat", b"fuse.sshfs"];
+        let kind = file_system.split(|&byte| byte == b'.').next().unwrap_or_default();
+        Self {
+            inodes: !unstable.contains(&kind),
+            change_times: !without_change_times.contains(&file_system),
+        }
     }
 }
 
@@ -105,5 +129,23 @@ pub(super) fn kind_of(stat: &Stat) -> EntryKind {
         FileKind::Socket => EntryKind::Socket,
         FileKind::CharDevice => EntryKind::CharDevice { major, minor },
         FileKind::BlockDevice => EntryKind::BlockDevice { major, minor },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_is_known_by_the_type_of_the_file_system() {
+        let on = |kind: &str| {
+            let lasting = Lasting::on(kind.as_bytes());
+            (lasting.inodes, lasting.change_times)
+        };
+        assert_eq!((on("ext4"), on("btrfs")), ((true, true), (true, true)));
+        assert_eq!((on("cifs"), on("fuse.gocryptfs")), ((false, true), (false, true)));
+        for kind in ["vfat", "msdos", "exfat", "fuse.sshfs"] {
+            assert_eq!(on(kind), (false, false), "{kind}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use holdall_crypto::RepositoryKeys;
 use holdall_sys::{FileKind, Stat};
 use holdall_tree::{Entry, EntryKind, Facts, Fingerprints, LeafRecord, PathKey, WholeLeaf};
 
-use super::describe::{Mounts, OwnerNames, Owners, kind_of, time};
+use super::describe::{Lasting, Mounts, OwnerNames, Owners, kind_of, time};
 use super::job::{JobSender, Planned, Work};
 use super::meters::Meters;
 use super::options::BackupOptions;
@@ -48,7 +48,7 @@ pub(super) struct Items<'a> {
     next: VecDeque<Item>,
     is_first: bool,
     /// The mount that was looked up last.
-    last_mount: Option<(Option<u64>, bool)>,
+    last_mount: Option<(Option<u64>, Lasting)>,
 }
 
 /// A path, what it is now, and what is to be done if it changed.
@@ -158,17 +158,17 @@ impl<'a> Items<'a> {
     /// Whether a path can be known again by its metadata: hard links belong to groups that are
     /// computed anew, and some file systems give other inodes after every mount.
     fn may_be_adopted(&mut self, stat: &Stat) -> bool {
-        self.has_stable_inodes(stat) && (stat.nlink == 1 || stat.kind == FileKind::Dir)
+        self.lasting(stat).inodes && (stat.nlink == 1 || stat.kind == FileKind::Dir)
     }
 
-    /// As [`Mounts::has_stable_inodes`], which looks a mount up once for all paths in a row that lie on it.
-    fn has_stable_inodes(&mut self, stat: &Stat) -> bool {
-        let stable = match self.last_mount {
-            Some((mount, stable)) if mount == stat.mount_id => stable,
-            _ => self.mounts.has_stable_inodes(stat),
+    /// As [`Mounts::lasting`], which looks a mount up once for all paths in a row that lie on it.
+    fn lasting(&mut self, stat: &Stat) -> Lasting {
+        let lasting = match self.last_mount {
+            Some((mount, lasting)) if mount == stat.mount_id => lasting,
+            _ => self.mounts.lasting(stat),
         };
-        self.last_mount = Some((stat.mount_id, stable));
-        stable
+        self.last_mount = Some((stat.mount_id, lasting));
+        lasting
     }
 
     fn starts_leaf(&self, path: &PathKey) -> bool {
@@ -218,10 +218,10 @@ impl<'a> Items<'a> {
     /// Compares one path with the parents and adds it to the job.
     fn compare(&mut self, item: Item) -> Result<(), EngineError> {
         let Item { path, stat, work } = item;
-        let stable_inodes = self.has_stable_inodes(&stat);
+        let lasting = self.lasting(&stat);
         let before = self.parents.find(&path)?;
-        let kept = before
-            .filter(|before| !self.options.read_all && is_unchanged(before, &stat, stable_inodes));
+        let kept =
+            before.filter(|before| !self.options.read_all && is_unchanged(before, &stat, lasting));
         if let Some(before) = kept {
             let hardlink = self.mounts.hardlink_group(self.keys, &stat);
             let names = self.owners.present_names(&stat);
@@ -286,15 +286,22 @@ fn facts(stat: &Stat) -> Facts {
 }
 
 /// Whether nothing shows that a path changed since `before` was recorded. Change times can not be
-/// put back, so an edit shows even if its author hides it; an unsettled entry is always read again.
-fn is_unchanged(before: &Entry, stat: &Stat, stable_inodes: bool) -> bool {
+/// put back, so an edit shows even if its author hides it; an unsettled entry is always read again. Where there are
+/// none, another file of the same length and time may have been moved there: what has content is read.
+fn is_unchanged(before: &Entry, stat: &Stat, lasting: Lasting) -> bool {
+    let has_content = match stat.kind {
+        FileKind::File => stat.size > 0,
+        FileKind::Symlink => true,
+        _ => false,
+    };
     !before.unsettled
+        && (lasting.change_times || !has_content)
         && before.kind == kind_of(stat)
         && (before.mtime, before.ctime) == (time(stat.mtime), time(stat.ctime))
         && (stat.kind != FileKind::File || before.size == stat.size)
         && (before.mode, before.uid, before.gid) == (stat.mode, stat.uid, stat.gid)
         && before.hardlink.is_some() == (stat.nlink > 1 && stat.kind != FileKind::Dir)
-        && (!stable_inodes || before.inode == stat.inode)
+        && (!lasting.inodes || before.inode == stat.inode)
 }
 
 /// An entry as it is kept from a parent. Its hard-link group is that of now: the parent may have been
@@ -308,6 +315,32 @@ fn kept_entry(before: &Entry, hardlink: Option<[u8; 16]>, names: Option<OwnerNam
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn content_is_read_where_nothing_tells_that_another_file_was_moved_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let stat_of = |name: &str| {
+            let dir = holdall_sys::Dir::open_absolute(folder.path().to_str().unwrap().as_bytes());
+            dir.unwrap().stat(holdall_sys::Name::new(name.as_bytes()).unwrap()).unwrap()
+        };
+        std::fs::write(folder.path().join("file"), b"content").unwrap();
+        std::fs::write(folder.path().join("empty"), b"").unwrap();
+        std::fs::create_dir(folder.path().join("dir")).unwrap();
+        std::os::unix::fs::symlink("file", folder.path().join("link")).unwrap();
+        let [all, no_inodes, nothing] = [(true, true), (false, true), (false, false)]
+            .map(|(inodes, change_times)| Lasting { inodes, change_times });
+        for (name, is_read) in [("file", true), ("link", true), ("empty", false), ("dir", false)] {
+            let stat = stat_of(name);
+            let facts = facts(&stat);
+            let (mode, uid, gid, inode) = (facts.mode, facts.uid, facts.gid, facts.inode);
+            let (mtime, ctime, size) = (facts.mtime, facts.ctime, facts.size);
+            let same = Entry { mode, uid, gid, mtime, ctime, size, ..Entry::empty(facts.kind) };
+            assert!(is_unchanged(&Entry { inode, ..same.clone() }, &stat, all), "{name}");
+            assert!(!is_unchanged(&same, &stat, all), "{name}");
+            assert!(is_unchanged(&same, &stat, no_inodes), "{name}");
+            assert_eq!(is_unchanged(&same, &stat, nothing), !is_read, "{name}");
+        }
+    }
 
     #[test]
     fn what_is_kept_joins_the_hard_links_that_are_read_now() {
