@@ -46,7 +46,8 @@ of several patterns that match, the last one.
 
 A file that changes while it is read is stored as it was read, told with -v, and read again next \
 time. A source that is empty, and was not empty in the snapshot before, is told (exit code 3), for its disk \
-may not be mounted; the snapshot is made all the same, and the one before keeps what it has.
+may not be mounted; so is an empty folder below one that was there before that snapshot, beneath a disk. The \
+snapshot is made all the same, and the one before keeps what it has.
 
 Exit codes: 0 done, 1 failed (nothing committed), 2 wrong usage, 3 done, but some sources could \
 not be read, or its receipt not be kept, 10 no such repository, 11 repository in use, 12 wrong \

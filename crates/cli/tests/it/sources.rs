@@ -173,6 +173,33 @@ fn a_disk_that_is_not_mounted_is_told_and_the_snapshot_before_keeps_what_was_on_
     assert!(listed.contains("/a/file"), "{listed}");
 }
 
+#[test]
+fn a_disk_below_a_source_that_is_not_mounted_is_told_and_a_folder_that_was_emptied_is_not() {
+    if !is_root("mounts") {
+        return;
+    }
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    for folder in ["disk", "emptied", "empty"] {
+        fs::create_dir_all(source.join(folder)).unwrap();
+    }
+    fs::write(source.join("emptied/file"), "x").unwrap();
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    machine.init(&["-r", repo]);
+    let disk = format!("{source}/disk");
+    let script = format!("mount -t tmpfs none {disk}; mkdir {disk}/a; echo a > {disk}/a/file");
+    let args = ["backup", "-r", repo, source, "--json"];
+    in_namespace(&machine, &script, &args).expect(0);
+    in_namespace(&machine, &script, &args).expect(0);
+    fs::remove_file(format!("{source}/emptied/file")).unwrap();
+    let bare = machine.run(args).expect(3);
+    let told = bare.of_type("error");
+    assert_eq!((told.len(), told[0]["path"].as_str()), (1, Some(&*disk)));
+    assert!(told[0]["message"].as_str().unwrap().contains("has 2 items below it"), "{}", told[0]);
+    // Nothing was there in the snapshot before.
+    machine.run(args).expect(0);
+}
+
 /// sshfs gives a file's modification time as its change time, as the disks of cameras do.
 #[test]
 fn files_that_changed_places_where_there_are_no_change_times_are_read() {

@@ -63,8 +63,8 @@ impl Found for Counted {
         Ok(())
     }
 
-    fn count_below(&mut self, _path: &PathKey) -> Result<u64, EngineError> {
-        Ok(0)
+    fn tell_emptied(&mut self, _path: &PathKey) -> Result<(), EngineError> {
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), EngineError> {

@@ -229,6 +229,14 @@ impl<'a> Items<'a> {
             return self.out.push(Planned { path, change: Change::Unmodified, work }, self.meters);
         }
         let change = before.map_or(Change::New, |found| Change::Maybe(Box::new(found.clone())));
+        if matches!(work, Work::Directory { is_empty: true, .. })
+            && matches!(change, Change::Maybe(_))
+            && lasting.change_times
+            && self.parents.are_younger_than(stat.ctime)
+        {
+            // What goes from a directory changes it: this one was empty then, beneath what was mounted on it.
+            self.parents.tell_emptied(&path)?;
+        }
         let work = match work {
             _ if self.options.dry_run => {
                 let mut counted = Entry::empty(kind_of(&stat));
@@ -258,12 +266,12 @@ impl Found for Items<'_> {
         self.out.push(Planned { path, change, work }, self.meters)
     }
 
-    fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError> {
+    fn tell_emptied(&mut self, path: &PathKey) -> Result<(), EngineError> {
         while self.candidate.is_some() {
             self.refuse()?;
             self.go_on()?;
         }
-        self.parents.count_below(path)
+        self.parents.tell_emptied(path)
     }
 
     fn finish(&mut self) -> Result<(), EngineError> {

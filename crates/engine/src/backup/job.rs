@@ -32,8 +32,8 @@ pub(super) enum Work {
     Adopt(Box<AdoptedLeaf>),
     /// Read what is called `name` in `dir`; without one, it is called as its path ends.
     Read { dir: Arc<Dir>, name: Option<Box<[u8]>>, stat: Stat },
-    /// Read the metadata of an open directory.
-    Directory { dir: Arc<Dir>, stat: Stat },
+    /// Read the metadata of an open directory, which may have nothing in it.
+    Directory { dir: Arc<Dir>, stat: Stat, is_empty: bool },
     /// Record what `stat` says: nothing more can be read.
     StatOnly { stat: Stat },
 }

@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 
 use holdall_format::{RecordHash, SeriesId, SessionId};
+use holdall_sys::Timestamp;
 use holdall_tree::{Cursor, Entry, Fingerprint, LeafAhead, PathKey};
 
 use super::options::Source;
@@ -66,6 +67,8 @@ pub(super) struct Parents<'a> {
     cursors: Vec<Cursor<Nodes>>,
     /// The fingerprints of the only parent's leaves; nothing if there are several.
     known: Option<KnownLeaves>,
+    /// When the oldest of them was begun, in nanoseconds since 1970 by this computer's clock.
+    begun_ns: Option<i64>,
     shared: &'a Shared<'a>,
 }
 
@@ -99,7 +102,8 @@ impl<'a> Parents<'a> {
             }
             _ => None,
         };
-        Self { cursors, known, shared }
+        let begun_ns = parents.iter().map(|parent| parent.secret.client_time_ns).min();
+        Self { cursors, known, begun_ns, shared }
     }
 
     /// Whether the fingerprints of any leaves are known.
@@ -138,8 +142,28 @@ impl<'a> Parents<'a> {
         Ok(found.map(|(_, entry)| entry).filter(|entry| !lost.is_needed_by(entry)))
     }
 
+    /// Whether something was there before all of them, and is as it was then.
+    pub(super) fn are_younger_than(&self, ctime: Timestamp) -> bool {
+        let changed_ns = i128::from(ctime.secs) * 1_000_000_000 + i128::from(ctime.nanos);
+        self.begun_ns.is_some_and(|begun_ns| changed_ns < i128::from(begun_ns))
+    }
+
+    /// Tells of a directory that has nothing in it and had something, as where a disk is not mounted.
+    /// The snapshots before have what is missing, so this one is made all the same. Steps past that.
+    pub(super) fn tell_emptied(&mut self, path: &PathKey) -> Result<(), EngineError> {
+        let before = self.count_below(path)?;
+        if before > 0 {
+            let reason = format!(
+                "it is empty, and the snapshot before has {before} items below it: is what belongs \
+                 there mounted?"
+            );
+            self.shared.run.problem(&path.to_absolute(), reason);
+        }
+        Ok(())
+    }
+
     /// How many entries the parents have below `path`, whichever has more. Steps past them.
-    pub(super) fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError> {
+    fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError> {
         let mut most = 0;
         for cursor in &mut self.cursors {
             let mut count = 0;

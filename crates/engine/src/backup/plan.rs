@@ -38,11 +38,11 @@ pub(super) trait Found {
     /// As [`Found::add`].
     fn made_up(&mut self, path: PathKey) -> Result<(), EngineError>;
 
-    /// How many entries the parents have below the path that was added last. Steps past them.
+    /// Tells of a source with nothing in it that was added last, if the parents have anything below it.
     ///
     /// # Errors
     /// As [`Found::add`].
-    fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError>;
+    fn tell_emptied(&mut self, path: &PathKey) -> Result<(), EngineError>;
 
     /// There are no more paths.
     ///
@@ -138,7 +138,7 @@ impl<F: Found> Plan<'_, F> {
         };
         // A link to a directory is one here. Who may only pass through sees no attributes of it.
         let work = match Dir::open_absolute(&[&read_at, &b"/."[..]].concat()) {
-            Ok(dir) => Work::Directory { dir: Arc::new(dir), stat },
+            Ok(dir) => Work::Directory { dir: Arc::new(dir), stat, is_empty: false },
             Err(error) => {
                 if error.kind() != io::ErrorKind::PermissionDenied {
                     self.problem(&path, &error);
@@ -174,20 +174,6 @@ impl<F: Found> Plan<'_, F> {
             Some(frame) => self.descend(frame),
             None => Ok(()),
         }
-    }
-
-    /// Tells of a source that has nothing in it and had something, as where a disk is not mounted.
-    /// The snapshots before have what is missing, so this one is made all the same.
-    fn emptied(&mut self, path: &PathKey) -> Result<(), EngineError> {
-        let before = self.items.count_below(path)?;
-        if before > 0 {
-            let reason = format!(
-                "it is empty, and the snapshot before has {before} items below it: is what belongs \
-                 there mounted?"
-            );
-            self.shared.run.problem(&path.to_absolute(), reason);
-        }
-        Ok(())
     }
 
     /// Goes through everything below a directory.
@@ -338,10 +324,10 @@ impl<F: Found> Plan<'_, F> {
                 return Ok(None);
             }
         };
-        let work = Work::Directory { dir: Arc::clone(&listed.dir), stat: *stat };
-        self.items.add(path.clone(), *stat, work)?;
-        if listed.names.is_empty() && self.named.contains(&path) {
-            self.emptied(&path)?;
+        let (dir, is_empty) = (Arc::clone(&listed.dir), listed.names.is_empty());
+        self.items.add(path.clone(), *stat, Work::Directory { dir, stat: *stat, is_empty })?;
+        if is_empty && self.named.contains(&path) {
+            self.items.tell_emptied(&path)?;
         }
         if self.options.exclude.excludes_content(&listed.dir) {
             self.walk.discard(&listed);
