@@ -147,6 +147,8 @@ pub struct Sessions {
     /// Whether files may be written, so that what is opened outlives this process.
     can_write: bool,
     known: Mutex<HashMap<SessionId, Known>>,
+    /// Held by who changes the file of a session that others may know: what is written is how it is then.
+    noting: Mutex<()>,
     /// Has nothing be written, as on a full disk.
     #[cfg(test)]
     is_full: AtomicBool,
@@ -176,6 +178,7 @@ impl Sessions {
             layout: layout.clone(),
             can_write,
             known: Mutex::new(known),
+            noting: Mutex::default(),
             #[cfg(test)]
             is_full: AtomicBool::new(false),
         })
@@ -240,9 +243,8 @@ impl Sessions {
             return Ok(());
         }
         found.noted_ns = found.session.last_use_ns;
-        let session = found.session.clone();
         drop(known);
-        self.write_if_needed(&session)
+        self.note(id)
     }
 
     /// Closes a session without a commit; what it put counts until it lapses.
@@ -258,9 +260,8 @@ impl Sessions {
             return self.forget(id);
         }
         found.session.is_open = false;
-        let session = found.session.clone();
         drop(known);
-        self.write(&session)
+        self.note(id)
     }
 
     /// Ends a session of that machine of which nothing is left to be done; none is no error.
@@ -366,6 +367,13 @@ impl Sessions {
         lapsed.iter().try_for_each(|id| self.forget(id))
     }
 
+    /// Writes a session down as it is by now. One that ended meanwhile has no file any more, and gets none.
+    fn note(&self, id: &SessionId) -> Result<(), RepositoryError> {
+        let _turn = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.lock().get(id).map(|known| known.session.clone());
+        known.map_or(Ok(()), |session| self.write_if_needed(&session))
+    }
+
     /// Writes down a session that is used. On a full disk one can read all the same; what is not written of
     /// the session ends with this process then.
     fn write_if_needed(&self, session: &Session) -> Result<(), RepositoryError> {
@@ -387,6 +395,7 @@ impl Sessions {
     }
 
     fn forget(&self, id: &SessionId) -> Result<(), RepositoryError> {
+        let _turn = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.can_write { remove(&self.layout.session(id)) } else { Ok(()) }
     }
 
@@ -415,6 +424,29 @@ mod tests {
         let layout = Layout::new(dir.path());
         layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
         (dir, layout)
+    }
+
+    /// Cause: the hourly note of its last use was written after the session had ended, or been closed, and after the
+    /// next start it was there again.
+    #[test]
+    fn a_note_that_is_late_brings_no_session_back() {
+        let (_dir, layout) = place();
+        let sessions = Sessions::open(&layout, true).unwrap();
+        for round in 0..100 {
+            let id = sessions.start(MACHINE, &BACKUP, 1, &0).unwrap();
+            let is_ended = round % 2 == 0;
+            std::thread::scope(|scope| {
+                scope.spawn(|| drop(sessions.check(&id, &MACHINE, &(NOTE_NS + 1))));
+                scope.spawn(|| match is_ended {
+                    true => sessions.end(&id).unwrap(),
+                    false => sessions.close(&id, &MACHINE).unwrap(),
+                });
+            });
+            let stored = read_limited(&layout.session(&id), 64 << 10).unwrap();
+            let stored = stored.map(|bytes| Session::decode(&bytes).unwrap());
+            assert!(stored.is_none_or(|stored| !is_ended && !stored.is_open), "round {round}");
+            sessions.end(&id).unwrap();
+        }
     }
 
     #[test]
