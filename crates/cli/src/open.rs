@@ -202,7 +202,9 @@ impl Opened {
         let ring = key_ring(app, &set, &self.name, known)?;
         self.remember(app, Known::of(&set));
         // Should it not be kept, the repository has two copies of its own.
-        let _ = KeptParts::in_state(&app.folders.state).keep(&self.place.spare()?);
+        if let Ok(spare) = self.place.spare() {
+            let _ = KeptParts::in_state(&app.folders.state).keep(&spare);
+        }
         Ok((set, ring))
     }
 

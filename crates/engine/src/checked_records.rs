@@ -82,7 +82,7 @@ mod tests {
         let (world, marks) = backed_up(4);
         world.repository.damage_record(1);
         assert_eq!(damaged(&world), [2]);
-        let records = list_by_cache(&world.access).unwrap();
+        let records = list_by_cache(&world.access).unwrap().records;
         marks.mark(&records, &world.access.keys);
         assert!(damaged(&world).is_empty(), "they are taken for checked");
         let asked = snapshots(&world.access).unwrap();
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_mark_is_for_the_records_that_it_was_made_of_and_by_who_has_the_keys() {
         let (world, marks) = backed_up(4);
-        let mut records = list_by_cache(&world.access).unwrap();
+        let mut records = list_by_cache(&world.access).unwrap().records;
         let keys = &world.access.keys;
         marks.mark(&records[..3], keys);
         assert_eq!(marks.count_in(&records, keys), 3);
@@ -123,7 +123,7 @@ mod tests {
         assert!(!marks.place.exists(), "the last one was not listed yet");
         let marked = || {
             assert!(damaged(&world).len() < 2);
-            marks.count_in(&list_by_cache(&world.access).unwrap(), &world.access.keys)
+            marks.count_in(&list_by_cache(&world.access).unwrap().records, &world.access.keys)
         };
         assert_eq!(marked(), MARKED_AFTER);
         fs::remove_file(&marks.place).unwrap();

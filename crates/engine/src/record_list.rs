@@ -6,20 +6,48 @@ use holdall_protocol::{
 };
 
 use crate::record_cache::RecordCache;
-use crate::record_mend::keep_sound;
+use crate::record_mend::sound_in_place_of_damaged;
 use crate::{Access, EngineError};
+
+/// All records, as this machine knows them.
+pub(crate) struct Known {
+    /// In the order of the log.
+    pub(crate) records: Vec<ListedRecord>,
+    /// Log positions of those that were damaged there, and that this machine had and stored again.
+    pub(crate) put_back: Vec<u64>,
+}
 
 /// Lists all records, of which those that this machine has seen are not sent again.
 ///
 /// # Errors
 /// As for [`each_record_behind`].
-pub(crate) fn list_by_cache(access: &Access) -> Result<Vec<ListedRecord>, EngineError> {
+pub(crate) fn list_by_cache(access: &Access) -> Result<Known, EngineError> {
     let cache = RecordCache::within(&access.cache);
-    let mut records = cache.load();
-    if ask_behind(access, &mut records)? {
-        cache.replace(&records);
+    let known = cache.load();
+    let mut records = known.clone();
+    if !ask_behind(access, &mut records)? {
+        return Ok(Known { records, put_back: Vec::new() });
     }
-    Ok(records)
+    let stand_ins = sound_in_place_of_damaged(&known, &records);
+    let mut sound = records.clone();
+    put_in(&mut sound, stand_ins.iter());
+    cache.replace(&sound);
+    // One that can not be stored is damaged still, and this machine goes on having it.
+    let is_stored = |one: &&ListedRecord| access.repository.put_back_record(&one.stored).is_ok();
+    let stored: Vec<&ListedRecord> = stand_ins.iter().filter(is_stored).collect();
+    put_in(&mut records, stored.iter().copied());
+    let put_back = stored.iter().map(|one| one.position).collect();
+    Ok(Known { records, put_back })
+}
+
+/// Has records take the places of those under the same log positions.
+fn put_in<'a>(records: &mut [ListedRecord], others: impl Iterator<Item = &'a ListedRecord>) {
+    for other in others {
+        let at = records.binary_search_by_key(&other.position, |record| record.position);
+        if let Some(record) = at.ok().and_then(|at| records.get_mut(at)) {
+            *record = other.clone();
+        }
+    }
 }
 
 /// Asks for the records behind those that are known, or for all if the repository has others. Tells
@@ -34,11 +62,7 @@ fn ask_behind(access: &Access, records: &mut Vec<ListedRecord>) -> Result<bool, 
     };
     match each_record_behind(access.repository.as_ref(), last, known, &mut keep) {
         Err(EngineError::Repository(RepositoryError::OtherRecords)) => {
-            let known = std::mem::replace(records, list_all(access)?);
-            for sound in keep_sound(&known, records) {
-                // Where it can not be stored now, this machine goes on having it.
-                let _ = access.repository.put_back_record(&sound.stored);
-            }
+            *records = list_all(access)?;
             Ok(true)
         }
         // An empty list is kept too: what this machine publishes is added to it.

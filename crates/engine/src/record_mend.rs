@@ -24,19 +24,19 @@ pub(crate) fn is_sound(listed: &ListedRecord) -> bool {
     }
 }
 
-/// Has no record that can not be read take the place of one that this machine has and that can be, and names those.
-pub(crate) fn keep_sound(known: &[ListedRecord], listed: &mut [ListedRecord]) -> Vec<ListedRecord> {
-    let mut kept = Vec::new();
-    for listed in listed {
+/// Those of the known records that are sound and lie under log positions where what is listed is not.
+pub(crate) fn sound_in_place_of_damaged(
+    known: &[ListedRecord],
+    listed: &[ListedRecord],
+) -> Vec<ListedRecord> {
+    let find = |listed: &ListedRecord| {
         let at = known.binary_search_by_key(&listed.position, |known| known.position);
-        let Some(known) = at.ok().and_then(|at| known.get(at)) else { continue };
+        let known = at.ok().and_then(|at| known.get(at))?;
         // Where both are the same nothing is to be chosen, and signatures take time.
-        if known.stored != listed.stored && !is_sound(listed) && is_sound(known) {
-            *listed = known.clone();
-            kept.push(known.clone());
-        }
-    }
-    kept
+        let is_better = known.stored != listed.stored && !is_sound(listed) && is_sound(known);
+        is_better.then(|| known.clone())
+    };
+    listed.iter().filter_map(find).collect()
 }
 
 /// Stores records again that are damaged in the repository, as far as this machine's cache has them, or `known`, or

@@ -16,7 +16,7 @@ use crate::chains::{BreakKind, ChainBreak, Chains};
 use crate::checked_records::{CheckedRecords, MARKED_AFTER};
 use crate::keepers::Keepers;
 use crate::let_go::LetGo;
-use crate::record_list::{each_record_behind, list_by_cache};
+use crate::record_list::{Known, each_record_behind, list_by_cache};
 use crate::{Access, EngineError};
 
 /// Digits of an id as people see it.
@@ -95,6 +95,8 @@ pub struct Listed {
     pub snapshots: Vec<Snapshot>,
     /// The records that are damaged: snapshots that are lost, or tags that are.
     pub damaged: Vec<DamagedRecord>,
+    /// Log positions of records that were damaged in the repository, and that this machine had and stored again.
+    pub put_back: Vec<u64>,
     /// Records that were let go, in order of the log.
     pub forgotten: Vec<Forgotten>,
     /// Where a machine's chain of records is broken, in order of the log.
@@ -141,7 +143,7 @@ pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
 /// # Errors
 /// As for [`snapshots`].
 pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
-    let records = list_by_cache(access)?;
+    let Known { records, put_back } = list_by_cache(access)?;
     let marks = CheckedRecords::within(&access.cache);
     let checked = marks.count_in(&records, &access.keys);
     let mut opening = Opening::of(access);
@@ -150,7 +152,7 @@ pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
         let signatures = if was_checked { Signatures::CheckedBefore } else { Signatures::Check };
         opening.add(listed, signatures)?;
     }
-    let listed = opening.finish();
+    let listed = Listed { put_back, ..opening.finish() };
     let first_damaged = listed.damaged.iter().map(|damaged| damaged.position).min();
     let sound =
         records.partition_point(|listed| first_damaged.is_none_or(|at| listed.position < at));

@@ -228,7 +228,7 @@ mod tests {
     }
 
     /// How many of [`verbs`] write; these come first.
-    const WRITING: usize = 4;
+    const WRITING: usize = 6;
     /// How many want a token; these come last.
     const FOR_ADMINISTRATORS: usize = 4;
 

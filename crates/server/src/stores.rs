@@ -560,6 +560,7 @@ mod tests {
         fs::rename(dir.join("aside"), payload).unwrap();
 
         fs::rename(dir.join("config"), dir.join("aside")).unwrap();
+        fs::remove_dir_all(dir.join("spare")).unwrap();
         assert!(world.stores.store("desk").is_err(), "it was opened without a configuration");
         fs::rename(dir.join("aside"), dir.join("config")).unwrap();
         world.stores.store("desk").unwrap();
@@ -587,6 +588,7 @@ mod tests {
         world.stores.put_wrappings(&permit(), &kits(2, &[OTHER_KIT])).unwrap();
         let world = restarted(world, |repository| {
             fs::remove_file(repository.join("wrappings/0000000000000002")).unwrap();
+            fs::remove_dir_all(repository.join("spare")).unwrap();
         });
         world.stores.let_readers_in().unwrap();
         assert!(world.reads(KIT) && !world.reads(OTHER_KIT));

@@ -7,6 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PatternError, Patterns, Source,
 };
+use holdall_format::record_file;
 use holdall_lab::cost::{Past, Slowness, Work};
 use holdall_lab::{Layer, Verdict};
 use holdall_repository::Clock;
@@ -260,6 +261,12 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
     let is_passing = |error: &_| matches!(exit_of(error), Exit::Unreachable | Exit::Interrupted);
     let (listed, error) = match holdall_engine::snapshots_by_cache(access) {
         Ok(listed) => {
+            for position in &listed.put_back {
+                app.output.note(format_args!(
+                    "records/{} was damaged in the repository; this computer's copy was put back",
+                    record_file(*position)
+                ));
+            }
             let error = listing::tell_damage(app, access, &listed).err();
             (Some(listed), error)
         }

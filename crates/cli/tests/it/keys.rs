@@ -172,6 +172,7 @@ fn the_password_of_a_paired_machine_is_changed_and_an_administrator_can_go_back(
     let repositories = keyed.machine.path("data/repositories");
     let repository = fs::read_dir(repositories).unwrap().next().unwrap().unwrap().path();
     fs::remove_file(repository.join("wrappings/0000000000000002")).unwrap();
+    fs::remove_dir_all(repository.join("spare")).unwrap();
     let server = Server::start(&keyed.machine.path("data"));
     keyed.repo = vec!["-r".to_owned(), format!("https://{}", server.address())];
     keyed.server = Some(server);
@@ -341,6 +342,7 @@ fn a_rotation_of_a_directory_s_keys_seals_anew_and_is_not_set_back_unseen() {
     let before = fs::read(newest_set(&repository)).unwrap();
     keyed.ok(&["key", "rotate"]);
     fs::remove_file(newest_set(&repository)).unwrap();
+    fs::remove_dir_all(repository.join("spare")).unwrap();
     fs::write(repository.join("wrappings/0000000000000003"), before).unwrap();
     for args in [&["snapshots"][..], &["backup", &keyed.path("tree")], &["key", "list"]] {
         let refused = keyed.run(args).expect(20);
@@ -383,6 +385,7 @@ fn a_paired_machine_rotates_its_keys_and_another_that_keeps_them_asks_once() {
     // The server shows the keys from before, as its administrator may, too.
     drop(keyed.server.take());
     fs::remove_file(newest_set(&repository)).unwrap();
+    fs::remove_dir_all(repository.join("spare")).unwrap();
     let server = Server::start(&keyed.machine.path("data"));
     keyed.repo = vec!["-r".to_owned(), format!("https://{}", server.address())];
     keyed.server = Some(server);

@@ -84,6 +84,8 @@ fn whatever_becomes_of_one_copy_the_other_serves_and_the_next_writer_mends_it() 
             harm(&place.file(name));
             let stranger = Machine::new();
             place.restores(&stranger);
+            let kit = place.path("another-kit");
+            place.run(&stranger, &["init", "--recovery-kit", text(&kit)]).expect(1);
             let was_told = place.run(&stranger, &["check"]);
             let is_new_spare = name == SPARE && !place.file(name).exists();
             was_told.expect(if is_new_spare { 0 } else { 20 });

@@ -200,13 +200,15 @@ fn what_is_lost_of_a_record_keeps_no_other_snapshot_from_being_restored_and_lets
     let lost = |args: &[&str]| {
         let fails = "--inject=read,pread64:error=EIO";
         let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", text(&record), fails];
-        machine.run_by(&by, args).expect(20)
+        machine.run_by(&by, args)
     };
+    let mended = lost(&backup).expect(0);
+    assert!(mended.stderr.contains("put back"), "{}", mended.stderr);
+    let lost = |args: &[&str]| lost(args).expect(20);
     let target = machine.path("target");
     let latest = format!("latest:{}", source.display());
     lost(&["restore", "-r", text(&repo), &latest, "--target", text(&target)]);
     assert_eq!(fs::read(target.join("new")).unwrap(), b"new");
-    lost(&backup);
     lost(&["check", "-r", text(&repo)]);
     lost(&["forget", "-r", text(&repo), "--keep-last", "1"]);
     lost(&["prune", "-r", text(&repo)]);

@@ -348,7 +348,9 @@ fn what_can_not_be_opened_for_want_of_files_is_not_taken_for_damaged() {
     machine.ok(["backup", "-r", text(&repo), text(&source)]);
     machine.ok(["check", "-r", text(&repo), "--parity", "5"]);
     let fault = |file: &Path, error: &str, command: &str| {
-        let fails = format!("inject=openat:error={error}");
+        let fails = format!("inject=openat2:error={error}");
+        // It is opened from the repository's folder.
+        let file = file.strip_prefix(&repo).expect("it is in the repository");
         let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", text(file), "-e", &fails];
         machine.run_by(&by, [command, "-r", text(&repo)])
     };

@@ -21,8 +21,8 @@ use crate::house::{Machine, Outcome, Server, files_below, text};
 use crate::nth_call::{Errors, FAILED, Fault, all_faults, calls_in, check_each, names_one, top_of};
 use crate::vanishing::{Traced, can_trace, dies};
 
-const CALLS: &str = "openat,read,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
-    copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,mkdirat,rename,renameat,\
+const CALLS: &str = "openat,openat2,read,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,\
+    fallocate,copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,mkdir,mkdirat,rename,renameat,\
     renameat2,link,linkat,unlink,unlinkat,flock";
 /// Where a machine keeps the address of its server.
 const PAIRINGS: &str = "config/state/pairings.json";

@@ -20,8 +20,8 @@ use crate::nth_call::{FAILED, names_one};
 use crate::repair::Kept;
 
 /// Calls of files alone: what goes over the network is left as it is.
-const CALLS: &str = "openat,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,fallocate,\
-    copy_file_range,statx,newfstatat,statfs,fstatfs,getdents64,mkdir,mkdirat,rename,renameat,renameat2,\
+const CALLS: &str = "openat,openat2,pread64,preadv,pwrite64,pwritev,fsync,fdatasync,ftruncate,\
+    fallocate,copy_file_range,statx,newfstatat,statfs,fstatfs,getdents64,mkdir,mkdirat,rename,renameat,renameat2,\
     link,linkat,unlink,unlinkat";
 /// Far more than attaching takes.
 const PATIENCE: Duration = Duration::from_secs(30);

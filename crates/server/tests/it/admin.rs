@@ -8,7 +8,6 @@ use holdall_format::ObjectId;
 use holdall_protocol::{Repository, RepositoryError, pair};
 use holdall_server::admin::{self, Quota};
 use holdall_server::{InviteRequest, Limits, Right, Server, ServerError, ServerOptions};
-use rustix::fs::{FileType, Mode};
 
 use crate::world::{World, identity, quick, session};
 
@@ -235,7 +234,9 @@ fn a_repository_that_can_not_be_opened_is_listed_with_the_reason() {
     world.machine(1);
     world.machine(2);
     world.stop();
-    std::fs::write(world.folder.path().join("repositories/machine-1/config"), "rot").unwrap();
+    let repository = world.folder.path().join("repositories/machine-1");
+    std::fs::write(repository.join("config"), "rot").unwrap();
+    std::fs::remove_dir_all(repository.join("spare")).unwrap();
     let listed = admin::repositories(world.folder.path(), world.clock.clone()).unwrap();
     assert!(listed[0].problem.as_ref().is_some_and(|reason| reason.contains("damaged")));
     assert!(listed[1].problem.is_none() && listed[1].id.is_some());
@@ -308,29 +309,4 @@ fn only_an_invite_makes_an_identity() {
     assert!(!key.exists());
     world.invite();
     assert!(key.exists());
-}
-
-#[test]
-fn what_locks_a_machine_out_waits_for_no_repository() {
-    let mut world = World::new();
-    let machine = world.machine(1);
-    world.stop();
-    world.start_with(Limits { workers: 1, ..Limits::default() });
-    let slow = world.folder.path().join("repositories/slow");
-    std::fs::create_dir(&slow).unwrap();
-    let marker = slow.join("holdall-repository");
-    rustix::fs::mknodat(rustix::fs::CWD, &marker, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
-        .unwrap();
-    let world = &world;
-    std::thread::scope(|scope| {
-        let listed =
-            scope.spawn(|| admin::repositories(world.folder.path(), world.clock.clone()).unwrap());
-        // Opens when the server reads it, which goes on until this is closed.
-        let reading = std::fs::File::options().write(true).open(&marker).unwrap();
-        let id = machine.id().to_string();
-        let revoked = admin::revoke(world.folder.path(), &id, world.clock.clone()).unwrap();
-        assert!(revoked.revoked && !listed.is_finished());
-        drop(reading);
-        assert_eq!(listed.join().unwrap().len(), 2);
-    });
 }

@@ -110,12 +110,15 @@ fn requests(machine: &Machine, session: SessionId) -> Vec<Request> {
     let nobody_s = SessionId::from_bytes([0xee; 16]);
     let to_back_up = br#"{"purpose":"backup","parents":[]}"#;
     let exists = (409, "already-exists");
+    let no_receipt = (400, "refused");
     // A token that no administrator made; what a good one does is tested where it is used.
     let no_token = (403, "not-allowed");
     vec![
         of(RepositoryVerb::Create, &new, WRITING, exists),
         of(RepositoryVerb::Describe, &[], READING, DONE),
         of(RepositoryVerb::PutWrappings, &forge.wrappings(2), WRITING, DONE),
+        of(RepositoryVerb::PutBack, &new, WRITING, DONE),
+        of(RepositoryVerb::PutBackRecord, &record, WRITING, no_receipt),
         of(RepositoryVerb::OpenSession, to_back_up, WRITING, DONE),
         of(RepositoryVerb::OpenSession, br#"{"purpose":"read"}"#, READING, DONE),
         of(RepositoryVerb::Missing(session), &encode_ids(&[chunk]), READING, DONE),

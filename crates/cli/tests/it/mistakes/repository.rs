@@ -1,7 +1,7 @@
 //! Repositories that are not there, not theirs, of a later version, or damaged.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Row, Scene, Template, edit, flip, hold, hold_with, nothing, only_file, tells};
 use crate::house::files_below;
@@ -152,21 +152,30 @@ fn later(scene: &Scene, file: &str, at: usize) {
     edit(&scene.path(file), |bytes| bytes[at] = 99);
 }
 
+/// What writes a later version of these has no spare of this one beside it.
+fn without_spare(scene: &Scene) {
+    fs::remove_dir_all(scene.path("repo/spare")).unwrap();
+}
+
 fn later_marker(scene: &mut Scene) {
+    without_spare(scene);
     edit(&scene.path("repo/holdall-repository"), |text| {
         *text = String::from_utf8_lossy(text).replace("version 1", "version 99").into_bytes();
     });
 }
 
 fn later_config(scene: &mut Scene) {
+    without_spare(scene);
     later(scene, "repo/config", 4);
 }
 
 fn earlier_config(scene: &mut Scene) {
+    without_spare(scene);
     edit(&scene.path("repo/config"), |bytes| bytes[4] = 1);
 }
 
 fn later_wrappings(scene: &mut Scene) {
+    without_spare(scene);
     edit(&only_file(&scene.path("repo/wrappings")), |bytes| bytes[4] = 99);
 }
 
@@ -387,30 +396,28 @@ fn damage() {
         ),
         found(
             "a lost configuration",
-            |scene| fs::remove_file(scene.path("repo/config")).unwrap(),
+            |scene| lose_for_good(scene, &scene.path("repo/config")),
             "snapshots -r {repo}",
             "{repo}/config",
             "is damaged",
         ),
         found(
             "lost wrappings",
-            |scene| fs::remove_file(only_file(&scene.path("repo/wrappings"))).unwrap(),
+            |scene| lose_for_good(scene, &only_file(&scene.path("repo/wrappings"))),
             "snapshots -r {repo}",
             "{repo}/wrappings",
-            "no set of wrappings can be read",
-        ),
-        found("a lost marker", lost_marker, "snapshots -r {repo}", MARKER, "put it back"),
-        found(
-            "a new repository in place of one that lost its marker",
-            lost_marker,
-            "init -r {repo} --recovery-kit {here}/new-kit",
-            MARKER,
-            "put it back",
+            "no set of wrappings is there",
         ),
     ]);
 }
 
-const MARKER: &str = "{repo}/holdall-repository";
+/// Loses a file, its other copy, and what this computer keeps of it.
+fn lose_for_good(scene: &Scene, file: &Path) {
+    fs::remove_file(file).unwrap();
+    fs::remove_dir_all(scene.path("repo/spare")).unwrap();
+    fs::remove_dir_all(scene.path("config/state/clear-parts")).unwrap();
+}
+
 const RECORD: &str = "records/00000000";
 const PUT_BACK: &str = "put back a copy of that file";
 
@@ -461,6 +468,8 @@ fn older_record(scene: &mut Scene) {
     let older = only_file(&scene.path("repo/records"));
     scene.run("backup -r {repo} {source}").expect(0);
     flip(&older);
+    // It would be put back from there.
+    fs::remove_dir_all(scene.path("cache")).unwrap();
 }
 
 #[test]
@@ -472,6 +481,8 @@ fn damage_to_the_newest_record_is_no_roll_back() {
     let newer = files_below(&scene.path("repo/records")).into_iter().find(is_newer).unwrap();
     let whole = fs::read(&newer).unwrap();
     flip(&newer);
+    // It would be put back from there.
+    fs::remove_dir_all(scene.path("cache")).unwrap();
     for command in ["snapshots -r {repo} --json", "backup -r {repo} {source} --json"] {
         let told = scene.run(command).expect(20);
         assert!(!told.stdout.contains("rolled back"), "{}", told.stdout);
@@ -551,9 +562,4 @@ fn flipped_record(scene: &mut Scene) {
 
 fn lost_record(scene: &mut Scene) {
     fs::remove_file(only_file(&scene.path("repo/records"))).unwrap();
-}
-
-fn lost_marker(scene: &mut Scene) {
-    with_password(scene);
-    fs::remove_file(scene.path("repo/holdall-repository")).unwrap();
 }
