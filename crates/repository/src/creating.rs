@@ -29,7 +29,8 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     lease.renew()?;
     replace(&tmp, &layout.config(), &new.config)?;
     replace(&tmp, &layout.wrappings_of(wrappings.set.generation), &new.wrappings)?;
-    lease.renew()?;
+    // No tail is there that anybody could write to.
+    lease.settle()?;
     match publish(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())? {
         Published::New => {
             // Behind the marker, since a spare says that there is a repository too. Where it can not be made now,

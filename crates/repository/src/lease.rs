@@ -12,7 +12,11 @@
 //! which of two may have it, the share decides. A lease that was not renewed for five minutes by the
 //! share's own clock is taken over, and so is at once that of a process of this computer which has
 //! ended. A writer that slept through that finds its next number taken, or a higher one, and
-//! publishes nothing any more. Where the lease is only a lock all of this costs nothing.
+//! publishes nothing any more.
+//!
+//! Where the lease is only a lock, its holder looks for the folder `lease` wherever another renews: it is there once
+//! somebody came over a share, whom the lock does not keep out. From then on the holder publishes nothing any more.
+//! Nothing is known of such a holder but this, so the first number of all takes over from one.
 //!
 //! A file that is dated ahead of the share's clock was made while that was wrong, and says nothing of when.
 //! Whoever wants the lease dates it as if it were new: a holder that lives renews it before it is stale.
@@ -52,10 +56,21 @@ const UNSETTLED: &str = "holdall lease, version 1\nunsettled\n";
 /// What is held while a repository is open. Dropping it gives it back.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    /// A local lock is given back last.
-    numbered: Option<Numbered>,
+    hold: Hold,
     has_taken_over: bool,
+    /// Declared last so that it drops last.
     _lock: Option<Held>,
+}
+
+/// What of the lease is held beside the lock.
+#[derive(Debug)]
+enum Hold {
+    /// Nothing: others may write.
+    ToRead,
+    /// Nothing: the lock keeps out all who might write, while there is no folder `lease`.
+    Local(Layout),
+    /// The highest number.
+    Numbered(Numbered),
 }
 
 impl Lease {
@@ -63,11 +78,15 @@ impl Lease {
     pub(crate) fn take(layout: &Layout, access: Access) -> Result<Self, RepositoryError> {
         let lock = lock(layout, access)?;
         let is_sound = lock.as_ref().is_some_and(Held::is_locked) && !is_on_share(layout)?;
-        if access == Access::Read || (is_sound && !is_there(&layout.lease())?) {
-            return Ok(Self { numbered: None, has_taken_over: false, _lock: lock });
-        }
-        let (numbered, has_taken_over) = Numbered::take(layout)?;
-        Ok(Self { numbered: Some(numbered), has_taken_over, _lock: lock })
+        let (hold, has_taken_over) = if access == Access::Read {
+            (Hold::ToRead, false)
+        } else if is_sound && !is_there(&layout.lease())? {
+            (Hold::Local(layout.clone()), false)
+        } else {
+            let (numbered, has_taken_over) = Numbered::take(layout)?;
+            (Hold::Numbered(numbered), has_taken_over)
+        };
+        Ok(Self { hold, has_taken_over, _lock: lock })
     }
 
     /// Whether somebody had it who did not give it back, and may yet write to files that are open.
@@ -77,24 +96,43 @@ impl Lease {
 
     /// Whether it is a lock that keeps out all who might write or read.
     pub(crate) fn is_local(&self) -> bool {
-        self.numbered.is_none()
+        matches!(self.hold, Hold::Local(_))
     }
 
     /// Refuses once it is known that somebody else took the lease.
     pub(crate) fn check(&self) -> Result<(), RepositoryError> {
-        self.numbered.as_ref().map_or(Ok(()), |numbered| numbered.shared.check())
+        match &self.hold {
+            Hold::ToRead => Ok(()),
+            Hold::Local(layout) => check_local(layout),
+            Hold::Numbered(numbered) => numbered.shared.check(),
+        }
     }
 
     /// Makes sure that the lease is held now.
     pub(crate) fn renew(&self) -> Result<(), RepositoryError> {
-        self.numbered.as_ref().map_or(Ok(()), |numbered| numbered.shared.renew())
+        match &self.hold {
+            Hold::Numbered(numbered) => numbered.shared.renew(),
+            Hold::ToRead | Hold::Local(_) => self.check(),
+        }
     }
 
     /// Says that nothing is left which an earlier holder may write to: whoever takes the lease behind this one
     /// may go on with what is there.
     pub(crate) fn settle(&self) -> Result<(), RepositoryError> {
-        self.numbered.as_ref().map_or(Ok(()), |numbered| numbered.shared.settle())
+        match &self.hold {
+            Hold::Numbered(numbered) => numbered.shared.settle(),
+            Hold::ToRead | Hold::Local(_) => Ok(()),
+        }
     }
+}
+
+/// Refuses once somebody came over a share: the folder `lease` is the first thing they make, and it stays.
+fn check_local(layout: &Layout) -> Result<(), RepositoryError> {
+    if !is_there(&layout.lease())? {
+        return Ok(());
+    }
+    let holder = "another computer, which came over a share while this one had it open";
+    Err(RepositoryError::InUse { place: layout.place(), holder: holder.into() })
 }
 
 /// Whether the directory is on a share, where locks may hold on this computer only.
@@ -182,7 +220,9 @@ impl Numbered {
         make_dir(&layout.lease())?;
         let now = share_time(layout)?;
         let newest = newest(layout)?;
-        let standing = newest.map_or(Ok(Standing::Free), |number| standing(layout, number, now))?;
+        // Where there was no number, a writer may hold a lock that does not reach this computer, and nothing else.
+        let standing =
+            newest.map_or(Ok(Standing::Stale), |number| standing(layout, number, now))?;
         if let Standing::Held(holder) = standing {
             return Err(RepositoryError::InUse { place: layout.place(), holder });
         }
@@ -435,11 +475,12 @@ mod tests {
     use super::*;
     use std::fs::{self, File, OpenOptions};
 
+    /// As on a share that somebody wrote to before.
     fn place() -> (tempfile::TempDir, Layout) {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::new(dir.path());
-        // As on a share: who writes must have the highest number.
         make_dir(&layout.lease()).unwrap();
+        fs::write(layout.lease_file(0).path(), RELEASED).unwrap();
         (dir, layout)
     }
 
@@ -492,6 +533,31 @@ mod tests {
         assert!(sleeper.shared.check().is_err());
         drop(sleeper);
         assert_eq!(numbers(&layout).unwrap(), [9]);
+    }
+
+    /// The first may not know of a writer on the computer whose disk the share is.
+    #[test]
+    fn the_first_number_of_all_takes_over_and_a_lock_counts_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        let local = Lease::take(&layout, Access::Write).unwrap();
+        assert!(local.is_local() && !local.has_taken_over());
+        local.renew().unwrap();
+        remove(&layout.lock()).unwrap();
+        make_dir(&layout.lease()).unwrap();
+        let first = Lease::take(&layout, Access::Write).unwrap();
+        assert!(!first.is_local() && first.has_taken_over());
+        for lost in [local.check(), local.renew()] {
+            assert!(matches!(lost, Err(RepositoryError::InUse { .. })), "{lost:?}");
+        }
+        first.renew().unwrap();
+        first.settle().unwrap();
+        drop((local, first));
+        let second = Lease::take(&layout, Access::Write).unwrap();
+        assert!(!second.is_local() && !second.has_taken_over());
+        drop(second);
+        let reader = Lease::take(&layout, Access::Read).unwrap();
+        reader.check().and(reader.renew()).unwrap();
     }
 
     /// As where the share's clock was wrong until it was set back.

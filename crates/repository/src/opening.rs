@@ -184,6 +184,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::new(dir.path());
         make_dir(&layout.lease()).unwrap();
+        let released = "holdall lease, version 1\nreleased\n";
+        fs::write(layout.lease_file(1).path(), released).unwrap();
         layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
         let lease = Lease::take(&layout, Access::Write).unwrap();
         let next =

@@ -112,7 +112,7 @@ pub struct Store {
     unwritten_round: Mutex<Option<ScrubRound>>,
     /// A node that somebody gave other references than a commit reached.
     forged: Mutex<Option<ObjectId>>,
-    /// Given back last.
+    /// Declared last so that it drops last: given back earlier, it would let another process write.
     lease: Arc<Lease>,
 }
 
@@ -425,9 +425,11 @@ impl Store {
 
     /// Whether the disk gives a tail, a pack or a record now that it did not give when this store was opened, or made
     /// its index anew: opened again, the store has what it holds. A tail is read whole for this, and of a pack its
-    /// footer. The same where it commits nothing any more, since it is not known of a record whether it is there.
+    /// footer. The same where it commits nothing any more, since it is not known of a record whether it is there, or
+    /// since somebody else took the lease.
     pub fn is_worth_opening_again(&self) -> bool {
         self.records.is_in_doubt()
+            || matches!(self.lease.check(), Err(RepositoryError::InUse { .. }))
             || self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
             || self.lock_left_out().iter().any(|path| is_given(path, &self.repository()))
             || self.unread.iter().any(records::is_given)

@@ -138,6 +138,47 @@ fn of_two_clients_of_a_share_one_writes_and_a_writer_that_slept_publishes_nothin
     check_is_whole(&sleeper, &repo);
 }
 
+/// The lock of who writes on the disk itself does not reach the other, whose own says nothing there.
+#[test]
+fn a_writer_on_the_disk_of_a_share_stops_when_another_comes_over_the_share_first() {
+    let Some(share) = Share::new() else { return };
+    let (local, other) = (Machine::new(), Machine::new());
+    let here = share.served().join("repo");
+    let (repo, source) = (text(&here).to_owned(), local.path("source"));
+    small_tree(&source);
+    local.init(&["-r", &repo]);
+    local.ok(["backup", "-r", &repo, text(&source)]);
+    assert!(!here.join("lease").exists());
+    // Long enough to be met while it writes, at first to the tail that is there.
+    let tail = holdall_testkit::only_file(&here.join("tails"), "chunks", "payload");
+    let bytes = || fs::metadata(&tail).map_or(0, |tail| tail.len());
+    let before = bytes();
+    (1..4).for_each(|seed| write_new(&source, seed));
+    let mut command = local.command(["backup", "-r", &repo, text(&source)]);
+    let mut writing = Process::spawn(&mut command).expect("it starts");
+    let begun_at = Instant::now();
+    while bytes() == before {
+        assert!(begun_at.elapsed() < Duration::from_secs(60), "it never wrote");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    signal(&writing, Signal::STOP);
+
+    let mount = share.mount("first", &[]);
+    let there = text(&mount.point().join("repo")).to_owned();
+    let others = other.path("source");
+    write_new(&others, 9);
+    other.ok(["backup", "-r", &there, text(&others)]);
+    signal(&writing, Signal::CONT);
+    let (status, said) = writing.wait().expect("it ends");
+    assert_eq!(status.code(), Some(11), "{said:?}");
+
+    assert_eq!(check_is_whole(&other, &there)["snapshots"], 2);
+    check_restores(&other, &there, &others, &other.path("target"));
+    local.ok(["backup", "-r", &repo, text(&source)]);
+    check_restores(&local, &repo, &source, &local.path("target"));
+    check_is_whole(&local, &repo);
+}
+
 /// Stops a writer that holds the lease; one that does not hold it yet goes on.
 fn stopped_holding(writer: &Process, lease: &Path) -> bool {
     signal(writer, Signal::STOP);

@@ -2,7 +2,8 @@
 //! backs up and prunes, and that goes on when it wakes: nothing acknowledged is lost, and nothing is damaged.
 //!
 //! strace stops the writer behind the call. The share is a folder of this computer that has a lease, as on a
-//! share; the other finds the file `lock` gone, as if the writer had locked it on a computer of its own.
+//! share, or gets one when the other comes: then the writer is on the computer whose disk it is. The other finds
+//! the file `lock` gone, as if the writer had locked it on a computer of its own.
 //! All slices together take each call.
 
 use std::fs;
@@ -20,7 +21,7 @@ use crate::house::{Machine, Outcome, files_below, text};
 use crate::nth_call::{FAILED, calls_on, check_each};
 
 /// A change takes one call in so many.
-const SLICES: u64 = 40;
+const SLICES: u64 = 60;
 /// On the first of these days the sleeper's session has lapsed, and what it stored is condemned; on the other
 /// that is deleted.
 const DAYS: [u64; 2] = [8, 10];
@@ -31,12 +32,22 @@ const CHECK: [&str; 4] = ["check", "--scrub", "--verify", "all"];
 /// What strace says of a process that sleeps.
 const STOPPED: &str = " --- stopped by SIGSTOP ---";
 
+/// Who wrote to the share before the one that falls asleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// Nobody: the writer is on the computer whose disk it is, and the other is the first to come over the share.
+    Nobody,
+    /// Somebody who gave the lease back.
+    Another,
+    /// One who fell asleep, from whom the writer takes over.
+    Sleeper,
+}
+
 /// A call behind which a writer sleeps.
 #[derive(Debug)]
 struct Sleep {
     work: Work,
-    /// Whether it took over itself from one who sleeps.
-    has_taken_over: bool,
+    before: Before,
     call: String,
     times: u32,
 }
@@ -120,21 +131,21 @@ fn make_old(lease: &Path) {
     }
 }
 
-/// A computer whose repository lies on a share; another may have fallen asleep there before.
-fn on_a_share(
-    beginning: &Beginning,
-    number: usize,
-    (work, may_one_sleep): (Work, bool),
-) -> Machine {
+/// A computer whose repository lies on a share.
+fn on_a_share(beginning: &Beginning, number: usize, work: Work, before: Before) -> Machine {
     let machine = beginning.fresh(number, work);
     let lease = machine.path("repo/lease");
+    let text = match before {
+        Before::Nobody => return machine,
+        Before::Another => "holdall lease, version 1\nreleased\n",
+        Before::Sleeper => {
+            fs::write(machine.path("repo/tmp/half"), "done").expect("room");
+            "holdall lease, version 1\nhost attic\nprocess x pid:[1] 7 7\nsince 100\n"
+        }
+    };
     fs::create_dir(&lease).expect("room");
-    if may_one_sleep {
-        let text = "holdall lease, version 1\nhost attic\nprocess x pid:[1] 7 7\nsince 100\n";
-        fs::write(lease.join(format!("{:016x}", 6)), text).expect("room");
-        make_old(&lease);
-        fs::write(machine.path("repo/tmp/half"), "done").expect("room");
-    }
+    fs::write(lease.join(format!("{:016x}", 6)), text).expect("room");
+    make_old(&lease);
     machine
 }
 
@@ -156,7 +167,7 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn new(beginning: &'a Beginning, number: usize, sleep: &'a Sleep) -> Self {
-        let machine = on_a_share(beginning, number, (sleep.work, sleep.has_taken_over));
+        let machine = on_a_share(beginning, number, sleep.work, sleep.before);
         let other = another(&machine);
         let source = other.path("source");
         fs::create_dir(&source).expect("room");
@@ -174,7 +185,10 @@ impl<'a> Case<'a> {
 
     /// What another does who finds nobody awake.
     fn take_over(&self) {
-        make_old(&self.machine.path("repo/lease"));
+        let lease = self.machine.path("repo/lease");
+        // The other's first step, where it is the first to come over the share.
+        fs::create_dir_all(&lease).expect("room");
+        make_old(&lease);
         let _ = fs::remove_file(self.machine.path("repo/lock"));
         let source = self.other.path("source");
         self.ok(&self.other, &["backup", text(&source)], "who sleeps");
@@ -236,14 +250,14 @@ fn whichever_call_a_writer_sleeps_behind_whoever_took_over_loses_nothing() {
     }
     let beginning = Beginning::new();
     let mut sleeps = Vec::new();
-    for (work, has_taken_over) in
-        [(Work::Backup, false), (Work::Backup, true), (Work::Prune, false), (Work::Prune, true)]
-    {
-        let machine = on_a_share(&beginning, 1, (work, has_taken_over));
-        let calls = calls_on(&beginning, &machine, work);
-        println!("{work:?}, which has taken over: {has_taken_over}: {} calls", calls.len());
-        let sleep = |(call, times)| Sleep { work, has_taken_over, call, times };
-        sleeps.extend(calls.into_iter().map(sleep));
+    for work in [Work::Backup, Work::Prune] {
+        for before in [Before::Nobody, Before::Another, Before::Sleeper] {
+            let machine = on_a_share(&beginning, 1, work, before);
+            let calls = calls_on(&beginning, &machine, work);
+            println!("{work:?}, before which there was {before:?}: {} calls", calls.len());
+            let sleep = |(call, times)| Sleep { work, before, call, times };
+            sleeps.extend(calls.into_iter().map(sleep));
+        }
     }
     let sleeps = Slice::one_in(SLICES).pick(sleeps);
     check_each(&sleeps, |number, sleep| check(&beginning, number, sleep));

@@ -97,7 +97,9 @@ fn a_full_share_is_opened_to_write_by_the_name_of_a_lease_alone() {
     drop(store);
     assert!(lease(&disk).1.ends_with("released\n"), "and so did this");
 
-    fs::remove_file(disk.point.join("repository/lease").join(lease(&disk).0)).unwrap();
+    let given_back = disk.point.join("repository/lease").join(lease(&disk).0);
+    // Removed, it makes no room.
+    fs::hard_link(&given_back, disk.point.join("held")).unwrap();
     disk.fill();
     let store = house.store();
     assert_eq!(lease(&disk).1, "");

@@ -6,6 +6,7 @@ mod compacting;
 mod contract;
 mod crash;
 mod derived;
+mod first_over_a_share;
 mod full;
 mod house;
 mod keeping;
