@@ -77,8 +77,7 @@ impl Store {
 
     fn give_up(&self, _commit: &CommitGuard<'_>, lost: &RecordHash) -> Result<(), RepositoryError> {
         self.appender()?;
-        self.lease().renew()?;
-        self.records().give_up(lost)
+        self.records().give_up(lost, || self.lease().renew())
     }
 
     /// Records that are lost: another one of their machine follows them, and nobody gave them up.
@@ -147,8 +146,6 @@ impl Store {
     ) -> Result<(), RepositoryError> {
         self.appender()?;
         for entry in entries {
-            // Whoever took the lease over may be adding to what is to be forgotten.
-            self.lease().renew()?;
             let (_, stored) = records::read(self.layout(), entry.position)?;
             let tombstone = Tombstone {
                 reason,
@@ -160,7 +157,8 @@ impl Store {
             };
             let signed = tombstone.signed_bytes();
             let signature = self.signer().sign(SignedContext::Tombstone, &signed);
-            self.records().bury(&tombstone.encode(&signature))?;
+            // Whoever took the lease over may be adding to what is to be forgotten.
+            self.records().bury(&tombstone.encode(&signature), || self.lease().renew())?;
         }
         Ok(())
     }

@@ -27,8 +27,7 @@ use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
 use crate::parallel::in_parallel;
 use crate::publish::{
-    Published, is_there, names_in, publish, publish_while, read_limited, remove, replace,
-    sync_parent,
+    Published, is_there, names_in, publish_while, read_limited, remove, replace, sync_parent,
 };
 use crate::reread::of_the_file;
 
@@ -241,9 +240,14 @@ impl Records {
         self.lock_given_up().contains(hash)
     }
 
-    /// Notes that a lost record is not waited for; that is durable when this returns.
-    pub(crate) fn give_up(&self, hash: &RecordHash) -> Result<(), RepositoryError> {
-        publish(&self.layout.tmp(), &self.layout.given_up(hash), GIVEN_UP)?;
+    /// Notes that a lost record is not waited for, while `renew` says that the lease is held; that is durable when this
+    /// returns.
+    pub(crate) fn give_up(
+        &self,
+        hash: &RecordHash,
+        renew: impl FnOnce() -> Result<(), RepositoryError>,
+    ) -> Result<(), RepositoryError> {
+        publish_while(renew, &self.layout.tmp(), &self.layout.given_up(hash), GIVEN_UP)?;
         self.lock_given_up().insert(*hash);
         Ok(())
     }
@@ -282,12 +286,17 @@ impl Records {
         Ok(())
     }
 
-    /// Puts a tombstone in the place of a record; it is durable when this returns.
-    pub(crate) fn bury(&self, tombstone: &[u8]) -> Result<(), RepositoryError> {
+    /// Puts a tombstone in the place of a record, while `renew` says that the lease is held; it is durable when this
+    /// returns.
+    pub(crate) fn bury(
+        &self,
+        tombstone: &[u8],
+        renew: impl FnOnce() -> Result<(), RepositoryError>,
+    ) -> Result<(), RepositoryError> {
         let (buried, head) = Tombstone::decode_signed(tombstone)?;
         let path = self.layout.tombstone(buried.log_position);
         // One that is there already says the same of the same record.
-        publish(&self.layout.tmp(), &path, tombstone)?;
+        publish_while(renew, &self.layout.tmp(), &path, tombstone)?;
         let entry = RecordEntry::of_tombstone(&buried, &head, tombstone);
         let mut entries = self.lock();
         if let Some(known) = entries.iter_mut().find(|known| known.position == entry.position) {
@@ -578,7 +587,7 @@ fn listed(
 pub(crate) mod tests {
     use super::*;
     use crate::publish::make_dir;
-    use holdall_format::{Receipt, Record, SignedContext};
+    use holdall_format::{Receipt, Record, SignedContext, TombstoneReason};
     use holdall_protocol::contract::Forge;
 
     pub(crate) fn stored(forge: &Forge, log_position: u64) -> StoredRecord {
@@ -594,6 +603,19 @@ pub(crate) mod tests {
         };
         let signature = forge.key.sign(SignedContext::Receipt, &receipt.signed_bytes());
         StoredRecord::new(record, receipt, &signature)
+    }
+
+    fn tombstone_of(forge: &Forge, stored: &StoredRecord) -> Vec<u8> {
+        let tombstone = Tombstone {
+            reason: TombstoneReason::Request,
+            record: stored.record.hash(),
+            log_position: stored.receipt.log_position,
+            forgotten_ns: 0,
+            signer: forge.key.public(),
+            head_bytes: stored.record.head_bytes.clone(),
+        };
+        let signed = tombstone.signed_bytes();
+        tombstone.encode(&forge.key.sign(SignedContext::Tombstone, &signed))
     }
 
     fn place() -> (tempfile::TempDir, Layout, Forge) {
@@ -661,6 +683,29 @@ pub(crate) mod tests {
         let refused = records.publish(&stored(&forge, 8), once).unwrap_err();
         assert!(matches!(refused, RepositoryError::InUse { .. }), "{refused}");
         assert!(layout.record(8).exists());
+    }
+
+    /// Whoever took over may have pinned it, or counts on it.
+    #[test]
+    fn no_record_is_buried_without_the_lease() {
+        let (_dir, layout, forge) = place();
+        let records = Records::load(&layout).unwrap().records;
+        let stored = stored(&forge, 7);
+        records.publish(&stored, || Ok(())).unwrap();
+        let tombstone = tombstone_of(&forge, &stored);
+        // Whoever slept behind its renewal finds the file gone that was to get the name.
+        let swept = || {
+            let names = names_in(&layout.tmp())?;
+            names.iter().try_for_each(|name| remove(&layout.tmp().join(name)))
+        };
+        assert!(records.bury(&tombstone, swept).is_err());
+        let lost = || Err(RepositoryError::in_use(layout.place()));
+        assert!(records.bury(&tombstone, lost).is_err());
+        assert!(records.give_up(&stored.record.hash(), lost).is_err());
+        assert!(layout.record(7).exists() && !layout.tombstone(7).exists());
+        assert_eq!(names_in(&layout.all_given_up()).unwrap(), [""; 0]);
+        records.bury(&tombstone, || Ok(())).unwrap();
+        assert!(!layout.record(7).exists() && layout.tombstone(7).exists());
     }
 
     #[test]

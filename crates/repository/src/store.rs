@@ -339,8 +339,7 @@ impl Store {
         self.appender()?;
         let bytes = wrappings.len() as u64;
         let _place = self.room().take_reserved(bytes, || self.quota_used_bytes())?;
-        self.lease.renew()?;
-        self.wrappings.put(next)
+        self.wrappings.put(next, || self.lease.renew())
     }
 
     /// Removes all sets of wrappings but the one that counts.

@@ -18,7 +18,7 @@ use holdall_protocol::RepositoryError;
 
 use crate::clear_parts::{generations_in, put_spare};
 use crate::layout::Layout;
-use crate::publish::{Published, damaged, publish, read_limited, remove, sync_folder};
+use crate::publish::{Published, damaged, publish_while, read_limited, remove, sync_folder};
 
 const SET_MAX_BYTES: u64 = WRAPPING_SET_MAX_BYTES as u64;
 /// Most sets that are kept.
@@ -122,9 +122,13 @@ impl Wrappings {
         self.lock().newest.set.recovery_identities()
     }
 
-    /// Publishes a set of the next generation; it is durable when this returns. After an error it
-    /// may or may not count once the repository is opened again.
-    pub(crate) fn put(&self, next: SignedSet) -> Result<(), RepositoryError> {
+    /// Publishes a set of the next generation, while `renew` says that the lease is held; it is durable when this
+    /// returns. After an error it may or may not count once the repository is opened again.
+    pub(crate) fn put(
+        &self,
+        next: SignedSet,
+        renew: impl FnOnce() -> Result<(), RepositoryError>,
+    ) -> Result<(), RepositoryError> {
         let mut kept = self.lock();
         if next.bytes == kept.newest.bytes {
             return Ok(());
@@ -147,7 +151,7 @@ impl Wrappings {
             ));
         }
         let path = self.layout.wrappings_of(next.set.generation);
-        if publish(&self.layout.tmp(), &path, &next.bytes)? == Published::Existed {
+        if publish_while(renew, &self.layout.tmp(), &path, &next.bytes)? == Published::Existed {
             let there = read_limited(&path, SET_MAX_BYTES)?;
             if there.as_deref() != Some(&next.bytes[..]) {
                 return Err(damaged(&path, "another file has the name of the next set"));
