@@ -3,7 +3,7 @@
 #![no_main]
 
 use holdall_crypto::{Opening, RecoverySecret, unwrap};
-use holdall_format::{Wrapping, WrappingKind, WrappingSet};
+use holdall_format::{RecoveryIdentity, Wrapping, WrappingKind, WrappingSet};
 use holdall_fuzz::keys;
 use libfuzzer_sys::fuzz_target;
 
@@ -12,7 +12,10 @@ fuzz_target!(|data: &[u8]| {
     let wrapping = Wrapping {
         kind: WrappingKind::Recovery,
         label: "kit".into(),
-        recovery_identity: Some(secret.signing_key().public()),
+        recovery_identity: Some(RecoveryIdentity {
+            key: secret.signing_key().public(),
+            proof: None,
+        }),
         recipient: String::new(),
         locked: None,
         sealed: data.to_vec(),

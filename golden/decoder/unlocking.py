@@ -18,6 +18,7 @@ CONFIGURATION_BYTES = 128
 CHUNKER = 2
 INLINE_MAX_BYTES = 4096
 WRAPPINGS_MAX = 64
+VERSION_WITH_PROOFS = 4
 WRAPPING_MAX_BYTES = 16 * 1024
 PASSPHRASE, RECOVERY_KIT, OWN_KEY = 1, 2, 3
 PRIVATE_KEY_PREFIX = "age-secret-key-"
@@ -136,7 +137,8 @@ def _read_wrappings(folder: Path, configuration: Configuration) -> WrappingSet:
     require(bool(names), "wrappings: there are none")
     data = stored(folder / max(names))
     fields = Fields(data, f"wrappings/{max(names)}")
-    fields.constant(b"HWrp\3", "magic and version")
+    fields.constant(b"HWrp", "magic")
+    version = fields.code([VERSION_WITH_PROOFS - 1, VERSION_WITH_PROOFS], "version")
     count = fields.code(range(WRAPPINGS_MAX + 1), "count")
     epochs = fields.unsigned(1)
     fields.constant(bytes(1), "reserved field")
@@ -150,20 +152,29 @@ def _read_wrappings(folder: Path, configuration: Configuration) -> WrappingSet:
         check_signature("epoch", signer, signed, fields.take(SIGNATURE_BYTES))
         later_epochs.append(key)
         signer = key
-    wrappings = [_read_wrapping(fields) for _ in range(count)]
+    wrappings = [_read_wrapping(fields, version, configuration) for _ in range(count)]
     signed = data[: fields.at]
     check_signature("wrappings", signer, signed, fields.take(SIGNATURE_BYTES))
     fields.end()
     return WrappingSet(later_epochs, wrappings)
 
 
-def _read_wrapping(fields: Fields) -> Wrapping:
+def _read_wrapping(fields: Fields, version: int, configuration: Configuration) -> Wrapping:
     kind = fields.code([PASSPHRASE, RECOVERY_KIT, OWN_KEY], "kind")
     label = fields.text(fields.unsigned(1))
     identity = fields.take(32) if kind == RECOVERY_KIT else b""
+    if kind == RECOVERY_KIT and version == VERSION_WITH_PROOFS:
+        _check_proof(fields, identity, configuration)
     fields.text(fields.unsigned(1))
     locked = _read_age_file(fields) if kind == PASSPHRASE else b""
     return Wrapping(kind, label, identity, locked, _read_age_file(fields))
+
+
+def _check_proof(fields: Fields, identity: bytes, configuration: Configuration) -> None:
+    """Takes the proof that whoever named a recovery identity has it."""
+    if fields.code([0, SIGNATURE_BYTES], "proof length"):
+        signed = configuration.repository + configuration.owner + identity
+        check_signature("recovery identity", identity, signed, fields.take(SIGNATURE_BYTES))
 
 
 def _read_age_file(fields: Fields) -> bytes:

@@ -16,7 +16,9 @@ use std::iter::zip;
 use age::secrecy::{ExposeSecret, SecretString};
 use age::{DecryptError, Identity, Recipient, scrypt, x25519};
 use holdall_format::limits::{LABEL_MAX_BYTES, WRAPPING_MAX_BYTES, WRAPPINGS_MAX};
-use holdall_format::{FormatError, KeyEpoch, SignedContext, Wrapping, WrappingKind, WrappingSet};
+use holdall_format::{
+    FormatError, KeyEpoch, RecoveryIdentity, SignedContext, Wrapping, WrappingKind, WrappingSet,
+};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -82,17 +84,25 @@ pub fn wrap_passphrase(ring: &KeyRing, passphrase: &str, log_n: u8) -> Wrapping 
     }
 }
 
-/// Wraps the key ring for a recovery kit.
+/// Wraps the key ring for a recovery kit, with a proof that whoever did it has the kit's secret.
 pub fn wrap_recovery(ring: &KeyRing, secret: &RecoverySecret) -> Wrapping {
     let recipient = secret.age_identity().to_public();
     Wrapping {
         kind: WrappingKind::Recovery,
         label: "recovery kit".to_owned(),
-        recovery_identity: Some(secret.signing_key().public()),
+        recovery_identity: Some(proven_identity(&RepositoryKeys::derive(ring), secret)),
         recipient: recipient.to_string(),
         locked: None,
         sealed: encrypt(&recipient, &ring.encode()),
     }
+}
+
+/// What a kit signs in with, and the proof that it is the repository's.
+fn proven_identity(keys: &RepositoryKeys, secret: &RecoverySecret) -> RecoveryIdentity {
+    let signer = secret.signing_key();
+    let (owner, key) = (keys.owner().public(), signer.public());
+    let signed = RecoveryIdentity::signed_bytes(keys.repository(), &owner, &key);
+    RecoveryIdentity { key, proof: Some(signer.sign(SignedContext::RecoveryIdentity, &signed)) }
 }
 
 /// Wraps the key ring for an age or SSH key of somebody's own.
@@ -107,7 +117,8 @@ pub fn wrap_for_key(ring: &KeyRing, key: &OwnPublicKey) -> Wrapping {
     }
 }
 
-/// Wraps another ring for what a wrapping is for; whatever opened the wrapping opens the new one.
+/// Wraps another ring for what a wrapping is for; whatever opened the wrapping opens the new one, and a recovery
+/// kit's proof stays.
 ///
 /// # Errors
 /// [`CryptoError::BadWrapping`] if its recipient is none that is taken.
@@ -408,6 +419,15 @@ mod tests {
     }
 
     #[test]
+    fn the_proof_of_a_kit_holds_after_a_rotation_too() {
+        let (before, after, _) = rotated();
+        for set in [before, after] {
+            assert_eq!(set.recovery_identities(), [recovery(9).signing_key().public()]);
+            assert_eq!(set.unproven_identity(&[]), None);
+        }
+    }
+
+    #[test]
     fn a_ring_is_told_that_it_is_older_or_newer_than_a_set_or_of_another_rotation() {
         let (before, after, next) = rotated();
         let check = |set, ring: &KeyRing| check_wrappings(set, &RepositoryKeys::derive(ring));
@@ -477,7 +497,8 @@ mod tests {
         fn random_bytes_do_not_open(sealed: Vec<u8>) {
             let secret = recovery(9);
             let kind = WrappingKind::Recovery;
-            let recovery_identity = Some(secret.signing_key().public());
+            let recovery_identity =
+                Some(RecoveryIdentity { key: secret.signing_key().public(), proof: None });
             let (label, recipient) = (String::new(), String::new());
             let wrapping =
                 Wrapping { kind, label, recovery_identity, recipient, locked: None, sealed };

@@ -26,6 +26,8 @@ pub enum SignedContext {
     Epoch,
     /// A repository's configuration.
     Config,
+    /// That a recovery identity is a repository's.
+    RecoveryIdentity,
 }
 
 impl SignedContext {
@@ -38,6 +40,7 @@ impl SignedContext {
             Self::Wrappings => "holdall v1 wrappings",
             Self::Epoch => "holdall v1 epoch",
             Self::Config => "holdall v1 config",
+            Self::RecoveryIdentity => "holdall v1 recovery identity",
         };
         [context.as_bytes(), &[0], message].concat()
     }
@@ -51,6 +54,7 @@ impl SignedContext {
             Self::Wrappings => "wrapping set",
             Self::Epoch => "key epoch",
             Self::Config => "repository configuration",
+            Self::RecoveryIdentity => "recovery identity",
         }
     }
 }

@@ -15,8 +15,7 @@ use crate::wrappings::SignedSet;
 /// Makes a repository. The marker comes last: without it there is none, and what an earlier attempt
 /// left is replaced.
 pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), RepositoryError> {
-    let config = RepositoryConfig::decode_signed(&new.config)?;
-    let wrappings = SignedSet::check(&new.wrappings, &config)?;
+    let wrappings = checked_wrappings(new)?;
     make_private_dirs(layout.root().path())?;
     refuse_if_used(layout)?;
     refuse_other_content(layout)?;
@@ -40,6 +39,15 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
         }
         Published::Existed => Err(RepositoryError::AlreadyExists { place: layout.place() }),
     }
+}
+
+/// The set of wrappings of a repository that somebody wants to make.
+///
+/// # Errors
+/// [`RepositoryError::Refused`] for one that does not fit the configuration, or names a recovery kit without a proof.
+pub(crate) fn checked_wrappings(new: &NewRepository) -> Result<SignedSet, RepositoryError> {
+    let config = RepositoryConfig::decode_signed(&new.config)?;
+    SignedSet::check(&new.wrappings, &config, &[])
 }
 
 /// Why no repository is made where records lie.

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdall_format::{MachineId, ObjectId, PublicKey, RecordHash, SessionId, TombstoneReason};
+use holdall_format::{
+    MachineId, ObjectId, PublicKey, RecordHash, SessionId, TombstoneReason, WrappingSet,
+};
 use holdall_protocol::{
     AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
     NewRepository, PruneReport, ReadSessions, RecordQuery, RepairReport, Repository,
@@ -150,7 +152,11 @@ impl Repository for EmbeddedRepository {
         match &self.source {
             // What is open is sound.
             Source::Shared(_) => Ok(()),
-            Source::Place(_) => putting_back::put_back(&self.layout, known),
+            Source::Place(_) => {
+                // Nobody signs in to a directory: its kits are taken as they are.
+                let kits = WrappingSet::decode_signed(&known.wrappings)?.recovery_identities();
+                putting_back::put_back(&self.layout, known, &kits)
+            }
         }
     }
 

@@ -109,6 +109,8 @@ pub use retaining::Judged;
 pub use scrub::ScrubRound;
 pub use session::Sessions;
 pub use store::{Clock, ReceiptSigner, Store};
-pub use unopened::{newest_generation_in, newest_key_in, recovery_identities_in};
+pub use unopened::{
+    newest_generation_in, newest_key_in, recovery_identities_in, recovery_identities_of_new,
+};
 pub use usage::Census;
 pub use weighing::{Look, Weighed, Weight};

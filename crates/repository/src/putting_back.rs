@@ -14,13 +14,17 @@ use crate::records;
 use crate::store::{Access, Store};
 use crate::wrappings::SignedSet;
 
-/// Answers [`holdall_protocol::Repository::put_back`].
+/// Answers [`holdall_protocol::Repository::put_back`], where the set may name those recovery kits without a proof.
 ///
 /// # Errors
 /// As said there.
-pub(crate) fn put_back(layout: &Layout, known: &NewRepository) -> Result<(), RepositoryError> {
+pub(crate) fn put_back(
+    layout: &Layout,
+    known: &NewRepository,
+    kits: &[PublicKey],
+) -> Result<(), RepositoryError> {
     let config = RepositoryConfig::decode_signed(&known.config)?;
-    let wrappings = SignedSet::check(&known.wrappings, &config)?;
+    let wrappings = SignedSet::check(&known.wrappings, &config, kits)?;
     let lease = Lease::take(layout, Access::Write)?;
     match ClearParts::read(layout) {
         Ok(there) if there.config == config => return Ok(()),

@@ -153,15 +153,17 @@ impl Store {
         creating::create(&Layout::new(dir), new)
     }
 
-    /// Answers [`holdall_protocol::Repository::put_back`] for the repository in `dir`, which nobody has open.
+    /// Answers [`holdall_protocol::Repository::put_back`] for the repository in `dir`, which nobody has open. The set
+    /// may name `kits`, and any other recovery kit only with a proof.
     ///
     /// # Errors
     /// As said there.
     pub fn put_back(
         dir: &Path,
         known: &holdall_protocol::NewRepository,
+        kits: &[PublicKey],
     ) -> Result<(), RepositoryError> {
-        putting_back::put_back(&Layout::new(dir), known)
+        putting_back::put_back(&Layout::new(dir), known, kits)
     }
 
     /// Opens the repository in `dir` to read and write. What is derived is kept in `cache_dir`,
@@ -322,12 +324,13 @@ impl Store {
     /// The identities of the recovery kits in a set of wrappings that somebody wants to put.
     ///
     /// # Errors
-    /// [`RepositoryError::Refused`] for a set that can not be this repository's.
+    /// [`RepositoryError::Refused`] for a set that can not be this repository's, or names a kit that is neither
+    /// proven nor in the current set.
     pub fn recovery_identities_of(
         &self,
         wrappings: &Bytes,
     ) -> Result<Vec<PublicKey>, RepositoryError> {
-        Ok(SignedSet::check(wrappings, &self.config)?.set.recovery_identities())
+        Ok(self.check_wrappings(wrappings)?.set.recovery_identities())
     }
 
     /// Answers [`holdall_protocol::Repository::put_wrappings`]; older sets stay where they are.
@@ -335,11 +338,15 @@ impl Store {
     /// # Errors
     /// As said there.
     pub fn put_wrappings(&self, wrappings: &Bytes) -> Result<(), RepositoryError> {
-        let next = SignedSet::check(wrappings, &self.config)?;
+        let next = self.check_wrappings(wrappings)?;
         self.appender()?;
         let bytes = wrappings.len() as u64;
         let _place = self.room().take_reserved(bytes, || self.quota_used_bytes())?;
         self.wrappings.put(next, || self.lease.renew())
+    }
+
+    fn check_wrappings(&self, wrappings: &Bytes) -> Result<SignedSet, RepositoryError> {
+        SignedSet::check(wrappings, &self.config, &self.recovery_identities())
     }
 
     /// Removes all sets of wrappings but the one that counts.

@@ -8,9 +8,10 @@
 use std::path::Path;
 
 use holdall_format::{MachineId, PublicKey};
-use holdall_protocol::RepositoryError;
+use holdall_protocol::{NewRepository, RepositoryError};
 
 use crate::clear_parts::{self, ClearParts};
+use crate::creating::checked_wrappings;
 use crate::layout::Layout;
 use crate::records;
 
@@ -20,6 +21,14 @@ use crate::records;
 /// [`RepositoryError::NoRepository`]; [`RepositoryError::Damaged`].
 pub fn recovery_identities_in(dir: &Path) -> Result<Vec<PublicKey>, RepositoryError> {
     Ok(ClearParts::read(&Layout::new(dir))?.wrappings.set.recovery_identities())
+}
+
+/// The identities of the recovery kits of a repository that somebody wants to make, all of them proven.
+///
+/// # Errors
+/// [`RepositoryError::Refused`] for parts that do not fit each other, or a kit without a proof.
+pub fn recovery_identities_of_new(new: &NewRepository) -> Result<Vec<PublicKey>, RepositoryError> {
+    Ok(checked_wrappings(new)?.set.recovery_identities())
 }
 
 /// The highest generation that a set of wrappings has a name of in `dir`, sound or not; 0 without any.
@@ -56,8 +65,7 @@ mod tests {
     use super::*;
     use crate::records::Records;
     use crate::records::tests::stored;
-    use holdall_protocol::NewRepository;
-    use holdall_protocol::contract::Forge;
+    use holdall_protocol::contract::{Forge, TestKey};
 
     const ADA: MachineId = MachineId::from_bytes([1; 16]);
     const BOB: MachineId = MachineId::from_bytes([2; 16]);
@@ -66,13 +74,13 @@ mod tests {
     fn the_newest_key_of_a_machine_is_that_of_its_last_record() {
         let dir = tempfile::tempdir().unwrap();
         let forge = |machine, seed| Forge::new(1, machine, &[seed; 32]);
-        let kits = [PublicKey::from_bytes([7; 32])];
+        let kits = [TestKey::from_seed(&[7; 32])];
         let wrappings = forge(ADA, 1).wrappings_for_kits(1, &kits);
         let new = NewRepository { wrappings, ..forge(ADA, 1).new_repository() };
         assert!(newest_key_in(dir.path(), &ADA).is_err(), "there is no repository");
         assert!(recovery_identities_in(dir.path()).is_err(), "there is no repository");
         crate::Store::create(dir.path(), &new).unwrap();
-        assert_eq!(recovery_identities_in(dir.path()).unwrap(), kits);
+        assert_eq!(recovery_identities_in(dir.path()).unwrap(), [kits[0].public()]);
 
         let layout = Layout::new(dir.path());
         let records = Records::load(&layout).unwrap().records;

@@ -32,17 +32,28 @@ pub(crate) struct SignedSet {
 }
 
 impl SignedSet {
-    /// Reads a set that somebody sends and checks that it may be a repository's.
+    /// Reads a set that somebody sends and checks that it may be a repository's, and that it names no key of
+    /// somebody else: each recovery identity is proven, or one of those that were `known` here before.
     ///
     /// # Errors
     /// [`RepositoryError::Refused`].
-    pub(crate) fn check(bytes: &Bytes, config: &RepositoryConfig) -> Result<Self, RepositoryError> {
+    pub(crate) fn check(
+        bytes: &Bytes,
+        config: &RepositoryConfig,
+        known: &[PublicKey],
+    ) -> Result<Self, RepositoryError> {
         let set = WrappingSet::decode_signed(bytes)?;
         if !is_of(&set, config) {
             return Err(refused("the wrappings are not those of the configuration's repository"));
         }
         if set.wrappings.is_empty() {
             return Err(refused("a set without a wrapping would lock everybody out"));
+        }
+        if let Some(unproven) = set.unproven_identity(known) {
+            return Err(refused(&format!(
+                "nothing proves that the recovery kit with the public key {unproven} belongs to this repository; \
+                 update holdall on the computer that adds the kit, and run the command again"
+            )));
         }
         Ok(Self { set, bytes: bytes.clone() })
     }

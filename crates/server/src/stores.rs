@@ -12,12 +12,12 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use holdall_format::{PublicKey, RepositoryId, WrappingSet};
+use holdall_format::{PublicKey, RepositoryId};
 use holdall_protocol::wire::is_repository_name;
 use holdall_protocol::{FormerAccount, NewRepository, RepositoryError};
 use holdall_repository::{
     Census, Clock, EmbeddedRepository, ReceiptSigner, Sessions, Store, newest_key_in,
-    recovery_identities_in,
+    recovery_identities_in, recovery_identities_of_new,
 };
 
 use crate::accounts::Accounts;
@@ -136,7 +136,7 @@ impl Stores {
         let name = permit.repository();
         self.note(permit);
         let before = self.accounts.readers(name);
-        let readers = WrappingSet::decode_signed(&new.wrappings)?.recovery_identities();
+        let readers = recovery_identities_of_new(new)?;
         self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
         let made = self.make(name, new);
         if made.is_ok() {
@@ -246,7 +246,8 @@ impl Stores {
             return Ok(());
         }
         self.folder.refuse_links(name)?;
-        Store::put_back(&self.folder.repository(name), known)
+        // Kits from before there were proofs go on reading, and no other is let in without one.
+        Store::put_back(&self.folder.repository(name), known, &self.accounts.readers(name))
     }
 
     fn make(&self, name: &str, new: &NewRepository) -> Result<(), RepositoryError> {
@@ -348,7 +349,7 @@ mod tests {
     use crate::identity::ServerIdentity;
     use crate::rights::{self, Right, Role};
     use holdall_format::{MachineId, ObjectId};
-    use holdall_protocol::contract::Forge;
+    use holdall_protocol::contract::{Forge, TestKey};
     use holdall_protocol::wire::RepositoryVerb;
     use holdall_protocol::{Repository, SessionPurpose};
     use std::path::{Path, PathBuf};
@@ -363,8 +364,9 @@ mod tests {
 
     const MACHINE: MachineId = MachineId::from_bytes([3; 16]);
     const KEY: PublicKey = PublicKey::from_bytes([2; 32]);
-    const KIT: PublicKey = PublicKey::from_bytes([7; 32]);
-    const OTHER_KIT: PublicKey = PublicKey::from_bytes([8; 32]);
+    /// Seeds of what recovery kits sign in with.
+    const KIT: [u8; 32] = [7; 32];
+    const OTHER_KIT: [u8; 32] = [8; 32];
 
     struct World {
         stores: Stores,
@@ -396,9 +398,13 @@ mod tests {
             self.stores.make("desk", new).unwrap();
         }
 
-        fn reads(&self, kit: PublicKey) -> bool {
-            self.accounts.role(&kit) == Role::Reader { repository: "desk".into() }
+        fn reads(&self, kit: [u8; 32]) -> bool {
+            self.accounts.role(&identity_of(kit)) == Role::Reader { repository: "desk".into() }
         }
+    }
+
+    fn identity_of(kit: [u8; 32]) -> PublicKey {
+        TestKey::from_seed(&kit).public()
     }
 
     fn permit() -> Permit {
@@ -407,14 +413,14 @@ mod tests {
         rights::check(&role, KEY, "desk", &RepositoryVerb::Create).unwrap()
     }
 
-    fn new_repository(kit: PublicKey) -> NewRepository {
-        let forge = Forge::new(1, MACHINE, &[1; 32]);
-        let wrappings = forge.wrappings_for_kits(1, &[kit]);
-        NewRepository { wrappings, ..forge.new_repository() }
+    fn new_repository(kit: [u8; 32]) -> NewRepository {
+        let new = Forge::new(1, MACHINE, &[1; 32]).new_repository();
+        NewRepository { wrappings: kits(1, &[kit]), ..new }
     }
 
-    fn kits(generation: u64, kits: &[PublicKey]) -> Bytes {
-        Forge::new(1, MACHINE, &[1; 32]).wrappings_for_kits(generation, kits)
+    fn kits(generation: u64, kits: &[[u8; 32]]) -> Bytes {
+        let kits: Vec<_> = kits.iter().map(TestKey::from_seed).collect();
+        Forge::new(1, MACHINE, &[1; 32]).wrappings_for_kits(generation, &kits)
     }
 
     #[test]
@@ -487,14 +493,17 @@ mod tests {
         let repositories = world.stores.folder.repositories();
         fs::rename(repositories.join("desk"), repositories.join("table")).unwrap();
         world.stores.let_readers_in().unwrap();
-        assert_eq!(world.accounts.role(&KIT), Role::Reader { repository: "table".into() });
+        assert_eq!(
+            world.accounts.role(&identity_of(KIT)),
+            Role::Reader { repository: "table".into() }
+        );
     }
 
     #[test]
     fn a_recovery_kit_that_is_something_else_keeps_no_machine_from_its_repository() {
         let world = World::new();
         world.half_create(&new_repository(KIT));
-        world.accounts.set_readers("another", &[KIT]).unwrap();
+        world.accounts.set_readers("another", &[identity_of(KIT)]).unwrap();
         world.stores.repository(&permit()).unwrap();
         assert!(!world.reads(KIT));
     }
@@ -576,7 +585,8 @@ mod tests {
     fn wrappings_of_somebody_else_let_nobody_in() {
         let world = World::new();
         world.stores.create(&permit(), &new_repository(KIT)).unwrap();
-        let foreign = Forge::new(2, MACHINE, &[1; 32]).wrappings_for_kits(2, &[OTHER_KIT]);
+        let other = [TestKey::from_seed(&OTHER_KIT)];
+        let foreign = Forge::new(2, MACHINE, &[1; 32]).wrappings_for_kits(2, &other);
         world.stores.put_wrappings(&permit(), &foreign).unwrap_err();
         assert!(world.reads(KIT) && !world.reads(OTHER_KIT));
     }

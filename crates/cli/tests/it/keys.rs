@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use holdall_format::WrappingSet;
+
 use crate::house::{Machine, Outcome, Server, files_below, is_root};
 use crate::mounts::namespace;
 
@@ -207,6 +209,21 @@ fn a_second_recovery_kit_reads_from_a_server_and_the_removed_one_does_not() {
     let last = keyed.ok(&["key", "remove", "safe"]).stderr;
     assert!(last.contains("that was the last recovery kit"), "{last}");
     assert_eq!(recovers(&second).0, Some(13));
+}
+
+#[test]
+fn a_recovery_kit_signs_in_and_stays_proven_after_the_keys_were_changed_and_rotated() {
+    let keyed = Keyed::on_server();
+    let (kit, file) = (keyed.path("kit.txt"), keyed.file("new.txt", "new\n"));
+    keyed.ok(&["key", "change", "--new-password-file", &file]);
+    keyed.ok(&["key", "rotate"]);
+    keyed.ok(&["key", "add", "--recipient", AGE_PUBLIC]);
+    Machine::new().with_password(None).ok(["pair", "--recovery-kit", &kit]);
+    let repositories = fs::read_dir(keyed.machine.path("data/repositories")).unwrap();
+    let repository = repositories.map(|entry| entry.unwrap().path()).next().unwrap();
+    let set = WrappingSet::decode_signed(&fs::read(newest_set(&repository)).unwrap()).unwrap();
+    assert_eq!((set.generation, set.recovery_identities().len()), (4, 1));
+    assert_eq!(set.unproven_identity(&[]), None);
 }
 
 #[test]

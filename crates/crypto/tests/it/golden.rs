@@ -210,14 +210,23 @@ fn wrappings(golden: &mut Golden) {
     golden.fixed("recovery secret (text)", secret().to_text().as_bytes());
     golden.fixed("recovery identity", secret().signing_key().public().as_bytes());
     golden.fixed("passphrase (text)", PASSPHRASE.as_bytes());
+    let identity = secret().signing_key().public();
+    let opens = |bytes: &[u8], unproven: Option<PublicKey>| {
+        let set = WrappingSet::decode_signed(bytes).unwrap();
+        assert_eq!(set.recovery_identities(), [identity]);
+        assert_eq!(set.unproven_identity(&[]), unproven);
+        for opening in [Opening::Passphrase(PASSPHRASE), Opening::Recovery(&secret())] {
+            assert_eq!(unwrap(&set, &opening).unwrap().encode(), rotated(0x11).encode());
+        }
+    };
     golden.kept(
         "kept wrapping set",
-        |bytes| {
-            let set = WrappingSet::decode_signed(bytes).unwrap();
-            for opening in [Opening::Passphrase(PASSPHRASE), Opening::Recovery(&secret())] {
-                assert_eq!(unwrap(&set, &opening).unwrap().encode(), rotated(0x11).encode());
-            }
-        },
+        |bytes| opens(bytes, Some(identity)),
+        || unreachable!("sets of version 3 are not written any more"),
+    );
+    golden.kept(
+        "kept wrapping set with a proof",
+        |bytes| opens(bytes, None),
         || {
             let ring = rotated(0x11);
             let wrappings =

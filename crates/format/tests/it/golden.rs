@@ -49,6 +49,13 @@ impl Golden {
         self.put(name, &made);
     }
 
+    /// A structure of a version that is read and no longer written: the bytes in the file decode to `value`.
+    fn former<T: PartialEq + Debug>(&mut self, name: &str, value: &T, decode: impl Fn(&[u8]) -> T) {
+        let stored = self.stored[name].clone();
+        assert_eq!(decode(&stored), *value, "{name}");
+        self.put(name, &stored);
+    }
+
     /// A value that is computed from others.
     fn put(&mut self, name: &str, value: &[u8]) {
         let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -186,8 +193,11 @@ fn keys_and_configuration(golden: &mut Golden) {
         |config| config.encode(&owner.sign(SignedContext::Config, &config.signed_bytes())),
         |bytes| RepositoryConfig::decode_signed(bytes).unwrap(),
     );
+    golden.former("wrapping set", &samples::wrapping_set_of_version_3(), |bytes| {
+        WrappingSet::decode_signed(bytes).unwrap()
+    });
     golden.holds(
-        "wrapping set",
+        "wrapping set with a proof",
         &samples::wrapping_set(),
         |set| set.encode(&samples::epoch_key().sign(SignedContext::Wrappings, &set.signed_bytes())),
         |bytes| WrappingSet::decode_signed(bytes).unwrap(),

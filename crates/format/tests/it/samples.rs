@@ -3,9 +3,9 @@
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use holdall_format::{
     Block, BlockHeader, BlockKind, ChunkerName, Footer, FooterBlock, KeyEpoch, MachineId, ObjectId,
-    PublicKey, Receipt, Record, RecordHash, RecordHead, RecordKind, RepositoryConfig, RepositoryId,
-    SeriesId, Signature, SignedContext, StoredRecord, Suite, Table, TableEntry, TagToken,
-    Tombstone, TombstoneReason, Wrapping, WrappingKind, WrappingSet,
+    PublicKey, Receipt, Record, RecordHash, RecordHead, RecordKind, RecoveryIdentity,
+    RepositoryConfig, RepositoryId, SeriesId, Signature, SignedContext, StoredRecord, Suite, Table,
+    TableEntry, TagToken, Tombstone, TombstoneReason, Wrapping, WrappingKind, WrappingSet,
 };
 
 /// An Ed25519 key of a fixed seed.
@@ -188,11 +188,27 @@ pub(crate) fn config() -> RepositoryConfig {
     }
 }
 
+/// The same set as [`wrapping_set`], as it was before there were proofs.
+pub(crate) fn wrapping_set_of_version_3() -> WrappingSet {
+    let mut set = wrapping_set();
+    let identities = set.wrappings.iter_mut().filter_map(|one| one.recovery_identity.as_mut());
+    identities.for_each(|identity| identity.proof = None);
+    set
+}
+
+/// The server's key in the place of a kit's.
+fn recovery_identity() -> RecoveryIdentity {
+    let key = server_key().public();
+    let signed = RecoveryIdentity::signed_bytes(repository(), &owner_key().public(), &key);
+    let proof = Some(server_key().sign(SignedContext::RecoveryIdentity, &signed));
+    RecoveryIdentity { key, proof }
+}
+
 pub(crate) fn wrapping_set() -> WrappingSet {
     let wrapping = |kind, label: &str, sealed: &[u8]| Wrapping {
         kind,
         label: label.to_owned(),
-        recovery_identity: (kind == WrappingKind::Recovery).then(|| server_key().public()),
+        recovery_identity: (kind == WrappingKind::Recovery).then(recovery_identity),
         recipient: "age1recipient".to_owned(),
         locked: (kind == WrappingKind::Passphrase).then(|| b"a locked key".to_vec()),
         sealed: sealed.to_vec(),

@@ -1,7 +1,7 @@
 //! Making and describing a repository.
 
 use bytes::Bytes;
-use holdall_format::RepositoryId;
+use holdall_format::{RepositoryId, WrappingSet};
 
 use super::ContractWorld;
 use super::cases;
@@ -18,6 +18,7 @@ cases![
     the_current_wrappings_again_change_nothing,
     wrappings_of_another_generation_are_refused,
     wrappings_that_are_not_the_owners_are_refused,
+    a_recovery_kit_that_nothing_proves_is_refused,
     key_epochs_are_added_and_none_is_taken_back,
     of_two_changes_of_the_wrappings_at_once_one_wins,
 ];
@@ -60,6 +61,11 @@ fn parts_that_do_not_fit_each_other_are_refused(world: &mut dyn ContractWorld) {
     let nothing = NewRepository { wrappings: Bytes::new(), ..good.clone() };
     assert_refused(repository.create(&nothing));
 
+    let kit = TestKey::from_seed(&[77; 32]).public();
+    for wrappings in [forge.wrappings_for_unproven(1, kit), forge.wrappings_of_version_3(1, kit)] {
+        assert_refused(repository.create(&NewRepository { wrappings, ..good.clone() }));
+    }
+
     let answer = repository.describe();
     assert!(matches!(answer, Err(RepositoryError::NoRepository { .. })), "got {answer:?}");
     repository.create(&good).expect("nothing of the refused ones is in the way");
@@ -93,7 +99,7 @@ fn the_current_wrappings_again_change_nothing(world: &mut dyn ContractWorld) {
 
 fn wrappings_of_another_generation_are_refused(world: &mut dyn ContractWorld) {
     let fixture = Fixture::new(world);
-    let kit = [TestKey::from_seed(&[77; 32]).public()];
+    let kit = [TestKey::from_seed(&[77; 32])];
     let current = fixture.forge.wrappings(2);
     fixture.repository.put_wrappings(&current).unwrap();
     for generation in [0, 1, 2, 4, u64::MAX] {
@@ -122,6 +128,27 @@ fn wrappings_that_are_not_the_owners_are_refused(world: &mut dyn ContractWorld) 
     assert_eq!(wrappings(&fixture), fixture.forge.wrappings(1));
 }
 
+fn a_recovery_kit_that_nothing_proves_is_refused(world: &mut dyn ContractWorld) {
+    let fixture = Fixture::new(world);
+    let (forge, kit) = (&fixture.forge, [TestKey::from_seed(&[77; 32])]);
+    let elsewhere = Forge::new(2, forge.machine, &[2; 32]).wrappings_for_kits(2, &kit);
+    let elsewhere = WrappingSet::decode_signed(&elsewhere).expect("a set");
+    let named = kit[0].public();
+    for set in [
+        forge.wrappings_for_unproven(2, named),
+        forge.wrappings_of_version_3(2, named),
+        forge.wrappings_of(2, elsewhere.wrappings),
+    ] {
+        assert_refused(fixture.repository.put_wrappings(&set));
+    }
+    assert_eq!(wrappings(&fixture), forge.wrappings(1));
+    let put = |set: &Bytes| fixture.repository.put_wrappings(set);
+    put(&forge.wrappings_for_kits(2, &kit)).expect("the kit proves itself");
+    put(&forge.wrappings_for_unproven(3, named)).expect("it was there before");
+    put(&forge.wrappings(4)).expect("the kit is taken away");
+    assert_refused(put(&forge.wrappings_for_unproven(5, named)));
+}
+
 fn key_epochs_are_added_and_none_is_taken_back(world: &mut dyn ContractWorld) {
     let fixture = Fixture::new(world);
     let put = |set: &Bytes| fixture.repository.put_wrappings(set);
@@ -144,7 +171,7 @@ fn of_two_changes_of_the_wrappings_at_once_one_wins(world: &mut dyn ContractWorl
     let fixture = Fixture::new(world);
     let sets: Vec<_> = (1..5)
         .map(|seed| {
-            let kit = TestKey::from_seed(&[seed; 32]).public();
+            let kit = TestKey::from_seed(&[seed; 32]);
             fixture.forge.wrappings_for_kits(2, &[kit])
         })
         .collect();

@@ -6,8 +6,9 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use bytes::Bytes;
 use holdall_format::{
     Block, BlockHeader, BlockKind, ChunkerName, KeyEpoch, MachineId, ObjectId, PublicKey, Record,
-    RecordHash, RecordHead, RecordKind, RepositoryConfig, RepositoryId, SeriesId, Signature,
-    SignedContext, Suite, TAG_BYTES, Table, TableEntry, Wrapping, WrappingKind, WrappingSet,
+    RecordHash, RecordHead, RecordKind, RecoveryIdentity, RepositoryConfig, RepositoryId,
+    SIGNATURE_BYTES, SeriesId, Signature, SignedContext, Suite, TAG_BYTES, Table, TableEntry,
+    Wrapping, WrappingKind, WrappingSet,
 };
 
 use crate::NewRepository;
@@ -81,10 +82,32 @@ impl Forge {
         self.wrappings_of(generation, vec![wrapping(WrappingKind::Passphrase, None)])
     }
 
-    /// A signed set of wrappings for recovery kits of these identities.
-    pub fn wrappings_for_kits(&self, generation: u64, kits: &[PublicKey]) -> Bytes {
-        let kits = kits.iter().map(|kit| wrapping(WrappingKind::Recovery, Some(*kit)));
+    /// A signed set of wrappings for recovery kits with these keys, each of which proves that it is there.
+    pub fn wrappings_for_kits(&self, generation: u64, kits: &[TestKey]) -> Bytes {
+        let kits = kits.iter().map(|kit| {
+            let (owner, key) = (self.owner.public(), kit.public());
+            let signed = RecoveryIdentity::signed_bytes(self.repository, &owner, &key);
+            let proof = Some(kit.sign(SignedContext::RecoveryIdentity, &signed));
+            wrapping(WrappingKind::Recovery, Some(RecoveryIdentity { key, proof }))
+        });
         self.wrappings_of(generation, kits.collect())
+    }
+
+    /// A signed set of one wrapping for a recovery kit, whose key whoever made it need not have.
+    pub fn wrappings_for_unproven(&self, generation: u64, kit: PublicKey) -> Bytes {
+        let identity = RecoveryIdentity { key: kit, proof: None };
+        self.wrappings_of(generation, vec![wrapping(WrappingKind::Recovery, Some(identity))])
+    }
+
+    /// The same as version 3 has it, in which there are no proofs.
+    pub fn wrappings_of_version_3(&self, generation: u64, kit: PublicKey) -> Bytes {
+        let mut signed = self.wrappings_for_unproven(generation, kit).to_vec();
+        signed.truncate(signed.len() - SIGNATURE_BYTES);
+        signed[4] = 3;
+        let kit_at = signed.windows(32).position(|bytes| bytes == kit.as_bytes());
+        signed.remove(kit_at.expect("the set names the kit") + 32);
+        let signature = self.owner.sign(SignedContext::Wrappings, &signed);
+        [&signed[..], signature.as_bytes()].concat().into()
     }
 
     /// A signed set of these wrappings.
@@ -214,7 +237,7 @@ impl Forge {
     }
 }
 
-fn wrapping(kind: WrappingKind, recovery_identity: Option<PublicKey>) -> Wrapping {
+fn wrapping(kind: WrappingKind, recovery_identity: Option<RecoveryIdentity>) -> Wrapping {
     Wrapping {
         kind,
         label: "contract".into(),

@@ -8,6 +8,7 @@ mod contract;
 mod evil_client;
 mod floods;
 mod housekeeping;
+mod kits;
 mod lost;
 mod matrix;
 mod raw;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use holdall_format::MachineId;
-use holdall_protocol::contract::Forge;
+use holdall_protocol::contract::{Forge, TestKey};
 use holdall_protocol::{
     ClientOptions, HttpRepository, Invite, MachineIdentity, NewRepository, Paired, Repository,
     RepositoryError, ServerAddress, SessionPurpose, pair,
@@ -108,7 +108,7 @@ impl World {
     /// identity of its own.
     pub(crate) fn machine(&self, number: u8) -> Machine {
         let machine = self.paired(number);
-        let (forge, kit) = (machine.forge(), identity(&recovery_seed(number)).public());
+        let (forge, kit) = (machine.forge(), TestKey::from_seed(&recovery_seed(number)));
         let wrappings = forge.wrappings_for_kits(1, &[kit]);
         let new = NewRepository { wrappings, ..forge.new_repository() };
         machine.connect().create(&new).unwrap();

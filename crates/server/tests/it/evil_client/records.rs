@@ -217,6 +217,15 @@ pub(super) const ROWS: &[Row] = &[
         "400",
         "refused",
     ),
+    by_machine(
+        "keys that name somebody else's recovery kit",
+        |stage| {
+            let stranger = crate::world::identity(&crate::world::recovery_seed(99)).public();
+            wrappings(&stage.forge().wrappings_for_unproven(2, stranger))
+        },
+        "400",
+        "refused",
+    ),
     by_machine("no keys at all", |_| wrappings(b""), "400", "refused"),
     by_machine("keys longer than any", |_| wrappings(&vec![1; 3 << 20]), "413", "too-large"),
     by_machine(
