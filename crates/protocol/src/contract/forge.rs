@@ -82,7 +82,7 @@ impl Forge {
         self.wrappings_of(generation, vec![wrapping(WrappingKind::Passphrase, None)])
     }
 
-    /// A signed set of wrappings for recovery kits with these keys, each of which proves that it is there.
+    /// A signed set of wrappings for recovery kits with these keys, each with its proof.
     pub fn wrappings_for_kits(&self, generation: u64, kits: &[TestKey]) -> Bytes {
         let kits = kits.iter().map(|kit| {
             let (owner, key) = (self.owner.public(), kit.public());
@@ -93,7 +93,7 @@ impl Forge {
         self.wrappings_of(generation, kits.collect())
     }
 
-    /// A signed set of one wrapping for a recovery kit, whose key whoever made it need not have.
+    /// A signed set of one wrapping for a recovery kit, without a proof.
     pub fn wrappings_for_unproven(&self, generation: u64, kit: PublicKey) -> Bytes {
         let identity = RecoveryIdentity { key: kit, proof: None };
         self.wrappings_of(generation, vec![wrapping(WrappingKind::Recovery, Some(identity))])
