@@ -96,3 +96,72 @@ impl Spare {
         Self::of(config, wrappings)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::tests::TestKey;
+    use crate::{ChunkerName, RepositoryId, SignedContext, Suite, Wrapping, WrappingKind};
+    use proptest::prelude::*;
+
+    /// A configuration and a set of the repositories of these bytes.
+    fn parts(config: u8, set: u8) -> (Vec<u8>, Vec<u8>) {
+        let (key, repository) = (TestKey::new(), |byte| RepositoryId::from_bytes([byte; 16]));
+        let config = RepositoryConfig {
+            repository: repository(config),
+            chunker: ChunkerName::ToeplitzAes,
+            suite: Suite::Aes256Gcm,
+            leaf_bits: 3,
+            inline_limit_bytes: 512,
+            owner: key.public(),
+        };
+        let wrapping = Wrapping {
+            kind: WrappingKind::Recipient,
+            label: "laptop".into(),
+            recovery_identity: None,
+            recipient: "age1".into(),
+            locked: None,
+            sealed: vec![8; 30],
+        };
+        let set = WrappingSet {
+            repository: repository(set),
+            generation: 2,
+            owner: key.public(),
+            later_epochs: vec![],
+            wrappings: vec![wrapping],
+        };
+        let config = config.encode(&key.sign(SignedContext::Config, &config.signed_bytes()));
+        (config, set.encode(&key.sign(SignedContext::Wrappings, &set.signed_bytes())))
+    }
+
+    fn sample() -> Spare {
+        let (config, set) = parts(1, 1);
+        Spare::of(&config, &set).unwrap()
+    }
+
+    #[test]
+    fn a_spare_reads_back_and_parts_of_two_repositories_are_none() {
+        assert_eq!(Spare::decode(&sample().encode()), Ok(sample()));
+        let (config, set) = parts(1, 2);
+        assert!(Spare::of(&config, &set).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_changed_byte_and_any_end_of_a_spare_is_refused(at: prop::sample::Index, flip in 1u8..) {
+            let good = sample().encode();
+            let at = at.index(good.len());
+            prop_assert!(Spare::decode(&good[..at]).is_err());
+            let mut changed = good;
+            changed[at] ^= flip;
+            prop_assert!(Spare::decode(&changed).is_err());
+        }
+
+        #[test]
+        fn what_reads_is_written_again(bytes: Vec<u8>) {
+            if let Ok(spare) = Spare::decode(&bytes) {
+                prop_assert_eq!(spare.encode(), bytes);
+            }
+        }
+    }
+}
