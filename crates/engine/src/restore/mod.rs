@@ -155,7 +155,8 @@ fn restore_in(
         let _ = metadata::set_mode(&root, DIRECTORY_MODE);
     }
     let settler = Settler::new(&context, target, &meters.settle);
-    let settler = settler.map_err(|error| EngineError::io("looking at the target", error))?;
+    let settler = settler
+        .map_err(|error| EngineError::io(format!("looking at {}", target.display()), error))?;
     let top = Directory::target(&context, root, start.top_entry.clone(), (kept, was_empty));
     let foreseen = if options.dry_run { Foreseen::at(target) } else { Foreseen::default() };
     let pipeline =

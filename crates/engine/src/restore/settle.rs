@@ -128,6 +128,7 @@ impl<'a> Whole<'a> {
 /// Takes whole files, and finishes them by the batch.
 pub(super) struct Settler<'a> {
     context: &'a Context<'a>,
+    target: &'a Path,
     batch_names: usize,
     meter: &'a StageMeter,
     file_systems: FileSystems,
@@ -140,7 +141,7 @@ impl<'a> Settler<'a> {
     /// If the target can not be looked at.
     pub(super) fn new(
         context: &'a Context<'a>,
-        target: &Path,
+        target: &'a Path,
         meter: &'a StageMeter,
     ) -> io::Result<Self> {
         // What waits is held open, as is a chain of directories from its top to its end; if the system grants no
@@ -149,7 +150,7 @@ impl<'a> Settler<'a> {
         let is_share = disk::file_system(target).is_ok_and(disk::is_share);
         let batch_names = batch_names(is_share, open_files);
         let file_systems = FileSystems::new(context.root.as_fd())?;
-        Ok(Self { context, batch_names, meter, file_systems })
+        Ok(Self { context, target, batch_names, meter, file_systems })
     }
 
     /// How many names it finishes at once.
@@ -173,7 +174,9 @@ impl<'a> Settler<'a> {
             return;
         }
         if let Err(error) = self.meter.working(|| self.file_systems.sync()) {
-            let what = "writing the names and modes of what was restored to the disk";
+            let target = self.target.display();
+            let what =
+                format!("{target}: writing the names and modes of what was restored to its disk");
             self.context.fail(EngineError::io(what, error));
         }
     }
