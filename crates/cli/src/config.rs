@@ -60,7 +60,7 @@ impl Folders {
     /// Makes the cache's folder, for this user alone, and tags it as one that backups may leave out, unless
     /// something that must not be left out lies there too. Who needs the cache meets what keeps it from being made.
     pub(crate) fn prepare_cache(&self) {
-        // One that somebody named may be for others, too. What is made in it is not.
+        // The user may have named a folder that others use too. Only what is made in it is closed to them.
         if !self.cache.exists() || self.cache.ends_with("holdall") {
             let _ = make_private(&self.cache);
         }

@@ -23,25 +23,42 @@ pub(crate) struct Known {
 /// As for [`each_record_behind`].
 pub(crate) fn list_by_cache(access: &Access) -> Result<Known, EngineError> {
     let cache = RecordCache::within(&access.cache);
-    let known = cache.load();
-    let mut records = known.clone();
-    if !ask_behind(access, &mut records)? {
-        return Ok(Known { records, put_back: Vec::new() });
+    let mut records = cache.load();
+    let seen = records.len();
+    match ask_behind(access, &mut records) {
+        Err(EngineError::Repository(RepositoryError::OtherRecords)) => {
+            return list_anew(access, &cache, &records);
+        }
+        asked => asked?,
     }
-    let stand_ins = sound_in_place_of_damaged(&known, &records);
+    // An empty list is kept too: what this machine publishes is added to it.
+    if seen == 0 || records.len() > seen {
+        cache.replace(&records);
+    }
+    Ok(Known { records, put_back: Vec::new() })
+}
+
+/// Lists all records where the repository has others than those that are known. Known ones that are sound where the
+/// repository's are damaged stay known, and are stored there again.
+fn list_anew(
+    access: &Access,
+    cache: &RecordCache,
+    known: &[ListedRecord],
+) -> Result<Known, EngineError> {
+    let mut records = list_all(access)?;
     let mut sound = records.clone();
-    put_in(&mut sound, stand_ins.iter());
+    let stand_ins = sound_in_place_of_damaged(known, &records);
+    put_in(&mut sound, &stand_ins);
     cache.replace(&sound);
-    // One that can not be stored is damaged still, and this machine goes on having it.
-    let is_stored = |one: &&ListedRecord| access.repository.put_back_record(&one.stored).is_ok();
-    let stored: Vec<&ListedRecord> = stand_ins.iter().filter(is_stored).collect();
-    put_in(&mut records, stored.iter().copied());
-    let put_back = stored.iter().map(|one| one.position).collect();
-    Ok(Known { records, put_back })
+    // One that can not be stored is damaged still.
+    let is_stored = |one: &ListedRecord| access.repository.put_back_record(&one.stored).is_ok();
+    let stored: Vec<_> = stand_ins.into_iter().filter(is_stored).collect();
+    put_in(&mut records, &stored);
+    Ok(Known { records, put_back: stored.iter().map(|one| one.position).collect() })
 }
 
 /// Has records take the places of those under the same log positions.
-fn put_in<'a>(records: &mut [ListedRecord], others: impl Iterator<Item = &'a ListedRecord>) {
+fn put_in(records: &mut [ListedRecord], others: &[ListedRecord]) {
     for other in others {
         let at = records.binary_search_by_key(&other.position, |record| record.position);
         if let Some(record) = at.ok().and_then(|at| records.get_mut(at)) {
@@ -50,24 +67,17 @@ fn put_in<'a>(records: &mut [ListedRecord], others: impl Iterator<Item = &'a Lis
     }
 }
 
-/// Asks for the records behind those that are known, or for all if the repository has others. Tells
-/// whether they are others now than they were.
-fn ask_behind(access: &Access, records: &mut Vec<ListedRecord>) -> Result<bool, EngineError> {
-    let seen = records.len();
+/// Asks for the records behind those that are known.
+///
+/// # Errors
+/// [`RepositoryError::OtherRecords`] if the repository has others than these.
+fn ask_behind(access: &Access, records: &mut Vec<ListedRecord>) -> Result<(), EngineError> {
     let last = records.last().map_or(0, |last| last.position);
-    let known = (seen > 0).then(|| RecordsDigest::of(records.iter()));
-    let mut keep = |listed| {
+    let known = (!records.is_empty()).then(|| RecordsDigest::of(records.iter()));
+    each_record_behind(access.repository.as_ref(), last, known, |listed| {
         records.push(listed);
         Ok(())
-    };
-    match each_record_behind(access.repository.as_ref(), last, known, &mut keep) {
-        Err(EngineError::Repository(RepositoryError::OtherRecords)) => {
-            *records = list_all(access)?;
-            Ok(true)
-        }
-        // An empty list is kept too: what this machine publishes is added to it.
-        asked => asked.map(|()| seen == 0 || records.len() > seen),
-    }
+    })
 }
 
 pub(crate) fn list_all(access: &Access) -> Result<Vec<ListedRecord>, EngineError> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use holdall_format::{RepositoryId, StoredRecord, Tombstone, record_file};
-use holdall_protocol::{ListedRecord, Repair};
+use holdall_protocol::{ListedRecord, Repair, RepositoryError};
 
 use crate::record_cache::RecordCache;
 use crate::record_list::list_all;
@@ -61,7 +61,11 @@ pub fn put_back_records(
     let mut repairs = Vec::new();
     for listed in damaged {
         let Some(stored) = sound.get(&listed.position) else { continue };
-        access.repository.put_back_record(stored)?;
+        match access.repository.put_back_record(stored) {
+            // Something else is in its place, such as a tombstone that can not be read: that is told as what it is.
+            Err(RepositoryError::Refused { .. }) => continue,
+            put_back => put_back?,
+        }
         let file = format!("records/{}", record_file(listed.position));
         repairs.push(Repair::Copy { file });
     }

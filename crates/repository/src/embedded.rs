@@ -155,7 +155,7 @@ impl Repository for EmbeddedRepository {
             Source::Place(_) => {
                 // Nobody signs in to a directory: its kits are taken as they are.
                 let kits = WrappingSet::decode_signed(&known.wrappings)?.recovery_identities();
-                putting_back::put_back(&self.layout, known, &kits)
+                putting_back::put_back(&self.layout, known, &kits).map(drop)
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::lease::Lease;
 use crate::log::Log;
 use crate::probing::probe;
 use crate::publish::{
-    PRIVATE_DIR_MODE, failed, is_beside, make_name, names_in, remove, sync_folder,
+    OWN_DIR_MODE, PRIVATE_DIR_MODE, failed, is_beside, make_name, names_in, remove, sync_folder,
 };
 use crate::raised::{highest, raise};
 use crate::recovery::Recovered;
@@ -139,11 +139,13 @@ fn open_index(
     Ok(opened)
 }
 
-/// Makes the folders that are not there, and their names durable. Those of wrapped keys are for their owner alone:
-/// whoever can read them can guess passwords. None is for every user of the computer.
+/// Makes the folders that are not there, and their names durable.
 pub(crate) fn make_folders(layout: &Layout) -> Result<(), RepositoryError> {
-    [layout.wrappings(), layout.spares()].iter().try_for_each(|dir| make_name(dir, 0o700))?;
-    layout.folders().iter().try_for_each(|dir| make_name(dir, PRIVATE_DIR_MODE))?;
+    let of_keys = [layout.wrappings(), layout.spares()];
+    for folder in layout.folders() {
+        let mode = if of_keys.contains(&folder) { OWN_DIR_MODE } else { PRIVATE_DIR_MODE };
+        make_name(&folder, mode)?;
+    }
     sync_folder(layout.root())
 }
 

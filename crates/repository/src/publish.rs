@@ -25,9 +25,10 @@ const DIR_MODE: u32 = 0o777;
 const NO_FOLDER: &str = "it is not a folder, and a repository has one there";
 /// Why a file can not be what it should be.
 pub(crate) const NO_FILE: &str = "it is a folder, and a repository has a file there";
-/// Of a repository's folders, which are not for every user of the computer: whoever can read a set of wrappings can
-/// guess passwords.
+/// Of a repository's folders, which are not for every user of the computer.
 pub(crate) const PRIVATE_DIR_MODE: u32 = 0o770;
+/// Of those with wrapped keys, which are for their owner alone: whoever can read them can guess passwords.
+pub(crate) const OWN_DIR_MODE: u32 = 0o700;
 
 /// Something that messages name by its path.
 pub(crate) trait Shown {

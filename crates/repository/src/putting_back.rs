@@ -14,7 +14,8 @@ use crate::records;
 use crate::store::{Access, Store};
 use crate::wrappings::SignedSet;
 
-/// Answers [`holdall_protocol::Repository::put_back`], where the set may name those recovery kits without a proof.
+/// Answers [`holdall_protocol::Repository::put_back`], where the set may name those recovery kits without a proof. Says
+/// whether anything was lost.
 ///
 /// # Errors
 /// As said there.
@@ -22,12 +23,12 @@ pub(crate) fn put_back(
     layout: &Layout,
     known: &NewRepository,
     kits: &[PublicKey],
-) -> Result<(), RepositoryError> {
+) -> Result<bool, RepositoryError> {
     let config = RepositoryConfig::decode_signed(&known.config)?;
     let wrappings = SignedSet::check(&known.wrappings, &config, kits)?;
     let lease = Lease::take(layout, Access::Write)?;
     match ClearParts::read(layout) {
-        Ok(there) if there.config == config => return Ok(()),
+        Ok(there) if there.config == config => return Ok(false),
         Ok(_) => return Err(refused("it says of itself that it is another repository")),
         Err(RepositoryError::Damaged { .. }) => {}
         Err(error) => return Err(error),
@@ -48,7 +49,8 @@ pub(crate) fn put_back(
     replace(&tmp, &layout.wrappings_of(generation), &known.wrappings)?;
     lease.renew()?;
     replace(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())?;
-    put_spare(layout, &known.config, &wrappings)
+    put_spare(layout, &known.config, &wrappings)?;
+    Ok(true)
 }
 
 impl Store {

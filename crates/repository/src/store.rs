@@ -154,7 +154,7 @@ impl Store {
     }
 
     /// Answers [`holdall_protocol::Repository::put_back`] for the repository in `dir`, which nobody has open. The set
-    /// may name `kits`, and any other recovery kit only with a proof.
+    /// may name `kits`, and any other recovery kit only with a proof. Says whether anything was lost.
     ///
     /// # Errors
     /// As said there.
@@ -162,7 +162,7 @@ impl Store {
         dir: &Path,
         known: &holdall_protocol::NewRepository,
         kits: &[PublicKey],
-    ) -> Result<(), RepositoryError> {
+    ) -> Result<bool, RepositoryError> {
         putting_back::put_back(&Layout::new(dir), known, kits)
     }
 

@@ -341,13 +341,11 @@ impl Asked<'_> {
         let Taken { bytes, room, .. } = self.take(wire::MAX_REPOSITORY_BODY_BYTES).await?;
         let known = wire::decode_new_repository(&bytes)?;
         let (state, permit, turn) = (Arc::clone(self.state), self.permit, self.turn);
-        let name = permit.repository().to_owned();
         let call = move || {
             let _held = (room, turn);
             state.stores.put_back(&permit, &known)
         };
         self.state.work.run(call).await?;
-        self.state.log(&format!("a machine put back the configuration and keys of {name}"));
         Ok(respond(JSON, Frames::plain(Bytes::from_static(b"{}")), None))
     }
 

@@ -247,7 +247,11 @@ impl Stores {
         }
         self.folder.refuse_links(name)?;
         // Kits from before there were proofs go on reading, and no other is let in without one.
-        Store::put_back(&self.folder.repository(name), known, &self.accounts.readers(name))
+        let readers = self.accounts.readers(name);
+        if Store::put_back(&self.folder.repository(name), known, &readers)? {
+            (self.log)(&format!("a machine put back the configuration and keys of {name}"));
+        }
+        Ok(())
     }
 
     fn make(&self, name: &str, new: &NewRepository) -> Result<(), RepositoryError> {

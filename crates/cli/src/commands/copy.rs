@@ -24,7 +24,7 @@ use crate::second::{Second, SecondKey, about, find_damage_in};
 use crate::sources::snapshot_name;
 use crate::verdict::{Usage, UsageCounters, judge, per_second};
 
-/// What becomes of copies that lie on a server, where nobody has to ask for that.
+/// Says how a server keeps copies: its rules run without being asked.
 const KEPT_BY_A_SERVER: &str = "the server's rules keep these copies by the dates of their originals, and delete the \
     others once the server's lock (usually 30 days) is over; `holdall tag SNAP --pin` keeps one whatever they say";
 

@@ -189,8 +189,8 @@ fn dated(listed: &[Snapshot], now_ns: i64) -> Vec<(&Snapshot, Came)> {
 }
 
 fn judge<'a>(rules: &Rules, dated: &[(&'a Snapshot, Came)], now_ns: i64) -> Vec<Judged<'a>> {
-    // Copies are counted apart, as on a server. Here their ages are believed, since whoever has the keys may forget
-    // anything at once.
+    // Copies are counted apart, as on a server. Their dates are trusted here: the user has the keys, and may forget
+    // any snapshot anyway.
     let aged: Vec<Aged<(MachineId, SeriesId, bool)>> = dated
         .iter()
         .map(|(snapshot, came)| Aged {

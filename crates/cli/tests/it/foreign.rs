@@ -95,7 +95,19 @@ fn seen(folder: &Path) -> BTreeMap<PathBuf, (u32, i64, i64, Vec<u8>)> {
     all_below(folder).iter().map(|path| (path.clone(), see(path))).collect()
 }
 
+/// The slice of all that is put in the place of all that lies in a folder.
+fn cases(sound: &Path) -> Vec<(PathBuf, Foreign)> {
+    let names = all_below(sound).into_iter().skip(1);
+    let of = |path: PathBuf| {
+        let name = path.strip_prefix(sound).unwrap().to_owned();
+        ALL.map(|foreign| (name.clone(), foreign))
+    };
+    Slice::one_in(SLICES).pick(names.flat_map(of))
+}
+
+/// Copies a folder to a place where nothing of an earlier copy is left.
 pub(crate) fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
     let status = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(status.success());
 }
@@ -141,7 +153,6 @@ impl Place {
     /// came of it.
     fn meet(&self, name: &Path, foreign: Foreign) -> Option<Met> {
         let (repo, outside) = (self.path("repo"), self.path("outside"));
-        let _ = fs::remove_dir_all(&repo);
         let _ = fs::remove_dir_all(&outside);
         fs::create_dir(&outside).unwrap();
         copy(&self.path("sound"), &repo);
@@ -191,13 +202,9 @@ fn whatever_is_put_in_a_repository_s_place_nothing_outside_is_touched() {
         return;
     }
     let place = Place::new();
-    let sound = place.path("sound");
-    let names = all_below(&sound);
-    let names = names.iter().skip(1).map(|path| path.strip_prefix(&sound).unwrap());
-    let cases: Vec<_> = names.flat_map(|name| ALL.map(|foreign| (name, foreign))).collect();
     let mut wrong = Vec::new();
-    for (name, foreign) in Slice::one_in(SLICES).pick(cases) {
-        let Some(met) = place.meet(name, foreign) else { continue };
+    for (name, foreign) in cases(&place.path("sound")) {
+        let Some(met) = place.meet(&name, foreign) else { continue };
         println!("{:<60} {foreign:<14?} {:?}", name.display(), met.codes.map(|code| code.unwrap()));
         if !met.kept || !met.is_told {
             wrong.push(format!("{} as {foreign:?}: {met:?}", name.display()));
@@ -207,13 +214,13 @@ fn whatever_is_put_in_a_repository_s_place_nothing_outside_is_touched() {
 }
 
 /// A server's data folder with a machine that has backed up, and the tree that it has.
-struct ServedPlace {
+pub(crate) struct ServedPlace {
     home: TempDir,
     address: String,
 }
 
 impl ServedPlace {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = folder();
         let server = Server::start(&home.path().join("sound"));
         let place = Self { address: server.address().to_owned(), home };
@@ -225,27 +232,34 @@ impl ServedPlace {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
+    }
+
+    /// Copies of the data folder and of the machine, which so knows nothing of what another copy became.
+    pub(crate) fn copies(&self) -> (PathBuf, Machine) {
+        let [data, machine] = ["data", "machine"].map(|name| self.path(name));
+        copy(&self.path("sound"), &data);
+        copy(&self.path("paired"), &machine);
+        (data, Machine::in_folder(machine))
+    }
+
+    /// Starts a server on such a copy, at the address that the machine knows.
+    pub(crate) fn serve(&self, data: &Path) -> Process {
+        Process::spawn(&mut Server::command_at(&self.address, data)).unwrap()
     }
 
     /// Starts a server where something stands in the place of `name`, asks an administrator's question and has the
     /// machine back up; says whether what lies outside is as it was.
     fn meet(&self, name: &Path, foreign: Foreign) -> Option<bool> {
-        let [data, outside, machine] = ["data", "outside", "machine"].map(|name| self.path(name));
-        for folder in [&data, &outside, &machine] {
-            let _ = fs::remove_dir_all(folder);
-        }
+        let (outside, (data, machine)) = (self.path("outside"), self.copies());
+        let _ = fs::remove_dir_all(&outside);
         fs::create_dir(&outside).unwrap();
-        copy(&self.path("sound"), &data);
-        // What another copy became later is not missed in this one.
-        copy(&self.path("paired"), &machine);
-        let machine = Machine::in_folder(machine);
         if !foreign.put(&data.join(name), &outside.join("moved")) {
             return None;
         }
         let before = seen(&outside);
-        let mut server = Process::spawn(&mut Server::command_at(&self.address, &data)).unwrap();
+        let mut server = self.serve(&data);
         let listens = server.wait_for_line("listening on https://").map_err(|error| error.kind());
         assert_ne!(listens, Err(ErrorKind::TimedOut), "{} {foreign:?}", name.display());
         let codes = listens.is_ok().then(|| {
@@ -267,14 +281,7 @@ fn whatever_is_put_in_a_server_s_place_nothing_outside_is_touched() {
         return;
     }
     let place = ServedPlace::new();
-    let sound = place.path("sound");
-    let names = all_below(&sound);
-    let names = names.iter().skip(1).map(|path| path.strip_prefix(&sound).unwrap());
-    let cases: Vec<_> = names.flat_map(|name| ALL.map(|foreign| (name, foreign))).collect();
-    let wrong: Vec<_> = Slice::one_in(SLICES)
-        .pick(cases)
-        .into_iter()
-        .filter(|(name, foreign)| place.meet(name, *foreign).is_some_and(|kept| !kept))
-        .collect();
+    let mut wrong = cases(&place.path("sound"));
+    wrong.retain(|(name, foreign)| place.meet(name, *foreign).is_some_and(|kept| !kept));
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -229,6 +229,20 @@ fn a_damaged_record_comes_back_from_whoever_has_it() {
 }
 
 #[test]
+fn a_tombstone_that_can_not_be_read_keeps_nothing_else_from_being_mended() {
+    let place = Place::new();
+    place.back_up(&place.machine).expect(0);
+    let repo = place.path("repo");
+    let [first, newest] = records(&repo).try_into().unwrap();
+    let sound = fs::read(&newest).unwrap();
+    fs::write(repo.join("tombstones").join(first.file_name().unwrap()), "garbage").unwrap();
+    flip(&newest);
+    let told = place.run(&place.machine, &["check", "--repair"]).expect(20);
+    assert!(told.stdout.contains("tombstones") || told.stderr.contains("tombstones"), "{told:?}");
+    assert!(fs::read(&newest).unwrap() == sound);
+}
+
+#[test]
 fn a_paired_machine_gives_a_server_back_what_it_lost() {
     let home = folder();
     let (data, tree) = (home.path().join("data"), home.path().join("tree"));

@@ -6,11 +6,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use holdall_testkit::Process;
 use tempfile::TempDir;
 
-use crate::foreign::copy;
-use crate::house::{Machine, Outcome, Server, files_below, folder, small_tree, text};
+use crate::foreign::{ServedPlace, copy};
+use crate::house::{Machine, files_below, folder, small_tree, text};
 
 /// Where the tables stand.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reliability.md");
@@ -91,9 +90,6 @@ impl Place {
     /// which repairs it and backs up again.
     fn outcome(&self, file: &Path, harm: Harm) -> String {
         let [repo, owner, target] = ["repo", "owner", "restored"].map(|name| self.path(name));
-        for folder in [&repo, &owner, &target] {
-            let _ = fs::remove_dir_all(folder);
-        }
         copy(&self.path("sound"), &repo);
         copy(&self.path("owner-sound"), &owner);
         if !harm.befalls(&repo.join(file)) {
@@ -202,54 +198,21 @@ fn what_each_file_of_a_repository_is_worth() {
     stands_in_the_document(&table(&rows));
 }
 
-/// A server's data folder with a machine that has backed up.
-struct ServedPlace {
-    home: TempDir,
-    address: String,
-}
-
-impl ServedPlace {
-    fn new() -> Self {
-        let home = folder();
-        let server = Server::start(&home.path().join("sound"));
-        let place = Self { address: server.address().to_owned(), home };
-        small_tree(&place.path("tree"));
-        fs::create_dir(place.path("paired")).unwrap();
-        let machine = Machine::in_folder(place.path("paired"));
-        machine.pair_with(&server);
-        machine.ok(["backup", "-q", text(&place.path("tree"))]);
-        place
+/// What comes of it when a server starts without that file, or with it changed, and its machine backs up.
+fn served_outcome(place: &ServedPlace, file: &Path, harm: Harm) -> String {
+    let (data, machine) = place.copies();
+    if !harm.befalls(&data.join(file)) {
+        return "is empty".into();
     }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.home.path().join(name)
+    let mut server = place.serve(&data);
+    if server.wait_for_line("listening on https://").is_err() {
+        return "the server does not start, and says why".into();
     }
-
-    fn outcome(&self, file: &Path, harm: Harm) -> String {
-        let [data, machine] = ["data", "machine"].map(|name| self.path(name));
-        for folder in [&data, &machine] {
-            let _ = fs::remove_dir_all(folder);
-        }
-        copy(&self.path("sound"), &data);
-        copy(&self.path("paired"), &machine);
-        if !harm.befalls(&data.join(file)) {
-            return "is empty".into();
-        }
-        let mut server = Process::spawn(&mut Server::command_at(&self.address, &data)).unwrap();
-        if server.wait_for_line("listening on https://").is_err() {
-            return "the server does not start, and says why".into();
-        }
-        let machine = Machine::in_folder(machine);
-        let tree = self.path("tree");
-        let outcome = Outcome::of(&mut machine.command(["backup", "-q", text(&tree)]));
-        match outcome.code {
-            Some(0) => "goes on".into(),
-            Some(13) if outcome.stderr.contains("identity") => {
-                "machines take it for another server, and say so".into()
-            }
-            Some(13) => "machines are unknown, and say so".into(),
-            code => panic!("{} {harm:?}: {code:?} {}", file.display(), outcome.stderr),
-        }
+    let outcome = machine.run(["backup", "-q", text(&place.path("tree"))]);
+    match outcome.code {
+        Some(0) => "goes on".into(),
+        Some(13) => "machines are unknown, and say so".into(),
+        code => panic!("{} {harm:?}: {code:?} {}", file.display(), outcome.stderr),
     }
 }
 
@@ -261,7 +224,8 @@ fn what_each_file_of_a_server_s_data_is_worth() {
     for file in files_below(&sound) {
         let file = file.strip_prefix(&sound).unwrap();
         if !file.starts_with("repositories") && !file.starts_with("cache") {
-            let outcomes = [Harm::Removed, Harm::Changed].map(|harm| place.outcome(file, harm));
+            let outcomes = [Harm::Removed, Harm::Changed];
+            let outcomes = outcomes.map(|harm| served_outcome(&place, file, harm));
             add(&mut rows, format!("`{}`", file.display()), outcomes);
         }
     }

@@ -23,10 +23,9 @@ Example: holdall admin prune --dry-run
          holdall admin prune laptop
 
 After the clock was set, or the server was off for weeks, nothing goes until the clock has gone on \
-evenly for a day. When less than half of what a snapshot held is left in the next one, more \
-than 100 snapshots of a series came within an hour, rules that nobody changed would delete most of a \
-machine's snapshots at once, or it is not known which rules a repository had, rules let nothing go \
-until `holdall admin resume`.
+evenly for a day. Rules delete nothing until `holdall admin resume` after one of these: a snapshot has \
+less than half of what the one before held; a series got more than 100 snapshots within an hour; the \
+same rules as before would delete most of a machine's snapshots at once; the repository's rules are not known.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {

@@ -13,11 +13,10 @@ use crate::exit::Exit;
 
 /// Has the rules for keeping go on after an alarm
 ///
-/// When less than half of what a snapshot held is left in the next one, or more than 100 snapshots of a
-/// series came within an hour, rules let nothing go: the older snapshots may be what is needed. Nor do they
-/// when, though nobody changed them, they would delete most of a machine's snapshots at once, or where it is
-/// not known which rules a repository had, as after the server's database was lost: look at them first with
-/// `holdall admin retention`, or set them, which says the same. This says that it is all right.
+/// A server's rules delete nothing after one of these: a snapshot has less than half of what the one before held; a
+/// series got more than 100 snapshots within an hour; the same rules as before would delete most of a machine's
+/// snapshots at once; the repository's rules are not known, as after the server's database was lost. Look at the
+/// rules first with `holdall admin retention`, or set them, which resumes too. This says that all is right.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin resume laptop
