@@ -13,7 +13,7 @@ use crate::{Access, EngineError};
 pub(crate) struct Known {
     /// In the order of the log.
     pub(crate) records: Vec<ListedRecord>,
-    /// Log positions of those that were damaged there, and that this machine had and stored again.
+    /// Log positions of those that were damaged or gone there, and that this machine had and stored again.
     pub(crate) put_back: Vec<u64>,
 }
 
@@ -39,32 +39,47 @@ pub(crate) fn list_by_cache(access: &Access) -> Result<Known, EngineError> {
 }
 
 /// Lists all records where the repository has others than those that are known. Known ones that are sound where the
-/// repository's are damaged stay known, and are stored there again.
+/// repository's are damaged or gone stay known, and are stored there again.
 fn list_anew(
     access: &Access,
     cache: &RecordCache,
     known: &[ListedRecord],
 ) -> Result<Known, EngineError> {
     let mut records = list_all(access)?;
-    let mut sound = records.clone();
-    let stand_ins = sound_in_place_of_damaged(known, &records);
-    put_in(&mut sound, &stand_ins);
-    cache.replace(&sound);
-    // One that can not be stored is damaged still.
-    let is_stored = |one: &ListedRecord| access.repository.put_back_record(&one.stored).is_ok();
-    let stored: Vec<_> = stand_ins.into_iter().filter(is_stored).collect();
-    put_in(&mut records, &stored);
-    Ok(Known { records, put_back: stored.iter().map(|one| one.position).collect() })
+    let mut kept = records.clone();
+    let mut put_back = Vec::new();
+    for record in sound_in_place_of_damaged(known, &records) {
+        let is_gone = at(&records, record.position).is_err();
+        match access.repository.put_back_record(&record.stored) {
+            Ok(()) => {
+                put_back.push(record.position);
+                put_in(&mut records, &record);
+            }
+            // It was given up, or the repository was set back.
+            Err(RepositoryError::Refused { .. }) if is_gone => continue,
+            // It is damaged or gone still, and may be stored next time.
+            Err(_) => {}
+        }
+        put_in(&mut kept, &record);
+    }
+    cache.replace(&kept);
+    Ok(Known { records, put_back })
 }
 
-/// Has records take the places of those under the same log positions.
-fn put_in(records: &mut [ListedRecord], others: &[ListedRecord]) {
-    for other in others {
-        let at = records.binary_search_by_key(&other.position, |record| record.position);
-        if let Some(record) = at.ok().and_then(|at| records.get_mut(at)) {
-            *record = other.clone();
-        }
+/// Has a record take the place of the one under the same log position.
+fn put_in(records: &mut Vec<ListedRecord>, record: &ListedRecord) {
+    match at(records, record.position) {
+        Ok(at) => records[at] = record.clone(),
+        Err(at) => records.insert(at, record.clone()),
     }
+}
+
+/// Where the record under a log position is, or would be.
+///
+/// # Errors
+/// Where it would be, if nothing is there.
+pub(crate) fn at(records: &[ListedRecord], position: u64) -> Result<usize, usize> {
+    records.binary_search_by_key(&position, |record| record.position)
 }
 
 /// Asks for the records behind those that are known.

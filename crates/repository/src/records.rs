@@ -264,6 +264,7 @@ impl Records {
     ) -> Result<(), RepositoryError> {
         let entry = RecordEntry::of(stored, bytes);
         let path = self.layout.record(entry.position);
+        let is_lost = self.lost().contains_key(&entry.hash);
         let mut entries = self.lock();
         let at = match entries.binary_search_by_key(&entry.position, |known| known.position) {
             // The file of one that is known may be damaged since.
@@ -274,6 +275,11 @@ impl Records {
             }
             Err(_) if is_there(&self.layout.tombstone(entry.position))? => {
                 return Err(RepositoryError::Refused { reason: "it was forgotten".to_owned() });
+            }
+            // What it needs may have been deleted since, unless its loss has kept that from happening.
+            Err(_) if !is_lost && !is_there(&path)? => {
+                let reason = "nothing shows that it was here, or it was given up".to_owned();
+                return Err(RepositoryError::Refused { reason });
             }
             Err(at) => at,
         };

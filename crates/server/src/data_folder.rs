@@ -86,8 +86,13 @@ impl DataFolder {
     fn keep_to_its_owner(&self) -> Result<(), ServerError> {
         for name in [REPOSITORIES, CACHE] {
             let folder = self.root.join(name);
-            keep_folder_to_its_owner(&folder)
-                .map_err(|source| ServerError::io("keeping to its owner", folder.path(), source))?;
+            keep_folder_to_its_owner(&folder).map_err(|source| match source.kind() {
+                io::ErrorKind::NotADirectory => ServerError::refused(format!(
+                    "{} is no folder: move it away, and start the server again",
+                    folder.display()
+                )),
+                _ => ServerError::io("keeping to its owner", folder.path(), source),
+            })?;
         }
         Ok(())
     }
@@ -331,6 +336,9 @@ mod tests {
         }
         let repository = place(&["identity.key", "holdall-repository"]);
         DataFolder::take(repository.path()).unwrap_err();
+        let file_for_folder = place(&["identity.key", REPOSITORIES]);
+        let refused = DataFolder::take(file_for_folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("repositories is no folder"), "{refused}");
         DataFolder::take(place(&["lock"]).path()).unwrap();
         DataFolder::take(place(&["identity.key", "thesis.odt"]).path()).unwrap();
     }

@@ -263,7 +263,7 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
         Ok(listed) => {
             for position in &listed.put_back {
                 app.output.note(format_args!(
-                    "records/{} was damaged in the repository; this computer's copy was put back",
+                    "records/{} was damaged or gone in the repository; this computer's copy was put back",
                     record_file(*position)
                 ));
             }

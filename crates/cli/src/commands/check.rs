@@ -362,8 +362,12 @@ impl Found {
     /// named, who has none.
     fn add_records(&mut self, records: &[DamagedRecord]) {
         for DamagedRecord { position, reason } in records {
-            let record = format!("records/{}", record_file(*position));
-            if !self.damaged.iter().any(|damage| damage.what.text().ends_with(&record)) {
+            let file = record_file(*position);
+            let [record, tombstone] = ["records", "tombstones"].map(|dir| format!("{dir}/{file}"));
+            let is_named = |damage: &Damage| {
+                damage.what.text().ends_with(&record) || damage.what.text().ends_with(&tombstone)
+            };
+            if !self.damaged.iter().any(is_named) {
                 let reason = reason.clone();
                 self.damaged.insert(Damage::stored(&ScrubDamage::Record { record, reason }));
             }

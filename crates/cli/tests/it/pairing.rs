@@ -229,11 +229,11 @@ fn pairing_again_without_a_proof_leaves_the_invite_alone() {
 }
 
 /// Runs a command with something on its standard input.
-fn with_input(command: &mut Command, input: &str) -> Outcome {
+fn with_input(command: &mut Command, input: impl AsRef<[u8]>) -> Outcome {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
     // One that refuses to read has ended.
-    let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
+    let _ = process.stdin.take().unwrap().write_all(input.as_ref());
     let output = process.wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
@@ -258,6 +258,8 @@ fn an_invite_is_read_from_standard_input_where_no_other_user_sees_it() {
         let refused = with_input(&mut machine.command(["pair", "-"]), input).expect(2).stderr;
         assert!(refused.contains("no invite came"), "{refused}");
     }
+    let refused = with_input(&mut machine.command(["pair", "-"]), b"\xff\n").expect(2).stderr;
+    assert!(refused.contains("it is no text"), "{refused}");
 }
 
 #[test]

@@ -82,6 +82,8 @@ fn a_source_that_another_one_leaves_out_is_told() {
         assert_eq!(told.code, Some(3), "{}", told.stderr);
         assert!(told.stderr.contains(&below(left_out)), "{}", told.stderr);
     }
+    let missing = machine.run(["backup", "-r", repo, source, &below("nope")]).expect(3).stderr;
+    assert!(missing.contains("nope: not read: No such file"), "{missing}");
 }
 
 /// Where nothing changed, whole leaves of the tree before are taken over.

@@ -119,7 +119,10 @@ impl<F: Found> Plan<'_, F> {
         for path in &self.unmet {
             // Whatever lies below it is left out with it.
             if !told.is_some_and(|told| told.is_ancestor_of(path)) {
-                self.shared.run.problem(&path.to_absolute(), NOT_MET);
+                match open_source(&path.to_absolute()) {
+                    Ok(_) => self.shared.run.problem(&path.to_absolute(), NOT_MET),
+                    Err(error) => self.problem(path, &error),
+                }
                 told = Some(path);
             }
         }

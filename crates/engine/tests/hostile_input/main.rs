@@ -114,6 +114,7 @@ targets! {
     record_secret: "../../../../fuzz/fuzz_targets/record_secret.rs",
     recovery_kit: "../../../../fuzz/fuzz_targets/recovery_kit.rs",
     requests: "../../../../fuzz/fuzz_targets/requests.rs",
+    spare: "../../../../fuzz/fuzz_targets/spare.rs",
     stored_index: "../../../../fuzz/fuzz_targets/stored_index.rs",
     stored_journal: "../../../../fuzz/fuzz_targets/stored_journal.rs",
     stored_marks: "../../../../fuzz/fuzz_targets/stored_marks.rs",

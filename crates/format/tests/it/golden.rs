@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use holdall_format::{
     BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, Footer, Receipt, Record, RecordKind,
-    RepositoryConfig, SignedContext, StoredRecord, Suite, Table, Tombstone, Trailer, WrappingSet,
+    RepositoryConfig, SignedContext, Spare, StoredRecord, Suite, Table, Tombstone, Trailer,
+    WrappingSet,
 };
 
 use crate::samples;
@@ -202,4 +203,10 @@ fn keys_and_configuration(golden: &mut Golden) {
         |set| set.encode(&samples::epoch_key().sign(SignedContext::Wrappings, &set.signed_bytes())),
         |bytes| WrappingSet::decode_signed(bytes).unwrap(),
     );
+    let (config, set) = (samples::config(), samples::wrapping_set());
+    let config = config.encode(&owner.sign(SignedContext::Config, &config.signed_bytes()));
+    let set = set.encode(&samples::epoch_key().sign(SignedContext::Wrappings, &set.signed_bytes()));
+    golden.holds("spare", &Spare::of(&config, &set).unwrap(), Spare::encode, |bytes| {
+        Spare::decode(bytes).unwrap()
+    });
 }

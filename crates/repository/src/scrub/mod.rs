@@ -122,12 +122,12 @@ impl Scrub<'_> {
 
     /// Files that are no packs, and tails and records that could not be read at the start.
     fn check_files(&mut self, listing: &Listing) {
-        let records = self.store.layout().records();
+        let layout = self.store.layout();
+        let records = [layout.records(), layout.tombstones()];
         for (path, reason) in &self.store.strange() {
-            let is_listed =
-                listing.packs.keys().any(|name| self.store.layout().pack(name) == *path);
-            // Packs and records are read again below.
-            if !is_listed && !path.starts_with(&records) {
+            let is_listed = listing.packs.keys().any(|name| layout.pack(name) == *path);
+            // Packs, records and tombstones are read again below.
+            if !is_listed && !records.iter().any(|folder| path.starts_with(folder)) {
                 self.pack_damage(path.display().to_string(), reason);
             }
         }

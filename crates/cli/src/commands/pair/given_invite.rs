@@ -29,13 +29,17 @@ pub(super) fn read(app: &App, argument: Option<&str>) -> Result<Zeroizing<String
 
 /// The last line of standard input that is not blank.
 fn from_input() -> Result<Zeroizing<String>> {
-    let mut text = Zeroizing::new(String::new());
-    let input = io::stdin().lock().take(INPUT_MAX_BYTES).read_to_string(&mut text);
+    let mut bytes = Zeroizing::new(Vec::new());
+    let input = io::stdin().lock().take(INPUT_MAX_BYTES).read_to_end(&mut bytes);
     input.context("can not read the invite from standard input")?;
-    match text.lines().map(str::trim).rfind(|line| !line.is_empty()) {
-        Some(line) => Ok(Zeroizing::new(line.to_owned())),
-        None => Err(Refusal::new(Exit::Usage, "no invite came on standard input")
+    let no_invite = |reason| {
+        Refusal::new(Exit::Usage, reason)
             .hint("it is the last line that `holdall invite` prints on the server")
-            .into()),
-    }
+    };
+    let text = std::str::from_utf8(&bytes);
+    let text =
+        text.map_err(|_| no_invite("what came on standard input is no invite: it is no text"))?;
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let line = line.ok_or_else(|| no_invite("no invite came on standard input"))?;
+    Ok(Zeroizing::new(line.to_owned()))
 }
