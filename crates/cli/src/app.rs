@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use holdall_engine::Run;
 
-use crate::config::{Folders, Settings};
+use crate::config::{Folders, Settings, below_home, repository_below_home};
 use crate::exit::{Exit, Refusal, hint_of};
 use crate::identity::Identity;
 use crate::interrupt::Interrupt;
@@ -96,6 +96,7 @@ impl Preset {
         let variable = "HOLDALL_REPOSITORY";
         match std::env::var(variable) {
             Ok(repository) if !repository.is_empty() => {
+                let repository = repository_below_home(repository);
                 Some(Self { repository, named_by: variable.to_owned() })
             }
             _ => Some(Self {
@@ -154,7 +155,9 @@ impl App {
         // A flag comes before the environment: a password's, too.
         let from_environment = || match args.password_file {
             Some(_) => None,
-            None => std::env::var_os("HOLDALL_IDENTITY_FILE").map(PathBuf::from),
+            None => {
+                std::env::var_os("HOLDALL_IDENTITY_FILE").map(|file| below_home(Path::new(&file)))
+            }
         };
         let own_key = args.identity.or_else(from_environment);
         let own_key = own_key.filter(|file| !file.as_os_str().is_empty());

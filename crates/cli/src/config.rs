@@ -34,12 +34,13 @@ impl Folders {
     /// # Errors
     /// [`Refusal`] if neither they nor a home folder are named.
     pub(crate) fn from_environment() -> Result<Self, Refusal> {
-        Self::resolve(&|name| env::var_os(name).filter(|value| !value.is_empty()))
+        Self::resolve(&variable)
     }
 
     fn resolve(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, Refusal> {
-        let under = |xdg: &str, below_home: &str| match (variable(xdg), variable("HOME")) {
-            (Some(folder), _) => Ok(PathBuf::from(folder).join("holdall")),
+        let under = |xdg: &str, below_home: &str| match (absolute(variable(xdg)), variable("HOME"))
+        {
+            (Some(folder), _) => Ok(folder.join("holdall")),
             (None, Some(home)) => Ok(PathBuf::from(home).join(below_home).join("holdall")),
             (None, None) => Err(Refusal::new(Exit::Usage, "neither HOME nor XDG folders are set")
                 .hint("set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR")),
@@ -78,6 +79,30 @@ impl Folders {
     }
 }
 
+/// A folder that an `XDG_*` variable names. One that is not absolute counts as none:
+/// <https://specifications.freedesktop.org/basedir-spec/latest/>.
+fn absolute(variable: Option<OsString>) -> Option<PathBuf> {
+    variable.map(PathBuf::from).filter(|folder| folder.is_absolute())
+}
+
+/// The value of a variable, unless it is empty.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// This user's home folder, if the environment names one.
+pub(crate) fn home() -> Option<PathBuf> {
+    variable("HOME").map(PathBuf::from)
+}
+
+/// A path with the home folder in the place of a `~` at its beginning, as a shell would have put it where there was none.
+pub(crate) fn below_home(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), home()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
 /// Where a server keeps its data if nothing else is said.
 ///
 /// # Errors
@@ -86,9 +111,8 @@ pub(crate) fn default_data() -> Result<PathBuf, Refusal> {
     if holdall_sys::users::effective_uid() == 0 {
         return Ok(PathBuf::from("/var/lib/holdall"));
     }
-    let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    named("XDG_DATA_HOME")
-        .or_else(|| named("HOME").map(|home| home.join(".local/share")))
+    absolute(variable("XDG_DATA_HOME"))
+        .or_else(|| home().map(|home| home.join(".local/share")))
         .map(|folder| folder.join("holdall"))
         .ok_or_else(|| Refusal::new(Exit::Usage, "no home folder is set").hint("give --data DIR"))
 }
@@ -117,11 +141,28 @@ impl Settings {
                 .hint("correct the file, or move it away: everything in it can be given otherwise")
         };
         match std::fs::read_to_string(&file) {
-            Ok(text) => toml::from_str(&text).map_err(|error| refuse(in_words(&text, &error))),
+            Ok(text) => match toml::from_str::<Self>(&text) {
+                Ok(settings) => Ok(settings.below_home()),
+                Err(error) => Err(refuse(in_words(&text, &error))),
+            },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Refusal { exit: Exit::Failed, ..refuse(error.to_string()) }),
         }
     }
+}
+
+impl Settings {
+    /// With the home folder in the place of each `~`: no shell reads that file.
+    fn below_home(self) -> Self {
+        let repository = self.repository.map(repository_below_home);
+        let password_file = self.password_file.map(|file| below_home(&file));
+        Self { repository, password_file, ..self }
+    }
+}
+
+/// A repository's name with the home folder in the place of a `~` at its beginning.
+pub(crate) fn repository_below_home(name: String) -> String {
+    below_home(Path::new(&name)).into_os_string().into_string().unwrap_or(name)
 }
 
 /// What is wrong with a text, in one line.
@@ -156,6 +197,8 @@ mod tests {
         assert_eq!(found.config, Path::new("/c/holdall"));
         assert_eq!(found.state, Path::new("/s/holdall"));
         assert_eq!(folders(&all[..1]).unwrap().state, Path::new("/h/.local/state/holdall"));
+        let relative = folders(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "c")]).unwrap();
+        assert_eq!(relative.config, Path::new("/h/.config/holdall"));
         folders(&[]).unwrap_err();
     }
 

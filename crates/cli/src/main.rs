@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "the environment is read here and nowhere else")]
 
 mod app;
+mod arguments;
 mod attempt;
 mod audits;
 mod changes;
@@ -40,6 +41,7 @@ mod own_key;
 mod own_limit;
 mod pairing;
 mod password;
+mod password_text;
 mod private_file;
 mod progress;
 mod quantity;
@@ -56,7 +58,7 @@ mod verdict;
 use std::process::ExitCode;
 
 use clap::parser::ValueSource;
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use holdall_format::OneLine;
 
 use crate::app::{App, GlobalArgs};
@@ -85,28 +87,29 @@ pub(crate) fn command_line() -> clap::Command {
 }
 
 /// Reads the arguments.
-fn read_arguments() -> Result<Cli, clap::Error> {
+fn read_arguments() -> Result<(Cli, ArgMatches), clap::Error> {
     let matches = command_line().try_get_matches()?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     cli.global.is_repository_typed =
         matches.value_source("repository") == Some(ValueSource::CommandLine);
-    Ok(cli)
+    Ok((cli, matches))
 }
 
 fn main() -> ExitCode {
     // Keys are in memory. Where it can not be said, everything else works.
     let _ = holdall_sys::limits::refuse_core_files();
-    let cli = match read_arguments() {
-        Ok(cli) => cli,
+    let (cli, matches) = match read_arguments() {
+        Ok(read) => read,
         Err(error) => {
             return ExitCode::from(tell_usage(&error).code());
         }
     };
     let output = cli.global.output();
-    let app = match cli.command.is_personal() {
+    let app = |()| match cli.command.is_personal() {
         true => App::new(cli.global, output.clone()),
         false => App::of_nobody(output.clone()),
     };
+    let app = arguments::check(&command_line(), &matches).and_then(app);
     let ended = app.and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
     ExitCode::from(ended.unwrap_or_else(|error| tell(&output, &error)).code())
 }

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::exit::{Exit, Refusal};
 use crate::password::Passwords;
+use crate::password::explained;
 use crate::private_file;
 
 /// More than any identity file or SSH key has.
@@ -30,5 +31,5 @@ pub(crate) fn read(file: &Path, passwords: &Passwords) -> Result<OwnPrivateKey> 
         return Ok(key);
     }
     let password = passwords.existing(&format!("the key {}", file.display()))?;
-    Ok(key.unlock(&password)?)
+    key.unlock(&password).map_err(|error| explained(error.into(), &password))
 }

@@ -15,11 +15,10 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 use zeroize::Zeroizing;
 
 use crate::config::Settings;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, exit_of};
 use crate::interrupt::Interrupt;
-
-/// The longest password that is read, in bytes.
-const PASSWORD_MAX_BYTES: u64 = 4096;
+use crate::output::Output;
+use crate::password_text::{PASSWORD_MAX_BYTES, not_utf8, oddity, read, text_of};
 
 /// A place that a password can be taken from without asking anybody.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,43 +206,49 @@ fn variable(name: &str) -> Result<Option<String>, Refusal> {
     match std::env::var(name) {
         Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
         Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(error) => Err(Refusal::new(Exit::Usage, format!("{name}: {error}"))),
+        // What it says may be a secret.
+        Err(std::env::VarError::NotUnicode(_)) => Err(not_utf8(name)),
     }
 }
 
 fn from_file(path: &Path, what: &str) -> Result<Zeroizing<String>> {
-    let what = || format!("can not read the {what} from {}", path.display());
-    let mut text = Zeroizing::new(String::new());
-    let file = File::open(path).with_context(what)?;
-    file.take(PASSWORD_MAX_BYTES).read_to_string(&mut text).with_context(what)?;
-    Ok(without_line_end(text))
+    let bytes = File::open(path)
+        .and_then(read)
+        .with_context(|| format!("can not read the {what} from {}", path.display()))?;
+    Ok(text_of(&bytes, what, &path.display().to_string())?)
 }
 
 fn from_command(command: &str, what: &str) -> Result<Zeroizing<String>> {
-    let what = || format!("can not get the {what} from the command {command:?}");
+    let failed = || format!("can not get the {what} from the command {command:?}");
     let mut child = Command::new("sh")
         .args(["-c", command])
         .stdout(Stdio::piped())
         .spawn()
-        .with_context(what)?;
-    let mut text = Zeroizing::new(String::new());
-    if let Some(output) = child.stdout.take() {
-        output.take(PASSWORD_MAX_BYTES).read_to_string(&mut text).with_context(what)?;
-    }
-    let status = child.wait().with_context(what)?;
-    anyhow::ensure!(status.success(), "{}: {status}", what());
-    Ok(without_line_end(text))
+        .with_context(failed)?;
+    let output = child.stdout.take().map(read).transpose().with_context(failed)?;
+    let text = text_of(&output.unwrap_or_default(), what, &format!("the command {command:?}"));
+    let status = child.wait().with_context(failed)?;
+    anyhow::ensure!(text.is_err() || status.success(), "{}: {status}", failed());
+    Ok(text?)
 }
 
-/// Editors and commands end their only line; the line end is not part of the password.
-fn without_line_end(mut text: Zeroizing<String>) -> Zeroizing<String> {
-    if text.ends_with('\n') {
-        text.pop();
-        if text.ends_with('\r') {
-            text.pop();
+/// An error that may come of a password, with what in the password may not be meant.
+pub(crate) fn explained(error: anyhow::Error, password: &str) -> anyhow::Error {
+    match oddity(password) {
+        Some(oddity) if exit_of(&error) == Exit::WrongKey => {
+            Refusal::new(Exit::WrongKey, format!("{error:#}"))
+                .hint(format!("look at the password that was given: {oddity}"))
+                .into()
         }
+        _ => error,
     }
-    text
+}
+
+/// Says what in a new password may not be meant.
+pub(crate) fn tell_odd(output: &Output, password: &str) {
+    if let Some(oddity) = oddity(password) {
+        output.note(format_args!("the new password is hard to type: {oddity}"));
+    }
 }
 
 /// The terminal that this process was started from, whatever its input and output are.
@@ -315,12 +320,11 @@ fn read_line(mut key: impl FnMut() -> Result<Option<u8>>) -> Result<Zeroizing<St
             b'\n' | b'\r' | CTRL_D => break,
             CTRL_U => line.clear(),
             BACKSPACE | DELETE => drop_letter(&mut line),
-            other if (line.len() as u64) < PASSWORD_MAX_BYTES => line.push(other),
+            other if line.len() <= PASSWORD_MAX_BYTES => line.push(other),
             _ => {}
         }
     }
-    let text = std::str::from_utf8(&line).context("what was typed is not UTF-8")?;
-    Ok(Zeroizing::new(text.to_owned()))
+    Ok(text_of(&line, "password", "the terminal")?)
 }
 
 /// Removes the last letter, all bytes of it.
@@ -343,6 +347,7 @@ mod tests {
         assert_eq!(typed("secret\rmore").unwrap(), "secret");
         assert_eq!(typed("se\u{e4}\u{7f}cret\n").unwrap(), "secret");
         assert_eq!(typed("wrong\u{15}right\n").unwrap(), "right");
+        typed(&"x".repeat(2 * PASSWORD_MAX_BYTES)).unwrap_err();
         assert_eq!(crate::exit::exit_of(&typed("se\u{3}").unwrap_err()), Exit::Interrupted);
     }
 

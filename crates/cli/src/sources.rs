@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use holdall_engine::{FOLLOWED, Source};
 
 use crate::app::App;
+use crate::config::below_home;
 use crate::exit::{Exit, Refusal};
 use crate::output::Shown;
 
@@ -227,14 +228,18 @@ fn plain(path: &[u8]) -> Vec<u8> {
     if joined.is_empty() { b"/".to_vec() } else { joined }
 }
 
-/// `SNAP` or `SNAP:PATH`, as typed; the path in its plain form.
+/// `SNAP` or `SNAP:PATH`, as typed; the path in its plain form, and a `~` at its beginning is the home folder.
 ///
 /// # Errors
 /// [`Refusal`] for a path that is not absolute.
 pub(crate) fn split_snapshot(text: &OsStr) -> Result<(String, Option<Vec<u8>>), Refusal> {
     let bytes = text.as_bytes();
     let (name, path) = match bytes.iter().position(|&byte| byte == b':') {
-        Some(colon) => (&bytes[..colon], Some(snapshot_path(&bytes[colon + 1..])?)),
+        Some(colon) => {
+            // No shell puts the home folder there.
+            let path = below_home(Path::new(OsStr::from_bytes(&bytes[colon + 1..])));
+            (&bytes[..colon], Some(snapshot_path(path.as_os_str().as_bytes())?))
+        }
         None => (bytes, None),
     };
     let name = snapshot_name(&String::from_utf8_lossy(name));

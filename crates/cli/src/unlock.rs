@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::known;
 use crate::own_key;
 use crate::pairing::KeptKeys;
+use crate::password::explained;
 
 /// The key ring that is wrapped in `set`: the one that is kept on this machine, or unwrapped with the
 /// key that was named or the password, and then kept again where the one that was kept is older.
@@ -39,7 +40,9 @@ pub(crate) fn key_ring(
     } else if let Some(file) = &app.own_key {
         (open(&Opening::OwnKey(&own_key::read(file, &app.passwords)?))?, known)
     } else {
-        (open(&Opening::Passphrase(&app.passwords.existing(name)?))?, Some(set.repository))
+        let password = app.passwords.existing(name)?;
+        let ring = open(&Opening::Passphrase(&password));
+        (ring.map_err(|error| explained(error, &password))?, Some(set.repository))
     };
     known::check_opened(app, &ring, known, name)?;
     if is_rotated {

@@ -11,6 +11,7 @@ use crate::create::{Cipher, NewKeys, check_kit_file};
 use crate::exit::{Exit, Refusal};
 use crate::known::Known;
 use crate::open;
+use crate::password::tell_odd;
 
 /// Makes a repository
 #[derive(Debug, clap::Args)]
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Ok(_) => return Err(RepositoryError::AlreadyExists { place: opened.name }.into()),
     }
     let password = app.passwords.chosen(&opened.name)?;
+    tell_odd(&app.output, &password);
     let new = NewKeys::draw(args.cipher);
     let server = opened.server.as_ref().map(|(hosts, identity)| (&hosts[..], *identity));
     let name = &opened.repository_name;

@@ -13,10 +13,9 @@ use serde::Serialize;
 use crate::app::App;
 use crate::create::{check_kit_file, tell_kit};
 use crate::exit::{Exit, Refusal, is_certain};
-use crate::interrupt::Interrupt;
 use crate::key_set::KeySet;
 use crate::output::Shown;
-use crate::password::chosen_anew;
+use crate::password::{chosen_anew, tell_odd};
 use crate::private_file;
 
 /// More than any file with a public key has.
@@ -193,7 +192,7 @@ fn add(app: &App, args: &Add) -> Result<()> {
     }
     let wrapping = match public {
         Some(public) => wrap_for_key(&keys.ring, &public),
-        None => passphrase(&keys, &args.new_password, &app.interrupt)?,
+        None => passphrase(app, &keys, &args.new_password)?,
     };
     let label = keys.free_label(label, &wrapping.label)?;
     append(app, &mut keys, Wrapping { label, ..wrapping })
@@ -215,8 +214,10 @@ fn recipient(what: &What) -> Result<Option<OwnPublicKey>> {
     Ok(Some(OwnPublicKey::from_text(&text).map_err(refused)?))
 }
 
-fn passphrase(keys: &KeySet, new: &NewPassword, interrupt: &Interrupt) -> Result<Wrapping> {
-    let password = chosen_anew(new.new_password_file.as_deref(), keys.name(), interrupt)?;
+fn passphrase(app: &App, keys: &KeySet, new: &NewPassword) -> Result<Wrapping> {
+    let file = new.new_password_file.as_deref();
+    let password = chosen_anew(file, keys.name(), &app.interrupt)?;
+    tell_odd(&app.output, &password);
     Ok(wrap_passphrase(&keys.ring, &password, WORK_FACTOR_LOG_N))
 }
 
@@ -281,7 +282,7 @@ fn change(app: &App, wanted: Option<&str>, new: &NewPassword) -> Result<()> {
     let at = password_to_change(&keys, wanted)?;
     let label = keys.set.wrappings[at].label.clone();
     let mut wrappings = keys.set.wrappings.clone();
-    wrappings[at] = Wrapping { label, ..passphrase(&keys, new, &app.interrupt)? };
+    wrappings[at] = Wrapping { label, ..passphrase(app, &keys, new)? };
     keys.replace(app, wrappings)?;
     let done = format!("the password of {} was changed", keys.name());
     tell(app, &done, summary(app, &keys, &done));

@@ -55,6 +55,7 @@ mod page;
 mod pairing;
 mod paths;
 mod patterns;
+mod places;
 #[cfg(feature = "verdicts")]
 mod plants;
 mod private;
