@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -125,8 +125,8 @@ pub(crate) struct App {
     typed: Option<String>,
     /// What is used where nothing is typed, if something says so.
     preset: Option<Preset>,
-    /// Whether damage was met that did not keep the command from going on.
-    met_damage: Arc<AtomicBool>,
+    /// The worst exit code of what was met and did not keep the command from going on.
+    met: Arc<AtomicU8>,
 }
 
 impl App {
@@ -162,18 +162,8 @@ impl App {
         let own_key = args.identity.or_else(from_environment);
         let own_key = own_key.filter(|file| !file.as_os_str().is_empty());
         let fingerprint = args.fingerprint;
-        let met_damage = Arc::default();
-        Ok(Self {
-            output,
-            folders,
-            passwords,
-            own_key,
-            fingerprint,
-            interrupt,
-            typed,
-            preset,
-            met_damage,
-        })
+        let met = Arc::default();
+        Ok(Self { output, folders, passwords, own_key, fingerprint, interrupt, typed, preset, met })
     }
 
     /// For commands that use nothing of the user who runs them: what is set of that is not looked at.
@@ -191,7 +181,7 @@ impl App {
             interrupt,
             typed: None,
             preset: None,
-            met_damage: Arc::default(),
+            met: Arc::default(),
         })
     }
 
@@ -208,7 +198,7 @@ impl App {
             interrupt: self.interrupt.clone(),
             typed: None,
             preset: None,
-            met_damage: Arc::clone(&self.met_damage),
+            met: Arc::clone(&self.met),
         }
     }
 
@@ -233,22 +223,34 @@ impl App {
             interrupt: self.interrupt.clone(),
             typed: Some(repository.to_owned()),
             preset: None,
-            met_damage: Arc::clone(&self.met_damage),
+            met: Arc::clone(&self.met),
         }
     }
 
     /// Tells damage that does not keep the command from going on. Whatever comes of it, it does not
     /// end as if all were well.
     pub(crate) fn damage(&self, error: &anyhow::Error) {
-        self.met_damage.store(true, Ordering::Release);
-        self.output.failure(error, Exit::Damage.code(), hint_of(error).as_deref());
+        self.meet(error, Exit::Damage);
+    }
+
+    /// The same of what could not be looked at.
+    pub(crate) fn unseen(&self, error: &anyhow::Error) {
+        self.meet(error, Exit::Incomplete);
+    }
+
+    fn meet(&self, error: &anyhow::Error, exit: Exit) {
+        self.met.fetch_max(exit.code(), Ordering::AcqRel);
+        self.output.failure(error, exit.code(), hint_of(error).as_deref());
     }
 
     /// How a command ends that did what it could.
     pub(crate) fn ended(&self, exit: Exit) -> Exit {
-        let met_damage = self.met_damage.load(Ordering::Acquire);
-        let did_it = matches!(exit, Exit::Done | Exit::Incomplete);
-        if met_damage && did_it { Exit::Damage } else { exit }
+        let met = self.met.load(Ordering::Acquire);
+        match exit {
+            Exit::Done | Exit::Incomplete if met == Exit::Damage.code() => Exit::Damage,
+            Exit::Done if met == Exit::Incomplete.code() => Exit::Incomplete,
+            exit => exit,
+        }
     }
 
     /// The repository that was named, if one was.

@@ -10,6 +10,7 @@ use holdall_engine::make_private;
 use serde::Deserialize;
 
 use crate::exit::{Exit, Refusal};
+use crate::private_file;
 
 /// What is in a folder of a cache, so that backups may leave it out: <https://bford.info/cachedir/>.
 const CACHE_TAG: &str = "\
@@ -71,7 +72,7 @@ impl Folders {
             return;
         }
         let tag = self.cache.join("CACHEDIR.TAG");
-        let Ok(mut file) = fs::File::create_new(&tag) else { return };
+        let Ok(mut file) = private_file::make(&tag) else { return };
         if file.write_all(CACHE_TAG.as_bytes()).is_err() {
             // The next run makes a whole one.
             let _ = fs::remove_file(tag);

@@ -1,12 +1,12 @@
 //! Small files that hold secrets or state: readable by their owner alone, and never half written.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use holdall_repository::{make_dirs, sync_dir};
+use holdall_sys::Root;
 
 /// Makes a folder that only its owner can enter, with those above it.
 ///
@@ -20,7 +20,7 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     if above != folder {
         make_folder(above)?;
     }
-    match DirBuilder::new().mode(0o700).create(folder) {
+    match holdall_sys::make_folder(folder, 0o700) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
         made => made.with_context(|| format!("can not make {}", folder.display()))?,
     }
@@ -75,27 +75,28 @@ pub(crate) fn read(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
 /// What the system says.
 pub(crate) fn hand_out(path: &Path, text: &str) -> Result<()> {
     let what = || format!("can not write {}", path.display());
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .with_context(what)?;
+    let mut file = make(path).with_context(what)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).with_context(what)?;
     sync_folder_of(path)
 }
 
-fn written_beside(path: &Path, bytes: &[u8]) -> Result<tempfile::NamedTempFile> {
+fn written_beside(path: &Path, bytes: &[u8]) -> Result<tempfile::NamedTempFile<File>> {
     let folder = folder_of(path);
     make_folder(folder)?;
-    // Temporary files are made with mode 0600.
-    let mut beside = tempfile::NamedTempFile::new_in(folder)
+    let mut beside = tempfile::Builder::new()
+        .make_in(folder, make)
         .with_context(|| format!("can not write in {}", folder.display()))?;
     beside
         .write_all(bytes)
         .and_then(|()| beside.as_file().sync_all())
         .with_context(|| format!("can not write {}", path.display()))?;
     Ok(beside)
+}
+
+/// Makes a new file for its owner alone.
+pub(crate) fn make(path: &Path) -> io::Result<File> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    Root::at(folder_of(path)).join(name).create_new(0o600)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -113,6 +114,7 @@ pub(crate) fn sync_folder_of(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

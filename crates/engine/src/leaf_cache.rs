@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use holdall_format::{ObjectId, SeriesId};
 use holdall_tree::Fingerprint;
 
+use crate::private_folder::make_anew;
+
 const MAGIC: [u8; 8] = *b"hldleaf1";
 const HALF_BYTES: usize = 16;
 const RECORD_BYTES: usize = 2 * HALF_BYTES;
@@ -80,7 +82,7 @@ impl NewLeaves {
         let place = path(folder, series);
         let written_at = folder.join("leaves.new");
         let begun = || {
-            let mut file = File::create(&written_at)?;
+            let mut file = make_anew(&written_at)?;
             // The root is not known yet: until then it is nobody's.
             file.write_all(&[0; HEADER_BYTES])?;
             Ok::<_, io::Error>(BufWriter::with_capacity(BUFFER_BYTES, file))

@@ -6,7 +6,6 @@
 //! opened and kept as 4 bytes a node, half a byte an entry. A torn end is cut off. Whoever can not lock
 //! the file works without a cache.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -15,6 +14,7 @@ use holdall_format::{BLOCK_HEADER_BYTES, Block, BlockHeader, ObjectId, Table, li
 use holdall_sys::lock::Held;
 
 use self::index::NodeIndex;
+use crate::private_folder::{make_private, open_or_make};
 
 mod index;
 
@@ -36,10 +36,8 @@ impl NodeCache {
     /// # Errors
     /// The system's, also if another process has it open.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(folder)?;
-        let path = folder.join("nodes");
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        make_private(folder)?;
+        let file = open_or_make(&folder.join("nodes"))?;
         let file = Held::exclusive(file)?.ok_or(io::ErrorKind::WouldBlock)?;
         if !file.is_locked() {
             return Err(io::ErrorKind::Unsupported.into());

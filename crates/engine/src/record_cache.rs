@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 use bytes::{Buf, Bytes};
 use holdall_protocol::ListedRecord;
 
+use crate::private_folder::{make_anew, make_private};
+
 const MAGIC: [u8; 8] = *b"hldrecs1";
 
 /// The records that are kept in the cache of one repository.
@@ -67,9 +69,9 @@ impl RecordCache {
 
 /// Puts a file in a folder of caches in the place of the one before, whole.
 pub(crate) fn replace_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
-    place.parent().map_or(Ok(()), fs::create_dir_all)?;
+    place.parent().map_or(Ok(()), make_private)?;
     let written_at = place.with_extension("new");
-    fs::write(&written_at, bytes)?;
+    make_anew(&written_at)?.write_all(bytes)?;
     fs::rename(&written_at, place)
 }
 

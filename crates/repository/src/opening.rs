@@ -1,6 +1,5 @@
 //! Opening a repository directory: what packs and tails hold, and what a writer needs.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -125,7 +124,8 @@ fn open_index(
     listing: &mut Listing,
 ) -> Result<(Index, ClosedInTails), RepositoryError> {
     let mut untouched = listing.clone();
-    let made = fs::create_dir_all(cache_dir).map_err(failed("making", cache_dir));
+    let made =
+        holdall_sys::make_folders(cache_dir, OWN_DIR_MODE).map_err(failed("making", cache_dir));
     let opened = made
         .map_err(IndexError::from)
         .and_then(|()| Index::open(&Root::at(cache_dir), repository, layout, listing));
@@ -176,6 +176,8 @@ fn sweep_tmp(layout: &Layout, lease: &Lease) -> Result<(), RepositoryError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::layout::number_of;
     use crate::publish::make_dir;

@@ -42,6 +42,7 @@ pub use linux::{
     beneath::{PathBeneath, Root, Unfit},
     closing::close,
     dir::{Dir, MAX_PATH_BYTES},
+    heir::{make_folder, make_folders},
     listing::{Entry, Listing},
     target::TargetDir,
 };

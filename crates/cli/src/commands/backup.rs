@@ -19,7 +19,7 @@ use crate::audits;
 use crate::clock::SystemClock;
 use crate::connection::Connection;
 use crate::deletions;
-use crate::exit::{Exit, Refusal, exit_of};
+use crate::exit::{Exit, Refusal, exit_of, is_forbidden};
 use crate::expected::Expected;
 use crate::forecast::Forecast;
 use crate::interrupt::Interrupt;
@@ -272,8 +272,10 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
         }
         Err(error) => (None, Some(error.into())),
     };
-    if let Some(error) = error.filter(|error| !is_passing(error)) {
-        app.damage(&error);
+    match error.filter(|error| !is_passing(error)) {
+        Some(error) if is_forbidden(&error) => app.unseen(&error),
+        Some(error) => app.damage(&error),
+        None => {}
     }
     listed
 }

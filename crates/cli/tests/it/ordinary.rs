@@ -3,12 +3,15 @@
 //! Only root can make what an ordinary user may not touch, and give its rights up. What an ordinary
 //! user may not do at all is in the table of mistakes.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::house::{Machine, Outcome, is_root, open_at_once};
+use crate::house::{
+    Machine, Outcome, files_below, folder, is_root, open_at_once, small_tree, text,
+};
 
 const NOBODY: u32 = 65534;
 const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -225,4 +228,76 @@ fn a_repository_and_what_is_taken_out_of_it_are_not_for_every_user_to_read() {
     let looks = Command::new(AS_NOBODY[0]).args(as_nobody).args(["ls", repo]).output().unwrap();
     assert!(!looks.status.success(), "{}", String::from_utf8_lossy(&looks.stdout));
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+}
+
+/// The paths below a folder, itself too, that are not the ordinary user's.
+fn of_others(folder: &Path) -> Vec<PathBuf> {
+    let is_another_s = |path: &&PathBuf| fs::symlink_metadata(path).unwrap().uid() != NOBODY;
+    let folders = files_below(folder).into_iter().flat_map(|file| {
+        let above = file.ancestors().take_while(|above| above.starts_with(folder));
+        above.map(Path::to_owned).collect::<Vec<_>>()
+    });
+    folders.collect::<BTreeSet<_>>().iter().filter(is_another_s).cloned().collect()
+}
+
+#[test]
+fn what_root_makes_in_a_user_s_folders_belongs_to_that_user() {
+    let Some(machine) = ordinary_machine() else { return };
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    small_tree(&source);
+    give_away(&source);
+    let [repo, source] = [&repo, &source].map(|path| text(path));
+    let kit = machine.path("kit");
+    machine.run_by(&AS_NOBODY, ["init", "-r", repo, "--recovery-kit", text(&kit)]).expect(0);
+    // The first run as root makes the cache.
+    let backup = ["backup", "-r", repo, source];
+    machine.ok(backup);
+    for _ in 0..2 {
+        assert_eq!(of_others(&machine.path("")), Vec::<PathBuf>::new());
+        machine.run_by(&AS_NOBODY, backup).expect(0);
+        machine.run_by(&AS_NOBODY, ["check", "-r", repo]).expect(0);
+        fs::write(Path::new(source).join("new"), "new").unwrap();
+        give_away(Path::new(source));
+        machine.ok(backup);
+        let out = machine.path("out");
+        machine.ok(["restore", "-r", repo, "latest", "--dry-run", "--target", text(&out)]);
+        machine.ok(["forget", "-r", repo, "--keep-last", "1", "--prune"]);
+    }
+}
+
+#[test]
+fn what_root_makes_behind_a_user_s_link_stays_root_s() {
+    let Some(machine) = ordinary_machine() else { return };
+    let (repo, source, of_root) = (machine.path("repo"), machine.path("source"), folder());
+    small_tree(&source);
+    let [repo, source] = [&repo, &source].map(|path| text(path));
+    machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
+    for name in ["cache", "config/state/receipts"] {
+        let link = machine.path(name);
+        let _ = fs::remove_dir_all(&link);
+        let elsewhere = of_root.path().join(link.file_name().unwrap());
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(elsewhere, link).unwrap();
+    }
+    machine.ok(["backup", "-r", repo, source]);
+    let made = files_below(of_root.path());
+    assert!(made.len() >= 4, "{made:?}");
+    assert!(made.iter().all(|file| fs::metadata(file).unwrap().uid() == 0), "{made:?}");
+}
+
+#[test]
+fn a_receipt_that_may_not_be_read_is_no_damage() {
+    let Some(machine) = ordinary_machine() else { return };
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    small_tree(&source);
+    give_away(&source);
+    let [repo, source] = [&repo, &source].map(|path| text(path));
+    machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
+    let backup = ["backup", "-r", repo, source];
+    machine.run_by(&AS_NOBODY, backup).expect(0);
+    let receipts = files_below(&machine.path("config/state/receipts"));
+    chown(&receipts[0], Some(0), Some(0)).unwrap();
+    let told = machine.run_by(&AS_NOBODY, backup).expect(3).stderr;
+    assert!(told.contains("receipts"), "{told}");
+    machine.run_by(&AS_NOBODY, backup).expect(0);
 }

@@ -272,7 +272,7 @@ fn without_an_invite_it_is_asked_for_at_the_terminal() {
         terminal.args(["-qec", command, "/dev/null"]).env("HOLDALL", HOLDALL);
         terminal.env("HOLDALL_CONFIG_DIR", machine.path("config"));
         terminal.env("HOLDALL_CACHE_DIR", machine.path("cache")).env_remove("HOLDALL_PASSWORD");
-        let shown = with_input(&mut terminal, &format!("{}\n", server.invite())).expect(0).stdout;
+        let shown = with_input(&mut terminal, format!("{}\n", server.invite())).expect(0).stdout;
         assert!(shown.contains("invite: ") && shown.contains("this machine is desk"), "{shown}");
     }
     let refused = machine.run_by(&["setsid", "--wait"], ["pair"]).expect(2).stderr;

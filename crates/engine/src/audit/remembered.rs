@@ -13,7 +13,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -22,6 +22,7 @@ use bytes::Bytes;
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_format::{BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, BlockName, ObjectId};
 
+use crate::private_folder::{make_anew, make_private, open_or_make};
 use crate::run::lock;
 
 const MAGIC: [u8; 8] = *b"hldblks1";
@@ -126,13 +127,13 @@ impl Remembering {
     }
 
     fn append(&self, entries: &[u8]) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let place = place(&self.folder);
-        let mut file = OpenOptions::new().append(true).create(true).open(place)?;
+        make_private(&self.folder)?;
+        let mut file = open_or_make(&place(&self.folder))?;
         // What a crash left of an entry is cut off.
         let len = file.metadata()?.len();
         let behind_header = len.checked_sub(HEADER_BYTES as u64);
         let whole = behind_header.map_or(0, |bytes| len - bytes % ENTRY_BYTES as u64);
+        file.seek(SeekFrom::Start(whole))?;
         if whole < len {
             file.set_len(whole)?;
         }
@@ -244,8 +245,8 @@ impl Round {
         let kept: Vec<u8> =
             entries.iter().filter(|entry| !gone.contains(*entry)).flatten().copied().collect();
         let written_at = place.with_extension("new");
-        fs::write(&written_at, [header, &kept].concat())?;
-        let file = OpenOptions::new().read(true).write(true).open(&written_at)?;
+        let mut file = make_anew(&written_at)?;
+        file.write_all(&[header, &kept].concat())?;
         fs::rename(&written_at, &place)?;
         self.file = file;
         Ok(())

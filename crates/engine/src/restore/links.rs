@@ -16,6 +16,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use holdall_tree::{Entry, EntryKind};
 
+use crate::private_folder::{make_anew, make_private};
 use crate::run::lock;
 
 /// A group that an entry was found to belong to, as the place of its path in the spool.
@@ -103,9 +104,9 @@ struct State {
 impl Links {
     /// Keeps its file in the folder `cache`, already without a name.
     pub(crate) fn new(cache: &Path, unique: &str) -> io::Result<Self> {
-        std::fs::create_dir_all(cache)?;
+        make_private(cache)?;
         let path = cache.join(format!("restore-{unique}"));
-        let spool = File::options().read(true).write(true).create_new(true).open(&path)?;
+        let spool = make_anew(&path)?;
         std::fs::remove_file(&path)?;
         Ok(Self { spool, state: Mutex::default(), changed: Condvar::new() })
     }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The root itself is the path that its user chose, links on it included. A file system that is mounted below it is a
-//! part of it.
+//! part of it. What root makes in another user's folder belongs to that user.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use super::heir::Heir;
 use super::{dir::Dir, removal, stat, target::TargetDir};
 use crate::{FileKind, Name, Stat};
 
@@ -75,13 +76,14 @@ impl From<Unfit> for io::Error {
 pub struct Root {
     path: PathBuf,
     opened: OnceLock<OwnedFd>,
+    heir: OnceLock<Option<Heir>>,
 }
 
 impl Root {
     /// The folder at `path`, as a place to go on from.
     #[must_use]
     pub fn at(path: &Path) -> PathBeneath {
-        let root = Self { path: path.to_owned(), opened: OnceLock::new() };
+        let root = Self { path: path.to_owned(), opened: OnceLock::new(), heir: OnceLock::new() };
         PathBeneath { root: Arc::new(root), path: path.to_owned(), below: PathBuf::new() }
     }
 
@@ -92,6 +94,12 @@ impl Root {
             let _ = self.opened.set(opened);
         }
         self.opened.get().map(AsFd::as_fd).ok_or_else(|| Errno::BADF.into())
+    }
+
+    /// Who gets what is made in it.
+    fn heir(&self) -> io::Result<Option<Heir>> {
+        let folder = self.folder()?;
+        Ok(*self.heir.get_or_init(|| Heir::of(folder)))
     }
 }
 
@@ -199,6 +207,10 @@ impl PathBeneath {
     ///
     /// As for [`PathBeneath::open`].
     pub fn open_or_create(&self, mode: u32) -> io::Result<File> {
+        if self.root.heir()?.is_some() {
+            // Only what nobody else can have made is given away.
+            let _ = self.create_new(mode);
+        }
         let flags = OFlags::RDWR.union(OFlags::CREATE).union(FILE);
         regular(self.open_with(flags, Mode::from_raw_mode(mode & 0o777))?).map(|(file, _)| file)
     }
@@ -210,7 +222,11 @@ impl PathBeneath {
     /// `EEXIST` if anything is there, a dangling link too; else what the system says.
     pub fn create_new(&self, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(FILE);
-        Ok(self.open_with(flags, Mode::from_raw_mode(mode & 0o777))?.into())
+        let made = self.open_with(flags, Mode::from_raw_mode(mode & 0o777))?;
+        if let Some(heir) = self.root.heir()? {
+            heir.takes(&made);
+        }
+        Ok(made.into())
     }
 
     /// Opens the folder to list it, or to look at what is right in it.
@@ -229,7 +245,12 @@ impl PathBeneath {
     /// `EEXIST` if anything is there; else what the system says.
     pub fn create_dir(&self, mode: u32) -> io::Result<()> {
         let mode = Mode::from_raw_mode(mode & 0o777);
-        self.in_folder(|folder, name| Ok(rustix::fs::mkdirat(folder, name.as_bytes(), mode)?))
+        let heir = self.root.heir()?;
+        self.in_folder(|folder, name| {
+            rustix::fs::mkdirat(folder, name.as_bytes(), mode)?;
+            heir.inspect(|heir| heir.takes_folder(folder, name));
+            Ok(())
+        })
     }
 
     /// The names in the folder, sorted by their bytes.

@@ -7,6 +7,7 @@ pub mod cpu;
 pub(crate) mod dir;
 pub mod disk;
 pub mod heap;
+pub(crate) mod heir;
 pub mod host;
 pub mod limits;
 pub mod listing;
