@@ -47,17 +47,16 @@ fn restore(machine: &Machine, target: &Path, more: &[&str]) -> Outcome {
 }
 
 /// Expects the second of each pair to be told, and the first to be there.
-fn expect_first_of_each(machine: &Machine, target: &Path, done: Outcome, what: &str) {
+fn expect_first_of_each(target: &Path, done: Outcome, what: &str) {
     let told = done.expect(3).of_type("error");
     let of =
         |error: &serde_json::Value, field: &str| error[field].as_str().expect("words").to_owned();
-    let source = machine.path("source");
     let mut paths: Vec<_> = told.iter().map(|error| of(error, "path")).collect();
     paths.sort();
     // The large ones are written at once, and either may be the first.
     let is_large = |path: &String| path.to_lowercase().ends_with("/large");
     assert_eq!(paths.extract_if(.., |path| is_large(path)).count(), 1, "{what}: {told:?}");
-    let expected = ["caf\u{e9}", "foo", "letters"].map(|name| source.join(name));
+    let expected = ["caf\u{e9}", "foo", "letters"].map(|name| target.join(name));
     assert_eq!(paths, expected.map(|path| text(&path).to_owned()), "{what}");
     let twin = told.iter().find(|error| of(error, "path").ends_with("/foo")).expect("told");
     let why = of(twin, "message");
@@ -79,12 +78,12 @@ fn of_two_names_that_are_one_on_the_target_the_second_is_told_and_the_first_stay
     let target = disk.point().join("target");
     for options in [&[][..], &["--overwrite", "always"], &["--overwrite", "if-newer"]] {
         let done = restore(&machine, &target, options);
-        expect_first_of_each(&machine, &target, done, &format!("{options:?}"));
+        expect_first_of_each(&target, done, &format!("{options:?}"));
     }
     // All at once into a new folder, as is said to be safe.
     let other = disk.point().join("other");
     let done = restore(&machine, &other, &["--overwrite", "always"]);
-    expect_first_of_each(&machine, &other, done, "overwriting in a new folder");
+    expect_first_of_each(&other, done, "overwriting in a new folder");
 }
 
 #[test]

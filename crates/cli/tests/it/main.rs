@@ -62,6 +62,7 @@ mod private;
 mod reading;
 mod repair;
 mod restore_cuts;
+mod restored_over;
 mod resuming;
 mod schema;
 mod second;

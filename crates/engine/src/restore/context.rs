@@ -138,6 +138,18 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// The same of a name that was there, is kept, and should be one more of another.
+    pub(super) fn note_apart(&self, path: &dyn Fn() -> Vec<u8>) {
+        if self.options.strict {
+            self.run.problem(
+                &path(),
+                "it is kept as it was, and is not linked to the others of its group",
+            );
+        } else {
+            self.notes.count_apart();
+        }
+    }
+
     /// Reports that an entry could not be written. A full target ends the restore, for nothing
     /// after this entry would fit either.
     pub(super) fn write_failed(&self, path: Vec<u8>, what: &str, error: &io::Error) {

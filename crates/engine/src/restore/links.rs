@@ -97,6 +97,8 @@ struct State {
     spool_bytes: u64,
     pending: HashSet<GroupPlace>,
     failed: HashSet<GroupPlace>,
+    /// Which member the others are linked to instead of one that failed.
+    instead: HashMap<GroupPlace, GroupPlace>,
     /// First members that are whole, and still beside what they replace: their paths there.
     beside: HashMap<GroupPlace, Vec<u8>>,
 }
@@ -112,7 +114,10 @@ impl Links {
     }
 
     fn begin(&self, path: &[u8]) -> io::Result<GroupPlace> {
-        let mut state = lock(&self.state);
+        self.begin_in(&mut lock(&self.state), path)
+    }
+
+    fn begin_in(&self, state: &mut State, path: &[u8]) -> io::Result<GroupPlace> {
         let place = state.spool_bytes;
         let bytes = [&(path.len() as u64).to_le_bytes(), path].concat();
         self.spool.write_all_at(&bytes, place)?;
@@ -169,6 +174,25 @@ impl Links {
     /// Whether the first member of a group could not be made, after all.
     pub(super) fn has_failed(&self, membership: Membership) -> bool {
         matches!(membership, Membership::Later(place) if lock(&self.state).failed.contains(&place))
+    }
+
+    /// What a later member is now whose first failed: the first of those that follow, unless another one is
+    /// already. `None` if the first did not fail.
+    pub(super) fn succeed(
+        &self,
+        place: GroupPlace,
+        path: impl FnOnce() -> Vec<u8>,
+    ) -> io::Result<Option<Membership>> {
+        let mut state = lock(&self.state);
+        if !state.failed.contains(&place) {
+            return Ok(None);
+        }
+        if let Some(other) = state.instead.get(&place) {
+            return Ok(Some(Membership::Later(*other)));
+        }
+        let own = self.begin_in(&mut state, &path())?;
+        state.instead.insert(place, own);
+        Ok(Some(Membership::First(own)))
     }
 
     /// Waits until the first member is done and gives where it is now, below the target; `None` if it could
@@ -252,6 +276,14 @@ mod tests {
         });
         let Membership::First(failed) = other else { panic!("it is the first") };
         assert_eq!(links.wait(failed), None);
+        let succeed =
+            |place, path: &str| links.succeed(place, || path.as_bytes().to_vec()).unwrap();
+        assert_eq!(succeed(place, "c"), None);
+        let next = succeed(failed, "c").unwrap();
+        let Membership::First(own) = next else { panic!("it is the first now") };
+        assert_eq!(succeed(failed, "d"), Some(Membership::Later(own)));
+        links.first_is_done(next, true);
+        assert_eq!(links.wait(own), Some(b"c".to_vec()));
         assert_eq!(std::fs::read_dir(cache.path()).unwrap().count(), 0);
     }
 }

@@ -1,5 +1,5 @@
 //! What is not restored as it was and is no problem, counted: one line for what an ordinary user may not
-//! restore, however many entries and kinds, and one for links that became copies.
+//! restore, however many entries and kinds, and one each for links that became copies, or were kept apart.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,6 +37,7 @@ impl Note {
 pub(super) struct Notes {
     counts: [AtomicU64; Note::ALL.len()],
     copies: AtomicU64,
+    apart: AtomicU64,
 }
 
 impl Notes {
@@ -50,9 +51,13 @@ impl Notes {
         self.copies.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn count_apart(&self) {
+        self.apart.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// How many there were; nothing if there were none.
     pub(super) fn lines(&self) -> Vec<String> {
-        [self.not_allowed(), self.copied()].into_iter().flatten().collect()
+        [self.not_allowed(), self.copied(), self.kept_apart()].into_iter().flatten().collect()
     }
 
     fn copied(&self) -> Option<String> {
@@ -61,6 +66,15 @@ impl Notes {
             1 => Some("1 link was restored as a copy of its file".to_owned()),
             count => Some(format!("{count} links were restored as copies of their files")),
         }
+    }
+
+    fn kept_apart(&self) -> Option<String> {
+        let counted = match self.apart.load(Ordering::Relaxed) {
+            0 => return None,
+            1 => "1 link was kept, apart from its file that was restored".to_owned(),
+            count => format!("{count} links were kept, apart from their files that were restored"),
+        };
+        Some(format!("{counted}: --overwrite always links them again"))
     }
 
     fn not_allowed(&self) -> Option<String> {
@@ -88,6 +102,8 @@ mod tests {
         let line = "not restored, for only root may: 1 owner, 3 devices";
         notes.count_copy();
         let copy = "1 link was restored as a copy of its file";
-        assert_eq!(notes.lines(), [line, copy]);
+        notes.count_apart();
+        let apart = "1 link was kept, apart from its file that was restored: --overwrite always links them again";
+        assert_eq!(notes.lines(), [line, copy, apart]);
     }
 }

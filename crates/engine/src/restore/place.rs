@@ -25,8 +25,8 @@ const LISTED_BYTES: usize = 1 << 20;
 pub(super) enum Made<T> {
     /// It was made there, and is to be settled with [`Place::keep`] or [`Place::discard`].
     New(T, Place),
-    /// What was there is kept.
-    Kept,
+    /// What was there is kept. Of a name that others share, whether it is what the snapshot has.
+    Kept { is_stored: bool },
 }
 
 /// Where something was made.
@@ -182,6 +182,27 @@ pub(super) fn is_kept(
     }
 }
 
+/// Whether what is there is the entry, as far as `if-newer` tells, so that other names may be linked to it.
+fn is_stored(
+    context: &Context<'_>,
+    dir: &Dir,
+    name: Name<'_>,
+    (there, entry): (&Stat, &Entry),
+) -> bool {
+    const PERMISSIONS: u32 = 0o777;
+    (there.kind, entry.kind) == (FileKind::File, EntryKind::File)
+        && there.mtime == timestamp(entry.mtime)
+        && there.mode & PERMISSIONS == entry.mode & PERMISSIONS
+        && (context.ordinary() || (there.uid, there.gid) == context.owner(entry))
+        && match Overwrite::IfNewer.verdict(there, entry) {
+            Verdict::Keep => true,
+            Verdict::Replace => false,
+            Verdict::Compare => {
+                context.stored.is_some_and(|stored| stored.is_content_of(dir, name, entry))
+            }
+        }
+}
+
 /// Makes `name` with `create`, which must fail where anything is there; what is there is then kept
 /// or is to be replaced, as the options say. What no restore finished is replaced always, and never what is there
 /// for another entry.
@@ -203,7 +224,9 @@ pub(super) fn make<T>(
                 return Err(error);
             }
             if is_kept(context, dir, name, (&there, entry)) {
-                return Ok(Made::Kept);
+                let is_stored =
+                    entry.hardlink.is_some() && is_stored(context, dir, name, (&there, entry));
+                return Ok(Made::Kept { is_stored });
             }
             let place = Place::beside();
             let made = create(place.name(name))?;

@@ -33,6 +33,8 @@ pub(super) struct SplitFile<'a> {
     membership: Membership,
     /// Nothing inside if it can not be made or is not to be replaced.
     file: OnceLock<Option<Target>>,
+    /// What is there is kept, and is what the snapshot has.
+    is_stored: AtomicBool,
     written_bytes: AtomicU64,
     /// Something was wrong and was reported.
     failed: AtomicBool,
@@ -68,6 +70,7 @@ impl<'a> SplitFile<'a> {
             layout,
             membership,
             file: OnceLock::new(),
+            is_stored: AtomicBool::new(false),
             written_bytes: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             settle,
@@ -117,7 +120,10 @@ impl<'a> SplitFile<'a> {
                 let (file, writing) = (Arc::new(file), Mutex::default());
                 return Some(Target { file, place, since, writing });
             }
-            Ok(Made::Kept) => add(&self.context.tally.skipped, 1),
+            Ok(Made::Kept { is_stored }) => {
+                self.is_stored.store(is_stored, Ordering::Relaxed);
+                add(&self.context.tally.skipped, 1);
+            }
             Err(error) => {
                 self.fail(|path| self.context.write_failed(path, "it can not be made", &error));
             }
@@ -173,7 +179,10 @@ impl<'a> SplitFile<'a> {
 impl Drop for SplitFile<'_> {
     fn drop(&mut self) {
         let target = self.file.take().flatten();
-        let made = target.is_some_and(|target| self.finish(target));
+        let made = match target {
+            Some(target) => self.finish(target),
+            None => self.is_stored.load(Ordering::Relaxed),
+        };
         self.context.run.advance(1, 0);
         self.context.links.first_is_done(self.membership, made);
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 use holdall_format::SessionId;
 use holdall_lab::StageMeter;
-use holdall_sys::{DeviceNumber, FileKind, Name};
+use holdall_sys::{DeviceNumber, FileKind, Name, Stat};
 use holdall_tree::{Content, EntryKind};
 
 use super::attributes::{Finish, Last, Subject};
@@ -56,6 +56,8 @@ enum Done<'a> {
 enum Failure {
     /// There is something that is kept, or its directory could not be made.
     Skipped,
+    /// There is something that is kept, and others of its group may be linked to it.
+    AlreadyThere,
     /// It can not be made or written.
     Write(&'static str, io::Error),
     /// What is stored of it is damaged.
@@ -107,9 +109,9 @@ impl<'a> Writer<'a> {
                 self.context.run.advance(1, 0);
                 (1, 0)
             }
-            Work::Item(item) => {
+            Work::Item(mut item) => {
                 let (start, end) = (item.chunks.0 as usize, item.chunks.1 as usize);
-                self.item(&item, chunks.get(start..end).unwrap_or_default());
+                self.item(&mut item, chunks.get(start..end).unwrap_or_default());
                 (1, 0)
             }
             Work::Piece { file, position, chunk } => {
@@ -122,35 +124,52 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn item(&mut self, item: &Item<'a>, chunks: &[Chunk]) {
+    fn item(&mut self, item: &mut Item<'a>, chunks: &[Chunk]) {
         let since = self.context.failed_syncs();
         let made = self.make(item, chunks, since);
         let context = self.context;
-        let (is_made, path) = (made.is_ok(), || item.directory.path(&item.name));
+        let is_there = matches!(made, Ok(_) | Err(Failure::AlreadyThere));
+        let (membership, path) = (item.membership, || item.directory.path(&item.name));
         match made {
             Ok(Done::Finished) => add(&context.tally.files, 1),
             Ok(Done::Whole(whole)) => whole.wait_in(&self.settle, context),
-            Err(Failure::Skipped) => add(&context.tally.skipped, 1),
+            Err(Failure::Skipped | Failure::AlreadyThere) => add(&context.tally.skipped, 1),
             Err(Failure::Write(what, error)) => context.write_failed(path(), what, &error),
             Err(Failure::Stored(reason)) => context.run.damage(&path(), reason),
             Err(Failure::Engine(error)) => context.fail(error),
         }
-        context.links.first_is_done(item.membership, is_made);
+        context.links.first_is_done(membership, is_there);
         context.run.advance(1, item.entry.counted_bytes());
     }
 
-    fn make(&mut self, item: &Item<'a>, chunks: &[Chunk], since: u64) -> Result<Done<'a>, Failure> {
-        let open = item.directory.open().ok_or(Failure::Skipped)?;
-        let name = Name::new(&item.name).map_err(|error| cannot_make(error.into()))?;
-        if let Membership::Later(place) = item.membership {
-            if let Some(linked) = self.link(item, &open, name, place, since)? {
+    fn make(
+        &mut self,
+        item: &mut Item<'a>,
+        chunks: &[Chunk],
+        since: u64,
+    ) -> Result<Done<'a>, Failure> {
+        let directory = item.directory.clone();
+        let open = directory.open().ok_or(Failure::Skipped)?;
+        let own_name = item.name.clone();
+        let name = Name::new(&own_name).map_err(|error| cannot_make(error.into()))?;
+        let Membership::Later(mut first) = item.membership else {
+            return self.make_one(item, &open, name, chunks, since);
+        };
+        loop {
+            item.membership = Membership::Later(first);
+            if let Some(linked) = self.link(item, &open, name, first, since)? {
                 return Ok(linked);
             }
-            let made = self.make_one(item, &open, name, chunks, since)?;
-            self.context.note_copy(&|| item.directory.path(&item.name));
-            return Ok(made);
+            let path = || directory.path_below_target(&own_name);
+            match self.context.links.succeed(first, path).map_err(cannot_make)? {
+                Some(Membership::Later(other)) => first = other,
+                Some(own) => break item.membership = own,
+                None => break,
+            }
         }
-        self.make_one(item, &open, name, chunks, since)
+        let made = self.make_one(item, &open, name, chunks, since)?;
+        self.context.note_copy(&|| directory.path(&own_name));
+        Ok(made)
     }
 
     fn make_one(
@@ -190,9 +209,7 @@ impl<'a> Writer<'a> {
         }
         let create = |name: Name<'_>| open.dir.create_file(name, unfinished::MODE);
         let made = place::make(self.context, open, name, &item.entry, create);
-        let Made::New(file, place) = made.map_err(cannot_make)? else {
-            return Err(Failure::Skipped);
-        };
+        let (file, place) = made.map_err(cannot_make)?.new_one()?;
         let file = Arc::new(file);
         if let Err(failure) = self.fill(item, &file, chunks) {
             place.discard(self.context, &file, (open.dir, name));
@@ -222,7 +239,8 @@ impl<'a> Writer<'a> {
             Content::Inline(bytes) => {
                 write(0, bytes)?;
             }
-            content if matches!(item.membership, Membership::Later(_)) => {
+            // It was to be a link.
+            content if chunks.is_empty() => {
                 self.reader()?.each(content, |position, bytes| write(position, bytes).map(drop))?;
             }
             _ => {
@@ -253,9 +271,7 @@ impl<'a> Writer<'a> {
         };
         let create = |name: Name<'_>| open.dir.create_symlink(target, name);
         let made = place::make(self.context, open, name, &item.entry, create);
-        let Made::New((), place) = made.map_err(cannot_make)? else {
-            return Err(Failure::Skipped);
-        };
+        let ((), place) = made.map_err(cannot_make)?.new_one()?;
         self.finish(item, open, name, &place)
     }
 
@@ -269,8 +285,7 @@ impl<'a> Writer<'a> {
     ) -> Result<(), Failure> {
         let create = |name: Name<'_>| open.dir.create_special(name, kind, number, unfinished::MODE);
         let place = match place::make(self.context, open, name, &item.entry, create) {
-            Ok(Made::New((), place)) => place,
-            Ok(Made::Kept) => return Err(Failure::Skipped),
+            Ok(made) => made.new_one()?.1,
             Err(error)
                 if kind.is_device()
                     && self.context.ordinary()
@@ -338,7 +353,7 @@ impl<'a> Writer<'a> {
                 Ok(Some(Made::New((), place))) => {
                     return Ok(Some(Done::Whole(Self::whole(item, place, None, since))));
                 }
-                Ok(Some(Made::Kept)) => return Err(Failure::Skipped),
+                Ok(Some(Made::Kept { .. })) => return Err(Failure::Skipped),
                 Ok(None) => return Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => tried = Some(first),
                 Err(error) if may_be_copied(&error) => return Ok(None),
@@ -363,7 +378,25 @@ impl<'a> Writer<'a> {
             return Ok(None);
         };
         let create = |name: Name<'_>| open.dir.link_from(from, first, name);
-        place::make(self.context, open, name, &item.entry, create).map(Some)
+        let made = place::make(self.context, open, name, &item.entry, create)?;
+        if matches!(made, Made::Kept { .. }) {
+            let is_one = |a: Stat, b: Stat| (a.device, a.inode) == (b.device, b.inode);
+            if !is_one(from.as_dir().stat(first)?, open.dir.as_dir().stat(name)?) {
+                self.context.note_apart(&|| item.directory.path(&item.name));
+            }
+        }
+        Ok(Some(made))
+    }
+}
+
+impl<T> Made<T> {
+    /// What was made, and where.
+    fn new_one(self) -> Result<(T, Place), Failure> {
+        match self {
+            Self::New(made, place) => Ok((made, place)),
+            Self::Kept { is_stored: true } => Err(Failure::AlreadyThere),
+            Self::Kept { is_stored: false } => Err(Failure::Skipped),
+        }
     }
 }
 
