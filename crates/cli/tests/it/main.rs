@@ -63,6 +63,7 @@ mod reading;
 mod repair;
 mod restore_cuts;
 mod restored_over;
+mod restored_times;
 mod resuming;
 mod schema;
 mod second;

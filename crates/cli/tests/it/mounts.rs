@@ -38,7 +38,13 @@ impl Mount {
 
     /// An empty ext4 in a file beside, of so many bytes; `None` for who may not mount.
     pub(crate) fn ext4(point: &Path, bytes: u64) -> Option<Self> {
-        Self::on_image(point, bytes, "e2fsprogs", &["/usr/sbin/mkfs.ext4", "-q", "-F", "-m", "0"])
+        Self::ext4_made_with(point, bytes, &[])
+    }
+
+    /// The same, made with more options.
+    pub(crate) fn ext4_made_with(point: &Path, bytes: u64, more: &[&str]) -> Option<Self> {
+        let make = [&["/usr/sbin/mkfs.ext4", "-q", "-F", "-m", "0"], more].concat();
+        Self::on_image(point, bytes, "e2fsprogs", &make)
     }
 
     /// The same of a btrfs, which knows when the disk gives back other bytes than it got, and gives none then.

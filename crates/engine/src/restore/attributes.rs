@@ -9,11 +9,12 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use holdall_sys::xattr::{self, Xattr};
-use holdall_sys::{Name, Timestamp, metadata};
+use holdall_sys::{Name, TargetDir, Timestamp, metadata, stat};
 use holdall_tree::{Attributes, Content, Entry, EntryKind};
 
 use super::context::Context;
 use super::notes::Note;
+use super::times::Held;
 
 /// Access control lists, which a directory hands down to what is made in it.
 pub(crate) const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
@@ -26,7 +27,7 @@ const SET_GROUP_ID: u32 = 0o2000;
 #[derive(Clone, Copy)]
 pub(super) enum Subject<'a> {
     Open(BorrowedFd<'a>),
-    Named(BorrowedFd<'a>, Name<'a>),
+    Named(&'a TargetDir, Name<'a>),
 }
 
 impl Subject<'_> {
@@ -64,6 +65,14 @@ impl Subject<'_> {
             Self::Named(dir, name) => metadata::set_mtime_at(dir, name, mtime),
         }
     }
+
+    fn mtime(self) -> io::Result<Timestamp> {
+        let stat = match self {
+            Self::Open(fd) => stat::of_fd(fd),
+            Self::Named(dir, name) => dir.as_dir().stat(name),
+        };
+        Ok(stat?.mtime)
+    }
 }
 
 /// Sets an entry's metadata on one thing that was made.
@@ -73,6 +82,8 @@ pub(super) struct Finish<'a> {
     pub(super) entry: &'a Entry,
     /// It belongs to this process's user and group, and inherited nothing.
     pub(super) pristine: bool,
+    /// The device that it is on.
+    pub(super) device: u64,
     pub(super) path: &'a dyn Fn() -> Vec<u8>,
 }
 
@@ -113,10 +124,26 @@ impl Finish<'_> {
             attributes.iter().partition(|(name, _)| *name == ACCESS_LIST);
         self.setting().set_attributes(others);
         let mtime = Timestamp { secs: self.entry.mtime.secs, nanos: self.entry.mtime.nanos };
-        self.check("modification time", self.subject.set_mtime(mtime));
+        if self.check("modification time", self.subject.set_mtime(mtime)) {
+            self.tell_held(mtime);
+        }
         let mode = (self.entry.kind != EntryKind::Symlink)
             .then(|| self.allowed_mode(uid_restored, gid_restored));
         Last { access_list: lists.first().map(|(_, list)| (*list).into()), mode }
+    }
+
+    /// Says where the file system keeps another time than the one that was set.
+    fn tell_held(&self, mtime: Timestamp) {
+        let context = self.context;
+        match context.times.held(self.device, mtime, || self.subject.mtime().ok()) {
+            Held::Kept => {}
+            Held::Coarser => context.note_coarse(self.path),
+            Held::Other => {
+                let reason = "the target's file system can not hold its modification time and keeps another: \
+                              restore it to ext4 with inodes of 256 bytes, btrfs or XFS";
+                context.run.problem(&(self.path)(), reason);
+            }
+        }
     }
 
     /// Says whether user and group are now the entry's.
@@ -275,6 +302,7 @@ mod tests {
             subject: Subject::Open(file.as_fd()),
             entry: &entry,
             pristine: true,
+            device: 0,
             path: &|| b"/file".to_vec(),
         };
         finish.apply();
@@ -300,9 +328,10 @@ mod tests {
         let name = Name::new(b"file").unwrap();
         let file = context.root.create_file(name, unfinished::MODE).unwrap();
         metadata::set_mode(&file, 0o777).unwrap();
-        let subject = Subject::Named(context.root.as_fd(), name);
+        let subject = Subject::Named(&context.root, name);
         let path = &|| b"/file".to_vec();
-        Finish { context: &context, subject, entry: &entry, pristine: false, path }.apply();
+        Finish { context: &context, subject, entry: &entry, pristine: false, device: 0, path }
+            .apply();
         let stat = context.root.as_dir().stat(name).unwrap();
         assert_eq!((stat.mode, stat.mtime.nanos, run.problem_count()), (0o6711, 7, 0));
     }

@@ -13,6 +13,7 @@ use super::links::Links;
 use super::notes::{Note, Notes};
 use super::read_back::ReadBack;
 use super::stored::Stored;
+use super::times::Times;
 use super::write_behind::WriteBehind;
 use super::{RestoreOptions, RestoreSummary};
 use crate::run::lock;
@@ -40,6 +41,7 @@ pub(super) struct Context<'a> {
     pub(super) stored: Option<Stored<'a>>,
     pub(super) tally: Tally,
     pub(super) notes: Notes,
+    pub(super) times: Times,
     pub(super) write_behind: WriteBehind,
     pub(super) read_back: ReadBack,
     failed_syncs: AtomicU64,
@@ -69,6 +71,7 @@ impl<'a> Context<'a> {
             stored: None,
             tally: Tally::default(),
             notes: Notes::default(),
+            times: Times::default(),
             write_behind: WriteBehind::default(),
             read_back: ReadBack::default(),
             failed_syncs: AtomicU64::new(0),
@@ -147,6 +150,16 @@ impl<'a> Context<'a> {
             );
         } else {
             self.notes.count_apart();
+        }
+    }
+
+    /// Notes that a file system keeps times less exactly, or reports it where that is wished.
+    pub(super) fn note_coarse(&self, path: &dyn Fn() -> Vec<u8>) {
+        if self.options.strict {
+            let reason = "the target's file system keeps its modification time, and those of others, less exactly";
+            self.run.problem(&path(), reason);
+        } else {
+            self.notes.say_coarse();
         }
     }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 
-use holdall_sys::{FileKind, Name, Stat, TargetDir, metadata, xattr};
+use holdall_sys::{FileKind, Name, Stat, TargetDir, metadata, stat, xattr};
 use holdall_tree::Entry;
 
 use super::Overwrite;
@@ -42,6 +42,8 @@ struct Node<'a> {
 
 struct Opened {
     dir: TargetDir,
+    /// The device that it is on.
+    device: u64,
     /// Made here, with nothing inherited: what is made in it is pristine.
     pristine: bool,
     /// It was there before and keeps its metadata.
@@ -55,6 +57,8 @@ struct Opened {
 pub(super) struct OpenDirectory<'d> {
     node: &'d Node<'d>,
     pub(super) dir: &'d TargetDir,
+    /// The device that it is on.
+    pub(super) device: u64,
     /// What is made in it belongs to this process's user and inherits nothing.
     pub(super) pristine: bool,
 }
@@ -70,7 +74,8 @@ impl<'a> Directory<'a> {
         if context.options.overwrite.is_some() && !context.options.dry_run {
             remove_left(&dir);
         }
-        let opened = Opened { dir, pristine: false, kept, is_new, names: Names::default() };
+        let device = stat::of_fd(&dir).map_or(0, |there| there.device);
+        let opened = Opened { dir, device, pristine: false, kept, is_new, names: Names::default() };
         let opened = OnceLock::from(Some(opened));
         let (parent, name, is_on_the_way) = (None, Box::default(), false);
         let node = Node { context, parent, name, entry, is_on_the_way, opened };
@@ -100,7 +105,8 @@ impl<'a> Directory<'a> {
             node.open_from_above();
         }
         let opened = node.opened.get()?.as_ref()?;
-        Some(OpenDirectory { node, dir: &opened.dir, pristine: opened.pristine })
+        let (dir, device) = (&opened.dir, opened.device);
+        Some(OpenDirectory { node, dir, device, pristine: opened.pristine })
     }
 
     /// The path of `name` in it, below the target.
@@ -169,7 +175,7 @@ impl<'a> Node<'a> {
     fn make_in(&self, parent: &Opened, name: Name<'_>) -> io::Result<Opened> {
         let dir = &parent.dir;
         let in_the_way = match dir.create_dir(name, DIRECTORY_MODE) {
-            Ok(made) => return Ok(self.newly_made(made, parent.pristine)),
+            Ok(made) => return Ok(self.newly_made(made, parent)),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Err(error) => error,
         };
@@ -193,18 +199,25 @@ impl<'a> Node<'a> {
             let dir = dir.open_dir(name)?;
             remove_left(&dir);
             let names = Names::default();
-            return Ok(Opened { dir, pristine: false, kept, is_new: false, names });
+            return Ok(Opened {
+                dir,
+                device: there.device,
+                pristine: false,
+                kept,
+                is_new: false,
+                names,
+            });
         }
         if !is_unfinished(&there) && !overwrite.is_some_and(replaces) {
             return Err(io::Error::other("something that is no directory is in the way"));
         }
         dir.unlink(name)?;
-        Ok(self.newly_made(dir.create_dir(name, DIRECTORY_MODE)?, parent.pristine))
+        Ok(self.newly_made(dir.create_dir(name, DIRECTORY_MODE)?, parent))
     }
 
     /// Rids a new directory of what one that was there before handed down to it.
-    fn newly_made(&self, dir: TargetDir, parent_is_pristine: bool) -> Opened {
-        let pristine = parent_is_pristine || {
+    fn newly_made(&self, dir: TargetDir, parent: &Opened) -> Opened {
+        let pristine = parent.pristine || {
             // File systems without lists say so; there is then nothing to rid it of.
             let _ = xattr::remove_fd(&dir, DEFAULT_LIST);
             let _ = xattr::remove_fd(&dir, ACCESS_LIST);
@@ -213,7 +226,8 @@ impl<'a> Node<'a> {
                 .and_then(|()| metadata::set_mode(&dir, DIRECTORY_MODE))
                 .is_ok()
         };
-        Opened { dir, pristine, kept: false, is_new: true, names: Names::default() }
+        let device = parent.device;
+        Opened { dir, device, pristine, kept: false, is_new: true, names: Names::default() }
     }
 
     /// Which other entry of the snapshot has its place at `name` of this directory.
@@ -241,6 +255,7 @@ impl<'a> Node<'a> {
                 subject: Subject::Open(opened.dir.as_fd()),
                 entry,
                 pristine: opened.pristine,
+                device: opened.device,
                 path: &|| self.snapshot_path(b""),
             }
             .apply(),

@@ -35,6 +35,7 @@ mod settle;
 mod split_file;
 mod stored;
 mod target;
+mod times;
 mod twins;
 mod unfinished;
 mod window;

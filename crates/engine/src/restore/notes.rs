@@ -1,7 +1,7 @@
 //! What is not restored as it was and is no problem, counted: one line for what an ordinary user may not
 //! restore, however many entries and kinds, and one each for links that became copies, or were kept apart.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A kind of thing that only root may restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub(super) struct Notes {
     counts: [AtomicU64; Note::ALL.len()],
     copies: AtomicU64,
     apart: AtomicU64,
+    has_coarse: AtomicBool,
 }
 
 impl Notes {
@@ -55,9 +56,16 @@ impl Notes {
         self.apart.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn say_coarse(&self) {
+        self.has_coarse.store(true, Ordering::Relaxed);
+    }
+
     /// How many there were; nothing if there were none.
     pub(super) fn lines(&self) -> Vec<String> {
-        [self.not_allowed(), self.copied(), self.kept_apart()].into_iter().flatten().collect()
+        [self.not_allowed(), self.copied(), self.kept_apart(), self.coarse()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn copied(&self) -> Option<String> {
@@ -75,6 +83,12 @@ impl Notes {
             count => format!("{count} links were kept, apart from their files that were restored"),
         };
         Some(format!("{counted}: --overwrite always links them again"))
+    }
+
+    fn coarse(&self) -> Option<String> {
+        let line = "the target's file system keeps times less exactly than the snapshot: --overwrite if-newer \
+                    takes the files for older";
+        self.has_coarse.load(Ordering::Relaxed).then(|| line.to_owned())
     }
 
     fn not_allowed(&self) -> Option<String> {

@@ -165,8 +165,10 @@ impl<'a> SplitFile<'a> {
             place.discard(context, &file, (open.dir, name));
             return false;
         }
-        let (subject, pristine) = (Subject::Open(file.as_fd()), open.pristine);
-        let last = Finish { context, subject, entry, pristine, path: &path }.apply_but_last();
+        let subject = Subject::Open(file.as_fd());
+        let (pristine, device) = (open.pristine, open.device);
+        let last =
+            Finish { context, subject, entry, pristine, device, path: &path }.apply_but_last();
         let (directory, name, bytes) =
             (self.directory.clone(), self.name.clone(), entry.counted_bytes());
         let (file, membership) = (Some((file, last)), self.membership);

@@ -86,10 +86,11 @@ impl Times {
         }
         let (first, last) = one.seconds.clone().into_inner();
         one.seconds = first.min(time.secs)..=last.max(time.secs);
-        let could_lose = std::mem::replace(&mut one.may_lose, match lost_ns {
-            0 => one.may_lose.min(unneeded_digits(time)),
+        let could_lose = one.may_lose;
+        one.may_lose = match lost_ns {
+            0 => could_lose.min(unneeded_digits(time)),
             _ => 0,
-        });
+        };
         if one.may_lose == 0 {
             self.fine.store(device, Ordering::Relaxed);
         }
@@ -156,7 +157,8 @@ mod tests {
     #[test]
     fn one_more_digit_is_looked_at_once() {
         let (times, mut looks) = (Times::default(), 0);
-        let digits = [time(2_000, 0), time(2_001, 0), time(2_001, 500_000_000), time(2_001, 123_456_700)];
+        let digits =
+            [time(2_000, 0), time(2_001, 0), time(2_001, 500_000_000), time(2_001, 123_456_700)];
         for one in digits.into_iter().chain(digits) {
             let one = time(one.secs + 1_000_000_000, one.nanos);
             let look = || {

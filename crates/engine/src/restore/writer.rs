@@ -315,7 +315,7 @@ impl<'a> Writer<'a> {
         place: &Place,
     ) -> Result<(), Failure> {
         let path = || item.directory.path(&item.name);
-        let subject = |name| Subject::Named(open.dir.as_fd(), name);
+        let subject = |name| Subject::Named(open.dir, name);
         let last = self.finishing(item, open, subject(place.name(name)), &path).apply_but_last();
         place.keep(open.dir, name).map_err(cannot_make)?;
         last.apply(self.context, subject(name), &path);
@@ -332,7 +332,14 @@ impl<'a> Writer<'a> {
     where
         'a: 'f,
     {
-        Finish { context: self.context, subject, entry: &item.entry, pristine: open.pristine, path }
+        Finish {
+            context: self.context,
+            subject,
+            entry: &item.entry,
+            pristine: open.pristine,
+            device: open.device,
+            path,
+        }
     }
 
     /// Links an entry to the first of its group; `None` if it must be made on its own.
