@@ -14,6 +14,7 @@ mod audits;
 mod beginning;
 mod canary;
 mod clocks;
+mod closed_folders;
 mod compacting;
 mod copied_ages;
 mod copy;

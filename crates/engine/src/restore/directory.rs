@@ -22,6 +22,9 @@ use super::unfinished::{DIRECTORY_MODE, is_unfinished};
 /// The mode of a directory of which nothing is known.
 const PRIVATE_MODE: u32 = 0o700;
 
+/// All that its owner may do in a directory.
+const OWNER_ALL: u32 = 0o700;
+
 /// A share in a directory that is being restored.
 #[derive(Clone)]
 pub(super) struct Directory<'a> {
@@ -51,6 +54,42 @@ struct Opened {
     /// It is empty but for what this restore puts there.
     is_new: bool,
     names: Names,
+    /// The mode of one that was closed to its owner and is open for now; nothing inside if it was not.
+    closed: OnceLock<Option<u32>>,
+}
+
+impl Opened {
+    fn new(dir: TargetDir, device: u64) -> Self {
+        let (names, closed) = (Names::default(), OnceLock::new());
+        Self { dir, device, pristine: false, kept: false, is_new: false, names, closed }
+    }
+
+    /// Does something in it. One that its owner closed to itself is opened until it is finished.
+    fn allowing<T>(&self, context: &Context<'_>, act: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        match act() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let open_up = || {
+                    opened_up(context, &stat::of_fd(&self.dir).ok()?, |mode| {
+                        metadata::set_mode(&self.dir, mode)
+                    })
+                };
+                let was_closed = self.closed.get_or_init(open_up).is_some();
+                if was_closed { act() } else { Err(error) }
+            }
+            done => done,
+        }
+    }
+}
+
+/// Gives this user all rights in a directory of its own that lacks some; `None` if it is not so. Its mode was that.
+fn opened_up(
+    context: &Context<'_>,
+    there: &Stat,
+    set_mode: impl FnOnce(u32) -> io::Result<()>,
+) -> Option<u32> {
+    let is_closed = there.mode & OWNER_ALL != OWNER_ALL;
+    let is_own = there.uid == context.own_ids().0;
+    (is_closed && is_own && set_mode(there.mode | OWNER_ALL).is_ok()).then_some(there.mode)
 }
 
 /// A directory in which names can be made.
@@ -75,7 +114,7 @@ impl<'a> Directory<'a> {
             remove_left(&dir);
         }
         let device = stat::of_fd(&dir).map_or(0, |there| there.device);
-        let opened = Opened { dir, device, pristine: false, kept, is_new, names: Names::default() };
+        let opened = Opened { kept, is_new, ..Opened::new(dir, device) };
         let opened = OnceLock::from(Some(opened));
         let (parent, name, is_on_the_way) = (None, Box::default(), false);
         let node = Node { context, parent, name, entry, is_on_the_way, opened };
@@ -121,6 +160,14 @@ impl<'a> Directory<'a> {
 }
 
 impl OpenDirectory<'_> {
+    /// Makes something in it, also where its owner closed it to itself.
+    pub(super) fn allowing<T>(&self, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        match self.node.opened.get().and_then(Option::as_ref) {
+            Some(opened) => opened.allowing(self.node.context, make),
+            None => make(),
+        }
+    }
+
     /// The name of another entry of the snapshot that the target takes `name` for, where that is found.
     pub(super) fn twin_of(&self, name: Name<'_>, there: &Stat) -> io::Result<Option<Box<[u8]>>> {
         self.node
@@ -174,7 +221,8 @@ impl<'a> Node<'a> {
 
     fn make_in(&self, parent: &Opened, name: Name<'_>) -> io::Result<Opened> {
         let dir = &parent.dir;
-        let in_the_way = match dir.create_dir(name, DIRECTORY_MODE) {
+        let create = || dir.create_dir(name, DIRECTORY_MODE);
+        let in_the_way = match parent.allowing(self.context, create) {
             Ok(made) => return Ok(self.newly_made(made, parent)),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Err(error) => error,
@@ -196,23 +244,36 @@ impl<'a> Node<'a> {
             // Whatever is made in it makes it newer, so that its time says nothing.
             let stays = self.is_on_the_way || overwrite == Some(Overwrite::Never);
             let kept = !is_unfinished(&there) && (stays || self.entry.is_none());
-            let dir = dir.open_dir(name)?;
+            let (dir, closed) = self.open_there(dir, name, &there)?;
             remove_left(&dir);
-            let names = Names::default();
-            return Ok(Opened {
-                dir,
-                device: there.device,
-                pristine: false,
-                kept,
-                is_new: false,
-                names,
+            let opened = Opened { kept, ..Opened::new(dir, there.device) };
+            return Ok(match closed {
+                Some(mode) => Opened { closed: OnceLock::from(Some(mode)), ..opened },
+                None => opened,
             });
         }
         if !is_unfinished(&there) && !overwrite.is_some_and(replaces) {
             return Err(io::Error::other("something that is no directory is in the way"));
         }
-        dir.unlink(name)?;
-        Ok(self.newly_made(dir.create_dir(name, DIRECTORY_MODE)?, parent))
+        parent.allowing(self.context, || dir.unlink(name))?;
+        Ok(self.newly_made(create()?, parent))
+    }
+
+    /// Opens a directory that was there, and gives the mode that it is to have again where it was closed.
+    fn open_there(
+        &self,
+        parent: &TargetDir,
+        name: Name<'_>,
+        there: &Stat,
+    ) -> io::Result<(TargetDir, Option<u32>)> {
+        match parent.open_dir(name) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let set_mode = |mode| metadata::set_mode_at(parent, name, mode);
+                let closed = opened_up(self.context, there, set_mode).ok_or(error)?;
+                Ok((parent.open_dir(name)?, Some(closed)))
+            }
+            opened => Ok((opened?, None)),
+        }
     }
 
     /// Rids a new directory of what one that was there before handed down to it.
@@ -227,7 +288,7 @@ impl<'a> Node<'a> {
                 .is_ok()
         };
         let device = parent.device;
-        Opened { dir, device, pristine, kept: false, is_new: true, names: Names::default() }
+        Opened { pristine, is_new: true, ..Opened::new(dir, device) }
     }
 
     /// Which other entry of the snapshot has its place at `name` of this directory.
@@ -249,6 +310,14 @@ impl<'a> Node<'a> {
     /// Sets its metadata, and gives up its share in the directory above.
     fn finish(mut self) -> Option<Arc<Node<'a>>> {
         let opened = self.opened.take().flatten();
+        if let Some(opened) = &opened
+            && let Some(Some(mode)) = opened.closed.get()
+            && (opened.kept || self.entry.is_none())
+            && let Err(error) = metadata::set_mode(&opened.dir, *mode)
+        {
+            let reason = format!("its mode could not be set back to {mode:o}: {error}");
+            self.context.run.problem(&self.snapshot_path(b""), reason);
+        }
         match (opened.filter(|opened| !opened.kept), &self.entry) {
             (Some(opened), Some(entry)) => Finish {
                 context: self.context,

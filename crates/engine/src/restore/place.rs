@@ -213,7 +213,7 @@ pub(super) fn make<T>(
     entry: &Entry,
     create: impl Fn(Name<'_>) -> io::Result<T>,
 ) -> io::Result<Made<T>> {
-    match create(name) {
+    match open.allowing(|| create(name)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let dir = open.dir.as_dir();
             let there = dir.stat(name)?;
@@ -229,7 +229,7 @@ pub(super) fn make<T>(
                 return Ok(Made::Kept { is_stored });
             }
             let place = Place::beside();
-            let made = create(place.name(name))?;
+            let made = open.allowing(|| create(place.name(name)))?;
             Ok(Made::New(made, place))
         }
         made => made.map(|made| Made::New(made, Place::Own)),
