@@ -11,10 +11,12 @@ use holdall_format::WrappingKind;
 use holdall_lab::LabError;
 use holdall_protocol::RepositoryError;
 use holdall_server::ServerError;
+use rustix::io::Errno;
 
 const UPDATE: &str = "another version of holdall wrote it: update this one if it is the older of \
                       the two, and if not, restore with that one and make a new repository";
-const MAKE_ROOM: &str = "make room there, then try again: what was stored stays stored";
+const MAKE_ROOM: &str = "make room there, then try again: what was stored stays stored; if `df` shows room, see with \
+                         `df -i` whether it can hold no more files";
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,16 +251,21 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         }
         _ => {}
     }
-    system_error(error).and_then(of_system).or_else(|| of_crypto_cause(crypto_error(error)?))
+    system_cause(error).and_then(of_system).or_else(|| of_crypto_cause(crypto_error(error)?))
 }
 
 /// What helps against an answer of the system.
-fn of_system(kind: ErrorKind) -> Option<&'static str> {
-    match kind {
+fn of_system(error: &std::io::Error) -> Option<&'static str> {
+    let is_forbidden_to_all = error.raw_os_error() == Some(Errno::PERM.raw_os_error());
+    match error.kind() {
         ErrorKind::NotFound => Some("is the name right, and is it still there?"),
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
             Some("something else is there: name another place")
         }
+        ErrorKind::PermissionDenied if is_forbidden_to_all => Some(
+            "the system forbids it to this user, or to all: see with `lsattr -d` whether it or its folder is \
+             immutable (`i`) or may only grow (`a`); `chattr -i -a` ends that",
+        ),
         ErrorKind::PermissionDenied => {
             Some("this user may not do that: see who owns it, or be that user")
         }
@@ -323,7 +330,11 @@ pub(crate) fn is_forbidden(error: &anyhow::Error) -> bool {
 
 /// What the system refused, if it was the system.
 fn system_error(error: &anyhow::Error) -> Option<ErrorKind> {
-    error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()).map(|cause| cause.kind())
+    system_cause(error).map(std::io::Error::kind)
+}
+
+fn system_cause(error: &anyhow::Error) -> Option<&std::io::Error> {
+    error.chain().find_map(|cause| cause.downcast_ref())
 }
 
 fn repository_error(error: &anyhow::Error) -> Option<&RepositoryError> {

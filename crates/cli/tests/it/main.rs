@@ -65,6 +65,7 @@ mod repair;
 mod restore_cuts;
 mod restored_over;
 mod restored_times;
+mod restored_where;
 mod resuming;
 mod schema;
 mod second;

@@ -180,7 +180,7 @@ fn strict_tells_of_each_that_an_ordinary_user_may_not_restore() {
     let from = format!("latest:{source}");
     let args = ["restore", "-r", repo, &from, "--target", to, "--strict", "--json"];
     let done = machine.run_by(&AS_NOBODY, args).expect(3);
-    let mut told = told(&done, source);
+    let mut told = told(&done, to);
     told.sort();
     told.dedup();
     assert_eq!(told, ["", "/device", "/of-root", "/set-user-id"]);

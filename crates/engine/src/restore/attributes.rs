@@ -141,7 +141,7 @@ impl Finish<'_> {
             Held::Other => {
                 let reason = "the target's file system can not hold its modification time and keeps another: \
                               restore it to ext4 with inodes of 256 bytes, btrfs or XFS";
-                context.run.problem(&(self.path)(), reason);
+                context.problem(&(self.path)(), reason);
             }
         }
     }
@@ -268,7 +268,7 @@ impl Setting<'_> {
     fn check(&self, what: &str, done: io::Result<()>) -> bool {
         if let Err(error) = &done {
             let reason = format!("its {what} could not be set: {error}");
-            self.context.run.problem(&(self.path)(), reason);
+            self.context.problem(&(self.path)(), reason);
         }
         done.is_ok()
     }

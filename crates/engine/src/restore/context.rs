@@ -2,6 +2,8 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +36,8 @@ pub(super) struct Context<'a> {
     pub(super) run: &'a Run,
     /// The target, for what is found again by its path.
     pub(super) root: TargetDir,
+    /// The target as it was named.
+    pub(super) target: PathBuf,
     /// The absolute path in the snapshot that the target stands for.
     pub(super) base_path: Vec<u8>,
     pub(super) links: Links,
@@ -56,7 +60,7 @@ impl<'a> Context<'a> {
     pub(super) fn new(
         options: &'a RestoreOptions,
         run: &'a Run,
-        root: TargetDir,
+        (root, target): (TargetDir, &Path),
         base_path: Vec<u8>,
         links: Links,
     ) -> Result<Self, EngineError> {
@@ -66,6 +70,7 @@ impl<'a> Context<'a> {
             options,
             run,
             root,
+            target: target.to_owned(),
             base_path,
             links,
             stored: None,
@@ -85,14 +90,10 @@ impl<'a> Context<'a> {
 
     /// That of a restore into a folder, which has its spool, too.
     #[cfg(test)]
-    pub(super) fn of_folder(
-        folder: &std::path::Path,
-        options: &'a RestoreOptions,
-        run: &'a Run,
-    ) -> Self {
+    pub(super) fn of_folder(folder: &Path, options: &'a RestoreOptions, run: &'a Run) -> Self {
         let links = Links::new(folder, "x").unwrap();
         let root = TargetDir::open_root(folder).unwrap();
-        Self::new(options, run, root, b"/".to_vec(), links).unwrap()
+        Self::new(options, run, (root, folder), b"/".to_vec(), links).unwrap()
     }
 
     /// Takes this process for one of that user.
@@ -122,10 +123,27 @@ impl<'a> Context<'a> {
         )
     }
 
+    /// Reports what could not be done to an entry, which has that path in the snapshot, by where it is in the
+    /// target. What is wrong in the repository is told by the path in the snapshot.
+    pub(super) fn problem(&self, path: &[u8], reason: impl Into<String>) {
+        self.run.problem(&self.in_target(path), reason);
+    }
+
+    /// Where what has that path in the snapshot is in the target.
+    fn in_target(&self, path: &[u8]) -> Vec<u8> {
+        let base = self.base_path.strip_suffix(b"/").unwrap_or(&self.base_path);
+        let below = path.strip_prefix(base).unwrap_or(path);
+        let target = self.target.as_os_str().as_bytes();
+        match below.strip_prefix(b"/").unwrap_or(below) {
+            b"" => target.to_vec(),
+            below => [target.strip_suffix(b"/").unwrap_or(target), b"/", below].concat(),
+        }
+    }
+
     /// Counts something that an ordinary user may not do, or reports it where that is wished.
     pub(super) fn note(&self, note: Note, path: &dyn Fn() -> Vec<u8>) {
         if self.options.strict {
-            self.run.problem(&path(), format!("{}: only root may restore it", note.what()));
+            self.problem(&path(), format!("{}: only root may restore it", note.what()));
         } else {
             self.notes.count(note);
         }
@@ -135,7 +153,7 @@ impl<'a> Context<'a> {
     /// that is wished.
     pub(super) fn note_copy(&self, path: &dyn Fn() -> Vec<u8>) {
         if self.options.strict {
-            self.run.problem(&path(), "it could not be linked, and is a copy");
+            self.problem(&path(), "it could not be linked, and is a copy");
         } else {
             self.notes.count_copy();
         }
@@ -144,7 +162,7 @@ impl<'a> Context<'a> {
     /// The same of a name that was there, is kept, and should be one more of another.
     pub(super) fn note_apart(&self, path: &dyn Fn() -> Vec<u8>) {
         if self.options.strict {
-            self.run.problem(
+            self.problem(
                 &path(),
                 "it is kept as it was, and is not linked to the others of its group",
             );
@@ -157,7 +175,7 @@ impl<'a> Context<'a> {
     pub(super) fn note_coarse(&self, path: &dyn Fn() -> Vec<u8>) {
         if self.options.strict {
             let reason = "the target's file system keeps its modification time, and those of others, less exactly";
-            self.run.problem(&path(), reason);
+            self.problem(&path(), reason);
         } else {
             self.notes.say_coarse();
         }
@@ -167,13 +185,11 @@ impl<'a> Context<'a> {
     /// after this entry would fit either.
     pub(super) fn write_failed(&self, path: Vec<u8>, what: &str, error: &io::Error) {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-            let path = path.escape_ascii();
-            self.fail(EngineError::io(
-                format!("{path} in the target: {what}"),
-                io::Error::from(error.kind()),
-            ));
+            let path = self.in_target(&path);
+            let what = format!("cannot write {}", path.escape_ascii());
+            self.fail(EngineError::io(what, io::Error::from(error.kind())));
         } else {
-            self.run.problem(&path, format!("{what}: {error}"));
+            self.problem(&path, format!("{what}: {error}{}", if_immutable(error)));
         }
     }
 
@@ -226,6 +242,15 @@ impl<'a> Context<'a> {
             damaged: self.run.damage_count(),
             ..RestoreSummary::default()
         }
+    }
+}
+
+/// What else may be so where the system forbids something whoever asks.
+pub(super) fn if_immutable(error: &io::Error) -> &'static str {
+    const EPERM: i32 = 1;
+    match error.raw_os_error() {
+        Some(EPERM) => ": see with `lsattr -d` whether it or its folder is immutable",
+        _ => "",
     }
 }
 

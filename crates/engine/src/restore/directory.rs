@@ -316,7 +316,7 @@ impl<'a> Node<'a> {
             && let Err(error) = metadata::set_mode(&opened.dir, *mode)
         {
             let reason = format!("its mode could not be set back to {mode:o}: {error}");
-            self.context.run.problem(&self.snapshot_path(b""), reason);
+            self.context.problem(&self.snapshot_path(b""), reason);
         }
         match (opened.filter(|opened| !opened.kept), &self.entry) {
             (Some(opened), Some(entry)) => Finish {

@@ -138,7 +138,8 @@ fn restore_in(
         .map_err(|error| EngineError::io("making a file in the cache folder", error))?;
     let again = root.as_fd().try_clone_to_owned();
     let again = again.map_err(|error| EngineError::io("opening the target again", error))?;
-    let mut context = Context::new(options, run, again.into(), start.top.to_absolute(), links)?;
+    let mut context =
+        Context::new(options, run, (again.into(), target), start.top.to_absolute(), links)?;
     context.stored = Some(Stored { access, session, root: snapshot.root });
     let chunks = Chunks::new(access, session);
     let cores = std::thread::available_parallelism().map_or(2, usize::from);

@@ -95,7 +95,7 @@ impl Waiting {
         }
         for piece in self.pieces {
             if let Err(error) = piece.read() {
-                context.run.problem(&piece.path, format!("it can not be read back: {error}"));
+                context.problem(&piece.path, format!("it can not be read back: {error}"));
             }
         }
     }

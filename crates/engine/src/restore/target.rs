@@ -6,6 +6,7 @@ use holdall_format::SessionId;
 use holdall_sys::TargetDir;
 use holdall_tree::{Entry, EntryKind, PathKey, lookup};
 
+use super::context::if_immutable;
 use super::unfinished::is_unfinished;
 use super::{Overwrite, RestoreOptions};
 use crate::blocks::Nodes;
@@ -104,7 +105,9 @@ pub(super) fn open(
         return Ok(Target { root, kept: true, was_empty: false });
     }
     std::fs::create_dir_all(target)
-        .map_err(|error| unusable(format!("it can not be made: {error}; name another folder")))?;
+        .map_err(|error| (if_immutable(&error), error))
+        .map_err(|(why, error)| format!("it can not be made: {error}{why}; name another folder"))
+        .map_err(unusable)?;
     let root = TargetDir::open_root(target)
         .map_err(|error| unusable(format!("it can not be opened: {error}")))?;
     let holds_something = holds_something(&root);

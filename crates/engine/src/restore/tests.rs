@@ -60,8 +60,11 @@ fn restored(
     let run = Run::new();
     let summary = restore(&world.access, snapshot, None, &target.path(), options, &run).unwrap();
     let problems = run.take_problems().into_iter();
-    let mut paths: Vec<_> =
-        problems.map(|problem| String::from_utf8(problem.path).unwrap()).collect();
+    let place = target.path().to_str().unwrap().to_owned();
+    let mut paths: Vec<_> = problems
+        .map(|problem| String::from_utf8(problem.path).unwrap())
+        .map(|path| path.strip_prefix(&place).unwrap_or(&path).to_owned())
+        .collect();
     paths.sort();
     (summary, paths)
 }
