@@ -144,7 +144,7 @@ fn what_a_disk_did_not_take_is_told_and_left_unfinished() {
     let inject = ["-e", "trace=syncfs", "-e", "inject=syncfs:error=EIO:when=1"];
     let by = [&["strace", "-f", "-o", text(&trace)][..], &inject].concat();
     let done = Outcome::of(&mut run_by(&by, &scene.restore(&target))).expect(3);
-    let told = "source/letter: it may not be on the disk and stays unfinished";
+    let told = "target/letter: it may not be on the disk and stays unfinished";
     assert!(
         done.stderr.contains(told) && done.stderr.contains("again with --overwrite"),
         "{}",

@@ -23,7 +23,8 @@ fn scene(files: &[(&str, u64, u32)]) -> Option<(Machine, Mount)> {
     let source = machine.path("source");
     fs::create_dir(&source).expect("a folder");
     files.iter().for_each(|(name, secs, nanos)| write_dated(&source.join(name), *secs, *nanos));
-    write_dated(&source, 1_000_000_000, 0);
+    let folder = fs::File::open(&source).expect("it is there");
+    folder.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).expect("ours");
     machine.init(&["-r", text(&machine.path("repo"))]);
     machine.ok(["backup", "-r", text(&machine.path("repo")), text(&source)]);
     Some((machine, disk))

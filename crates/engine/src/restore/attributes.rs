@@ -105,7 +105,9 @@ impl Last {
         let setting = Setting { context, subject, path };
         setting.set_attributes(self.access_list.iter().map(|list| (ACCESS_LIST, &list[..])));
         if let Some(mode) = self.mode {
-            setting.check("mode", subject.set_mode(mode));
+            if !setting.check("mode", subject.set_mode(mode)) {
+                context.leave_unfinished();
+            }
         }
     }
 }

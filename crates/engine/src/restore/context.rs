@@ -12,6 +12,7 @@ use holdall_sys::users::{self, Users};
 use holdall_tree::Entry;
 
 use super::links::Links;
+use super::mark::Earlier;
 use super::notes::{Note, Notes};
 use super::read_back::ReadBack;
 use super::stored::Stored;
@@ -48,6 +49,9 @@ pub(super) struct Context<'a> {
     pub(super) times: Times,
     pub(super) write_behind: WriteBehind,
     pub(super) read_back: ReadBack,
+    /// Marks of restores that came before.
+    pub(super) earlier: Earlier,
+    leaves_unfinished: AtomicBool,
     failed_syncs: AtomicU64,
     users: Users,
     uid: u32,
@@ -79,6 +83,8 @@ impl<'a> Context<'a> {
             times: Times::default(),
             write_behind: WriteBehind::default(),
             read_back: ReadBack::default(),
+            earlier: Earlier::default(),
+            leaves_unfinished: AtomicBool::new(false),
             failed_syncs: AtomicU64::new(0),
             users,
             uid: users::effective_uid(),
@@ -202,6 +208,25 @@ impl<'a> Context<'a> {
     /// Counts one.
     pub(super) fn sync_failed(&self) {
         self.failed_syncs.fetch_add(1, Ordering::Release);
+    }
+
+    /// Says that something keeps the mode of what is being made.
+    pub(super) fn leave_unfinished(&self) {
+        self.leaves_unfinished.store(true, Ordering::Release);
+    }
+
+    /// Whether something keeps the mode of what is being made.
+    pub(super) fn leaves_unfinished(&self) -> bool {
+        self.leaves_unfinished.load(Ordering::Acquire)
+    }
+
+    /// Ends the restore, as names and modes may not be on the disk.
+    pub(super) fn not_synced(&self, error: io::Error) {
+        self.leave_unfinished();
+        let target = self.target.display();
+        let what =
+            format!("{target}: writing the names and modes of what was restored to its disk");
+        self.fail(EngineError::io(what, error));
     }
 
     /// Lets go of a file that is removed: held open, it would keep its room on the disk.

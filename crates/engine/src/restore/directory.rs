@@ -15,9 +15,10 @@ use holdall_tree::Entry;
 use super::Overwrite;
 use super::attributes::{ACCESS_LIST, DEFAULT_LIST, Finish, Subject};
 use super::context::{Context, add};
+use super::mark;
 use super::place::remove_left;
 use super::twins::{Names, taken_for};
-use super::unfinished::{DIRECTORY_MODE, is_unfinished};
+use super::unfinished::DIRECTORY_MODE;
 
 /// The mode of a directory of which nothing is known.
 const PRIVATE_MODE: u32 = 0o700;
@@ -110,11 +111,16 @@ impl<'a> Directory<'a> {
         entry: Option<Entry>,
         (kept, is_new): (bool, bool),
     ) -> Self {
-        if context.options.overwrite.is_some() && !context.options.dry_run {
-            remove_left(&dir);
-        }
         let device = stat::of_fd(&dir).map_or(0, |there| there.device);
         let opened = Opened { kept, is_new, ..Opened::new(dir, device) };
+        if !context.options.dry_run {
+            if opened.allowing(context, || mark::make(&opened.dir)).is_err() {
+                context.earlier.tell_nothing();
+            }
+            if context.options.overwrite.is_some() {
+                remove_left(&opened.dir);
+            }
+        }
         let opened = OnceLock::from(Some(opened));
         let (parent, name, is_on_the_way) = (None, Box::default(), false);
         let node = Node { context, parent, name, entry, is_on_the_way, opened };
@@ -243,7 +249,7 @@ impl<'a> Node<'a> {
         if there.kind == FileKind::Dir {
             // Whatever is made in it makes it newer, so that its time says nothing.
             let stays = self.is_on_the_way || overwrite == Some(Overwrite::Never);
-            let kept = !is_unfinished(&there) && (stays || self.entry.is_none());
+            let kept = !self.context.earlier.made(&there) && (stays || self.entry.is_none());
             let (dir, closed) = self.open_there(dir, name, &there)?;
             remove_left(&dir);
             let opened = Opened { kept, ..Opened::new(dir, there.device) };
@@ -252,7 +258,7 @@ impl<'a> Node<'a> {
                 None => opened,
             });
         }
-        if !is_unfinished(&there) && !overwrite.is_some_and(replaces) {
+        if !self.context.earlier.made(&there) && !overwrite.is_some_and(replaces) {
             return Err(io::Error::other("something that is no directory is in the way"));
         }
         parent.allowing(self.context, || dir.unlink(name))?;

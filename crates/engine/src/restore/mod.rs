@@ -25,6 +25,7 @@ mod directory;
 mod foreseen;
 mod layout;
 mod links;
+mod mark;
 mod notes;
 mod options;
 mod place;
@@ -42,6 +43,7 @@ mod window;
 mod write_behind;
 mod writer;
 
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -64,6 +66,7 @@ use chunks::Chunks;
 use context::Context;
 use directory::Directory;
 use foreseen::Foreseen;
+use mark::Earlier;
 use planner::Planner;
 use settle::{Settler, Whole};
 use stored::Stored;
@@ -126,10 +129,11 @@ fn restore_in(
     run: &Run,
 ) -> Result<RestoreSummary, EngineError> {
     let start = Start::find(access, session, snapshot, path)?;
+    let earlier = Earlier::find(target);
     let select = options.select.as_ref();
     let is_on_the_way =
         select.is_some_and(|select| select(&start.top.to_absolute(), true) != Selected::Yes);
-    let Target { root, kept, was_empty } = target::open(target, options, is_on_the_way)?;
+    let Target { root, kept, was_empty } = target::open(target, options, is_on_the_way, &earlier)?;
     if start.top.is_root() && start.only.is_none() {
         run.items_expected.store(snapshot.secret.items, Ordering::Relaxed);
         run.bytes_expected.store(snapshot.secret.bytes, Ordering::Relaxed);
@@ -140,6 +144,7 @@ fn restore_in(
     let again = again.map_err(|error| EngineError::io("opening the target again", error))?;
     let mut context =
         Context::new(options, run, (again.into(), target), start.top.to_absolute(), links)?;
+    context.earlier = earlier;
     context.stored = Some(Stored { access, session, root: snapshot.root });
     let chunks = Chunks::new(access, session);
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -163,10 +168,35 @@ fn restore_in(
     let foreseen = if options.dry_run { Foreseen::at(target) } else { Foreseen::default() };
     let pipeline =
         Pipeline { access, session, context: &context, chunks: &chunks, meters: &meters };
-    pipeline.run(snapshot, &start, (top, foreseen), settler, (writers, cores))?;
+    let last = top.clone();
+    let ran = pipeline.run(snapshot, &start, (top, foreseen), settler, (writers, cores));
     context.read_back.finish(&context);
+    end(&context, last);
+    ran?;
     context.outcome()?;
     Ok(RestoreSummary { stages: meters.snapshot(), ..context.summary() })
+}
+
+/// Gives the target its metadata when everything in it is on the disk, and removes the mark of this restore unless
+/// something stays unfinished.
+fn end(context: &Context<'_>, top: Directory<'_>) {
+    if context.options.dry_run {
+        return;
+    }
+    if context.earlier.can_tell()
+        && !context.leaves_unfinished()
+        && let Some(open) = top.open()
+        && let Err(error) = open.allowing(|| mark::remove(open.dir))
+        && error.kind() != ErrorKind::NotFound
+    {
+        context.write_failed(top.path(mark::NAME), "it can not be removed, remove it", &error);
+    }
+    drop(top);
+    match context.root.sync() {
+        // Not every file system does that to a directory.
+        Err(error) if error.kind() != ErrorKind::InvalidInput => context.not_synced(error),
+        _ => {}
+    }
 }
 
 /// What the stages count.

@@ -16,7 +16,7 @@ use super::Overwrite;
 use super::context::Context;
 use super::directory::OpenDirectory;
 use super::twins::taken_for;
-use super::unfinished::is_unfinished;
+use super::unfinished;
 
 /// Memory for a piece of a directory's names.
 const LISTED_BYTES: usize = 1 << 20;
@@ -111,7 +111,7 @@ pub(super) fn remove_left(dir: &TargetDir) {
     let _ = listed;
     for name in left.iter().filter_map(|name| Name::new(name).ok()) {
         let is_ours = |there: Stat| {
-            is_unfinished(&there) || (there.kind == FileKind::File && there.nlink > 1)
+            unfinished::has_mode(&there) || (there.kind == FileKind::File && there.nlink > 1)
         };
         if dir.as_dir().stat(name).is_ok_and(is_ours) {
             let _ = dir.unlink(name);
@@ -170,7 +170,7 @@ pub(super) fn is_kept(
     (there, entry): (&Stat, &Entry),
 ) -> bool {
     let Some(overwrite) = context.options.overwrite else { return false };
-    if there.kind != FileKind::Dir && is_unfinished(there) {
+    if there.kind != FileKind::Dir && context.earlier.made(there) {
         return false;
     }
     match overwrite.verdict(there, entry) {
@@ -246,7 +246,6 @@ mod tests {
     use super::*;
     use crate::Run;
     use crate::restore::RestoreOptions;
-    use crate::restore::unfinished;
 
     #[test]
     fn what_a_killed_restore_left_beside_goes_and_nothing_else() {

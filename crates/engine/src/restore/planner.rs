@@ -15,6 +15,7 @@ use super::directory::Directory;
 use super::foreseen::Foreseen;
 use super::layout::Layout;
 use super::links::{Groups, Membership};
+use super::mark;
 use super::reader::{Reader, is_damaged};
 use super::settle::Whole;
 use super::split_file::SplitFile;
@@ -160,6 +161,10 @@ impl<'a> Planner<'a> {
             return Planned::Done(Plan::SkipBelow);
         }
         let parent = self.parent_of(path.as_bytes());
+        if self.levels.len() == 1 && path.name() == mark::NAME {
+            // Of a restore into what was backed up; this one's own is there.
+            return Planned::Done(Plan::SkipBelow);
+        }
         let attributes = self.reader.bring_in_attributes(&mut entry);
         let attributes = attributes.or_else(|error| self.tell_lack(path, "attributes", error));
         let extents = self.reader.bring_in_extents(&mut entry);

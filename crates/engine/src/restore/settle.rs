@@ -29,7 +29,6 @@ use super::context::{Context, add};
 use super::directory::Directory;
 use super::links::Membership;
 use super::place::Place;
-use crate::EngineError;
 /// Content that waits for one call; the system writes most of it before.
 const BATCH_BYTES: u64 = 1 << 30;
 /// Names that wait for one call, each with a file and perhaps a directory that is open.
@@ -115,6 +114,7 @@ impl<'a> Whole<'a> {
         if let Some((file, _)) = &self.file {
             context.let_go(file);
         }
+        context.leave_unfinished();
         context.links.fail_first(self.membership, || {
             if let (Place::Beside(_), Some(open), Ok(name)) =
                 (&self.place, self.directory.open(), Name::new(&self.name))
@@ -128,7 +128,6 @@ impl<'a> Whole<'a> {
 /// Takes whole files, and finishes them by the batch.
 pub(super) struct Settler<'a> {
     context: &'a Context<'a>,
-    target: &'a Path,
     batch_names: usize,
     meter: &'a StageMeter,
     file_systems: FileSystems,
@@ -141,7 +140,7 @@ impl<'a> Settler<'a> {
     /// If the target can not be looked at.
     pub(super) fn new(
         context: &'a Context<'a>,
-        target: &'a Path,
+        target: &Path,
         meter: &'a StageMeter,
     ) -> io::Result<Self> {
         // What waits is held open, as is a chain of directories from its top to its end; if the system grants no
@@ -150,7 +149,7 @@ impl<'a> Settler<'a> {
         let is_share = disk::file_system(target).is_ok_and(disk::is_share);
         let batch_names = batch_names(is_share, open_files);
         let file_systems = FileSystems::new(context.root.as_fd())?;
-        Ok(Self { context, target, batch_names, meter, file_systems })
+        Ok(Self { context, batch_names, meter, file_systems })
     }
 
     /// How many names it finishes at once.
@@ -174,10 +173,7 @@ impl<'a> Settler<'a> {
             return;
         }
         if let Err(error) = self.meter.working(|| self.file_systems.sync()) {
-            let target = self.target.display();
-            let what =
-                format!("{target}: writing the names and modes of what was restored to its disk");
-            self.context.fail(EngineError::io(what, error));
+            self.context.not_synced(error);
         }
     }
 

@@ -7,7 +7,7 @@ use holdall_sys::TargetDir;
 use holdall_tree::{Entry, EntryKind, PathKey, lookup};
 
 use super::context::if_immutable;
-use super::unfinished::is_unfinished;
+use super::mark::Earlier;
 use super::{Overwrite, RestoreOptions};
 use crate::blocks::Nodes;
 use crate::{Access, EngineError, Snapshot};
@@ -87,6 +87,7 @@ pub(super) fn open(
     target: &Path,
     options: &RestoreOptions,
     is_on_the_way: bool,
+    earlier: &Earlier,
 ) -> Result<Target, EngineError> {
     let unusable =
         |reason: String| EngineError::Path { path: target.display().to_string(), reason };
@@ -115,7 +116,7 @@ pub(super) fn open(
         return Err(refused());
     }
     let is_kept = is_on_the_way || options.overwrite == Some(Overwrite::Never);
-    let was_finished = root.as_dir().stat_self().is_ok_and(|there| !is_unfinished(&there));
+    let was_finished = root.as_dir().stat_self().is_ok_and(|there| !earlier.made(&there));
     let kept = holds_something && is_kept && was_finished;
     Ok(Target { root, kept, was_empty: !holds_something })
 }

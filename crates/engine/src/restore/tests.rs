@@ -190,6 +190,7 @@ fn what_a_killed_restore_left_is_finished_whatever_becomes_of_what_is_there() {
         let target = Target::new();
         let (top, half) = (target.path().join("d"), target.path().join("d/half"));
         fs::create_dir_all(&top).unwrap();
+        mark::make(&holdall_sys::TargetDir::open_root(&target.path()).unwrap()).unwrap();
         fs::write(&half, b"wh").unwrap();
         fs::write(top.join("mine"), b"mine").unwrap();
         fs::set_permissions(&half, fs::Permissions::from_mode(unfinished::MODE)).unwrap();

@@ -2,8 +2,8 @@
 //!
 //! Who is killed leaves what it was making, under its own name: a name to work under would cost a call more
 //! for each of a million files. So everything is made with a mode that hardly anything else has, and gets its
-//! own as the last thing of all, a file when its content is on the disk. What has such a mode is taken for unfinished, and made anew whatever is to
-//! become of what is there.
+//! own as the last thing of all, a file when its content is on the disk. What has such a mode where a restore was
+//! killed ([`mark`](super::mark)) is taken for unfinished, and made anew whatever is to become of what is there.
 //!
 //! Symbolic links have no mode: one of these may keep the time of its making. Nor has what lies on a file
 //! system without modes, where only another time or length tells.
@@ -18,8 +18,8 @@ pub(super) const DIRECTORY_MODE: u32 = 0o1700;
 /// What a directory has of the one above, until it is rid of it.
 const SET_GROUP_ID: u32 = 0o2000;
 
-/// Whether this is as if a restore that was killed had been making it.
-pub(super) fn is_unfinished(there: &Stat) -> bool {
+/// Whether this has the mode of what is being made.
+pub(super) fn has_mode(there: &Stat) -> bool {
     match there.kind {
         FileKind::Dir => there.mode & !SET_GROUP_ID == DIRECTORY_MODE,
         FileKind::Symlink => false,

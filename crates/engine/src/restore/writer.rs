@@ -52,6 +52,14 @@ enum Done<'a> {
     Whole(Whole<'a>),
 }
 
+/// A name of a file that has others.
+enum Joined<'a> {
+    /// It is linked to one of them.
+    Linked(Done<'a>),
+    /// It has to be made on its own, as this member of its group.
+    Apart(Membership),
+}
+
 /// Why an entry was not made.
 enum Failure {
     /// There is something that is kept, or its directory could not be made.
@@ -148,45 +156,53 @@ impl<'a> Writer<'a> {
         chunks: &[Chunk],
         since: u64,
     ) -> Result<Done<'a>, Failure> {
-        let directory = item.directory.clone();
-        let open = directory.open().ok_or(Failure::Skipped)?;
-        let own_name = item.name.clone();
-        let name = Name::new(&own_name).map_err(|error| cannot_make(error.into()))?;
-        let Membership::Later(mut first) = item.membership else {
-            return self.make_one(item, &open, name, chunks, since);
+        let Membership::Later(first) = item.membership else {
+            return self.make_one(item, chunks, since);
         };
+        item.membership = match self.join(item, first, since)? {
+            Joined::Linked(linked) => return Ok(linked),
+            Joined::Apart(membership) => membership,
+        };
+        let made = self.make_one(item, chunks, since)?;
+        self.context.note_copy(&|| item.directory.path(&item.name));
+        Ok(made)
+    }
+
+    /// Links an entry to the first of its group, or to who stands in for it.
+    fn join(
+        &mut self,
+        item: &Item<'a>,
+        mut first: GroupPlace,
+        since: u64,
+    ) -> Result<Joined<'a>, Failure> {
+        let (open, name) = open_at(item)?;
+        let path = || item.directory.path_below_target(&item.name);
         loop {
-            item.membership = Membership::Later(first);
-            if let Some(linked) = self.link(item, &open, name, first, since)? {
-                return Ok(linked);
+            if let Some(place) = self.link(item, &open, name, first)? {
+                let whole = Self::whole(item, Membership::Later(first), place, None, since);
+                return Ok(Joined::Linked(Done::Whole(whole)));
             }
-            let path = || directory.path_below_target(&own_name);
             match self.context.links.succeed(first, path).map_err(cannot_make)? {
                 Some(Membership::Later(other)) => first = other,
-                Some(own) => break item.membership = own,
-                None => break,
+                other => return Ok(Joined::Apart(other.unwrap_or(Membership::Later(first)))),
             }
         }
-        let made = self.make_one(item, &open, name, chunks, since)?;
-        self.context.note_copy(&|| directory.path(&own_name));
-        Ok(made)
     }
 
     fn make_one(
         &mut self,
         item: &Item<'a>,
-        open: &OpenDirectory<'_>,
-        name: Name<'_>,
         chunks: &[Chunk],
         since: u64,
     ) -> Result<Done<'a>, Failure> {
+        let (open, name) = open_at(item)?;
         let special = |kind, major, minor| {
-            self.special(item, open, name, kind, DeviceNumber { major, minor })
+            self.special(item, &open, name, kind, DeviceNumber { major, minor })
                 .map(|()| Done::Finished)
         };
         match item.entry.kind {
-            EntryKind::File => self.file(item, open, name, chunks, since).map(Done::Whole),
-            EntryKind::Symlink => self.symlink(item, open, name).map(|()| Done::Finished),
+            EntryKind::File => self.file(item, &open, name, chunks, since).map(Done::Whole),
+            EntryKind::Symlink => self.symlink(item, &open, name).map(|()| Done::Finished),
             EntryKind::Fifo => special(FileKind::Fifo, 0, 0),
             EntryKind::Socket => special(FileKind::Socket, 0, 0),
             EntryKind::CharDevice { major, minor } => special(FileKind::CharDevice, major, minor),
@@ -216,18 +232,19 @@ impl<'a> Writer<'a> {
             return Err(failure);
         }
         let last = self.finish_but_last(item, open, &file);
-        Ok(Self::whole(item, place, Some((file, last)), since))
+        Ok(Self::whole(item, item.membership, place, Some((file, last)), since))
     }
 
     fn whole(
         item: &Item<'a>,
+        membership: Membership,
         place: Place,
         file: Option<(Arc<File>, Last)>,
         since: u64,
     ) -> Whole<'a> {
         let bytes = file.as_ref().map_or(0, |_| item.entry.counted_bytes());
         let (directory, name) = (item.directory.clone(), item.name.clone());
-        Whole { directory, name, place, file, bytes, membership: item.membership, since }
+        Whole { directory, name, place, file, bytes, membership, since }
     }
 
     fn fill(&mut self, item: &Item<'_>, file: &Arc<File>, chunks: &[Chunk]) -> Result<(), Failure> {
@@ -349,17 +366,14 @@ impl<'a> Writer<'a> {
         open: &OpenDirectory<'_>,
         name: Name<'_>,
         place: GroupPlace,
-        since: u64,
-    ) -> Result<Option<Done<'a>>, Failure> {
+    ) -> Result<Option<Place>, Failure> {
         let mut tried = None;
         // One that replaces something is moved when it is on the disk, perhaps just now.
         while let Some(first) = self.context.links.wait(place)
             && tried.as_ref() != Some(&first)
         {
             match self.link_to(&first, item, open, name) {
-                Ok(Some(Made::New((), place))) => {
-                    return Ok(Some(Done::Whole(Self::whole(item, place, None, since))));
-                }
+                Ok(Some(Made::New((), place))) => return Ok(Some(place)),
                 Ok(Some(Made::Kept { .. })) => return Err(Failure::Skipped),
                 Ok(None) => return Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => tried = Some(first),
@@ -394,6 +408,13 @@ impl<'a> Writer<'a> {
         }
         Ok(Some(made))
     }
+}
+
+/// Where an entry is to be made.
+fn open_at<'i>(item: &'i Item<'_>) -> Result<(OpenDirectory<'i>, Name<'i>), Failure> {
+    let open = item.directory.open().ok_or(Failure::Skipped)?;
+    let name = Name::new(&item.name).map_err(|error| cannot_make(error.into()))?;
+    Ok((open, name))
 }
 
 impl<T> Made<T> {
