@@ -13,7 +13,7 @@ use holdall_lab::StageMeter;
 use holdall_sys::cpu::process_cpu_seconds;
 
 use crate::hill_climb::{HillClimb, Window};
-use crate::run::lock;
+use crate::run::{add_bytes, lock};
 
 /// How often threads look whether a window is over.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
@@ -114,7 +114,7 @@ impl<'a> Concurrency<'a> {
     /// Counts work that was done, and looks at it when it is time.
     pub(crate) fn did(&self, items: u64, bytes: u64) {
         let done = items.saturating_mul(ITEM_BYTES).saturating_add(bytes);
-        self.done_bytes.fetch_add(done, Ordering::Relaxed);
+        add_bytes(&self.done_bytes, done);
         let now = self.begun.elapsed().as_nanos() as u64;
         if now < self.look_nanos.load(Ordering::Relaxed) {
             return;

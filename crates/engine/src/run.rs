@@ -18,7 +18,7 @@ pub(crate) struct Amount {
 impl AddAssign for Amount {
     fn add_assign(&mut self, more: Self) {
         self.items += more.items;
-        self.bytes += more.bytes;
+        self.bytes = self.bytes.saturating_add(more.bytes);
     }
 }
 
@@ -90,7 +90,7 @@ impl Run {
     /// Counts items and bytes that were dealt with.
     pub fn advance(&self, items: u64, bytes: u64) {
         self.items.fetch_add(items, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        add_bytes(&self.bytes, bytes);
     }
 
     /// Counts what was dealt with.
@@ -208,6 +208,12 @@ impl std::fmt::Debug for Run {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Run").field("items", &self.items).finish_non_exhaustive()
     }
+}
+
+/// Adds bytes to a counter. A few sparse files are together larger than can be counted: it stays at the end then.
+pub(crate) fn add_bytes(counter: &AtomicU64, more: u64) {
+    let sum = |bytes: u64| Some(bytes.saturating_add(more));
+    let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
 }
 
 /// Locks a mutex whose data stays valid if a holder panicked: counters and lists.

@@ -211,7 +211,7 @@ impl Sums {
     fn add(&mut self, done: &CopySummary) {
         self.copied += 1;
         self.total_items_processed += done.items;
-        self.total_bytes_processed += done.bytes;
+        self.total_bytes_processed = self.total_bytes_processed.saturating_add(done.bytes);
         self.data_added += done.data_added;
         self.data_stored += done.data_stored;
         self.bytes_sent += done.bytes_sent;

@@ -63,7 +63,9 @@ impl Stats {
     /// Sums over the chosen snapshots, oldest first.
     fn new(chosen: &[&Snapshot], are_all: bool, usage: &Usage) -> Self {
         let newest = chosen.last().map(|newest| &newest.secret);
-        let sum = |of: fn(&Snapshot) -> u64| chosen.iter().map(|one| of(one)).sum::<u64>();
+        let sum = |of: fn(&Snapshot) -> u64| {
+            chosen.iter().map(|one| of(one)).fold(0, u64::saturating_add)
+        };
         let total_bytes = sum(|one| one.secret.bytes);
         let has_ratio = are_all && usage.stored_bytes > 0 && !chosen.is_empty();
         Self {

@@ -82,6 +82,7 @@ mod try_it;
 mod unchanged;
 mod unseen;
 mod vanishing;
+mod vast_files;
 #[cfg(feature = "verdicts")]
 mod verdicts;
 mod worth;

@@ -54,7 +54,8 @@ struct Counted {
 impl Found for Counted {
     fn add(&mut self, _path: PathKey, stat: Stat, _work: Work) -> Result<(), EngineError> {
         self.items += 1;
-        self.bytes += if stat.kind == FileKind::File { stat.size } else { 0 };
+        let bytes = if stat.kind == FileKind::File { stat.size } else { 0 };
+        self.bytes = self.bytes.saturating_add(bytes);
         Ok(())
     }
 

@@ -193,7 +193,7 @@ impl<'a> Comparison<'a> {
         self.run.advance(tally.items, tally.bytes);
         let mut report = lock(&self.report);
         report.items += tally.items;
-        report.bytes += tally.bytes;
+        report.bytes = report.bytes.saturating_add(tally.bytes);
         drop(report);
         let pending =
             subdirectories.into_iter().map(|name| Pending { parent: Arc::clone(&pair), name });
@@ -256,7 +256,7 @@ impl<'a> Comparison<'a> {
             found.extend(self.rights.attribute_difference(&attributes[0], &attributes[1]));
             if source.size == restored.size {
                 match buffers.compare(&left, &right, source.size)? {
-                    Content::Same(bytes) => tally.bytes += bytes,
+                    Content::Same(bytes) => tally.bytes = tally.bytes.saturating_add(bytes),
                     Content::DiffersAt(offset) => {
                         found.push(format!("content, at or after byte {offset}"));
                     }

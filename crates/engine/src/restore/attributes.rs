@@ -104,10 +104,9 @@ impl Last {
     ) {
         let setting = Setting { context, subject, path };
         setting.set_attributes(self.access_list.iter().map(|list| (ACCESS_LIST, &list[..])));
-        if let Some(mode) = self.mode {
-            if !setting.check("mode", subject.set_mode(mode)) {
-                context.leave_unfinished();
-            }
+        let set = self.mode.is_none_or(|mode| setting.check("mode", subject.set_mode(mode)));
+        if !set {
+            context.leave_unfinished();
         }
     }
 }

@@ -19,7 +19,7 @@ use super::stored::Stored;
 use super::times::Times;
 use super::write_behind::WriteBehind;
 use super::{RestoreOptions, RestoreSummary};
-use crate::run::lock;
+use crate::run::{add_bytes, lock};
 use crate::{EngineError, Run};
 
 /// Counts of what was done.
@@ -281,5 +281,5 @@ pub(super) fn if_immutable(error: &io::Error) -> &'static str {
 
 /// Adds to a count.
 pub(super) fn add(count: &AtomicU64, more: u64) {
-    count.fetch_add(more, Ordering::Relaxed);
+    add_bytes(count, more);
 }

@@ -161,7 +161,7 @@ impl<'a> Settler<'a> {
     pub(super) fn run(mut self, whole: &Receiver<Whole<'a>>) {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while let Ok(one) = self.meter.waiting_in(|| whole.recv()) {
-            bytes += one.bytes;
+            bytes = one.bytes.saturating_add(bytes);
             batch.push(one);
             if bytes >= BATCH_BYTES || batch.len() >= self.batch_names {
                 self.settle(std::mem::take(&mut batch));

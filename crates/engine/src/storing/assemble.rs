@@ -81,7 +81,7 @@ impl Uncounted {
     fn chunk(&mut self, bytes: u64) -> Amount {
         self.in_chunks += bytes;
         let mut stands_for = std::mem::take(&mut self.entries);
-        stands_for.bytes += bytes;
+        stands_for.bytes = stands_for.bytes.saturating_add(bytes);
         stands_for
     }
 
@@ -173,7 +173,7 @@ impl Assembler<'_> {
         counts.files_unmodified += items.saturating_sub(dirs);
         counts.items += items;
         counts.leaves_adopted += 1;
-        counts.bytes += bytes;
+        counts.bytes = counts.bytes.saturating_add(bytes);
         self.shared.run.advance(items, bytes);
         if self.dry_run {
             return Ok(());
@@ -198,9 +198,9 @@ impl Assembler<'_> {
         };
         *counter += 1;
         counts.items += 1;
-        counts.bytes += entry.counted_bytes();
+        counts.bytes = counts.bytes.saturating_add(entry.counted_bytes());
         if change != Settled::Unmodified {
-            counts.bytes_not_kept += entry.counted_bytes();
+            counts.bytes_not_kept = counts.bytes_not_kept.saturating_add(entry.counted_bytes());
         }
         let amount = self.uncounted.entry(entry);
         match self.dry_run || change == Settled::Unmodified {

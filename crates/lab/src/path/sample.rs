@@ -108,7 +108,7 @@ impl Sample {
         self.items += items.len() as u64;
         let files = items.iter().filter(|item| item.kind == FileKind::File);
         let files: Vec<_> = files.map(|item| (item.name.clone(), item.bytes)).collect();
-        self.bytes += files.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        self.bytes = files.iter().map(|(_, bytes)| *bytes).fold(self.bytes, u64::saturating_add);
         let batches = files.chunks(BATCH_FILES);
         self.batches
             .extend(batches.map(|files| Batch { folder: folder.to_vec(), files: files.to_vec() }));

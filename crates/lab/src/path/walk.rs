@@ -153,7 +153,8 @@ impl State {
     fn take_in(&mut self, path: Vec<u8>, listed: Listed) {
         let Listed { items, below, mount_points, is_whole } = listed;
         self.found.items += items.len() as u64;
-        self.found.bytes += items.iter().map(|item| item.bytes).sum::<u64>();
+        let bytes = items.iter().map(|item| item.bytes);
+        self.found.bytes = bytes.fold(self.found.bytes, u64::saturating_add);
         self.found.mount_points += mount_points;
         self.found.unreadable_directories += u64::from(!is_whole);
         self.waiting.extend(below);
