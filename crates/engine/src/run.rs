@@ -53,7 +53,7 @@ pub struct Run {
     damage_count: AtomicU64,
     changed: Mutex<Vec<Vec<u8>>>,
     changed_count: AtomicU64,
-    left_out: Mutex<Vec<Vec<u8>>>,
+    left_out: Mutex<Vec<Problem>>,
     stages: Mutex<Option<Stages>>,
 }
 
@@ -179,17 +179,16 @@ impl Run {
         std::mem::take(&mut *lock(&self.changed))
     }
 
-    /// Notes a directory of the repository that is backed up to.
-    pub(crate) fn leave_out(&self, path: &[u8]) {
+    /// Notes a directory that no rule names and that is left out all the same, and why.
+    pub(crate) fn leave_out(&self, path: &[u8], reason: &str) {
         let mut kept = lock(&self.left_out);
         if kept.len() < PROBLEMS_KEPT {
-            kept.push(path.to_vec());
+            kept.push(Problem { path: path.to_vec(), reason: reason.to_owned() });
         }
     }
 
-    /// Takes the paths of directories of the repository that is backed up to, which were left out, noted since the
-    /// last call.
-    pub fn take_left_out(&self) -> Vec<Vec<u8>> {
+    /// Takes the directories that were left out without a rule, noted since the last call.
+    pub fn take_left_out(&self) -> Vec<Problem> {
         std::mem::take(&mut *lock(&self.left_out))
     }
 

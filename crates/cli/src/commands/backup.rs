@@ -421,9 +421,9 @@ pub(crate) fn measured(
     for path in run.take_changed() {
         app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
     }
-    for path in run.take_left_out() {
-        let path = Shown(&path);
-        app.output.note(format_args!("note: {path} is of the repository itself and is left out"));
+    for left_out in run.take_left_out() {
+        let path = Shown(&left_out.path);
+        app.output.note(format_args!("note: {path} {} and is left out", left_out.reason));
     }
     let mut summary = result?;
     if let Err(error) = remembered {

@@ -81,6 +81,7 @@ mod tags;
 mod try_it;
 mod unchanged;
 mod unseen;
+mod unsized_files;
 mod vanishing;
 mod vast_files;
 #[cfg(feature = "verdicts")]

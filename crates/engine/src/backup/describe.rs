@@ -94,10 +94,12 @@ pub(super) struct Lasting {
     pub(super) inodes: bool,
     /// There are change times, which tell of all that was done to a file, and which nobody can set.
     pub(super) change_times: bool,
+    /// A file that is said to be empty is.
+    pub(super) sizes: bool,
 }
 
 impl Lasting {
-    const ALL: Self = Self { inodes: true, change_times: true };
+    const ALL: Self = Self { inodes: true, change_times: true, sizes: true };
 
     /// By the type of a file system, with the name behind it that a FUSE has.
     fn on(file_system: &[u8]) -> Self {
@@ -107,10 +109,22 @@ impl Lasting {
         ];
         // These give the modification time in their place, which moves with a file.
         let without_change_times: [&[u8]; 4] = [b"vfat", b"msdos", b"exfat", b"fuse.sshfs"];
+        // Some programs behind a FUSE do not know how long a file is until it is read.
+        let without_sizes: [&[u8]; 8] = [
+            b"proc",
+            b"sysfs",
+            b"tracefs",
+            b"debugfs",
+            b"securityfs",
+            b"cgroup",
+            b"cgroup2",
+            b"fuse",
+        ];
         let kind = file_system.split(|&byte| byte == b'.').next().unwrap_or_default();
         Self {
             inodes: !unstable.contains(&kind),
             change_times: !without_change_times.contains(&file_system),
+            sizes: !without_sizes.contains(&kind),
         }
     }
 }
@@ -140,12 +154,14 @@ mod tests {
     fn what_lasts_is_known_by_the_type_of_the_file_system() {
         let on = |kind: &str| {
             let lasting = Lasting::on(kind.as_bytes());
-            (lasting.inodes, lasting.change_times)
+            (lasting.inodes, lasting.change_times, lasting.sizes)
         };
-        assert_eq!((on("ext4"), on("btrfs")), ((true, true), (true, true)));
-        assert_eq!((on("cifs"), on("fuse.gocryptfs")), ((false, true), (false, true)));
-        for kind in ["vfat", "msdos", "exfat", "fuse.sshfs"] {
-            assert_eq!(on(kind), (false, false), "{kind}");
+        assert_eq!((on("ext4"), on("btrfs")), ((true, true, true), (true, true, true)));
+        assert_eq!((on("cifs"), on("fuse.gocryptfs")), ((false, true, true), (false, true, false)));
+        assert_eq!((on("proc"), on("fuseblk")), ((true, true, false), (true, true, true)));
+        for kind in ["vfat", "msdos", "exfat"] {
+            assert_eq!(on(kind), (false, false, true), "{kind}");
         }
+        assert_eq!(on("fuse.sshfs"), (false, false, false));
     }
 }

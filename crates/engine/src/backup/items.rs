@@ -158,7 +158,8 @@ impl<'a> Items<'a> {
     /// Whether a path can be known again by its metadata: hard links belong to groups that are
     /// computed anew, and some file systems give other inodes after every mount.
     fn may_be_adopted(&mut self, stat: &Stat) -> bool {
-        self.lasting(stat).inodes && (stat.nlink == 1 || stat.kind == FileKind::Dir)
+        let lasting = self.lasting(stat);
+        lasting.inodes && lasting.sizes && (stat.nlink == 1 || stat.kind == FileKind::Dir)
     }
 
     /// As [`Mounts::lasting`], which looks a mount up once for all paths in a row that lie on it.
@@ -295,7 +296,8 @@ fn facts(stat: &Stat) -> Facts {
 
 /// Whether nothing shows that a path changed since `before` was recorded. Change times can not be
 /// put back, so an edit shows even if its author hides it; an unsettled entry is always read again. Where there are
-/// none, another file of the same length and time may have been moved there: what has content is read.
+/// none, another file of the same length and time may have been moved there: what has content is read. So is what
+/// may have some although it is said to be empty.
 fn is_unchanged(before: &Entry, stat: &Stat, lasting: Lasting) -> bool {
     let has_content = match stat.kind {
         FileKind::File => stat.size > 0,
@@ -304,6 +306,7 @@ fn is_unchanged(before: &Entry, stat: &Stat, lasting: Lasting) -> bool {
     };
     !before.unsettled
         && (lasting.change_times || !has_content)
+        && (lasting.sizes || has_content || stat.kind != FileKind::File)
         && before.kind == kind_of(stat)
         && (before.mtime, before.ctime) == (time(stat.mtime), time(stat.ctime))
         && (stat.kind != FileKind::File || before.size == stat.size)
@@ -336,7 +339,8 @@ mod tests {
         std::fs::create_dir(folder.path().join("dir")).unwrap();
         std::os::unix::fs::symlink("file", folder.path().join("link")).unwrap();
         let [all, no_inodes, nothing] = [(true, true), (false, true), (false, false)]
-            .map(|(inodes, change_times)| Lasting { inodes, change_times });
+            .map(|(inodes, change_times)| Lasting { inodes, change_times, sizes: true });
+        let no_sizes = Lasting { sizes: false, ..all };
         for (name, is_read) in [("file", true), ("link", true), ("empty", false), ("dir", false)] {
             let stat = stat_of(name);
             let facts = facts(&stat);
@@ -345,6 +349,8 @@ mod tests {
             let same = Entry { mode, uid, gid, mtime, ctime, size, ..Entry::empty(facts.kind) };
             assert!(is_unchanged(&Entry { inode, ..same.clone() }, &stat, all), "{name}");
             assert!(!is_unchanged(&same, &stat, all), "{name}");
+            let known = Entry { inode, ..same.clone() };
+            assert_eq!(is_unchanged(&known, &stat, no_sizes), name != "empty", "{name}");
             assert!(is_unchanged(&same, &stat, no_inodes), "{name}");
             assert_eq!(is_unchanged(&same, &stat, nothing), !is_read, "{name}");
         }

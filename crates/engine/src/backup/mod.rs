@@ -26,6 +26,7 @@ mod plan;
 mod read;
 mod scan;
 mod summary;
+mod to_end;
 mod walk;
 
 pub use count::count_ahead;

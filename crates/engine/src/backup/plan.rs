@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use holdall_format::RepositoryConfig;
-use holdall_sys::{Dir, FileKind, Name, Stat};
+use holdall_sys::{Dir, FileKind, Name, Stat, disk};
 use holdall_tree::PathKey;
 
 use super::job::Work;
@@ -69,6 +69,10 @@ pub(super) struct Plan<'a, F> {
 
 /// Why a source is not in the snapshot within which another one lies.
 const NOT_MET: &str = "was named and is left out: above it is a link, or something that is excluded; back it up in a run of its own";
+
+/// Why directories are left out that no rule names.
+const OF_REPOSITORY: &str = "is of the repository itself";
+const SHOWS_KERNEL: &str = "has no files, but shows the state of the system,";
 
 /// A directory that the plan is in.
 struct Frame {
@@ -217,11 +221,17 @@ impl<F: Found> Plan<'_, F> {
             };
             let listed = self.list(frame, index, path.name());
             let listed = listed.and_then(|listed| still_mounted(listed, &stat, frame.device));
+            let is_met = stat.device != frame.device && !self.named.contains(&path);
+            let itself = frame.read(stat);
             if let Some(other) = became_other(&listed, &frame.listed.dir, path.name()) {
                 self.items.add(path, other, frame.read(other))?;
             } else if self.is_own_repository(&frames, &path, &listed) {
                 listed.iter().for_each(|listed| self.walk.discard(listed));
-                self.shared.run.leave_out(&path.to_absolute());
+                self.shared.run.leave_out(&path.to_absolute(), OF_REPOSITORY);
+            } else if is_met && is_view(&listed) {
+                listed.iter().for_each(|listed| self.walk.discard(listed));
+                self.shared.run.leave_out(&path.to_absolute(), SHOWS_KERNEL);
+                self.items.add(path, stat, itself)?;
             } else if let Some(mut below) = self.enter(path, &stat, listed, stays_on)? {
                 below.is_ruled |= frames.last().is_some_and(|above| above.is_ruled);
                 frames.push(below);
@@ -404,6 +414,12 @@ fn still_mounted(listed: Listed, seen: &Stat, device_above: u64) -> io::Result<L
         return Err(io::Error::other("it was unmounted while the backup ran"));
     }
     Ok(listed)
+}
+
+/// Whether a directory is of a file system that holds nothing, and only shows what the kernel knows.
+fn is_view(listed: &io::Result<Listed>) -> bool {
+    let file_system = |listed: &Listed| disk::file_system_of(&*listed.dir);
+    listed.as_ref().is_ok_and(|listed| file_system(listed).is_ok_and(disk::is_view))
 }
 
 /// What is there by now instead of a directory that could not be opened, if that is something else.

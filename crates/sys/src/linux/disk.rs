@@ -57,6 +57,40 @@ pub fn file_system(path: &Path) -> io::Result<u64> {
     Ok(rustix::fs::statfs(path)?.f_type as u64 & 0xffff_ffff)
 }
 
+/// The same of the one that an open file or directory lies on.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn file_system_of(fd: impl AsFd) -> io::Result<u64> {
+    Ok(rustix::fs::fstatfs(fd)?.f_type as u64 & 0xffff_ffff)
+}
+
+/// File systems that hold nothing: what they show, the kernel makes up when it is read.
+const VIEWS: [u64; 15] = [
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+    0x7472_6163, // tracefs
+    0x6462_6720, // debugfs
+    0x7363_6673, // securityfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0xcafe_4a11, // bpf
+    0x6265_6570, // configfs
+    0x4249_4e4d, // binfmt_misc
+    0xf97c_ff8c, // selinuxfs
+    0x6573_5543, // fusectl
+    0x1cd1,      // devpts
+    0x1980_0202, // mqueue
+    0x6e73_6673, // nsfs
+];
+
+/// Says whether [`file_system`] gave the number of one that only shows the kernel's state, as `proc` and `sysfs`.
+#[must_use]
+pub fn is_view(file_system: u64) -> bool {
+    VIEWS.contains(&file_system)
+}
+
 /// Says whether [`file_system`] gave the number of one that other computers may write to as well.
 #[must_use]
 pub fn is_share(file_system: u64) -> bool {

@@ -1,7 +1,8 @@
 //! Files: each is read in one of three ways, into its entry, whole, or in chunks.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use holdall_sys::reading::append_content;
@@ -13,6 +14,7 @@ use super::{JobReader, SMALL_FILE_BYTES, SmallFile};
 use crate::EngineError;
 use crate::backup::content::FileStream;
 use crate::backup::file_data::FileData;
+use crate::backup::to_end::{self, Limited, ToEnd};
 use crate::budget::Grant;
 
 impl JobReader<'_> {
@@ -39,7 +41,9 @@ impl JobReader<'_> {
             Ok(data) => data,
             Err(error) => return Ok(Err(error)),
         };
-        let read = if stat.size > SMALL_FILE_BYTES || data.has_holes() {
+        let read = if stat.size == 0 {
+            self.to_its_end(Limited::new(&file), &mut entry, grant)?
+        } else if stat.size > SMALL_FILE_BYTES || data.has_holes() {
             self.large_file(&file, data, &mut entry, grant)?
         } else {
             self.small_file(&file, &stat, &mut entry)
@@ -83,7 +87,7 @@ impl JobReader<'_> {
             Ok::<_, io::Error>((read, holdall_sys::stat::of_fd(&file)?))
         });
         match read {
-            Ok((read, now)) if read == size && is_as_seen(seen, &now) => {
+            Ok((read, now)) if read == size && is_as_seen(seen, &now) && !has_more(&file, seen) => {
                 self.keep_small(start, &mut entry);
                 entry.unsettled = self.unsettled(now.ctime, self.begun);
                 Ok(Some(entry))
@@ -140,6 +144,31 @@ impl JobReader<'_> {
         if data.has_holes() { self.extents(entry, &data.extents, grant) } else { Ok(Ok(())) }
     }
 
+    /// Reads something to its end of which nobody knows before how long it is.
+    pub(super) fn to_its_end(
+        &mut self,
+        from: impl Read,
+        entry: &mut Entry,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<()>, EngineError> {
+        let mut from = BufReader::with_capacity(to_end::BUFFER_BYTES, from);
+        let (mut head, inline_limit) = (Vec::new(), self.reading.inline_limit_bytes);
+        let begin = (&mut from).take(inline_limit as u64 + 1);
+        let read = self.reading.meters.read.working(|| { begin }.read_to_end(&mut head));
+        if let Err(error) = read {
+            return Ok(Err(error));
+        }
+        if head.len() <= inline_limit {
+            entry.size = head.len() as u64;
+            entry.content = Content::Inline(head);
+            return Ok(Ok(()));
+        }
+        let mut stream = ToEnd::new(io::Cursor::new(head).chain(from));
+        let cut = self.cut(&mut stream, grant)?;
+        entry.size = stream.read_bytes;
+        Ok(cut.map(|content| entry.content = content))
+    }
+
     /// Puts where a sparse file's data lies into its entry, or into chunks if that is much.
     fn extents(
         &mut self,
@@ -156,6 +185,12 @@ impl JobReader<'_> {
             .inline_or_cut(encoded, EXTENTS_INLINE_MAX_BYTES, grant)?
             .map(|content| entry.extents = Some(content)))
     }
+}
+
+/// Whether a file may have content that was said to be empty. One look costs little beside opening it; some are not
+/// read by single bytes.
+fn has_more(file: &File, seen: &Stat) -> bool {
+    seen.size == 0 && !file.read_at(&mut [0], 0).is_ok_and(|read| read == 0)
 }
 
 /// Whether a file is the one that was seen, and nothing of it changed since.
