@@ -5,10 +5,13 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use holdall_engine::{FOLLOWED, Source};
+use holdall_engine::{BackupOptions, FOLLOWED, Source};
+use holdall_sys::pipe;
 
 use crate::app::App;
 use crate::config::below_home;
@@ -134,22 +137,91 @@ fn overlap(source: &Source, outer: &[u8], outer_read_at: &[u8]) -> Refusal {
     Refusal::new(Exit::Usage, message).hint("leave one of them out, or record it elsewhere (--as)")
 }
 
-/// Says which sources are links to folders, and so are backed up without what lies there, as a home folder that
-/// is elsewhere; where that is all that there is, somebody meant something else.
-pub(crate) fn check_links(app: &App, sources: &[Source]) -> Result<(), Refusal> {
-    let behind = |source: &Source| {
-        let folder = folder_behind(&source.read_at)?;
-        Some(format!("{} is a link to {}", Shown(&source.read_at), Shown(&folder)))
-    };
-    let links: Vec<_> = sources.iter().filter_map(behind).collect();
-    if links.is_empty() || links.len() < sources.len() {
-        for link in links {
-            app.output.note(format_args!("note: {link}, and only the link is backed up"));
+/// Opens those sources that are pipes, or lead to one as `/dev/stdin` may.
+///
+/// # Errors
+/// [`Refusal`] for a pipe that nobody writes to; if one can not be opened.
+pub(crate) fn open_pipes(sources: &[Source]) -> Result<Vec<(Vec<u8>, Arc<File>)>> {
+    let mut pipes = Vec::new();
+    for source in sources {
+        let path = Path::new(OsStr::from_bytes(&source.read_at));
+        // What is not there is told of sources in general.
+        if !path.metadata().is_ok_and(|there| there.file_type().is_fifo()) {
+            continue;
+        }
+        let what = || format!("can not read the pipe {}", Shown(&source.read_at));
+        let Some(file) = pipe::open(path).with_context(what)? else { continue };
+        if !pipe::may_give(&file).with_context(what)? {
+            let message = format!("{} is a pipe, and nobody writes to it", Shown(&source.read_at));
+            return Err(Refusal::new(Exit::Usage, message)
+                .hint("start what writes to it before; to store the pipe itself, name its folder")
+                .into());
+        }
+        pipes.push((source.path.clone(), Arc::new(file)));
+    }
+    Ok(pipes)
+}
+
+/// Says which sources are links or devices, of which nothing is backed up that lies there, as of a home folder that is
+/// elsewhere; where that is all that there is, somebody meant something else.
+pub(crate) fn check_whole(app: &App, options: &BackupOptions) -> Result<(), Refusal> {
+    let is_pipe = |source: &&Source| options.pipes.iter().any(|(path, _)| *path == source.path);
+    let read = options.sources.iter().filter(|source| !is_pipe(source));
+    let bare: Vec<_> = read.filter_map(|source| Bare::of(&source.read_at)).collect();
+    let [first, ..] = &bare[..] else { return Ok(()) };
+    if bare.len() < options.sources.len() {
+        for Bare { what, alone, .. } in bare {
+            app.output.note(format_args!("note: {what}, and only {alone} is backed up"));
         }
         return Ok(());
     }
-    Err(Refusal::new(Exit::Usage, format!("nothing to back up: {}", links.join(", ")))
-        .hint("to back up what lies there, end the path with a slash"))
+    let all = bare.iter().map(|bare| &bare.what[..]).collect::<Vec<_>>().join(", ");
+    Err(Refusal::new(Exit::Usage, format!("nothing to back up: {all}")).hint(first.hint.clone()))
+}
+
+/// A source of which less is stored than what lies there.
+struct Bare {
+    /// Which it is, and what.
+    what: String,
+    /// What is stored.
+    alone: &'static str,
+    hint: String,
+}
+
+impl Bare {
+    fn of(path: &[u8]) -> Option<Self> {
+        let shown = Shown(path);
+        let there = Path::new(OsStr::from_bytes(path)).symlink_metadata().ok()?.file_type();
+        if there.is_symlink() {
+            let (to, hint) = match folder_behind(path) {
+                Some(folder) => {
+                    (folder, "to back up what lies there, end the path with a slash".to_owned())
+                }
+                None => {
+                    let to = led_to(path)?;
+                    let hint = format!("to back up what it leads to, name that: {}", Shown(&to));
+                    (to, hint)
+                }
+            };
+            let what = format!("{shown} is a link to {}", Shown(&to));
+            return Some(Self { what, alone: "the link", hint });
+        }
+        let kind = match () {
+            () if there.is_block_device() || there.is_char_device() => "device",
+            () if there.is_socket() => "socket",
+            () => return None,
+        };
+        let what = format!("{shown} is a {kind}");
+        let hint = format!("to back up what it gives: cat {shown} | holdall backup /dev/stdin");
+        Some(Self { what, alone: "its name", hint })
+    }
+}
+
+/// Where a link leads to; what it says if nothing is there.
+fn led_to(path: &[u8]) -> Option<Vec<u8>> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let to = path.canonicalize().or_else(|_| path.read_link()).ok()?;
+    Some(to.into_os_string().into_vec())
 }
 
 /// Whether some sources are not there at all; none of them is a failure.

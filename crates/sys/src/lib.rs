@@ -35,7 +35,7 @@ pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
 #[cfg(target_os = "linux")]
 pub use linux::{
     aligned, cpu, disk, heap, host, limits, listing, lock, memory, metadata, mounts, page_cache,
-    process, raw_file, reading, removal, ring, sparse, stat, tcp, thread, users, xattr,
+    pipe, process, raw_file, reading, removal, ring, sparse, stat, tcp, thread, users, xattr,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{

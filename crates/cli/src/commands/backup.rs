@@ -101,9 +101,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let options = options(args, &app.interrupt)?;
+    let mut options = options(args, &app.interrupt)?;
+    // What a list names may be anything, as the content of a folder may.
+    let typed = options.sources.get(..args.paths.len()).unwrap_or_default();
+    options.pipes = sources::open_pipes(typed)?;
     if args.files_from.is_empty() {
-        sources::check_links(app, &options.sources)?;
+        sources::check_whole(app, &options)?;
     }
     recordable::check(&options)?;
     let some_missing = sources::check_there(&options.sources)?;

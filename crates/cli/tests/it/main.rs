@@ -57,6 +57,7 @@ mod pairing;
 mod paths;
 mod patterns;
 mod places;
+mod pipes;
 #[cfg(feature = "verdicts")]
 mod plants;
 mod private;

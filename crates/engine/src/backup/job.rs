@@ -1,5 +1,6 @@
 //! What goes from stage to stage.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,8 @@ pub(super) enum Work {
     Adopt(Box<AdoptedLeaf>),
     /// Read what is called `name` in `dir`; without one, it is called as its path ends.
     Read { dir: Arc<Dir>, name: Option<Box<[u8]>>, stat: Stat },
+    /// Read a pipe to its end, as a file.
+    Pipe { pipe: Arc<File>, stat: Stat },
     /// Read the metadata of an open directory, which may have nothing in it.
     Directory { dir: Arc<Dir>, stat: Stat, is_empty: bool },
     /// Record what `stat` says: nothing more can be read.
@@ -128,6 +131,8 @@ fn kept(item: Planned) -> Option<Piece> {
     match item.work {
         Work::Keep(entry) => Some(Piece::Entry { path: item.path, entry, change: item.change }),
         Work::Adopt(leaf) => Some(Piece::Leaf(leaf)),
-        Work::Read { .. } | Work::Directory { .. } | Work::StatOnly { .. } => None,
+        Work::Read { .. } | Work::Pipe { .. } | Work::Directory { .. } | Work::StatOnly { .. } => {
+            None
+        }
     }
 }

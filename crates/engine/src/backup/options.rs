@@ -1,5 +1,7 @@
 //! What to back up, and how.
 
+use std::fs::File;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ExcludeRules;
@@ -22,6 +24,9 @@ pub const FOLLOWED: &[u8] = b"/.";
 pub struct BackupOptions {
     /// The sources, in any order; those within others are merged.
     pub sources: Vec<Source>,
+    /// Those of the sources that are pipes, by where they are recorded: each is read to its end, once, and stored as
+    /// a file. They are open so that reading never blocks.
+    pub pipes: Vec<(Vec<u8>, Arc<File>)>,
     /// Tags of the snapshot.
     pub tags: Vec<String>,
     /// The host's name, part of the series.
@@ -58,6 +63,7 @@ impl BackupOptions {
     pub fn new(sources: Vec<Source>, host: String) -> Self {
         Self {
             sources,
+            pipes: Vec::new(),
             tags: Vec::new(),
             host,
             user: String::new(),

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use holdall_format::RepositoryConfig;
-use holdall_sys::{Dir, FileKind, Name, Stat, disk};
+use holdall_sys::{Dir, FileKind, Name, Stat, disk, stat};
 use holdall_tree::PathKey;
 
 use super::job::Work;
@@ -165,6 +165,9 @@ impl<F: Found> Plan<'_, F> {
                 return Ok(());
             }
         };
+        if let Some((stat, work)) = self.pipe(&path) {
+            return self.items.add(path, stat, work);
+        }
         if stat.kind != FileKind::Dir {
             let work = Work::Read { dir, name: Some(name.into()), stat };
             return self.items.add(path, stat, work);
@@ -181,6 +184,17 @@ impl<F: Found> Plan<'_, F> {
             Some(frame) => self.descend(frame),
             None => Ok(()),
         }
+    }
+
+    /// What is to be done for a source that is a pipe, and what it is stored as.
+    fn pipe(&self, path: &PathKey) -> Option<(Stat, Work)> {
+        if self.options.pipes.is_empty() || !self.named.contains(path) {
+            return None;
+        }
+        let path = path.to_absolute();
+        let (_, pipe) = self.options.pipes.iter().find(|(at, _)| *at == path)?;
+        let stat = Stat { kind: FileKind::File, size: 0, ..stat::of_fd(pipe).ok()? };
+        Some((stat, Work::Pipe { pipe: Arc::clone(pipe), stat }))
     }
 
     /// Goes through everything below a directory.
@@ -210,6 +224,10 @@ impl<F: Found> Plan<'_, F> {
                 continue;
             }
             self.unmet.remove(&path);
+            if let Some((stat, work)) = self.pipe(&path) {
+                self.items.add(path, stat, work)?;
+                continue;
+            }
             let Some(frame) = frames.last_mut() else { break };
             let stays_on = match self.wanted(frame.stays_on, &path, &stat) {
                 Wanted::Whole(stays_on) if stat.kind == FileKind::Dir => stays_on,

@@ -1,9 +1,11 @@
 //! What is read to its end, since nobody knows before how long it is: files that have content although their size is
-//! said to be 0, as those of `/proc` and of some file systems in user space.
+//! said to be 0, as those of `/proc` and of some file systems in user space; and pipes.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
+
+use holdall_sys::pipe;
 
 use super::content::Bytestream;
 
@@ -13,6 +15,9 @@ pub(super) const BUFFER_BYTES: usize = 64 << 10;
 const LIMIT_BYTES: u64 = 64 << 20;
 /// Longest time that one may take.
 const LIMIT_SECONDS: u64 = 5;
+
+/// So often is looked whether the run is to end while nothing comes through a pipe.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// A file that is said to be empty.
 pub(super) struct Limited<'a> {
@@ -41,6 +46,34 @@ impl Read for Limited<'_> {
         }
         self.left_bytes -= read as u64;
         Ok(read)
+    }
+}
+
+/// A pipe, which has no limits.
+pub(super) struct Pipe<'a> {
+    file: &'a File,
+    /// Whether the run is to end.
+    stops: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Pipe<'a> {
+    pub(super) fn new(file: &'a File, stops: &'a dyn Fn() -> bool) -> Self {
+        Self { file, stops }
+    }
+}
+
+impl Read for Pipe<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            if (self.stops)() {
+                return Err(io::Error::other("the backup was ended"));
+            }
+            pipe::wait(self.file, LOOK_UP)?;
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub mod memory;
 pub mod metadata;
 pub mod mounts;
 pub mod page_cache;
+pub mod pipe;
 pub(crate) mod proc_path;
 pub mod process;
 pub mod raw_file;

@@ -14,7 +14,7 @@ use super::{JobReader, SMALL_FILE_BYTES, SmallFile};
 use crate::EngineError;
 use crate::backup::content::FileStream;
 use crate::backup::file_data::FileData;
-use crate::backup::to_end::{self, Limited, ToEnd};
+use crate::backup::to_end::{self, Limited, Pipe, ToEnd};
 use crate::budget::Grant;
 
 impl JobReader<'_> {
@@ -142,6 +142,25 @@ impl JobReader<'_> {
         // The entry says what was read, not what was there before.
         entry.size = data.size_bytes;
         if data.has_holes() { self.extents(entry, &data.extents, grant) } else { Ok(Ok(())) }
+    }
+
+    /// A pipe, as a file with what comes through it. None is stored through which nothing came: who should have
+    /// written to it failed, or was read before.
+    pub(super) fn pipe(
+        &mut self,
+        pipe: &File,
+        stat: &Stat,
+        grant: &Arc<Grant>,
+    ) -> Result<io::Result<Entry>, EngineError> {
+        let shared = self.reading.shared;
+        let stops = || shared.check().is_err();
+        let mut entry = self.described_only(stat);
+        let read = self.to_its_end(Pipe::new(pipe, &stops), &mut entry, grant)?;
+        shared.check()?;
+        Ok(match read {
+            Ok(()) if entry.size == 0 => Err(io::Error::other("nothing came through this pipe")),
+            read => read.map(|()| entry),
+        })
     }
 
     /// Reads something to its end of which nobody knows before how long it is.

@@ -148,6 +148,7 @@ impl<'a> JobReader<'a> {
                 return Ok(());
             }
             Work::StatOnly { stat } => Ok(self.described_only(&stat)),
+            Work::Pipe { pipe, stat } => self.pipe(&pipe, &stat, grant)?,
             Work::Directory { dir, stat, .. } => self.directory(&path, (&dir, &stat), grant)?,
             Work::Read { dir, name, stat } => {
                 match Name::new(name.as_deref().unwrap_or(path.name())) {
