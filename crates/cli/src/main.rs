@@ -17,6 +17,7 @@ mod config;
 mod connection;
 mod create;
 mod deletions;
+mod emptied;
 mod entries;
 mod exit;
 mod expected;

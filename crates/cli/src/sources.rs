@@ -88,6 +88,24 @@ fn check_needed(named: &[Vec<u8>], read_as: &[ReadAs]) -> Result<(), Refusal> {
     }
 }
 
+/// Where those of the sources are recorded that these paths name.
+///
+/// # Errors
+/// As for [`resolve`]; [`Refusal`] for a path that is no source.
+pub(crate) fn among(sources: &[Source], typed: &[PathBuf]) -> Result<Vec<Vec<u8>>> {
+    let recorded = |typed: &PathBuf| {
+        let path = absolute(typed)?;
+        let is_it = |source: &&Source| source.path == path || plain(&source.read_at) == path;
+        let Some(source) = sources.iter().find(is_it) else {
+            let message = format!("--accept-empty: no source is {}", Shown(&path));
+            let hint = "it takes paths that are backed up, as they are named there";
+            return Err(Refusal::new(Exit::Usage, message).hint(hint).into());
+        };
+        Ok(source.path.clone())
+    };
+    typed.iter().map(recorded).collect()
+}
+
 /// What reads the folder that `typed`, a link at `path`, leads to, if it ends with a slash.
 fn followed(typed: &Path, path: &[u8]) -> Option<Vec<u8>> {
     let typed = typed.as_os_str().as_bytes();

@@ -54,6 +54,7 @@ pub struct Run {
     changed: Mutex<Vec<Vec<u8>>>,
     changed_count: AtomicU64,
     left_out: Mutex<Vec<Problem>>,
+    emptied: Mutex<Vec<Vec<u8>>>,
     stages: Mutex<Option<Stages>>,
 }
 
@@ -127,6 +128,7 @@ impl Run {
         lock(&self.problems).clear();
         lock(&self.changed).clear();
         lock(&self.left_out).clear();
+        lock(&self.emptied).clear();
     }
 
     /// Notes something that failed while the run goes on. The first thousand are kept.
@@ -179,7 +181,7 @@ impl Run {
         std::mem::take(&mut *lock(&self.changed))
     }
 
-    /// Notes a directory that no rule names and that is left out all the same, and why.
+    /// Notes a directory that is left out, or all that is in it, and no rule names it.
     pub(crate) fn leave_out(&self, path: &[u8], reason: &str) {
         let mut kept = lock(&self.left_out);
         if kept.len() < PROBLEMS_KEPT {
@@ -190,6 +192,17 @@ impl Run {
     /// Takes the directories that were left out without a rule, noted since the last call.
     pub fn take_left_out(&self) -> Vec<Problem> {
         std::mem::take(&mut *lock(&self.left_out))
+    }
+
+    /// Notes a source of which nothing is there any more.
+    pub(crate) fn emptied(&self, path: &[u8]) {
+        lock(&self.emptied).push(path.to_vec());
+    }
+
+    /// Takes the sources of which nothing is in the snapshot though one before had something, noted since the last
+    /// call: to be given to the next run.
+    pub fn take_emptied(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut *lock(&self.emptied))
     }
 
     /// The stages' counters as they are now; empty before the run begins.

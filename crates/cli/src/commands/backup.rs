@@ -19,6 +19,7 @@ use crate::audits;
 use crate::clock::SystemClock;
 use crate::connection::Connection;
 use crate::deletions;
+use crate::emptied::Emptied;
 use crate::exit::{Exit, Refusal, exit_of, is_forbidden};
 use crate::expected::Expected;
 use crate::forecast::Forecast;
@@ -46,8 +47,9 @@ from their own folder. What the command line says of a path counts more than a .
 of several patterns that match, the last one.
 
 A file that changes while it is read is stored as it was read, told with -v, and read again next \
-time. A source that is empty, and was not empty in the snapshot before, is told (exit code 3), for its disk \
-may not be mounted; so is an empty folder below one that was there before that snapshot, beneath a disk. The \
+time. A source of which nothing is in the snapshot, and something was before, is told (exit code 3), for its disk \
+may not be mounted, or a rule leaves out too much: each time, until something is there again or --accept-empty \
+names it. So is, once, an empty folder below a source that was there before the last snapshot, beneath a disk. The \
 snapshot is made all the same, and the one before keeps what it has.
 
 Exit codes: 0 done, 1 failed (nothing committed), 2 wrong usage, 3 done, but some sources could \
@@ -87,6 +89,9 @@ pub(crate) struct Args {
     /// Records what lies at OLD as if it lay at NEW
     #[arg(long = "as", value_name = "OLD=NEW", value_parser = ReadAs::parse)]
     read_as: Vec<ReadAs>,
+    /// Takes it as meant that nothing of this source is there, or wanted
+    #[arg(long, value_name = "PATH")]
+    accept_empty: Vec<PathBuf>,
     /// Only says what would be done
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -310,6 +315,7 @@ fn options(args: &Args, interrupt: &Interrupt) -> Result<BackupOptions> {
     options.exclude_patterns = texts;
     let if_present = args.exclude_if_present.iter().map(|name| name.as_bytes().to_vec()).collect();
     options.exclude = ExcludeRules { patterns, caches: args.exclude_caches, if_present };
+    options.accept_empty = sources::among(&options.sources, &args.accept_empty)?;
     options.user = user_name();
     tag::check_new(&args.tags)?;
     options.tags = args.tags.clone();
@@ -399,6 +405,9 @@ pub(crate) fn measured(
 ) -> Result<Done> {
     let run = app.run();
     let before = UsageCounters::now();
+    let known = Emptied::in_state(&app.folders.state, &access.config().repository.to_string());
+    let emptied_before = known.paths().to_vec();
+    let options = &BackupOptions { emptied_before, ..options.clone() };
     let forecast = || Forecast::of(Kind::Backup, app, access).held_by(limit);
     let count = |counting: &_| {
         // What keeps it from being counted is the backup's own to tell.
@@ -420,13 +429,17 @@ pub(crate) fn measured(
         }
         _ => Ok(()),
     };
+    let remembered = remembered.and_then(|()| match result.is_ok() && !options.dry_run {
+        true => known.keep(&options.sources, run.take_emptied()),
+        false => Ok(()),
+    });
     let told = run.take_problems().iter().try_for_each(|problem| app.output.problem(problem));
     for path in run.take_changed() {
         app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
     }
     for left_out in run.take_left_out() {
         let path = Shown(&left_out.path);
-        app.output.note(format_args!("note: {path} {} and is left out", left_out.reason));
+        app.output.note(format_args!("note: {path} {}", left_out.reason));
     }
     let mut summary = result?;
     if let Err(error) = remembered {

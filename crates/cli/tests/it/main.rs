@@ -22,6 +22,7 @@ mod cuts;
 mod directory;
 mod drips;
 mod edits;
+mod emptied;
 mod evil_server;
 mod failures;
 mod fidelity;

@@ -39,6 +39,7 @@ pub fn count_ahead(
         repository: access.config.clone(),
         items: Counted::default(),
         named: named(&options.sources),
+        added: 0,
         unmet: inner(&options.sources),
     };
     plan.run(steps(&options.sources)?)?;
@@ -64,8 +65,8 @@ impl Found for Counted {
         Ok(())
     }
 
-    fn tell_emptied(&mut self, _path: &PathKey) -> Result<(), EngineError> {
-        Ok(())
+    fn count_before(&mut self, _path: &PathKey) -> Result<u64, EngineError> {
+        Ok(0)
     }
 
     fn finish(&mut self) -> Result<(), EngineError> {

@@ -267,12 +267,12 @@ impl Found for Items<'_> {
         self.out.push(Planned { path, change, work }, self.meters)
     }
 
-    fn tell_emptied(&mut self, path: &PathKey) -> Result<(), EngineError> {
+    fn count_before(&mut self, path: &PathKey) -> Result<u64, EngineError> {
         while self.candidate.is_some() {
             self.refuse()?;
             self.go_on()?;
         }
-        self.parents.tell_emptied(path)
+        self.parents.count_below(path)
     }
 
     fn finish(&mut self) -> Result<(), EngineError> {

@@ -27,6 +27,11 @@ pub struct BackupOptions {
     /// Those of the sources that are pipes, by where they are recorded: each is read to its end, once, and stored as
     /// a file. They are open so that reading never blocks.
     pub pipes: Vec<(Vec<u8>, Arc<File>)>,
+    /// Sources of which nothing may be in the snapshot, by where they are recorded.
+    pub accept_empty: Vec<Vec<u8>>,
+    /// Sources of which a run before had nothing any more that once had something: [`Run::take_emptied`](crate::Run)
+    /// gave them. They are told again.
+    pub emptied_before: Vec<Vec<u8>>,
     /// Tags of the snapshot.
     pub tags: Vec<String>,
     /// The host's name, part of the series.
@@ -64,6 +69,8 @@ impl BackupOptions {
         Self {
             sources,
             pipes: Vec::new(),
+            accept_empty: Vec::new(),
+            emptied_before: Vec::new(),
             tags: Vec::new(),
             host,
             user: String::new(),

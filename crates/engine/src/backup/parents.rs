@@ -163,7 +163,7 @@ impl<'a> Parents<'a> {
     }
 
     /// How many entries the parents have below `path`, whichever has more. Steps past them.
-    fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError> {
+    pub(super) fn count_below(&mut self, path: &PathKey) -> Result<u64, EngineError> {
         let mut most = 0;
         for cursor in &mut self.cursors {
             let mut count = 0;

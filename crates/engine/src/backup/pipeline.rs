@@ -316,6 +316,7 @@ impl<'a> Stages<'a> {
             repository: access.config.clone(),
             items: Items::new(options, &access.keys, system, meters, parents, out),
             named: named(&options.sources),
+            added: 0,
             unmet: inner(&options.sources),
         }
     }

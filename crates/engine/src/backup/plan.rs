@@ -38,11 +38,11 @@ pub(super) trait Found {
     /// As [`Found::add`].
     fn made_up(&mut self, path: PathKey) -> Result<(), EngineError>;
 
-    /// Tells of a source with nothing in it that was added last, if the parents have anything below it.
+    /// How many paths the parents have below one behind which none was added so far.
     ///
     /// # Errors
     /// As [`Found::add`].
-    fn tell_emptied(&mut self, path: &PathKey) -> Result<(), EngineError>;
+    fn count_before(&mut self, path: &PathKey) -> Result<u64, EngineError>;
 
     /// There are no more paths.
     ///
@@ -63,6 +63,8 @@ pub(super) struct Plan<'a, F> {
     pub(super) items: F,
     /// Where the sources are recorded, those within others too.
     pub(super) named: BTreeSet<PathKey>,
+    /// Paths that were added so far.
+    pub(super) added: u64,
     /// Those of them within others that the walk did not come to so far.
     pub(super) unmet: BTreeSet<PathKey>,
 }
@@ -71,8 +73,32 @@ pub(super) struct Plan<'a, F> {
 const NOT_MET: &str = "was named and is left out: above it is a link, or something that is excluded; back it up in a run of its own";
 
 /// Why directories are left out that no rule names.
-const OF_REPOSITORY: &str = "is of the repository itself";
-const SHOWS_KERNEL: &str = "has no files, but shows the state of the system,";
+const OF_REPOSITORY: &str = "is of the repository itself and is left out";
+const SHOWS_KERNEL: &str = "has no files, but shows the state of the system, and is left out";
+const ALL_RULED_OUT: &str = "has nothing in this snapshot: rules leave out all that is in it";
+
+/// Why nothing of a source is in the snapshot.
+#[derive(Clone, Copy)]
+enum Nothing {
+    IsThere,
+    IsWanted,
+}
+
+impl Nothing {
+    fn words(self) -> &'static str {
+        match self {
+            Self::IsThere => "it is empty",
+            Self::IsWanted => "rules leave out all that is in it",
+        }
+    }
+
+    fn question(self) -> &'static str {
+        match self {
+            Self::IsThere => "is what belongs there mounted?",
+            Self::IsWanted => "is that meant?",
+        }
+    }
+}
 
 /// A directory that the plan is in.
 struct Frame {
@@ -84,6 +110,10 @@ struct Frame {
     is_ruled: bool,
     device: u64,
     stays_on: StaysOn,
+    /// How many paths were added before what is in it.
+    added_before: u64,
+    /// Whether something in it is left out.
+    leaves_out: bool,
 }
 
 /// The file system on which a walk that stays on one stays; none on the way from one to a source
@@ -153,7 +183,7 @@ impl<F: Found> Plan<'_, F> {
                 Work::StatOnly { stat }
             }
         };
-        self.items.add(path, stat, work)
+        self.add(path, stat, work)
     }
 
     fn source(&mut self, path: PathKey, read_at: &[u8]) -> Result<(), EngineError> {
@@ -162,15 +192,18 @@ impl<F: Found> Plan<'_, F> {
             Ok(opened) => opened,
             Err(error) => {
                 self.problem(&path, &error);
+                if self.had_something(&path)? {
+                    self.shared.run.emptied(&path.to_absolute());
+                }
                 return Ok(());
             }
         };
         if let Some((stat, work)) = self.pipe(&path) {
-            return self.items.add(path, stat, work);
+            return self.add(path, stat, work);
         }
         if stat.kind != FileKind::Dir {
             let work = Work::Read { dir, name: Some(name.into()), stat };
-            return self.items.add(path, stat, work);
+            return self.add(path, stat, work);
         }
         let listed = self.meters.walk.working(|| {
             let dir = if name.is_empty() {
@@ -204,7 +237,12 @@ impl<F: Found> Plan<'_, F> {
             self.shared.check()?;
             let Some((index, stat)) = next_child(frame) else {
                 self.walk.discard(&frame.listed);
-                frames.pop();
+                if let Some(done) = frames.pop()
+                    && done.leaves_out
+                    && done.added_before == self.added
+                {
+                    self.tell_nothing(&done.path, Nothing::IsWanted)?;
+                }
                 continue;
             };
             let Some(path) = self.child_path(frame, index) else { continue };
@@ -217,6 +255,7 @@ impl<F: Found> Plan<'_, F> {
                 }
             };
             if self.is_excluded(&frames, &path, stat.kind == FileKind::Dir) {
+                frames.last_mut().into_iter().for_each(|frame| frame.leaves_out = true);
                 // A list of paths may name what a rule is there for.
                 if self.unmet.remove(&path) {
                     self.unmet.retain(|below| !path.is_ancestor_of(below));
@@ -225,14 +264,14 @@ impl<F: Found> Plan<'_, F> {
             }
             self.unmet.remove(&path);
             if let Some((stat, work)) = self.pipe(&path) {
-                self.items.add(path, stat, work)?;
+                self.add(path, stat, work)?;
                 continue;
             }
             let Some(frame) = frames.last_mut() else { break };
             let stays_on = match self.wanted(frame.stays_on, &path, &stat) {
                 Wanted::Whole(stays_on) if stat.kind == FileKind::Dir => stays_on,
                 Wanted::Whole(_) | Wanted::Itself => {
-                    self.items.add(path, stat, frame.read(stat))?;
+                    self.add(path, stat, frame.read(stat))?;
                     continue;
                 }
                 Wanted::Nothing => continue,
@@ -242,14 +281,14 @@ impl<F: Found> Plan<'_, F> {
             let is_met = stat.device != frame.device && !self.named.contains(&path);
             let itself = frame.read(stat);
             if let Some(other) = became_other(&listed, &frame.listed.dir, path.name()) {
-                self.items.add(path, other, frame.read(other))?;
+                self.add(path, other, frame.read(other))?;
             } else if self.is_own_repository(&frames, &path, &listed) {
                 listed.iter().for_each(|listed| self.walk.discard(listed));
                 self.shared.run.leave_out(&path.to_absolute(), OF_REPOSITORY);
             } else if is_met && is_view(&listed) {
                 listed.iter().for_each(|listed| self.walk.discard(listed));
                 self.shared.run.leave_out(&path.to_absolute(), SHOWS_KERNEL);
-                self.items.add(path, stat, itself)?;
+                self.add(path, stat, itself)?;
             } else if let Some(mut below) = self.enter(path, &stat, listed, stays_on)? {
                 below.is_ruled |= frames.last().is_some_and(|above| above.is_ruled);
                 frames.push(below);
@@ -351,22 +390,80 @@ impl<F: Found> Plan<'_, F> {
             }
             Err(error) => {
                 self.problem(&path, &error);
-                self.items.add(path, *stat, Work::StatOnly { stat: *stat })?;
+                self.add(path, *stat, Work::StatOnly { stat: *stat })?;
                 return Ok(None);
             }
         };
         let (dir, is_empty) = (Arc::clone(&listed.dir), listed.names.is_empty());
-        self.items.add(path.clone(), *stat, Work::Directory { dir, stat: *stat, is_empty })?;
-        if is_empty && self.named.contains(&path) {
-            self.items.tell_emptied(&path)?;
+        // A source that is empty is told as such.
+        let is_found_empty = is_empty && !self.named.contains(&path);
+        let work = Work::Directory { dir, stat: *stat, is_empty: is_found_empty };
+        self.add(path.clone(), *stat, work)?;
+        if is_empty {
+            self.tell_nothing(&path, Nothing::IsThere)?;
         }
         if self.options.exclude.excludes_content(&listed.dir) {
             self.walk.discard(&listed);
+            self.tell_nothing(&path, Nothing::IsWanted)?;
             return Ok(None);
         }
         let rules = self.local_rules(&path, &listed);
         let (is_ruled, device) = (rules.is_some(), stat.device);
-        Ok(Some(Frame { path, listed, next: 0, rules, is_ruled, device, stays_on }))
+        let (added_before, leaves_out) = (self.added, false);
+        let frame = Frame {
+            path,
+            listed,
+            next: 0,
+            rules,
+            is_ruled,
+            device,
+            stays_on,
+            added_before,
+            leaves_out,
+        };
+        Ok(Some(frame))
+    }
+
+    fn add(&mut self, path: PathKey, stat: Stat, work: Work) -> Result<(), EngineError> {
+        self.added += 1;
+        self.items.add(path, stat, work)
+    }
+
+    /// Tells of a source of which nothing is in the snapshot: as a problem if there once was something, and each
+    /// time until there is again, or it is said that this is meant. The snapshots before have what is missing, so
+    /// this one is made all the same.
+    fn tell_nothing(&mut self, path: &PathKey, why: Nothing) -> Result<(), EngineError> {
+        if !self.named.contains(path) {
+            return Ok(());
+        }
+        let absolute = path.to_absolute();
+        if self.options.accept_empty.contains(&absolute) {
+            return Ok(());
+        }
+        let before = self.items.count_before(path)?;
+        let (words, question) = (why.words(), why.question());
+        let had = match before {
+            0 if self.options.emptied_before.contains(&absolute) => {
+                "an earlier snapshot has more of it".to_owned()
+            }
+            0 => {
+                if matches!(why, Nothing::IsWanted) {
+                    self.shared.run.leave_out(&absolute, ALL_RULED_OUT);
+                }
+                return Ok(());
+            }
+            1 => "the snapshot before has 1 item below it".to_owned(),
+            before => format!("the snapshot before has {before} items below it"),
+        };
+        self.shared.run.problem(&absolute, format!("{words}, and {had}: {question}"));
+        self.shared.run.emptied(&absolute);
+        Ok(())
+    }
+
+    /// Whether a source that is not there was there before.
+    fn had_something(&mut self, path: &PathKey) -> Result<bool, EngineError> {
+        let known = self.options.emptied_before.contains(&path.to_absolute());
+        Ok(known || self.items.count_before(path)? > 0)
     }
 
     fn local_rules(&self, path: &PathKey, listed: &Listed) -> Option<LocalRules> {
