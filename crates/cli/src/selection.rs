@@ -3,19 +3,22 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use holdall_engine::Selected;
+use holdall_engine::{Met, Selected};
 
 use crate::exit::{Exit, Refusal};
+use crate::output::Shown;
 
 /// What to do about a pattern that can not be read.
 pub(crate) const PATTERN_HINT: &str =
     "patterns are those of .gitignore; a \\ before a letter takes it as it is";
 
-/// Which paths are wanted.
+/// Which paths are wanted, and which of the patterns met something.
 #[derive(Debug)]
 pub(crate) struct Patterns {
     includes: holdall_engine::Patterns,
     excludes: holdall_engine::Patterns,
+    included: Met,
+    excluded: Met,
 }
 
 impl Patterns {
@@ -23,31 +26,50 @@ impl Patterns {
     /// lies below it, is.
     ///
     /// # Errors
-    /// [`Refusal`] names a pattern that can not be read; for includes that are all empty or comments, which
-    /// would take everything.
+    /// [`Refusal`] names a pattern that can not be read, or can match nothing.
     pub(crate) fn new(includes: &[OsString], excludes: &[OsString]) -> Result<Self, Refusal> {
-        let built = build(includes, false)?;
-        if built.is_empty() && !includes.is_empty() {
-            let refusal = Refusal::new(Exit::Usage, "--include: there is no pattern in it");
-            return Err(refusal.hint("leave it out if everything is meant"));
-        }
-        Ok(Self { includes: built, excludes: build(excludes, false)? })
+        let includes = build(includes, false, "--include")?;
+        let excludes = build(excludes, false, "--exclude")?;
+        let [included, excluded] = [includes.len(), excludes.len()].map(Met::none_of);
+        Ok(Self { includes, excludes, included, excluded })
     }
 
     /// Whether an entry is wanted.
     pub(crate) fn select(&self, path: &[u8], is_dir: bool) -> Selected {
-        if self.excludes.says(path, is_dir) == Some(true) {
+        if self.excludes.says_noting(path, is_dir, &self.excluded) == Some(true) {
             return Selected::No;
         }
-        if self.includes.is_empty() || self.includes.says_with_parents(path, is_dir) == Some(true) {
+        if self.includes.is_empty() || self.includes(path, is_dir) {
             return Selected::Yes;
         }
         if is_dir { Selected::Below } else { Selected::No }
     }
 
+    /// Whether an include matches an entry or, where none says anything of it, a folder above.
+    fn includes(&self, path: &[u8], is_dir: bool) -> bool {
+        let says = self.includes.says_noting(path, is_dir, &self.included);
+        let above = || {
+            let ends = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
+            let mut above = ends.filter_map(|(end, _)| path.get(..end));
+            above.find_map(|path| self.includes.says_noting(path, true, &self.included))
+        };
+        says.or_else(above) == Some(true)
+    }
+
     /// Whether everything is wanted.
     pub(crate) fn is_empty(&self) -> bool {
         self.includes.is_empty() && self.excludes.is_empty()
+    }
+
+    /// Includes that met nothing.
+    pub(crate) fn unmet_includes(&self) -> Vec<&[u8]> {
+        self.includes.unmet(&self.included)
+    }
+
+    /// Excludes that met nothing.
+    pub(crate) fn unmet_excludes(&self) -> Vec<String> {
+        let unmet = self.excludes.unmet(&self.excluded).into_iter();
+        unmet.map(|text| String::from_utf8_lossy(text).into_owned()).collect()
     }
 }
 
@@ -62,7 +84,7 @@ impl Names {
     /// # Errors
     /// [`Refusal`] names a pattern that can not be read.
     pub(crate) fn new(patterns: &[OsString], any_case: bool) -> Result<Self, Refusal> {
-        Ok(Self(build(patterns, any_case)?))
+        Ok(Self(build(patterns, any_case, "PATTERN")?))
     }
 
     /// Whether an entry itself matches; what lies below a match is none of itself.
@@ -74,14 +96,40 @@ impl Names {
 fn build(
     patterns: &[impl AsRef<OsStr>],
     any_case: bool,
+    option: &str,
 ) -> Result<holdall_engine::Patterns, Refusal> {
     let mut built = holdall_engine::Patterns::below(b"/");
     for pattern in patterns {
+        let before = built.len();
         built
             .add(pattern.as_ref().as_bytes(), any_case)
             .map_err(|error| Refusal::new(Exit::Usage, error.to_string()).hint(PATTERN_HINT))?;
+        check_added(&built, before, option)?;
     }
+    check_idle(&built)?;
     Ok(built)
+}
+
+/// Refuses text that was typed as a pattern and has none in it, as that of a script's variable that is not set.
+pub(crate) fn check_added(
+    patterns: &holdall_engine::Patterns,
+    before: usize,
+    option: &str,
+) -> Result<(), Refusal> {
+    if patterns.len() > before {
+        return Ok(());
+    }
+    let refusal = Refusal::new(Exit::Usage, format!("{option}: there is no pattern in it"));
+    Err(refusal.hint("leave it out if nothing is meant by it"))
+}
+
+/// Refuses a pattern that can match nothing.
+pub(crate) fn check_idle(patterns: &holdall_engine::Patterns) -> Result<(), Refusal> {
+    let Some(idle) = patterns.idle() else { return Ok(()) };
+    let message =
+        format!("{} can match nothing: no path has a name that is empty, . or ..", Shown(idle));
+    Err(Refusal::new(Exit::Usage, message)
+        .hint("name it from / on, or leave out what stands before its first name"))
 }
 
 #[cfg(test)]

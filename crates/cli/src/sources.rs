@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use holdall_engine::{BackupOptions, FOLLOWED, Source};
+use holdall_engine::{BackupOptions, FOLLOWED, Patterns, Source};
 use holdall_sys::pipe;
 
 use crate::app::App;
@@ -104,6 +104,35 @@ pub(crate) fn among(sources: &[Source], typed: &[PathBuf]) -> Result<Vec<Vec<u8>
         Ok(source.path.clone())
     };
     typed.iter().map(recorded).collect()
+}
+
+/// Refuses a pattern of what is recorded elsewhere: below a link that is followed, or what `--as` is about.
+pub(crate) fn check_reached(sources: &[Source], patterns: &Patterns) -> Result<(), Refusal> {
+    let within = |path: &[u8], of: &[u8]| {
+        path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    let read_elsewhere = |source: &Source| {
+        let read_at = source.read_at.strip_suffix(FOLLOWED).unwrap_or(&source.read_at);
+        let real = folder_behind(read_at).unwrap_or_else(|| read_at.to_vec());
+        (real != source.path && real != b"/").then(|| (real, source.path.clone()))
+    };
+    let moved: Vec<_> = sources.iter().filter_map(read_elsewhere).collect();
+    if moved.is_empty() {
+        return Ok(());
+    }
+    for (pattern, begin) in patterns.anchored() {
+        let is_recorded =
+            |source: &Source| within(&begin, &source.path) || within(&source.path, &begin);
+        let read = moved.iter().find(|(real, _)| within(&begin, real));
+        if let Some((real, path)) = read.filter(|_| !sources.iter().any(is_recorded)) {
+            let (pattern, real, path) = (Shown(pattern), Shown(real), Shown(path));
+            let message = format!("{pattern} can match nothing: {real} is recorded as {path}");
+            return Err(Refusal::new(Exit::Usage, message).hint(format!(
+                "patterns are of paths as they are recorded: begin it with {path}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// What reads the folder that `typed`, a link at `path`, leads to, if it ends with a slash.

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 use holdall_sys::{Dir, FileKind, Listing, Name};
 
-use crate::Patterns;
+use crate::{Met, Patterns};
 
 const IGNORE_FILE: &[u8] = b".holdallignore";
 const CACHE_TAG_FILE: &[u8] = b"CACHEDIR.TAG";
@@ -27,12 +27,24 @@ pub struct ExcludeRules {
 
 impl ExcludeRules {
     /// Whether the content of a directory is left out; its own entry stays.
-    pub(crate) fn excludes_content(&self, dir: &Dir) -> bool {
-        (self.caches && is_cache(dir))
-            || self
-                .if_present
-                .iter()
-                .any(|name| Name::new(name).is_ok_and(|name| dir.stat(name).is_ok()))
+    pub(crate) fn excludes_content(&self, dir: &Dir, met: &RulesMet) -> bool {
+        let mut is_marked = false;
+        for (at, name) in self.if_present.iter().enumerate() {
+            if Name::new(name).is_ok_and(|name| dir.stat(name).is_ok()) {
+                met.marks.note(at);
+                is_marked = true;
+            }
+        }
+        is_marked || (self.caches && is_cache(dir))
+    }
+
+    /// Those that met nothing, as they were given.
+    pub(crate) fn unmet(&self, met: &RulesMet) -> Vec<String> {
+        let patterns = self.patterns.unmet(&met.patterns).into_iter();
+        let patterns = patterns.map(|text| String::from_utf8_lossy(text).into_owned());
+        let marks = self.if_present.iter().enumerate().filter(|(at, _)| !met.marks.has(*at));
+        let mark = |name: &[u8]| format!("--exclude-if-present {}", String::from_utf8_lossy(name));
+        patterns.chain(marks.map(|(_, name)| mark(name))).collect()
     }
 
     /// Whether a directory with these names may have rules or a mark of its own.
@@ -40,6 +52,19 @@ impl ExcludeRules {
         LocalRules::is_in(names)
             || (self.caches && has_name(names, CACHE_TAG_FILE))
             || self.if_present.iter().any(|name| has_name(names, name))
+    }
+}
+
+/// Which of the rules met something.
+pub(crate) struct RulesMet {
+    pub(crate) patterns: Met,
+    marks: Met,
+}
+
+impl RulesMet {
+    pub(crate) fn none_of(rules: &ExcludeRules) -> Self {
+        let [patterns, marks] = [rules.patterns.len(), rules.if_present.len()].map(Met::none_of);
+        Self { patterns, marks }
     }
 }
 

@@ -74,7 +74,7 @@ pub use find::{FoundEntry, find};
 pub use history::{Version, history};
 pub use listing::{ListedEntry, list};
 pub use mend::{MendReport, MendedSnapshot, mend};
-pub use patterns::{PatternError, Patterns};
+pub use patterns::{Met, PatternError, Patterns};
 pub use private_folder::make_private;
 pub use probes::{content_probe, cpu_probes};
 pub use record_list::each_record_behind;

@@ -55,6 +55,7 @@ pub struct Run {
     changed_count: AtomicU64,
     left_out: Mutex<Vec<Problem>>,
     emptied: Mutex<Vec<Vec<u8>>>,
+    rules_unmet: Mutex<Vec<String>>,
     stages: Mutex<Option<Stages>>,
 }
 
@@ -203,6 +204,16 @@ impl Run {
     /// call: to be given to the next run.
     pub fn take_emptied(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut *lock(&self.emptied))
+    }
+
+    /// Notes which rules met nothing.
+    pub(crate) fn rules_unmet(&self, rules: Vec<String>) {
+        *lock(&self.rules_unmet) = rules;
+    }
+
+    /// Takes the rules that met nothing.
+    pub(crate) fn take_rules_unmet(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.rules_unmet))
     }
 
     /// The stages' counters as they are now; empty before the run begins.

@@ -32,7 +32,7 @@ use crate::own_limit::OwnLimit;
 use crate::progress::counted_ahead;
 use crate::receipts::Receipts;
 use crate::recordable;
-use crate::selection::PATTERN_HINT;
+use crate::selection::{PATTERN_HINT, check_added, check_idle};
 use crate::sources::{self, ReadAs};
 use crate::speed_history::{self, Kind, Run, SpeedHistory};
 use crate::verdict::{self, Usage, UsageCounters, judge, per_second};
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     #[arg(long)]
     exclude_caches: bool,
     /// Leaves out the content of folders that hold something of this name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = mark)]
     exclude_if_present: Vec<String>,
     /// Does not go into other file systems
     #[arg(short = 'x', long)]
@@ -313,6 +313,7 @@ fn options(args: &Args, interrupt: &Interrupt) -> Result<BackupOptions> {
     let mut options = BackupOptions::new(sources::resolve(&paths, &args.read_as)?, host);
     let (patterns, texts) = patterns(args)?;
     options.exclude_patterns = texts;
+    sources::check_reached(&options.sources, &patterns)?;
     let if_present = args.exclude_if_present.iter().map(|name| name.as_bytes().to_vec()).collect();
     options.exclude = ExcludeRules { patterns, caches: args.exclude_caches, if_present };
     options.accept_empty = sources::among(&options.sources, &args.accept_empty)?;
@@ -335,7 +336,9 @@ fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
         Refusal::new(Exit::Usage, format!("{what}: {error}")).hint(PATTERN_HINT)
     };
     for text in &args.exclude {
+        let before = patterns.len();
         patterns.add(text.as_bytes(), false).map_err(|error| refuse("--exclude", error))?;
+        check_added(&patterns, before, "--exclude")?;
         texts.push(text.clone());
     }
     for file in &args.exclude_file {
@@ -351,10 +354,32 @@ fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
         texts.extend(lines.filter(is_pattern).map(str::to_owned));
     }
     for text in &args.iexclude {
+        let before = patterns.len();
         patterns.add(text.as_bytes(), true).map_err(|error| refuse("--iexclude", error))?;
+        check_added(&patterns, before, "--iexclude")?;
         texts.push(text.clone());
     }
+    check_idle(&patterns)?;
     Ok((patterns, texts))
+}
+
+/// Reads the name of a mark.
+///
+/// # Errors
+/// What is wrong with it: nothing in a folder has such a name.
+fn mark(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("it is empty: leave the option out if nothing is meant".to_owned()),
+        "." | ".." => Err("every folder has that".to_owned()),
+        text if text.contains('/') => {
+            Err("it is a path, and has to be a name in a folder".to_owned())
+        }
+        text if text.contains(':') => {
+            Err("it has a colon: what is in the file is not looked at, give its name alone"
+                .to_owned())
+        }
+        name => Ok(name.to_owned()),
+    }
 }
 
 /// What this computer and its clock say.
@@ -442,6 +467,9 @@ pub(crate) fn measured(
         app.output.note(format_args!("note: {path} {}", left_out.reason));
     }
     let mut summary = result?;
+    for rule in &summary.rules_unmatched {
+        app.output.detail(format_args!("{rule}: this rule met nothing"));
+    }
     if let Err(error) = remembered {
         let error = error.context("the snapshot was committed, but its receipt could not be kept");
         app.output.failure(&error, Exit::Incomplete.code(), None);
@@ -506,6 +534,10 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
         let objects = count(summary.objects_sent_again);
         lines.push(format!("{objects} objects that the repository had lost were sent again"));
     }
+    if !summary.rules_unmatched.is_empty() {
+        let rules = count(summary.rules_unmatched.len() as u64);
+        lines.push(format!("{rules} of the rules met nothing (-v names them)"));
+    }
     if summary.problems > 0 {
         lines.push(format!("{} could not be read, or need a look", count(summary.problems)));
     }
@@ -537,6 +569,7 @@ pub(crate) struct JsonSummary<'a> {
     total_duration: f64,
     items_per_second: f64,
     bytes_per_second: f64,
+    rules_unmatched: &'a [String],
     errors: u64,
     verdict: &'a Verdict,
 }
@@ -570,6 +603,7 @@ impl<'a> JsonSummary<'a> {
             total_duration: summary.seconds,
             items_per_second: per_second(summary.items, summary.seconds),
             bytes_per_second: per_second(summary.bytes, summary.seconds),
+            rules_unmatched: &summary.rules_unmatched,
             errors: summary.problems,
             verdict: &done.verdict,
         }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -14,7 +15,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::clock::SystemClock;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, hint_of};
 use crate::filter::Filter;
 use crate::forecast::Forecast;
 use crate::lab_ceilings::Ceilings;
@@ -95,7 +96,7 @@ impl From<OverwriteWhen> for Overwrite {
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let (name, path) = split_snapshot(&args.snapshot)?;
     check_is_folder(&args.target)?;
-    let patterns = Patterns::new(&args.include, &args.exclude)?;
+    let patterns = Arc::new(Patterns::new(&args.include, &args.exclude)?);
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let shown = listing::shown(app, &access)?;
@@ -112,22 +113,30 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         verify: args.verify,
         select: match patterns.is_empty() {
             true => None,
-            false => Some(Box::new(move |path, is_dir| patterns.select(path, is_dir))),
+            false => {
+                let patterns = Arc::clone(&patterns);
+                Some(Box::new(move |path, is_dir| patterns.select(path, is_dir)))
+            }
         },
     };
     let traffic = || access.repository().traffic().received_bytes;
     let before = traffic();
     let mut done = measured(app, &access, snapshot, path.as_deref(), &args.target, &options)?;
+    done.rules_unmatched = patterns.unmet_excludes();
+    let (met, unmet) = (!done.is_nothing(), patterns.unmet_includes());
+    done.summary.problems += unmet.len() as u64;
     name_share(app, &mut done, traffic().saturating_sub(before));
     // How fast damage was found says nothing of the next restore.
     let tells = !args.dry_run && done.summary.damaged == 0;
     let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
     let told = report(app, snapshot, &done, args.dry_run, slow.as_ref());
     app.output.told(told, DONE, args.dry_run)?;
-    let summary = &done.summary;
-    let met = summary.files + summary.dirs + summary.skipped + summary.problems;
-    if met == 0 && options.select.is_some() {
-        app.output.note("note: nothing matched --include and --exclude");
+    tell_unmet(app, &unmet, met);
+    if !met && !unmet.is_empty() {
+        return Ok(Exit::Failed);
+    }
+    if !met && options.select.is_some() {
+        app.output.note("note: nothing is left of it without what --exclude matches");
     }
     if !args.dry_run {
         check_any(&done.summary, &args.target)?;
@@ -137,6 +146,30 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
         _ => Exit::Done,
     })
+}
+
+/// Tells includes that met nothing, and how the command ends for that.
+fn tell_unmet(app: &App, unmet: &[&[u8]], met_others: bool) {
+    let exit = if met_others { Exit::Incomplete } else { Exit::Failed };
+    for include in unmet {
+        let message = format!("--include {}: nothing in the snapshot matches it", Shown(include));
+        let refusal = Refusal::new(exit, message).hint(unmet_hint(include)).into();
+        app.output.failure(&refusal, exit.code(), hint_of(&refusal).as_deref());
+    }
+}
+
+/// What to do about an include that met nothing: in the name of a file, some letters have to be taken as they are.
+fn unmet_hint(include: &[u8]) -> String {
+    let is_special = |byte: &u8| b"[*?\\".contains(byte);
+    if !include.iter().any(is_special) {
+        return "`holdall ls` and `holdall find` show what there is".to_owned();
+    }
+    let as_it_is = |byte: &u8| if is_special(byte) { vec![b'\\', *byte] } else { vec![*byte] };
+    let as_it_is: Vec<u8> = include.iter().flat_map(as_it_is).collect();
+    format!(
+        "it is a pattern; if it is the name of a file, write {}",
+        String::from_utf8_lossy(&as_it_is)
+    )
 }
 
 /// Refuses a target that is there and is no folder.
@@ -186,7 +219,7 @@ fn paths(snapshot: &Snapshot) -> String {
 
 /// Says what was used of the wire to here, where it was measured, of a run that was no start-up alone.
 fn name_share(app: &App, done: &mut Done, received_bytes: u64) {
-    let Done { summary, verdict } = done;
+    let Done { summary, verdict, .. } = done;
     if verdict.limited_by == Layer::Nothing {
         return;
     }
@@ -200,7 +233,7 @@ fn name_share(app: &App, done: &mut Done, received_bytes: u64) {
 
 /// Adds a restore to the history of runs, and looks whether it was slow.
 fn remembered(app: &App, access: &Access, target: &Path, done: &Done) -> Option<Slowness> {
-    let Done { summary, verdict } = done;
+    let Done { summary, verdict, .. } = done;
     let work =
         Work { items: summary.files + summary.dirs, items_unchanged: 0, bytes: summary.bytes };
     let (at_ns, stages) = (SystemClock.now_ns(), summary.stages.clone());
@@ -217,6 +250,16 @@ pub(crate) struct Done {
     pub(crate) summary: RestoreSummary,
     /// What held it back.
     pub(crate) verdict: Verdict,
+    /// Excludes that met nothing.
+    pub(crate) rules_unmatched: Vec<String>,
+}
+
+impl Done {
+    /// Whether nothing that is in the snapshot was wanted.
+    fn is_nothing(&self) -> bool {
+        let RestoreSummary { files, dirs, skipped, problems, .. } = self.summary;
+        files + dirs + skipped + problems == 0
+    }
 }
 
 /// What stays so, even if nobody listens any more.
@@ -244,7 +287,7 @@ pub(crate) fn measured(
     let items = summary.files + summary.dirs;
     let stages = summary.stages.clone();
     let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);
-    Ok(Done { summary, verdict })
+    Ok(Done { summary, verdict, rules_unmatched: Vec::new() })
 }
 
 fn report(
@@ -268,6 +311,9 @@ fn report(
     app.output.object("summary", &object)?;
     let taken = local_time(snapshot.taken_ns());
     app.output.say(format_args!("snapshot {id:.10} of {taken}: {}", paths(snapshot)))?;
+    for rule in &done.rules_unmatched {
+        app.output.detail(format_args!("--exclude {rule}: this rule met nothing"));
+    }
     for line in words(done).into_iter().chain(slow.map(slowness_in_words)) {
         app.output.say(line)?;
     }
@@ -317,6 +363,7 @@ pub(crate) struct JsonSummary<'a> {
     bytes_restored: u64,
     skipped: u64,
     notes: &'a [String],
+    rules_unmatched: &'a [String],
     total_duration: f64,
     items_per_second: f64,
     bytes_per_second: f64,
@@ -335,6 +382,7 @@ impl<'a> JsonSummary<'a> {
             bytes_restored: summary.bytes,
             skipped: summary.skipped,
             notes: &summary.notes,
+            rules_unmatched: &done.rules_unmatched,
             total_duration: seconds,
             items_per_second: per_second(summary.files + summary.dirs, seconds),
             bytes_per_second: per_second(summary.bytes, seconds),

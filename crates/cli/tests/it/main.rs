@@ -69,6 +69,7 @@ mod restored_over;
 mod restored_times;
 mod restored_where;
 mod resuming;
+mod rules;
 mod schema;
 mod second;
 mod sessions;

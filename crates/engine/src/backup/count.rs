@@ -14,6 +14,7 @@ use super::plan::{Found, Plan};
 use super::scan::{inner, named, steps};
 use super::walk::Walk;
 use crate::budget::Budget;
+use crate::exclude::RulesMet;
 use crate::storing::Shared;
 use crate::{Access, EngineError, Run};
 
@@ -36,6 +37,7 @@ pub fn count_ahead(
         // Nobody lists ahead: this must not be in the way of the backup.
         walk: &walk,
         exclude: Arc::new(options.exclude.clone()),
+        met: RulesMet::none_of(&options.exclude),
         repository: access.config.clone(),
         items: Counted::default(),
         named: named(&options.sources),

@@ -24,6 +24,7 @@ use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::budget::Budget;
 use crate::concurrency::Concurrency;
+use crate::exclude::RulesMet;
 use crate::lost::Lost;
 use crate::record::PROGRAM;
 use crate::snapshots::{Listed, Snapshot, snapshots_by_cache};
@@ -105,6 +106,7 @@ pub fn backup_upon(
     summary.parent_damaged = parent_damaged;
     summary.problems = run.problem_count();
     summary.files_unsettled = run.changed_count();
+    summary.rules_unmatched = run.take_rules_unmet();
     summary.seconds = begun.elapsed().as_secs_f64();
     Ok(summary)
 }
@@ -313,6 +315,7 @@ impl<'a> Stages<'a> {
             meters,
             walk: &self.walk,
             exclude: Arc::new(options.exclude.clone()),
+            met: RulesMet::none_of(&options.exclude),
             repository: access.config.clone(),
             items: Items::new(options, &access.keys, system, meters, parents, out),
             named: named(&options.sources),

@@ -17,7 +17,7 @@ use super::read::not_read;
 use super::scan::Step;
 use super::walk::Walk;
 use crate::EngineError;
-use crate::exclude::{ExcludeRules, LocalRules};
+use crate::exclude::{ExcludeRules, LocalRules, RulesMet};
 use crate::storing::Shared;
 
 /// The next subdirectories are handed to the walkers when no more than this many are left, so that
@@ -58,6 +58,7 @@ pub(super) struct Plan<'a, F> {
     pub(super) meters: &'a Meters,
     pub(super) walk: &'a Walk,
     pub(super) exclude: Arc<ExcludeRules>,
+    pub(super) met: RulesMet,
     /// The one that is backed up to.
     pub(super) repository: RepositoryConfig,
     pub(super) items: F,
@@ -160,6 +161,7 @@ impl<F: Found> Plan<'_, F> {
                 told = Some(path);
             }
         }
+        self.shared.run.rules_unmet(self.exclude.unmet(&self.met));
         self.items.finish()
     }
 
@@ -402,7 +404,7 @@ impl<F: Found> Plan<'_, F> {
         if is_empty {
             self.tell_nothing(&path, Nothing::IsThere)?;
         }
-        if self.options.exclude.excludes_content(&listed.dir) {
+        if self.options.exclude.excludes_content(&listed.dir, &self.met) {
             self.walk.discard(&listed);
             self.tell_nothing(&path, Nothing::IsWanted)?;
             return Ok(None);
@@ -489,7 +491,7 @@ impl<F: Found> Plan<'_, F> {
             let rules = frames.iter().rev().filter_map(|frame| frame.rules.as_ref());
             rules.into_iter().find_map(|rules| rules.says(&absolute, is_dir))
         };
-        patterns.says(&absolute, is_dir).or_else(local).unwrap_or(false)
+        patterns.says_noting(&absolute, is_dir, &self.met.patterns).or_else(local).unwrap_or(false)
     }
 
     fn problem(&self, path: &PathKey, error: &io::Error) {

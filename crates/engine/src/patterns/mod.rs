@@ -7,6 +7,8 @@
 
 mod glob;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// The longest pattern, in bytes.
 const PATTERN_MAX_BYTES: usize = 4096;
 
@@ -20,6 +22,25 @@ pub struct PatternError {
     pub reason: String,
 }
 
+/// Which of some rules met something so far.
+#[derive(Debug, Default)]
+pub struct Met(Vec<AtomicBool>);
+
+impl Met {
+    /// None of so many.
+    pub fn none_of(len: usize) -> Self {
+        Self((0..len).map(|_| AtomicBool::new(false)).collect())
+    }
+
+    pub(crate) fn note(&self, at: usize) {
+        self.0.get(at).into_iter().for_each(|met| met.store(true, Ordering::Relaxed));
+    }
+
+    pub(crate) fn has(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|met| met.load(Ordering::Relaxed))
+    }
+}
+
 /// Patterns for the paths below one directory. Of those that match a path, the last one counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patterns {
@@ -30,6 +51,8 @@ pub struct Patterns {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern {
+    /// As it was given.
+    text: Box<[u8]>,
     takes_back: bool,
     dirs_only: bool,
     any_case: bool,
@@ -69,7 +92,8 @@ impl Patterns {
             pattern: String::from_utf8_lossy(text).into_owned(),
             reason: reason.to_owned(),
         })?;
-        self.patterns.extend(pattern);
+        let text = text.into();
+        self.patterns.extend(pattern.map(|pattern| Pattern { text, ..pattern }));
         Ok(())
     }
 
@@ -84,6 +108,58 @@ impl Patterns {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.patterns.len()
+    }
+
+    /// The first one that can match nothing, as no path has such a name.
+    pub fn idle(&self) -> Option<&[u8]> {
+        let names: [&[u8]; 3] = [b"", b".", b".."];
+        let is_none = |component: &Component| match component {
+            Component::Literal(literal) => names.contains(&&literal[..]),
+            _ => false,
+        };
+        let idle = self.patterns.iter().find(|pattern| pattern.components.iter().any(is_none));
+        idle.map(|pattern| &pattern.text[..])
+    }
+
+    /// Those that leave something out and begin at the directory: each as it was given, and the absolute path with
+    /// which all that it matches begins.
+    pub fn anchored(&self) -> impl Iterator<Item = (&[u8], Vec<u8>)> {
+        let anchored = self.patterns.iter().filter(|pattern| !pattern.any_depth);
+        anchored.filter(|pattern| !pattern.takes_back).map(|pattern| {
+            let literals = pattern.components.iter().map_while(|component| match component {
+                Component::Literal(literal) => Some(&literal[..]),
+                _ => None,
+            });
+            let below = literals.collect::<Vec<_>>().join(&b'/');
+            (&pattern.text[..], [&self.base[..], &below].concat())
+        })
+    }
+
+    /// As [`Self::says`], and notes in `met` which of them match the path, whichever of them counts.
+    pub fn says_noting(&self, path: &[u8], is_dir: bool, met: &Met) -> Option<bool> {
+        let below = path.strip_prefix(&self.base[..]).filter(|below| !below.is_empty())?;
+        let names: Vec<&[u8]> = below.split(|&byte| byte == b'/').collect();
+        let mut says = None;
+        for (pattern, met) in self.patterns.iter().zip(&met.0).rev() {
+            let is_asked = says.is_none() || !met.load(Ordering::Relaxed);
+            if is_asked && pattern.matches(&names, is_dir) {
+                met.store(true, Ordering::Relaxed);
+                says = says.or(Some(!pattern.takes_back));
+            }
+        }
+        says
+    }
+
+    /// Those, as they were given, that leave something out and met nothing.
+    pub fn unmet(&self, met: &Met) -> Vec<&[u8]> {
+        let patterns = self.patterns.iter().enumerate();
+        let unmet = patterns.filter(|(at, pattern)| !pattern.takes_back && !met.has(*at));
+        unmet.map(|(_, pattern)| &pattern.text[..]).collect()
     }
 
     /// `Some(true)` if the last pattern that matches an absolute path leaves it out, `Some(false)` if
@@ -136,7 +212,8 @@ impl Pattern {
         let components = split(text.strip_prefix(b"/").unwrap_or(text))?;
         let components = components.into_iter().map(|text| Component::new(text, any_depth));
         let components = components.collect::<Result<_, _>>()?;
-        Ok(Some(Self { takes_back, dirs_only, any_case, any_depth, components }))
+        let text = Box::default();
+        Ok(Some(Self { text, takes_back, dirs_only, any_case, any_depth, components }))
     }
 
     fn matches(&self, names: &[&[u8]], is_dir: bool) -> bool {
@@ -251,6 +328,22 @@ mod tests {
         assert_eq!(read.add_file(patterns.as_bytes(), false), []);
         let (path, is_dir) = path.strip_suffix('/').map_or((path, false), |path| (path, true));
         read.says(format!("/base/{path}").as_bytes(), is_dir)
+    }
+
+    #[test]
+    fn what_met_nothing_is_known_and_what_another_pattern_decided_met_something() {
+        let mut patterns = Patterns::below(b"/");
+        patterns.add_file(b"*.tmp\nx*\n/a/b/*.c\n!keep", false);
+        let met = Met::none_of(patterns.len());
+        assert_eq!(patterns.says_noting(b"/x.tmp", false, &met), Some(true));
+        assert_eq!(patterns.unmet(&met), [&b"/a/b/*.c"[..]]);
+        assert_eq!(patterns.anchored().collect::<Vec<_>>(), [(&b"/a/b/*.c"[..], b"/a/b".to_vec())]);
+        assert_eq!(patterns.idle(), None);
+        for idle in ["./a", "a/../b", "a//b", "/a/./"] {
+            let mut patterns = Patterns::below(b"/");
+            patterns.add(idle.as_bytes(), false).unwrap();
+            assert_eq!(patterns.idle(), Some(idle.as_bytes()), "{idle}");
+        }
     }
 
     #[test]

@@ -1,0 +1,93 @@
+//! Rules that can match nothing, and rules that did not.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::house::{Machine, small_tree, text};
+
+/// A machine with a repository and a source.
+fn machine() -> (Machine, String, String) {
+    let machine = Machine::new();
+    let [repo, source] = ["repo", "source"].map(|name| text(&machine.path(name)).to_owned());
+    small_tree(source.as_ref());
+    machine.init(&["-r", &repo]);
+    (machine, repo, source)
+}
+
+#[test]
+fn an_include_that_met_nothing_is_an_error_that_names_it() {
+    let (machine, repo, source) = machine();
+    let name = format!("{source}/E01 [1080p].mkv");
+    fs::write(&name, "film").unwrap();
+    machine.ok(["backup", "-r", &repo, &source]);
+    let letter = format!("{source}/docs/letter.txt");
+    let restore = |target: &str, more: &[&str]| {
+        let target = machine.path(target);
+        let args =
+            ["restore", "-r", &repo, "latest", "--target", text(&target), "--include", &name];
+        machine.run([&args[..], more].concat())
+    };
+    for (target, more) in [("words", &[][..]), ("quiet", &["-q"])] {
+        let told = restore(target, more).expect(1);
+        assert!(told.stderr.contains("E01 [1080p].mkv: nothing"), "{}", told.stderr);
+    }
+    let told = restore("json", &["--json"]).expect(1).of_type("error");
+    assert_eq!((told.len(), told[0]["code"].as_u64()), (1, Some(1)), "{told:?}");
+
+    let told = restore("both", &["-q", "--include", &letter]).expect(3);
+    assert!(told.stderr.contains("E01 [1080p].mkv: nothing"), "{}", told.stderr);
+    let restored = machine.path(&format!("both/{letter}"));
+    assert_eq!(fs::read_to_string(restored).unwrap(), "Dear reader,\n");
+    // An include of a folder above, and one that another one decides, met something.
+    let args = ["restore", "-r", &repo, &format!("latest:{source}/docs"), "--target"];
+    let target = machine.path("above");
+    let more =
+        [text(&target), "--include", &source, "--include", "*.txt", "--exclude", "*.no", "--json"];
+    let summary = machine.ok([&args[..], &more].concat()).summary();
+    assert_eq!(summary["rules_unmatched"], serde_json::json!(["*.no"]));
+    assert_eq!(summary["files_restored"], 2);
+}
+
+#[test]
+fn a_rule_that_can_match_nothing_is_refused() {
+    let (machine, repo, source) = machine();
+    let link = machine.path("link");
+    symlink(&source, &link).unwrap();
+    let linked = format!("{}/", text(&link));
+    let real = format!("{source}/docs");
+    let read_as = format!("{source}=/recorded");
+    let refused = |from: &str, rule: &[&str]| {
+        machine.run([&["backup", "-r", &repo, from], rule].concat()).expect(2);
+    };
+    for mark in ["", ".", "a/b", "NAME:HEADER"] {
+        refused(&source, &["--exclude-if-present", mark]);
+    }
+    for pattern in ["", "# a comment", "./docs", "a/../b", "a//b"] {
+        refused(&source, &["--exclude", pattern]);
+        refused(&source, &["--iexclude", pattern]);
+    }
+    refused(&linked, &["--exclude", &real]);
+    refused(&source, &["--as", &read_as, "--exclude", &real]);
+    assert!(machine.ok(["snapshots", "-r", &repo, "--json"]).of_type("snapshot").is_empty());
+    let recorded = format!("{}/docs", text(&link));
+    machine.ok(["backup", "-r", &repo, &linked, "--exclude", &recorded]);
+    let target = machine.path("target");
+    for option in ["--include", "--exclude"] {
+        machine
+            .run(["restore", "-r", &repo, "latest", "--target", text(&target), option, ""])
+            .expect(2);
+    }
+}
+
+#[test]
+fn an_exclude_that_met_nothing_is_said() {
+    let (machine, repo, source) = machine();
+    let args = ["backup", "-r", &repo, &source, "--exclude", "*.o", "--exclude", "*.txt"];
+    let more = ["--exclude", "docs/letter.txt", "--exclude-if-present", ".nobackup"];
+    let told = machine.summary([&args[..], &more].concat());
+    let unmatched = ["*.o", "docs/letter.txt", "--exclude-if-present .nobackup"];
+    assert_eq!(told["rules_unmatched"], serde_json::json!(unmatched));
+    let told = machine.ok([&args[..], &["-v"]].concat());
+    assert!(told.stderr.contains("*.o: this rule met nothing"), "{}", told.stderr);
+    assert!(!told.stderr.contains("*.txt: this rule"), "{}", told.stderr);
+}
