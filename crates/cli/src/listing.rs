@@ -7,7 +7,7 @@ use holdall_format::{MachineId, RecordHash, record_file};
 use crate::app::App;
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::filter::Wanted;
-use crate::output::Shown;
+use crate::output::{Output, Shown, local_time};
 use crate::receipts::Receipts;
 
 /// Damaged records that are told one by one.
@@ -16,6 +16,7 @@ const DAMAGED_TOLD: usize = 10;
 /// The snapshots that a repository shows, for who only reads them.
 pub(crate) struct Listing {
     pub(crate) snapshots: Vec<Snapshot>,
+    output: Output,
     /// The newest one that this machine remembers, where the repository does not have it.
     gone: Option<RecordHash>,
 }
@@ -47,7 +48,7 @@ pub(crate) fn shown_as(
         }
         told => told.map(|()| None)?,
     };
-    Ok(Listing { snapshots: listed.snapshots, gone })
+    Ok(Listing { snapshots: listed.snapshots, output: app.output.clone(), gone })
 }
 
 /// Lists all snapshots, with what else was listed, for who changes something by them: while the one that this
@@ -81,6 +82,32 @@ impl Listing {
             }
             _ => wanted(access, &self.snapshots, name, path, filter),
         }
+    }
+
+    /// The same for what is at a path: `latest` is the newest that has something there, and not the newest of a run that
+    /// was of that path.
+    ///
+    /// # Errors
+    /// As for [`Self::wanted`]; if a tree can not be looked at.
+    pub(crate) fn wanted_with(
+        &self,
+        access: &Access,
+        name: &str,
+        path: Option<&[u8]>,
+        filter: &Wanted<'_>,
+    ) -> Result<&Snapshot> {
+        let newest = self.wanted(access, name, path, filter)?;
+        let Some(path) = path.filter(|_| name == "latest") else { return Ok(newest) };
+        let taken = self.snapshots.iter().filter(|one| filter.takes(one));
+        let found = holdall_engine::newest_with(access, taken, newest, path)?;
+        if found.id != newest.id {
+            self.output.note(format_args!(
+                "note: {} is not in the newest snapshot; this is the one of {}, the newest that has it",
+                Shown(path),
+                local_time(found.taken_ns()),
+            ));
+        }
+        Ok(found)
     }
 
     /// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first.

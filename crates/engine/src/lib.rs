@@ -82,7 +82,8 @@ pub use record_mend::put_back_records;
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
 pub use snapshots::{
-    DamagedRecord, Forgotten, Listed, Snapshot, find_snapshot, snapshots, snapshots_by_cache,
+    DamagedRecord, Forgotten, Listed, Snapshot, find_snapshot, newest_with, snapshots,
+    snapshots_by_cache,
 };
 pub use storing::PUT_TARGET_BYTES;
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

@@ -11,12 +11,15 @@ use holdall_format::{
     Tombstone, TombstoneReason, record_file,
 };
 use holdall_protocol::{ListedRecord, RepositoryError};
+use holdall_tree::Cursor;
 
+use crate::blocks::Nodes;
 use crate::chains::{BreakKind, ChainBreak, Chains};
 use crate::checked_records::{CheckedRecords, MARKED_AFTER};
 use crate::keepers::Keepers;
 use crate::let_go::LetGo;
 use crate::record_list::{Known, each_record_behind, list_by_cache};
+use crate::restore::{is_damaged, key_of};
 use crate::{Access, EngineError};
 
 /// Digits of an id as people see it.
@@ -359,6 +362,40 @@ pub fn find_snapshot<'a>(
             Err(none(format!("several ids begin so: {named}; give more digits")))
         }
     }
+}
+
+/// The newest of the snapshots of a path whose tree has it, among `listed`: `newest`, which [`find_snapshot`] gave, or one
+/// before it of the same machine. A run in which a source was missing was of that path, too. Where no tree has it, it is
+/// `newest`.
+///
+/// # Errors
+/// Those of the repository. A tree that is damaged is taken to have it.
+pub fn newest_with<'a>(
+    access: &Access,
+    listed: impl IntoIterator<Item = &'a Snapshot>,
+    newest: &'a Snapshot,
+    path: &[u8],
+) -> Result<&'a Snapshot, EngineError> {
+    let Some(key) = key_of(path).filter(|key| !key.is_root()) else { return Ok(newest) };
+    let mut left: Vec<_> = listed.into_iter().collect();
+    access.reading(|session| {
+        let has = |one: &Snapshot| {
+            let mut cursor = Cursor::new(Nodes::open(access, session), one.root);
+            cursor.seek(&key)?;
+            Ok::<_, EngineError>(cursor.peek()?.is_some_and(|(found, _)| *found == key))
+        };
+        let mut candidate = Some(newest);
+        while let Some(one) = candidate {
+            match has(one) {
+                Ok(true) => return Ok(one),
+                Err(error) if is_damaged(&error) => return Ok(one),
+                Err(error) => return Err(error),
+                Ok(false) => left.retain(|other| other.root != one.root),
+            }
+            candidate = latest(&left, newest.machine, Some(path));
+        }
+        Ok(newest)
+    })
 }
 
 /// The newest snapshot of a machine, of `path` where one is given. One that has only something below

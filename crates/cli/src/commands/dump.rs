@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let access = open::access(app)?;
     let shown = listing::shown(app, &access)?;
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let snapshot = shown.wanted(&access, &name, of, &filter)?;
+    let snapshot = shown.wanted_with(&access, &name, of, &filter)?;
     let dump = Dump::find(&access, snapshot, &path)?;
     match &args.target {
         Some(target) => {

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let shown = listing::shown(app, &access)?;
     // `latest` of what is asked for; at the top, of anything.
     let of = Some(&path[..]).filter(|path| *path != b"/");
-    let snapshot = shown.wanted(&access, &args.snapshot, of, &filter)?;
+    let snapshot = shown.wanted_with(&access, &args.snapshot, of, &filter)?;
     let show = &mut |listed: ListedEntry<'_>| {
         show(&app.output, args.long, &listed)
             .map_err(|error| EngineError::io("standard output", error))

@@ -100,7 +100,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let shown = listing::shown(app, &access)?;
-    let snapshot = shown.wanted(&access, &name, path.as_deref(), &filter)?;
+    let snapshot = shown.wanted_with(&access, &name, path.as_deref(), &filter)?;
     if name == "latest" && path.is_none() {
         note_others(app, shown.snapshots.iter().filter(|one| filter.takes(one)), snapshot);
     }

@@ -43,6 +43,7 @@ mod lab;
 mod lab_net;
 mod lab_path;
 mod last_copy;
+mod latest_of;
 mod linked;
 mod lost;
 mod lost_sectors;
