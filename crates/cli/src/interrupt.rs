@@ -66,10 +66,15 @@ impl Interrupt {
     /// # Errors
     /// [`Refusal`] if a signal came before; those of `read`.
     pub(crate) fn while_waiting<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.at_once.store(true, Ordering::SeqCst);
+        self.ends_at_once(true);
         let given = self.refuse_if_happened().and_then(|()| read());
-        self.at_once.store(false, Ordering::SeqCst);
+        self.ends_at_once(false);
         given
+    }
+
+    /// Says whether the first signal from now on ends the process, as somebody is waited for.
+    pub(crate) fn ends_at_once(&self, at_once: bool) {
+        self.at_once.store(at_once, Ordering::SeqCst);
     }
 
     /// # Errors

@@ -43,6 +43,7 @@ mod own_limit;
 mod pairing;
 mod password;
 mod password_text;
+mod patience;
 mod private_file;
 mod progress;
 mod quantity;

@@ -63,6 +63,13 @@ impl Output {
         }
     }
 
+    /// Says on standard error what keeps a command from going on: with `--json`, too, but not with `-q`.
+    pub(crate) fn urge(&self, line: impl Display) {
+        if !self.quiet {
+            to_stderr(format_args!("note: {}", OneLine(line)));
+        }
+    }
+
     /// Says a note that only `-v` shows.
     pub(crate) fn detail(&self, line: impl Display) {
         if self.verbose > 0 {

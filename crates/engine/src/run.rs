@@ -3,6 +3,7 @@
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use holdall_lab::StageCounters;
 
@@ -56,6 +57,7 @@ pub struct Run {
     left_out: Mutex<Vec<Problem>>,
     emptied: Mutex<Vec<Vec<u8>>>,
     rules_unmet: Mutex<Vec<String>>,
+    waits_for: Mutex<Option<(Vec<u8>, Instant)>>,
     stages: Mutex<Option<Stages>>,
 }
 
@@ -204,6 +206,19 @@ impl Run {
     /// call: to be given to the next run.
     pub fn take_emptied(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut *lock(&self.emptied))
+    }
+
+    /// Looks at what is at `path`, which may be somebody who does not answer.
+    pub(crate) fn looking_at<R>(&self, path: Vec<u8>, look: impl FnOnce() -> R) -> R {
+        *lock(&self.waits_for) = Some((path, Instant::now()));
+        let seen = look();
+        *lock(&self.waits_for) = None;
+        seen
+    }
+
+    /// The path that is looked at now, and for how long.
+    pub fn waits_for(&self) -> Option<(Vec<u8>, Duration)> {
+        lock(&self.waits_for).as_ref().map(|(path, since)| (path.clone(), since.elapsed()))
     }
 
     /// Notes which rules met nothing.

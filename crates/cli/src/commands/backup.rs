@@ -1,5 +1,6 @@
 //! `holdall backup`.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -29,6 +30,7 @@ use crate::listing;
 use crate::open;
 use crate::output::{Shown, count, duration, size};
 use crate::own_limit::OwnLimit;
+use crate::patience;
 use crate::progress::counted_ahead;
 use crate::receipts::Receipts;
 use crate::recordable;
@@ -106,15 +108,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let mut options = options(args, &app.interrupt)?;
-    // What a list names may be anything, as the content of a folder may.
-    let typed = options.sources.get(..args.paths.len()).unwrap_or_default();
-    options.pipes = sources::open_pipes(typed)?;
-    if args.files_from.is_empty() {
-        sources::check_whole(app, &options)?;
-    }
-    recordable::check(&options)?;
-    let some_missing = sources::check_there(&options.sources)?;
+    let paths = args.paths.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>();
+    let (options, some_missing) = patience::looking_at(app, &paths, || looked_at(args, app))?;
     let access = open::access_with(app, args.connection.patience())?;
     args.connection.tell_idle_limit(app);
     let limit = OwnLimit::of(app, &access, args.connection.upload_limit());
@@ -144,6 +139,20 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
+}
+
+/// What is to be done, once the sources were looked at; whether some of them are not there.
+fn looked_at(args: &Args, app: &App) -> Result<(BackupOptions, bool)> {
+    let mut options = options(args, &app.interrupt)?;
+    // What a list names may be anything, as the content of a folder may.
+    let typed = options.sources.get(..args.paths.len()).unwrap_or_default();
+    options.pipes = sources::open_pipes(typed)?;
+    if args.files_from.is_empty() {
+        sources::check_whole(app, &options)?;
+    }
+    recordable::check(&options)?;
+    let some_missing = sources::check_there(&options.sources)?;
+    Ok((options, some_missing))
 }
 
 /// That what this backup goes on from can not be read. What it needs of that counts as stored, so this one needs it too.
@@ -442,10 +451,12 @@ pub(crate) fn measured(
             run.expect_if_unknown(items, bytes);
         }
     };
-    let result = counted_ahead(&app.output, &run, forecast, count, || match listed {
+    let work = || match listed {
         Some(listed) => holdall_engine::backup_upon(access, listed, options, &run),
         None => holdall_engine::backup(access, options, &run),
-    });
+    };
+    let work = || patience::watching(app, &run, work);
+    let result = counted_ahead(&app.output, &run, forecast, count, work);
     let usage = UsageCounters::now().since(&before);
     // What was committed is remembered before anything is said: saying it may fail.
     let remembered = match &result {

@@ -76,6 +76,7 @@ mod second;
 mod sessions;
 mod share;
 mod short_calls;
+mod silent;
 mod sleepers;
 mod soak;
 mod sources;

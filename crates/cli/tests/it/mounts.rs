@@ -106,8 +106,17 @@ impl Mount {
     /// An empty one that takes names for one that differ in upper and lower case, or in how Unicode writes them; it
     /// ends with its process, and shows nothing then.
     pub(crate) fn folding(point: &Path) -> Option<(Self, Process)> {
+        Self::by_script(point, "folding_disk.py")
+    }
+
+    /// One that answers nothing; it is dead once its process is.
+    pub(crate) fn silent(point: &Path) -> Option<(Self, Process)> {
+        Self::by_script(point, "silent_disk.py")
+    }
+
+    fn by_script(point: &Path, script: &str) -> Option<(Self, Process)> {
         fs::create_dir_all(point).expect("a folder");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/folding_disk.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(script);
         let has_fuse = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_ok();
         let may_mount = is_root("mount a file system") && is_there("/dev/fuse", has_fuse);
         may_mount.then_some(())?;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
+use holdall_sys::mounts::MountPoints;
 use holdall_sys::{Dir, FileKind, Listing, Stat};
 
 use super::own_repository;
@@ -20,8 +21,9 @@ pub(super) const AHEAD: usize = 32;
 pub(super) struct Listed {
     pub(super) dir: Arc<Dir>,
     pub(super) names: Listing,
-    /// For each name, in order; empty for a huge directory.
-    pub(super) stats: Vec<io::Result<Stat>>,
+    /// For each name, in order; empty for a huge directory. Nothing for what something is mounted on: the plan asks
+    /// the rules first, and says whom it waits for.
+    pub(super) stats: Vec<Option<io::Result<Stat>>>,
     /// Subdirectories that are being listed ahead, by index, nearest first.
     pub(super) below: VecDeque<(usize, Arc<Task>)>,
     /// Up to where subdirectories were looked for.
@@ -39,13 +41,14 @@ pub(super) struct Deeper {
 }
 
 impl Listed {
-    /// Lists an open directory.
-    pub(super) fn read(dir: Dir) -> io::Result<Self> {
+    /// Lists an open directory, which may hold some of those mount points.
+    pub(super) fn read(dir: Dir, points: &MountPoints) -> io::Result<Self> {
         let names = dir.entries()?;
         let stats = if names.len() > MAX_STATS_AHEAD {
             Vec::new()
         } else {
-            names.iter().map(|entry| dir.stat(entry.name())).collect()
+            let stat = |name| (!points.has(&dir, name)).then(|| dir.stat(name));
+            names.iter().map(|entry| stat(entry.name())).collect()
         };
         Ok(Self { dir: Arc::new(dir), names, stats, below: VecDeque::new(), looked: 0 })
     }
@@ -54,9 +57,14 @@ impl Listed {
     pub(super) fn stat(&mut self, index: usize) -> Option<io::Result<Stat>> {
         let name = self.names.get(index)?;
         Some(match self.stats.get_mut(index) {
-            Some(stat) => std::mem::replace(stat, Err(io::ErrorKind::NotFound.into())),
+            Some(stat) => stat.take().unwrap_or_else(|| self.dir.stat(name.name())),
             None => self.dir.stat(name.name()),
         })
+    }
+
+    /// What the listing says that a name is.
+    pub(super) fn kind(&self, index: usize) -> Option<FileKind> {
+        self.names.get(index)?.kind()
     }
 
     /// The next subdirectories that were not looked for yet, by index. `deeper` says how to go on
@@ -66,9 +74,11 @@ impl Listed {
         while found.len() < AHEAD
             && let Some(entry) = self.names.get(self.looked)
         {
-            if entry.kind() == Some(FileKind::Dir) {
+            let is_mounted = matches!(self.stats.get(self.looked), Some(None));
+            if entry.kind() == Some(FileKind::Dir) && !is_mounted {
                 let (parent, name) = (Arc::clone(&self.dir), entry.name().as_bytes().into());
-                let stat = self.stats.get(self.looked).and_then(|stat| stat.as_ref().ok());
+                let stat =
+                    self.stats.get(self.looked).and_then(|stat| stat.as_ref()?.as_ref().ok());
                 let stays = |deeper: &&Deeper| stat.is_some_and(|s| s.device == deeper.device);
                 let deeper = deeper.filter(stays).cloned();
                 found.push((self.looked, Begin { parent, name, deeper }));

@@ -95,10 +95,21 @@ impl Nothing {
 
     fn question(self) -> &'static str {
         match self {
-            Self::IsThere => "is what belongs there mounted?",
-            Self::IsWanted => "is that meant?",
+            Self::IsThere => {
+                "is what belongs there mounted? If nothing is to be there, say --accept-empty"
+            }
+            Self::IsWanted => "if that is meant, say --accept-empty",
         }
     }
+}
+
+const NOT_ENTERED: &str = "lies on another file system, can not be looked at and is left out";
+
+/// Why something was not seen.
+enum Unseen {
+    /// It would not be entered anyway.
+    Elsewhere(io::Error),
+    Problem(io::Error),
 }
 
 /// A directory that the plan is in.
@@ -167,7 +178,8 @@ impl<F: Found> Plan<'_, F> {
 
     fn ancestor(&mut self, path: PathKey, read_at: Option<Vec<u8>>) -> Result<(), EngineError> {
         let Some(read_at) = read_at else { return self.items.made_up(path) };
-        let looked = Dir::on_the_way(&read_at).and_then(|dir| dir.stat_self());
+        let look = || Dir::on_the_way(&read_at).and_then(|dir| dir.stat_self());
+        let looked = self.shared.run.looking_at(read_at.clone(), look);
         let stat = match looked {
             Ok(stat) => stat,
             Err(error) => {
@@ -189,7 +201,7 @@ impl<F: Found> Plan<'_, F> {
     }
 
     fn source(&mut self, path: PathKey, read_at: &[u8]) -> Result<(), EngineError> {
-        let opened = open_source(read_at);
+        let opened = self.shared.run.looking_at(read_at.to_vec(), || open_source(read_at));
         let (dir, name, stat) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -213,7 +225,7 @@ impl<F: Found> Plan<'_, F> {
             } else {
                 dir.open_child(Name::new(&name)?)?
             };
-            Listed::read(dir)
+            self.walk.read(dir)
         });
         match self.enter(path, &stat, listed, Some(stat.device))? {
             Some(frame) => self.descend(frame),
@@ -237,31 +249,37 @@ impl<F: Found> Plan<'_, F> {
         let mut frames = vec![root];
         while let Some(frame) = frames.last_mut() {
             self.shared.check()?;
-            let Some((index, stat)) = next_child(frame) else {
-                self.walk.discard(&frame.listed);
-                if let Some(done) = frames.pop()
-                    && done.leaves_out
-                    && done.added_before == self.added
-                {
-                    self.tell_nothing(&done.path, Nothing::IsWanted)?;
+            let index = frame.next;
+            if index >= frame.listed.names.len() {
+                if let Some(done) = frames.pop() {
+                    self.leave(&done)?;
                 }
                 continue;
-            };
-            let Some(path) = self.child_path(frame, index) else { continue };
-            let stat = match stat {
+            }
+            frame.next += 1;
+            let (kind, path) = (frame.listed.kind(index), self.child_path(frame, index));
+            let Some(path) = path else { continue };
+            // Before it is looked at: what is left out need not answer.
+            if let Some(kind) = kind
+                && self.leaves_out(&mut frames, &path, kind)
+            {
+                continue;
+            }
+            let Some(frame) = frames.last_mut() else { break };
+            let stat = match self.look(frame, index, &path) {
                 Ok(stat) => stat,
-                Err(error) => {
+                Err(Unseen::Elsewhere(error)) => {
+                    let reason = format!("{NOT_ENTERED}: {error}");
+                    self.shared.run.leave_out(&path.to_absolute(), &reason);
+                    continue;
+                }
+                Err(Unseen::Problem(error)) => {
                     self.shared.run.problem(&path.to_absolute(), not_read(&error));
                     self.unmet.remove(&path);
                     continue;
                 }
             };
-            if self.is_excluded(&frames, &path, stat.kind == FileKind::Dir) {
-                frames.last_mut().into_iter().for_each(|frame| frame.leaves_out = true);
-                // A list of paths may name what a rule is there for.
-                if self.unmet.remove(&path) {
-                    self.unmet.retain(|below| !path.is_ancestor_of(below));
-                }
+            if kind != Some(stat.kind) && self.leaves_out(&mut frames, &path, stat.kind) {
                 continue;
             }
             self.unmet.remove(&path);
@@ -278,25 +296,89 @@ impl<F: Found> Plan<'_, F> {
                 }
                 Wanted::Nothing => continue,
             };
-            let listed = self.list(frame, index, path.name());
-            let listed = listed.and_then(|listed| still_mounted(listed, &stat, frame.device));
-            let is_met = stat.device != frame.device && !self.named.contains(&path);
-            let itself = frame.read(stat);
-            if let Some(other) = became_other(&listed, &frame.listed.dir, path.name()) {
-                self.add(path, other, frame.read(other))?;
-            } else if self.is_own_repository(&frames, &path, &listed) {
-                listed.iter().for_each(|listed| self.walk.discard(listed));
-                self.shared.run.leave_out(&path.to_absolute(), OF_REPOSITORY);
-            } else if is_met && is_view(&listed) {
-                listed.iter().for_each(|listed| self.walk.discard(listed));
-                self.shared.run.leave_out(&path.to_absolute(), SHOWS_KERNEL);
-                self.add(path, stat, itself)?;
-            } else if let Some(mut below) = self.enter(path, &stat, listed, stays_on)? {
+            if let Some(mut below) = self.go_into(&mut frames, index, (path, stat), stays_on)? {
                 below.is_ruled |= frames.last().is_some_and(|above| above.is_ruled);
                 frames.push(below);
             }
         }
         Ok(())
+    }
+
+    /// Ends with a directory: all that is in it was planned.
+    fn leave(&mut self, done: &Frame) -> Result<(), EngineError> {
+        self.walk.discard(&done.listed);
+        match done.leaves_out && done.added_before == self.added {
+            true => self.tell_nothing(&done.path, Nothing::IsWanted),
+            false => Ok(()),
+        }
+    }
+
+    /// Records a directory within the innermost of `frames`, and steps into it, unless it turns out to be something that
+    /// is not wanted.
+    fn go_into(
+        &mut self,
+        frames: &mut [Frame],
+        index: usize,
+        (path, stat): (PathKey, Stat),
+        stays_on: StaysOn,
+    ) -> Result<Option<Frame>, EngineError> {
+        let Some(frame) = frames.last_mut() else { return Ok(None) };
+        let absolute = path.to_absolute();
+        let look = || self.list(frame, index, path.name());
+        let listed = self.shared.run.looking_at(absolute, look);
+        let above = Arc::clone(&frame.listed.dir);
+        let mounted = self.walk.has_mount(&above, path.name());
+        let is_other = mounted || stat.device != frame.device;
+        let listed = match is_other {
+            true => listed.and_then(|listed| still_mounted(listed, &stat, &above, mounted)),
+            false => listed,
+        };
+        let is_met = is_other && !self.named.contains(&path);
+        if let Some(other) = became_other(&listed, &frame.listed.dir, path.name()) {
+            self.add(path, other, frame.read(other))?;
+            return Ok(None);
+        }
+        if is_met && is_view(&listed) {
+            listed.iter().for_each(|listed| self.walk.discard(listed));
+            self.shared.run.leave_out(&path.to_absolute(), SHOWS_KERNEL);
+            self.add(path, stat, frame.read(stat))?;
+            return Ok(None);
+        }
+        if self.is_own_repository(frames, &path, &listed) {
+            listed.iter().for_each(|listed| self.walk.discard(listed));
+            self.shared.run.leave_out(&path.to_absolute(), OF_REPOSITORY);
+            return Ok(None);
+        }
+        self.enter(path, &stat, listed, stays_on)
+    }
+
+    /// Whether rules leave out what lies in the innermost of `frames`; then notes that.
+    fn leaves_out(&mut self, frames: &mut [Frame], path: &PathKey, kind: FileKind) -> bool {
+        if !self.is_excluded(frames, path, kind == FileKind::Dir) {
+            return false;
+        }
+        frames.last_mut().into_iter().for_each(|frame| frame.leaves_out = true);
+        // A list of paths may name what a rule is there for.
+        if self.unmet.remove(path) {
+            self.unmet.retain(|below| !path.is_ancestor_of(below));
+        }
+        true
+    }
+
+    /// Looks at what is in a directory, which may not answer.
+    fn look(&self, frame: &mut Frame, index: usize, path: &PathKey) -> Result<Stat, Unseen> {
+        let is_mounted = matches!(frame.listed.stats.get(index), Some(None));
+        let mut look =
+            || frame.listed.stat(index).unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
+        let seen = match is_mounted {
+            true => self.shared.run.looking_at(path.to_absolute(), look),
+            false => look(),
+        };
+        let stays = self.options.one_file_system && !self.named.contains(path);
+        seen.map_err(|error| match stays && is_mounted {
+            true => Unseen::Elsewhere(error),
+            false => Unseen::Problem(error),
+        })
     }
 
     /// Whether a directory within the innermost of `frames` is of the repository that is backed up to.
@@ -352,7 +434,7 @@ impl<F: Found> Plan<'_, F> {
             }
             self.walk.forget(&task);
         }
-        Listed::read(frame.listed.dir.open_child(Name::new(name)?)?)
+        self.walk.read(frame.listed.dir.open_child(Name::new(name)?)?)
     }
 
     /// Hands the next subdirectories of a directory to the walkers.
@@ -517,20 +599,17 @@ fn open_source(read_at: &[u8]) -> io::Result<(Arc<Dir>, Vec<u8>, Stat)> {
     Ok((Arc::new(dir), key.name().to_vec(), stat))
 }
 
-fn next_child(frame: &mut Frame) -> Option<(usize, io::Result<Stat>)> {
-    let index = frame.next;
-    let stat = frame.listed.stat(index)?;
-    frame.next += 1;
-    Some((index, stat))
-}
-
-/// The listing of what was mounted on a directory when that was seen; an error if it is not mounted
-/// any more, for what lies below it is not what was meant.
-fn still_mounted(listed: Listed, seen: &Stat, device_above: u64) -> io::Result<Listed> {
-    if seen.device != device_above && listed.dir.stat_self()?.device == device_above {
-        return Err(io::Error::other("it was unmounted while the backup ran"));
+/// The listing of a directory that was seen on another file system than what is above it, or on which something was
+/// `mounted` when the run began; an error if it is not mounted any more, for what lies below it is not what was meant.
+fn still_mounted(listed: Listed, seen: &Stat, above: &Dir, mounted: bool) -> io::Result<Listed> {
+    let (now, above) = (listed.dir.stat_self()?, above.stat_self()?);
+    // A subvolume is another file system, and no mount.
+    let was_taken_away = seen.device != above.device && now.device == above.device;
+    let was_gone = mounted && now.mount_id.is_some() && now.mount_id == above.mount_id;
+    match was_taken_away || was_gone {
+        true => Err(io::Error::other("it was unmounted while the backup ran")),
+        false => Ok(listed),
     }
-    Ok(listed)
 }
 
 /// Whether a directory is of a file system that holds nothing, and only shows what the kernel knows.

@@ -12,6 +12,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
+use holdall_sys::mounts::{MountPoints, Mounts};
 use holdall_sys::{Dir, Name};
 
 use super::listed::{Deeper, Listed};
@@ -87,6 +88,7 @@ pub(super) struct Walk {
     queue: Mutex<Queue>,
     changed: Condvar,
     has_walkers: bool,
+    points: MountPoints,
 }
 
 #[derive(Default)]
@@ -111,12 +113,28 @@ impl Queue {
 
 impl Walk {
     pub(super) fn new() -> Self {
-        Self { queue: Mutex::default(), changed: Condvar::new(), has_walkers: true }
+        // Without the table, all is looked at ahead.
+        let points = Mounts::read().map(|mounts| MountPoints::from(&mounts)).unwrap_or_default();
+        Self { queue: Mutex::default(), changed: Condvar::new(), has_walkers: true, points }
     }
 
     /// One that the plan goes by itself: nothing is listed ahead.
     pub(super) fn alone() -> Self {
         Self { has_walkers: false, ..Self::new() }
+    }
+
+    /// Lists an open directory.
+    pub(super) fn read(&self, dir: Dir) -> io::Result<Listed> {
+        Listed::read(dir, &self.points)
+    }
+
+    /// Whether something was mounted on a name in that directory when the run began.
+    pub(super) fn has_mount(&self, dir: &Dir, name: &[u8]) -> bool {
+        Name::new(name).is_ok_and(|name| self.points.has(dir, name))
+    }
+
+    fn list(&self, task: &Begin) -> io::Result<Listed> {
+        self.read(task.parent.open_child(Name::new(&task.name)?)?)
     }
 
     /// Hands over directories to be listed, nearest first; all of them come `behind` that one.
@@ -152,7 +170,7 @@ impl Walk {
             let other = lock(&self.queue).pop();
             if let Some(other) = other {
                 drop(state);
-                self.begin(&other, &list, meters);
+                self.begin(&other, &|begin: &_| self.list(begin), meters);
                 state = lock(&task.state);
                 continue;
             }
@@ -166,7 +184,7 @@ impl Walk {
                 self.give_back(&listed);
                 listed
             }
-            State::Waiting(begin) => meters.walk.working(|| list(&begin)),
+            State::Waiting(begin) => meters.walk.working(|| self.list(&begin)),
             State::Running { .. } | State::Gone => {
                 Err(io::Error::other("a directory was listed twice"))
             }
@@ -197,7 +215,7 @@ impl Walk {
 
     /// Lists directories until the walk is closed: the body of a walker thread.
     pub(super) fn run(&self, walker: &Member<'_>, meters: &Meters, shared: &Shared<'_>) {
-        self.run_by(list, walker, meters, shared);
+        self.run_by(|begin| self.list(begin), walker, meters, shared);
     }
 
     fn run_by(
@@ -291,10 +309,6 @@ impl Walk {
 /// What a directory that is listed ahead takes of the bound.
 fn weight(listed: &Listed) -> usize {
     listed.names.len() + DIRECTORY_WEIGHT
-}
-
-fn list(task: &Begin) -> io::Result<Listed> {
-    Listed::read(task.parent.open_child(Name::new(&task.name)?)?)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The mount table: which mount a file lies on, where it is mounted, and of which type it is.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -7,7 +8,8 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD};
 
-use super::stat;
+use super::{proc_path, stat};
+use crate::{Dir, Name};
 
 /// All mounts that this process sees, at one moment.
 #[derive(Debug, Clone, Default)]
@@ -74,6 +76,37 @@ impl Mounts {
         Ok(match stat.mount_id {
             Some(id) => self.by_id(id),
             None => self.mounts.iter().rfind(|mount| mount.device == stat.device),
+        })
+    }
+}
+
+/// Where something is mounted, to be known without looking at what is mounted there: that may not answer.
+#[derive(Debug, Clone, Default)]
+pub struct MountPoints {
+    points: HashSet<Vec<u8>>,
+    /// The last names of these paths: most directories hold none of them.
+    names: HashSet<Vec<u8>>,
+}
+
+impl From<&Mounts> for MountPoints {
+    fn from(mounts: &Mounts) -> Self {
+        let points: HashSet<_> = mounts.mounts.iter().map(|mount| mount.point.clone()).collect();
+        let name = |point: &Vec<u8>| point.rsplit(|&byte| byte == b'/').next().map(<[u8]>::to_vec);
+        Self { names: points.iter().filter_map(name).collect(), points }
+    }
+}
+
+impl MountPoints {
+    /// Whether something is mounted on what is called `name` in this directory.
+    #[must_use]
+    pub fn has(&self, dir: &Dir, name: Name<'_>) -> bool {
+        if !self.names.contains(name.as_bytes()) {
+            return false;
+        }
+        let above = rustix::fs::readlinkat(CWD, proc_path::of_fd(dir.as_fd()), Vec::new());
+        above.is_ok_and(|above| {
+            let above = above.as_bytes().strip_suffix(b"/").unwrap_or(above.as_bytes());
+            self.points.contains(&[above, b"/", name.as_bytes()].concat())
         })
     }
 }
@@ -151,6 +184,18 @@ mod tests {
         assert_eq!(mount.file_system, b"ext4");
         assert_eq!(mount.source, b"/dev/vda");
         assert_eq!((&mount.flags[..], &mount.options[..]), (&b"rw"[..], &b"rw"[..]));
+    }
+
+    #[test]
+    fn a_mount_point_is_known_by_its_name_in_a_directory() {
+        let points = MountPoints::from(&Mounts::read().expect("proc is mounted"));
+        let has = |dir: &[u8], name: &[u8]| {
+            points.has(
+                &Dir::open_absolute(dir).expect("it is there"),
+                Name::new(name).expect("a name"),
+            )
+        };
+        assert!(has(b"/", b"proc") && !has(b"/proc", b"proc") && !has(b"/", b"etc-"));
     }
 
     #[test]
