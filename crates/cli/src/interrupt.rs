@@ -52,11 +52,11 @@ impl Interrupt {
             signal_hook::low_level::pipe::register(signal, told.try_clone()?)?;
         }
         let listening = interrupt.clone();
-        std::thread::spawn(move || {
+        holdall_sys::thread::start_alone(move || {
             if heard.read_exact(&mut [0]).is_ok() {
                 listening.happen();
             }
-        });
+        })?;
         Ok(interrupt)
     }
 

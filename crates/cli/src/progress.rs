@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use holdall_engine::Run;
 use holdall_lab::{Layer, StageCounters};
+use holdall_sys::thread;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -57,11 +58,12 @@ pub(crate) fn counted_ahead<R>(
     let counting = &Run::new();
     let ((done, ending), (over, goes_on)) = (channel::<()>(), channel::<()>());
     std::thread::scope(|scope| {
-        scope.spawn(move || match bar {
+        // What no thread shows or counts is not shown or counted, and the work is done.
+        let _ = thread::start(scope, move || match bar {
             true => draw(run, &forecast(), &ending),
             false => print(output, run, &forecast(), &ending),
         });
-        scope.spawn(move || {
+        let _ = thread::start(scope, move || {
             let is_over = goes_on.recv_timeout(COUNT_AFTER) != Err(RecvTimeoutError::Timeout);
             if !is_over && run.items_expected.load(Ordering::Relaxed) == 0 {
                 count(counting);

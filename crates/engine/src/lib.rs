@@ -50,6 +50,7 @@ mod request_meters;
 mod restore;
 mod run;
 mod snapshots;
+mod stage;
 mod storing;
 #[cfg(test)]
 mod test_world;

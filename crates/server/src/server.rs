@@ -94,9 +94,14 @@ impl Server {
             tls: Arc::new(tls),
             ending: watching,
         };
+        let working = workers + SCRUBS + QUICK_WORKERS;
+        // The runtime panics where it can not start those that wait, and waits for ever for those that work.
+        holdall_sys::thread::test(WAITING_THREADS + working).map_err(|source| {
+            ServerError::io("starting the threads of the server on", folder.path(), source)
+        })?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(WAITING_THREADS)
-            .max_blocking_threads(workers + SCRUBS + QUICK_WORKERS)
+            .max_blocking_threads(working)
             .thread_name("holdall-server")
             .enable_all()
             .build()

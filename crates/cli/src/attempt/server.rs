@@ -50,7 +50,7 @@ impl Server {
         for line in lines.by_ref() {
             if line?.starts_with("listening on https://") {
                 // It must never wait for somebody who reads what it says.
-                std::thread::spawn(move || lines.for_each(drop));
+                holdall_sys::thread::start_alone(move || lines.for_each(drop))?;
                 return Ok(());
             }
         }

@@ -12,6 +12,7 @@ use holdall_format::record_file;
 use holdall_lab::cost::{Past, Slowness, Work};
 use holdall_lab::{Layer, Verdict};
 use holdall_repository::Clock;
+use holdall_sys::thread;
 use serde::Serialize;
 
 use super::tag;
@@ -116,11 +117,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let (done, announced) = std::thread::scope(|scope| {
         // Over a connection that the run is going to need, and begun first, since the summary counts
         // everything that crosses the wire: a far server answers this while the run waits for others.
-        let announced = scope.spawn(|| deletions::announced(&access));
+        let announced = thread::start(scope, || deletions::announced(&access));
         // Told before the new snapshot's receipt takes the place of that of what was lost.
         let listed = tell_lost(app, &access);
         let done = measured(app, &access, listed.as_ref(), &options, limit);
-        (done, announced.join().unwrap_or_default())
+        (done, announced.ok().and_then(|announced| announced.join().ok()).unwrap_or_default())
     });
     let mut done = done?;
     let is_own_limit = name_own_limit(args, &mut done);

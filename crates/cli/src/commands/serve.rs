@@ -61,7 +61,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let mut server = start(args.listen)?;
     announce(&app.output, &server)?;
     if args.until_input_ends {
-        end_with_input(app.interrupt.clone());
+        end_with_input(app.interrupt.clone())?;
     }
     let (tell, told) = channel::<()>();
     app.interrupt.tell(move || drop(tell));
@@ -115,10 +115,11 @@ fn log_to(output: Output) -> LogSink {
     })
 }
 
-fn end_with_input(interrupt: Interrupt) {
-    std::thread::spawn(move || {
+fn end_with_input(interrupt: Interrupt) -> std::io::Result<()> {
+    let wait = move || {
         // However it ends, it has ended.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         interrupt.happen();
-    });
+    };
+    holdall_sys::thread::start_alone(wait).map(drop)
 }

@@ -15,6 +15,7 @@ use holdall_lab::Latency;
 use holdall_lab::net::{Job, Moved, Sink, Source};
 use holdall_protocol::MeasuredServer;
 use holdall_protocol::wire::Frames;
+use holdall_sys::thread;
 
 use super::{PIECE_BYTES, in_io, repeat};
 
@@ -32,10 +33,10 @@ pub(super) fn send(server: &MeasuredServer, job: &Job, stop: &AtomicBool) -> io:
     let ahead = MOST_BYTES / PIECE_BYTES.max(job.buffer_bytes as usize);
     let (moved, read) = std::thread::scope(|scope| {
         let (ready, pieces) = sync_channel(ahead);
-        let reading = scope.spawn(move || read_ahead(source, &ready));
+        let reading = thread::start(scope, move || read_ahead(source, &ready));
         let moved = send_pieces(server, job, pieces, stop);
         let failed = |_| Err(io::Error::other("the thread that reads the file failed"));
-        (moved, reading.join().unwrap_or_else(failed))
+        (moved, reading.and_then(|reading| reading.join().unwrap_or_else(failed)))
     });
     // Where nothing came any more, who reads says why.
     let latency = read?;

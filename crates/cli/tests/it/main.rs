@@ -63,6 +63,7 @@ mod pipes;
 #[cfg(feature = "verdicts")]
 mod plants;
 mod private;
+mod process_limits;
 mod reading;
 mod repair;
 mod restore_cuts;

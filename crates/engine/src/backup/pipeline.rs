@@ -235,18 +235,17 @@ impl<'a> Stages<'a> {
         let reading = self.reading(&readers);
         let storing = self.storing();
         let done = thread::scope(|scope| {
-            for number in 0..MAX_WALKERS {
-                self.shared.spawn(scope, walkers.member(number), |walker| {
+            let (to_readers, jobs) = bounded(JOBS_IN_FLIGHT);
+            let walk = |number| {
+                self.shared.spawn_nth(scope, number, walkers.member(number), |walker| {
                     self.walk.run(walker, &self.meters, &self.shared);
                     Ok(())
                 });
-            }
-            let (to_readers, jobs) = bounded(JOBS_IN_FLIGHT);
-            for number in 0..MAX_READERS {
+            };
+            let read = |number| {
                 let reader = Reader::new(&reading, number, jobs.clone());
-                self.shared.spawn(scope, reader, Reader::run);
-            }
-            drop(jobs);
+                self.shared.spawn_nth(scope, number, reader, Reader::run);
+            };
             let (to_assembler, results) = bounded(JOBS_IN_FLIGHT);
             let fingerprints = self.access.fingerprints(&reading.owners.digest());
             let new = self.new_snapshot(fingerprints.clone());
@@ -254,8 +253,15 @@ impl<'a> Stages<'a> {
             let plan = self.plan(out, (parents, fingerprints), &reading);
             // However the plan ends, the walk does too.
             let stage = (plan, self.walk.closing());
+            walk(0);
+            read(0);
             self.shared.spawn(scope, stage, move |(plan, _)| plan.run(steps));
-            storing.run(scope, new, results)
+            let gather = storing.start(scope, || {
+                (1..MAX_READERS).for_each(read);
+                (1..MAX_WALKERS).for_each(walk);
+            });
+            drop(jobs);
+            storing.run(gather, new, results)
         });
         self.shared.result()?;
         let Assembled { snapshot_id, stored_record, counts } =

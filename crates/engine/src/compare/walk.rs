@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use holdall_sys::{Dir, FileKind, Listing, Name, Stat, Timestamp, xattr};
+use holdall_sys::{Dir, FileKind, Listing, Name, Stat, Timestamp, thread, xattr};
 
 use super::content::{Buffers, Content};
 use super::entry::{LinkGroups, Rights, attributes_at};
@@ -36,6 +36,16 @@ struct Pending {
 struct Queue {
     pending: Vec<Pending>,
     working: usize,
+}
+
+/// A thread that is at work on a directory: others wait for what it may yet find.
+struct Working<'a, 'b>(&'a Comparison<'b>);
+
+impl Drop for Working<'_, '_> {
+    fn drop(&mut self) {
+        lock(&self.0.queue).working -= 1;
+        self.0.changed.notify_all();
+    }
 }
 
 pub(super) struct Comparison<'a> {
@@ -84,9 +94,11 @@ impl<'a> Comparison<'a> {
         self.compare_directory(Arc::new(top), &mut Buffers::new());
         lock(&self.queue).working = 0;
         std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| self.work());
+            for _ in 1..threads {
+                // Without it, this one does all.
+                let _ = thread::start(scope, || self.work());
             }
+            self.work();
         });
         self.run.check()
     }
@@ -108,6 +120,7 @@ impl<'a> Comparison<'a> {
                 queue.working += 1;
                 next
             };
+            let _working = Working(self);
             if !self.run.stopping()
                 && let Some(pair) = self.open(&next)
             {
@@ -115,8 +128,6 @@ impl<'a> Comparison<'a> {
                 self.compare_directories_themselves(&pair);
                 self.compare_directory(Arc::new(pair), &mut buffers);
             }
-            lock(&self.queue).working -= 1;
-            self.changed.notify_all();
         }
     }
 

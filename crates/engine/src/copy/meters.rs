@@ -21,7 +21,7 @@ impl Meters {
         Self {
             plan: StageMeter::new("plan", Layer::ClientCpu, 1),
             chunks: Arc::clone(&source.meters),
-            hash: StageMeter::new("hash", Layer::ClientCpu, FETCHERS),
+            hash: StageMeter::new("hash", Layer::ClientCpu, FETCHERS as u32),
             rebuild: StageMeter::new("rebuild", Layer::ClientCpu, 1),
             storing,
         }

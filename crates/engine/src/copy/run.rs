@@ -84,14 +84,16 @@ impl Copier<'_> {
         let (to_assembler, results) = bounded(WINDOWS_REBUILT);
         let rebuild = self.rebuild(&shared, &meters, windows, to_assembler);
         let assembled = thread::scope(|scope| {
-            shared.spawn(scope, plan, move |plan| plan.run(snapshot, before));
-            for _ in 0..FETCHERS {
+            let fetch = |number| {
                 let (fetching, orders) = (&fetching, &orders);
                 let opener = ChunkSource::opener(self.source);
-                shared.spawn(scope, opener, |opener| fetching.run(opener, orders));
-            }
+                shared.spawn_nth(scope, number, opener, |opener| fetching.run(opener, orders));
+            };
+            shared.spawn(scope, plan, move |plan| plan.run(snapshot, before));
             shared.spawn(scope, rebuild, Rebuild::run);
-            storing.run(scope, new, results)
+            fetch(0);
+            let gather = storing.start(scope, || (1..FETCHERS).for_each(fetch));
+            storing.run(gather, new, results)
         });
         shared.result()?;
         let Assembled { snapshot_id, stored_record, counts } =

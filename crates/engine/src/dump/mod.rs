@@ -31,7 +31,7 @@ use crate::blocks::Nodes;
 use crate::restore::{
     ChunkSource, FETCHERS, Groups, Links, Outlets, Output, Reader, WINDOWS_AHEAD, key_of, no_path,
 };
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{Access, EngineError, Run, Snapshot, stage};
 use part::{Failure, write_out};
 use plan::{Parts, Planner};
 
@@ -126,16 +126,18 @@ impl<'a> Dump<'a> {
         // What can not be planned lies behind everything that was: it is told last.
         let unplanned = &Failure::default();
         std::thread::scope(|scope| {
-            scope.spawn(move || {
-                if let Err(error) = self.plan(planner, nodes) {
+            let fail = |error| failure.note(error);
+            stage::start(scope, 0, Some(planner), fail, |planner| {
+                let planned = planner.take().map(|planner| self.plan(planner, nodes));
+                if let Some(Err(error)) = planned {
                     unplanned.note(error);
                 }
             });
-            for _ in 0..FETCHERS {
+            (0..FETCHERS).for_each(|number| {
                 let unwanted = || failure.happened() || run.stopping();
-                let fail = |error| failure.note(error);
-                scope.spawn(move || chunks.fill(self.access, orders_out, unwanted, fail));
-            }
+                let run = move |_: &mut ()| chunks.fill(self.access, orders_out, unwanted, fail);
+                stage::start(scope, number, (), fail, run);
+            });
             if let Err(error) = write_out(windows_out, out, run) {
                 failure.note(error);
             }

@@ -35,7 +35,7 @@ const MUCH: u64 = 16;
 pub(crate) type Chunk = Result<Bytes, String>;
 
 /// Threads that fetch and open side by side: one request is on its way while another block opens.
-pub(crate) const FETCHERS: u32 = 4;
+pub(crate) const FETCHERS: usize = 4;
 
 /// Where chunks come from. Shared by threads; each brings its own [`Opener`].
 pub(crate) struct Chunks {
@@ -93,8 +93,8 @@ impl Chunks {
             came: AtomicU64::new(0),
             came_twice: AtomicU64::new(0),
             meters: Arc::new(ChunkMeters {
-                fetch: RequestMeters::new("fetch", FETCHERS),
-                open: StageMeter::new("open", Layer::ClientCpu, FETCHERS),
+                fetch: RequestMeters::new("fetch", FETCHERS as u32),
+                open: StageMeter::new("open", Layer::ClientCpu, FETCHERS as u32),
             }),
         }
     }

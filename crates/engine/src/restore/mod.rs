@@ -60,6 +60,7 @@ pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection
 
 use crate::blocks::Nodes;
 use crate::concurrency::Concurrency;
+use crate::stage;
 use crate::{Access, EngineError, Run, Snapshot};
 use below::LastBelow;
 use chunks::Chunks;
@@ -254,21 +255,29 @@ impl<'a> Pipeline<'a> {
         );
         let orders_out = &Mutex::new(orders_out);
         std::thread::scope(|scope| {
-            scope.spawn(|| planner.run(nodes, snapshot.root, &start.top, start.only.as_ref()));
-            for _ in 0..FETCHERS {
-                scope.spawn(|| {
-                    let (stopping, fail) =
-                        (|| self.context.stopping(), |error| self.context.fail(error));
-                    self.chunks.fill(self.access, orders_out, stopping, fail);
-                });
-            }
-            for number in 0..MAX_WRITERS {
+            let fail = |error| self.context.fail(error);
+            let fetch = |number| {
+                let stopping = || self.context.stopping();
+                let run =
+                    move |_: &mut ()| self.chunks.fill(self.access, orders_out, stopping, fail);
+                stage::start(scope, number, (), fail, run);
+            };
+            let write = |number| {
                 let (writer, member) = (self.writer(settle.clone()), writers.member(number));
-                let batches = batches_out.clone();
-                scope.spawn(move || writer.run(&batches, &member, &self.meters.write));
-            }
+                let stage = (writer, member, batches_out.clone());
+                stage::start(scope, number, stage, fail, |(writer, member, batches)| {
+                    writer.run(batches, member, &self.meters.write);
+                });
+            };
+            stage::start(scope, 0, planner, fail, |planner| {
+                planner.run(nodes, snapshot.root, &start.top, start.only.as_ref());
+            });
+            stage::start(scope, 0, (settler, whole), fail, |(settler, whole)| settler.run(whole));
+            fetch(0);
+            write(0);
+            (1..FETCHERS).for_each(fetch);
+            (1..MAX_WRITERS).for_each(write);
             drop((batches_out, settle));
-            scope.spawn(move || settler.run(&whole));
             self.dispatch(windows_out, batches);
         });
         Ok(())

@@ -78,7 +78,7 @@ impl<'a> Planner<'a> {
 
     /// Plans everything below `top`, or only the entry `only` in it.
     pub(super) fn run(
-        mut self,
+        &mut self,
         nodes: Nodes,
         root: ObjectId,
         top: &PathKey,

@@ -17,11 +17,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::{Receiver, Sender};
 use holdall_lab::StageMeter;
-use holdall_sys::{Name, disk, limits, raw_file, stat};
+use holdall_sys::{Name, disk, limits, raw_file, stat, thread};
 
 use super::attributes::{Last, Subject};
 use super::content;
@@ -29,6 +29,8 @@ use super::context::{Context, add};
 use super::directory::Directory;
 use super::links::Membership;
 use super::place::Place;
+use crate::EngineError;
+use crate::run::lock;
 /// Content that waits for one call; the system writes most of it before.
 const BATCH_BYTES: u64 = 1 << 30;
 /// Names that wait for one call, each with a file and perhaps a directory that is open.
@@ -158,7 +160,7 @@ impl<'a> Settler<'a> {
     }
 
     /// Finishes what comes until nobody sends any more, and has the disk take names and modes, too.
-    pub(super) fn run(mut self, whole: &Receiver<Whole<'a>>) {
+    pub(super) fn run(&mut self, whole: &Receiver<Whole<'a>>) {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while let Ok(one) = self.meter.waiting_in(|| whole.recv()) {
             bytes = one.bytes.saturating_add(bytes);
@@ -195,14 +197,20 @@ impl<'a> Settler<'a> {
         });
     }
 
-    fn settle_each(&self, mut batch: Vec<Whole<'a>>, failed: Option<&io::Error>) {
-        let context = self.context;
-        let share = batch.len().div_ceil(THREADS).max(1);
-        std::thread::scope(|scope| {
-            while !batch.is_empty() {
-                let part = batch.split_off(batch.len().saturating_sub(share));
-                scope.spawn(move || part.into_iter().for_each(|one| one.settle(context, failed)));
+    fn settle_each(&self, batch: Vec<Whole<'a>>, failed: Option<&io::Error>) {
+        let (context, threads) = (self.context, batch.len().min(THREADS));
+        let batch = &Mutex::new(batch);
+        let settle = move || {
+            while let Some(one) = { lock(batch).pop() } {
+                one.settle(context, failed);
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                // Without it, the others do its share.
+                let _ = thread::start(scope, settle);
+            }
+            settle();
         });
     }
 }

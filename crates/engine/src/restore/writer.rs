@@ -92,7 +92,7 @@ impl<'a> Writer<'a> {
     /// Takes batches until there are no more. Also when the restore ends early, everything handed
     /// out is done: a later member of a hard-link group may wait for an earlier one.
     pub(super) fn run(
-        mut self,
+        &mut self,
         batches: &Receiver<Batch<'a>>,
         member: &Member<'_>,
         meter: &StageMeter,

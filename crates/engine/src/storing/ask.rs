@@ -67,7 +67,7 @@ pub(super) struct Question {
 
 /// Makes questions of what the assembler wants stored. It has no thread of its own: a queue that takes
 /// objects one by one would wake somebody for most of them.
-pub(super) struct Gather<'a> {
+pub(crate) struct Gather<'a> {
     meters: &'a StoringMeters,
     to_askers: Sender<Question>,
     to_store: Sender<Asked>,

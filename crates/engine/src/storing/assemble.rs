@@ -328,7 +328,10 @@ mod tests {
         to_result.send(entries.into_iter().map(piece).collect()).unwrap();
         to_assembler.send((0, pieces)).unwrap();
         drop((to_result, to_assembler));
-        let assembled = thread::scope(|scope| storing.run(scope, new, results));
+        let assembled = thread::scope(|scope| {
+            let gather = storing.start(scope, || ());
+            storing.run(gather, new, results)
+        });
         shared.result().unwrap();
         let root = world.snapshots()[0].root;
         let mut cursor = Cursor::new(Nodes::open(&world.access, grant.session), root);

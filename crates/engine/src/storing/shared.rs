@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::{self, Scope};
+use std::thread::Scope;
 
 use holdall_format::ObjectId;
 
 use crate::budget::Budget;
 use crate::lost::Lost;
 use crate::run::lock;
+use crate::stage::{self, FailUnlessDone};
 use crate::{EngineError, Run};
 
 /// Shared by all stages of one run.
@@ -33,17 +34,6 @@ struct Flight {
     failure: Option<EngineError>,
 }
 
-/// Ends the run if the thread that holds it panics.
-pub(super) struct FailOnPanic<'a, 'b>(&'a Shared<'b>);
-
-impl Drop for FailOnPanic<'_, '_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.fail(EngineError::Interrupted);
-        }
-    }
-}
-
 impl<'a> Shared<'a> {
     pub(crate) fn new(run: &'a Run, budget: Arc<Budget>) -> Self {
         Self {
@@ -62,7 +52,8 @@ impl<'a> Shared<'a> {
         Self { lost, ..self }
     }
 
-    /// Runs a stage on a thread of its own; its failure ends the run.
+    /// Runs a stage on a thread of its own; its failure ends the run, and so does that there is no thread
+    /// for it.
     ///
     /// `stage` holds the queues whose end tells other stages that the work is done. They are dropped
     /// only when a failure is known, so that a stage which failed or panicked never looks like one
@@ -73,17 +64,25 @@ impl<'a> Shared<'a> {
         stage: S,
         run: impl FnOnce(&mut S) -> Result<(), EngineError> + Send + 'scope,
     ) {
-        scope.spawn(move || {
-            let mut stage = stage;
-            // Dropped before the stage is.
-            let _guard = self.fail_on_panic();
-            self.noted(run(&mut stage));
-        });
+        self.spawn_nth(scope, 0, stage, run);
     }
 
-    /// What ends the run if this thread panics while it is held: dropped before the thread's queues.
-    pub(super) fn fail_on_panic(&self) -> FailOnPanic<'_, 'a> {
-        FailOnPanic(self)
+    /// Runs a thread of a stage, the first of which is number 0: the stage does without others that can not
+    /// be started.
+    pub(crate) fn spawn_nth<'scope, S: Send + 'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        number: usize,
+        stage: S,
+        run: impl FnOnce(&mut S) -> Result<(), EngineError> + Send + 'scope,
+    ) {
+        let run = |stage: &mut S| self.noted(run(stage)).unwrap_or_default();
+        stage::start(scope, number, stage, |error| self.fail(error), run);
+    }
+
+    /// What ends the run if it is dropped before it is done: before the queues of the thread that holds it.
+    pub(super) fn guard(&self) -> FailUnlessDone<impl Fn(EngineError)> {
+        FailUnlessDone::new(|error| self.fail(error))
     }
 
     /// A stage's result; its failure ends the run.
@@ -187,6 +186,7 @@ fn half(id: &ObjectId) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
 
     use super::*;
 
@@ -240,10 +240,10 @@ mod tests {
     fn a_thread_of_others_that_panics_ends_the_run() {
         let run = Run::new();
         let shared = shared(&run);
-        drop(shared.fail_on_panic());
+        shared.guard().done();
         assert!(!shared.failed());
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            let _guard = shared.fail_on_panic();
+            let _guard = shared.guard();
             panic!("on purpose");
         }));
         assert!(shared.failed());

@@ -11,7 +11,7 @@ use holdall_format::SeriesId;
 use holdall_protocol::SessionGrant;
 use holdall_tree::{Fingerprints, TreeBuilder};
 
-use super::ask::{ASKERS, Asked, Askers, Gather};
+use super::ask::{ASKERS, Askers, Gather};
 use super::assemble::{Assembled, Assembler, Counts, Records, Results, Uncounted};
 use super::level::Level;
 use super::meters::StoringMeters;
@@ -110,18 +110,18 @@ impl<'a> Storing<'a> {
     }
 
     /// Takes all results in order and commits the snapshot, unless a stage fails: nothing is
-    /// committed after the last checkpoint then. The threads that it starts end when the assembling
-    /// has.
+    /// committed after the last checkpoint then. The threads that were [started](Self::start) end when the
+    /// assembling has.
     pub(crate) fn run<'scope>(
         &'scope self,
-        scope: &'scope Scope<'scope, '_>,
+        gather: Gather<'scope>,
         new: NewSnapshot,
         results: Receiver<Results>,
     ) -> Option<Assembled> {
-        let gather = self.start(scope);
         // Before the results are dropped, so that whoever sends them finds the failure.
-        let _guard = self.shared.fail_on_panic();
+        let mut guard = self.shared.guard();
         let committed = self.assembler(new, gather).run(&results);
+        guard.done();
         self.shared.noted(committed)
     }
 
@@ -140,37 +140,41 @@ impl<'a> Storing<'a> {
         *lock(&self.overhead)
     }
 
-    /// Starts everything behind the assembling.
-    fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Gather<'scope> {
-        let (to_senders, sealed) = bounded(SEALED_BLOCKS_QUEUED);
-        for _ in 0..senders(self.stages.streams) {
-            let (senders, sealed) = (self.senders(), sealed.clone());
-            self.shared.spawn(scope, sealed, move |sealed| senders.run(sealed));
-        }
-        let (to_sealers, plain) = bounded(PLAIN_BLOCKS_QUEUED);
-        for _ in 0..self.stages.sealers {
-            let (sealing, plain, to_senders) = (self.sealing(), plain.clone(), to_senders.clone());
-            self.shared.spawn(scope, (plain, to_senders), move |(plain, to_senders)| {
-                sealing.run(plain, to_senders)
-            });
-        }
-        let (to_store, asked) = bounded(ASKERS);
-        let store = self.store(to_sealers);
-        self.shared.spawn(scope, (store, asked), |(store, asked)| store.run(asked));
-        self.start_asking(scope, to_store)
-    }
-
-    /// Starts what is between the assembling and the storing.
-    fn start_asking<'scope>(
+    /// Starts everything behind the assembling: a thread for each stage, then what `others` starts, then the
+    /// threads that only make a stage faster.
+    pub(crate) fn start<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        to_store: Sender<Asked>,
+        others: impl FnOnce(),
     ) -> Gather<'scope> {
+        let (shared, sealers) = (self.shared, self.stages.sealers);
+        let (to_senders, sealed) = bounded(SEALED_BLOCKS_QUEUED);
+        let send = |number| {
+            let (senders, sealed) = (self.senders(), sealed.clone());
+            shared.spawn_nth(scope, number, sealed, move |sealed| senders.run(sealed));
+        };
+        let (to_sealers, plain) = bounded(PLAIN_BLOCKS_QUEUED);
+        let seal = |number| {
+            let (sealing, queues) = (self.sealing(), (plain.clone(), to_senders.clone()));
+            shared.spawn_nth(scope, number, queues, move |(plain, to_senders)| {
+                sealing.run(plain, to_senders)
+            });
+        };
         let (to_askers, questions) = bounded(1);
-        for _ in 0..ASKERS {
+        let ask = |number| {
             let (askers, questions) = (self.askers(), questions.clone());
-            self.shared.spawn(scope, questions, move |questions| askers.run(questions));
-        }
+            shared.spawn_nth(scope, number, questions, move |questions| askers.run(questions));
+        };
+        let (to_store, asked) = bounded(ASKERS);
+        let store = self.store(to_sealers);
+        shared.spawn(scope, (store, asked), |(store, asked)| store.run(asked));
+        send(0);
+        seal(0);
+        ask(0);
+        others();
+        (1..senders(self.stages.streams)).for_each(send);
+        (1..sealers).for_each(seal);
+        (1..ASKERS).for_each(ask);
         Gather::new(self.meters, to_askers, to_store)
     }
 

@@ -7,6 +7,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use holdall_crypto::Opener;
 use holdall_format::{Block, BlockKind, BlockName, ObjectId, SessionId};
 use holdall_protocol::ScrubDamage;
+use holdall_sys::thread;
 
 use super::{VerifyProgress, VerifyReport};
 use crate::run::lock;
@@ -78,9 +79,12 @@ pub(crate) fn open_all(
     let found = Mutex::new(Opened { report: VerifyReport::default(), good: GoodIds::default() });
     let (to_open, blocks) = bounded(WAITING_BLOCKS);
     let read = std::thread::scope(|scope| {
-        for _ in 0..threads {
-            let blocks = blocks.clone();
-            scope.spawn(|| open(access, blocks, &found));
+        for number in 0..threads {
+            let (blocks, found) = (blocks.clone(), &found);
+            let started = thread::start(scope, move || open(access, blocks, found));
+            if number == 0 {
+                started.map_err(|error| EngineError::io("starting a thread", error))?;
+            }
         }
         drop(blocks);
         read_all(access, session, run, to_open, &found, progress)
@@ -109,7 +113,7 @@ fn read_all(
         cursor = page.next;
         for block in page.blocks {
             run.advance(1, block.len() as u64);
-            // The receivers live until this sender is dropped.
+            // The receivers live until this sender is dropped, or a panic of theirs ends all.
             let _ = to_open.send(block);
         }
         let mut found = lock(found);

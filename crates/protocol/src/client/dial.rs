@@ -5,12 +5,13 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -160,8 +161,13 @@ struct Line {
 
 impl Line {
     async fn dial_host(&self, host: &str, from: Option<IpAddr>) -> io::Result<TlsStream<Socket>> {
-        let addresses: Vec<SocketAddr> = lookup_host(host).await?.collect();
-        race(addresses.into_iter().map(|address| self.clone().dial_address(address, from))).await
+        race(
+            addresses(host)
+                .await?
+                .into_iter()
+                .map(|address| self.clone().dial_address(address, from)),
+        )
+        .await
     }
 
     async fn dial_address(
@@ -178,6 +184,19 @@ impl Line {
         }
         connected
     }
+}
+
+/// The addresses of a host, looked up on a thread of its own: the runtime's panics where none can be started.
+async fn addresses(host: &str) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host.parse() {
+        return Ok(vec![address]);
+    }
+    let (tell, told) = oneshot::channel();
+    let host = host.to_owned();
+    // Who waits no longer is not told.
+    let look_up = move || drop(tell.send(host.to_socket_addrs().map(Iterator::collect)));
+    holdall_sys::thread::start_alone(look_up)?;
+    told.await.map_err(io::Error::other)?
 }
 
 /// What the first of these gives that gives anything. Each is begun once the one before it failed, or has

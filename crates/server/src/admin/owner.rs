@@ -7,6 +7,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use holdall_sys::thread;
 use holdall_sys::users::{Users, become_user, effective_uid};
 
 use crate::ServerError;
@@ -43,8 +44,11 @@ pub(super) fn as_owner<T: Send>(
         return work();
     };
     // A thread of its own, so that only this command is somebody else's.
-    let done = std::thread::scope(|scope| scope.spawn(|| work_as(&owner, data_dir, work)).join());
-    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    std::thread::scope(|scope| {
+        let started = thread::start(scope, || work_as(&owner, data_dir, work))
+            .map_err(|source| ServerError::io("acting as the owner of", data_dir, source))?;
+        started.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn work_as<T>(

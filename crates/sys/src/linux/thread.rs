@@ -1,7 +1,54 @@
-//! What the system counted of one thread, which others may ask for while it lives.
+//! Threads: starting one where the system may refuse it, and what the system counted of one.
+//!
+//! A user, a service and a container may each have only so many threads. The standard library's `spawn`
+//! panics where no other may start, and everything that waits for that thread then waits for ever. So all
+//! threads are started here, and each caller does with fewer or ends with the error.
 
-use std::fs;
 use std::path::PathBuf;
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::{fs, io};
+
+/// Starts a thread that a scope waits for. `work` is dropped where that fails.
+///
+/// # Errors
+/// The system allows no other thread; the message names what sets such limits.
+pub fn start<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    Builder::new().spawn_scoped(scope, work).map_err(|error| refused(&error))
+}
+
+/// Starts a thread that may outlive its caller. `work` is dropped where that fails.
+///
+/// # Errors
+/// Those of [`start`].
+pub fn start_alone(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    Builder::new().spawn(work).map_err(|error| refused(&error))
+}
+
+/// Tests that so many threads can be started at once, for what panics where they can not.
+///
+/// # Errors
+/// Those of [`start`].
+pub fn test(threads: usize) -> io::Result<()> {
+    let (hold, held) = std::sync::mpsc::channel::<()>();
+    let held = &std::sync::Mutex::new(held);
+    std::thread::scope(|scope| {
+        let wait = || drop(held.lock().map(|held| held.recv()));
+        let tested = (0..threads).try_for_each(|_| start(scope, wait).map(drop));
+        drop(hold);
+        tested
+    })
+}
+
+fn refused(error: &io::Error) -> io::Error {
+    let reason = format!(
+        "the system allows no other thread ({error}): raise the limit on threads (`ulimit -u`, TasksMax of \
+         a service, `pids` of a container), or end other processes"
+    );
+    io::Error::new(error.kind(), reason)
+}
 
 /// The counts of one thread.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ mod quick;
 mod rate;
 mod table;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
 
 use crate::app::App;
@@ -47,7 +47,11 @@ enum Lab {
     History(history::Args),
 }
 
+/// More threads than most measurements begin; with fewer a row would not be what it says.
+const THREADS: usize = 32;
+
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
+    holdall_sys::thread::test(THREADS).context("can not measure")?;
     match args.verb {
         Lab::Disk(args) => disk::run(&args, app),
         Lab::Files(args) => files::run(&args, app),

@@ -1,0 +1,119 @@
+//! Processes that may have little: threads, open files, long files, calls, rights of their own. What a run
+//! lacks itself ends it with a sentence; it is no fault of what the run was at, and nothing short is committed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::house::{Machine, Outcome, is_root, open_at_once};
+
+/// A user that runs nothing else, since the system counts all threads of a user.
+const OF_FEW_THREADS: &str = "65531";
+const USER: &str = "65530";
+
+/// A machine of an ordinary user.
+struct Limited {
+    machine: Machine,
+    user: &'static str,
+    repo: String,
+    source: String,
+}
+
+impl Limited {
+    /// With a source of 200 small files, which is backed up.
+    fn new(user: &'static str) -> Option<Self> {
+        let limited = Self::empty(user)?;
+        for number in 0..200 {
+            let file = limited.machine.path("source").join(number.to_string());
+            fs::write(file, number.to_string()).unwrap();
+        }
+        limited.run(&[], &["init", "-r", &limited.repo]).expect(0);
+        open_at_once(limited.repo.as_ref(), "correct horse");
+        limited.run(&[], &["backup", "-q", "-r", &limited.repo, &limited.source]).expect(0);
+        Some(limited)
+    }
+
+    fn empty(user: &'static str) -> Option<Self> {
+        if !is_root("what a process does that may have little") {
+            return None;
+        }
+        let machine = Machine::new();
+        let text = |name| machine.path(name).into_os_string().into_string().unwrap();
+        let (repo, source) = (text("repo"), text("source"));
+        fs::create_dir(&source).unwrap();
+        let owner = format!("{user}:{user}");
+        let given = Command::new("chown").args(["-R", &owner]).arg(machine.path("")).status();
+        assert!(given.unwrap().success());
+        Some(Self { machine, user, repo, source })
+    }
+
+    /// Runs the command as the user, with what `limit` puts before it.
+    fn run(&self, limit: &[&str], args: &[&str]) -> Outcome {
+        let ids = [format!("--reuid={}", self.user), format!("--regid={}", self.user)];
+        let by = ["timeout", "-k", "5", "60", "setpriv", &ids[0], &ids[1], "--clear-groups"];
+        self.machine.run_by(&[&by, limit].concat(), args)
+    }
+
+    fn backup(&self, limit: &[&str]) -> Outcome {
+        self.run(limit, &["backup", "--json", "-r", &self.repo, &self.source])
+    }
+
+    /// Restores the newest snapshot to a folder of that name.
+    fn restore(&self, limit: &[&str], name: &str) -> Outcome {
+        let target = self.target(name);
+        let to = target.to_str().unwrap();
+        self.run(limit, &["restore", "--json", "-r", &self.repo, "latest", "--target", to])
+    }
+
+    fn target(&self, name: &str) -> PathBuf {
+        self.machine.path(&format!("target-{name}"))
+    }
+
+    /// How many files the restored source has.
+    fn restored(&self, name: &str) -> usize {
+        let folder = self.target(name).join(self.source.trim_start_matches('/'));
+        fs::read_dir(folder).map_or(0, Iterator::count)
+    }
+
+    fn snapshots(&self) -> usize {
+        self.run(&[], &["snapshots", "--json", "-r", &self.repo]).expect(0).stdout.lines().count()
+    }
+}
+
+/// All that a command said.
+fn said(outcome: &Outcome) -> String {
+    [outcome.stderr.as_str(), outcome.stdout.as_str()].concat()
+}
+
+#[test]
+fn with_few_threads_all_is_done_or_the_lack_of_threads_is_told() {
+    let Some(limited) = Limited::new(OF_FEW_THREADS) else { return };
+    let mut done = [0; 4];
+    for threads in [2, 3, 4, 6, 8, 9, 10, 12, 20, 50] {
+        let limit = format!("--nproc={threads}");
+        let limit = ["prlimit", limit.as_str()];
+        let check = ["check", "--json", "-r", &limited.repo, "--verify", "all"];
+        let runs = [
+            limited.backup(&limit),
+            limited.restore(&limit, &threads.to_string()),
+            limited.run(&limit, &check),
+            limited.run(
+                &limit,
+                &["dump", "-r", &limited.repo, &format!("latest:{}/7", limited.source)],
+            ),
+        ];
+        for ((number, ended), done) in runs.iter().enumerate().zip(&mut done) {
+            let said = said(ended);
+            match ended.code {
+                Some(0) => *done += 1,
+                Some(1) => {
+                    assert!(said.contains("allows no other thread"), "{threads}: {number}: {said}");
+                }
+                code => panic!("{threads}: {number}: {code:?}: {said}"),
+            }
+        }
+    }
+    assert!(done.iter().all(|done| (1..10).contains(done)), "{done:?}");
+    assert_eq!(limited.restored("50"), 200);
+}
