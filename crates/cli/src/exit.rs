@@ -11,6 +11,7 @@ use holdall_format::WrappingKind;
 use holdall_lab::LabError;
 use holdall_protocol::RepositoryError;
 use holdall_server::ServerError;
+use holdall_sys::limits::Lack;
 use rustix::io::Errno;
 
 const UPDATE: &str = "another version of holdall wrote it: update this one if it is the older of \
@@ -251,7 +252,25 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         }
         _ => {}
     }
+    if let Some(lack) = system_cause(error).and_then(Lack::of) {
+        return Some(of_lack(lack));
+    }
     system_cause(error).and_then(of_system).or_else(|| of_crypto_cause(crypto_error(error)?))
+}
+
+/// What helps a process that lacks something.
+fn of_lack(lack: Lack) -> &'static str {
+    match lack {
+        Lack::Files => {
+            "raise how many files a process may have open (`ulimit -n`, LimitNOFILE of a service)"
+        }
+        Lack::FilesOfAll => {
+            "the whole system has too many files open: end other processes, or raise `fs.file-max`"
+        }
+        Lack::Memory => {
+            "give it more memory (`ulimit -v`, MemoryMax of a service), or end other processes"
+        }
+    }
 }
 
 /// What helps against an answer of the system.

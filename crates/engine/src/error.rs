@@ -3,6 +3,7 @@
 use holdall_crypto::CryptoError;
 use holdall_format::{FormatError, ObjectId};
 use holdall_protocol::RepositoryError;
+use holdall_sys::limits::Lack;
 use holdall_tree::{BuildError, TreeError};
 
 /// Why a backup, restore, listing or check ended. Nothing that was acknowledged before is lost, and
@@ -84,6 +85,14 @@ impl EngineError {
     /// Wraps a system error.
     pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
         Self::Io { what: what.into(), source }
+    }
+
+    /// The error of a run that can not go on since the process lacks something of its own, if that is what
+    /// the system says of `path`: all that comes next would fail likewise.
+    pub(crate) fn lack(path: &[u8], what: &str, error: &std::io::Error) -> Option<Self> {
+        Lack::of(error)?;
+        let again = error.raw_os_error().map(std::io::Error::from_raw_os_error)?;
+        Some(Self::io(format!("{}: {what}", path.escape_ascii()), again))
     }
 
     /// Says why stored bytes were refused: for a version that is to come, or because they are

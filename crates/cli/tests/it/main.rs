@@ -58,8 +58,8 @@ mod page;
 mod pairing;
 mod paths;
 mod patterns;
-mod places;
 mod pipes;
+mod places;
 #[cfg(feature = "verdicts")]
 mod plants;
 mod private;

@@ -117,3 +117,24 @@ fn with_few_threads_all_is_done_or_the_lack_of_threads_is_told() {
     assert!(done.iter().all(|done| (1..10).contains(done)), "{done:?}");
     assert_eq!(limited.restored("50"), 200);
 }
+
+#[test]
+fn with_few_open_files_no_snapshot_lacks_what_could_not_be_opened() {
+    let Some(limited) = Limited::new(USER) else { return };
+    fs::create_dir_all(limited.machine.path("source").join("d/".repeat(60))).unwrap();
+    limited.backup(&[]).expect(0);
+    for files in [12, 16, 20, 24, 40, 64] {
+        let limit = format!("--nofile={files}");
+        let limit = ["prlimit", limit.as_str()];
+        for ended in [limited.backup(&limit), limited.restore(&limit, &files.to_string())] {
+            let said = said(&ended);
+            assert!(said.contains("Too many open files"), "{files}: {said}");
+            assert!(said.contains("ulimit -n"), "{files}: {said}");
+            ended.expect(1);
+        }
+    }
+    assert_eq!(limited.snapshots(), 2);
+    let enough = ["prlimit", "--nofile=256"];
+    limited.backup(&enough).expect(0);
+    limited.restore(&enough, "256").expect(0);
+}

@@ -167,7 +167,7 @@ impl<F: Found> Plan<'_, F> {
             if !told.is_some_and(|told| told.is_ancestor_of(path)) {
                 match open_source(&path.to_absolute()) {
                     Ok(_) => self.shared.run.problem(&path.to_absolute(), NOT_MET),
-                    Err(error) => self.problem(path, &error),
+                    Err(error) => self.shared.left_out(path, "not read", &error)?,
                 }
                 told = Some(path);
             }
@@ -183,7 +183,7 @@ impl<F: Found> Plan<'_, F> {
         let stat = match looked {
             Ok(stat) => stat,
             Err(error) => {
-                self.problem(&path, &error);
+                self.shared.left_out(&path, "not read", &error)?;
                 return self.items.made_up(path);
             }
         };
@@ -192,7 +192,7 @@ impl<F: Found> Plan<'_, F> {
             Ok(dir) => Work::Directory { dir: Arc::new(dir), stat, is_empty: false },
             Err(error) => {
                 if error.kind() != io::ErrorKind::PermissionDenied {
-                    self.problem(&path, &error);
+                    self.shared.left_out(&path, "not read", &error)?;
                 }
                 Work::StatOnly { stat }
             }
@@ -205,7 +205,7 @@ impl<F: Found> Plan<'_, F> {
         let (dir, name, stat) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                self.problem(&path, &error);
+                self.shared.left_out(&path, "not read", &error)?;
                 if self.had_something(&path)? {
                     self.shared.run.emptied(&path.to_absolute());
                 }
@@ -274,7 +274,7 @@ impl<F: Found> Plan<'_, F> {
                     continue;
                 }
                 Err(Unseen::Problem(error)) => {
-                    self.shared.run.problem(&path.to_absolute(), not_read(&error));
+                    not_read(self.shared, &path, &error)?;
                     self.unmet.remove(&path);
                     continue;
                 }
@@ -469,11 +469,11 @@ impl<F: Found> Plan<'_, F> {
         let listed = match listed {
             Ok(listed) => listed,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.shared.run.problem(&path.to_absolute(), not_read(&error));
+                not_read(self.shared, &path, &error)?;
                 return Ok(None);
             }
             Err(error) => {
-                self.problem(&path, &error);
+                self.shared.left_out(&path, "not read", &error)?;
                 self.add(path, *stat, Work::StatOnly { stat: *stat })?;
                 return Ok(None);
             }
@@ -574,10 +574,6 @@ impl<F: Found> Plan<'_, F> {
             rules.into_iter().find_map(|rules| rules.says(&absolute, is_dir))
         };
         patterns.says_noting(&absolute, is_dir, &self.met.patterns).or_else(local).unwrap_or(false)
-    }
-
-    fn problem(&self, path: &PathKey, error: &io::Error) {
-        self.shared.run.problem(&path.to_absolute(), format!("not read: {error}"));
     }
 }
 

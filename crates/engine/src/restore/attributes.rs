@@ -268,8 +268,8 @@ impl Setting<'_> {
 
     fn check(&self, what: &str, done: io::Result<()>) -> bool {
         if let Err(error) = &done {
-            let reason = format!("its {what} could not be set: {error}");
-            self.context.problem(&(self.path)(), reason);
+            let what = format!("its {what} could not be set");
+            self.context.not_done(&(self.path)(), &what, error);
         }
         done.is_ok()
     }

@@ -195,7 +195,16 @@ impl<'a> Context<'a> {
             let what = format!("cannot write {}", path.escape_ascii());
             self.fail(EngineError::io(what, io::Error::from(error.kind())));
         } else {
-            self.problem(&path, format!("{what}: {error}{}", if_immutable(error)));
+            self.not_done(&path, what, error);
+        }
+    }
+
+    /// Reports what could not be done with an entry, and ends the restore where the process lacks something:
+    /// nothing after this entry could be done either.
+    pub(super) fn not_done(&self, path: &[u8], what: &str, error: &io::Error) {
+        match EngineError::lack(path, what, error) {
+            Some(lack) => self.fail(lack),
+            None => self.problem(path, format!("{what}: {error}{}", if_immutable(error))),
         }
     }
 

@@ -95,7 +95,7 @@ impl Waiting {
         }
         for piece in self.pieces {
             if let Err(error) = piece.read() {
-                context.problem(&piece.path, format!("it can not be read back: {error}"));
+                context.not_done(&piece.path, "it can not be read back", &error);
             }
         }
     }

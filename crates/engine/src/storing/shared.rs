@@ -1,11 +1,13 @@
 //! What all stages of one run share: the first failure, and what is on its way.
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::Scope;
 
 use holdall_format::ObjectId;
+use holdall_tree::PathKey;
 
 use crate::budget::Budget;
 use crate::lost::Lost;
@@ -78,6 +80,24 @@ impl<'a> Shared<'a> {
     ) {
         let run = |stage: &mut S| self.noted(run(stage)).unwrap_or_default();
         stage::start(scope, number, stage, |error| self.fail(error), run);
+    }
+
+    /// Notes that something of the source is not in the snapshot as it should be.
+    ///
+    /// # Errors
+    /// This process lacks what reading takes: nothing may be committed without what it could not read.
+    pub(crate) fn left_out(
+        &self,
+        path: &PathKey,
+        what: &str,
+        error: &io::Error,
+    ) -> Result<(), EngineError> {
+        let path = path.to_absolute();
+        if let Some(lack) = EngineError::lack(&path, what, error) {
+            return Err(lack);
+        }
+        self.run.problem(&path, format!("{what}: {error}"));
+        Ok(())
     }
 
     /// What ends the run if it is dropped before it is done: before the queues of the thread that holds it.

@@ -2,7 +2,33 @@
 
 use std::io;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
+
+/// What this process, or the whole system, has no more of. Who meets it is not at fault: whatever is tried
+/// next lacks it, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// Files that one process may have open.
+    Files,
+    /// Files that all processes together may have open.
+    FilesOfAll,
+    /// Memory.
+    Memory,
+}
+
+impl Lack {
+    /// What an error says is lacking, if it is that.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<Self> {
+        match Errno::from_io_error(error)? {
+            Errno::MFILE => Some(Self::Files),
+            Errno::NFILE => Some(Self::FilesOfAll),
+            Errno::NOMEM => Some(Self::Memory),
+            _ => None,
+        }
+    }
+}
 
 /// Raises how many files may be open at once to the most that is allowed, and returns that
 /// number; `None` is no limit.

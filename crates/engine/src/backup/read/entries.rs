@@ -30,8 +30,7 @@ impl JobReader<'_> {
         };
         if let Err(error) = kept {
             entry.unsettled = true;
-            let reason = format!("its attributes were not read: {error}");
-            self.reading.shared.run.problem(&path.to_absolute(), reason);
+            self.reading.shared.left_out(path, "its attributes were not read", &error)?;
         }
         Ok(())
     }

@@ -160,9 +160,7 @@ impl<'a> JobReader<'a> {
         self.reading.readers.did(1, bytes);
         match entry {
             Ok(entry) => self.pieces.push(Piece::Entry { path, entry: Box::new(entry), change }),
-            Err(error) => {
-                self.reading.shared.run.problem(&path.to_absolute(), not_read(&error));
-            }
+            Err(error) => not_read(self.reading.shared, &path, &error)?,
         }
         Ok(())
     }
@@ -227,12 +225,20 @@ impl<'a> JobReader<'a> {
     }
 }
 
-/// Why something that was listed a moment ago is missing.
-pub(super) fn not_read(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "not read: it vanished while the backup ran".to_owned(),
-        _ => format!("not read: {error}"),
+/// Notes why something that was listed a moment ago is missing.
+///
+/// # Errors
+/// Those of [`Shared::left_out`].
+pub(super) fn not_read(
+    shared: &Shared<'_>,
+    path: &PathKey,
+    error: &io::Error,
+) -> Result<(), EngineError> {
+    if error.kind() == io::ErrorKind::NotFound {
+        shared.run.problem(&path.to_absolute(), "not read: it vanished while the backup ran");
+        return Ok(());
     }
+    shared.left_out(path, "not read", error)
 }
 
 fn send(results: &Sender<Vec<Piece>>, pieces: Vec<Piece>) -> Result<(), EngineError> {
