@@ -292,6 +292,10 @@ fn of_system(error: &std::io::Error) -> Option<&'static str> {
             Some("what it is on is mounted read-only: mount it for writing, or name another place")
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some(MAKE_ROOM),
+        ErrorKind::FileTooLarge => Some(
+            "raise how long files may be (`ulimit -f`, LimitFSIZE of a service), or name a place on a file \
+             system that takes longer ones",
+        ),
         _ => None,
     }
 }

@@ -9,12 +9,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
 use holdall_engine::Run;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use crate::exit::{Exit, Refusal};
 
 /// Somebody who wants to know of the first signal.
 type Listener = Box<dyn FnOnce() + Send>;
+
+/// Has writing past the longest file that this process may make fail, in place of ending the process. By a
+/// handler that does nothing: processes that are started have none, and would keep a signal that is ignored.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn survive_long_files() -> io::Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop)
+}
 
 #[derive(Default)]
 struct State {

@@ -138,3 +138,23 @@ fn with_few_open_files_no_snapshot_lacks_what_could_not_be_opened() {
     limited.backup(&enough).expect(0);
     limited.restore(&enough, "256").expect(0);
 }
+
+#[test]
+fn a_file_longer_than_the_process_may_write_is_an_error_of_that_file() {
+    let Some(limited) = Limited::new(USER) else { return };
+    let noise: Vec<u8> =
+        (0..3_000_000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+    let noise: Vec<u8> = noise.chunks(64).flat_map(|part| *blake3::hash(part).as_bytes()).collect();
+    fs::write(limited.machine.path("source").join("big"), noise).unwrap();
+    let limit = ["prlimit", "--fsize=1000000"];
+    let ended = limited.backup(&limit).expect(1);
+    assert!(
+        said(&ended).contains(&limited.repo) && said(&ended).contains("ulimit -f"),
+        "{ended:?}"
+    );
+    assert_eq!(limited.snapshots(), 1);
+    limited.backup(&[]).expect(0);
+    let ended = limited.restore(&limit, "short").expect(3);
+    assert!(said(&ended).contains("/big"), "{ended:?}");
+    assert_eq!(limited.restored("short"), 200);
+}
