@@ -65,7 +65,7 @@ use holdall_format::OneLine;
 
 use crate::app::{App, GlobalArgs};
 use crate::commands::Command;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::output::Output;
 
 /// Network backup at the speed of your wire.
@@ -113,9 +113,20 @@ fn main() -> ExitCode {
         true => App::new(cli.global, output.clone()),
         false => App::of_nobody(output.clone()),
     };
-    let app = arguments::check(&command_line(), &matches).and_then(app);
+    let checked = has_random_numbers().and_then(|()| arguments::check(&command_line(), &matches));
+    let app = checked.and_then(app);
     let ended = app.and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
     ExitCode::from(ended.unwrap_or_else(|error| tell(&output, &error)).code())
+}
+
+/// Ends a command with a sentence that a library would end without one.
+fn has_random_numbers() -> anyhow::Result<()> {
+    holdall_sys::process::test_random_numbers().map_err(|error| {
+        let message = format!("the system refuses random numbers, which keys need: {error}");
+        Refusal::new(Exit::Failed, message)
+            .hint("let the sandbox around holdall allow the call `getrandom`")
+            .into()
+    })
 }
 
 /// Tells what is wrong with the command line, or the help that it asked for.

@@ -158,3 +158,30 @@ fn a_file_longer_than_the_process_may_write_is_an_error_of_that_file() {
     assert!(said(&ended).contains("/big"), "{ended:?}");
     assert_eq!(limited.restored("short"), 200);
 }
+
+#[test]
+fn calls_that_a_sandbox_refuses_for_ever_are_done_without_or_named() {
+    let Some(limited) = Limited::new(USER) else { return };
+    let mut before = limited.snapshots();
+    for call in
+        ["statx", "renameat2", "openat2", "syncfs", "fallocate", "io_uring_setup", "fadvise64"]
+    {
+        for error in ["ENOSYS", "EPERM"] {
+            let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={error}"));
+            let refusing = ["strace", "-qq", "-f", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+            let name = format!("{call}-{error}");
+            limited.backup(&refusing).expect(0);
+            limited.restore(&refusing, &name).expect(0);
+            assert_eq!(limited.restored(&name), 200, "{name}");
+            before += 1;
+        }
+    }
+    assert_eq!(limited.snapshots(), before);
+    for call in ["getrandom", "statfs"] {
+        let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error=EPERM"));
+        let refusing = ["strace", "-qq", "-f", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+        let ended = limited.backup(&refusing).expect(1);
+        assert!(said(&ended).contains(call), "{ended:?}");
+    }
+    assert_eq!(limited.snapshots(), before);
+}

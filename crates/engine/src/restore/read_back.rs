@@ -79,7 +79,12 @@ impl Waiting {
         let mut synced = BTreeSet::new();
         for piece in &self.pieces {
             if synced.insert(piece.device()?) {
-                raw_file::sync_file_system(&piece.file)?;
+                match raw_file::sync_file_system(&piece.file) {
+                    Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                        return self.pieces.iter().try_for_each(|piece| piece.file.sync_all());
+                    }
+                    synced => synced?,
+                }
             }
         }
         Ok(())

@@ -6,6 +6,9 @@
 use std::fs;
 use std::io;
 
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
 /// What the system counted of this process.
 const OWN_IO: &str = "/proc/self/io";
 /// Places in `/proc/PID/stat`.
@@ -40,6 +43,19 @@ pub fn has_ended(name: &str) -> bool {
     match fs::read_to_string(format!("/proc/{number}/stat")) {
         Ok(stat) => stat_field(&stat, START_TIME) != Some(start) || is_zombie(&stat),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Tests that the system gives random numbers. Libraries abort the process where a sandbox refuses them; where
+/// there is only no such call, they read `/dev/urandom`.
+///
+/// # Errors
+///
+/// `EPERM`.
+pub fn test_random_numbers() -> io::Result<()> {
+    match getrandom(&mut [0], GetRandomFlags::NONBLOCK) {
+        Err(Errno::PERM) => Err(Errno::PERM.into()),
+        _ => Ok(()),
     }
 }
 

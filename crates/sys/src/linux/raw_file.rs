@@ -92,9 +92,17 @@ pub fn advise_order(file: &File, is_random: bool) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What the system says.
+/// `ENOSYS` where the system or a sandbox has no such call; else what the system says.
 pub fn sync_file_system(file: impl AsFd) -> io::Result<()> {
-    Ok(rustix::fs::syncfs(file)?)
+    match rustix::fs::syncfs(file) {
+        Err(Errno::NOSYS | Errno::PERM) => Err(Errno::NOSYS.into()),
+        synced => Ok(synced?),
+    }
+}
+
+/// The same of all file systems, as far as they can: none of them tells what it could not write.
+pub fn sync_all_file_systems() {
+    rustix::fs::sync();
 }
 
 #[cfg(test)]

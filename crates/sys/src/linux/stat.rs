@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, major, minor};
+use rustix::io::Errno;
 
 use crate::{DeviceNumber, FileKind, Stat, Timestamp};
 
@@ -24,10 +25,46 @@ pub fn of_fd(fd: impl AsFd) -> io::Result<Stat> {
 pub(crate) fn at(dir: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> io::Result<Stat> {
     let flags = flags.union(AtFlags::NO_AUTOMOUNT);
     let wanted = StatxFlags::BASIC_STATS.union(StatxFlags::MNT_ID);
-    let statx = rustix::fs::statx(dir, path, flags, wanted)?;
-    let kind = kind_of(FileType::from_raw_mode(statx.stx_mode.into()))
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "unknown kind of file"))?;
+    let statx = match rustix::fs::statx(dir, path, flags, wanted) {
+        // Where a sandbox hides it.
+        Err(Errno::NOSYS | Errno::PERM) => return without_statx(dir, path, flags),
+        told => told?,
+    };
+    let kind = known(FileType::from_raw_mode(statx.stx_mode.into()))?;
     Ok(from_statx(&statx, kind))
+}
+
+/// The same from the older call, which tells all but the mount.
+#[allow(clippy::useless_conversion, reason = "the numbers are shorter on other processors")]
+fn without_statx(dir: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> io::Result<Stat> {
+    let stat = rustix::fs::statat(dir, path, flags)?;
+    let number = |device| DeviceNumber { major: major(device), minor: minor(device) };
+    let device = number(stat.st_dev);
+    Ok(Stat {
+        kind: known(FileType::from_raw_mode(stat.st_mode))?,
+        mode: stat.st_mode & PERMISSION_BITS,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        size: u64::try_from(stat.st_size).unwrap_or_default(),
+        blocks: u64::try_from(stat.st_blocks).unwrap_or_default(),
+        nlink: u64::from(stat.st_nlink),
+        inode: stat.st_ino,
+        device: combine(device.major, device.minor),
+        rdev: number(stat.st_rdev),
+        mtime: seconds_and(stat.st_mtime, stat.st_mtime_nsec),
+        ctime: seconds_and(stat.st_ctime, stat.st_ctime_nsec),
+        mount_id: None,
+    })
+}
+
+fn seconds_and(secs: i64, nanos: impl TryInto<u32>) -> Timestamp {
+    let nanos = nanos.try_into().unwrap_or(NANOS_MAX).min(NANOS_MAX);
+    Timestamp { secs, nanos }
+}
+
+fn known(kind: FileType) -> io::Result<FileKind> {
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "unknown kind of file");
+    kind_of(kind).ok_or_else(unknown)
 }
 
 fn from_statx(statx: &Statx, kind: FileKind) -> Stat {
@@ -76,6 +113,17 @@ pub(crate) fn kind_of(kind: FileType) -> Option<FileKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_statx_all_is_told_but_the_mount() {
+        let here = rustix::fs::CWD;
+        for path in [".", "/dev/null", "/proc/self/exe", "Cargo.toml"] {
+            let told = at(here, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).unwrap();
+            let told = Stat { mount_id: None, ..told };
+            let older = without_statx(here, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).unwrap();
+            assert_eq!(older, told, "{path}");
+        }
+    }
 
     #[test]
     fn nanoseconds_that_a_broken_file_system_gives_are_less_than_a_second() {
