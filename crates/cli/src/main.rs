@@ -100,6 +100,8 @@ fn read_arguments() -> Result<(Cli, ArgMatches), clap::Error> {
 fn main() -> ExitCode {
     // Keys are in memory. Where it can not be said, everything else works.
     let _ = holdall_sys::limits::refuse_core_files();
+    // What it makes for itself it can use, whatever its umask says of others.
+    holdall_sys::process::keep_own_rights();
     // Where it can not be had, a file that becomes too long ends the process without a word.
     let _ = interrupt::survive_long_files();
     let (cli, matches) = match read_arguments() {

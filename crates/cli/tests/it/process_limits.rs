@@ -185,3 +185,20 @@ fn calls_that_a_sandbox_refuses_for_ever_are_done_without_or_named() {
     }
     assert_eq!(limited.snapshots(), before);
 }
+
+#[test]
+fn a_umask_that_takes_all_rights_takes_none_from_the_owner() {
+    let Some(limited) = Limited::empty(USER) else { return };
+    let umask = ["sh", "-c", "umask 0777; exec \"$0\" \"$@\""];
+    fs::write(limited.machine.path("source").join("file"), "content").unwrap();
+    limited.run(&umask, &["init", "-r", &limited.repo]).expect(0);
+    for _ in 0..2 {
+        limited.backup(&umask).expect(0);
+    }
+    limited.restore(&umask, "umask").expect(0);
+    assert_eq!(limited.restored("umask"), 1);
+    let mode = |name| limited.machine.path(name).metadata().unwrap().permissions().mode() & 0o7777;
+    for folder in ["repo", "config/state", "cache"] {
+        assert_eq!(mode(folder), 0o700, "{folder}");
+    }
+}

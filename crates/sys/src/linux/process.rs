@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -57,6 +58,13 @@ pub fn test_random_numbers() -> io::Result<()> {
         Err(Errno::PERM) => Err(Errno::PERM.into()),
         _ => Ok(()),
     }
+}
+
+/// Takes from the umask what it takes from the owner: no file or folder is made that its owner can not use.
+/// Of what others may, everything stays as it was.
+pub fn keep_own_rights() {
+    let mask = rustix::process::umask(Mode::all());
+    rustix::process::umask(mask.difference(Mode::RWXU));
 }
 
 /// Whether whoever started this process has it ignore a signal, as `nohup` does with that of a terminal that goes
