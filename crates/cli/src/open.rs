@@ -1,6 +1,6 @@
 //! From `-r`, or what this machine was paired with, to an open repository.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::second::Second;
 use crate::unlock::key_ring;
 
 /// The port of a server that is named without one.
-const DEFAULT_PORT: u16 = 7443;
+pub(crate) const DEFAULT_PORT: u16 = 7443;
 /// How long a server that this machine does not know is tried.
 const UNKNOWN_SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -125,11 +125,27 @@ fn scheme_of(text: &str) -> Option<&str> {
     (is_scheme && (rest.starts_with("//") || is_known)).then_some(&text[..=scheme.len()])
 }
 
+/// An IPv6 address that stands alone, in brackets; with the port behind it if the last number may be one.
+pub(crate) fn in_brackets(host: &str) -> Option<String> {
+    let is_address = |text: &str| {
+        text.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
+    };
+    match host.rsplit_once(':') {
+        Some((address, port)) if is_address(address) && port.parse::<u16>().is_ok() => {
+            Some(format!("[{address}]:{port}"))
+        }
+        _ => is_address(host).then(|| format!("[{host}]")),
+    }
+}
+
 fn with_port(host: &str, text: &str) -> Result<String, Refusal> {
     let after_brackets = host.rsplit_once(']').map_or(host, |(_, after)| after);
     let wrong = || {
-        Refusal::new(Exit::Usage, format!("{text}: not https://HOST:PORT/NAME"))
-            .hint("PORT and NAME may be left out: https://nas")
+        let hint = match in_brackets(host) {
+            Some(host) => format!("put an IPv6 address in brackets: https://{host}"),
+            None => "PORT and NAME may be left out: https://nas".to_owned(),
+        };
+        Refusal::new(Exit::Usage, format!("{text}: not https://HOST:PORT/NAME")).hint(hint)
     };
     match after_brackets.split_once(':') {
         _ if host.is_empty() => Err(wrong()),
@@ -528,6 +544,16 @@ mod tests {
         assert_eq!(parse("https://[::1]:9/a"), server("[::1]:9", "a"));
         for wrong in ["https://", "https://nas:x/a", "http://nas", "s3://bucket/x"] {
             assert_eq!(Where::parse(wrong).unwrap_err().exit, Exit::Usage, "{wrong}");
+        }
+        for (bare, meant) in [
+            ("::1", "[::1]"),
+            ("::1:7443", "[::1]:7443"),
+            ("2001:db8::1:2:3", "[2001:db8::1:2]:3"),
+            ("2001:db8:0:0:0:0:0:5", "[2001:db8:0:0:0:0:0:5]"),
+            ("fe80::1%eth0:7", "[fe80::1%eth0]:7"),
+        ] {
+            let hint = Where::parse(&format!("https://{bare}/a")).unwrap_err().hint.unwrap();
+            assert!(hint.ends_with(&format!("https://{meant}")), "{bare}: {hint}");
         }
     }
 

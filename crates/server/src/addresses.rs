@@ -44,12 +44,17 @@ fn outward_address(from: IpAddr, to: IpAddr) -> Option<IpAddr> {
     (!ip.is_unspecified() && !ip.is_loopback()).then_some(ip)
 }
 
-/// Checks that a text is `HOST:PORT`.
+/// Checks that a text is `HOST:PORT`; an IPv6 address stands in brackets.
 pub fn is_host_and_port(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
+    let in_brackets = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_host = match in_brackets {
+        Some(address) => address.split('%').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok()),
+        None => !host.is_empty() && !host.contains([':', '[', ']']),
+    };
     let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_:[]%".contains(letter);
     let port = port.parse::<u16>().is_ok_and(|port| port != 0);
-    port && !host.is_empty() && text.len() <= 255 && host.chars().all(plain)
+    port && is_host && text.len() <= 255 && host.chars().all(plain)
 }
 
 #[cfg(test)]
@@ -72,10 +77,21 @@ mod tests {
 
     #[test]
     fn what_is_no_host_and_port_is_refused() {
-        for good in ["host:1", "192.0.2.1:7443", "[2001:db8::1]:7443"] {
+        for good in ["host:1", "192.0.2.1:7443", "[2001:db8::1]:7443", "[fe80::1%eth0]:1"] {
             assert!(is_host_and_port(good), "{good}");
         }
-        for bad in ["host", ":1", "host:0", "host:99999", "a b:1", "host:1\n"] {
+        for bad in [
+            "host",
+            ":1",
+            "host:0",
+            "host:99999",
+            "a b:1",
+            "host:1\n",
+            "::1",
+            "::1:7443",
+            "[::1]",
+            "[a]:1",
+        ] {
             assert!(!is_host_and_port(bad), "{bad}");
         }
     }

@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::clock::SystemClock;
 use crate::exit::Exit;
 use crate::machine_name;
+use crate::open::{DEFAULT_PORT, in_brackets};
 use crate::output::{local_time, plain, rfc3339};
 
 /// Makes an invite, with which one machine can pair with this server
@@ -45,11 +46,18 @@ pub(crate) struct Args {
     addresses: Vec<String>,
 }
 
-fn host_and_port(text: &str) -> Result<String, &'static str> {
+/// `HOST:PORT` as it was typed, or an IPv6 address with the usual port.
+fn host_and_port(text: &str) -> Result<String, String> {
+    let address = in_brackets(text).unwrap_or_else(|| text.to_owned());
+    let with_port = format!("{address}:{DEFAULT_PORT}");
     if is_host_and_port(text) {
         Ok(text.to_owned())
+    } else if address.ends_with(']') && is_host_and_port(&with_port) {
+        Ok(with_port)
+    } else if is_host_and_port(&address) {
+        Err(format!("put an IPv6 address in brackets: {address}"))
     } else {
-        Err("it is no HOST:PORT, such as nas:7443")
+        Err("it is no HOST:PORT, such as nas:7443".to_owned())
     }
 }
 
@@ -99,4 +107,24 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 /// If names are not valid or taken, or the folder is not a server's.
 pub(crate) fn make(data: &Path, request: &InviteRequest) -> Result<Invitation> {
     Ok(holdall_server::admin::invite(data, request, Arc::new(SystemClock))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv6_address_is_taken_with_and_without_brackets_unless_its_end_may_be_a_port() {
+        for (typed, meant) in [
+            ("nas:1", "nas:1"),
+            ("[::1]:9", "[::1]:9"),
+            ("[::1]", "[::1]:7443"),
+            ("::1", "[::1]:7443"),
+            ("2001:db8::5", "[2001:db8::5]:7443"),
+        ] {
+            assert_eq!(host_and_port(typed).as_deref(), Ok(meant), "{typed}");
+        }
+        assert!(host_and_port("::1:7443").unwrap_err().ends_with("[::1]:7443"));
+        assert!(host_and_port("nas").is_err() && host_and_port("[nas]").is_err());
+    }
 }

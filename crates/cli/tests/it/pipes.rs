@@ -74,7 +74,9 @@ fn a_pipe_through_which_nothing_comes_is_no_empty_file() {
 
 /// Somebody who writes to a pipe, and does not wait for a reader.
 fn writer_of(fifo: &Path) -> File {
-    rustix::fs::open(fifo, OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()).unwrap().into()
+    // The command must not have it, too.
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(fifo, flags, Mode::empty()).unwrap().into()
 }
 
 /// Waits until a backup is about to read.

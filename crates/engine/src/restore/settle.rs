@@ -29,8 +29,8 @@ use super::context::{Context, add};
 use super::directory::Directory;
 use super::links::Membership;
 use super::place::Place;
-use crate::EngineError;
 use crate::run::lock;
+
 /// Content that waits for one call; the system writes most of it before.
 const BATCH_BYTES: u64 = 1 << 30;
 /// Names that wait for one call, each with a file and perhaps a directory that is open.

@@ -42,7 +42,7 @@ impl JobReader<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let read = if stat.size == 0 {
-            self.to_its_end(Limited::new(&file), &mut entry, grant)?
+            self.read_to_end_of(Limited::new(&file), &mut entry, grant)?
         } else if stat.size > SMALL_FILE_BYTES || data.has_holes() {
             self.large_file(&file, data, &mut entry, grant)?
         } else {
@@ -155,7 +155,7 @@ impl JobReader<'_> {
         let shared = self.reading.shared;
         let stops = || shared.check().is_err();
         let mut entry = self.described_only(stat);
-        let read = self.to_its_end(Pipe::new(pipe, &stops), &mut entry, grant)?;
+        let read = self.read_to_end_of(Pipe::new(pipe, &stops), &mut entry, grant)?;
         shared.check()?;
         Ok(match read {
             Ok(()) if entry.size == 0 => Err(io::Error::other("nothing came through this pipe")),
@@ -164,7 +164,7 @@ impl JobReader<'_> {
     }
 
     /// Reads something to its end of which nobody knows before how long it is.
-    pub(super) fn to_its_end(
+    pub(super) fn read_to_end_of(
         &mut self,
         from: impl Read,
         entry: &mut Entry,
