@@ -4,11 +4,13 @@
 //! So a stage that is not there or died must say so before its queues end: nothing short counts as whole,
 //! and nothing waits for it.
 
+use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 
 use holdall_sys::thread;
 
 use crate::EngineError;
+use crate::run::lock;
 
 /// Ends the run with `fail` unless what it guards is done.
 pub(crate) struct FailUnlessDone<F: Fn(EngineError)> {
@@ -41,14 +43,6 @@ struct Guarded<F: Fn(EngineError), S> {
     stage: S,
 }
 
-impl<F: Fn(EngineError), S> Guarded<F, S> {
-    fn run(mut self, run: impl FnOnce(&mut S)) {
-        self.guard.is_done = false;
-        run(&mut self.stage);
-        self.guard.done();
-    }
-}
-
 /// Runs a stage, or the thread of a stage that has that number from 0, on a thread of its own. `fail` gets
 /// [`EngineError::Interrupted`] if it panics: before `stage`, with all queues that it holds, is dropped. If
 /// no thread can be started, `fail` gets the error of the first one likewise; the stage does without the
@@ -63,12 +57,17 @@ pub(crate) fn start<'scope, F, S>(
     F: Fn(EngineError) + Clone + Send + 'scope,
     S: Send + 'scope,
 {
-    let is_needed = number == 0;
-    let guard = FailUnlessDone { fail: fail.clone(), is_done: !is_needed };
-    let guarded = Guarded { guard, stage };
-    if let Err(error) = thread::start(scope, move || guarded.run(run))
-        && is_needed
-    {
-        fail(EngineError::io("starting a thread", error));
+    let held = Arc::new(Mutex::new(Some(stage)));
+    let (taken, fail_there) = (Arc::clone(&held), fail.clone());
+    let started = thread::start(scope, move || {
+        let Some(stage) = lock(&taken).take() else { return };
+        let mut guarded = Guarded { guard: FailUnlessDone::new(fail_there), stage };
+        run(&mut guarded.stage);
+        guarded.guard.done();
+    });
+    match started {
+        // Before the stage is dropped, which is held here still.
+        Err(error) if number == 0 => fail(EngineError::io("starting a thread", error)),
+        _ => {}
     }
 }
