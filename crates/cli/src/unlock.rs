@@ -2,11 +2,16 @@
 //! somebody's own, or the password.
 
 use anyhow::{Context, Result};
-use holdall_crypto::{CryptoError, KeyRing, Opening, RepositoryKeys, check_wrappings, unwrap};
+use holdall_crypto::{
+    CryptoError, KeyRing, Opening, RepositoryKeys, check_wrappings, stretching_bytes, unwrap,
+};
 use holdall_format::{RepositoryId, WrappingSet};
+use holdall_sys::memory;
 
 use crate::app::App;
+use crate::exit::{Exit, Refusal};
 use crate::known;
+use crate::output::size;
 use crate::own_key;
 use crate::pairing::KeptKeys;
 use crate::password::explained;
@@ -40,6 +45,7 @@ pub(crate) fn key_ring(
     } else if let Some(file) = &app.own_key {
         (open(&Opening::OwnKey(&own_key::read(file, &app.passwords)?))?, known)
     } else {
+        fits_memory(set)?;
         let password = app.passwords.existing(name)?;
         let ring = open(&Opening::Passphrase(&password));
         (ring.map_err(|error| explained(error, &password))?, Some(set.repository))
@@ -49,6 +55,30 @@ pub(crate) fn key_ring(
         KeptKeys::in_state(&app.folders.state).keep(set.repository, &ring)?;
     }
     Ok(ring)
+}
+
+/// What a process takes beside the stretching of a password.
+const BESIDE_BYTES: u64 = 16 << 20;
+
+/// Refuses a password that this process has too little memory to try: it would be ended in the middle.
+fn fits_memory(set: &WrappingSet) -> Result<()> {
+    let (needed, limit) = (stretching_bytes(set), memory::limit_bytes());
+    match limit.filter(|limit| needed.saturating_add(BESIDE_BYTES) > *limit) {
+        Some(limit) => {
+            let message = format!(
+                "trying a password takes {} of memory, and this process may have {} in all",
+                size(needed),
+                size(limit)
+            );
+            Err(Refusal::new(Exit::Failed, message)
+                .hint(
+                    "give it more (MemoryMax of a service, the limit of a container, `ulimit -v`), or open the \
+                     repository with a key (--identity)",
+                )
+                .into())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether the keys were rotated since a ring was kept.

@@ -63,6 +63,6 @@ pub use sealer::{Overhead, PlainObject, Sealer};
 pub use sealing::{SealingKeys, suite_for_this_cpu};
 pub use signing::SigningKey;
 pub use wrapping::{
-    Opening, WORK_FACTOR_LOG_N, WORK_FACTOR_MAX_LOG_N, check_wrappings, sign_wrappings, unwrap,
-    wrap_again, wrap_for_key, wrap_passphrase, wrap_recovery,
+    Opening, WORK_FACTOR_LOG_N, WORK_FACTOR_MAX_LOG_N, check_wrappings, sign_wrappings,
+    stretching_bytes, unwrap, wrap_again, wrap_for_key, wrap_passphrase, wrap_recovery,
 };

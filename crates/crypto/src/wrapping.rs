@@ -206,6 +206,13 @@ fn unwrap_one(wrapping: &Wrapping, opening: &Opening<'_>) -> Result<KeyRing, Cry
     KeyRing::decode(&plain).map_err(|error| bad(wrapping, error.to_string()))
 }
 
+/// The memory that trying a passphrase on a set takes at least, in bytes: 1 KiB for each round of scrypt. 0 where
+/// no passphrase opens it.
+pub fn stretching_bytes(set: &WrappingSet) -> u64 {
+    let rounds = set.wrappings.iter().map(rounds).filter(|rounds| *rounds > 0);
+    rounds.min().unwrap_or(0).saturating_mul(1024)
+}
+
 /// How many rounds of scrypt a wrapping costs who tries a passphrase on it; found out without doing any.
 fn rounds(wrapping: &Wrapping) -> u64 {
     let Some(locked) = &wrapping.locked else { return 0 };

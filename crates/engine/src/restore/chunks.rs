@@ -13,6 +13,7 @@ use holdall_protocol::{MAX_IDS, Repository, RepositoryError};
 use holdall_tree::ChunkRef;
 
 use super::chunk_cache::{ChunkCache, Opened, Slot};
+use super::share_of_memory;
 use super::window::Order;
 use crate::request_meters::RequestMeters;
 use crate::run::lock;
@@ -87,7 +88,7 @@ impl Chunks {
             repository: Arc::clone(&access.repository),
             session,
             ids: access.keys.ids().clone(),
-            cache: Mutex::new(ChunkCache::new(CACHE_BYTES)),
+            cache: Mutex::new(ChunkCache::new(CACHE_BYTES / share_of_memory())),
             fetching: Mutex::default(),
             fetched: Condvar::new(),
             came: AtomicU64::new(0),

@@ -54,7 +54,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use holdall_format::SessionId;
 use holdall_lab::{Layer, StageMeter};
 use holdall_protocol::SessionPurpose;
-use holdall_sys::metadata;
+use holdall_sys::{memory, metadata};
 
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};
 
@@ -88,6 +88,8 @@ pub(crate) use window::{ClosedWindow, Ended, Order, Outlets, Output};
 
 /// Windows that are planned and not written yet.
 pub(crate) const WINDOWS_AHEAD: usize = 6;
+/// Where a process may have less memory, a restore takes a quarter of its buffers and threads.
+const LITTLE_MEMORY_BYTES: u64 = 160 << 20;
 /// Writers at first; creating files on a local disk seldom gains from more.
 const WRITERS: usize = 4;
 /// Writers at most.
@@ -200,6 +202,12 @@ fn end(context: &Context<'_>, top: Directory<'_>) {
     }
 }
 
+/// By what buffers and threads are divided.
+fn share_of_memory() -> usize {
+    let limit = memory::limit_bytes();
+    if limit.is_some_and(|limit| limit < LITTLE_MEMORY_BYTES) { 4 } else { 1 }
+}
+
 /// What the stages count.
 #[derive(Clone)]
 struct Meters {
@@ -238,12 +246,14 @@ impl<'a> Pipeline<'a> {
     ) -> Result<(), EngineError> {
         let (settle, whole) = bounded(settler.batch_names());
         let (orders, orders_out) = unbounded::<Order>();
-        let (windows, windows_out) = bounded::<ClosedWindow<Work<'a>>>(WINDOWS_AHEAD);
-        let (batches, batches_out) = bounded::<Batch<'a>>(MAX_WRITERS);
+        let share = share_of_memory();
+        let most_writers = MAX_WRITERS / share;
+        let (windows, windows_out) = bounded::<ClosedWindow<Work<'a>>>(WINDOWS_AHEAD / share);
+        let (batches, batches_out) = bounded::<Batch<'a>>(most_writers);
         let nodes = Nodes::open(self.access, self.session);
         let reader = Reader::new(self.access, self.session, self.chunks)?;
         let writing = [&*self.meters.write];
-        let writers = Concurrency::new(&writing, (writers, MAX_WRITERS), cores);
+        let writers = Concurrency::new(&writing, (writers, most_writers), cores);
         let outlets = Outlets { orders, windows };
         let planner = Planner::new(
             self.context,
@@ -275,8 +285,8 @@ impl<'a> Pipeline<'a> {
             stage::start(scope, 0, (settler, whole), fail, |(settler, whole)| settler.run(whole));
             fetch(0);
             write(0);
-            (1..FETCHERS).for_each(fetch);
-            (1..MAX_WRITERS).for_each(write);
+            (1..FETCHERS / share).for_each(fetch);
+            (1..most_writers).for_each(write);
             drop((batches_out, settle));
             self.dispatch(windows_out, batches);
         });

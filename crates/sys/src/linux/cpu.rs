@@ -14,7 +14,7 @@ use super::mounts::Mounts;
 #[must_use]
 pub fn available_cores() -> f64 {
     let allowed = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count().max(1));
-    let quotas = own_groups().into_iter().filter_map(|group| group.quota_cores());
+    let quotas = own_groups("cpu").into_iter().filter_map(|group| group.quota_cores());
     quotas.fold(f64::from(allowed), f64::min)
 }
 
@@ -24,7 +24,7 @@ pub fn available_cores() -> f64 {
 pub fn throttled_seconds() -> Option<f64> {
     // Each level counts what its own limit withheld, and they overlap: the largest is a lower
     // bound of the whole that never counts a moment twice.
-    own_groups().into_iter().filter_map(|group| group.throttled_seconds()).reduce(f64::max)
+    own_groups("cpu").into_iter().filter_map(|group| group.throttled_seconds()).reduce(f64::max)
 }
 
 /// The processor time that this process used, user and system, in seconds.
@@ -99,15 +99,15 @@ fn gives_way() -> bool {
     rustix::process::getpriority_process(None).is_ok_and(|nice| nice > 0)
 }
 
-/// Where this process's groups are now: it may be moved while it runs.
-fn own_groups() -> Vec<Cgroup> {
+/// Where this process's groups of a controller are now: it may be moved while it runs.
+pub(super) fn own_groups(controller: &str) -> Vec<Cgroup> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    find(&Mounts::read().unwrap_or_default(), &groups)
+    find(&Mounts::read().unwrap_or_default(), &groups, controller)
 }
 
-/// The folder of one control group that may limit processor time.
+/// The folder of one control group that may limit processor time or memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Cgroup {
+pub(super) enum Cgroup {
     V1(PathBuf),
     V2(PathBuf),
 }
@@ -135,23 +135,23 @@ impl Cgroup {
 }
 
 /// Finds the groups, from the process's own up to the root of what is mounted.
-fn find(mounts: &Mounts, groups: &str) -> Vec<Cgroup> {
-    groups.lines().filter_map(|line| levels(mounts, line)).flatten().collect()
+fn find(mounts: &Mounts, groups: &str, controller: &str) -> Vec<Cgroup> {
+    groups.lines().filter_map(|line| levels(mounts, line, controller)).flatten().collect()
 }
 
 /// The levels of one line `number:controllers:path` of `/proc/self/cgroup`.
-fn levels(mounts: &Mounts, line: &str) -> Option<Vec<Cgroup>> {
+fn levels(mounts: &Mounts, line: &str, wanted: &str) -> Option<Vec<Cgroup>> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
     let is_v2 = controllers.is_empty();
-    if !is_v2 && !controllers.split(',').any(|controller| controller == "cpu") {
+    if !is_v2 && !controllers.split(',').any(|controller| controller == wanted) {
         return None;
     }
     let mount = mounts.iter().find(|mount| match is_v2 {
         true => mount.file_system == b"cgroup2",
         false => {
             let mut options = mount.options.split(|&byte| byte == b',');
-            mount.file_system == b"cgroup" && options.any(|option| option == b"cpu")
+            mount.file_system == b"cgroup" && options.any(|option| option == wanted.as_bytes())
         }
     })?;
     let point = PathBuf::from(String::from_utf8(mount.point.clone()).ok()?);
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn every_level_up_to_the_root_is_looked_at_in_both_versions() {
         let groups = "4:memory:/other\n2:cpu,cpuacct:/a/b\n0::/docker/abc/job\n";
-        let found = find(&Mounts::parse(MOUNTS), groups);
+        let found = find(&Mounts::parse(MOUNTS), groups, "cpu");
         let v1 = ["/sys/fs/cgroup/cpu/a/b", "/sys/fs/cgroup/cpu/a", "/sys/fs/cgroup/cpu/"];
         let v2 = ["/sys/fs/cgroup/unified/job", "/sys/fs/cgroup/unified/"];
         let expected: Vec<_> = v1

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use rustix::process::{Resource, getrlimit};
+
+use super::cpu::{Cgroup, own_groups};
 use super::process::stat_field;
 
 /// Magic numbers of file systems that lie in memory: tmpfs and ramfs (`linux/magic.h`).
@@ -34,6 +37,23 @@ pub fn rss_bytes() -> io::Result<u64> {
 /// What the system says when `/proc/meminfo` is read.
 pub fn total_bytes() -> io::Result<u64> {
     status_bytes(Path::new("/proc/meminfo"), "MemTotal:")
+}
+
+/// The most memory that this process may have, in bytes, by its control groups and its own limits; `None` where
+/// nothing but the computer's memory limits it.
+#[must_use]
+pub fn limit_bytes() -> Option<u64> {
+    let of_groups = own_groups("memory").into_iter().filter_map(|group| {
+        let file = match group {
+            Cgroup::V1(folder) => folder.join("memory.limit_in_bytes"),
+            Cgroup::V2(folder) => folder.join("memory.max"),
+        };
+        // "max" is no number, and no limit.
+        std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()
+    });
+    let own = [Resource::As, Resource::Data].map(|of| getrlimit(of).current);
+    let all = total_bytes().unwrap_or(u64::MAX);
+    of_groups.chain(own.into_iter().flatten()).filter(|limit| *limit < all).min()
 }
 
 /// The most memory that another process ever had resident, in bytes.
