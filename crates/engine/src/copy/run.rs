@@ -79,20 +79,24 @@ impl Copier<'_> {
             meters: &meters,
         };
         let (out, orders, windows) = Output::new(&meters.plan);
-        let orders = Mutex::new(orders);
+        // Of the fetchers alone: where there is none, orders are dropped, and nothing waits for them.
+        let orders = Arc::new(Mutex::new(orders));
         let plan = self.plan(grant, &shared, &meters.plan, out);
         let (to_assembler, results) = bounded(WINDOWS_REBUILT);
         let rebuild = self.rebuild(&shared, &meters, windows, to_assembler);
         let assembled = thread::scope(|scope| {
             let fetch = |number| {
-                let (fetching, orders) = (&fetching, &orders);
-                let opener = ChunkSource::opener(self.source);
-                shared.spawn_nth(scope, number, opener, |opener| fetching.run(opener, orders));
+                let (fetching, opener) = (&fetching, ChunkSource::opener(self.source));
+                let stage = (opener, Arc::clone(&orders));
+                shared.spawn_nth(scope, number, stage, |(opener, orders)| {
+                    fetching.run(opener, orders)
+                });
             };
             shared.spawn(scope, plan, move |plan| plan.run(snapshot, before));
             shared.spawn(scope, rebuild, Rebuild::run);
             fetch(0);
             let gather = storing.start(scope, || (1..FETCHERS).for_each(fetch));
+            drop(orders);
             storing.run(gather, new, results)
         });
         shared.result()?;

@@ -122,7 +122,8 @@ impl<'a> Dump<'a> {
         let parts = Parts(Output::new(Outlets { orders, windows }, &meter));
         let (links, groups, sockets) = (&links, Groups::default(), &AtomicU64::new(0));
         let planner = Planner { reader, parts, links, groups, sockets, run };
-        let (failure, orders_out) = (&Failure::default(), &Mutex::new(orders_out));
+        // Of the fetchers alone: where there is none, orders are dropped, and nothing waits for them.
+        let (failure, orders_out) = (&Failure::default(), Arc::new(Mutex::new(orders_out)));
         // What can not be planned lies behind everything that was: it is told last.
         let unplanned = &Failure::default();
         std::thread::scope(|scope| {
@@ -135,9 +136,11 @@ impl<'a> Dump<'a> {
             });
             (0..FETCHERS).for_each(|number| {
                 let unwanted = || failure.happened() || run.stopping();
-                let run = move |_: &mut ()| chunks.fill(self.access, orders_out, unwanted, fail);
-                stage::start(scope, number, (), fail, run);
+                stage::start(scope, number, Arc::clone(&orders_out), fail, move |orders| {
+                    chunks.fill(self.access, orders, unwanted, fail);
+                });
             });
+            drop(orders_out);
             if let Err(error) = write_out(windows_out, out, run) {
                 failure.note(error);
             }

@@ -263,14 +263,15 @@ impl<'a> Pipeline<'a> {
             (outlets, settle.clone()),
             &self.meters.plan,
         );
-        let orders_out = &Mutex::new(orders_out);
+        // Of the fetchers alone: where there is none, orders are dropped, and nothing waits for them.
+        let orders_out = Arc::new(Mutex::new(orders_out));
         std::thread::scope(|scope| {
             let fail = |error| self.context.fail(error);
             let fetch = |number| {
                 let stopping = || self.context.stopping();
-                let run =
-                    move |_: &mut ()| self.chunks.fill(self.access, orders_out, stopping, fail);
-                stage::start(scope, number, (), fail, run);
+                stage::start(scope, number, Arc::clone(&orders_out), fail, move |orders| {
+                    self.chunks.fill(self.access, orders, stopping, fail);
+                });
             };
             let write = |number| {
                 let (writer, member) = (self.writer(settle.clone()), writers.member(number));
@@ -287,7 +288,7 @@ impl<'a> Pipeline<'a> {
             write(0);
             (1..FETCHERS / share).for_each(fetch);
             (1..most_writers).for_each(write);
-            drop((batches_out, settle));
+            drop((batches_out, settle, orders_out));
             self.dispatch(windows_out, batches);
         });
         Ok(())
