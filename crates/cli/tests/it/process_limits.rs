@@ -200,3 +200,13 @@ fn a_umask_that_takes_all_rights_takes_none_from_the_owner() {
         assert_eq!(mode(folder), 0o700, "{folder}");
     }
 }
+
+#[test]
+fn a_password_that_there_is_too_little_memory_to_try_is_refused_before() {
+    let Some(limited) = Limited::empty(USER) else { return };
+    limited.run(&[], &["init", "-r", &limited.repo]).expect(0);
+    let ended = limited.run(&["prlimit", "--data=90000000"], &["snapshots", "-r", &limited.repo]);
+    let ended = ended.expect(1);
+    assert!(said(&ended).contains("may have 90.0 MB"), "{ended:?}");
+    limited.run(&["prlimit", "--data=400000000"], &["snapshots", "-r", &limited.repo]).expect(0);
+}
