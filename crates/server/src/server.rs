@@ -95,8 +95,10 @@ impl Server {
             ending: watching,
         };
         let working = workers + SCRUBS + QUICK_WORKERS;
-        // The runtime panics where it can not start those that wait, and waits for ever for those that work.
-        holdall_sys::thread::test(WAITING_THREADS + working).map_err(|source| {
+        // The runtime panics where it can not start those that wait, and waits for ever where none works.
+        // Work that finds no other thread is done by those that there are.
+        let least = WAITING_THREADS + SCRUBS + QUICK_WORKERS + 1;
+        holdall_sys::thread::test(least).map_err(|source| {
             ServerError::io("starting the threads of the server on", folder.path(), source)
         })?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
