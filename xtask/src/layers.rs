@@ -1,4 +1,4 @@
-//! Who may depend on whom: the table of the design as a check, so that layering is not a wish.
+//! Who may depend on whom: the table of crates as a check, so that layering is not a wish.
 //!
 //! The edges come from `cargo metadata --no-deps`, so that optional, renamed and target-specific
 //! dependencies count too. Build dependencies count as normal ones. The promise behind the table

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
+use holdall_crypto::WORK_FACTOR_LOG_N;
 use holdall_format::OneLine;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -19,6 +20,7 @@ use crate::exit::{Exit, Refusal, exit_of};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::password_text::{PASSWORD_MAX_BYTES, not_utf8, oddity, read, text_of};
+use crate::unlock::fits_memory;
 
 /// A place that a password can be taken from without asking anybody.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -244,11 +246,15 @@ pub(crate) fn explained(error: anyhow::Error, password: &str) -> anyhow::Error {
     }
 }
 
-/// Says what in a new password may not be meant.
-pub(crate) fn tell_odd(output: &Output, password: &str) {
+/// Takes a new password, and says what in it may not be meant.
+///
+/// # Errors
+/// As for [`fits_memory`].
+pub(crate) fn take_new(output: &Output, password: &str) -> Result<()> {
     if let Some(oddity) = oddity(password) {
         output.note(format_args!("the new password is hard to type: {oddity}"));
     }
+    fits_memory(1024 << WORK_FACTOR_LOG_N)
 }
 
 /// The terminal that this process was started from, whatever its input and output are.

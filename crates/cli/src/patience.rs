@@ -34,7 +34,7 @@ pub(crate) fn looking_at<R: Send>(
     };
     thread::scope(|scope| {
         app.interrupt.while_waiting(|| {
-            let looks = scope.spawn(look);
+            let looks = holdall_sys::thread::start(scope, look)?;
             if over.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
                 let paths = paths.iter().map(|path| Shown(path).to_string()).collect::<Vec<_>>();
                 app.output.urge(format_args!(
@@ -51,7 +51,7 @@ pub(crate) fn looking_at<R: Send>(
 pub(crate) fn watching<R>(app: &App, run: &Run, work: impl FnOnce() -> R) -> R {
     let (done, over) = channel::<()>();
     thread::scope(|scope| {
-        scope.spawn(move || {
+        let watch = move || {
             let mut told: Option<Vec<u8>> = None;
             while over.recv_timeout(LOOK_UP) == Err(RecvTimeoutError::Timeout) {
                 let waits = run.waits_for().filter(|(_, since)| *since >= PATIENCE);
@@ -67,7 +67,9 @@ pub(crate) fn watching<R>(app: &App, run: &Run, work: impl FnOnce() -> R) -> R {
                 }
             }
             app.interrupt.ends_at_once(false);
-        });
+        };
+        // Without another thread the run goes on and says nothing.
+        let _ = holdall_sys::thread::start(scope, watch);
         let result = work();
         drop(done);
         result

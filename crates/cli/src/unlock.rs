@@ -45,7 +45,7 @@ pub(crate) fn key_ring(
     } else if let Some(file) = &app.own_key {
         (open(&Opening::OwnKey(&own_key::read(file, &app.passwords)?))?, known)
     } else {
-        fits_memory(set)?;
+        fits_memory(stretching_bytes(set))?;
         let password = app.passwords.existing(name)?;
         let ring = open(&Opening::Passphrase(&password));
         (ring.map_err(|error| explained(error, &password))?, Some(set.repository))
@@ -60,13 +60,16 @@ pub(crate) fn key_ring(
 /// What a process takes beside the stretching of a password.
 const BESIDE_BYTES: u64 = 16 << 20;
 
-/// Refuses a password that this process has too little memory to try: it would be ended in the middle.
-fn fits_memory(set: &WrappingSet) -> Result<()> {
-    let (needed, limit) = (stretching_bytes(set), memory::limit_bytes());
+/// Refuses a password that this process has too little memory to stretch: it would be ended in the middle.
+///
+/// # Errors
+/// [`Refusal`] says how much is needed, and how much there is.
+pub(crate) fn fits_memory(needed: u64) -> Result<()> {
+    let limit = memory::limit_bytes();
     match limit.filter(|limit| needed.saturating_add(BESIDE_BYTES) > *limit) {
         Some(limit) => {
             let message = format!(
-                "trying a password takes {} of memory, and this process may have {} in all",
+                "a password takes {} of memory, and this process may have {} in all",
                 size(needed),
                 size(limit)
             );

@@ -18,6 +18,7 @@
 //!     tombstones/<log position> what stays of records that were forgotten
 //!     condemned/<pack name>     packs that are to go, and since when
 //!     superseded/<log position> blocks of which what is needed lies in later ones too
+//!     given-up/<record hash>    records that are lost and that nobody waits for any more
 //!     pruned/<log position>     the last prune that let something go, by the position it was at
 //!     positions/<log position>  where positions went on behind some that nobody could know of
 //!     scrubbed                  how far the keeper has read everything again

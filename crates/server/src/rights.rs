@@ -217,6 +217,7 @@ mod tests {
             RepositoryVerb::Records(RecordQuery::default()),
             RepositoryVerb::Fetch(session, 0),
             RepositoryVerb::ReadBlocks(session, 0),
+            RepositoryVerb::ProveBlocks(session),
             RepositoryVerb::Scrub,
             RepositoryVerb::Usage,
             RepositoryVerb::Deletions,

@@ -11,7 +11,7 @@ use crate::create::{Cipher, NewKeys, check_kit_file};
 use crate::exit::{Exit, Refusal};
 use crate::known::Known;
 use crate::open;
-use crate::password::tell_odd;
+use crate::password::take_new;
 
 /// Makes a repository
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Ok(_) => return Err(RepositoryError::AlreadyExists { place: opened.name }.into()),
     }
     let password = app.passwords.chosen(&opened.name)?;
-    tell_odd(&app.output, &password);
+    take_new(&app.output, &password)?;
     let new = NewKeys::draw(args.cipher);
     let server = opened.server.as_ref().map(|(hosts, identity)| (&hosts[..], *identity));
     let name = &opened.repository_name;

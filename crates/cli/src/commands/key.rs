@@ -15,7 +15,7 @@ use crate::create::{check_kit_file, tell_kit};
 use crate::exit::{Exit, Refusal, is_certain};
 use crate::key_set::KeySet;
 use crate::output::Shown;
-use crate::password::{chosen_anew, tell_odd};
+use crate::password::{chosen_anew, take_new};
 use crate::private_file;
 
 /// More than any file with a public key has.
@@ -217,7 +217,7 @@ fn recipient(what: &What) -> Result<Option<OwnPublicKey>> {
 fn passphrase(app: &App, keys: &KeySet, new: &NewPassword) -> Result<Wrapping> {
     let file = new.new_password_file.as_deref();
     let password = chosen_anew(file, keys.name(), &app.interrupt)?;
-    tell_odd(&app.output, &password);
+    take_new(&app.output, &password)?;
     Ok(wrap_passphrase(&keys.ring, &password, WORK_FACTOR_LOG_N))
 }
 

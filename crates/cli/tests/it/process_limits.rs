@@ -205,9 +205,12 @@ fn a_umask_that_takes_all_rights_takes_none_from_the_owner() {
 #[test]
 fn a_password_that_there_is_too_little_memory_to_try_is_refused_before() {
     let Some(limited) = Limited::empty(USER) else { return };
-    limited.run(&[], &["init", "-r", &limited.repo]).expect(0);
-    let ended = limited.run(&["prlimit", "--data=90000000"], &["snapshots", "-r", &limited.repo]);
-    let ended = ended.expect(1);
+    let little = ["prlimit", "--data=90000000"];
+    let init = ["init", "-r", &limited.repo];
+    let ended = limited.run(&little, &init).expect(1);
+    assert!(said(&ended).contains("may have 90.0 MB"), "{ended:?}");
+    limited.run(&[], &init).expect(0);
+    let ended = limited.run(&little, &["snapshots", "-r", &limited.repo]).expect(1);
     assert!(said(&ended).contains("may have 90.0 MB"), "{ended:?}");
     limited.run(&["prlimit", "--data=400000000"], &["snapshots", "-r", &limited.repo]).expect(0);
 }

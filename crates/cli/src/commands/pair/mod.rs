@@ -22,7 +22,7 @@ use crate::listing;
 use crate::machine_name;
 use crate::open::{self, Patience, Where};
 use crate::pairing::{KeptKeys, Pairing, Pairings};
-use crate::password::tell_odd;
+use crate::password::take_new;
 use crate::unlock;
 use former::Former;
 use kit_file::KitFile;
@@ -167,7 +167,7 @@ fn obtain_ring(
         (Err(EngineError::Repository(RepositoryError::NoRepository { .. })), None) => {
             let kit_file = kit.to_write()?;
             let password = app.passwords.given()?;
-            password.iter().for_each(|password| tell_odd(&app.output, password));
+            password.iter().try_for_each(|password| take_new(&app.output, password))?;
             let password = password.as_ref().map(|password| password.as_str());
             let new = kit.new_keys(cipher);
             let server = Some((&paired.address.hosts[..], paired.address.identity));
