@@ -34,6 +34,7 @@ mod known;
 mod lab_ceilings;
 mod lab_report;
 mod listing;
+mod little_memory;
 mod machine_name;
 mod moment;
 mod open;

@@ -18,9 +18,9 @@ use zeroize::Zeroizing;
 use crate::config::Settings;
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::interrupt::Interrupt;
+use crate::little_memory::fits_memory;
 use crate::output::Output;
 use crate::password_text::{PASSWORD_MAX_BYTES, not_utf8, oddity, read, text_of};
-use crate::unlock::fits_memory;
 
 /// A place that a password can be taken from without asking anybody.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,12 +6,10 @@ use holdall_crypto::{
     CryptoError, KeyRing, Opening, RepositoryKeys, check_wrappings, stretching_bytes, unwrap,
 };
 use holdall_format::{RepositoryId, WrappingSet};
-use holdall_sys::memory;
 
 use crate::app::App;
-use crate::exit::{Exit, Refusal};
 use crate::known;
-use crate::output::size;
+use crate::little_memory::fits_memory;
 use crate::own_key;
 use crate::pairing::KeptKeys;
 use crate::password::explained;
@@ -55,33 +53,6 @@ pub(crate) fn key_ring(
         KeptKeys::in_state(&app.folders.state).keep(set.repository, &ring)?;
     }
     Ok(ring)
-}
-
-/// What a process takes beside the stretching of a password.
-const BESIDE_BYTES: u64 = 16 << 20;
-
-/// Refuses a password that this process has too little memory to stretch: it would be ended in the middle.
-///
-/// # Errors
-/// [`Refusal`] says how much is needed, and how much there is.
-pub(crate) fn fits_memory(needed: u64) -> Result<()> {
-    let limit = memory::limit_bytes();
-    match limit.filter(|limit| needed.saturating_add(BESIDE_BYTES) > *limit) {
-        Some(limit) => {
-            let message = format!(
-                "a password takes {} of memory, and this process may have {} in all",
-                size(needed),
-                size(limit)
-            );
-            Err(Refusal::new(Exit::Failed, message)
-                .hint(
-                    "give it more (MemoryMax of a service, the limit of a container, `ulimit -v`), or open the \
-                     repository with a key (--identity)",
-                )
-                .into())
-        }
-        None => Ok(()),
-    }
 }
 
 /// Whether the keys were rotated since a ring was kept.
