@@ -17,7 +17,8 @@ use holdall_protocol::{
 };
 use holdall_tree::NodeKind;
 
-use crate::restore::{ChunkSource, is_damaged};
+use crate::error::is_damaged;
+use crate::restore::ChunkSource;
 use crate::storing::Putter;
 use crate::{Access, EngineError, Run};
 

@@ -136,3 +136,19 @@ impl From<BuildError<EngineError>> for EngineError {
         }
     }
 }
+
+/// Whether an error says that something stored is damaged: the rest can still be restored.
+pub(crate) fn is_damaged(error: &EngineError) -> bool {
+    match error {
+        EngineError::Damaged { .. } | EngineError::Crypto(_) => true,
+        EngineError::Repository(error) => {
+            is_damage(error) || matches!(error, RepositoryError::Refused { .. })
+        }
+        _ => false,
+    }
+}
+
+/// Whether an answer says that something stored is damaged, rather than that nothing can be asked.
+pub(crate) fn is_damage(error: &RepositoryError) -> bool {
+    matches!(error, RepositoryError::MissingObjects { .. } | RepositoryError::Damaged { .. })
+}

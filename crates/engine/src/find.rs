@@ -12,7 +12,7 @@ use holdall_format::{ObjectId, SeriesId, SessionId};
 use holdall_tree::{Cursor, Entry, EntryKind, PathKey, Time, TreeError, diff_below};
 
 use crate::blocks::{Nodes, SharedNodeCache, open_node_cache};
-use crate::restore::is_damaged;
+use crate::error::is_damaged;
 use crate::{Access, EngineError, Run, Snapshot};
 
 /// An entry that was found.

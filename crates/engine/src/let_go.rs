@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use holdall_format::{MachineId, RecordHead, RecordKind, SeriesId, TombstoneReason};
 
-use crate::snapshots::{DamagedRecord, Snapshot};
+use crate::{DamagedRecord, Snapshot};
 
 /// What a snapshot's place is among others: whose it is, and its number.
 type Series = (MachineId, SeriesId);

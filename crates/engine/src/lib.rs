@@ -49,7 +49,10 @@ mod record_mend;
 mod request_meters;
 mod restore;
 mod run;
+mod snapshot;
+mod snapshot_path;
 mod snapshots;
+mod sound_records;
 mod stage;
 mod storing;
 #[cfg(test)]
@@ -82,9 +85,7 @@ pub use record_list::each_record_behind;
 pub use record_mend::put_back_records;
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
-pub use snapshots::{
-    DamagedRecord, Forgotten, Listed, Snapshot, find_snapshot, newest_with, snapshots,
-    snapshots_by_cache,
-};
+pub use snapshot::{DamagedRecord, Snapshot};
+pub use snapshots::{Forgotten, Listed, find_snapshot, newest_with, snapshots, snapshots_by_cache};
 pub use storing::PUT_TARGET_BYTES;
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

@@ -6,7 +6,7 @@ use holdall_protocol::{
 };
 
 use crate::record_cache::RecordCache;
-use crate::record_mend::sound_in_place_of_damaged;
+use crate::sound_records::{at, sound_in_place_of_damaged};
 use crate::{Access, EngineError};
 
 /// All records, as this machine knows them.
@@ -72,14 +72,6 @@ fn put_in(records: &mut Vec<ListedRecord>, record: &ListedRecord) {
         Ok(at) => records[at] = record.clone(),
         Err(at) => records.insert(at, record.clone()),
     }
-}
-
-/// Where the record under a log position is, or would be.
-///
-/// # Errors
-/// Where it would be, if nothing is there.
-pub(crate) fn at(records: &[ListedRecord], position: u64) -> Result<usize, usize> {
-    records.binary_search_by_key(&position, |record| record.position)
 }
 
 /// Asks for the records behind those that are known.

@@ -7,37 +7,13 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use holdall_format::{RepositoryId, StoredRecord, Tombstone, record_file};
+use holdall_format::{RepositoryId, StoredRecord, record_file};
 use holdall_protocol::{ListedRecord, Repair, RepositoryError};
 
 use crate::record_cache::RecordCache;
-use crate::record_list::{at, list_all};
+use crate::record_list::list_all;
+use crate::sound_records::{at, sound_in_place_of_damaged};
 use crate::{Access, EngineError};
-
-/// Whether what lies at a position is what was stored there: a record with its receipt, or a tombstone.
-pub(crate) fn is_sound(listed: &ListedRecord) -> bool {
-    match Tombstone::is_begun_by(&listed.stored) {
-        true => Tombstone::decode_signed(&listed.stored)
-            .is_ok_and(|(tombstone, _)| tombstone.log_position == listed.position),
-        false => StoredRecord::decode(&listed.stored)
-            .is_ok_and(|stored| stored.receipt.log_position == listed.position),
-    }
-}
-
-/// Those of the known records that are sound and lie under log positions where what is listed is not, or where nothing is
-/// although others follow.
-pub(crate) fn sound_in_place_of_damaged(
-    known: &[ListedRecord],
-    listed: &[ListedRecord],
-) -> Vec<ListedRecord> {
-    let end = listed.last().map_or(0, |last| last.position);
-    let is_better = |known: &&ListedRecord| match at(listed, known.position) {
-        // Where both are the same nothing is to be chosen, and signatures take time.
-        Ok(at) => known.stored != listed[at].stored && !is_sound(&listed[at]) && is_sound(known),
-        Err(_) => known.position < end && is_sound(known),
-    };
-    known.iter().filter(is_better).cloned().collect()
-}
 
 /// Stores records again that are damaged or gone in the repository, as far as this machine's cache has them, or `known`,
 /// or `second`, and says which.

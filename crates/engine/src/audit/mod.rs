@@ -25,7 +25,8 @@ use remembered::{ROUND_NS, Remembered, Round};
 pub(crate) use remembered::{Remembering, count_remembered};
 
 use crate::blocks::open_node_cache;
-use crate::restore::{ChunkSource, is_damage};
+use crate::error::is_damage;
+use crate::restore::ChunkSource;
 use crate::verify::{Check, GoodIds, check, walk_all};
 use crate::{Access, DamagedPath, EngineError, Listed, Run, VerifyReport};
 

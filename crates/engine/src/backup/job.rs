@@ -9,9 +9,12 @@ use holdall_sys::{Dir, FileKind, Stat};
 use holdall_tree::{Entry, PathKey};
 
 use super::meters::Meters;
-use super::read::SMALL_FILE_BYTES;
 use crate::EngineError;
 use crate::storing::{AdoptedLeaf, Change, Piece, Results};
+
+/// Files up to this size are read whole into their job's buffer and are one chunk: the chunker
+/// would not cut them.
+pub(super) const SMALL_FILE_BYTES: u64 = 128 << 10;
 
 /// A job is handed on when it has this many items.
 const JOB_MAX_ITEMS: usize = 32;

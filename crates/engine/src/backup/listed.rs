@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 
 use holdall_sys::mounts::MountPoints;
 use holdall_sys::{Dir, FileKind, Listing, Stat};
 
 use super::own_repository;
-use super::walk::{Begin, Task};
 use crate::ExcludeRules;
 
 /// Directories larger than this are listed without metadata, which the plan then reads itself, so
@@ -38,6 +37,37 @@ pub(super) struct Deeper {
     pub(super) above: Arc<[u8]>,
     /// The file system that it lies on.
     pub(super) device: u64,
+}
+
+/// One directory to be listed ahead.
+pub(super) struct Task {
+    pub(super) state: Mutex<State>,
+    pub(super) done: Condvar,
+}
+
+/// Where a directory is, and what is needed to go on from it.
+pub(super) struct Begin {
+    pub(super) parent: Arc<Dir>,
+    pub(super) name: Box<[u8]>,
+    pub(super) deeper: Option<Deeper>,
+}
+
+/// How far a task is.
+pub(super) enum State {
+    Waiting(Begin),
+    Running {
+        /// Whether the plan waits for it.
+        awaited: bool,
+    },
+    Done(io::Result<Listed>),
+    /// Taken by the plan, or not wanted any more.
+    Gone,
+}
+
+impl Task {
+    pub(super) fn new(begin: Begin) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::Waiting(begin)), done: Condvar::new() })
+    }
 }
 
 impl Listed {

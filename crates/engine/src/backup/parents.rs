@@ -14,10 +14,11 @@ use holdall_tree::{Cursor, Entry, Fingerprint, LeafAhead, PathKey};
 
 use super::options::Source;
 use crate::blocks::{Nodes, SharedNodeCache};
+use crate::error::is_damaged;
 use crate::leaf_cache::KnownLeaves;
-use crate::restore::is_damaged;
 use crate::run::lock;
-use crate::snapshots::{Listed, Snapshot};
+use crate::snapshot::Snapshot;
+use crate::snapshots::Listed;
 use crate::storing::Shared;
 use crate::{Access, EngineError};
 

@@ -27,7 +27,8 @@ use crate::concurrency::Concurrency;
 use crate::exclude::RulesMet;
 use crate::lost::Lost;
 use crate::record::PROGRAM;
-use crate::snapshots::{Listed, Snapshot, snapshots_by_cache};
+use crate::snapshot::Snapshot;
+use crate::snapshots::{Listed, snapshots_by_cache};
 use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing, StoringMeters};
 use crate::{Access, EngineError, Run};
 

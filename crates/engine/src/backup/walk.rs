@@ -15,7 +15,7 @@ use std::thread;
 use holdall_sys::mounts::{MountPoints, Mounts};
 use holdall_sys::{Dir, Name};
 
-use super::listed::{Deeper, Listed};
+use super::listed::{Begin, Listed, State, Task};
 use super::meters::Meters;
 use crate::EngineError;
 use crate::concurrency::Member;
@@ -32,36 +32,6 @@ pub(super) struct Closing<'a>(&'a Walk);
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.close();
-    }
-}
-
-/// One directory to be listed ahead.
-pub(super) struct Task {
-    state: Mutex<State>,
-    done: Condvar,
-}
-
-/// Where a directory is, and what is needed to go on from it.
-pub(super) struct Begin {
-    pub(super) parent: Arc<Dir>,
-    pub(super) name: Box<[u8]>,
-    pub(super) deeper: Option<Deeper>,
-}
-
-enum State {
-    Waiting(Begin),
-    Running {
-        /// Whether the plan waits for it.
-        awaited: bool,
-    },
-    Done(io::Result<Listed>),
-    /// Taken by the plan, or not wanted any more.
-    Gone,
-}
-
-impl Task {
-    fn new(begin: Begin) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State::Waiting(begin)), done: Condvar::new() })
     }
 }
 

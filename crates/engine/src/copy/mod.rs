@@ -33,7 +33,7 @@ use holdall_lab::StageCounters;
 use holdall_protocol::SessionPurpose;
 
 use crate::blocks::{SharedNodeCache, open_node_cache};
-use crate::restore::is_damaged;
+use crate::error::is_damaged;
 use crate::snapshots::snapshots;
 use crate::{Access, EngineError, Run, Snapshot};
 use known::Known;

@@ -29,8 +29,9 @@ use holdall_tree::{Entry, EntryKind, PathKey, lookup};
 
 use crate::blocks::Nodes;
 use crate::restore::{
-    ChunkSource, FETCHERS, Groups, Links, Outlets, Output, Reader, WINDOWS_AHEAD, key_of, no_path,
+    ChunkSource, FETCHERS, Groups, Links, Outlets, Output, Reader, WINDOWS_AHEAD,
 };
+use crate::snapshot_path::{key_of, no_path};
 use crate::{Access, EngineError, Run, Snapshot, stage};
 use part::{Failure, write_out};
 use plan::{Parts, Planner};

@@ -7,9 +7,10 @@ use holdall_format::{Block, BlockKind, ObjectId};
 use holdall_tree::NodeKind;
 
 use super::Mending;
-use super::outlet::Mended;
+use super::mended::Mended;
 use super::reach::Reach;
-use crate::restore::{ChunkSource, is_damaged};
+use crate::error::is_damaged;
+use crate::restore::ChunkSource;
 use crate::storing::Putter;
 use crate::{EngineError, Snapshot};
 

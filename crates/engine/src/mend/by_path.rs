@@ -16,10 +16,12 @@ use holdall_tree::{
 };
 
 use super::Mending;
-use super::outlet::{Mended, Outlet, Putting, Rehearsal};
+use super::mended::Mended;
+use super::outlet::{Outlet, Putting, Rehearsal};
 use super::reach::Reach;
 use crate::blocks::Nodes;
-use crate::restore::{ChunkSource, is_damaged};
+use crate::error::is_damaged;
+use crate::restore::ChunkSource;
 use crate::storing::Putter;
 use crate::verify::stored_nodes;
 use crate::{Access, EngineError, Run, Snapshot};

@@ -15,6 +15,7 @@
 
 mod by_id;
 mod by_path;
+mod mended;
 mod outlet;
 mod reach;
 
@@ -26,7 +27,7 @@ use holdall_protocol::SessionPurpose;
 use crate::snapshots::snapshots;
 use crate::verify::{DamagedPath, VerifyProgress, open_all};
 use crate::{Access, EngineError, Run, Snapshot};
-use outlet::Mended;
+use mended::Mended;
 use reach::Reach;
 
 /// What is still lost beyond this many paths is counted for each snapshot, not named.

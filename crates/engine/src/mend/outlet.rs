@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use holdall_format::ObjectId;
 use holdall_tree::BuiltNode;
 
+use super::mended::Mended;
 use super::reach::Reach;
 use crate::EngineError;
 use crate::storing::Putter;
@@ -23,31 +24,6 @@ pub(super) trait Outlet {
 
     /// Takes a node, after all that it refers to.
     fn node(&mut self, node: BuiltNode) -> Result<(), EngineError>;
-}
-
-/// Objects that were put, or would be.
-#[derive(Debug, Default)]
-pub(super) struct Mended {
-    pub(super) objects: u64,
-    /// Plain.
-    pub(super) bytes: u64,
-    pub(super) chunks: Vec<ObjectId>,
-    /// With what they refer to.
-    pub(super) nodes: Vec<(ObjectId, Vec<ObjectId>)>,
-}
-
-impl Mended {
-    pub(super) fn add_chunk(&mut self, id: ObjectId, bytes: u64) {
-        self.chunks.push(id);
-        self.objects += 1;
-        self.bytes += bytes;
-    }
-
-    pub(super) fn add_node(&mut self, id: ObjectId, refs: Vec<ObjectId>, bytes: u64) {
-        self.nodes.push((id, refs));
-        self.objects += 1;
-        self.bytes += bytes;
-    }
 }
 
 /// The first walk: which ids come up. About 1 KiB for each node that is lost.

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use holdall_format::{ObjectId, SessionId};
 use holdall_tree::{LIST_MAX_LEVEL, NodeSource, TREE_MAX_LEVEL};
 
-use super::outlet::Mended;
+use super::mended::Mended;
 use crate::blocks::Nodes;
-use crate::restore::is_damaged;
+use crate::error::is_damaged;
 use crate::verify::{GoodIds, stored_nodes};
 use crate::{Access, EngineError, Run};
 

@@ -13,8 +13,9 @@ use holdall_protocol::{MAX_IDS, Repository, RepositoryError};
 use holdall_tree::ChunkRef;
 
 use super::chunk_cache::{ChunkCache, Opened, Slot};
+use super::order::{Chunk, Order};
 use super::share_of_memory;
-use super::window::Order;
+use crate::error::is_damage;
 use crate::request_meters::RequestMeters;
 use crate::run::lock;
 use crate::{Access, EngineError};
@@ -31,9 +32,6 @@ const FRONT_BYTES: u64 = 1 << 20;
 const LONG_FRONT_BYTES: u64 = 3 << 20;
 /// Much is more than one of so many bytes.
 const MUCH: u64 = 16;
-
-/// A chunk's bytes, or why they can not be had.
-pub(crate) type Chunk = Result<Bytes, String>;
 
 /// Threads that fetch and open side by side: one request is on its way while another block opens.
 pub(crate) const FETCHERS: usize = 4;
@@ -369,11 +367,6 @@ fn front(wanted: &[ChunkRef], front_bytes: u64) -> usize {
         bytes <= front_bytes
     };
     wanted.iter().take_while(within).count()
-}
-
-/// Whether an answer says that something stored is damaged, rather than that nothing can be asked.
-pub(crate) fn is_damage(error: &RepositoryError) -> bool {
-    matches!(error, RepositoryError::MissingObjects { .. } | RepositoryError::Damaged { .. })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use holdall_sys::TargetDir;
 use holdall_sys::users::{self, Users};
 use holdall_tree::Entry;
 
+use super::immutable::if_immutable;
 use super::links::Links;
 use super::mark::Earlier;
 use super::notes::{Note, Notes};
@@ -276,15 +277,6 @@ impl<'a> Context<'a> {
             damaged: self.run.damage_count(),
             ..RestoreSummary::default()
         }
-    }
-}
-
-/// What else may be so where the system forbids something whoever asks.
-pub(super) fn if_immutable(error: &io::Error) -> &'static str {
-    const EPERM: i32 = 1;
-    match error.raw_os_error() {
-        Some(EPERM) => ": see with `lsattr -d` whether it or its folder is immutable",
-        _ => "",
     }
 }
 

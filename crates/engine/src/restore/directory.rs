@@ -14,9 +14,9 @@ use holdall_tree::Entry;
 
 use super::Overwrite;
 use super::attributes::{ACCESS_LIST, DEFAULT_LIST, Finish, Subject};
+use super::beside::remove_left;
 use super::context::{Context, add};
 use super::mark;
-use super::place::remove_left;
 use super::twins::{Names, taken_for};
 use super::unfinished::DIRECTORY_MODE;
 

@@ -17,17 +17,20 @@
 
 mod attributes;
 mod below;
+mod beside;
 mod chunk_cache;
 mod chunks;
 mod content;
 mod context;
 mod directory;
 mod foreseen;
+mod immutable;
 mod layout;
 mod links;
 mod mark;
 mod notes;
 mod options;
+mod order;
 mod place;
 mod planner;
 mod read_back;
@@ -77,14 +80,12 @@ use window::{Batch, Work, batches};
 use writer::Writer;
 
 pub(crate) use attributes::{ACCESS_LIST, DEFAULT_LIST};
-pub(crate) use chunks::{
-    Arriving as ChunkArriving, Chunk, ChunkMeters, Chunks as ChunkSource, FETCHERS, is_damage,
-};
+pub(crate) use chunks::{Arriving as ChunkArriving, ChunkMeters, Chunks as ChunkSource, FETCHERS};
 pub(crate) use layout::Layout;
 pub(crate) use links::{Groups, Links, Membership};
-pub(crate) use reader::{Reader, SIDE_CONTENT_MAX_BYTES, is_damaged};
-pub(crate) use target::{key_of, no_path};
-pub(crate) use window::{ClosedWindow, Ended, Order, Outlets, Output};
+pub(crate) use order::{Chunk, Order};
+pub(crate) use reader::{Reader, SIDE_CONTENT_MAX_BYTES};
+pub(crate) use window::{ClosedWindow, Ended, Outlets, Output};
 
 /// Windows that are planned and not written yet.
 pub(crate) const WINDOWS_AHEAD: usize = 6;

@@ -8,18 +8,14 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_sys::{Dir, FileKind, Name, Stat, TargetDir, Timestamp};
 use holdall_tree::{Entry, EntryKind, Time};
 
 use super::Overwrite;
+use super::beside;
 use super::context::Context;
 use super::directory::OpenDirectory;
 use super::twins::taken_for;
-use super::unfinished;
-
-/// Memory for a piece of a directory's names.
-const LISTED_BYTES: usize = 1 << 20;
 
 /// What came of making a name.
 pub(super) enum Made<T> {
@@ -37,16 +33,9 @@ pub(super) enum Place {
     Beside(String),
 }
 
-/// What a name beside another begins and ends with; between them are [`BESIDE_DIGITS`] digits.
-const BESIDE: (&str, &str) = (".holdall-", ".partial");
-const BESIDE_DIGITS: usize = 16;
-
 impl Place {
     fn beside() -> Self {
-        let mut random = [0; 8];
-        SystemEntropy.fill(&mut random);
-        let (front, end) = BESIDE;
-        Self::Beside(format!("{front}{:0BESIDE_DIGITS$x}{end}", u64::from_le_bytes(random)))
+        Self::Beside(beside::name())
     }
 
     /// The name that it has until it is settled.
@@ -96,34 +85,6 @@ impl Place {
     pub(super) fn remove(&self, dir: &TargetDir, own: Name<'_>) {
         let _ = dir.unlink(self.name(own));
     }
-}
-
-/// Removes what a restore that was killed left beside what it was to replace: a file with such a name that was
-/// never finished, or one more name of a file that has others. Whatever else has such a name stays.
-pub(super) fn remove_left(dir: &TargetDir) {
-    let mut left: Vec<Box<[u8]>> = Vec::new();
-    let listed = dir.as_dir().entries_in_pieces(LISTED_BYTES, |piece| {
-        let names = piece.iter().map(|entry| entry.name().as_bytes());
-        left.extend(names.filter(|name| is_beside(name)).map(Into::into));
-        Ok(())
-    });
-    // One that can not be listed, or removed, is in nobody's way.
-    let _ = listed;
-    for name in left.iter().filter_map(|name| Name::new(name).ok()) {
-        let is_ours = |there: Stat| {
-            unfinished::has_mode(&there) || (there.kind == FileKind::File && there.nlink > 1)
-        };
-        if dir.as_dir().stat(name).is_ok_and(is_ours) {
-            let _ = dir.unlink(name);
-        }
-    }
-}
-
-fn is_beside(name: &[u8]) -> bool {
-    let digits = name.strip_prefix(BESIDE.0.as_bytes());
-    let digits = digits.and_then(|rest| rest.strip_suffix(BESIDE.1.as_bytes()));
-    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    digits.is_some_and(|digits| digits.len() == BESIDE_DIGITS && digits.iter().all(is_digit))
 }
 
 /// What becomes of what is there.
@@ -246,6 +207,8 @@ mod tests {
     use super::*;
     use crate::Run;
     use crate::restore::RestoreOptions;
+    use crate::restore::beside::remove_left;
+    use crate::restore::unfinished;
 
     #[test]
     fn what_a_killed_restore_left_beside_goes_and_nothing_else() {

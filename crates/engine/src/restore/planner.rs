@@ -16,12 +16,13 @@ use super::foreseen::Foreseen;
 use super::layout::Layout;
 use super::links::{Groups, Membership};
 use super::mark;
-use super::reader::{Reader, is_damaged};
+use super::reader::Reader;
 use super::settle::Whole;
 use super::split_file::SplitFile;
 use super::window::{Ended, Item, Outlets, Output, WINDOW_BYTES, Work, held_bytes};
 use crate::EngineError;
 use crate::blocks::Nodes;
+use crate::error::is_damaged;
 use holdall_lab::StageMeter;
 
 /// A directory on the way from the start of the walk to the current entry.

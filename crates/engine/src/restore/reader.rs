@@ -2,10 +2,9 @@
 
 use holdall_crypto::Opener;
 use holdall_format::SessionId;
-use holdall_protocol::RepositoryError;
 use holdall_tree::{Content, ContentReader, Entry};
 
-use super::chunks::{Chunks, is_damage};
+use super::chunks::Chunks;
 use crate::blocks::Nodes;
 use crate::{Access, EngineError};
 
@@ -101,16 +100,5 @@ impl<'a> Reader<'a> {
             Ok::<(), EngineError>(())
         })?;
         Ok(whole)
-    }
-}
-
-/// Whether an error says that something stored is damaged: the rest can still be restored.
-pub(crate) fn is_damaged(error: &EngineError) -> bool {
-    match error {
-        EngineError::Damaged { .. } | EngineError::Crypto(_) => true,
-        EngineError::Repository(error) => {
-            is_damage(error) || matches!(error, RepositoryError::Refused { .. })
-        }
-        _ => false,
     }
 }

@@ -9,8 +9,8 @@ use holdall_sys::{Dir, Name};
 use holdall_tree::{Content, ContentReader, Entry, lookup};
 
 use super::layout::Layout;
-use super::target::key_of;
 use crate::blocks::Nodes;
+use crate::snapshot_path::key_of;
 use crate::{Access, EngineError};
 
 /// The snapshot that is restored.

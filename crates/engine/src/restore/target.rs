@@ -6,10 +6,11 @@ use holdall_format::SessionId;
 use holdall_sys::TargetDir;
 use holdall_tree::{Entry, EntryKind, PathKey, lookup};
 
-use super::context::if_immutable;
+use super::immutable::if_immutable;
 use super::mark::Earlier;
 use super::{Overwrite, RestoreOptions};
 use crate::blocks::Nodes;
+use crate::snapshot_path::{key_of, no_path};
 use crate::{Access, EngineError, Snapshot};
 
 /// What of a snapshot is restored.
@@ -51,21 +52,6 @@ impl Start {
             }
         }
     }
-}
-
-/// The key of an absolute path, with or without a slash at its end.
-pub(crate) fn key_of(path: &[u8]) -> Option<PathKey> {
-    let trimmed = path.strip_suffix(b"/").unwrap_or(path);
-    if trimmed.is_empty() && path == b"/" {
-        return Some(PathKey::root());
-    }
-    PathKey::from_absolute(trimmed).ok()
-}
-
-/// The snapshot has no such path.
-pub(crate) fn no_path(snapshot: &Snapshot, path: &[u8]) -> EngineError {
-    let snapshot = snapshot.id.to_string().chars().take(8).collect();
-    EngineError::NoPath { path: String::from_utf8_lossy(path).into_owned(), snapshot }
 }
 
 /// A target that is open.

@@ -8,10 +8,10 @@ use crossbeam_channel::{Receiver, Sender};
 use holdall_lab::StageMeter;
 use holdall_tree::{ChunkRef, Content, Entry};
 
-use super::chunks::Chunk;
 use super::directory::Directory;
 use super::layout::{Layout, Run};
 use super::links::Membership;
+use super::order::{Chunk, Order};
 use super::split_file::SplitFile;
 
 /// Content bytes at which a window is closed.
@@ -58,13 +58,6 @@ pub(crate) struct Window<W> {
 pub(crate) struct ClosedWindow<W> {
     pub(crate) work: Vec<W>,
     pub(crate) chunks: Receiver<Vec<Chunk>>,
-}
-
-/// Chunks that a window needs.
-pub(crate) struct Order {
-    pub(super) window: u64,
-    pub(super) chunks: Vec<ChunkRef>,
-    pub(super) reply: Sender<Vec<Chunk>>,
 }
 
 /// Where closed windows go.

@@ -16,18 +16,20 @@ use holdall_tree::{Content, EntryKind};
 
 use super::attributes::{Finish, Last, Subject};
 use super::below::{self, LastBelow};
-use super::chunks::{Chunk, Chunks};
+use super::chunks::Chunks;
 use super::content::Filling;
 use super::context::{Context, add};
 use super::directory::OpenDirectory;
 use super::links::{GroupPlace, Membership};
 use super::notes::Note;
+use super::order::Chunk;
 use super::place::{self, Made, Place};
-use super::reader::{Reader, is_damaged};
+use super::reader::Reader;
 use super::settle::Whole;
 use super::unfinished;
 use super::window::{Batch, Item, Work};
 use crate::concurrency::Member;
+use crate::error::is_damaged;
 use crate::{Access, EngineError};
 
 /// Makes what batches say. Each thread has its own.

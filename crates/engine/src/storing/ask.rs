@@ -18,9 +18,6 @@ const ASK_MAX_IDS: usize = 4096;
 /// Plain bytes asked for at once. What is gathered for a question waits for more to come, so this is
 /// well below the budget's reserve; what is asked for always goes on.
 const ASK_MAX_BYTES: usize = 2 << 20;
-/// Questions under way at once.
-pub(super) const ASKERS: usize = 3;
-
 /// An object that is to be stored if it is missing.
 pub(super) enum Wish {
     Chunk(NewChunk),

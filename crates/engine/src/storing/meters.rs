@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use holdall_lab::{Layer, StageCounters, StageMeter};
 use holdall_protocol::Repository;
 
-use super::ask::ASKERS;
-use super::stages::senders;
+use super::threads::{ASKERS, senders};
 use crate::request_meters::RequestMeters;
 
 /// One meter for each stage, or for each layer that a stage leans on.

@@ -22,6 +22,7 @@ mod send;
 mod shared;
 mod stages;
 mod store;
+mod threads;
 mod width;
 
 pub(crate) use assemble::{Assembled, Counts, Results};

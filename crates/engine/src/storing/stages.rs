@@ -11,7 +11,7 @@ use holdall_format::SeriesId;
 use holdall_protocol::SessionGrant;
 use holdall_tree::{Fingerprints, TreeBuilder};
 
-use super::ask::{ASKERS, Askers, Gather};
+use super::ask::{Askers, Gather};
 use super::assemble::{Assembled, Assembler, Counts, Records, Results, Uncounted};
 use super::level::Level;
 use super::meters::StoringMeters;
@@ -19,6 +19,7 @@ use super::seal::{Sealing, SelfCheck};
 use super::send::Senders;
 use super::shared::Shared;
 use super::store::{OpenBlocks, PlainBlock, RECENT_IDS, Store};
+use super::threads::{ASKERS, senders};
 use super::width::Width;
 use crate::Access;
 use crate::audit::Remembering;
@@ -31,15 +32,6 @@ use crate::run::lock;
 /// Plain and sealed blocks of about 1 MiB that wait.
 const PLAIN_BLOCKS_QUEUED: usize = 2;
 const SEALED_BLOCKS_QUEUED: usize = 4;
-/// Puts that wait for the server's disk while the streams carry others: without them the wire would
-/// rest meanwhile.
-const PUTS_AT_THE_DISK: usize = 2;
-
-/// Threads that send, for so many streams.
-pub(super) fn senders(streams: usize) -> usize {
-    streams.clamp(1, 8) + PUTS_AT_THE_DISK
-}
-
 /// How the stages work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stages {

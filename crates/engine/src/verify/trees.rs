@@ -16,7 +16,8 @@ use holdall_tree::{
 use super::blocks::GoodIds;
 use super::{DamagedPath, VerifyProgress, VerifyReport};
 use crate::blocks::{Nodes, SharedNodeCache};
-use crate::restore::{ChunkSource, Layout, SIDE_CONTENT_MAX_BYTES, is_damaged};
+use crate::error::is_damaged;
+use crate::restore::{ChunkSource, Layout, SIDE_CONTENT_MAX_BYTES};
 use crate::{Access, EngineError, Run, Snapshot};
 
 /// Sampled chunks are fetched when they have so many bytes together.

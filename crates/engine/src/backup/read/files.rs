@@ -10,10 +10,11 @@ use holdall_sys::sparse::Extent;
 use holdall_sys::{Dir, Name, Stat, host, xattr};
 use holdall_tree::{Content, EXTENTS_INLINE_MAX_BYTES, Entry, Extents, PathKey};
 
-use super::{JobReader, SMALL_FILE_BYTES, SmallFile};
+use super::{JobReader, SmallFile};
 use crate::EngineError;
 use crate::backup::content::FileStream;
 use crate::backup::file_data::FileData;
+use crate::backup::job::SMALL_FILE_BYTES;
 use crate::backup::to_end::{self, Limited, Pipe, ToEnd};
 use crate::budget::Grant;
 

@@ -17,13 +17,11 @@ use super::describe::{Mounts, Owners};
 use super::job::{Job, Planned, Work};
 use super::meters::Meters;
 use crate::EngineError;
+use crate::backup::job::SMALL_FILE_BYTES;
 use crate::budget::Grant;
 use crate::concurrency::{Concurrency, Member};
 use crate::storing::{Piece, Shared};
 
-/// Files up to this size are read whole into their job's buffer and are one chunk: the chunker
-/// would not cut them.
-pub(super) const SMALL_FILE_BYTES: u64 = 128 << 10;
 /// The least capacity of a job's buffer.
 const BUFFER_MIN_BYTES: usize = 64 << 10;
 /// Why a file is not stored that is a directory by now.
