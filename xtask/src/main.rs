@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 
 mod bench;
+mod circles;
 mod components;
 mod deny;
 mod fuzz;
@@ -27,7 +28,7 @@ usage: cargo xtask VERB
   test [ARGS] [--times]
                   install or name what the real components need, then run every test, or those that
                   ARGS choose, as `cargo nextest run` takes them; --times: what took how long
-  layers          who may depend on whom (DESIGN: the house)
+  layers          who may depend on whom (DESIGN: the house), and circles of modules
   tidy            hygiene: file sizes, headers, reasons for dependencies
   deny            licences, bans and sources of dependencies
   bench [ARGS]    measure holdall, alone or against its peers, or make the report of that;
@@ -55,7 +56,7 @@ fn dispatch(args: &[String]) -> Result<()> {
     let (verb, rest) = args.split_first().context(USAGE)?;
     match verb.as_str() {
         "test" => test::run(rest),
-        "layers" => layers::run(),
+        "layers" => layers::run().and_then(|()| circles::run()),
         "tidy" => tidy::run(),
         "deny" => deny::run(),
         "bench" => bench::run(rest),

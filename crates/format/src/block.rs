@@ -16,7 +16,8 @@
 //! authenticated with the payload. A block's name is the BLAKE3 of all of its bytes. Nothing in a
 //! block says where it is stored, so it can be moved without keys.
 
-use crate::limits::{BLOCK_MAX_PAYLOAD_BYTES, TABLE_MAX_BYTES};
+use crate::block_kind::BlockKind;
+use crate::limits::{BLOCK_HEADER_BYTES, BLOCK_MAX_PAYLOAD_BYTES, TABLE_MAX_BYTES};
 use crate::wire::Reader;
 use crate::{BlockName, FormatError, RepositoryId, Table};
 
@@ -24,40 +25,10 @@ const WHAT: &str = "block";
 const MAGIC: &[u8; 4] = b"HBlk";
 const VERSION: u8 = 1;
 
-/// Length of a block's header.
-pub const BLOCK_HEADER_BYTES: usize = 136;
 /// Length of the authentication tag at the end of a payload, for every suite.
 pub const TAG_BYTES: usize = 16;
 /// How much of the header is the input of the key derivation.
 const DERIVATION_BYTES: usize = 104;
-
-/// What a block holds. Nodes and chunks are never mixed, so that listing and mounting fetch no
-/// content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BlockKind {
-    /// Nodes of trees and of chunk lists; the table has their references.
-    Nodes,
-    /// Chunks of content.
-    Chunks,
-    /// The sealed half of a record; the table is empty.
-    Record,
-}
-
-impl BlockKind {
-    /// The byte that stands for this kind.
-    pub fn code(self) -> u8 {
-        match self {
-            Self::Nodes => 1,
-            Self::Chunks => 2,
-            Self::Record => 3,
-        }
-    }
-
-    /// The kind that a byte stands for.
-    pub fn from_code(code: u8) -> Option<Self> {
-        [Self::Nodes, Self::Chunks, Self::Record].into_iter().find(|kind| kind.code() == code)
-    }
-}
 
 /// The authenticated cipher of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

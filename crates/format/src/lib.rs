@@ -20,6 +20,7 @@
 //! ```
 
 mod block;
+mod block_kind;
 mod config;
 mod error;
 mod id;
@@ -39,7 +40,8 @@ mod tombstone;
 pub mod wire;
 mod wrapping;
 
-pub use block::{BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, Suite, TAG_BYTES};
+pub use block::{Block, BlockHeader, Suite, TAG_BYTES};
+pub use block_kind::BlockKind;
 pub use config::{CONFIG_FILE, ChunkerName, REPOSITORY_MARKER, RepositoryConfig};
 pub use error::FormatError;
 pub use id::{
@@ -47,6 +49,7 @@ pub use id::{
     TagToken,
 };
 pub use key_epoch::KeyEpoch;
+pub use limits::BLOCK_HEADER_BYTES;
 pub use pack::{Footer, FooterBlock, PACK_TRAILER_BYTES, Trailer};
 pub use padding::padded_len;
 pub use receipt::{RECEIPT_BYTES, Receipt, StoredRecord};

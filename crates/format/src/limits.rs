@@ -12,9 +12,10 @@ pub const TABLE_TARGET_BYTES: usize = 256 << 10;
 pub const TABLE_MAX_BYTES: usize = 1 << 20;
 /// Most objects in a block.
 pub const BLOCK_MAX_OBJECTS: usize = 16_384;
+/// Length of a block's header.
+pub const BLOCK_HEADER_BYTES: usize = 136;
 /// Most bytes of a whole block: header, table and payload.
-pub const BLOCK_MAX_BYTES: usize =
-    crate::BLOCK_HEADER_BYTES + TABLE_MAX_BYTES + BLOCK_MAX_PAYLOAD_BYTES;
+pub const BLOCK_MAX_BYTES: usize = BLOCK_HEADER_BYTES + TABLE_MAX_BYTES + BLOCK_MAX_PAYLOAD_BYTES;
 /// Most plain bytes of one chunk.
 pub const CHUNK_MAX_BYTES: usize = 2 << 20;
 /// Most bytes of a node's body. A leaf is cut at 64 KiB, but one entry may have a path of 64 KiB

@@ -30,6 +30,7 @@
 //! ```
 
 mod candidate;
+mod child_path;
 pub mod cost;
 pub mod disk;
 mod error;

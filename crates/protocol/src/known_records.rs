@@ -1,12 +1,33 @@
-//! What a client says of the records that it has already, so that they are not sent again.
+//! Which records a client asks for, and what it says of those that it has already, so that they are not sent again.
 //!
 //! It is a hash over all of them, not the last one's name: one that was damaged, replaced or lost
 //! anywhere among them makes another hash, and the client then lists all of them anew. So records
 //! that are not sent are noticed to be wrong as they would be if they were.
 
-use crate::ListedRecord;
+use bytes::Bytes;
 
 const CONTEXT: &str = "holdall v1 known records";
+
+/// Which records to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordQuery {
+    /// Only those whose log position is above this.
+    pub after_position: u64,
+    /// At most this many; never more than [`crate::MAX_RECORDS`].
+    pub limit: usize,
+    /// What the records up to there must be, for those who have them; `None` for any.
+    pub known: Option<RecordsDigest>,
+}
+
+/// A stored record and its receipt as they lie in the repository. Nobody has looked whether they are
+/// whole: whoever lists records does, and one that is damaged keeps no other from being listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedRecord {
+    /// The log position that it lies at.
+    pub position: u64,
+    /// Its bytes; empty if they can not be read.
+    pub stored: Bytes,
+}
 
 /// BLAKE3 in the mode of key derivation over records in order of log position: of each its position
 /// (u64), the length of its stored bytes (u64), and these, none if they can not be read.
@@ -68,7 +89,6 @@ impl RecordsDigesting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     #[test]
     fn any_difference_is_another_digest() {

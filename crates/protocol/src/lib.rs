@@ -47,13 +47,13 @@ pub use client::{
 pub use error::RepositoryError;
 pub use identity::{MachineIdentity, fingerprint};
 pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
-pub use known_records::{RecordsDigest, RecordsDigesting};
-pub use pairing::{FormerAccount, Paired, pair, pair_again};
+pub use known_records::{ListedRecord, RecordQuery, RecordsDigest, RecordsDigesting};
+pub use pairing::{Paired, pair, pair_again};
 pub use read_sessions::ReadSessions;
 pub use repository::{Repository, refuse_token};
 pub use types::{
-    Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
-    NewRepository, PruneReport, RecordQuery, Repair, RepairReport, RequestTimes, ScrubDamage,
+    Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Description, Fetched,
+    FormerAccount, NewRepository, PruneReport, Repair, RepairReport, RequestTimes, ScrubDamage,
     ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic,
     Usage, WaitingDeletion,
 };

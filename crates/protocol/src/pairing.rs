@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use holdall_format::MachineId;
 
+use crate::FormerAccount;
 use crate::client::{Caller, Weight};
 use crate::wire::{self, Frames, PairAnswer, PairRequest, Route};
 use crate::{ClientOptions, Invite, MachineIdentity, RepositoryError, ServerAddress};
@@ -24,15 +25,6 @@ pub struct Paired {
     pub server: String,
     /// Where the server is, which key it has, and the repository's name.
     pub address: ServerAddress,
-}
-
-/// What a machine had on a server that may have lost its accounts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FormerAccount {
-    /// Its id there.
-    pub machine: MachineId,
-    /// Its repository's name there.
-    pub repository: String,
 }
 
 /// Shows the invite's secret to the server that the invite names, signed in with the machine's key.

@@ -5,8 +5,6 @@ use holdall_format::{BlockName, MachineId, ObjectId, PackName, PublicKey, Record
 
 use serde::{Deserialize, Serialize};
 
-use crate::RecordsDigest;
-
 /// What is needed to make a repository. The keeper stores it and understands the configuration's
 /// clear part only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,25 +93,13 @@ pub enum CommitAnswer {
     Missing(Vec<ObjectId>),
 }
 
-/// Which records to list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RecordQuery {
-    /// Only those whose log position is above this.
-    pub after_position: u64,
-    /// At most this many; never more than [`crate::MAX_RECORDS`].
-    pub limit: usize,
-    /// What the records up to there must be, for those who have them; `None` for any.
-    pub known: Option<RecordsDigest>,
-}
-
-/// A stored record and its receipt as they lie in the repository. Nobody has looked whether they are
-/// whole: whoever lists records does, and one that is damaged keeps no other from being listed.
+/// What a machine had on a server that may have lost its accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedRecord {
-    /// The log position that it lies at.
-    pub position: u64,
-    /// Its bytes; empty if they can not be read.
-    pub stored: Bytes,
+pub struct FormerAccount {
+    /// Its id there.
+    pub machine: MachineId,
+    /// Its repository's name there.
+    pub repository: String,
 }
 
 /// Bytes that crossed the wire since the repository was opened; zero for an embedded one.

@@ -9,7 +9,7 @@ use holdall_sys::{Dir, FileKind, Stat};
 use serde::Serialize;
 
 use super::{FilesMeasured, Work};
-use crate::path::child;
+use crate::child_path::child;
 use crate::{LabError, Stop};
 
 /// Counts of items.

@@ -16,7 +16,6 @@ pub use copy::{CopyTarget, FileByFile, OneStream, measure_copy};
 pub use read::{SampleRead, read_into_memory};
 pub use sample::{Limits, Sample};
 pub use trees::{Content, Shape, Tree};
-pub(crate) use walk::child;
 pub use walk::{Walked, walk};
 
 /// How the folders of measurements begin, which no step looks into.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use holdall_sys::FileKind;
 
-use super::walk::{Item, Walked, child};
+use super::walk::{Item, Walked};
+use crate::child_path::child;
 
 /// More starting points than these are too many for one backup.
 const MOST_STARTS: usize = 1000;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use holdall_sys::{Dir, FileKind};
 
 use super::SCRATCH_PREFIX;
+use crate::child_path::child;
 use crate::{LabError, LatencyCount, Measurement, Stop};
 
 /// Threads that list directories.
@@ -201,12 +202,6 @@ fn list(path: &[u8], device: u64) -> io::Result<Listed> {
         listed.items.push(Item { name: name.into(), kind: stat.kind, bytes });
     }
     Ok(listed)
-}
-
-/// The path of an item in a directory.
-pub(crate) fn child(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    let slash: &[u8] = if folder == b"/" { b"" } else { b"/" };
-    [folder, slash, name].concat()
 }
 
 #[cfg(test)]
