@@ -176,7 +176,8 @@ impl Modules {
     fn paths_at(&self, module: &Names, code: &str, at: usize) -> Vec<UsedPath> {
         let mut reader = Reader { rest: &code[at..] };
         let first = reader.word();
-        let is_child = || self.code.contains_key(&[&module[..], std::slice::from_ref(&first)].concat());
+        let is_child =
+            || self.code.contains_key(&[&module[..], std::slice::from_ref(&first)].concat());
         if !matches!(&first[..], "crate" | "super" | "self") && !is_child() {
             return Vec::new();
         }

@@ -25,6 +25,8 @@ pub(crate) struct GlobalArgs {
     /// The repository: a directory, or https://HOST:PORT/NAME [default: the paired one]
     #[arg(
         short,
+        // Commands have a `repository` of their own.
+        id = "default-repository",
         long = "repo",
         value_name = "REPO",
         env = "HOLDALL_REPOSITORY",
@@ -75,6 +77,7 @@ impl GlobalArgs {
 /// Refuses a file that was named and is not there.
 fn there(file: &Path) -> Result<()> {
     match file.metadata() {
+        _ if file == Path::new("-") => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound && !file.as_os_str().is_empty() => {
             Err(error).with_context(|| file.display().to_string())
         }
@@ -92,17 +95,17 @@ pub(crate) struct Preset {
 
 impl Preset {
     /// What the environment says comes first.
-    fn of(settings: &Settings, folders: &Folders) -> Option<Self> {
+    fn of(settings: &Settings, folders: &Folders) -> Result<Option<Self>, Refusal> {
         let variable = "HOLDALL_REPOSITORY";
         match std::env::var(variable) {
             Ok(repository) if !repository.is_empty() => {
-                let repository = repository_below_home(repository);
-                Some(Self { repository, named_by: variable.to_owned() })
+                let repository = repository_below_home(repository)?;
+                Ok(Some(Self { repository, named_by: variable.to_owned() }))
             }
-            _ => Some(Self {
-                repository: settings.repository.clone()?,
+            _ => Ok(settings.repository.clone().map(|repository| Self {
+                repository,
                 named_by: folders.config.join("config.toml").display().to_string(),
-            }),
+            })),
         }
     }
 }
@@ -145,7 +148,7 @@ impl App {
         let interrupt = Interrupt::install().context(SIGNALS)?;
         let password_file = args.password_file.as_deref();
         let passwords = Passwords::new(PASSWORD, password_file, &settings, &interrupt)?;
-        let preset = Preset::of(&settings, &folders);
+        let preset = Preset::of(&settings, &folders)?;
         let typed = args.repository.filter(|_| args.is_repository_typed);
         if typed.as_deref() == Some("") {
             return Err(Refusal::new(Exit::Usage, "the repository that -r names is empty")
@@ -153,13 +156,10 @@ impl App {
                 .into());
         }
         // A flag comes before the environment: a password's, too.
-        let from_environment = || match args.password_file {
-            Some(_) => None,
-            None => {
-                std::env::var_os("HOLDALL_IDENTITY_FILE").map(|file| below_home(Path::new(&file)))
-            }
-        };
-        let own_key = args.identity.or_else(from_environment);
+        let named =
+            std::env::var_os("HOLDALL_IDENTITY_FILE").filter(|_| args.password_file.is_none());
+        let from_environment = named.map(|file| below_home(Path::new(&file))).transpose()?;
+        let own_key = args.identity.or(from_environment);
         let own_key = own_key.filter(|file| !file.as_os_str().is_empty());
         let fingerprint = args.fingerprint;
         let met = Arc::default();

@@ -11,10 +11,21 @@ use clap::{ArgMatches, Command, ValueHint};
 use crate::exit::{Exit, Refusal};
 use crate::output::Shown;
 
+/// The repository, which is an argument of every command.
+pub(crate) const REPOSITORY: &str = "default-repository";
 /// Arguments that may be folders and that are no paths in Rust, for they may be addresses too.
-const PLACES: [&str; 2] = ["repository", "from"];
+const PLACES: [&str; 2] = [REPOSITORY, "from"];
+/// What is matched with `/` before it where it begins with `~/`, which nobody means.
+const PATTERNS: [&str; 3] = ["exclude", "iexclude", "include"];
 /// Arguments for which `-` is standard input.
-const DASHES: [&str; 2] = ["files_from", "invite"];
+const DASHES: [&str; 6] = [
+    "files_from",
+    "invite",
+    "password_file",
+    "from_password_file",
+    "new_password_file",
+    "admin_token_file",
+];
 /// The names that standard input has.
 const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 const PASSWORD_VARIABLE: &str = "HOLDALL_PASSWORD_FILE";
@@ -37,7 +48,9 @@ pub(crate) fn check(line: &Command, matches: &ArgMatches) -> Result<()> {
         let find =
             |command: &Command| command.get_arguments().find(|arg| arg.get_id() == id).cloned();
         let Some(arg) = find(command).or_else(|| find(line)) else { continue };
-        let is_path = arg.get_value_hint() == ValueHint::AnyPath || PLACES.contains(&id);
+        let is_path = arg.get_value_hint() == ValueHint::AnyPath
+            || PLACES.contains(&id)
+            || PATTERNS.contains(&id);
         for value in matches.get_raw(id).into_iter().flatten() {
             if is_path && is_below_a_home(value) {
                 return Err(unexpanded(value).into());
@@ -105,7 +118,8 @@ mod tests {
         refused(&["--password-file=~/pw", "snapshots"], "~/pw");
         refused(&["restore", "latest", "--target=~/out"], "~/out");
         refused(&["copy", "--from=~/repo"], "~/repo");
-        checked(&["backup", "./~", "~other", "docs/~", "--exclude", "~/x"]).unwrap();
+        refused(&["backup", "docs", "--exclude=~/.cache"], "~/.cache");
+        checked(&["backup", "./~", "~other", "docs/~", "--exclude", "*~"]).unwrap();
         checked(&["restore", "latest:~/docs", "--target", "out"]).unwrap();
     }
 
@@ -115,6 +129,7 @@ mod tests {
         refused(&["backup", "--files-from", "-", "--files-from", "/dev/fd/0"], "twice");
         refused(&["pair", "-", "--password-file", "/proc/self/fd/0"], "invite and --password-file");
         checked(&["backup", "--files-from", "-", "--password-file", "pw"]).unwrap();
+        refused(&["backup", "--files-from", "-", "--password-file", "-"], "both given");
         checked(&["backup", "-", "--password-file", "/dev/stdin"]).unwrap();
     }
 }

@@ -46,14 +46,16 @@ impl Folders {
             (None, None) => Err(Refusal::new(Exit::Usage, "neither HOME nor XDG folders are set")
                 .hint("set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR")),
         };
-        let own = variable("HOLDALL_CONFIG_DIR").map(PathBuf::from);
+        let own_folder =
+            |name: &str| variable(name).map(|folder| below_home(Path::new(&folder))).transpose();
+        let own = own_folder("HOLDALL_CONFIG_DIR")?;
         let config = own.clone().map_or_else(|| under("XDG_CONFIG_HOME", ".config"), Ok)?;
         let state = match own {
             Some(own) => own.join("state"),
             None => under("XDG_STATE_HOME", ".local/state")?,
         };
-        let cache = match variable("HOLDALL_CACHE_DIR") {
-            Some(own) => PathBuf::from(own),
+        let cache = match own_folder("HOLDALL_CACHE_DIR")? {
+            Some(own) => own,
             None => under("XDG_CACHE_HOME", ".cache")?,
         };
         Ok(Self { config, state, cache })
@@ -93,14 +95,21 @@ fn variable(name: &str) -> Option<OsString> {
 
 /// This user's home folder, if the environment names one.
 pub(crate) fn home() -> Option<PathBuf> {
-    variable("HOME").map(PathBuf::from)
+    absolute(variable("HOME"))
 }
 
 /// A path with the home folder in the place of a `~` at its beginning, as a shell would have put it where there was none.
-pub(crate) fn below_home(path: &Path) -> PathBuf {
+///
+/// # Errors
+/// [`Refusal`] if there is no home folder.
+pub(crate) fn below_home(path: &Path) -> Result<PathBuf, Refusal> {
     match (path.strip_prefix("~"), home()) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        _ => path.to_owned(),
+        (Ok(rest), Some(home)) => Ok(home.join(rest)),
+        (Ok(_), None) => {
+            let message = format!("{}: ~ is the home folder, and HOME names none", path.display());
+            Err(Refusal::new(Exit::Usage, message).hint("set HOME, or write the whole path"))
+        }
+        (Err(_), _) => Ok(path.to_owned()),
     }
 }
 
@@ -143,7 +152,7 @@ impl Settings {
         };
         match std::fs::read_to_string(&file) {
             Ok(text) => match toml::from_str::<Self>(&text) {
-                Ok(settings) => Ok(settings.below_home()),
+                Ok(settings) => settings.below_home(),
                 Err(error) => Err(refuse(in_words(&text, &error))),
             },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
@@ -154,16 +163,19 @@ impl Settings {
 
 impl Settings {
     /// With the home folder in the place of each `~`: no shell reads that file.
-    fn below_home(self) -> Self {
-        let repository = self.repository.map(repository_below_home);
-        let password_file = self.password_file.map(|file| below_home(&file));
-        Self { repository, password_file, ..self }
+    fn below_home(self) -> Result<Self, Refusal> {
+        let repository = self.repository.map(repository_below_home).transpose()?;
+        let password_file = self.password_file.map(|file| below_home(&file)).transpose()?;
+        Ok(Self { repository, password_file, ..self })
     }
 }
 
 /// A repository's name with the home folder in the place of a `~` at its beginning.
-pub(crate) fn repository_below_home(name: String) -> String {
-    below_home(Path::new(&name)).into_os_string().into_string().unwrap_or(name)
+///
+/// # Errors
+/// As for [`below_home`].
+pub(crate) fn repository_below_home(name: String) -> Result<String, Refusal> {
+    Ok(below_home(Path::new(&name))?.into_os_string().into_string().unwrap_or(name))
 }
 
 /// What is wrong with a text, in one line.

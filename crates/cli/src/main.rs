@@ -94,7 +94,7 @@ fn read_arguments() -> Result<(Cli, ArgMatches), clap::Error> {
     let matches = command_line().try_get_matches()?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     cli.global.is_repository_typed =
-        matches.value_source("repository") == Some(ValueSource::CommandLine);
+        matches.value_source(arguments::REPOSITORY) == Some(ValueSource::CommandLine);
     Ok((cli, matches))
 }
 
@@ -105,6 +105,10 @@ fn main() -> ExitCode {
     holdall_sys::process::keep_own_rights();
     // Where it can not be had, a file that becomes too long ends the process without a word.
     let _ = interrupt::survive_long_files();
+    // Each heap takes 64 MiB of addresses, whatever it uses of them.
+    if holdall_sys::memory::limit_bytes().is_some() {
+        holdall_sys::heap::share(1);
+    }
     let (cli, matches) = match read_arguments() {
         Ok(read) => read,
         Err(error) => {

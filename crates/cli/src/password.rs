@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 use zeroize::Zeroizing;
 
-use crate::config::Settings;
+use crate::config::{Settings, below_home};
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::interrupt::Interrupt;
 use crate::little_memory::fits_memory;
@@ -85,7 +85,7 @@ impl Passwords {
         let source = if let Some(file) = flag {
             Some(Source::File(file.to_owned()))
         } else if let Some(file) = variable("_FILE")? {
-            Some(Source::File(file.into()))
+            Some(Source::File(below_home(Path::new(&file))?))
         } else if let Some(command) = variable("_COMMAND")? {
             Some(Source::Command(command))
         } else if let Some(password) = variable("")? {
@@ -214,7 +214,8 @@ fn variable(name: &str) -> Result<Option<String>, Refusal> {
 }
 
 fn from_file(path: &Path, what: &str) -> Result<Zeroizing<String>> {
-    let bytes = File::open(path)
+    let input = Path::new("/dev/stdin");
+    let bytes = File::open(if path == Path::new("-") { input } else { path })
         .and_then(read)
         .with_context(|| format!("can not read the {what} from {}", path.display()))?;
     Ok(text_of(&bytes, what, &path.display().to_string())?)

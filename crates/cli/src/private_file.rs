@@ -1,7 +1,8 @@
 //! Small files that hold secrets or state: readable by their owner alone, and never half written.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -75,7 +76,13 @@ pub(crate) fn read(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
 /// What the system says.
 pub(crate) fn hand_out(path: &Path, text: &str) -> Result<()> {
     let what = || format!("can not write {}", path.display());
-    let mut file = make(path).with_context(what)?;
+    // It stays with who asked for it, whoever the folder belongs to.
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(what)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).with_context(what)?;
     sync_folder_of(path)
 }
@@ -114,7 +121,6 @@ pub(crate) fn sync_folder_of(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

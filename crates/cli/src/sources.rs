@@ -356,7 +356,7 @@ pub(crate) fn split_snapshot(text: &OsStr) -> Result<(String, Option<Vec<u8>>), 
     let (name, path) = match bytes.iter().position(|&byte| byte == b':') {
         Some(colon) => {
             // No shell puts the home folder there.
-            let path = below_home(Path::new(OsStr::from_bytes(&bytes[colon + 1..])));
+            let path = below_home(Path::new(OsStr::from_bytes(&bytes[colon + 1..])))?;
             (&bytes[..colon], Some(snapshot_path(path.as_os_str().as_bytes())?))
         }
         None => (bytes, None),

@@ -36,15 +36,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", env = "HOLDALL_DATA")]
     data: Option<PathBuf>,
     /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:7443")]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:7443", value_parser = listen_address)]
     listen: SocketAddr,
     /// Ends when standard input does, so that it never outlives who started it
     #[arg(long, hide = true)]
     until_input_ends: bool,
 }
 
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let wanted = "give an address in numbers and a port, such as 0.0.0.0:7443, 192.168.1.5:7443 or [::]:7443";
+    text.parse().map_err(|_| wanted.to_owned())
+}
+
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
-    holdall_sys::heap::share();
+    holdall_sys::heap::share(super::backup::cores());
     let data_dir = data_folder(args.data)?;
     // Every connection and every open pack takes a descriptor; a lower limit still works.
     let _ = holdall_sys::limits::raise_open_files();
@@ -83,7 +88,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
 /// # Errors
 /// If there is no usual one.
 pub(crate) fn data_folder(named: Option<PathBuf>) -> Result<PathBuf> {
-    Ok(named.map_or_else(config::default_data, Ok)?)
+    Ok(named.map_or_else(config::default_data, |named| config::below_home(&named))?)
 }
 
 fn announce(output: &Output, server: &Server) -> Result<()> {

@@ -286,6 +286,16 @@ fn what_root_makes_behind_a_user_s_link_stays_root_s() {
 }
 
 #[test]
+fn a_recovery_kit_stays_with_who_asked_for_it() {
+    let Some(machine) = ordinary_machine() else { return };
+    let (of_root, kit) = (folder(), machine.path("kit"));
+    let repo = of_root.path().join("repo");
+    machine.ok(["init", "-r", text(&repo), "--recovery-kit", text(&kit)]);
+    let kit = fs::metadata(kit).unwrap();
+    assert_eq!((kit.uid(), kit.mode() & 0o777), (0, 0o600));
+}
+
+#[test]
 fn a_receipt_that_may_not_be_read_is_no_damage() {
     let Some(machine) = ordinary_machine() else { return };
     let (repo, source) = (machine.path("repo"), machine.path("source"));

@@ -97,3 +97,29 @@ fn standard_input_is_read_for_one_thing_alone() {
     let refused = machine.run(args).expect(2).stderr;
     assert!(refused.contains("--files-from") && refused.contains("--password-file"), "{refused}");
 }
+
+#[test]
+fn a_home_folder_that_nobody_names_is_no_folder_of_that_name() {
+    let machine = Machine::new();
+    let here = machine.path("here");
+    fs::create_dir(&here).unwrap();
+    for name in ["HOLDALL_REPOSITORY", "HOLDALL_CACHE_DIR", "HOLDALL_CONFIG_DIR"] {
+        let mut command = machine.command(["init"]);
+        command.env_remove("HOME").env("HOLDALL_REPOSITORY", here.join("repo"));
+        let refused = Outcome::of(command.env(name, "~/x").current_dir(&here)).expect(2).stderr;
+        assert!(refused.contains("HOME"), "{name}: {refused}");
+        assert_eq!(fs::read_dir(&here).unwrap().count(), 0, "{name}");
+    }
+    let mut command = machine.command(["init", "--recovery-kit", text(&here.join("kit"))]);
+    command.env("HOLDALL_REPOSITORY", "~/repo").env("HOLDALL_CACHE_DIR", "~/cache");
+    Outcome::of(command.current_dir(&here)).expect(0);
+    assert!(machine.path("home/repo").exists() && !here.join("~").exists());
+}
+
+#[test]
+fn the_default_repository_is_no_name_for_a_new_machine_s() {
+    let machine = Machine::new();
+    let data = machine.path("data");
+    let mut command = machine.command(["invite", "--data", text(&data)]);
+    Outcome::of(command.env("HOLDALL_REPOSITORY", machine.path("repo"))).expect(0);
+}

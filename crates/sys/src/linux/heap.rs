@@ -6,12 +6,11 @@
 
 #![allow(unsafe_code, reason = "the C library is told a number")]
 
-/// Lets threads share one heap for each core. Holds for heaps that are not there yet, so it is called first.
-pub fn share() {
+/// Lets threads share so many heaps. Holds for heaps that are not there yet, so it is called first.
+pub fn share(heaps: usize) {
     #[cfg(target_env = "gnu")]
     {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let heaps = i32::try_from(cores).unwrap_or(i32::MAX);
+        let heaps = i32::try_from(heaps).unwrap_or(i32::MAX);
         // SAFETY: takes two numbers, and locks what it changes. One that it does not know changes nothing.
         unsafe { libc::mallopt(libc::M_ARENA_MAX, heaps) };
     }
