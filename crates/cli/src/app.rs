@@ -139,6 +139,7 @@ impl App {
     /// If one of them can not be read or understood.
     pub(crate) fn new(args: GlobalArgs, output: Output) -> Result<Self> {
         let folders = Folders::from_environment()?;
+        folders.refuse_links_of_others()?;
         let settings = Settings::read(&folders.config)?;
         // What is named is meant, also where a kept key makes it needless.
         [&args.identity, &args.password_file]

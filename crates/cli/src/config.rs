@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use holdall_engine::make_private;
@@ -61,6 +62,23 @@ impl Folders {
         Ok(Self { config, state, cache })
     }
 
+    /// Refuses to work as root where another user's link would lead what is kept to another place.
+    ///
+    /// # Errors
+    /// [`Refusal`] names the link.
+    pub(crate) fn refuse_links_of_others(&self) -> Result<(), Refusal> {
+        if holdall_sys::users::effective_uid() != 0 {
+            return Ok(());
+        }
+        let link =
+            [&self.state, &self.cache].into_iter().find_map(|one| link_of_another(one, LEVELS));
+        link.map_or(Ok(()), |link| {
+            let message = format!("{} is another user's link, which root does not follow", link.display());
+            Err(Refusal::new(Exit::Failed, message)
+                .hint("remove it, or set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR to folders of root's own"))
+        })
+    }
+
     /// Makes the cache's folder, for this user alone, and tags it as one that backups may leave out, unless
     /// something that must not be left out lies there too. Who needs the cache meets what keeps it from being made.
     pub(crate) fn prepare_cache(&self) {
@@ -80,6 +98,22 @@ impl Folders {
             let _ = fs::remove_file(tag);
         }
     }
+}
+
+/// The levels of folders in a cache that links are looked for in.
+const LEVELS: u8 = 3;
+
+/// A link of another user's at a folder, or in it.
+fn link_of_another(path: &Path, levels: u8) -> Option<PathBuf> {
+    let found = fs::symlink_metadata(path).ok()?;
+    if found.is_symlink() {
+        return (found.uid() != 0).then(|| path.to_owned());
+    }
+    if levels == 0 || !found.is_dir() {
+        return None;
+    }
+    let entries = fs::read_dir(path).ok()?.flatten();
+    entries.into_iter().find_map(|entry| link_of_another(&entry.path(), levels - 1))
 }
 
 /// A folder that an `XDG_*` variable names. One that is not absolute counts as none:

@@ -15,8 +15,10 @@ const BESIDE_BYTES: u64 = 16 << 20;
 /// # Errors
 /// [`Refusal`] says how much is needed, and how much there is.
 pub(crate) fn fits_memory(needed: u64) -> Result<()> {
+    let needed_in_all = needed.saturating_add(BESIDE_BYTES);
+    let has_addresses = memory::addresses_left_bytes().is_none_or(|left| left >= needed_in_all);
     let limit = memory::limit_bytes();
-    match limit.filter(|limit| needed.saturating_add(BESIDE_BYTES) > *limit) {
+    match limit.filter(|limit| !has_addresses || needed_in_all > *limit) {
         Some(limit) => {
             let message = format!(
                 "a password takes {} of memory, and this process may have {} in all",

@@ -7,6 +7,9 @@ use holdall_format::is_unseen;
 /// # Errors
 /// In words, for one with a character that has no look of its own.
 pub(crate) fn parse(name: &str) -> Result<String, String> {
+    if name.trim() != name {
+        return Err("a machine's name has no space at its beginning or end".to_owned());
+    }
     match name.chars().find(|letter| is_unseen(*letter)) {
         None => Ok(name.to_owned()),
         Some(letter) => Err(format!(

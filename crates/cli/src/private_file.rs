@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use holdall_repository::{make_dirs, sync_dir};
-use holdall_sys::Root;
+use holdall_sys::{Root, raw_file};
 
 /// Makes a folder that only its owner can enter, with those above it.
 ///
@@ -58,7 +58,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 /// What the system says.
 pub(crate) fn read(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
     let what = || format!("can not read {}", path.display());
-    let file = match File::open(path) {
+    let file = match raw_file::open_regular(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(what),

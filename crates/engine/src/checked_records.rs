@@ -10,12 +10,12 @@
 //! can write to the cache has records taken for checked that were not. Where it does not fit what is
 //! there, everything is checked. What else makes a record a good one is looked at every time.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use holdall_crypto::RepositoryKeys;
 use holdall_protocol::{ListedRecord, RecordsDigest};
 
+use crate::private_folder::read_whole;
 use crate::record_cache::replace_file;
 
 const MAGIC: [u8; 8] = *b"hldchkd1";
@@ -35,7 +35,7 @@ impl CheckedRecords {
 
     /// How many of these records it is for, from the first one.
     pub(crate) fn count_in(&self, records: &[ListedRecord], keys: &RepositoryKeys) -> usize {
-        let Ok(bytes) = fs::read(&self.place) else { return 0 };
+        let Ok(bytes) = read_whole(&self.place) else { return 0 };
         let count = bytes.get(MAGIC.len()..).and_then(<[u8]>::first_chunk);
         let count = count.and_then(|count| usize::try_from(u64::from_le_bytes(*count)).ok());
         let marked = count.and_then(|count| records.get(..count));
@@ -61,6 +61,7 @@ mod tests {
     use crate::record_list::list_by_cache;
     use crate::snapshots::{snapshots, snapshots_by_cache};
     use crate::test_world::World;
+    use std::fs;
 
     /// A repository of so many snapshots, and what is marked of it.
     fn backed_up(times: usize) -> (World, CheckedRecords) {

@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 use holdall_format::{ObjectId, SeriesId};
 use holdall_tree::Fingerprint;
 
+use holdall_sys::raw_file;
+
 use crate::private_folder::make_anew;
 
 const MAGIC: [u8; 8] = *b"hldleaf1";
@@ -41,7 +43,7 @@ pub(crate) struct KnownLeaves {
 impl KnownLeaves {
     /// Those of the snapshot with that root, if they are here.
     pub(crate) fn open(folder: &Path, series: &SeriesId, root: &ObjectId) -> Option<Self> {
-        let file = File::open(path(folder, series)).ok()?;
+        let file = raw_file::open_regular(&path(folder, series)).ok()?;
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header).ok()?;

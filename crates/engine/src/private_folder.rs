@@ -1,11 +1,10 @@
 //! Folders that only their owner enters, and files in them: in a cache lie names and contents, sealed or not.
 
-use std::fs::{self, File, Permissions};
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
-use holdall_sys::{PathBeneath, Root};
+use holdall_sys::{PathBeneath, Root, metadata, raw_file};
 
 const OTHERS: u32 = 0o077;
 
@@ -16,10 +15,12 @@ const OTHERS: u32 = 0o077;
 /// What the system says; calling again is safe.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     holdall_sys::make_folders(folder, 0o700)?;
-    let now = fs::metadata(folder)?;
-    let is_own = now.uid() == holdall_sys::users::effective_uid();
-    match is_own && now.mode() & OTHERS != 0 {
-        true => fs::set_permissions(folder, Permissions::from_mode(0o700)),
+    // A link leads to a folder that is somebody's for another purpose.
+    let Ok(folder) = beneath_its_folder(folder).open_dir() else { return Ok(()) };
+    let now = folder.stat_self()?;
+    let is_own = now.uid == holdall_sys::users::effective_uid();
+    match is_own && now.mode & OTHERS != 0 {
+        true => metadata::set_mode(&folder, 0o700),
         false => Ok(()),
     }
 }
@@ -47,4 +48,14 @@ pub(crate) fn open_or_make(path: &Path) -> io::Result<File> {
 fn beneath_its_folder(path: &Path) -> PathBeneath {
     let above = path.parent().unwrap_or(Path::new("/"));
     Root::at(above).join(path.file_name().unwrap_or_default())
+}
+
+/// Reads all of a regular file.
+///
+/// # Errors
+/// What the system says; for anything else than a regular file.
+pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    raw_file::open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

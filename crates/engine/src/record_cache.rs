@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use bytes::{Buf, Bytes};
 use holdall_protocol::ListedRecord;
 
-use crate::private_folder::{make_anew, make_private};
+use crate::private_folder::{make_anew, make_private, read_whole};
 
 const MAGIC: [u8; 8] = *b"hldrecs1";
 
@@ -36,7 +36,7 @@ impl RecordCache {
 
     /// What is kept, as far as it can be read: in the order of the log.
     pub(crate) fn load(&self) -> Vec<ListedRecord> {
-        let read = fs::read(&self.place).ok().map(Bytes::from);
+        let read = read_whole(&self.place).ok().map(Bytes::from);
         let Some(mut bytes) = read.filter(|bytes| bytes.starts_with(&MAGIC)) else {
             return Vec::new();
         };

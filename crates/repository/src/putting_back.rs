@@ -2,14 +2,14 @@
 //! that kept it, or has the keys to make it anew.
 
 use bytes::Bytes;
-use holdall_format::{PublicKey, RepositoryConfig, StoredRecord};
+use holdall_format::{PublicKey, RecordKind, RepositoryConfig, StoredRecord};
 use holdall_protocol::{NewRepository, RepositoryError};
 
 use crate::clear_parts::{ClearParts, highest_generation, put_spare};
 use crate::layout::{Layout, MARKER_TEXT};
 use crate::lease::Lease;
 use crate::opening::make_ready;
-use crate::publish::replace;
+use crate::publish::{is_there, replace};
 use crate::records;
 use crate::store::{Access, Store};
 use crate::wrappings::SignedSet;
@@ -70,8 +70,17 @@ impl Store {
         if signer.is_some_and(|signer| stored.receipt.signer != signer) {
             return Err(refused("its receipt was not signed here"));
         }
-        let _commit = self.lock_commit();
+        let commit = self.lock_commit();
         self.appender()?;
+        let head = &stored.record.head;
+        let is_gone = !is_there(&self.layout().record(stored.receipt.log_position))?;
+        let is_snapshot = head.kind == RecordKind::Snapshot;
+        if is_gone && is_snapshot {
+            let root = self.lookup_stored_holding(&commit, vec![head.root])?;
+            if root.copies.is_empty() {
+                return Err(refused("what it needs was deleted"));
+            }
+        }
         let _place = self.room().take_reserved(bytes.len() as u64, || self.quota_used_bytes())?;
         self.lease().renew()?;
         self.records().put_back(&stored, bytes)?;

@@ -264,7 +264,7 @@ impl Records {
     ) -> Result<(), RepositoryError> {
         let entry = RecordEntry::of(stored, bytes);
         let path = self.layout.record(entry.position);
-        let is_lost = self.lost().contains_key(&entry.hash);
+        let is_given_up = self.is_given_up(&entry.hash);
         let mut entries = self.lock();
         let at = match entries.binary_search_by_key(&entry.position, |known| known.position) {
             // The file of one that is known may be damaged since.
@@ -276,8 +276,7 @@ impl Records {
             Err(_) if is_there(&self.layout.tombstone(entry.position))? => {
                 return Err(RepositoryError::Refused { reason: "it was forgotten".to_owned() });
             }
-            // What it needs may have been deleted since, unless its loss has kept that from happening.
-            Err(_) if !is_lost && !is_there(&path)? => {
+            Err(_) if is_given_up || !was_here(&entries, &entry, &path, bytes)? => {
                 let reason = "nothing shows that it was here, or it was given up".to_owned();
                 return Err(RepositoryError::Refused { reason });
             }
@@ -432,6 +431,34 @@ pub(crate) fn read(
         return Err(damaged(format!("it is the record {}", stored.receipt.log_position)));
     }
     Ok((bytes.into(), stored))
+}
+
+/// Whether a record lay where no sound one does. Another may have had its place, in a copy of the repository that went
+/// on by itself, or before it was set back.
+fn was_here(
+    entries: &[RecordEntry],
+    entry: &RecordEntry,
+    path: &PathBeneath,
+    bytes: &[u8],
+) -> Result<bool, RepositoryError> {
+    if entries.iter().any(|other| other.previous == entry.hash) {
+        return Ok(true);
+    }
+    if !is_there(path)? {
+        // The newest of its machine: what it needs may have been deleted since.
+        return Ok(false);
+    }
+    let left = read_limited(path, STORED_MAX_BYTES).ok().flatten().unwrap_or_default();
+    if left.iter().any(|byte| *byte != 0) {
+        let same = left.iter().zip(bytes).filter(|(one, other)| one == other).count();
+        return Ok(2 * same >= left.len().max(bytes.len()));
+    }
+    // Nothing of it is left to compare: it goes on from what is here, and nothing else does.
+    let is_known =
+        |hash: &RecordHash| *hash == NO_RECORD || entries.iter().any(|other| other.hash == *hash);
+    let follows =
+        |other: &RecordEntry| other.machine == entry.machine && other.previous == entry.previous;
+    Ok(is_known(&entry.previous) && !entries.iter().any(follows))
 }
 
 /// Reads a tombstone and checks it and its position.

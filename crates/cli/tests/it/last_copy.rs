@@ -139,9 +139,7 @@ fn no_machine_gives_back_keys_from_before_one_was_taken_away() {
 fn a_copy_of_the_repository_gives_back_what_is_lost() {
     let place = Place::new();
     let copy = place.path("copy");
-    let mut copying = std::process::Command::new("cp");
-    copying.arg("-a").arg(place.path("repo")).arg(&copy);
-    assert!(copying.status().unwrap().success());
+    copy_folder(&place.path("repo"), &copy);
     ["config", SPARE].iter().for_each(|name| remove(&place.file(name)));
     let stranger = Machine::new();
     let mut command = stranger.command(["check", "--repair", "--from", text(&copy)]);
@@ -194,8 +192,7 @@ fn a_damaged_record_comes_back_from_whoever_has_it() {
     let place = Place::new();
     place.back_up(&place.machine).expect(0);
     let (repo, copy) = (place.path("repo"), place.path("copy"));
-    let mut copying = std::process::Command::new("cp");
-    assert!(copying.arg("-a").arg(&repo).arg(&copy).status().unwrap().success());
+    copy_folder(&repo, &copy);
     let [first, newest] = records(&repo).try_into().unwrap();
     let sound = [&first, &newest].map(|file| fs::read(file).unwrap());
     let is_sound = || [&first, &newest].map(|file| fs::read(file).unwrap()) == sound;
@@ -251,6 +248,57 @@ fn a_record_that_is_gone_comes_back_unless_it_was_given_up() {
     let lost = reason.split_once(", which ").unwrap().0.rsplit(' ').next().unwrap();
     // The chain of its machine's records shows for ever that one is missing.
     place.run(&Machine::new(), &["forget", lost]).expect(20);
+    place.back_up(&place.machine);
+    place.run(&place.machine, &["check", "--repair"]).expect(20);
+    assert!(!gone.exists());
+}
+
+#[test]
+fn a_record_of_a_copy_that_went_on_by_itself_takes_no_place() {
+    let place = Place::new();
+    let [repo, copy, good] = ["repo", "copy", "good"].map(|name| place.path(name));
+    let tree = place.path("tree");
+    copy_folder(&repo, &copy);
+    let back_up = |to: &Path, content: &str| {
+        fs::write(tree.join("new"), content).unwrap();
+        place.machine.run(["backup", text(&tree), "-r", text(to)])
+    };
+    back_up(&copy, "of the copy").expect(0);
+    copy_folder(&copy, &good);
+    // It has not the snapshot of the copy, which this machine has the receipt of.
+    back_up(&repo, "of the original").expect(20);
+    let newest = |repo: &Path| records(repo).remove(1);
+    assert_eq!(newest(&repo).file_name(), newest(&copy).file_name());
+    flip(&newest(&copy));
+    let rotten = fs::read(newest(&copy)).unwrap();
+    back_up(&copy, "later");
+    place.machine.run(["check", "--repair", "-r", text(&copy)]).expect(20);
+    assert!(fs::read(newest(&copy)).unwrap() == rotten, "it stays for whoever has the right one");
+    let mut command = Machine::new().command(["check", "--repair", "--from", text(&good)]);
+    command.args(["-r", text(&copy)]).env("HOLDALL_FROM_PASSWORD", "correct horse");
+    Outcome::of(&mut command);
+    assert!(fs::read(newest(&copy)).unwrap() == fs::read(newest(&good)).unwrap());
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    let mut copying = std::process::Command::new("cp");
+    assert!(copying.arg("-a").arg(from).arg(to).status().unwrap().success());
+}
+
+#[test]
+fn a_snapshot_that_was_pruned_does_not_come_back_without_its_content() {
+    let place = Place::new();
+    let tree = place.path("tree");
+    fs::write(tree.join("more"), holdall_testkit::Random::new(5).bytes(300_000)).unwrap();
+    place.back_up(&place.machine).expect(0);
+    fs::remove_file(tree.join("more")).unwrap();
+    place.back_up(&place.machine).expect(0);
+    let gone = records(&place.path("repo")).remove(1);
+    let stranger = Machine::new();
+    let list = place.run(&stranger, &["snapshots", "--json"]).expect(0).of_type("snapshot");
+    let id = list[1]["id"].as_str().unwrap();
+    place.run(&stranger, &["forget", id, "--prune"]).expect(0);
+    fs::remove_dir_all(place.file("tombstones")).unwrap();
     place.back_up(&place.machine);
     place.run(&place.machine, &["check", "--repair"]).expect(20);
     assert!(!gone.exists());

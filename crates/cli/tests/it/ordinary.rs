@@ -266,23 +266,56 @@ fn what_root_makes_in_a_user_s_folders_belongs_to_that_user() {
 }
 
 #[test]
-fn what_root_makes_behind_a_user_s_link_stays_root_s() {
+fn root_follows_no_link_of_a_user_in_what_is_kept() {
     let Some(machine) = ordinary_machine() else { return };
     let (repo, source, of_root) = (machine.path("repo"), machine.path("source"), folder());
     small_tree(&source);
+    give_away(&source);
     let [repo, source] = [&repo, &source].map(|path| text(path));
     machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
-    for name in ["cache", "config/state/receipts"] {
-        let link = machine.path(name);
-        let _ = fs::remove_dir_all(&link);
-        let elsewhere = of_root.path().join(link.file_name().unwrap());
-        fs::create_dir(&elsewhere).unwrap();
-        std::os::unix::fs::symlink(elsewhere, link).unwrap();
+    let backup = ["backup", "-r", repo, source];
+    machine.run_by(&AS_NOBODY, backup).expect(0);
+    let elsewhere = of_root.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    set_mode(&elsewhere, 0o755);
+    let caches = fs::read_dir(machine.path("cache")).unwrap();
+    let caches = caches.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let state = ["config/state/receipts", "config/state"].map(|name| machine.path(name));
+    for link in caches.chain(state).chain([machine.path("cache")]) {
+        let aside = of_root.path().join("aside");
+        fs::rename(&link, &aside).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(NOBODY), Some(NOBODY)).unwrap();
+        let refused = machine.run(backup).expect(1).stderr;
+        assert!(refused.contains(text(&link)), "{refused}");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "{}", link.display());
+        assert_eq!(fs::metadata(&elsewhere).unwrap().mode() & 0o777, 0o755);
+        fs::remove_file(&link).unwrap();
+        fs::rename(&aside, &link).unwrap();
     }
-    machine.ok(["backup", "-r", repo, source]);
-    let made = files_below(of_root.path());
-    assert!(made.len() >= 4, "{made:?}");
-    assert!(made.iter().all(|file| fs::metadata(file).unwrap().uid() == 0), "{made:?}");
+    machine.ok(backup);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_what_is_kept_hangs_no_command() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    small_tree(&source);
+    let [repo, source] = [&repo, &source].map(|path| text(path));
+    machine.init(&["-r", repo]);
+    let backup = ["backup", "-r", repo, source];
+    machine.ok(backup);
+    let kept = ["cache", "config/state"].map(|name| files_below(&machine.path(name)));
+    for file in kept.concat() {
+        let aside = machine.path("aside");
+        fs::rename(&file, &aside).unwrap();
+        tool("mkfifo", &[text(&file)]);
+        let ended = machine.run_by(&["timeout", "60"], backup);
+        assert_ne!(ended.code, Some(124), "{}", file.display());
+        let _ = fs::remove_file(&file);
+        fs::rename(&aside, &file).unwrap();
+    }
+    machine.ok(backup);
 }
 
 #[test]

@@ -56,6 +56,14 @@ pub fn limit_bytes() -> Option<u64> {
     of_groups.chain(own.into_iter().flatten()).filter(|limit| *limit < all).min()
 }
 
+/// How many bytes of addresses this process may still take, where `ulimit -v` limits them.
+#[must_use]
+pub fn addresses_left_bytes() -> Option<u64> {
+    let limit = getrlimit(Resource::As).current?;
+    let taken = status_bytes(Path::new("/proc/self/status"), "VmSize:").unwrap_or(0);
+    Some(limit.saturating_sub(taken))
+}
+
 /// The most memory that another process ever had resident, in bytes.
 ///
 /// # Errors

@@ -19,6 +19,20 @@ pub fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
+/// Opens a regular file that is there for reading; nothing waits for the other end of a pipe.
+///
+/// # Errors
+///
+/// `InvalidInput` for what is no regular file; else what the system says.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    }
+}
+
 /// Opens a file that is there for reading and writing, around the page cache if `direct`. A link at
 /// the end of the path is not followed.
 ///
