@@ -135,12 +135,16 @@ pub(crate) fn check_reached(sources: &[Source], patterns: &Patterns) -> Result<(
     Ok(())
 }
 
-/// What reads the folder that `typed`, a link at `path`, leads to, if it ends with a slash.
+/// What reads the folder that `typed`, a link at `path`, leads to, if it ends with a slash. One that leads nowhere now
+/// means a folder all the same, which is missing.
 fn followed(typed: &Path, path: &[u8]) -> Option<Vec<u8>> {
     let typed = typed.as_os_str().as_bytes();
     let means_its_content = typed.ends_with(b"/") || typed.ends_with(b"/.");
-    let leads_to_folder = means_its_content && folder_behind(path).is_some();
-    leads_to_folder.then(|| [path, FOLLOWED].concat())
+    let link = Path::new(OsStr::from_bytes(path));
+    let is_link = || link.symlink_metadata().is_ok_and(|there| there.is_symlink());
+    let may_be_folder = || link.metadata().map_or(true, |there| there.is_dir());
+    let is_followed = means_its_content && is_link() && may_be_folder();
+    is_followed.then(|| [path, FOLLOWED].concat())
 }
 
 /// The folder that a path which is a link leads to.
@@ -482,10 +486,10 @@ mod tests {
             assert_eq!(source.path, bytes(typed.split('/').next().unwrap()));
             source.read_at.clone()
         };
-        for typed in ["home/", "home/."] {
-            assert_eq!(read_at(typed), bytes("home/."), "{typed}");
+        for (typed, read) in [("home/", "home/."), ("home/.", "home/."), ("lost/", "lost/.")] {
+            assert_eq!(read_at(typed), bytes(read), "{typed}");
         }
-        for typed in ["home", "data/", "paper/", "lost/"] {
+        for typed in ["home", "data/", "paper/", "lost"] {
             assert_eq!(read_at(typed), bytes(typed.trim_end_matches('/')), "{typed}");
         }
         // Within another source the link itself is recorded there.

@@ -1,6 +1,8 @@
 //! Sources of which nothing is in the snapshot: they are empty, or rules leave out all that is in them.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 
 use crate::house::{Machine, text};
 
@@ -63,4 +65,64 @@ fn rules_that_leave_out_all_of_a_source_are_told_and_fail_if_something_was_there
         fs::remove_file(below(file)).unwrap();
         machine.run(args).expect(0);
     }
+}
+
+#[test]
+fn a_source_that_is_no_folder_any_more_is_told_until_it_has_something_again_or_that_is_meant() {
+    let machine = Machine::new();
+    let [repo, source, other, list] =
+        ["repo", "source", "other", "list"].map(|name| machine.path(name));
+    machine.init(&["-r", text(&repo)]);
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("file"), "x").unwrap();
+    fs::write(&list, format!("{}\n{}\n", text(&source), text(&other))).unwrap();
+    let typed = ["backup", "-r", text(&repo), text(&source), text(&other), "--json"];
+    let listed = ["backup", "-r", text(&repo), "--files-from", text(&list), "--json"];
+    let become_other: [fn(&std::path::Path); 3] = [
+        |at| symlink("nowhere", at).unwrap(),
+        |at| drop(UnixListener::bind(at).unwrap()),
+        |at| fs::write(at, "file").unwrap(),
+    ];
+    for args in [&typed[..], &listed] {
+        for become_other in become_other {
+            fs::create_dir(&source).unwrap();
+            fs::write(source.join("file"), "x").unwrap();
+            machine.run(args).expect(0);
+            fs::remove_dir_all(&source).unwrap();
+            become_other(&source);
+            for _ in 0..2 {
+                let told = machine.run(args).expect(3).of_type("error");
+                assert_eq!((told.len(), told[0]["path"].as_str()), (1, Some(text(&source))));
+            }
+            machine.run([args, &["--accept-empty", text(&source)]].concat()).expect(0);
+            machine.run(args).expect(0);
+            fs::remove_file(&source).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_link_with_a_slash_that_leads_nowhere_is_a_source_that_is_missing() {
+    let machine = Machine::new();
+    let [repo, disk, link, other] =
+        ["repo", "disk", "link", "other"].map(|name| machine.path(name));
+    machine.init(&["-r", text(&repo)]);
+    for folder in [&disk, &other] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("file"), "x").unwrap();
+    }
+    symlink(&disk, &link).unwrap();
+    let slash = format!("{}/", text(&link));
+    let args = ["backup", "-r", text(&repo), &slash, text(&other), "--json"];
+    machine.run(args).expect(0);
+    fs::rename(&disk, machine.path("away")).unwrap();
+    for _ in 0..2 {
+        let told = machine.run(args).expect(3).of_type("error");
+        assert_eq!((told.len(), told[0]["path"].as_str()), (1, Some(text(&link))), "{told:?}");
+    }
+    machine.run(["backup", "-r", text(&repo), &slash]).expect(1);
+    // It is known even where the folder is back, and empty.
+    fs::create_dir(&disk).unwrap();
+    machine.run(args).expect(3);
+    machine.run([&args[..], &["--accept-empty", text(&link)]].concat()).expect(0);
 }

@@ -83,6 +83,8 @@ const ALL_RULED_OUT: &str = "has nothing in this snapshot: rules leave out all t
 enum Nothing {
     IsThere,
     IsWanted,
+    /// Something that is no folder is in its place.
+    Replaced(FileKind),
 }
 
 impl Nothing {
@@ -90,13 +92,16 @@ impl Nothing {
         match self {
             Self::IsThere => "it is empty",
             Self::IsWanted => "rules leave out all that is in it",
+            Self::Replaced(FileKind::Symlink) => "it is a link, and was a folder",
+            Self::Replaced(FileKind::File) => "it is a file, and was a folder",
+            Self::Replaced(_) => "it is no folder any more",
         }
     }
 
     fn question(self) -> &'static str {
         match self {
-            Self::IsThere => {
-                "is what belongs there mounted? If nothing is to be there, say --accept-empty"
+            Self::IsThere | Self::Replaced(_) => {
+                "is what belongs there mounted? If that is meant, say --accept-empty"
             }
             Self::IsWanted => "if that is meant, say --accept-empty",
         }
@@ -206,10 +211,7 @@ impl<F: Found> Plan<'_, F> {
             Ok(opened) => opened,
             Err(error) => {
                 self.shared.left_out(&path, "not read", &error)?;
-                if self.had_something(&path)? {
-                    self.shared.run.emptied(&path.to_absolute());
-                }
-                return Ok(());
+                return self.note_nothing(&path);
             }
         };
         if let Some((stat, work)) = self.pipe(&path) {
@@ -217,7 +219,7 @@ impl<F: Found> Plan<'_, F> {
         }
         if stat.kind != FileKind::Dir {
             let work = Work::Read { dir, name: Some(name.into()), stat };
-            return self.add(path, stat, work);
+            return self.add_no_folder(path, stat, work);
         }
         let listed = self.meters.walk.working(|| {
             let dir = if name.is_empty() {
@@ -291,7 +293,8 @@ impl<F: Found> Plan<'_, F> {
             let stays_on = match self.wanted(frame.stays_on, &path, &stat) {
                 Wanted::Whole(stays_on) if stat.kind == FileKind::Dir => stays_on,
                 Wanted::Whole(_) | Wanted::Itself => {
-                    self.add(path, stat, frame.read(stat))?;
+                    let work = frame.read(stat);
+                    self.add_no_folder(path, stat, work)?;
                     continue;
                 }
                 Wanted::Nothing => continue,
@@ -335,7 +338,8 @@ impl<F: Found> Plan<'_, F> {
         };
         let is_met = is_other && !self.named.contains(&path);
         if let Some(other) = became_other(&listed, &frame.listed.dir, path.name()) {
-            self.add(path, other, frame.read(other))?;
+            let work = frame.read(other);
+            self.add_no_folder(path, other, work)?;
             return Ok(None);
         }
         if is_met && is_view(&listed) {
@@ -470,11 +474,13 @@ impl<F: Found> Plan<'_, F> {
             Ok(listed) => listed,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 not_read(self.shared, &path, &error)?;
+                self.note_nothing(&path)?;
                 return Ok(None);
             }
             Err(error) => {
                 self.shared.left_out(&path, "not read", &error)?;
-                self.add(path, *stat, Work::StatOnly { stat: *stat })?;
+                self.add(path.clone(), *stat, Work::StatOnly { stat: *stat })?;
+                self.note_nothing(&path)?;
                 return Ok(None);
             }
         };
@@ -513,6 +519,15 @@ impl<F: Found> Plan<'_, F> {
         self.items.add(path, stat, work)
     }
 
+    /// Records what is not gone into. A source that is no folder and was one has nothing of that in the snapshot.
+    fn add_no_folder(&mut self, path: PathKey, stat: Stat, work: Work) -> Result<(), EngineError> {
+        if stat.kind == FileKind::Dir || !self.named.contains(&path) {
+            return self.add(path, stat, work);
+        }
+        self.add(path.clone(), stat, work)?;
+        self.tell_nothing(&path, Nothing::Replaced(stat.kind))
+    }
+
     /// Tells of a source of which nothing is in the snapshot: as a problem if there once was something, and each
     /// time until there is again, or it is said that this is meant. The snapshots before have what is missing, so
     /// this one is made all the same.
@@ -544,10 +559,17 @@ impl<F: Found> Plan<'_, F> {
         Ok(())
     }
 
-    /// Whether a source that is not there was there before.
-    fn had_something(&mut self, path: &PathKey) -> Result<bool, EngineError> {
-        let known = self.options.emptied_before.contains(&path.to_absolute());
-        Ok(known || self.items.count_before(path)? > 0)
+    /// Notes a source that could not be read, which was told, if there once was something: it is told until there is
+    /// again.
+    fn note_nothing(&mut self, path: &PathKey) -> Result<(), EngineError> {
+        let absolute = path.to_absolute();
+        let had_something = self.named.contains(path)
+            && (self.options.emptied_before.contains(&absolute)
+                || self.items.count_before(path)? > 0);
+        if had_something {
+            self.shared.run.emptied(&absolute);
+        }
+        Ok(())
     }
 
     fn local_rules(&self, path: &PathKey, listed: &Listed) -> Option<LocalRules> {
