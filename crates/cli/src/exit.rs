@@ -245,6 +245,11 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
                  stored before is not affected",
             );
         }
+        Some(EngineError::NothingRead) => {
+            return Some(
+                "check the paths, that what they are on is mounted, and who may read them",
+            );
+        }
         Some(EngineError::NoPath { .. }) => {
             return Some(
                 "`holdall ls` shows what is in a snapshot, `holdall find NAME` which ones have it",

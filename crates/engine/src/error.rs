@@ -76,6 +76,9 @@ pub enum EngineError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// None of a backup's sources could be read. Nothing was committed.
+    #[error("nothing was stored: none of what was to be backed up could be read")]
+    NothingRead,
     /// The caller wished to stop. Nothing was committed after the last checkpoint.
     #[error("interrupted")]
     Interrupted,

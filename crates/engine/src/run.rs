@@ -54,6 +54,8 @@ pub struct Run {
     damage_count: AtomicU64,
     changed: Mutex<Vec<Vec<u8>>>,
     changed_count: AtomicU64,
+    vanished: Mutex<Vec<Vec<u8>>>,
+    vanished_count: AtomicU64,
     left_out: Mutex<Vec<Problem>>,
     emptied: Mutex<Vec<Vec<u8>>>,
     rules_unmet: Mutex<Vec<String>>,
@@ -126,10 +128,12 @@ impl Run {
             &self.problem_count,
             &self.damage_count,
             &self.changed_count,
+            &self.vanished_count,
         ];
         counters.into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
         lock(&self.problems).clear();
         lock(&self.changed).clear();
+        lock(&self.vanished).clear();
         lock(&self.left_out).clear();
         lock(&self.emptied).clear();
     }
@@ -182,6 +186,26 @@ impl Run {
     /// Takes the paths of files that changed while they were read, noted since the last call.
     pub fn take_changed(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut *lock(&self.changed))
+    }
+
+    /// Notes what was gone before it was read, in a folder that is still there: as if it had gone before the run, which
+    /// is no problem. The first thousand are kept.
+    pub(crate) fn vanished(&self, path: &[u8]) {
+        self.vanished_count.fetch_add(1, Ordering::Relaxed);
+        let mut kept = lock(&self.vanished);
+        if kept.len() < PROBLEMS_KEPT {
+            kept.push(path.to_vec());
+        }
+    }
+
+    /// How much was gone before it was read.
+    pub fn vanished_count(&self) -> u64 {
+        self.vanished_count.load(Ordering::Relaxed)
+    }
+
+    /// Takes the paths of what was gone before it was read, noted since the last call.
+    pub fn take_vanished(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut *lock(&self.vanished))
     }
 
     /// Notes a directory that is left out, or all that is in it, and no rule names it.

@@ -474,6 +474,9 @@ pub(crate) fn measured(
     for path in run.take_changed() {
         app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
     }
+    for path in run.take_vanished() {
+        app.output.detail(format_args!("{}: vanished before it was read", Shown(&path)));
+    }
     for left_out in run.take_left_out() {
         let path = Shown(&left_out.path);
         app.output.note(format_args!("note: {path} {}", left_out.reason));
@@ -542,6 +545,10 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
         let files = count(summary.files_unsettled);
         lines.push(format!("{files} changed while they were read: they are read again next time"));
     }
+    if summary.files_vanished > 0 {
+        let files = count(summary.files_vanished);
+        lines.push(format!("{files} vanished before they were read (-v names them)"));
+    }
     if summary.objects_sent_again > 0 {
         let objects = count(summary.objects_sent_again);
         lines.push(format!("{objects} objects that the repository had lost were sent again"));
@@ -564,6 +571,7 @@ pub(crate) struct JsonSummary<'a> {
     files_changed: u64,
     files_unmodified: u64,
     files_unsettled: u64,
+    files_vanished: u64,
     objects_sent_again: u64,
     dirs_new: u64,
     dirs_changed: u64,
@@ -596,6 +604,7 @@ impl<'a> JsonSummary<'a> {
             files_changed: summary.files_changed,
             files_unmodified: summary.files_unmodified,
             files_unsettled: summary.files_unsettled,
+            files_vanished: summary.files_vanished,
             objects_sent_again: summary.objects_sent_again,
             dirs_new: summary.dirs_new,
             dirs_changed: summary.dirs_changed,

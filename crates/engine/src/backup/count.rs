@@ -12,6 +12,7 @@ use super::options::BackupOptions;
 use super::pipeline::{BUDGET_BYTES, RESERVE_BYTES};
 use super::plan::{Found, Plan};
 use super::scan::{inner, named, steps};
+use super::unread::Unread;
 use super::walk::Walk;
 use crate::budget::Budget;
 use crate::exclude::RulesMet;
@@ -29,10 +30,12 @@ pub fn count_ahead(
     run: &Run,
 ) -> Result<(u64, u64), EngineError> {
     let shared = Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES));
+    let unread = Unread::none_of(&options.sources);
     let (meters, walk) = (Meters::new(1, 1, 1, 1), Walk::alone());
     let mut plan = Plan {
         options,
         shared: &shared,
+        unread: &unread,
         meters: &meters,
         // Nobody lists ahead: this must not be in the way of the backup.
         walk: &walk,

@@ -27,6 +27,7 @@ mod read;
 mod scan;
 mod summary;
 mod to_end;
+mod unread;
 mod walk;
 
 pub use count::count_ahead;

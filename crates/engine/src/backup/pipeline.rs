@@ -20,6 +20,7 @@ use super::plan::Plan;
 use super::read::{Reader, Reading};
 use super::scan::{Step, inner, named, steps};
 use super::summary::BackupSummary;
+use super::unread::Unread;
 use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::budget::Budget;
@@ -107,6 +108,7 @@ pub fn backup_upon(
     summary.parent_damaged = parent_damaged;
     summary.problems = run.problem_count();
     summary.files_unsettled = run.changed_count();
+    summary.files_vanished = run.vanished_count();
     summary.rules_unmatched = run.take_rules_unmet();
     summary.seconds = begun.elapsed().as_secs_f64();
     Ok(summary)
@@ -193,6 +195,7 @@ struct Stages<'a> {
     grant: SessionGrant,
     series: SeriesId,
     shared: Shared<'a>,
+    unread: Unread,
     meters: Arc<Meters>,
     walk: Walk,
     cache: SharedNodeCache,
@@ -220,6 +223,7 @@ impl<'a> Stages<'a> {
             series,
             shared: Shared::new(run, Budget::new(BUDGET_BYTES, RESERVE_BYTES))
                 .without(lost.clone()),
+            unread: Unread::none_of(&options.sources),
             meters,
             walk: Walk::new(),
             cache: open_node_cache(access),
@@ -284,6 +288,7 @@ impl<'a> Stages<'a> {
         let keys = &*self.access.keys;
         Reading {
             shared: &self.shared,
+            unread: &self.unread,
             meters: &self.meters,
             readers,
             keys,
@@ -319,6 +324,7 @@ impl<'a> Stages<'a> {
         Plan {
             options,
             shared: &self.shared,
+            unread: &self.unread,
             meters,
             walk: &self.walk,
             exclude: Arc::new(options.exclude.clone()),

@@ -13,8 +13,9 @@ use super::listed::{Deeper, Listed};
 use super::meters::Meters;
 use super::options::{BackupOptions, FOLLOWED};
 use super::own_repository;
-use super::read::not_read;
+use super::read::{has_vanished, not_read};
 use super::scan::Step;
+use super::unread::Unread;
 use super::walk::Walk;
 use crate::EngineError;
 use crate::exclude::{ExcludeRules, LocalRules, RulesMet};
@@ -55,6 +56,7 @@ pub(super) trait Found {
 pub(super) struct Plan<'a, F> {
     pub(super) options: &'a BackupOptions,
     pub(super) shared: &'a Shared<'a>,
+    pub(super) unread: &'a Unread,
     pub(super) meters: &'a Meters,
     pub(super) walk: &'a Walk,
     pub(super) exclude: Arc<ExcludeRules>,
@@ -229,6 +231,12 @@ impl<F: Found> Plan<'_, F> {
             };
             self.walk.read(dir)
         });
+        if let Err(error) = &listed
+            && error.kind() == io::ErrorKind::NotFound
+        {
+            not_read(self.shared, &path, error)?;
+            return self.note_nothing(&path);
+        }
         match self.enter(path, &stat, listed, Some(stat.device))? {
             Some(frame) => self.descend(frame),
             None => Ok(()),
@@ -276,7 +284,9 @@ impl<F: Found> Plan<'_, F> {
                     continue;
                 }
                 Err(Unseen::Problem(error)) => {
-                    not_read(self.shared, &path, &error)?;
+                    let is_mounted = matches!(frame.listed.stats.get(index), Some(None));
+                    let above = Arc::clone(&frame.listed.dir);
+                    self.not_there(&path, &above, is_mounted, &error)?;
                     self.unmet.remove(&path);
                     continue;
                 }
@@ -340,6 +350,12 @@ impl<F: Found> Plan<'_, F> {
         if let Some(other) = became_other(&listed, &frame.listed.dir, path.name()) {
             let work = frame.read(other);
             self.add_no_folder(path, other, work)?;
+            return Ok(None);
+        }
+        if let Err(error) = &listed
+            && error.kind() == io::ErrorKind::NotFound
+        {
+            self.not_there(&path, &above, is_other, error)?;
             return Ok(None);
         }
         if is_met && is_view(&listed) {
@@ -472,11 +488,6 @@ impl<F: Found> Plan<'_, F> {
     ) -> Result<Option<Frame>, EngineError> {
         let listed = match listed {
             Ok(listed) => listed,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                not_read(self.shared, &path, &error)?;
-                self.note_nothing(&path)?;
-                return Ok(None);
-            }
             Err(error) => {
                 self.shared.left_out(&path, "not read", &error)?;
                 self.add(path.clone(), *stat, Work::StatOnly { stat: *stat })?;
@@ -559,9 +570,31 @@ impl<F: Found> Plan<'_, F> {
         Ok(())
     }
 
+    /// Notes why something is missing that was listed a moment ago. A disk that is gone is a problem, and so is a folder
+    /// that had something in it; what else comes and goes is none.
+    fn not_there(
+        &mut self,
+        path: &PathKey,
+        above: &Dir,
+        is_mounted: bool,
+        error: &io::Error,
+    ) -> Result<(), EngineError> {
+        let may_vanish = !is_mounted && !self.named.contains(path);
+        if may_vanish
+            && has_vanished(above, path.name(), error)
+            && self.items.count_before(path)? == 0
+        {
+            self.shared.run.vanished(&path.to_absolute());
+            return Ok(());
+        }
+        not_read(self.shared, path, error)?;
+        self.note_nothing(path)
+    }
+
     /// Notes a source that could not be read, which was told, if there once was something: it is told until there is
     /// again.
     fn note_nothing(&mut self, path: &PathKey) -> Result<(), EngineError> {
+        self.unread.note(path)?;
         let absolute = path.to_absolute();
         let had_something = self.named.contains(path)
             && (self.options.emptied_before.contains(&absolute)

@@ -60,6 +60,8 @@ pub struct BackupSummary {
     pub parent_damaged: bool,
     /// Files that changed while they were read: stored as read, and read again next time.
     pub files_unsettled: u64,
+    /// Files and the like that were gone before they were read.
+    pub files_vanished: u64,
     /// Patterns and marks that met nothing, as they were given.
     pub rules_unmatched: Vec<String>,
     /// The stages' counters, in the order of the pipeline.

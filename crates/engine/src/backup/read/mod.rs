@@ -16,6 +16,7 @@ use super::content::Cutter;
 use super::describe::{Mounts, Owners};
 use super::job::{Job, Planned, Work};
 use super::meters::Meters;
+use super::unread::Unread;
 use crate::EngineError;
 use crate::backup::job::SMALL_FILE_BYTES;
 use crate::budget::Grant;
@@ -30,6 +31,7 @@ const BECAME_DIRECTORY: &str = "it became a directory while the backup ran";
 /// What all reading threads share.
 pub(super) struct Reading<'a> {
     pub(super) shared: &'a Shared<'a>,
+    pub(super) unread: &'a Unread,
     pub(super) meters: &'a Meters,
     /// How many of the reading threads take part.
     pub(super) readers: &'a Concurrency<'a>,
@@ -150,7 +152,13 @@ impl<'a> JobReader<'a> {
             Work::Directory { dir, stat, .. } => self.directory(&path, (&dir, &stat), grant)?,
             Work::Read { dir, name, stat } => {
                 match Name::new(name.as_deref().unwrap_or(path.name())) {
-                    Ok(name) => self.named(&path, (&dir, name), &stat, grant)?,
+                    Ok(name) => match self.named(&path, (&dir, name), &stat, grant)? {
+                        Err(error) if self.has_vanished(&path, &dir, &stat, &error) => {
+                            self.reading.shared.run.vanished(&path.to_absolute());
+                            return Ok(());
+                        }
+                        read => read,
+                    },
                     Err(error) => Err(error.into()),
                 }
             }
@@ -158,9 +166,19 @@ impl<'a> JobReader<'a> {
         self.reading.readers.did(1, bytes);
         match entry {
             Ok(entry) => self.pieces.push(Piece::Entry { path, entry: Box::new(entry), change }),
-            Err(error) => not_read(self.reading.shared, &path, &error)?,
+            Err(error) => {
+                not_read(self.reading.shared, &path, &error)?;
+                self.reading.unread.note(&path)?;
+            }
         }
         Ok(())
+    }
+
+    /// Whether something that no one named is gone, and is no folder, which may be one of a disk.
+    fn has_vanished(&self, path: &PathKey, dir: &Dir, seen: &Stat, error: &io::Error) -> bool {
+        seen.kind != FileKind::Dir
+            && !self.reading.unread.is_named(path)
+            && has_vanished(dir, path.name(), error)
     }
 
     /// Reads what has this name; looks again, once, if it is of another kind than `stat` says.
@@ -239,6 +257,15 @@ pub(super) fn not_read(
     shared.left_out(path, "not read", error)
 }
 
+/// Whether what could not be read is gone from a folder that is still there itself.
+pub(super) fn has_vanished(dir: &Dir, name: &[u8], error: &io::Error) -> bool {
+    let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let is_gone = |name| dir.stat(name).is_err_and(|error| is_missing(&error));
+    is_missing(error)
+        && Name::new(name).is_ok_and(is_gone)
+        && dir.stat_self().is_ok_and(|dir| dir.nlink > 0)
+}
+
 fn send(results: &Sender<Vec<Piece>>, pieces: Vec<Piece>) -> Result<(), EngineError> {
     if pieces.is_empty() {
         return Ok(());
@@ -283,11 +310,13 @@ mod tests {
         let stat = dir.stat(Name::new(b"file").unwrap()).unwrap();
         change(&path);
         let shared = Shared::new(&run, Budget::new(1 << 20, 1 << 20));
+        let unread = Unread::none_of(&[]);
         let (meters, keys) = (Meters::new(1, 1, 1, 1), &*world.access.keys);
         let stages = [&meters.read];
         let readers = Concurrency::new(&stages, (1, 1), 1);
         let reading = Reading {
             shared: &shared,
+            unread: &unread,
             meters: &meters,
             readers: &readers,
             keys,
