@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
@@ -244,17 +244,7 @@ impl Bare {
         let shown = Shown(path);
         let there = Path::new(OsStr::from_bytes(path)).symlink_metadata().ok()?.file_type();
         if there.is_symlink() {
-            let (to, hint) = match folder_behind(path) {
-                Some(folder) => {
-                    (folder, "to back up what lies there, end the path with a slash".to_owned())
-                }
-                None => {
-                    let to = led_to(path)?;
-                    let hint = format!("to back up what it leads to, name that: {}", Shown(&to));
-                    (to, hint)
-                }
-            };
-            let what = format!("{shown} is a link to {}", Shown(&to));
+            let (what, hint) = standard_input(path).unwrap_or_else(|| link(path));
             return Some(Self { what, alone: "the link", hint });
         }
         let kind = match () {
@@ -268,11 +258,58 @@ impl Bare {
     }
 }
 
-/// Where a link leads to; what it says if nothing is there.
-fn led_to(path: &[u8]) -> Option<Vec<u8>> {
-    let path = Path::new(OsStr::from_bytes(path));
-    let to = path.canonicalize().or_else(|_| path.read_link()).ok()?;
-    Some(to.into_os_string().into_vec())
+/// What a link is, and what to do about it.
+fn link(path: &[u8]) -> (String, String) {
+    let shown = Shown(path);
+    if let Some(folder) = folder_behind(path) {
+        let what = format!("{shown} is a link to {}", Shown(&folder));
+        return (what, "to back up what lies there, end the path with a slash".to_owned());
+    }
+    let at = Path::new(OsStr::from_bytes(path));
+    match at.canonicalize() {
+        Ok(to) => {
+            let to = Shown(to.as_os_str().as_bytes()).to_string();
+            (
+                format!("{shown} is a link to {to}"),
+                format!("to back up what it leads to, name that: {to}"),
+            )
+        }
+        Err(error) => {
+            let to = at.read_link().unwrap_or_default();
+            let to = Shown(to.as_os_str().as_bytes());
+            let why = match error.kind() {
+                io::ErrorKind::NotFound => "is not there".to_owned(),
+                _ => format!("can not be looked at ({error})"),
+            };
+            (
+                format!("{shown} is a link that leads nowhere: {to} {why}"),
+                "check that what it leads to is mounted, or leave the link out".to_owned(),
+            )
+        }
+    }
+}
+
+/// What standard input is, if that is named and no file or folder, and what to do about it.
+fn standard_input(path: &[u8]) -> Option<(String, String)> {
+    const NAMES: [&[u8]; 3] = [b"/dev/stdin", b"/dev/fd/0", b"/proc/self/fd/0"];
+    let there = NAMES.contains(&path).then(|| Path::new(OsStr::from_bytes(path)).metadata())?;
+    let kind = there.ok()?.file_type();
+    let what = match () {
+        () if kind.is_file() || kind.is_dir() => return None,
+        () if kind.is_socket() => "a socket",
+        () if io::stdin().is_terminal() => "a terminal",
+        () if Path::new("/dev/stdin")
+            .canonicalize()
+            .is_ok_and(|to| to == Path::new("/dev/null")) =>
+        {
+            "/dev/null"
+        }
+        () => "a device",
+    };
+    let what = format!("standard input is {what}");
+    let hint = "send what is to be backed up through a pipe: PROGRAM | holdall backup /dev/stdin; \
+                a file is named itself";
+    Some((what, hint.to_owned()))
 }
 
 /// Whether some sources are not there at all; none of them is a failure.
