@@ -188,13 +188,13 @@ fn overlap(source: &Source, outer: &[u8], outer_read_at: &[u8]) -> Refusal {
     Refusal::new(Exit::Usage, message).hint("leave one of them out, or record it elsewhere (--as)")
 }
 
-/// Opens those sources that are pipes, or lead to one as `/dev/stdin` may.
+/// Opens those of the `typed` sources that are pipes, or lead to one as `/dev/stdin` may; `all` counts the others, too.
 ///
 /// # Errors
-/// [`Refusal`] for a pipe that nobody writes to; if one can not be opened.
-pub(crate) fn open_pipes(sources: &[Source]) -> Result<Vec<(Vec<u8>, Arc<File>)>> {
-    let mut pipes = Vec::new();
-    for source in sources {
+/// [`Refusal`] if they are all pipes that nobody writes to; if one can not be opened.
+pub(crate) fn open_pipes(typed: &[Source], all: usize) -> Result<Vec<(Vec<u8>, Arc<File>)>> {
+    let (mut pipes, mut idle) = (Vec::new(), Vec::new());
+    for source in typed {
         let path = Path::new(OsStr::from_bytes(&source.read_at));
         // What is not there is told of sources in general.
         if !path.metadata().is_ok_and(|there| there.file_type().is_fifo()) {
@@ -202,15 +202,20 @@ pub(crate) fn open_pipes(sources: &[Source]) -> Result<Vec<(Vec<u8>, Arc<File>)>
         }
         let what = || format!("can not read the pipe {}", Shown(&source.read_at));
         let Some(file) = pipe::open(path).with_context(what)? else { continue };
+        // Beside other sources it is read like any, and told, since nothing comes.
         if !pipe::may_give(&file).with_context(what)? {
-            let message = format!("{} is a pipe, and nobody writes to it", Shown(&source.read_at));
-            return Err(Refusal::new(Exit::Usage, message)
-                .hint("start what writes to it before; to store the pipe itself, name its folder")
-                .into());
+            idle.push(Shown(&source.read_at).to_string());
         }
         pipes.push((source.path.clone(), Arc::new(file)));
     }
-    Ok(pipes)
+    if idle.is_empty() || idle.len() < all {
+        return Ok(pipes);
+    }
+    let message =
+        format!("nothing to back up: {} is a pipe, and nobody writes to it", idle.join(", "));
+    Err(Refusal::new(Exit::Usage, message)
+        .hint("start what writes to it before; to store the pipe itself, name its folder")
+        .into())
 }
 
 /// Says which sources are links or devices, of which nothing is backed up that lies there, as of a home folder that is
@@ -266,26 +271,18 @@ fn link(path: &[u8]) -> (String, String) {
         return (what, "to back up what lies there, end the path with a slash".to_owned());
     }
     let at = Path::new(OsStr::from_bytes(path));
-    match at.canonicalize() {
-        Ok(to) => {
-            let to = Shown(to.as_os_str().as_bytes()).to_string();
-            (
-                format!("{shown} is a link to {to}"),
-                format!("to back up what it leads to, name that: {to}"),
-            )
+    let to = at.canonicalize().or_else(|_| at.read_link()).unwrap_or_default();
+    let to = Shown(to.as_os_str().as_bytes());
+    let mounted = "check that what it leads to is mounted, or leave the link out".to_owned();
+    match at.metadata() {
+        Ok(_) => {
+            let hint = format!("to back up what it leads to, name that: {to}");
+            (format!("{shown} is a link to {to}"), hint)
         }
-        Err(error) => {
-            let to = at.read_link().unwrap_or_default();
-            let to = Shown(to.as_os_str().as_bytes());
-            let why = match error.kind() {
-                io::ErrorKind::NotFound => "is not there".to_owned(),
-                _ => format!("can not be looked at ({error})"),
-            };
-            (
-                format!("{shown} is a link that leads nowhere: {to} {why}"),
-                "check that what it leads to is mounted, or leave the link out".to_owned(),
-            )
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            (format!("{shown} is a link that leads nowhere: {to} is not there"), mounted)
         }
+        Err(error) => (format!("{shown} is a link that can not be followed: {error}"), mounted),
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, ExcludeRules, Listed, PatternError, Patterns, Source,
+    Access, BackupOptions, BackupSummary, EngineError, ExcludeRules, Listed, PatternError,
+    Patterns, Source,
 };
 use holdall_format::record_file;
 use holdall_lab::cost::{Past, Slowness, Work};
@@ -147,7 +148,7 @@ fn looked_at(args: &Args, app: &App) -> Result<(BackupOptions, bool)> {
     let mut options = options(args, &app.interrupt)?;
     // What a list names may be anything, as the content of a folder may.
     let typed = options.sources.get(..args.paths.len()).unwrap_or_default();
-    options.pipes = sources::open_pipes(typed)?;
+    options.pipes = sources::open_pipes(typed, options.sources.len())?;
     if args.files_from.is_empty() {
         sources::check_whole(app, &options)?;
     }
@@ -296,6 +297,17 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
         None => {}
     }
     listed
+}
+
+/// The refusal of pipes through which nothing came, where there are no other sources: as where that is seen before.
+fn nothing_came(options: &BackupOptions, error: EngineError) -> anyhow::Error {
+    let is_of_pipes = options.pipes.len() == options.sources.len();
+    match error {
+        EngineError::NothingRead if is_of_pipes => Refusal::new(Exit::Usage, error.to_string())
+            .hint("see how the program ended that should have written to the pipe")
+            .into(),
+        error => error.into(),
+    }
 }
 
 /// What was committed is done, even if that can not be told, or nobody listens any more.
@@ -481,7 +493,7 @@ pub(crate) fn measured(
         let path = Shown(&left_out.path);
         app.output.note(format_args!("note: {path} {}", left_out.reason));
     }
-    let mut summary = result?;
+    let mut summary = result.map_err(|error| nothing_came(options, error))?;
     for rule in &summary.rules_unmatched {
         app.output.detail(format_args!("{rule}: this rule met nothing"));
     }
