@@ -98,9 +98,12 @@ impl Listing {
     ) -> Result<&Snapshot> {
         let newest = self.wanted(access, name, path, filter)?;
         let Some(path) = path.filter(|_| name == "latest") else { return Ok(newest) };
-        let taken = self.snapshots.iter().filter(|one| filter.takes(one));
-        let found = holdall_engine::newest_with(access, taken, newest, path)?;
-        if found.id != newest.id {
+        let taken = || self.snapshots.iter().filter(|one| filter.takes(one));
+        let found = holdall_engine::newest_with(access, taken(), newest, path)?;
+        let of_machine = || taken().filter(|one| one.machine == found.machine);
+        self.note_part(of_machine(), found, path);
+        let is_newer = |one: &Snapshot| one.holds(path) && one.taken_ns() > found.taken_ns();
+        if found.id != newest.id && of_machine().any(is_newer) {
             self.output.note(format_args!(
                 "note: {} is not in the newest snapshot; this is the one of {}, the newest that has it",
                 Shown(path),
@@ -108,6 +111,38 @@ impl Listing {
             ));
         }
         Ok(found)
+    }
+
+    /// Says that `found` is only of something below a path, if so, and which of the others has more.
+    fn note_part<'a>(
+        &self,
+        others: impl DoubleEndedIterator<Item = &'a Snapshot>,
+        found: &Snapshot,
+        path: &[u8],
+    ) {
+        if found.covers(path) {
+            return;
+        }
+        let above = path.strip_suffix(b"/").unwrap_or(path);
+        let is_part = |of: &[u8]| of.strip_prefix(above).is_some_and(|rest| rest.starts_with(b"/"));
+        let parts = |one: &Snapshot, is_more: &dyn Fn(&[u8]) -> bool| {
+            let paths = one.secret.paths.iter().filter(|of| is_part(of) && is_more(of));
+            paths.map(|of| Shown(of).to_string()).collect::<Vec<_>>().join(" ")
+        };
+        let more = |one: &Snapshot| parts(one, &|of| !found.covers(of));
+        let other = others.map(|one| (one, more(one))).rfind(|(_, more)| !more.is_empty());
+        let of = parts(found, &|_| true);
+        let only = format!("note: only part of {} is in this snapshot: {of}", Shown(path));
+        match other {
+            Some((one, more)) => self.output.note(format_args!(
+                "{only}; {more} is in snapshot {:.10} of {}",
+                one.id.to_string(),
+                local_time(one.taken_ns()),
+            )),
+            // What lies above all sources is how one begins to look.
+            None if above.is_empty() => {}
+            None => self.output.note(only),
+        }
     }
 
     /// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first.
