@@ -20,6 +20,8 @@ use crate::output::Shown;
 
 /// The longest list of paths that is read, in bytes.
 const LIST_MAX_BYTES: u64 = 256 << 20;
+/// The longest file of rules that is read, in bytes.
+const RULES_MAX_BYTES: u64 = 16 << 20;
 
 /// `--as OLD=NEW`: what is read below OLD is recorded below NEW.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -333,18 +335,46 @@ pub(crate) fn unreadable(option: &str, file: &Path, error: &io::Error) -> Refusa
         .hint(format!("check the path after {option}, and that this user may read it"))
 }
 
+/// Reads a file of rules that is named by `option`.
+///
+/// # Errors
+/// [`Refusal`] if it can not be read, or is too long.
+pub(crate) fn read_rules(option: &str, file: &Path) -> Result<Vec<u8>, Refusal> {
+    read_named(option, file, RULES_MAX_BYTES)
+}
+
+fn read_named(option: &str, file: &Path, max_bytes: u64) -> Result<Vec<u8>, Refusal> {
+    let opened = File::open(file).map_err(|error| unreadable(option, file, &error))?;
+    read_text(option, file, opened, max_bytes)
+}
+
+fn read_text(
+    option: &str,
+    file: &Path,
+    from: impl Read,
+    max_bytes: u64,
+) -> Result<Vec<u8>, Refusal> {
+    let mut text = Vec::new();
+    from.take(max_bytes + 1)
+        .read_to_end(&mut text)
+        .map_err(|error| unreadable(option, file, &error))?;
+    if text.len() as u64 > max_bytes {
+        let message =
+            format!("{option} {}: it has more than {} MiB", file.display(), max_bytes >> 20);
+        return Err(Refusal::new(Exit::Usage, message).hint("name a file of lines"));
+    }
+    Ok(text)
+}
+
 /// Reads a list of paths, one a line, any bytes; `-` is standard input. Empty lines are left out.
 ///
 /// # Errors
 /// If it can not be read.
 pub(crate) fn read_list(file: &Path) -> Result<Vec<PathBuf>> {
-    let mut list = Vec::new();
-    if file == Path::new("-") {
-        std::io::stdin().lock().take(LIST_MAX_BYTES).read_to_end(&mut list)
-    } else {
-        File::open(file).and_then(|opened| opened.take(LIST_MAX_BYTES).read_to_end(&mut list))
-    }
-    .map_err(|error| unreadable("--files-from", file, &error))?;
+    let list = match file == Path::new("-") {
+        true => read_text("--files-from", file, std::io::stdin().lock(), LIST_MAX_BYTES),
+        false => read_named("--files-from", file, LIST_MAX_BYTES),
+    }?;
     let lines = list.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
 }

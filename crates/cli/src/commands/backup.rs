@@ -365,8 +365,7 @@ fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
     }
     for file in &args.exclude_file {
         let name = file.display();
-        let text = std::fs::read(file)
-            .map_err(|error| sources::unreadable("--exclude-file", file, &error))?;
+        let text = sources::read_rules("--exclude-file", file)?;
         if let Some((line, error)) = patterns.add_file(&text, false).into_iter().next() {
             return Err(refuse(&format!("{name}, line {line}"), error).into());
         }
