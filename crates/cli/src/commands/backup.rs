@@ -564,10 +564,6 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
         let objects = count(summary.objects_sent_again);
         lines.push(format!("{objects} objects that the repository had lost were sent again"));
     }
-    if !summary.rules_unmatched.is_empty() {
-        let rules = count(summary.rules_unmatched.len() as u64);
-        lines.push(format!("{rules} of the rules met nothing (-v names them)"));
-    }
     if summary.problems > 0 {
         lines.push(format!("{} could not be read, or need a look", count(summary.problems)));
     }
