@@ -28,6 +28,12 @@ impl Patterns {
     /// # Errors
     /// [`Refusal`] names a pattern that can not be read, or can match nothing.
     pub(crate) fn new(includes: &[OsString], excludes: &[OsString]) -> Result<Self, Refusal> {
+        if !includes.is_empty() && includes.iter().all(|one| one.as_bytes().starts_with(b"!")) {
+            let message = "--include takes nothing where all of them begin with !";
+            return Err(Refusal::new(Exit::Usage, message).hint(
+                "to leave something out, say --exclude; a name that begins with ! is \\!...",
+            ));
+        }
         let includes = build(includes, false, "--include")?;
         let excludes = build(excludes, false, "--exclude")?;
         let [included, excluded] = [includes.len(), excludes.len()].map(Met::none_of);
@@ -59,6 +65,16 @@ impl Patterns {
     /// Whether everything is wanted.
     pub(crate) fn is_empty(&self) -> bool {
         self.includes.is_empty() && self.excludes.is_empty()
+    }
+
+    /// Whether something is left out that includes may name.
+    pub(crate) fn has_excludes(&self) -> bool {
+        !self.excludes.is_empty()
+    }
+
+    /// Whether only what includes name is wanted.
+    pub(crate) fn has_includes(&self) -> bool {
+        !self.includes.is_empty()
     }
 
     /// Includes that met nothing.

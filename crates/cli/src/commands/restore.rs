@@ -131,9 +131,14 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
     let told = report(app, snapshot, &done, args.dry_run, slow.as_ref());
     app.output.told(told, DONE, args.dry_run)?;
-    tell_unmet(app, &unmet, met);
+    tell_unmet(app, &unmet, met, patterns.has_excludes());
     if !met && !unmet.is_empty() {
         return Ok(Exit::Failed);
+    }
+    if !met && patterns.has_includes() {
+        let message = "nothing was restored: what --include names is left out again";
+        let hint = "an --include that begins with ! takes back what those before it name";
+        return Err(Refusal::new(Exit::Failed, message).hint(hint).into());
     }
     if !met && options.select.is_some() {
         app.output.note("note: nothing is left of it without what --exclude matches");
@@ -149,10 +154,12 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
 }
 
 /// Tells includes that met nothing, and how the command ends for that.
-fn tell_unmet(app: &App, unmet: &[&[u8]], met_others: bool) {
+fn tell_unmet(app: &App, unmet: &[&[u8]], met_others: bool, has_excludes: bool) {
+    let but = if has_excludes { " that --exclude does not leave out" } else { "" };
     let exit = if met_others { Exit::Incomplete } else { Exit::Failed };
     for include in unmet {
-        let message = format!("--include {}: nothing in the snapshot matches it", Shown(include));
+        let message =
+            format!("--include {}: nothing in the snapshot matches it{but}", Shown(include));
         let refusal = Refusal::new(exit, message).hint(unmet_hint(include)).into();
         app.output.failure(&refusal, exit.code(), hint_of(&refusal).as_deref());
     }

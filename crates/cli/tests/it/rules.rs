@@ -87,7 +87,35 @@ fn an_exclude_that_met_nothing_is_said() {
     let told = machine.summary([&args[..], &more].concat());
     let unmatched = ["*.o", "docs/letter.txt", "--exclude-if-present .nobackup"];
     assert_eq!(told["rules_unmatched"], serde_json::json!(unmatched));
+    let quiet = machine.ok(args);
+    assert!(!format!("{}{}", quiet.stdout, quiet.stderr).contains("met nothing"), "{quiet:?}");
     let told = machine.ok([&args[..], &["-v"]].concat());
     assert!(told.stderr.contains("*.o: this rule met nothing"), "{}", told.stderr);
     assert!(!told.stderr.contains("*.txt: this rule"), "{}", told.stderr);
+}
+
+#[test]
+fn includes_of_which_nothing_is_left_are_told_as_what_they_are() {
+    let (machine, repo, source) = machine();
+    machine.ok(["backup", "-r", &repo, &source]);
+    let letter = format!("{source}/docs/letter.txt");
+    let restore = |rules: &[&str]| {
+        let target = machine.path("target");
+        let args = ["restore", "-r", &repo, "latest", "--target", text(&target)];
+        machine.run([&args[..], rules].concat())
+    };
+    let told = restore(&["--include", &letter, "--exclude", "letter.txt"]).expect(1);
+    assert!(told.stderr.contains("that --exclude does not leave out"), "{}", told.stderr);
+    let told = restore(&["--include", "!docs"]).expect(2);
+    assert!(told.stderr.contains("takes nothing"), "{}", told.stderr);
+    let told = restore(&["--include", "letter.txt", "--include", "!letter.txt"]).expect(1);
+    assert!(!told.stderr.contains("--exclude"), "{}", told.stderr);
+}
+
+#[test]
+fn a_file_of_rules_or_of_paths_that_has_no_end_is_refused() {
+    let (machine, repo, source) = machine();
+    let endless = ["--exclude-file", "/dev/zero"];
+    machine.run([&["backup", "-r", &repo, &source], &endless[..]].concat()).expect(2);
+    machine.ok(["backup", "-r", &repo, &source, "--exclude-file", "/dev/null"]);
 }
