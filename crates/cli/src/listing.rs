@@ -12,6 +12,8 @@ use crate::receipts::Receipts;
 
 /// Damaged records that are told one by one.
 const DAMAGED_TOLD: usize = 10;
+/// Parts of a path that are told one by one.
+const PARTS_TOLD: usize = 3;
 
 /// The snapshots that a repository shows, for who only reads them.
 pub(crate) struct Listing {
@@ -127,7 +129,11 @@ impl Listing {
         let is_part = |of: &[u8]| of.strip_prefix(above).is_some_and(|rest| rest.starts_with(b"/"));
         let parts = |one: &Snapshot, is_more: &dyn Fn(&[u8]) -> bool| {
             let paths = one.secret.paths.iter().filter(|of| is_part(of) && is_more(of));
-            paths.map(|of| Shown(of).to_string()).collect::<Vec<_>>().join(" ")
+            let paths: Vec<_> = paths.map(|of| Shown(of).to_string()).collect();
+            match paths.len().checked_sub(PARTS_TOLD) {
+                Some(more @ 1..) => format!("{} and {more} more", paths[..PARTS_TOLD].join(" ")),
+                _ => paths.join(" "),
+            }
         };
         let more = |one: &Snapshot| parts(one, &|of| !found.covers(of));
         let other = others.map(|one| (one, more(one))).rfind(|(_, more)| !more.is_empty());

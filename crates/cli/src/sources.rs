@@ -322,9 +322,12 @@ pub(crate) fn check_there(sources: &[Source]) -> Result<bool> {
     if missing.len() < sources.len() {
         return Ok(!missing.is_empty());
     }
-    let names = missing.iter().map(|source| Shown(&source.read_at).to_string());
-    let names = names.collect::<Vec<_>>().join(", ");
-    Err(Refusal::new(Exit::Failed, format!("nothing to back up: {names} is not there"))
+    let what = |source: &&Source| match source.read_at.strip_suffix(FOLLOWED) {
+        Some(followed) => link(followed).0,
+        None => format!("{} is not there", Shown(&source.read_at)),
+    };
+    let what = missing.iter().map(what).collect::<Vec<_>>().join(", ");
+    Err(Refusal::new(Exit::Failed, format!("nothing to back up: {what}"))
         .hint("check the path, and that what it is on is mounted")
         .into())
 }

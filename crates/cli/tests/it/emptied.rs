@@ -120,7 +120,8 @@ fn a_link_with_a_slash_that_leads_nowhere_is_a_source_that_is_missing() {
         let told = machine.run(args).expect(3).of_type("error");
         assert_eq!((told.len(), told[0]["path"].as_str()), (1, Some(text(&link))), "{told:?}");
     }
-    machine.run(["backup", "-r", text(&repo), &slash]).expect(1);
+    let alone = machine.run(["backup", "-r", text(&repo), &slash]).expect(1);
+    assert!(alone.stderr.contains("is a link that leads nowhere"), "{}", alone.stderr);
     // It is known even where the folder is back, and empty.
     fs::create_dir(&disk).unwrap();
     machine.run(args).expect(3);
