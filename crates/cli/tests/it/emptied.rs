@@ -36,6 +36,23 @@ fn a_source_that_was_emptied_is_told_until_it_has_something_again_or_that_is_mea
 }
 
 #[test]
+fn a_source_within_another_that_was_emptied_is_not_forgotten_while_it_is_not_there() {
+    let machine = Machine::new();
+    let [repo, source, inner] = ["repo", "source", "source/inner"].map(|name| machine.path(name));
+    machine.init(&["-r", text(&repo)]);
+    fs::create_dir_all(&inner).unwrap();
+    fs::write(inner.join("file"), "x").unwrap();
+    let args = ["backup", "-r", text(&repo), text(&source), text(&inner)];
+    machine.run(args).expect(0);
+    fs::remove_file(inner.join("file")).unwrap();
+    machine.run(args).expect(3);
+    fs::remove_dir(&inner).unwrap();
+    machine.run(args).expect(3);
+    fs::create_dir(&inner).unwrap();
+    machine.run(args).expect(3);
+}
+
+#[test]
 fn rules_that_leave_out_all_of_a_source_are_told_and_fail_if_something_was_there() {
     let machine = Machine::new();
     let [repo, source] = ["repo", "source"].map(|name| machine.path(name));

@@ -170,6 +170,11 @@ impl<F: Found> Plan<'_, F> {
         }
         let mut told: Option<&PathKey> = None;
         for path in &self.unmet {
+            // The walk is past what the snapshot before has of it: what is known from earlier runs stays known.
+            let absolute = path.to_absolute();
+            if self.options.emptied_before.contains(&absolute) {
+                self.shared.run.emptied(&absolute);
+            }
             // Whatever lies below it is left out with it.
             if !told.is_some_and(|told| told.is_ancestor_of(path)) {
                 match open_source(&path.to_absolute()) {
