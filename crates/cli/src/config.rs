@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -184,7 +184,7 @@ impl Settings {
             Refusal::new(Exit::Usage, format!("{}: {}", file.display(), reason.trim_end()))
                 .hint("correct the file, or move it away: everything in it can be given otherwise")
         };
-        match std::fs::read_to_string(&file) {
+        match read_settings(&file) {
             Ok(text) => match toml::from_str::<Self>(&text) {
                 Ok(settings) => settings.below_home(),
                 Err(error) => Err(refuse(in_words(&text, &error))),
@@ -193,6 +193,16 @@ impl Settings {
             Err(error) => Err(Refusal { exit: Exit::Failed, ..refuse(error.to_string()) }),
         }
     }
+}
+
+/// The most that settings may have.
+const SETTINGS_MAX_BYTES: u64 = 1 << 20;
+
+fn read_settings(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = holdall_sys::raw_file::open_regular(file)?;
+    file.take(SETTINGS_MAX_BYTES).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 impl Settings {

@@ -7,6 +7,7 @@ use holdall_engine::Access;
 
 use crate::app::App;
 use crate::config::Settings;
+use crate::config::{below_home, repository_below_home};
 use crate::exit::{self, Exit, Refusal};
 use crate::open::{self, Patience};
 use crate::password::{FROM_PASSWORD, Passwords};
@@ -40,7 +41,9 @@ impl SecondKey {
         let passwords = self.from_password_file.as_deref();
         let passwords =
             Passwords::new(FROM_PASSWORD, passwords, &Settings::default(), &app.interrupt)?;
-        let own_key = self.from_identity.clone().filter(|file| !file.as_os_str().is_empty());
+        let own_key = self.from_identity.as_ref().filter(|file| !file.as_os_str().is_empty());
+        let own_key = own_key.map(|file| below_home(file)).transpose()?;
+        let name = &repository_below_home(name.to_owned())?;
         let app = app.at(name, passwords, own_key);
         let access = open::access_with(&app, patience).map_err(|error| about(error, name))?;
         Ok(Second { app, access, name: name.to_owned() })

@@ -4,7 +4,7 @@
 //! A record and its receipt prove themselves by their signatures, and a receipt says at which log position its record
 //! lies. So it does not matter where the bytes come from.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use holdall_format::{RepositoryId, StoredRecord, record_file};
@@ -33,25 +33,28 @@ pub fn put_back_records(
     };
     let others = cached.into_iter().chain(theirs).filter(|other| !is_there(other));
     let others = others.map(|other| other.stored).chain(known);
-    let mut repairs = Vec::new();
+    let (mut repairs, mut done) = (Vec::new(), BTreeSet::new());
+    // Two may have had one position, in copies that went on by themselves: the repository takes the right one.
     for sound in sound_in_place_of_damaged(&ours(others, &access.config.repository), &listed) {
+        if done.contains(&sound.position) {
+            continue;
+        }
         match access.repository.put_back_record(&sound.stored) {
             // Something else is in its place, such as a tombstone that can not be read, or it was given up: that is
             // told as what it is.
             Err(RepositoryError::Refused { .. }) => continue,
             put_back => put_back?,
         }
+        done.insert(sound.position);
         let file = format!("records/{}", record_file(sound.position));
         repairs.push(Repair::Copy { file });
     }
     Ok(repairs)
 }
 
-/// The records of a repository among these, in the order of the log.
+/// The records of a repository among these.
 fn ours(all: impl Iterator<Item = Bytes>, repository: &RepositoryId) -> Vec<ListedRecord> {
     let sound = all.filter_map(|bytes| Some((StoredRecord::decode(&bytes).ok()?.receipt, bytes)));
     let ours = sound.filter(|(receipt, _)| receipt.repository == *repository);
-    let by_position: BTreeMap<_, _> =
-        ours.map(|(receipt, bytes)| (receipt.log_position, bytes)).collect();
-    by_position.into_iter().map(|(position, stored)| ListedRecord { position, stored }).collect()
+    ours.map(|(receipt, stored)| ListedRecord { position: receipt.log_position, stored }).collect()
 }

@@ -264,6 +264,7 @@ impl Records {
     ) -> Result<(), RepositoryError> {
         let entry = RecordEntry::of(stored, bytes);
         let path = self.layout.record(entry.position);
+        let own_from = stored.record.head_bytes.len();
         let is_given_up = self.is_given_up(&entry.hash);
         let mut entries = self.lock();
         let at = match entries.binary_search_by_key(&entry.position, |known| known.position) {
@@ -276,7 +277,7 @@ impl Records {
             Err(_) if is_there(&self.layout.tombstone(entry.position))? => {
                 return Err(RepositoryError::Refused { reason: "it was forgotten".to_owned() });
             }
-            Err(_) if is_given_up || !was_here(&entries, &entry, &path, bytes)? => {
+            Err(_) if is_given_up || !was_here(&entries, &entry, &path, (own_from, bytes))? => {
                 let reason = "nothing shows that it was here, or it was given up".to_owned();
                 return Err(RepositoryError::Refused { reason });
             }
@@ -434,31 +435,24 @@ pub(crate) fn read(
 }
 
 /// Whether a record lay where no sound one does. Another may have had its place, in a copy of the repository that went
-/// on by itself, or before it was set back.
+/// on by itself, or before it was set back. So one that is here must follow it, or what is left of the file agree with
+/// its `bytes` from `own_from` on, where no two records are alike.
 fn was_here(
     entries: &[RecordEntry],
     entry: &RecordEntry,
     path: &PathBeneath,
-    bytes: &[u8],
+    (own_from, bytes): (usize, &[u8]),
 ) -> Result<bool, RepositoryError> {
+    /// Fewer may agree by chance, and in the fields of receipts.
+    const AGREE_BYTES: usize = 128;
     if entries.iter().any(|other| other.previous == entry.hash) {
         return Ok(true);
     }
-    if !is_there(path)? {
-        // The newest of its machine: what it needs may have been deleted since.
-        return Ok(false);
-    }
+    // What can not be read, is zero or is cut off says nothing.
     let left = read_limited(path, STORED_MAX_BYTES).ok().flatten().unwrap_or_default();
-    if left.iter().any(|byte| *byte != 0) {
-        let same = left.iter().zip(bytes).filter(|(one, other)| one == other).count();
-        return Ok(2 * same >= left.len().max(bytes.len()));
-    }
-    // Nothing of it is left to compare: it goes on from what is here, and nothing else does.
-    let is_known =
-        |hash: &RecordHash| *hash == NO_RECORD || entries.iter().any(|other| other.hash == *hash);
-    let follows =
-        |other: &RecordEntry| other.machine == entry.machine && other.previous == entry.previous;
-    Ok(is_known(&entry.previous) && !entries.iter().any(follows))
+    let pairs = left.iter().zip(bytes).skip(own_from).filter(|(left, _)| **left != 0);
+    let (agree, differ): (Vec<_>, Vec<_>) = pairs.partition(|(left, right)| left == right);
+    Ok(agree.len() >= AGREE_BYTES && agree.len() > differ.len())
 }
 
 /// Reads a tombstone and checks it and its position.

@@ -255,29 +255,35 @@ fn a_record_that_is_gone_comes_back_unless_it_was_given_up() {
 
 #[test]
 fn a_record_of_a_copy_that_went_on_by_itself_takes_no_place() {
-    let place = Place::new();
-    let [repo, copy, good] = ["repo", "copy", "good"].map(|name| place.path(name));
-    let tree = place.path("tree");
-    copy_folder(&repo, &copy);
-    let back_up = |to: &Path, content: &str| {
-        fs::write(tree.join("new"), content).unwrap();
-        place.machine.run(["backup", text(&tree), "-r", text(to)])
-    };
-    back_up(&copy, "of the copy").expect(0);
-    copy_folder(&copy, &good);
-    // It has not the snapshot of the copy, which this machine has the receipt of.
-    back_up(&repo, "of the original").expect(20);
-    let newest = |repo: &Path| records(repo).remove(1);
-    assert_eq!(newest(&repo).file_name(), newest(&copy).file_name());
-    flip(&newest(&copy));
-    let rotten = fs::read(newest(&copy)).unwrap();
-    back_up(&copy, "later");
-    place.machine.run(["check", "--repair", "-r", text(&copy)]).expect(20);
-    assert!(fs::read(newest(&copy)).unwrap() == rotten, "it stays for whoever has the right one");
-    let mut command = Machine::new().command(["check", "--repair", "--from", text(&good)]);
-    command.args(["-r", text(&copy)]).env("HOLDALL_FROM_PASSWORD", "correct horse");
-    Outcome::of(&mut command);
-    assert!(fs::read(newest(&copy)).unwrap() == fs::read(newest(&good)).unwrap());
+    for harm in [flip, cut] as [Harm; 2] {
+        let place = Place::new();
+        let [repo, copy, good] = ["repo", "copy", "good"].map(|name| place.path(name));
+        let tree = place.path("tree");
+        copy_folder(&repo, &copy);
+        let back_up = |to: &Path, content: &str| {
+            fs::write(tree.join("new"), content).unwrap();
+            place.machine.run(["backup", text(&tree), "-r", text(to)])
+        };
+        back_up(&copy, "of the copy").expect(0);
+        copy_folder(&copy, &good);
+        // It has not the snapshot of the copy, which this machine has the receipt of.
+        back_up(&repo, "of the original").expect(20);
+        let newest = |repo: &Path| records(repo).remove(1);
+        assert_eq!(newest(&repo).file_name(), newest(&copy).file_name());
+        harm(&newest(&copy));
+        let rotten = fs::read(newest(&copy)).unwrap();
+        back_up(&copy, "later");
+        place.machine.run(["check", "--repair", "-r", text(&copy)]).expect(20);
+        assert!(
+            fs::read(newest(&copy)).unwrap() == rotten,
+            "it stays for whoever has the right one"
+        );
+        let mut command = place.machine.command(["check", "--repair", "--from", text(&good)]);
+        command.args(["-r", text(&copy)]).env("HOLDALL_FROM_PASSWORD", "correct horse");
+        Outcome::of(&mut command);
+        let is_back = fs::read(newest(&copy)).unwrap() == fs::read(newest(&good)).unwrap();
+        assert_eq!(is_back, !rotten.is_empty());
+    }
 }
 
 fn copy_folder(from: &Path, to: &Path) {
