@@ -48,17 +48,12 @@ fn list_anew(
     let mut records = list_all(access)?;
     let mut kept = records.clone();
     let mut put_back = Vec::new();
-    for record in sound_in_place_of_damaged(known, &records) {
-        let is_gone = at(&records, record.position).is_err();
-        match access.repository.put_back_record(&record.stored) {
-            Ok(()) => {
-                put_back.push(record.position);
-                put_in(&mut records, &record);
-            }
-            // It was given up, or the repository was set back.
-            Err(RepositoryError::Refused { .. }) if is_gone => continue,
-            // It is damaged or gone still, and may be stored next time.
-            Err(_) => {}
+    // What follows a record shows that it was here, and so comes first.
+    for record in sound_in_place_of_damaged(known, &records).into_iter().rev() {
+        // One that is refused stays known: the reason may pass, and nobody else may have it.
+        if access.repository.put_back_record(&record.stored).is_ok() {
+            put_back.push(record.position);
+            put_in(&mut records, &record);
         }
         put_in(&mut kept, &record);
     }

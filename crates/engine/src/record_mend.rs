@@ -33,9 +33,12 @@ pub fn put_back_records(
     };
     let others = cached.into_iter().chain(theirs).filter(|other| !is_there(other));
     let others = others.map(|other| other.stored).chain(known);
+    let mut offered = sound_in_place_of_damaged(&ours(others, &access.config.repository), &listed);
+    // What follows a record shows that it was here, and so comes first.
+    offered.sort_by_key(|record| std::cmp::Reverse(record.position));
     let (mut repairs, mut done) = (Vec::new(), BTreeSet::new());
     // Two may have had one position, in copies that went on by themselves: the repository takes the right one.
-    for sound in sound_in_place_of_damaged(&ours(others, &access.config.repository), &listed) {
+    for sound in offered {
         if done.contains(&sound.position) {
             continue;
         }

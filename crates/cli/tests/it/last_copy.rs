@@ -254,6 +254,24 @@ fn a_record_that_is_gone_comes_back_unless_it_was_given_up() {
 }
 
 #[test]
+fn records_that_follow_each_other_come_back_together() {
+    for harm in [remove, cut] as [Harm; 2] {
+        let place = Place::new();
+        (0..3).for_each(|_| drop(place.back_up(&place.machine).expect(0)));
+        let all = records(&place.path("repo"));
+        let sound: Vec<_> = all.iter().map(|file| fs::read(file).unwrap()).collect();
+        let is_sound =
+            || all.iter().map(|file| fs::read(file).unwrap_or_default()).eq(sound.clone());
+        all[..3].iter().for_each(|file| harm(file));
+        place.back_up(&place.machine).expect(0);
+        assert!(is_sound());
+        all[..3].iter().for_each(|file| harm(file));
+        place.run(&place.machine, &["check", "--repair"]).expect(0);
+        assert!(is_sound());
+    }
+}
+
+#[test]
 fn a_record_of_a_copy_that_went_on_by_itself_takes_no_place() {
     for harm in [flip, cut] as [Harm; 2] {
         let place = Place::new();
