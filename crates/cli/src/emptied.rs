@@ -1,8 +1,8 @@
-//! Sources of which nothing was there any more at the last backup, as where a disk is not mounted: the snapshot before
-//! does not tell that at the backup after that, and so it is kept in the state folder.
+//! Sources that were empty at the last backup and had something before, such as a disk that is not mounted. The next
+//! backup can not see this in the snapshot before, so the state folder keeps it.
 //!
-//! A file for each repository, a JSON list of paths a line. It only makes a backup say more: one that can not be read is
-//! as one that is not there.
+//! Each repository has a file with a JSON list of paths. A backup only uses it to say more, so it treats a file that it can
+//! not read as one that is missing.
 
 use std::path::{Path, PathBuf};
 

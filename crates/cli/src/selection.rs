@@ -45,21 +45,12 @@ impl Patterns {
         if self.excludes.says_noting(path, is_dir, &self.excluded) == Some(true) {
             return Selected::No;
         }
-        if self.includes.is_empty() || self.includes(path, is_dir) {
+        let includes =
+            || self.includes.says_noting_with_parents(path, is_dir, &self.included) == Some(true);
+        if self.includes.is_empty() || includes() {
             return Selected::Yes;
         }
         if is_dir { Selected::Below } else { Selected::No }
-    }
-
-    /// Whether an include matches an entry or, where none says anything of it, a folder above.
-    fn includes(&self, path: &[u8], is_dir: bool) -> bool {
-        let says = self.includes.says_noting(path, is_dir, &self.included);
-        let above = || {
-            let ends = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
-            let mut above = ends.filter_map(|(end, _)| path.get(..end));
-            above.find_map(|path| self.includes.says_noting(path, true, &self.included))
-        };
-        says.or_else(above) == Some(true)
     }
 
     /// Whether everything is wanted.

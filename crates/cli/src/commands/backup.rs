@@ -51,9 +51,8 @@ from their own folder. What the command line says of a path counts more than a .
 of several patterns that match, the last one.
 
 A file that changes while it is read is stored as it was read, told with -v, and read again next \
-time. A source of which nothing is in the snapshot, and something was before, is told (exit code 3), for its disk \
-may not be mounted, or a rule leaves out too much: each time, until something is there again or --accept-empty \
-names it. So is, once, an empty folder below a source that was there before the last snapshot, beneath a disk. The \
+time. If a source had something before and nothing of it is in this snapshot, its disk may not be mounted, or a rule \
+leaves out too much: each backup says so and ends with 3, until something is there again or --accept-empty names it. So is, once, an empty folder below a source that was there before the last snapshot, beneath a disk. The \
 snapshot is made all the same, and the one before keeps what it has.
 
 Exit codes: 0 done, 1 failed (nothing committed), 2 wrong usage, 3 done, but some sources could \

@@ -230,6 +230,14 @@ fn a_repository_and_what_is_taken_out_of_it_are_not_for_every_user_to_read() {
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
 }
 
+/// Where a machine's repository is to be, and a small tree of the ordinary user's.
+fn repo_and_tree(machine: &Machine) -> (PathBuf, PathBuf) {
+    let source = machine.path("source");
+    small_tree(&source);
+    give_away(&source);
+    (machine.path("repo"), source)
+}
+
 /// The paths below a folder, itself too, that are not the ordinary user's.
 fn of_others(folder: &Path) -> Vec<PathBuf> {
     let is_another_s = |path: &&PathBuf| fs::symlink_metadata(path).unwrap().uid() != NOBODY;
@@ -243,9 +251,7 @@ fn of_others(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn what_root_makes_in_a_user_s_folders_belongs_to_that_user() {
     let Some(machine) = ordinary_machine() else { return };
-    let (repo, source) = (machine.path("repo"), machine.path("source"));
-    small_tree(&source);
-    give_away(&source);
+    let (repo, source) = repo_and_tree(&machine);
     let [repo, source] = [&repo, &source].map(|path| text(path));
     let kit = machine.path("kit");
     machine.run_by(&AS_NOBODY, ["init", "-r", repo, "--recovery-kit", text(&kit)]).expect(0);
@@ -268,9 +274,7 @@ fn what_root_makes_in_a_user_s_folders_belongs_to_that_user() {
 #[test]
 fn root_follows_no_link_of_a_user_in_what_is_kept() {
     let Some(machine) = ordinary_machine() else { return };
-    let (repo, source, of_root) = (machine.path("repo"), machine.path("source"), folder());
-    small_tree(&source);
-    give_away(&source);
+    let ((repo, source), of_root) = (repo_and_tree(&machine), folder());
     let [repo, source] = [&repo, &source].map(|path| text(path));
     machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
     let backup = ["backup", "-r", repo, source];
@@ -331,9 +335,7 @@ fn a_recovery_kit_stays_with_who_asked_for_it() {
 #[test]
 fn a_receipt_that_may_not_be_read_is_no_damage() {
     let Some(machine) = ordinary_machine() else { return };
-    let (repo, source) = (machine.path("repo"), machine.path("source"));
-    small_tree(&source);
-    give_away(&source);
+    let (repo, source) = repo_and_tree(&machine);
     let [repo, source] = [&repo, &source].map(|path| text(path));
     machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
     let backup = ["backup", "-r", repo, source];

@@ -170,6 +170,16 @@ fn what_has_the_mode_of_half_a_restore_is_the_users_where_none_was_killed() {
 }
 
 #[test]
+fn a_file_of_the_users_with_the_name_of_the_mark_is_told() {
+    const MARK: &str = ".holdall-restore.unfinished";
+    let saved = Saved::new(|source| fs::write(source.join(MARK), "mine").expect("room"));
+    let target = saved.machine.path("target");
+    let told = saved.restore(&target, &[]).expect(3);
+    let told = told.stdout + &told.stderr;
+    assert!(told.contains(MARK) && told.contains("holdall dump"), "{told}");
+}
+
+#[test]
 fn what_a_killed_restore_left_is_told_from_what_was_the_users_before() {
     if !has_strace() {
         return;

@@ -176,16 +176,24 @@ impl Patterns {
 
     /// The same for a path and, where nothing matches it, for the directories above it.
     pub fn says_with_parents(&self, path: &[u8], is_dir: bool) -> Option<bool> {
-        let mut path = path;
-        let mut says = self.says(path, is_dir);
-        while says.is_none()
-            && let Some(slash) = path.iter().rposition(|&byte| byte == b'/')
-        {
-            path = path.get(..slash).unwrap_or_default();
-            says = self.says(path, true);
-        }
-        says
+        with_parents(path, is_dir, |path, is_dir| self.says(path, is_dir))
     }
+
+    /// The same, and notes in `met` which of them match, as [`Self::says_noting`].
+    pub fn says_noting_with_parents(&self, path: &[u8], is_dir: bool, met: &Met) -> Option<bool> {
+        with_parents(path, is_dir, |path, is_dir| self.says_noting(path, is_dir, met))
+    }
+}
+
+/// What is said of a path or, where that is nothing, of the nearest directory above it.
+fn with_parents(
+    path: &[u8],
+    is_dir: bool,
+    says: impl Fn(&[u8], bool) -> Option<bool>,
+) -> Option<bool> {
+    let ends = path.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
+    let mut above = ends.filter_map(|(end, _)| path.get(..end));
+    says(path, is_dir).or_else(|| above.find_map(|path| says(path, true)))
 }
 
 impl Pattern {

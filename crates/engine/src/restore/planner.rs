@@ -164,6 +164,10 @@ impl<'a> Planner<'a> {
         let parent = self.parent_of(path.as_bytes());
         if self.levels.len() == 1 && path.name() == mark::NAME {
             // Of a restore into what was backed up; this one's own is there.
+            if is_directory || entry.size > 0 {
+                let reason = "a restore keeps its own mark under this name: `holdall dump` gives what the snapshot has";
+                self.context.problem(&path.to_absolute(), reason);
+            }
             return Planned::Done(Plan::SkipBelow);
         }
         let attributes = self.reader.bring_in_attributes(&mut entry);
