@@ -228,7 +228,8 @@ impl Trouble {
             self.sizes.push((began.elapsed(), self.server.rss_bytes()));
             if !is_calm && began.elapsed() > took / 2 {
                 is_calm = true;
-                // At least once the rules let something go.
+                // However the dice fell, days go by once, and then the rules let something go.
+                self.server.kill_for(self.days);
                 self.prune();
                 self.keep_last("all");
             }

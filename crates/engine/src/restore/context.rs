@@ -69,8 +69,8 @@ impl<'a> Context<'a> {
         base_path: Vec<u8>,
         links: Links,
     ) -> Result<Self, EngineError> {
-        let users =
-            Users::load().map_err(|error| EngineError::io("reading users and groups", error))?;
+        let users = Users::load()
+            .map_err(|error| EngineError::io("reading /etc/passwd and /etc/group", error))?;
         Ok(Self {
             options,
             run,

@@ -133,9 +133,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let read =
         std::fs::File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut text));
     match read {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(text),
     }
 }
