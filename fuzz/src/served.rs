@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use holdall_format::RecordKind;
@@ -10,23 +9,14 @@ use holdall_protocol::contract::Forge;
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, Repository, SessionPurpose, pair,
 };
-use holdall_repository::Clock;
 use holdall_server::{InviteRequest, Limits, Server, ServerOptions, admin};
+use holdall_testkit::FakeClock;
 use tempfile::TempDir;
 
 use super::id;
 
-const NOW_NS: i64 = 1_900_000_000_000_000_000;
+const NOW_SECS: i64 = 1_900_000_000;
 const LAPSED_NS: i64 = 8 * 24 * 3600 * 1_000_000_000;
-
-/// A clock that moves on when there are as many sessions or invites as there may be in a week.
-pub struct Moving(AtomicI64);
-
-impl Clock for Moving {
-    fn now_ns(&self) -> i64 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
 
 /// A server, and a machine that has a repository there with a node and a chunk.
 pub struct Served {
@@ -39,7 +29,8 @@ pub struct Served {
     /// Makes what the machine stores.
     pub forge: Forge,
     /// The server's.
-    pub clock: Arc<Moving>,
+    /// Moves on when there are as many sessions or invites as there may be in a week.
+    pub clock: Arc<FakeClock>,
     /// The server's data; goes when the server has ended.
     pub folder: TempDir,
 }
@@ -52,7 +43,7 @@ impl Served {
     pub fn start() -> Self {
         // A server makes each put durable, which takes no time here.
         let folder = holdall_testkit::memory().expect("a folder");
-        let clock = Arc::new(Moving(AtomicI64::new(NOW_NS)));
+        let clock = Arc::new(FakeClock::at(NOW_SECS));
         let server = Server::start(ServerOptions {
             data_dir: folder.path().to_owned(),
             listen: "127.0.0.1:0".parse().expect("an address"),
@@ -92,7 +83,7 @@ impl Served {
     /// What is given now, or once there is room for it again.
     pub fn or_in_a_week<T, E: Debug>(&self, ask: impl Fn() -> Result<T, E>) -> T {
         let asked = ask().or_else(|_| {
-            self.clock.0.fetch_add(LAPSED_NS, Ordering::SeqCst);
+            self.clock.advance_ns(LAPSED_NS);
             ask()
         });
         asked.expect("in a week at the latest")

@@ -2,10 +2,9 @@
 
 use anyhow::Error;
 use holdall_engine::{Access, AuditReport, EngineError, Listed, audit, snapshots};
-use holdall_repository::Clock;
+use holdall_sys::{Clock, SystemClock};
 
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::output::{Shown, count};
 use crate::receipts::Receipts;

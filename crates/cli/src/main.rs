@@ -11,7 +11,6 @@ mod arguments;
 mod attempt;
 mod audits;
 mod changes;
-mod clock;
 mod commands;
 mod config;
 mod connection;

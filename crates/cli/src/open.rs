@@ -10,14 +10,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use holdall_crypto::{KeyRing, SigningKey};
 use holdall_engine::{Access, EngineError, Place, make_private};
-use holdall_format::{PublicKey, RepositoryId, Signature, SignedContext, Spare, WrappingSet};
+use holdall_format::{PublicKey, RepositoryId, Spare, WrappingSet};
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
 };
-use holdall_repository::{EmbeddedRepository, ReceiptSigner};
+use holdall_repository::EmbeddedRepository;
+use holdall_sys::SystemClock;
 
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal, is_wrong_server};
 use crate::kept_parts::KeptParts;
 use crate::known::{self, Directories, Known};
@@ -311,7 +311,7 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     let folder = PathBuf::from(std::ffi::OsString::from_vec(absolute));
     let identity = app.identity()?;
     let (machine, key) = (identity.machine, identity.signing.public());
-    let signer = Arc::new(OwnReceipts(Arc::clone(&identity.signing)));
+    let signer = Arc::clone(&identity.signing);
     // The cache is one for each directory; which repository is in it shows only later. It is called as
     // nothing in the state is, for both folders may be one.
     let directory = directory_name(&folder);
@@ -358,19 +358,6 @@ pub(crate) fn last_opened(app: &App, folder: &Path) -> Option<String> {
 /// A name that no other directory has, made of one that may be too long for a file's.
 fn directory_name(folder: &Path) -> String {
     blake3::hash(folder.as_os_str().as_bytes()).to_hex().chars().take(32).collect()
-}
-
-/// This machine's key, where a server's identity would sign receipts.
-struct OwnReceipts(Arc<SigningKey>);
-
-impl ReceiptSigner for OwnReceipts {
-    fn public(&self) -> PublicKey {
-        self.0.public()
-    }
-
-    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
-        self.0.sign(context, message)
-    }
 }
 
 fn paired(

@@ -1,7 +1,7 @@
 //! Signing keys: of a machine, of a repository's owner, of a recovery kit.
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
-use holdall_format::{PublicKey, SIGNATURE_BYTES, Signature, SignedContext};
+use holdall_format::{PublicKey, ReceiptSigner, SIGNATURE_BYTES, Signature, SignedContext};
 use zeroize::Zeroizing;
 
 use crate::Entropy;
@@ -60,6 +60,16 @@ impl SigningKey {
         let mut signature = [0; SIGNATURE_BYTES];
         signature.copy_from_slice(self.pair.sign(&context.message(message)).as_ref());
         Signature::from_bytes(signature)
+    }
+}
+
+impl ReceiptSigner for SigningKey {
+    fn public(&self) -> PublicKey {
+        self.public()
+    }
+
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+        self.sign(context, message)
     }
 }
 

@@ -56,7 +56,9 @@ pub use receipt::{RECEIPT_BYTES, Receipt, StoredRecord};
 pub use record::{Record, RecordHead, RecordKind, record_file};
 pub use recovery_identity::RecoveryIdentity;
 pub use shown::{OneLine, Shown, is_unseen};
-pub use signature::{PublicKey, SIGNATURE_BYTES, Signature, Signatures, SignedContext};
+pub use signature::{
+    PublicKey, ReceiptSigner, SIGNATURE_BYTES, Signature, Signatures, SignedContext,
+};
 pub use slice::{SLICE_BYTES, SLICE_PROOF_MAX_BYTES, prove_slice, proves_slice, slices_in};
 pub use spare::{SPARE_MAX_BYTES, Spare};
 pub use table::{Table, TableEntry};

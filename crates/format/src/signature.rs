@@ -30,6 +30,15 @@ pub enum SignedContext {
     RecoveryIdentity,
 }
 
+/// Signs receipts: a server's identity, or the machine itself for an embedded repository.
+pub trait ReceiptSigner: Send + Sync {
+    /// Whose signatures they are.
+    fn public(&self) -> PublicKey;
+
+    /// Signs `message` in that context.
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature;
+}
+
 impl SignedContext {
     /// The bytes to sign: the context, a zero byte, and `message`.
     pub fn message(self, message: &[u8]) -> Vec<u8> {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdall_format::{
-    MachineId, ObjectId, PublicKey, RecordHash, SessionId, TombstoneReason, WrappingSet,
+    MachineId, ObjectId, PublicKey, ReceiptSigner, RecordHash, SessionId, TombstoneReason,
+    WrappingSet,
 };
 use holdall_protocol::{
     AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
@@ -15,13 +16,14 @@ use holdall_protocol::{
     RepositoryError, RequestTimes, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose,
     SparseBlock, Superseding, Traffic, Usage, refuse_token,
 };
+use holdall_sys::Clock;
 
 use crate::clear_parts::{self, ClearParts};
 use crate::layout::Layout;
 use crate::prune::PruneOptions;
 use crate::putting_back;
 use crate::records;
-use crate::store::{Access, Clock, ReceiptSigner, Store};
+use crate::store::{Access, Store};
 
 /// How long condemned packs stay where others may write whom no lock keeps out.
 const SHARE_GRACE: Duration = Duration::from_secs(24 * 3600);

@@ -24,15 +24,12 @@
 //! | commit | free | in turn | free | waits for its closure walk | waits | waits for the mark, and for each pack that is condemned |
 //!
 //! ```
-//! use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
+//! use holdall_format::{MachineId, PublicKey, ReceiptSigner, Signature, SignedContext};
 //! use holdall_protocol::{Repository, RepositoryError};
-//! use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner};
+//! use holdall_repository::EmbeddedRepository;
+//! use holdall_sys::SystemClock;
 //! use std::{path::Path, sync::Arc};
 //!
-//! struct NoTime;
-//! impl Clock for NoTime {
-//!     fn now_ns(&self) -> i64 { 0 }
-//! }
 //! struct NoKey;
 //! impl ReceiptSigner for NoKey {
 //!     fn public(&self) -> PublicKey { PublicKey::from_bytes([0; 32]) }
@@ -42,7 +39,7 @@
 //! let (machine, key) = (MachineId::from_bytes([1; 16]), NoKey.public());
 //! let dir = Path::new("/nonexistent/repository");
 //! let repository =
-//!     EmbeddedRepository::at(dir, Path::new("/nonexistent"), machine, key, Arc::new(NoKey), Arc::new(NoTime));
+//!     EmbeddedRepository::at(dir, Path::new("/nonexistent"), machine, key, Arc::new(NoKey), Arc::new(SystemClock));
 //! assert!(matches!(repository.describe(), Err(RepositoryError::NoRepository { .. })));
 //! ```
 
@@ -108,7 +105,7 @@ pub use publish::{make_dirs, sync_dir};
 pub use retaining::Judged;
 pub use scrub::ScrubRound;
 pub use session::Sessions;
-pub use store::{Clock, ReceiptSigner, Store};
+pub use store::Store;
 pub use unopened::{
     newest_generation_in, newest_key_in, recovery_identities_in, recovery_identities_of_new,
 };

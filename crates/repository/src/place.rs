@@ -1,43 +1,22 @@
 //! A repository in a temporary folder, for tests of what is behind its face.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
-use holdall_format::{
-    MachineId, ObjectId, PublicKey, RecordHash, RecordHead, RecordKind, SessionId, Signature,
-    SignedContext,
-};
+use holdall_format::{MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SessionId};
 use holdall_protocol::contract::{Forge, TestKey};
 use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
+use holdall_testkit::FakeClock;
 
 use crate::embedded::EmbeddedRepository;
-use crate::store::{Clock, ReceiptSigner, Store};
+use crate::store::Store;
 
 const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
-
-impl Clock for AtomicI64 {
-    fn now_ns(&self) -> i64 {
-        self.load(Ordering::SeqCst)
-    }
-}
-
-struct Signer(TestKey);
-
-impl ReceiptSigner for Signer {
-    fn public(&self) -> PublicKey {
-        self.0.public()
-    }
-
-    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
-        self.0.sign(context, message)
-    }
-}
 
 /// A repository with one machine.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
     pub(crate) forge: Forge,
-    pub(crate) clock: Arc<AtomicI64>,
+    pub(crate) clock: Arc<FakeClock>,
     pub(crate) store: Arc<Store>,
 }
 
@@ -45,7 +24,7 @@ impl Place {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let forge = Forge::new(1, MACHINE, &[8; 32]);
-        let clock = Arc::new(AtomicI64::new(1_000_000_000));
+        let clock = Arc::new(FakeClock::at(1));
         Store::create(&dir.path().join("repository"), &forge.new_repository()).unwrap();
         let store = open(&dir, &clock);
         Self { dir, forge, clock, store }
@@ -95,9 +74,9 @@ impl Place {
     }
 }
 
-fn open(dir: &tempfile::TempDir, clock: &Arc<AtomicI64>) -> Arc<Store> {
+fn open(dir: &tempfile::TempDir, clock: &Arc<FakeClock>) -> Arc<Store> {
     let (repository, cache) = (dir.path().join("repository"), dir.path().join("cache"));
-    let signer = Arc::new(Signer(TestKey::from_seed(&[9; 32])));
+    let signer = Arc::new(TestKey::from_seed(&[9; 32]));
     Store::open(&repository, &cache, signer, clock.clone()).unwrap()
 }
 

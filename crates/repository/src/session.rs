@@ -22,12 +22,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use holdall_format::wire::Reader;
 use holdall_format::{FormatError, MachineId, PackName, RecordHash, SessionId};
 use holdall_protocol::{RepositoryError, SessionPurpose};
+use holdall_sys::Clock;
 
 use crate::checksummed::{with_checksum, without_checksum};
 use crate::index::PackInfo;
 use crate::layout::Layout;
 use crate::publish::{names_in, random, read_limited, remove, replace};
-use crate::store::Clock;
 
 const WHAT: &str = "session";
 const MAGIC: &[u8; 4] = b"HSes";
@@ -408,16 +408,18 @@ impl Sessions {
 mod tests {
     use super::*;
 
-    impl Clock for i64 {
-        fn now_ns(&self) -> i64 {
-            *self
-        }
-    }
     use crate::publish::make_dir;
+    use holdall_testkit::FakeClock;
     use proptest::prelude::*;
 
     const MACHINE: MachineId = MachineId::from_bytes([1; 16]);
     const BACKUP: SessionPurpose = SessionPurpose::Backup { parents: Vec::new() };
+
+    fn at(now_ns: i64) -> FakeClock {
+        let clock = FakeClock::default();
+        clock.set_ns(now_ns);
+        clock
+    }
 
     fn place() -> (tempfile::TempDir, Layout) {
         let dir = tempfile::tempdir().unwrap();
@@ -433,10 +435,10 @@ mod tests {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, true).unwrap();
         for round in 0..100 {
-            let id = sessions.start(MACHINE, &BACKUP, 1, &0).unwrap();
+            let id = sessions.start(MACHINE, &BACKUP, 1, &at(0)).unwrap();
             let is_ended = round % 2 == 0;
             std::thread::scope(|scope| {
-                scope.spawn(|| drop(sessions.check(&id, &MACHINE, &(NOTE_NS + 1))));
+                scope.spawn(|| drop(sessions.check(&id, &MACHINE, &at(NOTE_NS + 1))));
                 scope.spawn(|| match is_ended {
                     true => sessions.end(&id).unwrap(),
                     false => sessions.close(&id, &MACHINE).unwrap(),
@@ -453,44 +455,44 @@ mod tests {
     fn the_oldest_session_that_has_not_lapsed_sets_the_watermark() {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, true).unwrap();
-        let first = sessions.start(MACHINE, &BACKUP, 10, &0).unwrap();
-        sessions.start(MACHINE, &BACKUP, 20, &LAPSE_NS).unwrap();
-        sessions.start(MACHINE, &SessionPurpose::Read, 5, &LAPSE_NS).unwrap();
-        assert_eq!(sessions.watermark(&MACHINE, &LAPSE_NS), Some(10));
-        assert_eq!(sessions.watermark(&MACHINE, &(LAPSE_NS + 1)), Some(20));
-        assert_eq!(sessions.watermark(&MachineId::from_bytes([2; 16]), &0), None);
-        assert!(sessions.check(&first, &MACHINE, &(LAPSE_NS + 1)).is_err());
-        assert_eq!(sessions.watermark(&MACHINE, &i64::MAX), None);
+        let first = sessions.start(MACHINE, &BACKUP, 10, &at(0)).unwrap();
+        sessions.start(MACHINE, &BACKUP, 20, &at(LAPSE_NS)).unwrap();
+        sessions.start(MACHINE, &SessionPurpose::Read, 5, &at(LAPSE_NS)).unwrap();
+        assert_eq!(sessions.watermark(&MACHINE, &at(LAPSE_NS)), Some(10));
+        assert_eq!(sessions.watermark(&MACHINE, &at(LAPSE_NS + 1)), Some(20));
+        assert_eq!(sessions.watermark(&MachineId::from_bytes([2; 16]), &at(0)), None);
+        assert!(sessions.check(&first, &MACHINE, &at(LAPSE_NS + 1)).is_err());
+        assert_eq!(sessions.watermark(&MACHINE, &at(i64::MAX)), None);
     }
 
     #[test]
     fn using_a_session_keeps_it_alive_also_over_a_restart() {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, true).unwrap();
-        let id = sessions.start(MACHINE, &BACKUP, 10, &0).unwrap();
-        sessions.check(&id, &MACHINE, &LAPSE_NS).unwrap();
-        sessions.check(&id, &MACHINE, &5).unwrap();
+        let id = sessions.start(MACHINE, &BACKUP, 10, &at(0)).unwrap();
+        sessions.check(&id, &MACHINE, &at(LAPSE_NS)).unwrap();
+        sessions.check(&id, &MACHINE, &at(5)).unwrap();
         let sessions = Sessions::open(&layout, true).unwrap();
-        sessions.check(&id, &MACHINE, &(2 * LAPSE_NS)).unwrap();
+        sessions.check(&id, &MACHINE, &at(2 * LAPSE_NS)).unwrap();
         sessions.close(&id, &MACHINE).unwrap();
         let sessions = Sessions::open(&layout, true).unwrap();
-        assert_eq!(sessions.watermark(&MACHINE, &(2 * LAPSE_NS)), Some(10));
+        assert_eq!(sessions.watermark(&MACHINE, &at(2 * LAPSE_NS)), Some(10));
         assert_eq!(sessions.latest_start(), 10);
         sessions.end(&id).unwrap();
-        assert_eq!(Sessions::open(&layout, true).unwrap().watermark(&MACHINE, &0), None);
+        assert_eq!(Sessions::open(&layout, true).unwrap().watermark(&MACHINE, &at(0)), None);
     }
 
     #[test]
     fn whoever_reads_for_hours_reads_on_while_the_disk_is_full() {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, true).unwrap();
-        let start = |purpose| sessions.start(MACHINE, purpose, 10, &0).unwrap();
+        let start = |purpose| sessions.start(MACHINE, purpose, 10, &at(0)).unwrap();
         let (reads, backs_up) = (start(&SessionPurpose::Read), start(&BACKUP));
         sessions.is_full.store(true, Ordering::Release);
         for hour in 1..30 {
-            sessions.check(&reads, &MACHINE, &(hour * (NOTE_NS + 1))).unwrap();
+            sessions.check(&reads, &MACHINE, &at(hour * (NOTE_NS + 1))).unwrap();
         }
-        let refused = sessions.check(&backs_up, &MACHINE, &(2 * NOTE_NS));
+        let refused = sessions.check(&backs_up, &MACHINE, &at(2 * NOTE_NS));
         assert!(matches!(refused, Err(RepositoryError::NoRoom { .. })), "{refused:?}");
     }
 
@@ -498,8 +500,8 @@ mod tests {
     fn a_store_that_is_opened_again_knows_what_sessions_with_a_file_and_without_were_told() {
         let (_dir, layout) = place();
         let earlier = Sessions::open(&layout, true).unwrap();
-        let with_file = earlier.start(MACHINE, &BACKUP, 10, &0).unwrap();
-        let without = earlier.start(MACHINE, &SessionPurpose::Read, 20, &0).unwrap();
+        let with_file = earlier.start(MACHINE, &BACKUP, 10, &at(0)).unwrap();
+        let without = earlier.start(MACHINE, &SessionPurpose::Read, 20, &at(0)).unwrap();
         std::fs::remove_file(layout.session(&without).path()).unwrap();
         let relied_on = |arrival| ReliedOn { arrivals: [arrival].into(), ..ReliedOn::default() };
         earlier.rely_on(&with_file, relied_on(1));
@@ -507,23 +509,24 @@ mod tests {
 
         let sessions = Sessions::open(&layout, true).unwrap();
         sessions.adopt(&earlier);
-        assert_eq!(sessions.relied_on(&0).arrivals, BTreeSet::from([1, 2]));
+        assert_eq!(sessions.relied_on(&at(0)).arrivals, BTreeSet::from([1, 2]));
     }
 
     #[test]
     fn what_others_wrote_of_a_session_since_it_was_read_is_not_taken_back() {
         let (_dir, layout) = place();
         let writer = Sessions::open(&layout, true).unwrap();
-        let [used, closed] = [10, 20].map(|at| writer.start(MACHINE, &BACKUP, at, &0).unwrap());
+        let [used, closed] =
+            [10, 20].map(|start| writer.start(MACHINE, &BACKUP, start, &at(0)).unwrap());
         let earlier = Sessions::open(&layout, false).unwrap();
-        writer.check(&used, &MACHINE, &LAPSE_NS).unwrap();
+        writer.check(&used, &MACHINE, &at(LAPSE_NS)).unwrap();
         writer.close(&closed, &MACHINE).unwrap();
 
         let sessions = Sessions::open(&layout, true).unwrap();
         sessions.adopt(&earlier);
-        assert_eq!(sessions.watermark(&MACHINE, &(2 * LAPSE_NS)), Some(10));
-        assert!(sessions.check(&used, &MACHINE, &(2 * LAPSE_NS)).is_ok());
-        assert!(sessions.check(&closed, &MACHINE, &0).is_err());
+        assert_eq!(sessions.watermark(&MACHINE, &at(2 * LAPSE_NS)), Some(10));
+        assert!(sessions.check(&used, &MACHINE, &at(2 * LAPSE_NS)).is_ok());
+        assert!(sessions.check(&closed, &MACHINE, &at(0)).is_err());
     }
 
     #[test]
@@ -532,7 +535,7 @@ mod tests {
         let unreadable = layout.session(&SessionId::from_bytes([5; 16]));
         std::fs::create_dir(unreadable.path()).unwrap();
         let sessions = Sessions::open(&layout, true).unwrap();
-        assert_eq!(sessions.watermark(&MACHINE, &0), None);
+        assert_eq!(sessions.watermark(&MACHINE, &at(0)), None);
         assert!(unreadable.exists());
     }
 
@@ -540,11 +543,11 @@ mod tests {
     fn a_session_is_its_machines_own() {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, true).unwrap();
-        let id = sessions.start(MACHINE, &BACKUP, 10, &0).unwrap();
+        let id = sessions.start(MACHINE, &BACKUP, 10, &at(0)).unwrap();
         let other = MachineId::from_bytes([2; 16]);
-        assert!(sessions.check(&id, &other, &0).is_err());
+        assert!(sessions.check(&id, &other, &at(0)).is_err());
         sessions.close(&id, &other).unwrap();
-        assert!(sessions.check(&id, &MACHINE, &0).is_ok());
+        assert!(sessions.check(&id, &MACHINE, &at(0)).is_ok());
     }
 
     #[test]
@@ -552,14 +555,15 @@ mod tests {
         let (_dir, layout) = place();
         let sessions = Sessions::open(&layout, false).unwrap();
         let kit = MachineId::from_bytes([0; 16]);
-        let start = |machine, now_ns| sessions.start(machine, &SessionPurpose::Read, 0, &now_ns);
+        let start =
+            |machine, now_ns| sessions.start(machine, &SessionPurpose::Read, 0, &at(now_ns));
         let first = start(kit, 0).unwrap();
         for _ in 1..MAX_SESSIONS {
             start(kit, 0).unwrap();
         }
         assert!(start(kit, READ_LAPSE_NS).is_err());
         start(MACHINE, READ_LAPSE_NS).unwrap();
-        sessions.check(&first, &kit, &READ_LAPSE_NS).unwrap();
+        sessions.check(&first, &kit, &at(READ_LAPSE_NS)).unwrap();
         start(kit, READ_LAPSE_NS + 1).unwrap();
         assert!(sessions.count_of(&kit) == 2, "the one that was used and the new one");
     }
@@ -570,7 +574,7 @@ mod tests {
         let sessions = Sessions::open(&layout, true).unwrap();
         let with = |parents| {
             let parents = vec![RecordHash::from_bytes([9; 32]); parents];
-            sessions.start(MACHINE, &SessionPurpose::Backup { parents }, 0, &0)
+            sessions.start(MACHINE, &SessionPurpose::Backup { parents }, 0, &at(0))
         };
         with(MAX_PARENTS).unwrap();
         assert!(matches!(with(MAX_PARENTS + 1), Err(RepositoryError::Refused { .. })));

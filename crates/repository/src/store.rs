@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::{
-    MachineId, ObjectId, PublicKey, RepositoryConfig, RepositoryId, Signature, SignedContext,
+    MachineId, ObjectId, PublicKey, ReceiptSigner, RepositoryConfig, RepositoryId,
 };
 use holdall_protocol::{Repair, RepositoryError};
-use holdall_sys::PathBeneath;
+use holdall_sys::{Clock, PathBeneath};
 
 use crate::appending::Appender;
 use crate::background::Background;
@@ -31,40 +31,6 @@ use crate::scrub::ScrubRound;
 use crate::session::Sessions;
 use crate::tail::Tail;
 use crate::wrappings::{SignedSet, Wrappings};
-
-/// Tells the time of day. A repository orders by log position; the time is for people, and for
-/// sessions to lapse.
-pub trait Clock: Send + Sync {
-    /// Nanoseconds since 1970 UTC.
-    fn now_ns(&self) -> i64;
-
-    /// Nanoseconds since some moment that stays the same while the computer runs, whoever sets the
-    /// clock. What differs from the time of day by more and more, or at once, tells a clock that was
-    /// set.
-    fn running_ns(&self) -> i64 {
-        self.now_ns()
-    }
-
-    /// Which start of the computer [`Clock::running_ns`] belongs to; `None` if nobody can tell.
-    fn boot_id(&self) -> Option<String> {
-        holdall_sys::host::boot_id()
-    }
-
-    /// How many nanoseconds have passed since the clock showed that time, by whoever knows which of them
-    /// count.
-    fn passed_ns(&self, since_ns: i64) -> i64 {
-        self.now_ns().saturating_sub(since_ns)
-    }
-}
-
-/// Signs receipts: a server's identity, or the machine itself for an embedded repository.
-pub trait ReceiptSigner: Send + Sync {
-    /// Whose signatures they are.
-    fn public(&self) -> PublicKey;
-
-    /// Signs `message` in that context.
-    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature;
-}
 
 /// What a store may do to its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use holdall_repository::Clock;
+use holdall_sys::Clock;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -174,22 +174,13 @@ mod tests {
 
     use super::*;
 
-    struct Hand(Arc<FakeClock>);
-
-    impl Clock for Hand {
-        fn now_ns(&self) -> i64 {
-            let now = self.0.now();
-            now.secs * SECOND_NS + i64::from(now.nanos)
-        }
-    }
-
     /// A log, its clock, and what it was told.
     fn failure_log() -> (FailureLog, Arc<FakeClock>, Arc<Mutex<Vec<String>>>) {
         let (clock, lines) =
             (Arc::new(FakeClock::at(1_900_000_000)), Arc::<Mutex<Vec<_>>>::default());
         let told = Arc::clone(&lines);
         let log: LogSink = Arc::new(move |line| told.lock().unwrap().push(line.to_owned()));
-        (FailureLog::new(log, Arc::new(Hand(Arc::clone(&clock)))), clock, lines)
+        (FailureLog::new(log, clock.clone()), clock, lines)
     }
 
     fn from(address: u8) -> Option<Source> {

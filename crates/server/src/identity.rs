@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
-use holdall_format::{PublicKey, Signature, SignedContext};
+use holdall_format::{PublicKey, ReceiptSigner, Signature, SignedContext};
 use holdall_protocol::tls;
-use holdall_repository::ReceiptSigner;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use zeroize::Zeroizing;

@@ -35,8 +35,6 @@ mod rights;
 mod scrub;
 mod server;
 mod source;
-#[cfg(test)]
-mod standing;
 mod state;
 mod stores;
 mod taking;

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::data_folder::DataFolder;
     use crate::identity::ServerIdentity;
-    use crate::standing::Standing;
+    use holdall_testkit::FakeClock;
 
     #[test]
     fn nothing_is_read_for_whom_nobody_listens_to() {
@@ -106,7 +106,8 @@ mod tests {
         let (dir, cache) = (folder.repository("laptop"), folder.cache("laptop"));
         Store::create(&dir, &forge.new_repository()).unwrap();
         let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
-        let store = Store::open(&dir, &cache, signer, Arc::new(Standing)).unwrap();
+        let store =
+            Store::open(&dir, &cache, signer, Arc::new(FakeClock::at(1_900_000_000))).unwrap();
         (store.for_machine(machine, forge.key.public()), forge)
     }
 }

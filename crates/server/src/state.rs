@@ -273,7 +273,7 @@ mod tests {
     use crate::accounts::InviteRequest;
     use crate::data_folder::DataFolder;
     use crate::identity::ServerIdentity;
-    use crate::standing::Standing;
+    use holdall_testkit::FakeClock;
 
     const fn key(number: u8) -> PublicKey {
         PublicKey::from_bytes([number; 32])
@@ -282,7 +282,8 @@ mod tests {
     /// What the requests of a server share that has let in so many machines, whose keys are numbered.
     fn state_with_machines(temp: &tempfile::TempDir, machines: u8) -> ServerState {
         let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
-        let accounts = Accounts::open(&folder.database(), Arc::new(Standing)).unwrap();
+        let accounts =
+            Accounts::open(&folder.database(), Arc::new(FakeClock::at(1_900_000_000))).unwrap();
         for number in 1..=machines {
             let invitation = accounts.invite(&InviteRequest::default(), key(99), vec![]).unwrap();
             let (secret, name) = (&invitation.invite.secret, format!("machine {number}"));

@@ -12,13 +12,15 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use holdall_format::{PublicKey, RepositoryId};
+use holdall_format::{PublicKey, ReceiptSigner, RepositoryId};
 use holdall_protocol::wire::is_repository_name;
 use holdall_protocol::{FormerAccount, NewRepository, RepositoryError};
 use holdall_repository::{
-    Census, Clock, EmbeddedRepository, ReceiptSigner, Sessions, Store, newest_key_in,
-    recovery_identities_in, recovery_identities_of_new,
+    Census, EmbeddedRepository, Sessions, Store, newest_key_in, recovery_identities_in,
+    recovery_identities_of_new,
 };
+
+use holdall_sys::Clock;
 
 use crate::accounts::Accounts;
 use crate::data_folder::DataFolder;
@@ -356,15 +358,8 @@ mod tests {
     use holdall_protocol::contract::{Forge, TestKey};
     use holdall_protocol::wire::RepositoryVerb;
     use holdall_protocol::{Repository, SessionPurpose};
+    use holdall_testkit::FakeClock;
     use std::path::{Path, PathBuf};
-
-    struct Still;
-
-    impl Clock for Still {
-        fn now_ns(&self) -> i64 {
-            1_700_000_000_000_000_000
-        }
-    }
 
     const MACHINE: MachineId = MachineId::from_bytes([3; 16]);
     const KEY: PublicKey = PublicKey::from_bytes([2; 32]);
@@ -382,7 +377,9 @@ mod tests {
         fn new() -> Self {
             let temp = tempfile::tempdir().unwrap();
             let folder = Arc::new(DataFolder::take(temp.path()).unwrap());
-            let accounts = Arc::new(Accounts::open(&folder.database(), Arc::new(Still)).unwrap());
+            let accounts = Arc::new(
+                Accounts::open(&folder.database(), Arc::new(FakeClock::at(1_700_000_000))).unwrap(),
+            );
             Self::on(temp, folder, accounts)
         }
 

@@ -21,6 +21,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod clock;
 mod file;
 mod name;
 pub mod wide_places;
@@ -31,6 +32,7 @@ compile_error!("holdall runs on Linux so far: a sibling of src/linux is what ano
 #[cfg(target_os = "linux")]
 mod linux;
 
+pub use clock::{Clock, SystemClock};
 pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
 #[cfg(target_os = "linux")]
 pub use linux::{

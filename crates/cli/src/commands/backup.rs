@@ -12,14 +12,13 @@ use holdall_engine::{
 use holdall_format::record_file;
 use holdall_lab::cost::{Past, Slowness, Work};
 use holdall_lab::{Layer, Verdict};
-use holdall_repository::Clock;
 use holdall_sys::thread;
+use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
 use super::tag;
 use crate::app::App;
 use crate::audits;
-use crate::clock::SystemClock;
 use crate::connection::Connection;
 use crate::deletions;
 use crate::emptied::Emptied;

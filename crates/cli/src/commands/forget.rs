@@ -6,15 +6,14 @@ use anyhow::Result;
 use holdall_engine::{Access, Listed, Snapshot};
 use holdall_format::{MachineId, RecordHash, SeriesId};
 use holdall_protocol::{RepositoryError, WaitingDeletion};
-use holdall_repository::Clock;
 use holdall_repository::retention::{Aged, Backwards, Came, Reason, keep};
+use holdall_sys::{Clock, SystemClock};
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::prune;
 use super::snapshots::JsonSnapshot;
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::deletions::{self, TokenArgs};
 use crate::exit::{Exit, Refusal};
 use crate::filter::{Filter, Wanted};

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use holdall_server::{Invitation, InviteRequest, is_host_and_port};
+use holdall_sys::SystemClock;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
 use super::serve::data_folder;
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::Exit;
 use crate::machine_name;
 use crate::open::{DEFAULT_PORT, in_brackets};

@@ -10,11 +10,10 @@ use clap::ValueEnum;
 use holdall_engine::{Access, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
 use holdall_lab::cost::{Past, Slowness, Work};
 use holdall_lab::{Layer, Verdict};
-use holdall_repository::Clock;
+use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal, hint_of};
 use crate::filter::Filter;
 use crate::forecast::Forecast;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use holdall_server::{Limits, LogSink, Server, ServerOptions};
+use holdall_sys::SystemClock;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::config;
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;

@@ -27,8 +27,8 @@ use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, NewRepository, Paired, Repository,
     ServerAddress, pair,
 };
-use holdall_repository::Clock;
 use holdall_server::{InviteRequest, Limits, Server, ServerOptions, admin};
+use holdall_sys::{Clock, SystemClock};
 use holdall_testkit::{
     ChaosProxy, CompareOptions, DelayProxy, Random, Slice, compare_trees, memory, setting,
 };
@@ -84,9 +84,7 @@ struct ServerClock {
 
 impl Clock for ServerClock {
     fn now_ns(&self) -> i64 {
-        let now = holdall_sys::host::now();
-        let now_ns = now.secs * 1_000_000_000 + i64::from(now.nanos);
-        now_ns + self.ahead_ns.load(Ordering::SeqCst)
+        SystemClock.now_ns() + self.ahead_ns.load(Ordering::SeqCst)
     }
 }
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdall_crypto::SigningKey;
-use holdall_format::{PublicKey, RecordHash, Signature, SignedContext, TombstoneReason};
-use holdall_repository::{Clock, ReceiptSigner, Store};
+use holdall_format::{RecordHash, TombstoneReason};
+use holdall_repository::Store;
+use holdall_sys::SystemClock;
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, Server, files_below};
@@ -285,31 +286,13 @@ fn a_server_lets_no_machine_delete() {
     assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 1);
 }
 
-/// A server's identity in the hands of somebody who forgets what they like.
-struct Forger(SigningKey);
-
-impl ReceiptSigner for Forger {
-    fn public(&self) -> PublicKey {
-        self.0.public()
-    }
-
-    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
-        self.0.sign(context, message)
-    }
-}
-
-impl Clock for Forger {
-    fn now_ns(&self) -> i64 {
-        1_700_000_000_000_000_000
-    }
-}
-
 pub(crate) fn forge_tombstone(data: &Path, snapshot: &str, reason: TombstoneReason) {
     let seed = fs::read(data.join("identity.key")).unwrap().try_into().unwrap();
-    let forger = || Arc::new(Forger(SigningKey::from_seed(&seed)));
+    // A server's identity in the hands of a forger.
+    let forger = Arc::new(SigningKey::from_seed(&seed));
     let repository = fs::read_dir(data.join("repositories")).unwrap().next().unwrap().unwrap();
     let cache = data.join("cache").join(repository.file_name());
-    let store = Store::open(&repository.path(), &cache, forger(), forger()).unwrap();
+    let store = Store::open(&repository.path(), &cache, forger, Arc::new(SystemClock)).unwrap();
     let snapshot: RecordHash = snapshot.parse().unwrap();
     store.forget(&[snapshot], reason).unwrap();
 }

@@ -13,32 +13,12 @@ use holdall_engine::{
     Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Snapshot, Source, Verify,
     VerifyReport, backup, find_snapshot, restore, snapshots, verify,
 };
-use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
+use holdall_format::{MachineId, ReceiptSigner};
 use holdall_protocol::{NewRepository, Repository};
-use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner};
+use holdall_repository::EmbeddedRepository;
+use holdall_sys::SystemClock;
 use holdall_testkit::{CompareOptions, Difference, compare_trees};
 use tempfile::TempDir;
-
-struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now_ns(&self) -> i64 {
-        let now = holdall_sys::host::now();
-        now.secs * 1_000_000_000 + i64::from(now.nanos)
-    }
-}
-
-struct Signer(Arc<SigningKey>);
-
-impl ReceiptSigner for Signer {
-    fn public(&self) -> PublicKey {
-        self.0.public()
-    }
-
-    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
-        self.0.sign(context, message)
-    }
-}
 
 pub(crate) struct World {
     folder: TempDir,
@@ -81,7 +61,7 @@ impl World {
 
     /// What signs receipts: the machine itself.
     pub(crate) fn signer(&self) -> Arc<dyn ReceiptSigner> {
-        Arc::new(Signer(self.signing()))
+        self.signing()
     }
 
     /// What opens the repository.

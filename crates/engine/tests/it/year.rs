@@ -8,27 +8,19 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use holdall_engine::{Place, Run, backup, compact};
 use holdall_format::{RecordHash, TombstoneReason};
 use holdall_protocol::Repository;
 use holdall_repository::retention::Policy;
-use holdall_repository::{Clock, PruneOptions, Store};
-use holdall_testkit::{Random, setting};
+use holdall_repository::{PruneOptions, Store};
+use holdall_testkit::{FakeClock, Random, setting};
 
 use crate::world::World;
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
-
-struct TestClock(AtomicI64);
-
-impl Clock for TestClock {
-    fn now_ns(&self) -> i64 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
 
 /// A home folder: documents, a mail folder of small files, a database that changes in places.
 fn fill(source: &Path, random: &mut Random) {
@@ -73,7 +65,7 @@ fn a_year_of_hourly_backups_stays_small_and_whole() {
     let (days, every) =
         (setting("HOLDALL_YEAR_DAYS", 45) as i64, setting("HOLDALL_YEAR_HOURS", 8) as i64);
     let world = World::new();
-    let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000_000_000)));
+    let clock = Arc::new(FakeClock::at(1_700_000_000));
     let dir = world.path("repository");
     let store = Store::open(&dir, &world.path("index"), world.signer(), clock.clone()).unwrap();
     let signing = world.signing();
@@ -91,7 +83,7 @@ fn a_year_of_hourly_backups_stays_small_and_whole() {
         let run = Arc::new(Run::new());
         sent_bytes += backup(&access, &world.options(), &run).unwrap().data_stored;
         backups += 1;
-        clock.0.fetch_add(every * HOUR_NS, Ordering::SeqCst);
+        clock.advance_ns(every * HOUR_NS);
         if hour % 24 < every {
             let goes: Vec<RecordHash> = store
                 .judge(&Policy::USUAL, &[])

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use bytes::Bytes;
 use holdall_format::{
-    Block, BlockHeader, BlockKind, ChunkerName, KeyEpoch, MachineId, ObjectId, PublicKey, Record,
-    RecordHash, RecordHead, RecordKind, RecoveryIdentity, RepositoryConfig, RepositoryId,
-    SIGNATURE_BYTES, SeriesId, Signature, SignedContext, Suite, TAG_BYTES, Table, TableEntry,
-    Wrapping, WrappingKind, WrappingSet,
+    Block, BlockHeader, BlockKind, ChunkerName, KeyEpoch, MachineId, ObjectId, PublicKey,
+    ReceiptSigner, Record, RecordHash, RecordHead, RecordKind, RecoveryIdentity, RepositoryConfig,
+    RepositoryId, SIGNATURE_BYTES, SeriesId, Signature, SignedContext, Suite, TAG_BYTES, Table,
+    TableEntry, Wrapping, WrappingKind, WrappingSet,
 };
 
 use crate::NewRepository;
@@ -32,6 +32,16 @@ impl TestKey {
     pub fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
         let signature = self.0.sign(&context.message(message));
         Signature::from_bytes(signature.as_ref().try_into().expect("signatures have 64 bytes"))
+    }
+}
+
+impl ReceiptSigner for TestKey {
+    fn public(&self) -> PublicKey {
+        self.public()
+    }
+
+    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
+        self.sign(context, message)
     }
 }
 

@@ -125,7 +125,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use holdall_sys::PathBeneath;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::AtomicBool;
     use std::time::{Duration, Instant};
 
     use crate::index::{HALTED, WRITES_FAIL};
@@ -186,7 +186,7 @@ mod tests {
 
         fn pass_grace(&self) {
             let grace_ns = i64::try_from(GRACE.as_nanos()).unwrap();
-            self.clock.fetch_add(grace_ns, Ordering::SeqCst);
+            self.clock.advance_ns(grace_ns);
         }
 
         /// How many blocks there are in each pack.

@@ -3,38 +3,18 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
+use holdall_format::MachineId;
 use holdall_protocol::contract::{Forge, TestKey};
-use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner};
+use holdall_repository::EmbeddedRepository;
+use holdall_testkit::FakeClock;
 
 const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
 const MACHINE_SEED: [u8; 32] = [8; 32];
 /// A moment at which clocks are believed.
-const NOW_NS: i64 = 1_900_000_000_000_000_000;
-
-struct Standing;
-
-impl Clock for Standing {
-    fn now_ns(&self) -> i64 {
-        NOW_NS
-    }
-}
-
-struct Signer(TestKey);
-
+const NOW_SECS: i64 = 1_900_000_000;
 /// Made once, since thousands of states are opened with it.
-static SIGNER: LazyLock<Arc<Signer>> =
-    LazyLock::new(|| Arc::new(Signer(TestKey::from_seed(&MACHINE_SEED))));
-
-impl ReceiptSigner for Signer {
-    fn public(&self) -> PublicKey {
-        self.0.public()
-    }
-
-    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
-        self.0.sign(context, message)
-    }
-}
+static SIGNER: LazyLock<Arc<TestKey>> =
+    LazyLock::new(|| Arc::new(TestKey::from_seed(&MACHINE_SEED)));
 
 /// What makes the machine's blocks and records.
 pub(crate) fn forge() -> Forge {
@@ -45,5 +25,12 @@ pub(crate) fn forge() -> Forge {
 pub(crate) fn open(disk: &Path) -> EmbeddedRepository {
     let (dir, cache) = (disk.join("new/repository"), disk.join("cache"));
     let signer = SIGNER.clone();
-    EmbeddedRepository::at(&dir, &cache, MACHINE, signer.public(), signer, Arc::new(Standing))
+    EmbeddedRepository::at(
+        &dir,
+        &cache,
+        MACHINE,
+        signer.public(),
+        signer,
+        Arc::new(FakeClock::at(NOW_SECS)),
+    )
 }

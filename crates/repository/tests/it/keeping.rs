@@ -80,8 +80,8 @@ fn readers_share_and_keep_writers_out() {
     type OpenHow = fn(
         &std::path::Path,
         &std::path::Path,
-        std::sync::Arc<dyn holdall_repository::ReceiptSigner>,
-        std::sync::Arc<dyn holdall_repository::Clock>,
+        std::sync::Arc<dyn holdall_format::ReceiptSigner>,
+        std::sync::Arc<dyn holdall_sys::Clock>,
     ) -> Result<std::sync::Arc<Store>, RepositoryError>;
     let first = open(Store::open_to_read).unwrap();
     let second = open(Store::open_to_read).unwrap();

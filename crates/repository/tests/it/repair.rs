@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use holdall_format::PackName;
 use holdall_protocol::contract::ContractWorld;
 use holdall_protocol::{Repair, RepairReport, Repository, RepositoryError, ScrubDamage};
-use holdall_repository::Clock;
+use holdall_sys::Clock;
 
 use crate::house::{House, id, names};
 use crate::world::SharedWorld;

@@ -3,79 +3,27 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
-use holdall_format::{MachineId, PublicKey, Signature, SignedContext};
+use holdall_format::MachineId;
 use holdall_protocol::Repository;
 use holdall_protocol::contract::{ContractWorld, TestKey};
-use holdall_repository::{Clock, EmbeddedRepository, ReceiptSigner, Store};
+use holdall_repository::{EmbeddedRepository, Store};
+use holdall_testkit::FakeClock;
 
 pub(crate) const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
 pub(crate) const MACHINE_SEED: [u8; 32] = [8; 32];
 
-/// A clock that stands still until it is moved.
-pub(crate) struct TestClock {
-    shown_ns: AtomicI64,
-    /// What it showed before and after it was set ahead; nothing of that has passed.
-    set_from_ns: AtomicI64,
-    set_to_ns: AtomicI64,
-}
-
-impl TestClock {
-    fn at(shown_ns: i64) -> Self {
-        let [shown_ns, set_from_ns, set_to_ns] = [shown_ns, 0, 0].map(AtomicI64::new);
-        Self { shown_ns, set_from_ns, set_to_ns }
-    }
-
-    /// Time that passes.
-    pub(crate) fn advance_ns(&self, ns: i64) {
-        self.shown_ns.fetch_add(ns, Ordering::SeqCst);
-    }
-
-    /// Shows a later time, though none has passed, as is known from then on. Once.
-    pub(crate) fn set_ahead_ns(&self, ns: i64) {
-        self.set_from_ns.store(self.now_ns(), Ordering::SeqCst);
-        self.advance_ns(ns);
-        self.set_to_ns.store(self.now_ns(), Ordering::SeqCst);
-    }
-}
-
-impl Clock for TestClock {
-    fn now_ns(&self) -> i64 {
-        self.shown_ns.load(Ordering::SeqCst)
-    }
-
-    fn passed_ns(&self, since_ns: i64) -> i64 {
-        let [from_ns, to_ns] =
-            [&self.set_from_ns, &self.set_to_ns].map(|ns| ns.load(Ordering::SeqCst).max(since_ns));
-        self.now_ns() - since_ns - (to_ns - from_ns)
-    }
-}
-
-/// Signs receipts with a fixed key.
-pub(crate) struct TestSigner(TestKey);
-
-impl ReceiptSigner for TestSigner {
-    fn public(&self) -> PublicKey {
-        self.0.public()
-    }
-
-    fn sign(&self, context: SignedContext, message: &[u8]) -> Signature {
-        self.0.sign(context, message)
-    }
-}
-
 /// A place for a repository and its index.
 pub(crate) struct World {
     folder: tempfile::TempDir,
-    pub(crate) clock: Arc<TestClock>,
+    pub(crate) clock: Arc<FakeClock>,
     repository: Arc<EmbeddedRepository>,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(TestClock::at(1_000_000_000));
+        let clock = Arc::new(FakeClock::at(1));
         let repository = open(&folder, &clock);
         Self { folder, clock, repository }
     }
@@ -124,7 +72,7 @@ impl World {
     }
 }
 
-fn open(folder: &tempfile::TempDir, clock: &Arc<TestClock>) -> Arc<EmbeddedRepository> {
+fn open(folder: &tempfile::TempDir, clock: &Arc<FakeClock>) -> Arc<EmbeddedRepository> {
     let (dir, cache) = (folder.path().join("repository"), folder.path().join("cache"));
     Arc::new(EmbeddedRepository::at(
         &dir,
@@ -136,8 +84,8 @@ fn open(folder: &tempfile::TempDir, clock: &Arc<TestClock>) -> Arc<EmbeddedRepos
     ))
 }
 
-pub(crate) fn signer() -> Arc<TestSigner> {
-    Arc::new(TestSigner(TestKey::from_seed(&[9; 32])))
+pub(crate) fn signer() -> Arc<TestKey> {
+    Arc::new(TestKey::from_seed(&[9; 32]))
 }
 
 impl ContractWorld for World {

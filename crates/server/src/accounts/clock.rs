@@ -5,7 +5,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdall_repository::{Clock, EARLIEST_NS};
+use holdall_repository::EARLIEST_NS;
+use holdall_sys::Clock;
 
 use super::database::Database;
 use crate::ServerError;

@@ -21,7 +21,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdall_format::{MachineId, PublicKey};
-use holdall_repository::{Clock, EARLIEST_NS};
+use holdall_repository::EARLIEST_NS;
+use holdall_sys::Clock;
 use holdall_sys::PathBeneath;
 
 use crate::ServerError;

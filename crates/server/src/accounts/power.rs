@@ -10,6 +10,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
+use holdall_testkit::FakeClock;
 use holdall_testkit::{History, Image, Slice, Watch, failing, has_strace, memory, states};
 
 use super::*;
@@ -17,7 +18,6 @@ use crate::admin::Keeping;
 use crate::data_folder::DataFolder;
 use crate::identity::ServerIdentity;
 use crate::rights::Right;
-use crate::standing::Standing;
 
 /// There are no more that differ than a sixth of these.
 const STATES: usize = 10_000;
@@ -39,7 +39,7 @@ impl Opened {
     fn at(disk: &Path) -> Result<Self, ServerError> {
         let folder = DataFolder::take(&disk.join("new/data"))?;
         let identity = ServerIdentity::of(&folder)?.public();
-        let accounts = Accounts::open(&folder.database(), Arc::new(Standing))?;
+        let accounts = Accounts::open(&folder.database(), Arc::new(FakeClock::at(1_900_000_000)))?;
         Ok(Self { _folder: folder, identity, accounts })
     }
 

@@ -1,26 +1,16 @@
 //! Invites and pairing, against a clock that is set by hand.
 
 use holdall_sys::Root;
-use std::sync::atomic::{AtomicI64, Ordering};
+use holdall_testkit::FakeClock;
 
 use super::*;
 use crate::rights::Right;
 use holdall_protocol::FormerAccount;
 use holdall_repository::Supersession;
 
-/// A clock that is set by hand.
-#[derive(Default)]
-struct Hand(AtomicI64);
-
-impl Clock for Hand {
-    fn now_ns(&self) -> i64 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
 struct World {
     folder: tempfile::TempDir,
-    clock: Arc<Hand>,
+    clock: Arc<FakeClock>,
     accounts: Accounts,
 }
 
@@ -33,7 +23,7 @@ fn key(number: u8) -> PublicKey {
 impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(Hand::default());
+        let clock = Arc::new(FakeClock::default());
         let accounts = Accounts::open(&Root::at(folder.path()).join("db"), clock.clone()).unwrap();
         Self { folder, clock, accounts }
     }
@@ -75,7 +65,7 @@ impl World {
     }
 
     fn pass(&self, seconds: i64) {
-        self.clock.0.fetch_add(seconds * 1_000_000_000, Ordering::SeqCst);
+        self.clock.advance_ns(seconds * 1_000_000_000);
     }
 }
 
@@ -86,7 +76,7 @@ fn reason(result: Result<Account, ServerError>) -> String {
 #[test]
 fn blocks_that_gave_way_are_a_deletion_of_their_own_each_time() {
     let world = World::new();
-    world.clock.0.store(EARLIEST_NS, Ordering::SeqCst);
+    world.clock.set_ns(EARLIEST_NS);
     let ask = |number| {
         let superseded = Supersession { number, blocks: 2 };
         world.accounts.ask_deletion("desk", Vec::new(), Some(superseded)).unwrap().number
@@ -378,9 +368,9 @@ fn a_token_is_for_one_repository_and_a_day_and_outlives_a_restart() {
     world.accounts.check_token(&token, "desk").unwrap();
     world.accounts.check_token(&token, "attic").unwrap_err();
     let world = world.reopened();
-    world.clock.0.store(DAY_NS - 1, Ordering::SeqCst);
+    world.clock.set_ns(DAY_NS - 1);
     world.accounts.check_token(&token, "desk").unwrap();
-    world.clock.0.store(DAY_NS, Ordering::SeqCst);
+    world.clock.set_ns(DAY_NS);
     world.accounts.check_token(&token, "desk").unwrap_err();
     // What has lapsed is forgotten when the next one is made.
     let (next, _) = world.accounts.make_token("desk").unwrap();
@@ -393,7 +383,7 @@ fn after_an_error_of_the_disk_the_rows_are_read_again_from_another_file() {
     use std::os::unix::fs::MetadataExt;
 
     let world = World::new();
-    world.clock.0.store(EARLIEST_NS, Ordering::SeqCst);
+    world.clock.set_ns(EARLIEST_NS);
     let file = || world.folder.path().join("db").metadata().unwrap();
     let before = (file().ino(), file().mode());
     let asked = world.accounts.ask_deletion("laptop", vec!["a".into()], None).unwrap();

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use holdall_protocol::{AdminToken, Invite};
-use holdall_repository::Clock;
+use holdall_sys::Clock;
 
 use crate::accounts::{Accounts, Invitation, InviteRequest};
 use crate::data_folder::DataFolder;

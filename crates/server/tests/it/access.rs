@@ -195,7 +195,7 @@ fn an_invite_lets_one_key_in_once_and_in_time() {
     assert!(reason(&used, 2).contains("used"));
 
     let late = world.invite();
-    world.clock.pass(Duration::from_secs(601));
+    world.clock.advance(Duration::from_secs(601));
     assert!(reason(&late, 3).contains("expired"));
 
     let forged = Invite { secret: [5; 16].into(), ..world.invite() };

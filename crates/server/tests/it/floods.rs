@@ -132,7 +132,7 @@ fn too_many_guesses_end_their_connection_and_a_good_invite_is_taken_all_the_same
     assert_eq!(ends, [false, false, true]);
     assert_eq!(raw::read_to_end(&mut stranger), "");
     pair(&world.invite(), "guest", &identity(&[60; 32]), quick()).unwrap();
-    world.clock.pass(Duration::from_secs(60));
+    world.clock.advance(Duration::from_secs(60));
     let answer = ask(&mut raw::machine(&world, &[77; 32]), &guess()).to_lowercase();
     assert!(!answer.contains("connection: close"), "{answer}");
 }

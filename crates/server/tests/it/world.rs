@@ -1,7 +1,6 @@
 //! A server with its data folder, and machines that are paired with it.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,28 +10,13 @@ use holdall_protocol::{
     ClientOptions, HttpRepository, Invite, MachineIdentity, NewRepository, Paired, Repository,
     RepositoryError, ServerAddress, SessionPurpose, pair,
 };
-use holdall_repository::Clock;
 use holdall_server::{InviteRequest, Limits, LogSink, Server, ServerOptions, admin};
+use holdall_testkit::FakeClock;
 use tempfile::TempDir;
-
-/// A clock that is moved by hand.
-pub(crate) struct Hand(AtomicI64);
-
-impl Hand {
-    pub(crate) fn pass(&self, time: Duration) {
-        self.0.fetch_add(i64::try_from(time.as_nanos()).unwrap(), Ordering::SeqCst);
-    }
-}
-
-impl Clock for Hand {
-    fn now_ns(&self) -> i64 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
 
 pub(crate) struct World {
     pub(crate) folder: TempDir,
-    pub(crate) clock: Arc<Hand>,
+    pub(crate) clock: Arc<FakeClock>,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
     server: Option<Server>,
     address: SocketAddr,
@@ -50,7 +34,7 @@ impl World {
 
     pub(crate) fn with_limits(limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(Hand(AtomicI64::new(1_700_000_000_000_000_000)));
+        let clock = Arc::new(FakeClock::at(1_700_000_000));
         let address = "127.0.0.1:0".parse().unwrap();
         let mut world = Self { folder, clock, log: Arc::default(), server: None, address };
         world.start_with(limits);

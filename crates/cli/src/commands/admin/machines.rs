@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use holdall_server::Right;
 use holdall_server::admin::MachineEntry;
+use holdall_sys::SystemClock;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::Exit;
 use crate::output::{Shown, count, local_time, rfc3339};
 

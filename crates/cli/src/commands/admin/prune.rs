@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use holdall_server::admin::{self, PrunedEntry};
+use holdall_sys::SystemClock;
 use serde::Serialize;
 
 use super::date_of;
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal};
 use crate::output::{count, local_time, rfc3339, size};
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use holdall_server::admin::{self, Quota};
+use holdall_sys::SystemClock;
 
 use super::repositories::show;
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::Exit;
 use crate::quantity;
 

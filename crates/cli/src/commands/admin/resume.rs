@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use holdall_server::admin;
+use holdall_sys::SystemClock;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::Exit;
 
 /// Has the rules for keeping go on after an alarm

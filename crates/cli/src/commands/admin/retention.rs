@@ -8,10 +8,10 @@ use anyhow::Result;
 use holdall_format::TagToken;
 use holdall_repository::retention::{ALL, Policy};
 use holdall_server::admin::{self, Keeping, KeepingEntry};
+use holdall_sys::SystemClock;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal};
 use crate::keep_rules::{KeepRules, nanoseconds, parse_duration};
 use crate::output::{local_time, rfc3339};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use holdall_server::admin;
+use holdall_sys::SystemClock;
 
 use super::machines::show;
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::Exit;
 
 /// Locks a machine out at once; its repository stays

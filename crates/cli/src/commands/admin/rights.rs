@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::ValueEnum;
 use holdall_server::{Right, admin};
+use holdall_sys::SystemClock;
 
 use super::machines::show;
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::Exit;
 
 /// Shows or sets what a machine may do in its repository

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use holdall_server::admin::{self, AlsoMend, ScrubbedEntry};
+use holdall_sys::SystemClock;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::{Exit, Refusal};
 use crate::output::{count, size};
 use crate::repairs::MendArgs;

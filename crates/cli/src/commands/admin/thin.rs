@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use holdall_server::admin;
+use holdall_sys::SystemClock;
 use serde::Serialize;
 
 use super::date_of;
 use crate::app::App;
-use crate::clock::SystemClock;
 use crate::exit::Exit;
 use crate::output::{count, local_time};
 

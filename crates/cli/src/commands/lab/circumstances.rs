@@ -6,11 +6,10 @@ use anyhow::Result;
 use holdall_lab::Measurement;
 use holdall_lab::ground::Ground;
 use holdall_lab::report::{Fact, Report};
-use holdall_repository::Clock;
 use holdall_sys::host;
+use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
-use crate::clock::SystemClock;
 use crate::lab_report;
 use crate::output::{JsonPath, Output, Shown, rfc3339, size};
 

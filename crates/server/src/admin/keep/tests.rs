@@ -5,6 +5,8 @@ mod clock_faults;
 mod copies;
 mod damage;
 
+use holdall_testkit::FakeClock;
+
 use super::*;
 use crate::LogSink;
 use crate::accounts::Accounts;
@@ -16,58 +18,18 @@ use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, Record, RecordHead, RecordKind, SeriesId, TagToken};
 use holdall_protocol::contract::Forge;
 use holdall_protocol::{CommitAnswer, Repository, SessionPurpose};
-use holdall_repository::Clock;
 use holdall_repository::retention::Policy;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use holdall_sys::Clock;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
 const DAY_NS: i64 = 24 * HOUR_NS;
 const MACHINE: MachineId = MachineId::from_bytes([3; 16]);
 
-/// A clock that can be set beside one that can not, and begins anew with the computer.
-#[derive(Default)]
-struct Clocks {
-    now_ns: AtomicI64,
-    running_ns: AtomicI64,
-    boots: AtomicI64,
-}
-
-impl Clocks {
-    fn pass(&self, ns: i64) {
-        self.now_ns.fetch_add(ns, Ordering::SeqCst);
-        self.running_ns.fetch_add(ns, Ordering::SeqCst);
-    }
-
-    fn jump(&self, ns: i64) {
-        self.now_ns.fetch_add(ns, Ordering::SeqCst);
-    }
-
-    /// The computer is off, and shows so much more when it is on again.
-    fn reboot(&self, ns: i64) {
-        self.jump(ns);
-        self.running_ns.store(0, Ordering::SeqCst);
-        self.boots.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl Clock for Clocks {
-    fn now_ns(&self) -> i64 {
-        self.now_ns.load(Ordering::SeqCst)
-    }
-
-    fn running_ns(&self) -> i64 {
-        self.running_ns.load(Ordering::SeqCst)
-    }
-
-    fn boot_id(&self) -> Option<String> {
-        Some(self.boots.load(Ordering::SeqCst).to_string())
-    }
-}
-
 /// A server's folder with one repository, without a server.
 struct World {
-    clocks: Arc<Clocks>,
+    clocks: Arc<FakeClock>,
     accounts: Arc<Accounts>,
     stores: Stores,
     log: LogSink,
@@ -81,8 +43,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let clocks = Arc::new(Clocks::default());
-        clocks.jump(1_700_000_000_000_000_000);
+        let clocks = Arc::new(FakeClock::default());
+        clocks.jump_ns(1_700_000_000_000_000_000);
         Self::open(tempfile::tempdir().unwrap(), clocks, Forge::new(1, MACHINE, &[8; 32]), None)
     }
 
@@ -96,7 +58,7 @@ impl World {
 
     fn open(
         temp: tempfile::TempDir,
-        clocks: Arc<Clocks>,
+        clocks: Arc<FakeClock>,
         forge: Forge,
         head: Option<(RecordHash, u64)>,
     ) -> Self {
@@ -239,7 +201,7 @@ impl World {
         for number in 0..count {
             self.back_up(&format!("{name} {number}"), 100);
         }
-        self.clocks.pass(HOUR_NS / 60);
+        self.clocks.advance_ns(HOUR_NS / 60);
     }
 
     /// So many snapshots, each of a series of its own.
@@ -281,7 +243,7 @@ impl World {
     /// Prunes every day for so long.
     fn days(&self, days: i64) -> Vec<PrunedEntry> {
         let days = (0..days).map(|_| {
-            self.clocks.pass(DAY_NS);
+            self.clocks.advance_ns(DAY_NS);
             self.prune()
         });
         days.collect()
@@ -308,7 +270,7 @@ impl World {
 fn hourly(world: &mut World, days: i64) {
     for hour in 0..days * 24 {
         world.back_up(&format!("hour {hour}"), 1000);
-        world.clocks.pass(HOUR_NS);
+        world.clocks.advance_ns(HOUR_NS);
         if hour % 24 == 23 {
             assert_eq!(world.prune().problem, None);
         }
@@ -322,12 +284,12 @@ fn hourly_backups_thin_out_to_days_and_weeks_and_nothing_young_goes() {
     assert_eq!(world.snapshots(), 29 * 24, "nothing is old enough to go");
     let mut stored = Vec::new();
     for _ in 0..2 {
-        world.clocks.pass(31 * DAY_NS);
+        world.clocks.advance_ns(31 * DAY_NS);
         // The time that passed unseen looks like a server that was off.
         assert!(world.prune().frozen_until_ns.is_none(), "it ran all the time");
         // And like a burst: most of them are old enough at once.
         world.resume();
-        world.clocks.pass(25 * HOUR_NS);
+        world.clocks.advance_ns(25 * HOUR_NS);
         world.prune();
         stored.push(world.stores.store("laptop").unwrap().usage().stored_bytes);
     }
@@ -340,7 +302,7 @@ fn hourly_backups_thin_out_to_days_and_weeks_and_nothing_young_goes() {
 /// What is left once no lock keeps anything any more, of a server that prunes every day.
 fn left_after_the_lock(world: &World) -> Vec<RecordHash> {
     for _ in 0..33 {
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
         assert_eq!(world.prune().problem, None);
     }
     let there = world.stores.store("laptop").unwrap().judge(&Policy::USUAL, &[]);
@@ -407,7 +369,7 @@ fn a_dry_run_goes_by_the_rules_that_are_in_force_by_then_and_changes_none() {
     world.prune();
     let mut foreseen = PrunedEntry::default();
     for (days, gone) in [(6, 0), (2, 2)] {
-        world.clocks.pass(days * DAY_NS);
+        world.clocks.advance_ns(days * DAY_NS);
         let before = world.accounts.keeping("laptop");
         foreseen = world.administration().prune_one("laptop", true);
         let ids: Vec<_> = foreseen.forgotten.iter().map(|one| one.id.clone()).collect();
@@ -417,7 +379,7 @@ fn a_dry_run_goes_by_the_rules_that_are_in_force_by_then_and_changes_none() {
     }
     assert_eq!(world.accounts.keeping("laptop").now, keeping);
     // What the snapshots that went held alone is counted, once the grace is over.
-    world.clocks.pass(2 * DAY_NS);
+    world.clocks.advance_ns(2 * DAY_NS);
     let left = world.prune().stored_after_bytes;
     assert!(left < 150_000 && foreseen.stored_before_bytes > 300_000, "{left} {foreseen:?}");
     assert!(foreseen.stored_after_bytes.abs_diff(left) < 10_000, "{left} {foreseen:?}");
@@ -429,7 +391,7 @@ fn whoever_asks_for_a_prune_is_told_what_went_and_why_nothing_does() {
     let old: Vec<_> = (0..3).map(|number| world.back_up(&number.to_string(), 1000)).collect();
     let ask = |world: &World| world.administration().ask_prune("laptop", false).unwrap();
     assert_eq!(ask(&world).forgotten, []);
-    world.clocks.pass(40 * DAY_NS);
+    world.clocks.advance_ns(40 * DAY_NS);
     let forgotten: Vec<_> = ask(&world).forgotten.iter().map(|(id, _)| *id).collect();
     assert_eq!(forgotten, old[..2]);
     world.flood("garbage", 120);
@@ -456,7 +418,7 @@ fn rules_that_keep_less_are_announced_until_they_are_in_force_or_taken_back() {
     world.accounts.set_keeping("laptop", more).unwrap();
     assert_eq!(announced(&world), None, "they were taken back");
     world.accounts.set_keeping("laptop", less).unwrap();
-    world.clocks.pass(9 * DAY_NS);
+    world.clocks.advance_ns(9 * DAY_NS);
     assert!(announced(&world).is_some());
     world.prune();
     assert_eq!(announced(&world), None);
@@ -471,7 +433,7 @@ fn damage_that_is_known_stays_known_when_the_clock_is_set_back() {
     world.administration().scrub(Some("laptop"), only_read).unwrap();
     let known = world.damaged();
     assert_eq!(known.len(), 1, "{known:?}");
-    world.clocks.jump(-3 * DAY_NS);
+    world.clocks.jump_ns(-3 * DAY_NS);
     for _ in 0..2 {
         world.administration().keep_house();
         assert_eq!(world.damaged().len(), 1, "{:?}", world.damaged());
@@ -485,7 +447,7 @@ fn what_comes_while_everything_is_read_does_not_count_as_read() {
     let begun_ns = world.clocks.now_ns();
     let store = world.stores.store("laptop").unwrap();
     let report = store.scrub(&AtomicBool::new(false), &mut |_| {}).unwrap();
-    world.clocks.pass(HOUR_NS);
+    world.clocks.advance_ns(HOUR_NS);
     store.note_scrubbed(begun_ns, &report).unwrap();
     assert_eq!(world.entry().read_since_ns, Some(begun_ns));
     assert_eq!(world.entry().read_by_ns, Some(world.clocks.now_ns() + SCRUB_ROUND_NS));
@@ -510,10 +472,10 @@ fn a_deletion_waits_can_be_cancelled_and_then_takes_only_what_was_asked() {
     assert!(world.administration().cancel(first).is_err());
     assert!(world.administration().forget("laptop", &["ffff".to_owned()]).is_err());
     for _ in 0..7 {
-        world.clocks.pass(DAY_NS - 1);
+        world.clocks.advance_ns(DAY_NS - 1);
         assert!(world.prune().forgotten.is_empty());
     }
-    world.clocks.pass(7);
+    world.clocks.advance_ns(7);
     let pruned = world.prune();
     assert_eq!(pruned.forgotten.len(), 1);
     assert_eq!(pruned.forgotten[0].id, ids[1]);
@@ -536,7 +498,7 @@ fn what_is_done_to_one_repository_s_deletions_keeps_no_other_waiting() {
     let of_thread = Arc::clone(&world);
     std::thread::spawn(move || {
         of_thread.administration().cancel(cancelled.number).unwrap();
-        of_thread.clocks.pass(8 * DAY_NS);
+        of_thread.clocks.advance_ns(8 * DAY_NS);
         done.send(of_thread.prune()).unwrap();
     });
     let pruned = doing.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits");
@@ -576,21 +538,21 @@ fn blocks_that_gave_way_stay_for_the_delay_and_come_back_when_it_is_cancelled() 
     assert!(is_large(stored(&world)));
     assert!(store.held_supersessions().unwrap().is_empty(), "taken back");
     for _ in 0..10 {
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
         assert!(is_large(stored(&world)), "it was cancelled");
     }
 
     ask(&world);
     for _ in 0..7 {
-        world.clocks.pass(DAY_NS - 1);
+        world.clocks.advance_ns(DAY_NS - 1);
         assert!(is_large(stored(&world)));
     }
     assert_eq!(store.held_supersessions().unwrap().len(), 1);
-    world.clocks.pass(7);
+    world.clocks.advance_ns(7);
     world.prune();
     assert!(world.accounts.deletions().is_empty());
     for _ in 0..2 {
-        world.clocks.pass(2 * DAY_NS);
+        world.clocks.advance_ns(2 * DAY_NS);
         world.prune();
     }
     assert!(!is_large(stored(&world)));
@@ -602,7 +564,7 @@ fn rules_let_nothing_go_while_a_snapshot_is_damaged() {
     let mut world = World::new();
     for number in 0..5 {
         world.back_up(&number.to_string(), 1000);
-        world.clocks.pass(HOUR_NS);
+        world.clocks.advance_ns(HOUR_NS);
     }
     let newest = Keeping { policy: Policy { last: 1, ..Policy::USUAL }, ..Keeping::USUAL };
     let rules = Policy { hourly: 0, daily: 0, weekly: 0, ..newest.policy };
@@ -610,7 +572,7 @@ fn rules_let_nothing_go_while_a_snapshot_is_damaged() {
     world.back_up("newest", 1000);
     let pass = |world: &World| {
         for _ in 0..33 {
-            world.clocks.pass(DAY_NS);
+            world.clocks.advance_ns(DAY_NS);
             world.accounts.watch_clock().unwrap();
         }
     };
@@ -642,14 +604,14 @@ fn a_shorter_lock_comes_into_force_by_no_clock_that_was_set() {
     let mut hasty = Keeping { delay_ns: 0, ..Keeping::USUAL };
     hasty.policy.lock_ns = 0;
     world.accounts.set_keeping("laptop", hasty.clone()).unwrap();
-    world.clocks.jump(200 * DAY_NS);
+    world.clocks.jump_ns(200 * DAY_NS);
     for _ in 0..6 {
         world.prune();
         assert_eq!(world.accounts.keeping("laptop").now, Keeping::USUAL);
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
     }
     for _ in 0..3 {
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
         world.prune();
     }
     assert_eq!(world.accounts.keeping("laptop").now, hasty, "it waited for as long as it was to");
@@ -661,16 +623,16 @@ fn a_clock_that_was_set_deletes_nothing() {
     hourly(&mut world, 3);
     let before = world.snapshots();
     for jump in [10 * 365 * DAY_NS, -9 * 365 * DAY_NS, 400 * DAY_NS] {
-        world.clocks.jump(jump);
+        world.clocks.jump_ns(jump);
         for _ in 0..3 {
-            world.clocks.pass(HOUR_NS);
+            world.clocks.advance_ns(HOUR_NS);
             let pruned = world.prune();
             assert!(pruned.frozen_until_ns.is_some() && pruned.forgotten.is_empty());
         }
     }
     assert_eq!(world.snapshots(), before);
     // And once it is believed, rules that count still keep what they kept.
-    world.clocks.pass(DAY_NS);
+    world.clocks.advance_ns(DAY_NS);
     assert!(world.prune().frozen_until_ns.is_none());
     assert!(world.snapshots() >= 24);
 }
@@ -681,16 +643,16 @@ fn a_snapshot_that_came_ahead_makes_no_other_look_old_though_its_time_has_come()
     let mut keeping = Keeping::USUAL;
     keeping.policy = Policy { within_ns: Some(10 * DAY_NS), lock_ns: HOUR_NS, ..Policy::default() };
     world.accounts.set_keeping("laptop", keeping).unwrap();
-    world.clocks.pass(8 * DAY_NS);
+    world.clocks.advance_ns(8 * DAY_NS);
     world.prune();
     let first = world.back_up("first", 1000);
-    world.clocks.jump(14 * DAY_NS);
+    world.clocks.jump_ns(14 * DAY_NS);
     world.back_up("ahead", 1000);
-    world.clocks.jump(-14 * DAY_NS);
+    world.clocks.jump_ns(-14 * DAY_NS);
     // What comes behind it tells, also of another kind.
     world.tag(first, "first", vec![]);
     for _ in 0..20 {
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
         assert_eq!(world.prune().forgotten, []);
     }
     assert_eq!(world.snapshots(), 2);
@@ -710,10 +672,10 @@ fn the_grace_of_packs_is_not_over_because_the_computer_was_off() {
     world.clocks.reboot(13 * DAY_NS);
     let world = world.restarted(|_| ());
     for hours in [0, 23] {
-        world.clocks.pass(hours * HOUR_NS);
+        world.clocks.advance_ns(hours * HOUR_NS);
         assert_eq!(world.prune().deleted_packs, 0);
     }
-    world.clocks.pass(HOUR_NS);
+    world.clocks.advance_ns(HOUR_NS);
     assert_eq!(world.prune().deleted_packs, packs);
 }
 
@@ -722,7 +684,7 @@ fn a_full_repository_is_told_and_thinned_only_once_that_is_confirmed() {
     let mut world = World::new();
     for day in 0..100 {
         world.back_up(&format!("day {day}"), 1000);
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
     }
     world.stores.store("laptop").unwrap().limit_to(Some(1));
     let machine =
@@ -754,7 +716,7 @@ fn a_full_repository_is_told_and_thinned_only_once_that_is_confirmed() {
     assert_eq!(world.accounts.deletions(), [asked.deletion.unwrap()]);
     assert_eq!(world.snapshots(), all, "it waits as any deletion does");
     for _ in 0..8 {
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
         world.prune();
     }
     // The rules let go what is the last of its month and not of its week.

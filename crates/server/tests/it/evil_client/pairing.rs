@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
         "an invite that ran out",
         |stage| {
             let invite = stage.world.invite();
-            stage.world.clock.pass(Duration::from_secs(601));
+            stage.world.clock.advance(Duration::from_secs(601));
             paired(&PairRequest::new(&invite.secret, "late").encode())
         },
         "403",

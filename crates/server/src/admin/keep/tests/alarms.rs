@@ -10,17 +10,17 @@ fn rules_stand_still_when_much_was_lost_until_somebody_has_looked() {
     world.back_up_chunks("first", &all);
     assert_eq!(world.prune().alarm, None, "nobody knows yet what is usual");
     for hour in 0..40 {
-        world.clocks.pass(HOUR_NS);
+        world.clocks.advance_ns(HOUR_NS);
         world.back_up_chunks(&format!("hour {hour}"), &all);
     }
     assert_eq!(world.prune().alarm, None);
     let changed: Vec<String> = (0..100).map(|number| format!("locked {number}")).collect();
     for (name, left) in [("half", &all[..49]), ("changed", &changed[..])] {
         world.back_up_chunks(name, left);
-        world.clocks.pass(32 * DAY_NS);
+        world.clocks.advance_ns(32 * DAY_NS);
         let foreseen = world.administration().prune_one("laptop", true);
         assert!(foreseen.alarm.is_some() && foreseen.forgotten.is_empty(), "{foreseen:?}");
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
         let pruned = world.prune();
         let before = world.snapshots() as u64;
         assert!(pruned.alarm.is_some() && pruned.forgotten.is_empty(), "{pruned:?}");
@@ -48,7 +48,7 @@ fn rules_stand_still_when_somebody_forged_a_node_until_somebody_has_looked() {
     // Whoever needs the node would be told that nothing more is needed.
     let forged = world.forge.nodes(&[(id("first"), &[])]);
     assert!(machine.put_blocks(&session, &[forged]).is_err());
-    world.clocks.pass(31 * DAY_NS);
+    world.clocks.advance_ns(31 * DAY_NS);
     world.back_up("second", 100);
     let foreseen = world.administration().prune_one("laptop", true);
     let pruned = world.prune();
@@ -64,7 +64,7 @@ fn a_flood_of_snapshots_displaces_none_until_somebody_has_looked() {
     let mut world = World::new();
     world.back_up("first", 100);
     assert_eq!(world.prune().alarm, None);
-    world.clocks.pass(DAY_NS);
+    world.clocks.advance_ns(DAY_NS);
     let honest = world.back_up("honest", 100);
     // Administrators look in the middle of it, too.
     for part in ["one", "two"] {
@@ -77,7 +77,7 @@ fn a_flood_of_snapshots_displaces_none_until_somebody_has_looked() {
     };
     let alarm = world.prune().alarm;
     assert!(alarm.as_ref().is_some_and(|alarm| alarm.contains("within an hour")), "{alarm:?}");
-    world.clocks.pass(31 * DAY_NS);
+    world.clocks.advance_ns(31 * DAY_NS);
     let pruned = world.prune();
     assert!(pruned.alarm == alarm && pruned.forgotten.is_empty(), "{pruned:?}");
     assert!(is_there(&world));
@@ -94,7 +94,7 @@ fn rules_wait_while_there_is_more_that_is_new_than_one_look_goes_through() {
     }
     assert_eq!(world.prune().alarm, None);
     world.flood_of_series(1200);
-    world.clocks.pass(31 * DAY_NS);
+    world.clocks.advance_ns(31 * DAY_NS);
     let pruned = world.prune();
     assert_eq!((pruned.alarm, pruned.problem, pruned.forgotten), (None, None, vec![]));
     assert!(world.told.lock().unwrap().iter().any(|line| line.contains("had no time for")));
@@ -107,9 +107,9 @@ fn nothing_is_thinned_after_a_flood_until_somebody_has_looked() {
     let mut world = World::new();
     world.back_up("honest", 100);
     assert_eq!(world.prune().alarm, None);
-    world.clocks.pass(DAY_NS);
+    world.clocks.advance_ns(DAY_NS);
     world.flood("garbage", 120);
-    world.clocks.pass(31 * DAY_NS);
+    world.clocks.advance_ns(31 * DAY_NS);
     let thin = |world: &World, confirmed| world.administration().thin("laptop", confirmed);
     let Ok(Reply::Thinning(offered)) = thin(&world, false) else { panic!("it is offered") };
     assert!(offered.snapshots.len() > 100, "{}", offered.snapshots.len());
@@ -147,7 +147,7 @@ fn rules_do_not_delete_most_of_a_machines_snapshots_at_once_until_somebody_has_l
         world.back_up(&number.to_string(), 100);
     }
     assert!(world.days(29).iter().all(|pruned| pruned.alarm.is_none()));
-    world.clocks.pass(DAY_NS);
+    world.clocks.advance_ns(DAY_NS);
     let foreseen = world.administration().prune_one("laptop", true);
     let pruned = world.prune();
     let alarm = pruned.alarm.clone().unwrap();
@@ -177,7 +177,7 @@ fn rules_that_always_keep_a_few_of_many_may_delete_most_at_once() {
         for number in 0..12 {
             world.back_up(&format!("{number} of hour {hour}"), 100);
         }
-        world.clocks.pass(HOUR_NS);
+        world.clocks.advance_ns(HOUR_NS);
         assert_eq!((world.prune().alarm, world.snapshots()), (None, 4));
     }
 }
@@ -187,7 +187,7 @@ fn rules_that_were_changed_may_delete_most_at_once() {
     let mut world = World::new();
     for day in 0..20 {
         world.back_up(&day.to_string(), 100);
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
         assert_eq!(world.prune().alarm, None);
     }
     let policy = Policy { last: 1, ..Policy::default() };
@@ -218,7 +218,7 @@ fn a_repository_whose_rules_were_lost_lets_nothing_go_until_somebody_has_said_th
     let world = world.restarted(lose);
     let foreseen = world.administration().prune_one("laptop", true);
     for _ in 0..40 {
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
         let pruned = world.prune();
         assert!(pruned.alarm.is_some() && pruned.alarm == foreseen.alarm, "{pruned:?}");
         assert_eq!((pruned.forgotten, pruned.snapshots_kept), (vec![], 4));
@@ -248,7 +248,7 @@ fn a_folder_that_was_renamed_is_not_judged_by_what_is_usual_nor_by_another_s_rul
         Store::create(repository, &other.new_repository()).unwrap();
     });
     for name in ["table", "laptop"] {
-        world.clocks.pass(40 * DAY_NS);
+        world.clocks.advance_ns(40 * DAY_NS);
         let pruned = world.administration().prune_one(name, false);
         assert!(pruned.alarm.is_some() && pruned.forgotten.is_empty(), "{pruned:?}");
     }

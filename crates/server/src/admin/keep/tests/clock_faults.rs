@@ -318,11 +318,11 @@ impl Truth {
     fn new(policy: Policy, name: &str) -> Self {
         let mut world = World::new();
         // So that a year back a clock may show the right time, too.
-        world.clocks.pass(2 * YEAR * HOUR_NS);
+        world.clocks.advance_ns(2 * YEAR * HOUR_NS);
         world.prune();
         let strict = Keeping { policy, ..Keeping::USUAL };
         world.accounts.set_keeping("laptop", strict.clone()).unwrap();
-        world.clocks.pass(DELAY_HOURS * HOUR_NS);
+        world.clocks.advance_ns(DELAY_HOURS * HOUR_NS);
         world.prune();
         assert_eq!(world.accounts.keeping("laptop").now, strict);
         let large = world.back_up("large", 100_000);
@@ -349,13 +349,13 @@ impl Truth {
                 }
             }
             Jump(hours) => {
-                self.world.clocks.jump(hours * HOUR_NS);
+                self.world.clocks.jump_ns(hours * HOUR_NS);
                 self.look();
             }
-            Slip(hours) => self.world.clocks.jump(hours * HOUR_NS),
+            Slip(hours) => self.world.clocks.jump_ns(hours * HOUR_NS),
             Off(hours, wrong) => {
                 self.pass(hours);
-                self.world.clocks.jump(wrong * HOUR_NS);
+                self.world.clocks.jump_ns(wrong * HOUR_NS);
                 self = self.restarted();
             }
             Reboot(hours, wrong) => {
@@ -370,7 +370,7 @@ impl Truth {
     }
 
     fn pass(&mut self, hours: i64) {
-        self.world.clocks.pass(hours * HOUR_NS);
+        self.world.clocks.advance_ns(hours * HOUR_NS);
         self.hours += hours;
     }
 

@@ -16,7 +16,7 @@ fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_mended() {
     assert_eq!((fresh.read_since_ns, fresh.damaged.len()), (None, 0));
     world.flip_a_byte();
     for day in 1..=30 {
-        world.clocks.pass(DAY_NS);
+        world.clocks.advance_ns(DAY_NS);
         assert_eq!(told(&world).damaged.is_empty(), day < 30, "{day}");
     }
     assert_eq!(told(&world).read_since_ns, Some(begun_ns));
@@ -44,7 +44,7 @@ fn damage_is_told_though_it_can_not_be_noted_nor_parity_be_made() {
     let also = AlsoMend { parity: Some(10), ..AlsoMend::default() };
     world.administration().scrub(Some("laptop"), also).unwrap();
     world.flip_a_byte();
-    world.clocks.pass(31 * DAY_NS);
+    world.clocks.advance_ns(31 * DAY_NS);
     put_in_the_way(&world, "parity/percent");
     put_in_the_way(&world, "tmp");
     for hour in 0..2 {
@@ -54,7 +54,7 @@ fn damage_is_told_though_it_can_not_be_noted_nor_parity_be_made() {
         assert!(is_told("parity of laptop could not be made: "), "{hour}: {lines:?}");
         assert!(is_told("laptop could not be scrubbed: "), "{hour}: {lines:?}");
         assert!(is_told("laptop: damaged: tails: "), "{hour}: {lines:?}");
-        world.clocks.pass(HOUR_NS);
+        world.clocks.advance_ns(HOUR_NS);
     }
     let Ok(Reply::Scrubbed { scrubbed }) = world.administration().scrub(None, AlsoMend::default())
     else {
