@@ -8,6 +8,12 @@
 //!
 //! The engine never touches the terminal, the environment or the home folder: paths, clocks,
 //! randomness and the wish to stop are handed in.
+//!
+//! The whole of it (`examples/backup_restore.rs`):
+//!
+//! ```
+#![doc = include_str!("../examples/backup_restore.rs")]
+//! ```
 
 mod access;
 mod amend;
