@@ -17,8 +17,6 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
     ("cli", "", &["attempt", "commands"]),
     ("cli", "", &["open", "second"]),
     ("engine", "restore", &["context", "read_back"]),
-    ("lab", "", &["candidate", "judge"]),
-    ("lab", "", &["disk", "latency", "measurement"]),
     (
         "repository",
         "",

@@ -1,5 +1,6 @@
 //! Candidates: each stage, and the processor as a whole, as the possible limit of a run.
 
+use crate::run_figures::share_of;
 use crate::{Layer, RunFigures, StageCounters};
 
 /// One possible limit, with the evidence for it.
@@ -85,7 +86,7 @@ pub(crate) fn long_requests(run: &RunFigures, seconds: f64) -> Option<(&StageCou
 
 /// The processor as a whole: how much of the cores the process used, or was denied.
 pub(crate) fn of_processor(run: &RunFigures) -> Candidate {
-    let utilisation = used_share(run).max(throttled_share(run));
+    let utilisation = run.used_share().max(run.throttled_share());
     Candidate {
         name: "processor".to_owned(),
         layer: Layer::ClientCpu,
@@ -95,55 +96,6 @@ pub(crate) fn of_processor(run: &RunFigures) -> Candidate {
         before_waits: None,
         after_waits: None,
     }
-}
-
-/// Share of the available cores that the process used, from 0 to 1.
-pub(crate) fn used_share(run: &RunFigures) -> f64 {
-    let available = run.wall_seconds * run.cores_available;
-    if available > 0.0 { (run.process_cpu_seconds / available).clamp(0.0, 1.0) } else { 0.0 }
-}
-
-/// Share of the run in which this computer's cores were at work, from 0 to 1; 0 where it is not known.
-pub(crate) fn busy_share(run: &RunFigures) -> f64 {
-    run.computer_busy_share.unwrap_or(0.0).clamp(0.0, 1.0)
-}
-
-/// Share of the run in which connections carried what it sent, from 0 to 1: as many at once as the stage on the
-/// network has threads that has most.
-pub(crate) fn carrying_share(run: &RunFigures) -> f64 {
-    let of_network = run.stages.iter().filter(|stage| stage.layer == Layer::Network);
-    let shares = of_network.map(|stage| stage.share(run.carrying_seconds, run.wall_seconds));
-    shares.reduce(f64::min).unwrap_or(0.0)
-}
-
-/// Share of the run in which the process was denied the processor, from 0 to 1.
-pub(crate) fn throttled_share(run: &RunFigures) -> f64 {
-    share_of(run.cpu_throttled_seconds.unwrap_or(0.0), run.wall_seconds)
-}
-
-/// The kernel adds up who waited for memory every 2 seconds: of a shorter run it tells nothing.
-const STALLS_COUNT_FROM_SECONDS: f64 = 5.0;
-
-/// Share of the run in which memory was waited for, from 0 to 1; 0 where it is not known.
-pub(crate) fn stalled_share(run: &RunFigures) -> f64 {
-    let stalled = run.memory_stalled_seconds.unwrap_or(0.0);
-    let known = run.wall_seconds >= STALLS_COUNT_FROM_SECONDS;
-    if known { share_of(stalled, run.wall_seconds) } else { 0.0 }
-}
-
-/// The least that a thread waits for a page that is read back: what quick flash takes.
-const PAGE_SECONDS: f64 = 20e-6;
-
-/// Share of the run, from 0 to 1, that reading back took at the least which had been taken from the
-/// process's memory. The kernel's count of those who wait for memory lacks most of it.
-pub(crate) fn reading_back_share(run: &RunFigures) -> f64 {
-    let reading = run.pages_read_back as f64 * PAGE_SECONDS;
-    share_of(reading, run.wall_seconds)
-}
-
-/// `seconds` as a share of so many, from 0 to 1.
-fn share_of(seconds: f64, all_seconds: f64) -> f64 {
-    if all_seconds > 0.0 { (seconds / all_seconds).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 /// The stages in order of first appearance, each with its parts.

@@ -6,7 +6,7 @@
 //! because its threads wait for a core in the middle of whatever they do.
 
 use crate::candidate::{self, Candidate};
-use crate::{Layer, StageCounters, Unit, Verdict};
+use crate::{Layer, RunFigures, StageCounters, Unit, Verdict};
 
 /// A run shorter than this is start-up, whatever its counters say.
 const TOO_SHORT_SECONDS: f64 = 0.3;
@@ -38,38 +38,6 @@ const CLOSE: f64 = 0.15;
 /// Close candidates whose queues differ by less than this cannot be told apart.
 const SAME_BACKING: f64 = 0.1;
 
-/// What [`judge`] needs to know of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunFigures {
-    /// How long the run took.
-    pub wall_seconds: f64,
-    /// Entries processed.
-    pub items: u64,
-    /// Plain bytes processed.
-    pub bytes: u64,
-    /// What the verdict's speeds are counted in.
-    pub unit: Unit,
-    /// The stages in pipeline order; parts of one stage share its name.
-    pub stages: Vec<StageCounters>,
-    /// User and system time of the whole process during the run.
-    pub process_cpu_seconds: f64,
-    /// Cores that the process may use: the affinity mask, or less where a quota says so (0.2 for
-    /// a fifth of a core).
-    pub cores_available: f64,
-    /// Time for which a quota kept the process off the processor during the run, where known.
-    pub cpu_throttled_seconds: Option<f64>,
-    /// Share of the run in which this computer's cores were at work, for whichever program; where it is
-    /// known, and the process may use all of them.
-    pub computer_busy_share: Option<f64>,
-    /// Time for which some program of this computer waited for memory during the run, where known.
-    pub memory_stalled_seconds: Option<f64>,
-    /// Pages that the process waited for during the run because they had been taken from its memory.
-    pub pages_read_back: u64,
-    /// For how long connections carried what this run sent, added up over them: bytes were under way, and the
-    /// other end had room for them. 0 where it is not known, or nothing but questions was sent.
-    pub carrying_seconds: f64,
-}
-
 /// Names the layer that limited `run`.
 pub fn judge(run: &RunFigures) -> Verdict {
     if run.wall_seconds < TOO_SHORT_SECONDS {
@@ -81,13 +49,13 @@ pub fn judge(run: &RunFigures) -> Verdict {
     if used_up(run) {
         return out_of_processor(run, &processor);
     }
-    let stalled = candidate::stalled_share(run).max(candidate::reading_back_share(run));
+    let stalled = run.stalled_share().max(run.reading_back_share());
     if stalled >= MEMORY_SHORT {
         return out_of_memory(run, stalled);
     }
     if is_crowded(run) {
         // It is the path that limits, as the kernel saw it, which needs no core to see it.
-        let is_path_full = candidate::carrying_share(run) >= PATH_FULL;
+        let is_path_full = run.carrying_share() >= PATH_FULL;
         return if is_path_full { full_path(run) } else { crowded_out(run, &processor) };
     }
     let mut candidates = candidate::of_stages(run);
@@ -166,34 +134,33 @@ fn one_after_another(run: &RunFigures, layer: Layer, share: f64) -> Verdict {
 }
 
 fn used_up(run: &RunFigures) -> bool {
-    candidate::used_share(run) >= CORES_USED_UP
-        || candidate::throttled_share(run) >= MOSTLY_THROTTLED
+    run.used_share() >= CORES_USED_UP || run.throttled_share() >= MOSTLY_THROTTLED
 }
 
 /// Whether all cores were at work, a good part of them on this run, so that its other stages look busy
 /// while they wait for a core: a server on the same computer looks like a slow network.
 fn is_crowded(run: &RunFigures) -> bool {
-    candidate::busy_share(run) >= CORES_USED_UP && candidate::used_share(run) >= PART_OF_THE_CROWD
+    run.busy_share() >= CORES_USED_UP && run.used_share() >= PART_OF_THE_CROWD
 }
 
 /// The verdict on a run whose connections were full though all cores were at work.
 fn full_path(run: &RunFigures) -> Verdict {
-    let carrying = candidate::carrying_share(run);
+    let carrying = run.carrying_share();
     let why = format!(
         "{} limited the run: for {} of the {:.1} s bytes were on their way that the other end had room \
          for, though this computer's cores were at work for {}, {} of that for this program.",
         Layer::Network.subject(),
         percent(carrying),
         run.wall_seconds,
-        percent(candidate::busy_share(run)),
-        percent(candidate::used_share(run) / candidate::busy_share(run))
+        percent(run.busy_share()),
+        percent(run.used_share() / run.busy_share())
     );
     verdict(run, Layer::Network, 0.8 * carrying, carrying, why)
 }
 
 /// The verdict on a run that shared cores which were all at work.
 fn crowded_out(run: &RunFigures, processor: &Candidate) -> Verdict {
-    let busy = candidate::busy_share(run);
+    let busy = run.busy_share();
     let why = format!(
         "This computer's processor limited the run: its cores were at work for {} of the {:.1} s, {} of \
          that for this program, and the rest for others, such as a server that runs here.",
@@ -206,7 +173,7 @@ fn crowded_out(run: &RunFigures, processor: &Candidate) -> Verdict {
 
 /// The verdict on a run whose process had no processor left.
 fn out_of_processor(run: &RunFigures, processor: &Candidate) -> Verdict {
-    let throttled = candidate::throttled_share(run);
+    let throttled = run.throttled_share();
     let why = if throttled >= MOSTLY_THROTTLED {
         format!(
             "This computer's processor limited the run: a quota kept the process off it for {} of \

@@ -2,12 +2,26 @@
 
 use std::time::Duration;
 
-use crate::Latency;
+use serde::{Deserialize, Serialize};
 
 /// Each power of two is divided into so many ranges, as a number of bits: a time is kept to a thousandth.
 const RANGE_BITS: u32 = 10;
 /// A request that takes longer than this hour counts as an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// How long requests took, in nanoseconds: each figure is met by that share of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Half of them.
+    pub p50: u64,
+    /// 90 of 100.
+    pub p90: u64,
+    /// 99 of 100.
+    pub p99: u64,
+    /// 999 of 1,000.
+    #[serde(rename = "p99.9")]
+    pub p99_9: u64,
+}
 
 /// Counts how long requests took.
 #[derive(Debug, Clone, Default)]

@@ -29,6 +29,7 @@
 //! assert_eq!(verdict.limited_by, Layer::Nothing); // Too short to say.
 //! ```
 
+mod cache;
 mod candidate;
 mod child_path;
 pub mod cost;
@@ -46,6 +47,7 @@ pub mod net;
 pub mod path;
 mod probe;
 pub mod report;
+mod run_figures;
 mod samples;
 mod scratch;
 mod stage;
@@ -53,12 +55,13 @@ mod stop;
 mod verdict;
 
 pub use error::LabError;
-pub use judge::{RunFigures, judge};
-pub use latency::LatencyCount;
+pub use judge::judge;
+pub use latency::{Latency, LatencyCount};
 pub use layer::Layer;
-pub use measurement::{Latency, Measurement};
+pub use measurement::Measurement;
 pub use meter::StageMeter;
 pub use probe::{Moved, Probe, Probed, Step, measure_probe};
+pub use run_figures::RunFigures;
 pub use samples::{incompressible, text};
 pub use scratch::{Remains, SHARE, Scratch};
 pub use stage::StageCounters;

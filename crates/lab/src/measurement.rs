@@ -1,8 +1,8 @@
 //! One measured row: what was done, how, and how fast it was.
 
-use crate::Layer;
-use crate::disk::Cache;
+use crate::cache::Cache;
 use crate::ground::DeviceWork;
+use crate::{Latency, Layer};
 use serde::{Deserialize, Serialize};
 
 /// One row of a report, with the fields that every measurement of the lab has.
@@ -80,18 +80,4 @@ impl Measurement {
             limited_by: None,
         }
     }
-}
-
-/// How long requests took, in nanoseconds: each figure is met by that share of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Half of them.
-    pub p50: u64,
-    /// 90 of 100.
-    pub p90: u64,
-    /// 99 of 100.
-    pub p99: u64,
-    /// 999 of 1,000.
-    #[serde(rename = "p99.9")]
-    pub p99_9: u64,
 }

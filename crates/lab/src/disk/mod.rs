@@ -15,9 +15,10 @@ mod run;
 mod standard;
 mod sync;
 
+pub use crate::cache::Cache;
 pub use content::{fill, stamp};
 pub use files::DiskFiles;
-pub use measured::{Cache, Engine, Measured};
+pub use measured::{Engine, Measured};
 pub use row::{Access, Row, Until};
 pub use run::measure;
 pub use standard::{StandardRow, large_steps, standard_set};

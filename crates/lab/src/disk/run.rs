@@ -13,9 +13,10 @@ use holdall_sys::ring::{Ring, Way};
 
 use super::content;
 use super::files::{DiskFiles, Opened};
-use super::measured::{Cache, Engine, Measured};
+use super::measured::{Engine, Measured};
 use super::order::Order;
 use super::row::Row;
+use crate::cache::Cache;
 use crate::ground::DirectAccess;
 use crate::latency::LatencyCount;
 use crate::{LabError, Stop};

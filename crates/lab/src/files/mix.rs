@@ -13,7 +13,7 @@ use super::{
     FilesMeasured, Items, Work, drop_cached, make_durable, make_folder, piece, read_file, remove,
     write_file,
 };
-use crate::disk::Cache;
+use crate::cache::Cache;
 use crate::{LabError, Scratch, Stop};
 
 /// How many bytes the whole mix has.

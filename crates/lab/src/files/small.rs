@@ -12,7 +12,7 @@ use holdall_sys::process;
 use super::{
     FilesMeasured, Items, Work, drop_cached, make_durable, make_folder, piece, read_file, remove,
 };
-use crate::disk::Cache;
+use crate::cache::Cache;
 use crate::{LabError, Scratch, Stop};
 
 /// What a small file takes on a disk at least.

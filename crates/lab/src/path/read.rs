@@ -12,7 +12,7 @@ use holdall_sys::{Dir, Name, process, raw_file};
 
 use super::Sample;
 use super::sample::Batch;
-use crate::disk::Cache;
+use crate::cache::Cache;
 use crate::{LabError, LatencyCount, Measurement, Stop};
 
 const PIECE_BYTES: usize = 1 << 20;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Report, Rung, shown};
-use crate::disk::Cache;
+use crate::cache::Cache;
 use crate::{Layer, Measurement};
 
 const BYTES: &str = "bytes_per_second";

@@ -1,7 +1,7 @@
 //! The rows for a spreadsheet (RFC 4180), one line each.
 
 use super::{Report, escape};
-use crate::disk::Cache;
+use crate::cache::Cache;
 
 const HEADER: &str = "operation,block_bytes,file_bytes,queue_depth,jobs,direct,end_fsync,\
     duration_seconds,bytes_per_second,operations_per_second,p50_ns,p90_ns,p99_ns,p99.9_ns,\

@@ -1,6 +1,6 @@
 //! Figures as people read them.
 
-use crate::disk::Cache;
+use crate::cache::Cache;
 use crate::verdict::grouped;
 use crate::{Measurement, Unit};
 
