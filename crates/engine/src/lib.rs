@@ -86,7 +86,7 @@ pub use listing::{ListedEntry, list};
 pub use mend::{MendReport, MendedSnapshot, mend};
 pub use patterns::{Met, PatternError, Patterns};
 pub use private_folder::make_private;
-pub use probes::{content_probe, cpu_probes};
+pub use probes::{Samples, content_probe, cpu_probes};
 pub use record_list::each_record_behind;
 pub use record_mend::put_back_records;
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};

@@ -8,7 +8,7 @@ use holdall_crypto::{
     Entropy, IdKeys, KeyRing, Opener, PlainObject, RepositoryKeys, Sealer, suite_for_this_cpu,
 };
 use holdall_format::{Block, BlockKind, FormatError, ObjectId, Suite};
-use holdall_lab::{Moved, Probe, Step, incompressible, text};
+use holdall_lab::{Moved, Probe, Step};
 use holdall_tree::{
     BuiltNode, ChunkRef, Chunker, Content, Entry, EntryKind, PathKey, Time, TreeBuilder,
 };
@@ -29,29 +29,54 @@ const TEXT: &str = "text";
 const INCOMPRESSIBLE: &str = "incompressible";
 const ENTRIES: &str = "entries";
 
-/// The steps, in the order in which a backup takes them. `entropy` makes a source for each thread.
+/// What makes the content that steps are measured with: so many bytes, from a seed.
+#[derive(Debug, Clone, Copy)]
+pub struct Samples {
+    /// Content that compresses as text does.
+    pub text: fn(usize, u64) -> Vec<u8>,
+    /// Content that does not compress.
+    pub incompressible: fn(usize, u64) -> Vec<u8>,
+}
+
+impl Samples {
+    fn make(self, kind: &str, len_bytes: usize) -> Vec<u8> {
+        let make = if kind == TEXT { self.text } else { self.incompressible };
+        make(len_bytes, 1)
+    }
+}
+
+/// What every step has on a thread of its own.
+#[derive(Clone)]
+struct Bench {
+    keys: Arc<RepositoryKeys>,
+    samples: Samples,
+}
+
+/// The steps, in the order in which a backup takes them, on `samples`. `entropy` makes a source for each thread.
 pub fn cpu_probes(
+    samples: Samples,
     entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + Clone + 'static,
 ) -> Vec<Probe> {
     let keys = Arc::new(RepositoryKeys::derive(&KeyRing::generate(&mut *entropy())));
-    let mut probes = vec![chunk(&keys), id(&keys)];
+    let bench = Bench { keys, samples };
+    let mut probes = vec![chunk(&bench), id(&bench)];
     for level in LEVELS {
         let name = format!("compress at level {level} and seal");
-        probes.push(seal(&keys, Suite::Aes256Gcm, level, name, TEXT, entropy.clone()));
+        probes.push(seal(&bench, Suite::Aes256Gcm, level, name, TEXT, entropy.clone()));
     }
     for (suite, name) in SUITES {
         let name = format!("seal, {name}");
-        probes.push(seal(&keys, suite, 1, name, INCOMPRESSIBLE, entropy.clone()));
+        probes.push(seal(&bench, suite, 1, name, INCOMPRESSIBLE, entropy.clone()));
     }
     for (suite, name) in SUITES {
-        probes.push(open(&keys, suite, format!("open, {name}"), INCOMPRESSIBLE, entropy.clone()));
+        probes.push(open(&bench, suite, format!("open, {name}"), INCOMPRESSIBLE, entropy.clone()));
     }
     for kind in [INCOMPRESSIBLE, TEXT] {
-        probes.push(check(&keys, kind, entropy.clone()));
+        probes.push(check(&bench, kind, entropy.clone()));
     }
     let name = "open and decompress".to_owned();
-    probes.push(open(&keys, Suite::Aes256Gcm, name, TEXT, entropy));
-    probes.push(nodes(&keys));
+    probes.push(open(&bench, Suite::Aes256Gcm, name, TEXT, entropy));
+    probes.push(nodes(&bench.keys));
     probes
 }
 
@@ -113,10 +138,6 @@ impl Steps {
     }
 }
 
-fn sample(kind: &str, len_bytes: usize) -> Vec<u8> {
-    if kind == TEXT { text(len_bytes, 1) } else { incompressible(len_bytes, 1) }
-}
-
 fn probe(
     name: impl Into<String>,
     sample: &'static str,
@@ -125,10 +146,10 @@ fn probe(
     Probe { name: name.into(), sample, begin: Box::new(begin) }
 }
 
-fn chunk(keys: &RepositoryKeys) -> Probe {
-    let chunker = Chunker::new(keys.chunker_key());
+fn chunk(bench: &Bench) -> Probe {
+    let (chunker, samples) = (Chunker::new(bench.keys.chunker_key()), bench.samples);
     probe("chunk", INCOMPRESSIBLE, move || {
-        let (chunker, content) = (chunker.clone(), sample(INCOMPRESSIBLE, CHUNKED_BYTES));
+        let (chunker, content) = (chunker.clone(), samples.make(INCOMPRESSIBLE, CHUNKED_BYTES));
         Box::new(move || {
             let mut rest = &content[..];
             while !rest.is_empty() {
@@ -140,10 +161,10 @@ fn chunk(keys: &RepositoryKeys) -> Probe {
     })
 }
 
-fn id(keys: &Arc<RepositoryKeys>) -> Probe {
-    let keys = Arc::clone(keys);
+fn id(bench: &Bench) -> Probe {
+    let Bench { keys, samples } = bench.clone();
     probe("id", INCOMPRESSIBLE, move || {
-        let (keys, content) = (Arc::clone(&keys), sample(INCOMPRESSIBLE, BLOCK_BYTES / 2));
+        let (keys, content) = (Arc::clone(&keys), samples.make(INCOMPRESSIBLE, BLOCK_BYTES / 2));
         Box::new(move || {
             let id = std::hint::black_box(keys.ids().chunk_id(&content));
             Moved { input_bytes: content.len() as u64, output_bytes: id.as_bytes().len() as u64 }
@@ -152,24 +173,24 @@ fn id(keys: &Arc<RepositoryKeys>) -> Probe {
 }
 
 /// A block's object and bytes.
-fn block(keys: &RepositoryKeys, kind: &str) -> (Vec<PlainObject>, Vec<u8>) {
-    let plain = sample(kind, BLOCK_BYTES);
-    let id = keys.ids().chunk_id(&plain);
+fn block(bench: &Bench, kind: &str) -> (Vec<PlainObject>, Vec<u8>) {
+    let plain = bench.samples.make(kind, BLOCK_BYTES);
+    let id = bench.keys.ids().chunk_id(&plain);
     (vec![PlainObject { id, refs: Vec::new(), len: plain.len() }], plain)
 }
 
 fn seal(
-    keys: &Arc<RepositoryKeys>,
+    bench: &Bench,
     suite: Suite,
     level: i32,
     name: String,
     kind: &'static str,
     entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
 ) -> Probe {
-    let keys = Arc::clone(keys);
+    let bench = bench.clone();
     probe(name, kind, move || {
-        let (objects, plain) = block(&keys, kind);
-        let mut sealer = Sealer::new(keys.sealing(), suite, level, entropy());
+        let (objects, plain) = block(&bench, kind);
+        let mut sealer = Sealer::new(bench.keys.sealing(), suite, level, entropy());
         Box::new(move || {
             let sealed = sealer.seal(BlockKind::Chunks, &objects, &plain);
             let output_bytes = sealed.map_or(0, |block| block.bytes().len() as u64);
@@ -180,13 +201,13 @@ fn seal(
 
 /// Its input counts as plain bytes too, so that it can be compared with sealing.
 fn open(
-    keys: &Arc<RepositoryKeys>,
+    bench: &Bench,
     suite: Suite,
     name: String,
     kind: &'static str,
     entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
 ) -> Probe {
-    let begin = with_sealed(keys, (suite, kind), entropy, |_, opener, sealed| {
+    let begin = with_sealed(bench, (suite, kind), entropy, |_, opener, sealed| {
         opener.open(sealed, BlockKind::Chunks).is_ok()
     });
     probe(name, kind, begin)
@@ -194,11 +215,11 @@ fn open(
 
 /// What is done with each sealed block before it leaves: it is opened, and its ids are computed anew.
 fn check(
-    keys: &Arc<RepositoryKeys>,
+    bench: &Bench,
     kind: &'static str,
     entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
 ) -> Probe {
-    let begin = with_sealed(keys, (Suite::Aes256Gcm, kind), entropy, |keys, opener, sealed| {
+    let begin = with_sealed(bench, (Suite::Aes256Gcm, kind), entropy, |keys, opener, sealed| {
         opener.check(sealed, BlockKind::Chunks, keys.ids()).is_ok()
     });
     probe("open and compare ids", kind, begin)
@@ -206,18 +227,18 @@ fn check(
 
 /// A step that takes a sealed block, and says whether it could.
 fn with_sealed(
-    keys: &Arc<RepositoryKeys>,
+    bench: &Bench,
     (suite, kind): (Suite, &'static str),
     entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
     take: impl Fn(&RepositoryKeys, &mut Opener, &Block<Vec<u8>>) -> bool + Copy + Send + Sync + 'static,
 ) -> impl Fn() -> Step + Send + Sync + 'static {
-    let keys = Arc::clone(keys);
+    let bench = bench.clone();
     move || {
-        let (objects, plain) = block(&keys, kind);
-        let mut sealer = Sealer::new(keys.sealing(), suite, 3, entropy());
+        let (objects, plain) = block(&bench, kind);
+        let mut sealer = Sealer::new(bench.keys.sealing(), suite, 3, entropy());
         let sealed = sealer.seal(BlockKind::Chunks, &objects, &plain);
-        let mut opener = Opener::new(keys.sealing(), keys.repository());
-        let (keys, plain_bytes) = (Arc::clone(&keys), plain.len() as u64);
+        let mut opener = Opener::new(bench.keys.sealing(), bench.keys.repository());
+        let (keys, plain_bytes) = (Arc::clone(&bench.keys), plain.len() as u64);
         Box::new(move || {
             let taken = sealed.as_ref().is_ok_and(|sealed| take(&keys, &mut opener, sealed));
             let moved = if taken { plain_bytes } else { 0 };
@@ -275,6 +296,8 @@ fn tree_bytes(keys: &RepositoryKeys, entries: &[(PathKey, Entry)]) -> Option<u64
 
 #[cfg(test)]
 mod tests {
+    use holdall_lab::{incompressible, text};
+
     use super::*;
 
     /// Every byte is different from the one before.
@@ -302,7 +325,7 @@ mod tests {
 
     #[test]
     fn every_step_does_its_work_and_text_becomes_smaller() {
-        let probes = cpu_probes(|| Box::new(Counting(0)));
+        let probes = cpu_probes(Samples { text, incompressible }, || Box::new(Counting(0)));
         assert_eq!(probes.len(), 2 + LEVELS.len() + 2 * SUITES.len() + 2 + 1 + 1);
         for probe in probes {
             let moved = (probe.begin)()();

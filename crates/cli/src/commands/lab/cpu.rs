@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use holdall_crypto::SystemEntropy;
-use holdall_lab::{Measurement, Probe, Probed, Stop, measure_probe};
+use holdall_engine::Samples;
+use holdall_lab::{Measurement, Probe, Probed, Stop, incompressible, measure_probe, text};
 use serde::Serialize;
 
 use super::circumstances::Circumstances;
@@ -62,7 +63,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         "{:<32} {:<15} {:>14} {:>14} {:>9}",
         "", "", "MB/s each core", "MB/s all cores", "becomes"
     ))?;
-    for probe in holdall_engine::cpu_probes(|| Box::new(SystemEntropy)) {
+    let samples = Samples { text, incompressible };
+    for probe in holdall_engine::cpu_probes(samples, || Box::new(SystemEntropy)) {
         let one = measure_probe(&probe, 1, time, &stop)?;
         keep(app, &probe, &one, &mut slowest)?;
         let all = match all_cores {
