@@ -18,6 +18,7 @@ const TREE: &str = "holdall-tree";
 const PROTOCOL: &str = "holdall-protocol";
 const REPOSITORY: &str = "holdall-repository";
 const ENGINE: &str = "holdall-engine";
+const METER: &str = "holdall-meter";
 const LAB: &str = "holdall-lab";
 const SERVER: &str = "holdall-server";
 const CLI: &str = "holdall";
@@ -26,11 +27,11 @@ const TESTKIT: &str = "holdall-testkit";
 /// Measures what is built, and is no part of it.
 const BENCH: &str = "holdall-bench";
 
-const PRODUCT: [&str; 11] =
-    [FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, LAB, SERVER, CLI, SYS, TESTKIT];
+const PRODUCT: [&str; 12] =
+    [FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, LAB, SERVER, CLI, SYS, TESTKIT];
 
 /// Crates that work without keys, over any number of steps.
-const KEYLESS: [&str; 4] = [SERVER, REPOSITORY, PROTOCOL, LAB];
+const KEYLESS: [&str; 5] = [SERVER, REPOSITORY, PROTOCOL, METER, LAB];
 /// Crates that hold keys or names.
 const KEYED: [&str; 3] = [CRYPTO, TREE, ENGINE];
 
@@ -42,7 +43,8 @@ fn dependents(package: &str) -> &'static [&'static str] {
         TREE => &[ENGINE, CLI],
         PROTOCOL => &[REPOSITORY, ENGINE, SERVER, CLI],
         REPOSITORY => &[SERVER, ENGINE, CLI],
-        LAB => &[ENGINE, SERVER, CLI],
+        METER => &[ENGINE, LAB, SERVER, CLI],
+        LAB => &[SERVER, CLI],
         ENGINE | SERVER => &[CLI],
         TESTKIT => &[BENCH],
         _ => &[],

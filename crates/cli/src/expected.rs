@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use holdall_lab::cost::{Estimate, Part};
 use holdall_lab::net::{Link, interface_to};
-use holdall_lab::{Layer, Unit};
+use holdall_meter::cost::{Estimate, Part};
+use holdall_meter::{Layer, Unit};
 use serde::Serialize;
 
 use crate::app::App;

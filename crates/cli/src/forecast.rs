@@ -2,7 +2,7 @@
 //! pace as soon as it has one.
 
 use holdall_engine::Access;
-use holdall_lab::cost::{CostModel, Work};
+use holdall_meter::cost::{CostModel, Work};
 
 use crate::app::App;
 use crate::lab_ceilings::Ceilings;

@@ -1,9 +1,10 @@
 //! What the newest `lab path` to a repository found out: what it takes to back up there, as long as there
 //! is no history, and what the wire and the disk can do, beside what a backup or a restore used of them.
 
-use holdall_lab::cost::Work;
+use holdall_lab::Measurement;
 use holdall_lab::report::{Report, Rung};
-use holdall_lab::{Latency, Layer, Measurement, Unit};
+use holdall_meter::cost::Work;
+use holdall_meter::{Latency, Layer, Unit};
 
 use crate::app::App;
 use crate::lab_report::Kept;

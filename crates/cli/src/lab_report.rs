@@ -227,7 +227,7 @@ impl Kept {
 
 /// A row in words, its figures in columns.
 pub(crate) fn row_in_words(row: &Measurement) -> String {
-    let speed = row.bytes_per_second.map(|rate| holdall_lab::Unit::BytesPerSecond.show(rate));
+    let speed = row.bytes_per_second.map(|rate| holdall_meter::Unit::BytesPerSecond.show(rate));
     let micros = |nanos: u64| format!("{:.0} µs", nanos as f64 / 1e3);
     let latency = row
         .latency_ns

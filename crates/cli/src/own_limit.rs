@@ -1,7 +1,7 @@
 //! The limit on sending that was set for a backup: no estimate is faster than it permits.
 
 use holdall_engine::Access;
-use holdall_lab::cost::CostModel;
+use holdall_meter::cost::CostModel;
 
 use crate::app::App;
 use crate::speed_history::{Kind, SpeedHistory, share_of_bytes};
@@ -57,7 +57,7 @@ impl OwnLimit {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use holdall_lab::cost::Work;
+    use holdall_meter::cost::Work;
 
     /// A limit of so many bytes a second, of a source of which such a part is sent.
     pub(crate) fn own_limit(bytes_per_second: u64, share: Option<f64>) -> OwnLimit {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use holdall_engine::Run;
-use holdall_lab::{Layer, StageCounters};
+use holdall_meter::{Layer, StageCounters};
 use holdall_sys::thread;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;

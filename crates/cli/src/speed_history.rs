@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use holdall_lab::cost::{CostModel, Past, Slowness, Work, slower_than_usual};
-use holdall_lab::{Layer, Verdict};
+use holdall_meter::cost::{CostModel, Past, Slowness, Work, slower_than_usual};
+use holdall_meter::{Layer, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::output::{duration, local_time};
@@ -190,7 +190,7 @@ pub(crate) fn slowness_in_words(slow: &Slowness) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use holdall_lab::StageCounters;
+    use holdall_meter::StageCounters;
 
     /// A backup of 1,000 items and 1 GB to the repository `one`, limited by the network.
     pub(crate) fn run(at_ns: i64, seconds: f64) -> Run {

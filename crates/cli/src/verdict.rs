@@ -1,6 +1,6 @@
 //! The verdict on a run, from its stages' counters and from what the system says of this process.
 
-use holdall_lab::{Layer, RunFigures, StageCounters, Unit, Verdict};
+use holdall_meter::{Layer, RunFigures, StageCounters, Unit, Verdict};
 use holdall_protocol::UploadWaits;
 use holdall_sys::cpu::CoreTimes;
 
@@ -102,7 +102,7 @@ pub(crate) fn judge(
     usage: &Usage,
 ) -> Verdict {
     let small = bytes / items.max(1) < SMALL_ITEM_BYTES;
-    holdall_lab::judge(&RunFigures {
+    holdall_meter::judge(&RunFigures {
         wall_seconds,
         items,
         bytes,

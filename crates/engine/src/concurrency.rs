@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use holdall_lab::StageMeter;
+use holdall_meter::StageMeter;
 use holdall_sys::cpu::process_cpu_seconds;
 
 use crate::hill_climb::{HillClimb, Window};
@@ -227,7 +227,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::thread;
 
-    use holdall_lab::Layer;
+    use holdall_meter::Layer;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use holdall_crypto::{
     Entropy, IdKeys, KeyRing, Opener, PlainObject, RepositoryKeys, Sealer, suite_for_this_cpu,
 };
 use holdall_format::{Block, BlockKind, FormatError, ObjectId, Suite};
-use holdall_lab::{Moved, Probe, Step};
+use holdall_meter::{Moved, Probe, Step};
 use holdall_tree::{
     BuiltNode, ChunkRef, Chunker, Content, Entry, EntryKind, PathKey, Time, TreeBuilder,
 };

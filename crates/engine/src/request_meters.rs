@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use holdall_lab::{LatencyCount, Layer, StageCounters, StageMeter};
+use holdall_meter::{LatencyCount, Layer, StageCounters, StageMeter};
 use holdall_protocol::{Fetched, RepositoryError, RequestTimes};
 
 use crate::run::lock;

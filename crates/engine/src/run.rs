@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdall_lab::StageCounters;
+use holdall_meter::StageCounters;
 
 use crate::EngineError;
 

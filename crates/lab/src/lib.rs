@@ -1,69 +1,50 @@
-//! Says which layer held a run back, from the time that its stages counted.
+//! Measures disks, files, networks and steps of work, and writes reports of what it found.
 //!
-//! A backup that is slow does not say why: a full queue looks the same whether the disk, the
-//! processor, the network or the server is behind it. Every stage of a pipeline therefore counts
-//! three times with a [`StageMeter`]: working, waiting for input, waiting for output. [`judge`]
-//! turns those counters into a [`Verdict`] that names the [`Layer`] and says how sure it is.
+//! Each measurement is a row, a [`Measurement`]; rows, and the circumstances in which they were measured, make a
+//! [`report::Report`], which can be compared with another.
 //!
-//! This crate knows no pipeline: stages have a name, a layer and an order, and that is all.
+//! This crate knows no pipeline and has no keys: whoever has a step of work hands it over as a
+//! [`Probe`](holdall_meter::Probe), and what is at the other end of a network as a [`net::Far`].
 //!
 //! ```
-//! use holdall_lab::{Layer, RunFigures, StageMeter, Unit, judge};
+//! use std::time::Duration;
 //!
-//! let read = StageMeter::new("read", Layer::SourceRead, 1);
-//! let bytes = read.working(|| 4096u64);
-//! let verdict = judge(&RunFigures {
-//!     wall_seconds: 0.001,
-//!     items: 1,
-//!     bytes,
-//!     unit: Unit::BytesPerSecond,
-//!     stages: vec![read.snapshot()],
-//!     process_cpu_seconds: 0.001,
-//!     cores_available: 2.0,
-//!     cpu_throttled_seconds: None,
-//!     computer_busy_share: None,
-//!     memory_stalled_seconds: None,
-//!     pages_read_back: 0,
-//!     carrying_seconds: 0.0,
-//! });
-//! assert_eq!(verdict.limited_by, Layer::Nothing); // Too short to say.
+//! use holdall_lab::report::{Form, Report};
+//! use holdall_lab::{Stop, measure_probe};
+//! use holdall_meter::{Moved, Probe, Step};
+//!
+//! let begin = || -> Step {
+//!     let bytes = vec![7; 1 << 16];
+//!     Box::new(move || Moved { input_bytes: 1 << 16, output_bytes: bytes.clone().len() as u64 })
+//! };
+//! let probe = Probe { name: "copy".into(), sample: "sevens", begin: Box::new(begin) };
+//! let probed = measure_probe(&probe, 1, Duration::from_millis(1), &Stop::default())?;
+//! assert_eq!(probed.output_ratio, 1.0);
+//!
+//! let mut report = Report::new("an example".into(), "2026-11-29T12:00:00Z".into());
+//! report.measurements.push(probed.measurement);
+//! assert!(report.write(Form::Text).contains("copy"));
+//! # Ok::<_, holdall_lab::LabError>(())
 //! ```
 
 mod cache;
-mod candidate;
 mod child_path;
-pub mod cost;
 pub mod disk;
 mod error;
 pub mod files;
 pub mod ground;
-mod help;
-mod judge;
-mod latency;
-mod layer;
 mod measurement;
-mod meter;
 pub mod net;
 pub mod path;
 mod probe;
 pub mod report;
-mod run_figures;
 mod samples;
 mod scratch;
-mod stage;
 mod stop;
-mod verdict;
 
 pub use error::LabError;
-pub use judge::judge;
-pub use latency::{Latency, LatencyCount};
-pub use layer::Layer;
 pub use measurement::Measurement;
-pub use meter::StageMeter;
-pub use probe::{Moved, Probe, Probed, Step, measure_probe};
-pub use run_figures::RunFigures;
+pub use probe::{Probed, measure_probe};
 pub use samples::{incompressible, text};
 pub use scratch::{Remains, SHARE, Scratch};
-pub use stage::StageCounters;
 pub use stop::Stop;
-pub use verdict::{Unit, Verdict};

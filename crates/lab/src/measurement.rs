@@ -1,9 +1,10 @@
 //! One measured row: what was done, how, and how fast it was.
 
+use holdall_meter::{Latency, Layer};
+use serde::{Deserialize, Serialize};
+
 use crate::cache::Cache;
 use crate::ground::DeviceWork;
-use crate::{Latency, Layer};
-use serde::{Deserialize, Serialize};
 
 /// One row of a report, with the fields that every measurement of the lab has.
 ///

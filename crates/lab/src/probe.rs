@@ -7,31 +7,10 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use holdall_meter::{LatencyCount, Moved, Probe, Step};
 use holdall_sys::cpu::thread_cpu_seconds;
 
-use crate::{LabError, LatencyCount, Measurement, Stop};
-
-/// What one go of a step moved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Bytes that went in.
-    pub input_bytes: u64,
-    /// Bytes that came out.
-    pub output_bytes: u64,
-}
-
-/// A step that was begun on a thread: each call is one go.
-pub type Step = Box<dyn FnMut() -> Moved>;
-
-/// A step that the lab can measure.
-pub struct Probe {
-    /// What it does, such as `seal, AES-256-GCM`.
-    pub name: String,
-    /// What it does that to, such as `text`.
-    pub sample: &'static str,
-    /// Begins it on the thread that calls.
-    pub begin: Box<dyn Fn() -> Step + Send + Sync>,
-}
+use crate::{LabError, Measurement, Stop};
 
 /// What a probe gave.
 #[derive(Debug, Clone, PartialEq)]

@@ -175,7 +175,7 @@ struct TrySummary<'a> {
     first_backup: backup::JsonSummary<'a>,
     unchanged_backup: backup::JsonSummary<'a>,
     restore: restore::JsonSummary<'a>,
-    verdict: &'a holdall_lab::Verdict,
+    verdict: &'a holdall_meter::Verdict,
     cache: &'static str,
     same_disk: bool,
     network: &'static str,

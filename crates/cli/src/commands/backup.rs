@@ -10,8 +10,8 @@ use holdall_engine::{
     Patterns, Source,
 };
 use holdall_format::record_file;
-use holdall_lab::cost::{Past, Slowness, Work};
-use holdall_lab::{Layer, Verdict};
+use holdall_meter::cost::{Past, Slowness, Work};
+use holdall_meter::{Layer, Verdict};
 use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;

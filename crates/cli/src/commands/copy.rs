@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, Snapshot};
 use holdall_format::RecordHash;
-use holdall_lab::{StageCounters, Verdict};
+use holdall_meter::{StageCounters, Verdict};
 use serde::Serialize;
 
 use super::backup::{cores, tell_lost};
@@ -354,7 +354,7 @@ impl<'a> JsonCopy<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdall_lab::{Layer, Unit};
+    use holdall_meter::{Layer, Unit};
 
     #[test]
     fn the_side_is_that_of_the_busiest_stage_of_the_limiting_layer() {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use holdall_engine::{Access, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
-use holdall_lab::cost::{Past, Slowness, Work};
-use holdall_lab::{Layer, Verdict};
+use holdall_meter::cost::{Past, Slowness, Work};
+use holdall_meter::{Layer, Verdict};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use bytes::Bytes;
-use holdall_lab::Latency;
 use holdall_lab::net::{Job, Moved, Sink, Source};
+use holdall_meter::Latency;
 use holdall_protocol::MeasuredServer;
 use holdall_protocol::wire::Frames;
 use holdall_sys::thread;

@@ -1,6 +1,6 @@
 //! The meters of a backup's stages, in the order of the pipeline.
 
-use holdall_lab::{Layer, StageCounters, StageMeter};
+use holdall_meter::{Layer, StageCounters, StageMeter};
 
 use crate::storing::StoringMeters;
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use holdall_format::RecordHash;
-use holdall_lab::StageCounters;
+use holdall_meter::StageCounters;
 
 use crate::storing::Counts;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdall_lab::{Layer, StageCounters, StageMeter};
+use holdall_meter::{Layer, StageCounters, StageMeter};
 
 use crate::restore::{ChunkMeters, ChunkSource, FETCHERS};
 use crate::storing::StoringMeters;

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use holdall_crypto::CopiedFrom;
 use holdall_format::{ObjectId, RecordHash, SessionId, StoredRecord};
-use holdall_lab::StageCounters;
+use holdall_meter::StageCounters;
 use holdall_protocol::SessionPurpose;
 
 use crate::blocks::{SharedNodeCache, open_node_cache};

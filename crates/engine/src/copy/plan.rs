@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use holdall_format::{ObjectId, SessionId};
-use holdall_lab::StageMeter;
+use holdall_meter::StageMeter;
 use holdall_tree::{
     Change as Differs, Content, ContentReader, Cursor, Entry, Node, NodeSource, PathKey, diff,
 };

@@ -7,7 +7,7 @@ use std::thread;
 use crossbeam_channel::bounded;
 use holdall_crypto::RecordSecret;
 use holdall_format::RecordHash;
-use holdall_lab::StageMeter;
+use holdall_meter::StageMeter;
 use holdall_protocol::{SessionGrant, SessionPurpose};
 
 use super::fetch::Fetching;

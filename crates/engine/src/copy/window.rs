@@ -1,7 +1,7 @@
 //! Windows: runs of entries in tree order, with the chunks that they need.
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use holdall_lab::StageMeter;
+use holdall_meter::StageMeter;
 use holdall_tree::{ChunkRef, Entry, PathKey};
 
 use crate::EngineError;

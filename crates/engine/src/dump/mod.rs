@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::{bounded, unbounded};
 use holdall_format::SessionId;
-use holdall_lab::{Layer, StageMeter};
+use holdall_meter::{Layer, StageMeter};
 use holdall_tree::{Entry, EntryKind, PathKey, lookup};
 
 use crate::blocks::Nodes;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crossbeam_channel::Receiver;
 use holdall_crypto::{IdKeys, Opener};
 use holdall_format::{Block, BlockKind, ObjectId, SessionId};
-use holdall_lab::{Layer, StageCounters, StageMeter};
+use holdall_meter::{Layer, StageCounters, StageMeter};
 use holdall_protocol::{MAX_IDS, Repository, RepositoryError};
 use holdall_tree::ChunkRef;
 

@@ -55,7 +55,7 @@ use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use holdall_format::SessionId;
-use holdall_lab::{Layer, StageMeter};
+use holdall_meter::{Layer, StageMeter};
 use holdall_protocol::SessionPurpose;
 use holdall_sys::{memory, metadata};
 
@@ -219,7 +219,7 @@ struct Meters {
 }
 
 impl Meters {
-    fn snapshot(&self) -> Vec<holdall_lab::StageCounters> {
+    fn snapshot(&self) -> Vec<holdall_meter::StageCounters> {
         let mut stages = vec![self.plan.snapshot()];
         stages.extend(self.chunks.snapshot());
         stages.extend([self.write.snapshot(), self.settle.snapshot()]);

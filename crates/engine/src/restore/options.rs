@@ -1,6 +1,6 @@
 //! What a restore is asked to do, and what it says that it did.
 
-use holdall_lab::StageCounters;
+use holdall_meter::StageCounters;
 use serde::Serialize;
 
 /// What to do with what lies at the target already.

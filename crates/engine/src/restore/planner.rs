@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use holdall_format::ObjectId;
+use holdall_meter::StageMeter;
 use holdall_tree::{Content, ContentReader, Cursor, Entry, EntryKind, PathKey};
 
 use super::Selected;
@@ -23,7 +24,6 @@ use super::window::{Ended, Item, Outlets, Output, WINDOW_BYTES, Work, held_bytes
 use crate::EngineError;
 use crate::blocks::Nodes;
 use crate::error::is_damaged;
-use holdall_lab::StageMeter;
 
 /// A directory on the way from the start of the walk to the current entry.
 struct Level<'a> {

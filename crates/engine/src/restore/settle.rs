@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::{Receiver, Sender};
-use holdall_lab::StageMeter;
+use holdall_meter::StageMeter;
 use holdall_sys::{Name, disk, limits, raw_file, stat, thread};
 
 use super::attributes::{Last, Subject};

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use holdall_lab::StageMeter;
+use holdall_meter::StageMeter;
 use holdall_tree::{ChunkRef, Content, Entry};
 
 use super::directory::Directory;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use holdall_format::SessionId;
-use holdall_lab::StageMeter;
+use holdall_meter::StageMeter;
 use holdall_sys::{DeviceNumber, FileKind, Name, Stat};
 use holdall_tree::{Content, EntryKind};
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdall_lab::{Layer, StageCounters, StageMeter};
+use holdall_meter::{Layer, StageCounters, StageMeter};
 use holdall_protocol::Repository;
 
 use super::threads::{ASKERS, senders};

@@ -11,7 +11,7 @@ use holdall_engine::{
     restore, snapshots,
 };
 use holdall_format::limits::RECORD_MAX_EXCLUDES;
-use holdall_lab::Layer;
+use holdall_meter::Layer;
 use holdall_testkit::{RandomTreeSizes, mutate_tree, random_tree};
 
 use crate::world::{World, newest, write};

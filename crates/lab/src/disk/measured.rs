@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use holdall_meter::Latency;
 use serde::{Deserialize, Serialize};
 
 use super::row::Row;
+use crate::Measurement;
 use crate::cache::Cache;
 use crate::ground::DirectAccess;
-use crate::{Latency, Measurement};
 
 /// How requests were handed to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Instant;
 use std::{io, thread};
 
+use holdall_meter::LatencyCount;
 use holdall_sys::aligned::AlignedBuffer;
 use holdall_sys::process;
 use holdall_sys::ring::{Ring, Way};
@@ -18,7 +19,6 @@ use super::order::Order;
 use super::row::Row;
 use crate::cache::Cache;
 use crate::ground::DirectAccess;
-use crate::latency::LatencyCount;
 use crate::{LabError, Stop};
 
 /// Does a row, and says what it gave.

@@ -3,11 +3,11 @@
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+use holdall_meter::LatencyCount;
 use holdall_sys::raw_file;
 
 use super::content;
 use super::files::DiskFiles;
-use crate::latency::LatencyCount;
 use crate::{LabError, Measurement};
 
 const BLOCK_BYTES: u64 = 4096;

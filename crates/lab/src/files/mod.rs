@@ -8,6 +8,7 @@ mod mix;
 mod small;
 
 pub use census::{Items, LeftOut, count_items};
+use holdall_meter::LatencyCount;
 pub use ladder::{LADDER_BYTES, measure_size};
 pub use mix::{MIX_BYTES, measure_mix};
 pub use small::{SmallFiles, measure_small};
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{LatencyCount, Measurement, Stop};
+use crate::{Measurement, Stop};
 
 /// How much is read or written at a time.
 const PIECE_BYTES: usize = 1 << 20;

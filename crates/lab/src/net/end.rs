@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use holdall_meter::Latency;
 use rustix::fs::Advice;
 
 use super::samples::Samples;
-use crate::Latency;
 
 /// What a writer waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

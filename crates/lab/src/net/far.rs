@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use holdall_meter::Latency;
+
 use super::{End, Wait};
-use crate::Latency;
 
 /// Which way bytes go, seen from here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,13 +11,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use holdall_meter::Latency;
 use serde::Serialize;
 
 use super::far::{Carrier, Direction, Far, Job, Moved};
 use super::retransmits::retransmits;
 use super::samples::Samples;
 use super::{End, Link, PathShare, Paths, ScratchFile, ScratchFolder, Wait, interface_to, paths};
-use crate::{Latency, Measurement};
+use crate::Measurement;
 
 /// Bytes that are written or read at once where only memory is at both ends.
 const MEMORY_BUFFER_BYTES: u32 = 128 << 10;

@@ -21,8 +21,8 @@
 use std::time::Duration;
 
 use holdall_format::OneLine;
+use holdall_meter::Latency;
 
-use crate::Latency;
 use crate::net::{Token, Wait};
 
 /// Longest time for which one connection may be asked to carry.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Latency;
+use holdall_meter::Latency;
 
 /// So many are kept; those of a longer run are not, which takes more than a minute of waiting for
 /// a disk.

@@ -6,11 +6,12 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use holdall_meter::LatencyCount;
 use holdall_sys::{disk, raw_file};
 
 use super::Sample;
 use super::read::each_file;
-use crate::{LabError, LatencyCount, Measurement, Stop};
+use crate::{LabError, Measurement, Stop};
 
 const PIECE_BYTES: usize = 1 << 20;
 

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use holdall_meter::LatencyCount;
 use holdall_sys::{Dir, Name, process, raw_file};
 
 use super::Sample;
 use super::sample::Batch;
 use crate::cache::Cache;
-use crate::{LabError, LatencyCount, Measurement, Stop};
+use crate::{LabError, Measurement, Stop};
 
 const PIECE_BYTES: usize = 1 << 20;
 

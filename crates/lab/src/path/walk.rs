@@ -8,11 +8,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use holdall_meter::LatencyCount;
 use holdall_sys::{Dir, FileKind};
 
 use super::SCRATCH_PREFIX;
 use crate::child_path::child;
-use crate::{LabError, LatencyCount, Measurement, Stop};
+use crate::{LabError, Measurement, Stop};
 
 /// Threads that list directories.
 const WALKERS: u32 = 2;

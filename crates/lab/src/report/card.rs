@@ -155,7 +155,7 @@ mod tests {
         report.measurements[0].retransmits = Some(1234);
         let card = of(&report);
         assert_eq!(card.replacen("  1,234 retransmits\n", "", 1), plain, "no row is wider");
-        report.measurements[0].limited_by = Some(crate::Layer::ServerDisk);
+        report.measurements[0].limited_by = Some(holdall_meter::Layer::ServerDisk);
         assert!(of(&report).contains("  limited by server-disk\n"), "{}", of(&report));
         report.measurements[0].items = Some(1_000_000);
         report.measurements[0].bytes_per_core_second = Some(5e8);

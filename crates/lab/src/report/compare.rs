@@ -1,10 +1,11 @@
 //! Two reports beside each other: two disks, two enclosures, two journal modes, two servers.
 
+use holdall_meter::Layer;
 use serde::Serialize;
 
 use super::{Report, Rung, shown};
+use crate::Measurement;
 use crate::cache::Cache;
-use crate::{Layer, Measurement};
 
 const BYTES: &str = "bytes_per_second";
 const OPERATIONS: &str = "operations_per_second";

@@ -1,8 +1,10 @@
 //! A report with something of everything, for tests.
 
+use holdall_meter::{Latency, Layer, StageCounters, Unit, Verdict};
+
 use super::{Fact, Moment, Report, Rung};
+use crate::Measurement;
 use crate::ground::{DeviceWork, Pattern};
-use crate::{Latency, Layer, Measurement, StageCounters, Unit, Verdict};
 
 /// A row with these figures.
 pub(super) fn row(operation: &str, block_bytes: u64, bytes_per_second: f64) -> Measurement {

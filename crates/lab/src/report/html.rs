@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use holdall_meter::Verdict;
+
 use super::escape::html as escaped;
 use super::{Fact, Report, curves, shown};
-use crate::{Measurement, Verdict};
+use crate::Measurement;
 
 /// Nothing may be loaded or run, whatever slipped through.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
@@ -177,7 +179,7 @@ mod tests {
         let page = of(&report);
         assert!(page.contains("items</th>") && page.contains("retransmits</th>"), "{page}");
         assert!(!page.contains("limited by</th>"));
-        report.measurements[0].limited_by = Some(crate::Layer::ServerDisk);
+        report.measurements[0].limited_by = Some(holdall_meter::Layer::ServerDisk);
         let page = of(&report);
         assert!(page.contains("limited by</th>") && page.contains(">server-disk</td>"), "{page}");
         assert!(page.contains("<td class=\"n\">1,000</td>"), "{page}");

@@ -20,10 +20,11 @@ mod svg;
 
 pub use circumstances::Fact;
 pub use compare::{Comparison, Difference, Limited, compare};
+use holdall_meter::Verdict;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Measurement, Verdict};
+use crate::Measurement;
 
 /// What [`Report::format`] says.
 const FORMAT: &str = "holdall-lab-report";

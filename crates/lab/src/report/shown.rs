@@ -1,8 +1,10 @@
 //! Figures as people read them.
 
+use holdall_meter::Unit;
+use holdall_meter::grouped;
+
+use crate::Measurement;
 use crate::cache::Cache;
-use crate::verdict::grouped;
-use crate::{Measurement, Unit};
 
 /// `4K`, `128K`, `1M`: the sizes of requests, in powers of 1024; what does not come out even in bytes.
 pub(super) fn block(bytes: u64) -> String {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use holdall_crypto::SystemEntropy;
 use holdall_engine::Samples;
-use holdall_lab::{Measurement, Probe, Probed, Stop, incompressible, measure_probe, text};
+use holdall_lab::{Measurement, Probed, Stop, incompressible, measure_probe, text};
+use holdall_meter::Probe;
 use serde::Serialize;
 
 use super::circumstances::Circumstances;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use holdall_lab::cost::{Estimate, Part, Work};
-use holdall_lab::{Layer, Unit};
+use holdall_meter::cost::{Estimate, Part, Work};
+use holdall_meter::{Layer, Unit};
 use serde::Serialize;
 
 use crate::app::App;

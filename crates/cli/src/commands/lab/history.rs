@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         let path = std::os::unix::ffi::OsStrExt::as_bytes(file.as_os_str());
         let fastest = fastest(&report);
         let Report { made, command, measurements, .. } = &report;
-        let words = fastest.map(|rate| holdall_lab::Unit::BytesPerSecond.show(rate));
+        let words = fastest.map(|rate| holdall_meter::Unit::BytesPerSecond.show(rate));
         app.output.result(format_args!(
             "{}  {:>12}  {}",
             Shown(made.as_bytes()),

@@ -1,6 +1,7 @@
 //! Rows for people: names on the left, figures below each other.
 
-use holdall_lab::{Latency, Measurement};
+use holdall_lab::Measurement;
+use holdall_meter::Latency;
 
 /// A block or a file: `4 KiB`, `1 MiB`, in the powers of 1024 that they come in.
 pub(crate) fn binary_size(bytes: u64) -> String {

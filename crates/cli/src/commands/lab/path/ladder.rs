@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use holdall_lab::report::{Moment, Report, Rung};
-use holdall_lab::{Layer, Unit, Verdict};
+use holdall_meter::{Layer, Unit, Verdict};
 use serde::Serialize;
 
 use super::super::table::figure;

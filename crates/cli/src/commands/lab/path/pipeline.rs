@@ -14,7 +14,8 @@ use holdall_engine::{
 use holdall_lab::disk::Cache;
 use holdall_lab::path::{SCRATCH_PREFIX, Tree};
 use holdall_lab::report::Moment;
-use holdall_lab::{Measurement, Scratch, Verdict};
+use holdall_lab::{Measurement, Scratch};
+use holdall_meter::Verdict;
 use holdall_sys::memory;
 
 use super::super::place::Place;

@@ -13,7 +13,8 @@ use holdall_lab::net::{self, NetRow};
 use holdall_lab::path::{
     CopyTarget, FileByFile, OneStream, Sample, SampleRead, measure_copy, read_into_memory,
 };
-use holdall_lab::{LatencyCount, Layer, Measurement, measure_probe};
+use holdall_lab::{Measurement, measure_probe};
+use holdall_meter::{LatencyCount, Layer};
 use holdall_protocol::wire::Frames;
 use holdall_protocol::{MeasuredServer, RepositoryError, RequestTimes};
 use holdall_sys::cpu::process_cpu_seconds;

@@ -29,7 +29,7 @@ impl Unit {
 }
 
 /// `value` rounded to a whole number, with a comma between groups of three digits.
-pub(crate) fn grouped(value: f64) -> String {
+pub fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.max(0.0));
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
