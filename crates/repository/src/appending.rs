@@ -7,11 +7,11 @@
 
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdall_format::{Footer, FooterBlock, PackName, RepositoryId, Trailer};
 use holdall_protocol::RepositoryError;
-use holdall_sys::PathBeneath;
 
 use crate::checked::Checked;
 use crate::condemned;
@@ -19,9 +19,7 @@ use crate::index::{Index, PackInfo, pack_info};
 use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::log::Log;
-use crate::publish::{
-    Published, failed, is_there, make_dir, publish_file, random, remove, sync_folder, sync_parent,
-};
+use crate::publish::{Published, failed, random, remove, sync_folder};
 use crate::recovery::{Salvaged, discard, list_all, put_aside};
 use crate::reread::unless_lost;
 use crate::tail::{Tail, read_whole};
@@ -74,7 +72,7 @@ pub(crate) struct Appender {
     chunks: Mutex<Option<Arc<Tail>>>,
     closing: Mutex<Vec<Closing>>,
     /// Files that were found damaged, with the reason.
-    damaged: Mutex<Vec<(PathBeneath, String)>>,
+    damaged: Mutex<Vec<(PathBuf, String)>>,
 }
 
 impl Appender {
@@ -231,10 +229,10 @@ impl Appender {
     /// Gives a finished pack its place, durably, unless an earlier attempt came that far.
     fn place(&self, tail: &Tail, pack: &PackName) -> Result<(), RepositoryError> {
         let (payload, target) = (self.layout.payload(tail.name()), self.layout.pack(pack));
-        target.parent().map_or(Ok(()), |folder| make_dir(&folder))?;
-        if is_there(&target)? || publish_file(&payload, &target)? == Published::Existed {
+        target.make_parent()?;
+        if target.is_there()? || target.put_file(&payload)? == Published::Existed {
             // The name is the hash of a footer with a random number, so it is the same file.
-            sync_parent(&target)?;
+            target.sync_parent()?;
             remove(&payload)?;
         }
         sync_folder(&self.layout.tails())
@@ -252,7 +250,7 @@ impl Appender {
 
     fn note_lost(&self, tail: TailName, blocks: u64) {
         let reason = format!("{blocks} of its blocks can not be read, or are not what was stored");
-        lock(&self.damaged).push((self.layout.payload(tail), reason));
+        lock(&self.damaged).push((self.layout.payload(tail).path().to_owned(), reason));
     }
 
     /// Writes what is sound of a tail anew, and says how many blocks are not. Then its files are put
@@ -339,7 +337,7 @@ impl Appender {
     }
 
     /// Files that were found damaged since the start, with the reason.
-    pub(crate) fn damaged(&self) -> Vec<(PathBeneath, String)> {
+    pub(crate) fn damaged(&self) -> Vec<(PathBuf, String)> {
         lock(&self.damaged).clone()
     }
 
@@ -472,7 +470,7 @@ mod tests {
     use super::*;
     use crate::index::Listing;
     use crate::layout::number_of;
-    use crate::publish::names_in;
+    use crate::publish::{make_dir, names_in};
     use crate::store::Access;
     use holdall_format::{BlockKind, MachineId, ObjectId};
     use holdall_protocol::contract::Forge;
@@ -715,8 +713,8 @@ mod tests {
         }
         assert_eq!(place.index.state().packs.len(), 0);
         assert!((0..11).all(|byte| place.copies(id(byte)) == 1));
-        remove(&place.layout.packs()).unwrap();
-        make_dir(&place.layout.packs()).unwrap();
+        place.layout.packs().remove().unwrap();
+        make_dir(&place.layout.packs().file().unwrap()).unwrap();
         place.append(&[id(20)], 100).unwrap();
         assert_eq!(place.index.state().packs.len(), 1);
         assert!((0..11).all(|byte| place.copies(id(byte)) == 1));

@@ -18,13 +18,13 @@ use bytes::Bytes;
 use holdall_format::limits::WRAPPING_SET_MAX_BYTES;
 use holdall_format::{FormatError, RepositoryConfig, SPARE_MAX_BYTES, Spare};
 use holdall_protocol::{Repair, RepositoryError};
-use holdall_sys::PathBeneath;
 
 use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, number_of};
 use crate::lease::Lease;
 use crate::pack_file::unreadable;
-use crate::publish::{damaged, names_in, read_limited, remove, replace};
+use crate::publish::damaged;
 use crate::reread::of_the_file;
+use crate::storage::Stored;
 use crate::wrappings::SignedSet;
 
 const CONFIG_MAX_BYTES: u64 = 4 << 10;
@@ -48,7 +48,7 @@ pub(crate) struct ClearParts {
 pub(crate) struct Amiss {
     part: Part,
     /// Its file.
-    pub(crate) path: PathBeneath,
+    pub(crate) path: Stored,
     /// What is wrong with it; `None` for a spare that nobody has made yet, or that a crash left behind the set.
     pub(crate) reason: Option<String>,
 }
@@ -114,9 +114,9 @@ impl ClearParts {
         }
         for Amiss { part, path, reason } in &self.amiss {
             let mended = match part {
-                Part::Marker => replace(&layout.tmp(), path, MARKER_TEXT.as_bytes()),
-                Part::Config => replace(&layout.tmp(), path, &self.config_bytes),
-                Part::Wrappings => replace(&layout.tmp(), path, &self.wrappings.bytes),
+                Part::Marker => path.replace(MARKER_TEXT.as_bytes()),
+                Part::Config => path.replace(&self.config_bytes),
+                Part::Wrappings => path.replace(&self.wrappings.bytes),
                 Part::Spare => put_spare(layout, &self.config_bytes, &self.wrappings),
             };
             if mended.is_ok() && reason.is_some() {
@@ -135,18 +135,18 @@ pub(crate) fn put_spare(
 ) -> Result<(), RepositoryError> {
     let spare = Spare::of(config_bytes, &wrappings.bytes)?;
     let generation = wrappings.set.generation;
-    replace(&layout.tmp(), &layout.spare_of(generation), &spare.encode())?;
+    layout.spare_of(generation).replace(&spare.encode())?;
     let older = generations_in(&layout.spares())?.into_iter().filter(|older| *older < generation);
-    older.map(|older| layout.spare_of(older)).try_for_each(|older| remove(&older))
+    older.map(|older| layout.spare_of(older)).try_for_each(|older| older.remove())
 }
 
 /// The generations that files of a folder are named by, in ascending order.
-pub(crate) fn generations_in(folder: &PathBeneath) -> Result<Vec<u64>, RepositoryError> {
+pub(crate) fn generations_in(folder: &Stored) -> Result<Vec<u64>, RepositoryError> {
     let mut generations = Vec::new();
-    for name in names_in(folder)? {
+    for name in folder.names()? {
         let generation = name.to_str().and_then(number_of);
         // A folder is somebody else's.
-        generations.extend(generation.filter(|_| !folder.join(&name).is_dir()));
+        generations.extend(generation.filter(|_| !folder.join(&name).is_folder()));
     }
     Ok(generations)
 }
@@ -189,7 +189,7 @@ fn check_marker_beside(
 fn read_marker(layout: &Layout) -> Result<Marker, RepositoryError> {
     let path = layout.marker();
     let is_no_folder = |error: &io::Error| error.kind() == io::ErrorKind::NotADirectory;
-    Ok(match of_the_file(read_limited(&path, MARKER_MAX_BYTES))? {
+    Ok(match of_the_file(path.read_limited(MARKER_MAX_BYTES))? {
         Ok(Some(text)) if text == MARKER_TEXT.as_bytes() => Marker::Sound,
         Ok(Some(text)) => match version_of(&text) {
             Some(found) => {
@@ -217,7 +217,7 @@ fn version_of(text: &[u8]) -> Option<u32> {
 /// Whether somebody's backups are there, with a marker or without.
 pub(crate) fn holds_records(layout: &Layout) -> Result<bool, RepositoryError> {
     let is_record = |name: &OsString| name.to_str().is_some_and(|name| number_of(name).is_some());
-    match names_in(&layout.records()) {
+    match layout.records().names() {
         Ok(names) => Ok(names.iter().any(is_record)),
         // What is no directory holds none.
         Err(RepositoryError::Damaged { .. }) => Ok(false),
@@ -237,7 +237,7 @@ fn spares(layout: &Layout) -> Result<Vec<Kept>, RepositoryError> {
     };
     let read = |generation: u64| -> Result<Kept, RepositoryError> {
         let path = layout.spare_of(generation);
-        let bytes = of_the_file(read_limited(&path, SPARE_MAX_BYTES as u64))?;
+        let bytes = of_the_file(path.read_limited(SPARE_MAX_BYTES as u64))?;
         let spare = bytes.and_then(|bytes| {
             let spare = Spare::decode(&bytes.unwrap_or_default());
             let spare = spare.map_err(|error| unreadable(&path, &error))?;
@@ -258,7 +258,7 @@ fn config_of(
     amiss: &mut Vec<Amiss>,
 ) -> Result<(RepositoryConfig, Bytes), RepositoryError> {
     let path = layout.config();
-    let own = of_the_file(read_limited(&path, CONFIG_MAX_BYTES))?.and_then(|bytes| {
+    let own = of_the_file(path.read_limited(CONFIG_MAX_BYTES))?.and_then(|bytes| {
         let bytes = bytes.ok_or_else(|| damaged(&path, "it is missing"))?;
         let config = RepositoryConfig::decode_signed(&bytes);
         Ok((config.map_err(|error| unreadable(&path, &error))?, Bytes::from(bytes)))
@@ -321,7 +321,7 @@ fn read_set(
     generation: u64,
 ) -> Result<SignedSet, RepositoryError> {
     let path = layout.wrappings_of(generation);
-    let bytes = read_limited(&path, WRAPPING_SET_MAX_BYTES as u64)?;
+    let bytes = path.read_limited(WRAPPING_SET_MAX_BYTES as u64)?;
     let bytes = Bytes::from(bytes.ok_or_else(|| damaged(&path, "it is missing"))?);
     match SignedSet::decode(&bytes, config) {
         Ok(set) if set.set.generation == generation => Ok(set),

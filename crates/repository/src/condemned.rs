@@ -18,7 +18,6 @@ use holdall_protocol::RepositoryError;
 
 use crate::checksummed::{with_checksum, without_checksum};
 use crate::layout::Layout;
-use crate::publish::{make_empty, names_in, publish, read_limited, remove, replace, sync_folder};
 use crate::raised::{highest, raise};
 
 const WHAT: &str = "condemn mark";
@@ -73,11 +72,11 @@ impl Condemned {
 /// at one time and be gone at the next, with what relied on it meanwhile.
 pub(crate) fn read_all(layout: &Layout) -> Result<BTreeMap<PackName, Condemned>, RepositoryError> {
     let mut marks = BTreeMap::new();
-    for name in names_in(&layout.condemned())? {
+    for name in layout.condemned().names()? {
         let Some(pack) = name.to_str().and_then(|name| name.parse::<PackName>().ok()) else {
             continue;
         };
-        let bytes = read_limited(&layout.condemned_pack(&pack), MARK_MAX_BYTES);
+        let bytes = layout.condemned_pack(&pack).read_limited(MARK_MAX_BYTES);
         let mark = bytes.ok().flatten().and_then(|bytes| Condemned::decode(&bytes, &pack).ok());
         marks.insert(pack, mark.unwrap_or(Condemned::UNREADABLE));
     }
@@ -90,19 +89,19 @@ pub(crate) fn write(
     pack: &PackName,
     mark: &Condemned,
 ) -> Result<(), RepositoryError> {
-    publish(&layout.tmp(), &layout.condemned_pack(pack), &mark.encode(pack)).map(drop)
+    layout.condemned_pack(pack).put_new(&mark.encode(pack)).map(drop)
 }
 
 /// Condemns a pack where there is no room for a mark, by the name of one. It does not say since when.
 pub(crate) fn write_name(layout: &Layout, pack: &PackName) -> Result<(), RepositoryError> {
-    make_empty(&layout.condemned_pack(pack))
+    layout.condemned_pack(pack).put_name()
 }
 
 /// Writes marks that can not be read anew, as if their packs were condemned now.
 pub(crate) fn renew_unreadable(layout: &Layout, now: &Condemned) -> Result<(), RepositoryError> {
     let marks = read_all(layout)?.into_iter();
     for (pack, _) in marks.filter(|(_, mark)| mark.is_unreadable()) {
-        replace(&layout.tmp(), &layout.condemned_pack(&pack), &now.encode(&pack))?;
+        layout.condemned_pack(&pack).replace(&now.encode(&pack))?;
     }
     Ok(())
 }
@@ -115,7 +114,7 @@ pub(crate) fn last_prune(layout: &Layout) -> Result<u64, RepositoryError> {
 /// Says that a prune of that number is about to let something go. From when it is durable on, nobody
 /// believes what an index from before takes for closed.
 pub(crate) fn begin_prune(layout: &Layout, number: u64) -> Result<(), RepositoryError> {
-    raise(layout, &layout.pruned(), number, b"holdall prune, version 1\n")
+    raise(&layout.pruned(), number, b"holdall prune, version 1\n")
 }
 
 /// Removes the marks of packs that are gone for good.
@@ -124,9 +123,9 @@ pub(crate) fn remove_marks<'a>(
     packs: impl Iterator<Item = &'a PackName>,
 ) -> Result<(), RepositoryError> {
     for pack in packs {
-        remove(&layout.condemned_pack(pack))?;
+        layout.condemned_pack(pack).remove()?;
     }
-    sync_folder(&layout.condemned())
+    layout.condemned().sync()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::layout::{Layout, MARKER_TEXT};
 use crate::lease::Lease;
 use crate::opening::make_folders;
 use crate::probing::probe;
-use crate::publish::{Published, damaged, is_there, make_private_dirs, names_in, publish, replace};
+use crate::publish::{Published, damaged, make_private_dirs, names_in};
 use crate::store::Access;
 use crate::wrappings::SignedSet;
 
@@ -24,13 +24,12 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     refuse_if_used(layout)?;
     make_folders(layout)?;
     probe(layout)?;
-    let tmp = layout.tmp();
     lease.renew()?;
-    replace(&tmp, &layout.config(), &new.config)?;
-    replace(&tmp, &layout.wrappings_of(wrappings.set.generation), &new.wrappings)?;
+    layout.config().replace(&new.config)?;
+    layout.wrappings_of(wrappings.set.generation).replace(&new.wrappings)?;
     // No tail is there that anybody could write to.
     lease.settle()?;
-    match publish(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())? {
+    match layout.marker().put_new(MARKER_TEXT.as_bytes())? {
         Published::New => {
             // Behind the marker, since a spare says that there is a repository too. Where it can not be made now,
             // whoever opens the repository first makes it.
@@ -56,7 +55,7 @@ const BACKUPS_THERE: &str =
 
 /// A repository is not made where there is one.
 fn refuse_if_used(layout: &Layout) -> Result<(), RepositoryError> {
-    if is_there(&layout.marker())? || !generations_in(&layout.spares())?.is_empty() {
+    if layout.marker().is_there()? || !generations_in(&layout.spares())?.is_empty() {
         return Err(RepositoryError::AlreadyExists { place: layout.place() });
     }
     if holds_records(layout)? {
@@ -68,8 +67,9 @@ fn refuse_if_used(layout: &Layout) -> Result<(), RepositoryError> {
 
 /// A repository is not made among files of somebody else.
 fn refuse_other_content(layout: &Layout) -> Result<(), RepositoryError> {
-    let mut ours: Vec<_> = layout.folders().to_vec();
-    ours.extend([layout.config(), layout.lock(), layout.lease(), layout.probes()]);
+    let mut ours = layout.folders();
+    ours.extend([layout.lock(), layout.lease(), layout.probes()]);
+    ours.extend(layout.config().file());
     ours.push(layout.root().join("lost+found"));
     for name in names_in(layout.root())? {
         let path = layout.root().join(&name);

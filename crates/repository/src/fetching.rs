@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -10,7 +11,6 @@ use holdall_protocol::{
     BlockPage, BlockProbe, FETCH_TARGET_BYTES, Fetched, MAX_PROBES, RepositoryError, RequestTimes,
     ScrubDamage,
 };
-use holdall_sys::PathBeneath;
 
 use crate::index::{Holder, Lookup, ObjectCopy, State};
 use crate::putting::limit_ids;
@@ -179,9 +179,9 @@ impl Store {
         proofs.next().map(Bytes::from)
     }
 
-    fn file_damage(&self, path: &PathBeneath, reason: String) -> ScrubDamage {
+    fn file_damage(&self, path: &Path, reason: String) -> ScrubDamage {
         let name = path.display().to_string();
-        if path.starts_with(&self.layout().records()) {
+        if path.starts_with(self.layout().records().path()) {
             ScrubDamage::Record { record: name, reason }
         } else {
             ScrubDamage::Pack { pack: name, reason }

@@ -4,10 +4,10 @@
 //! the chain of the machine's records stays whole. What amended the snapshot goes with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use holdall_format::{RecordHash, RecordKind, SignedContext, TagToken, Tombstone, TombstoneReason};
 use holdall_protocol::RepositoryError;
-use holdall_sys::PathBeneath;
 
 use crate::records::{self, RecordEntry};
 use crate::retention::Policy;
@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// Where records are lost, and what there is to say of each.
-    pub(crate) fn lost_records(&self) -> impl Iterator<Item = (PathBeneath, String)> + use<> {
+    pub(crate) fn lost_records(&self) -> impl Iterator<Item = (PathBuf, String)> + use<> {
         let (lost, layout) = (self.records().lost(), self.layout().clone());
         lost.into_iter().map(move |(hash, position)| {
             let follows = layout.record(position);
@@ -94,7 +94,7 @@ impl Store {
             let reason = format!(
                 "record {hash}, which {name} follows, is gone: put its file back, or forget it by that id"
             );
-            (layout.records(), reason)
+            (layout.records().path().to_owned(), reason)
         })
     }
 

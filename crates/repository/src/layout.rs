@@ -1,4 +1,6 @@
-//! Where everything lies in a repository's directory.
+//! What everything of a repository is called, and where it lies: what is published whole by names in its
+//! [`Storage`](crate::storage::Storage), the rest by paths in a directory of this computer. In a directory the two are
+//! one:
 //!
 //! ```text
 //! DIR/holdall-repository        marker and version; written last when a repository is made
@@ -27,6 +29,7 @@
 //! ```
 
 use std::path::Path;
+use std::sync::Arc;
 
 use holdall_format::{
     BlockKind, CONFIG_FILE, PackName, REPOSITORY_MARKER, RecordHash, SessionId, record_file,
@@ -34,47 +37,58 @@ use holdall_format::{
 use holdall_protocol::RepositoryError;
 use holdall_sys::{PathBeneath, Root};
 
+use crate::publish::is_hexadecimal;
+use crate::storage::{DirStorage, Stored};
+
 /// What the marker file begins with, whatever the version.
 pub(crate) const MARKER_FRONT: &str = "holdall repository, version ";
 /// What the marker file says.
 pub(crate) const MARKER_TEXT: &str = "holdall repository, version 1\n";
 
+const QUARANTINE: &str = "quarantine";
+
 /// A repository's directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
+    /// For what is written to while it is there, is this computer's alone, or lies beside packs that are files.
     root: PathBeneath,
+    /// Where everything is that is published whole.
+    published: Stored,
 }
 
 impl Layout {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: Root::at(root) }
+        let root = Root::at(root);
+        let storage = Arc::new(DirStorage::new(&root, root.join("tmp")));
+        let published = Stored::root(storage, root.path());
+        Self { root, published }
     }
 
     pub(crate) fn root(&self) -> &PathBeneath {
         &self.root
     }
 
-    pub(crate) fn marker(&self) -> PathBeneath {
-        self.root.join(REPOSITORY_MARKER)
+    pub(crate) fn marker(&self) -> Stored {
+        self.published.join(REPOSITORY_MARKER)
     }
 
-    pub(crate) fn config(&self) -> PathBeneath {
-        self.root.join(CONFIG_FILE)
+    pub(crate) fn config(&self) -> Stored {
+        self.published.join(CONFIG_FILE)
     }
 
-    pub(crate) fn wrappings(&self) -> PathBeneath {
-        self.root.join("wrappings")
+    pub(crate) fn wrappings(&self) -> Stored {
+        self.published.join("wrappings")
     }
 
-    pub(crate) fn wrappings_of(&self, generation: u64) -> PathBeneath {
+    pub(crate) fn wrappings_of(&self, generation: u64) -> Stored {
         self.wrappings().join(format!("{generation:016x}"))
     }
 
-    pub(crate) fn spares(&self) -> PathBeneath {
-        self.root.join("spare")
+    pub(crate) fn spares(&self) -> Stored {
+        self.published.join("spare")
     }
 
-    pub(crate) fn spare_of(&self, generation: u64) -> PathBeneath {
+    pub(crate) fn spare_of(&self, generation: u64) -> Stored {
         self.spares().join(format!("{generation:016x}"))
     }
 
@@ -94,8 +108,8 @@ impl Layout {
         self.root.join("probes")
     }
 
-    pub(crate) fn packs(&self) -> PathBeneath {
-        self.root.join("packs")
+    pub(crate) fn packs(&self) -> Stored {
+        self.published.join("packs")
     }
 
     pub(crate) fn parity(&self) -> PathBeneath {
@@ -106,44 +120,44 @@ impl Layout {
         self.parity().join("percent")
     }
 
-    pub(crate) fn quarantine(&self) -> PathBeneath {
-        self.root.join("quarantine")
+    pub(crate) fn quarantine(&self) -> Stored {
+        self.published.join(QUARANTINE)
     }
 
     pub(crate) fn tails(&self) -> PathBeneath {
         self.root.join("tails")
     }
 
-    pub(crate) fn records(&self) -> PathBeneath {
-        self.root.join("records")
+    pub(crate) fn records(&self) -> Stored {
+        self.published.join("records")
     }
 
-    pub(crate) fn tombstones(&self) -> PathBeneath {
-        self.root.join("tombstones")
+    pub(crate) fn tombstones(&self) -> Stored {
+        self.published.join("tombstones")
     }
 
-    pub(crate) fn all_given_up(&self) -> PathBeneath {
-        self.root.join("given-up")
+    pub(crate) fn all_given_up(&self) -> Stored {
+        self.published.join("given-up")
     }
 
-    pub(crate) fn pruned(&self) -> PathBeneath {
-        self.root.join("pruned")
+    pub(crate) fn pruned(&self) -> Stored {
+        self.published.join("pruned")
     }
 
-    pub(crate) fn positions(&self) -> PathBeneath {
-        self.root.join("positions")
+    pub(crate) fn positions(&self) -> Stored {
+        self.published.join("positions")
     }
 
     pub(crate) fn scrubbed(&self) -> PathBeneath {
         self.root.join("scrubbed")
     }
 
-    pub(crate) fn condemned(&self) -> PathBeneath {
-        self.root.join("condemned")
+    pub(crate) fn condemned(&self) -> Stored {
+        self.published.join("condemned")
     }
 
-    pub(crate) fn superseded(&self) -> PathBeneath {
-        self.root.join("superseded")
+    pub(crate) fn superseded(&self) -> Stored {
+        self.published.join("superseded")
     }
 
     pub(crate) fn sessions(&self) -> PathBeneath {
@@ -154,33 +168,51 @@ impl Layout {
         self.root.join("tmp")
     }
 
-    /// All folders that a repository has, besides those of single packs.
-    pub(crate) fn folders(&self) -> [PathBeneath; 15] {
-        [
-            self.wrappings(),
-            self.spares(),
-            self.packs(),
-            self.parity(),
-            self.quarantine(),
-            self.tails(),
-            self.records(),
-            self.tombstones(),
-            self.all_given_up(),
-            self.condemned(),
-            self.superseded(),
-            self.pruned(),
-            self.positions(),
-            self.sessions(),
-            self.tmp(),
-        ]
+    /// All folders on this computer that a repository has, besides those of single packs.
+    pub(crate) fn folders(&self) -> Vec<PathBeneath> {
+        let folders = [
+            self.wrappings().file(),
+            self.spares().file(),
+            self.packs().file(),
+            Some(self.parity()),
+            self.quarantine().file(),
+            Some(self.tails()),
+            self.records().file(),
+            self.tombstones().file(),
+            self.all_given_up().file(),
+            self.condemned().file(),
+            self.superseded().file(),
+            self.pruned().file(),
+            self.positions().file(),
+            Some(self.sessions()),
+            Some(self.tmp()),
+        ];
+        folders.into_iter().flatten().collect()
     }
 
-    pub(crate) fn pack(&self, name: &PackName) -> PathBeneath {
-        below(&self.packs(), name)
+    pub(crate) fn pack(&self, name: &PackName) -> Stored {
+        let [folder, name] = below(name);
+        self.packs().join(folder).join(name)
+    }
+
+    /// Where a pack lies on this computer.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] if packs lie elsewhere.
+    pub(crate) fn pack_file(&self, name: &PackName) -> Result<PathBeneath, RepositoryError> {
+        let reason = "parity is kept only of packs that are files of this computer";
+        let elsewhere = || RepositoryError::Refused { reason: reason.to_owned() };
+        self.pack(name).file().ok_or_else(elsewhere)
+    }
+
+    /// Where parity is put aside: with its pack.
+    pub(crate) fn quarantined_parity(&self, name: impl AsRef<Path>) -> PathBeneath {
+        self.root.join(QUARANTINE).join(name)
     }
 
     pub(crate) fn pack_parity(&self, name: &PackName) -> PathBeneath {
-        below(&self.parity(), name)
+        let [folder, name] = below(name);
+        self.parity().join(folder).join(name)
     }
 
     pub(crate) fn payload(&self, tail: TailName) -> PathBeneath {
@@ -191,23 +223,23 @@ impl Layout {
         self.tails().join(format!("{}.{}.journal", tail.kind_word(), tail.number))
     }
 
-    pub(crate) fn record(&self, position: u64) -> PathBeneath {
+    pub(crate) fn record(&self, position: u64) -> Stored {
         self.records().join(record_file(position))
     }
 
-    pub(crate) fn tombstone(&self, position: u64) -> PathBeneath {
+    pub(crate) fn tombstone(&self, position: u64) -> Stored {
         self.tombstones().join(record_file(position))
     }
 
-    pub(crate) fn given_up(&self, record: &RecordHash) -> PathBeneath {
+    pub(crate) fn given_up(&self, record: &RecordHash) -> Stored {
         self.all_given_up().join(record.to_string())
     }
 
-    pub(crate) fn superseded_at(&self, position: u64, ending: &str) -> PathBeneath {
+    pub(crate) fn superseded_at(&self, position: u64, ending: &str) -> Stored {
         self.superseded().join(record_file(position) + ending)
     }
 
-    pub(crate) fn condemned_pack(&self, pack: &PackName) -> PathBeneath {
+    pub(crate) fn condemned_pack(&self, pack: &PackName) -> Stored {
         self.condemned().join(pack.to_string())
     }
 
@@ -225,10 +257,10 @@ impl Layout {
     }
 }
 
-/// Where something of a pack lies in a folder with one folder for each first byte.
-fn below(folder: &PathBeneath, name: &PackName) -> PathBeneath {
+/// How something of a pack is found in a folder with one folder for each first byte.
+fn below(name: &PackName) -> [String; 2] {
     let name = name.to_string();
-    folder.join(name.get(..2).unwrap_or_default()).join(name)
+    [name.get(..2).unwrap_or_default().to_owned(), name]
 }
 
 /// Whether a name is that of a folder of packs: two hexadecimal digits.
@@ -240,10 +272,6 @@ pub(crate) fn is_pack_folder(name: &str) -> bool {
 pub(crate) fn number_of(name: &str) -> Option<u64> {
     let is_number = name.len() == 16 && is_hexadecimal(name);
     is_number.then(|| u64::from_str_radix(name, 16).ok()).flatten()
-}
-
-pub(crate) fn is_hexadecimal(name: &str) -> bool {
-    name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Names one tail: what it holds, and the log position at which it was begun. No two tails of a repository ever

@@ -1,11 +1,11 @@
 //! Opening a repository directory: what packs and tails hold, and what a writer needs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdall_format::RepositoryId;
 use holdall_protocol::RepositoryError;
-use holdall_sys::{PathBeneath, Root};
+use holdall_sys::Root;
 
 use crate::condemned;
 use crate::index::{ClosedInTails, Index, IndexError, Listing};
@@ -19,6 +19,7 @@ use crate::publish::{
 use crate::raised::{highest, raise};
 use crate::recovery::Recovered;
 use crate::session::Sessions;
+use crate::storage::Stored;
 use crate::store::Access;
 use crate::superseded;
 use crate::tail::Tail;
@@ -46,7 +47,7 @@ pub(crate) fn go_on(
     let are_all_known = is_whole && !lease.has_taken_over();
     if !are_all_known && access == Access::Write {
         next = next.saturating_add(UNKNOWN_POSITIONS);
-        raise(layout, &folder, next, b"holdall positions, version 1\n")?;
+        raise(&folder, next, b"holdall positions, version 1\n")?;
         // Whoever took over meanwhile may go on from the same position.
         lease.renew()?;
     }
@@ -73,9 +74,9 @@ pub(crate) struct Found {
     pub(crate) index: Arc<Index>,
     pub(crate) tails: Vec<Arc<Tail>>,
     /// Files that can not be used, and why.
-    pub(crate) strange: Vec<(PathBeneath, String)>,
+    pub(crate) strange: Vec<(PathBuf, String)>,
     /// Packs, and folders of packs, that could not be read.
-    pub(crate) left_out: Vec<PathBeneath>,
+    pub(crate) left_out: Vec<Stored>,
     /// Whether all packs and tails could be read.
     pub(crate) is_whole: bool,
 }
@@ -141,9 +142,13 @@ fn open_index(
 
 /// Makes the folders that are not there, and their names durable.
 pub(crate) fn make_folders(layout: &Layout) -> Result<(), RepositoryError> {
-    let of_keys = [layout.wrappings(), layout.spares()];
+    let of_keys = [layout.wrappings().file(), layout.spares().file()];
     for folder in layout.folders() {
-        let mode = if of_keys.contains(&folder) { OWN_DIR_MODE } else { PRIVATE_DIR_MODE };
+        let mode = if of_keys.iter().flatten().any(|of_keys| *of_keys == folder) {
+            OWN_DIR_MODE
+        } else {
+            PRIVATE_DIR_MODE
+        };
         make_name(&folder, mode)?;
     }
     sync_folder(layout.root())

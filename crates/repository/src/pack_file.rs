@@ -3,9 +3,7 @@
 //! Of an open pack only offsets and names are kept in memory; tables are read again when they are
 //! needed, and a few packs stay open at a time.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -16,57 +14,78 @@ use holdall_format::{
     RepositoryId, Table, Trailer,
 };
 use holdall_protocol::RepositoryError;
-use holdall_sys::PathBeneath;
-use holdall_sys::reading::append_exact_at;
 
 use crate::layout::Layout;
-use crate::publish::{damaged, failed, names_in};
+use crate::publish::{Shown, damaged, failed};
+use crate::storage::{ReadAt, Stored};
 
 /// Footer bytes before its first block.
-const FOOTER_FRONT_BYTES: u64 = 60;
+const FOOTER_FRONT_BYTES: usize = 60;
 /// Footer bytes of a block before its header.
 const FOOTER_BLOCK_FRONT_BYTES: usize = 48;
-/// Bytes of a footer that are hashed at once.
-const HASH_BYTES: usize = 128 << 10;
 /// Packs that stay open.
 const OPEN_PACKS: usize = 48;
 /// Blocks whose places stay in memory, over all open packs.
 const OPEN_BLOCKS: usize = 65_536;
 
 /// Says why the bytes of a file were refused.
-pub(crate) fn unreadable(path: &PathBeneath, error: &FormatError) -> RepositoryError {
-    RepositoryError::unreadable(path.display().to_string(), error)
+pub(crate) fn unreadable(path: &impl Shown, error: &FormatError) -> RepositoryError {
+    RepositoryError::unreadable(path.shown().to_string(), error)
 }
 
-/// A pack's trailer, and where its footer starts.
-fn read_trailer(path: &PathBeneath, file: &File) -> Result<(Trailer, u64), RepositoryError> {
-    let file_bytes = file.metadata().map_err(failed("looking at", path))?.len();
-    let trailer_at = file_bytes
-        .checked_sub(PACK_TRAILER_BYTES as u64)
-        .ok_or_else(|| damaged(path, "it is shorter than a trailer"))?;
-    let mut trailer = [0; PACK_TRAILER_BYTES];
-    file.read_exact_at(&mut trailer, trailer_at).map_err(failed("reading", path))?;
-    let trailer = Trailer::decode(&trailer).map_err(|error| damaged(path, error))?;
-    let footer_at = trailer_at
-        .checked_sub(u64::from(trailer.footer_bytes))
-        .ok_or_else(|| damaged(path, "it is shorter than its footer"))?;
-    Ok((trailer, footer_at))
+/// What a pack ends with.
+struct End {
+    trailer: Trailer,
+    /// The footer as it was stored, by the hash in the trailer.
+    footer: Vec<u8>,
+    /// Where it starts in the file.
+    footer_at: u64,
+}
+
+impl End {
+    /// Reads trailer and footer, by one range where a request costs more than what it brings.
+    ///
+    /// Untrusted: needs as much memory as the footer, which has a limit.
+    fn read(path: &impl Shown, file: &impl ReadAt) -> Result<Self, RepositoryError> {
+        let file_bytes = file.len_bytes().map_err(failed("looking at", path))?;
+        let trailer_at = file_bytes
+            .checked_sub(PACK_TRAILER_BYTES as u64)
+            .ok_or_else(|| damaged(path, "it is shorter than a trailer"))?;
+        let at_once = file.bytes_at_once().clamp(PACK_TRAILER_BYTES, FOOTER_MAX_BYTES) as u64;
+        let at = file_bytes.saturating_sub(at_once);
+        let mut footer = Vec::new();
+        let read = |out: &mut Vec<u8>, from: u64, to: u64| {
+            file.append_at(out, (to - from) as usize, from).map_err(failed("reading", path))
+        };
+        read(&mut footer, at, file_bytes)?;
+        let trailer = footer.split_off((trailer_at - at) as usize);
+        let trailer = Trailer::decode(&trailer).map_err(|error| damaged(path, error))?;
+        let footer_at = trailer_at
+            .checked_sub(u64::from(trailer.footer_bytes))
+            .ok_or_else(|| damaged(path, "it is shorter than its footer"))?;
+        if footer_at >= at {
+            footer.drain(..(footer_at - at) as usize);
+        } else {
+            footer.clear();
+            let length = u64::from(trailer.footer_bytes).min(FOOTER_MAX_BYTES as u64);
+            read(&mut footer, footer_at, footer_at + length)?;
+        }
+        if Trailer::of(&footer).name != trailer.name {
+            return Err(damaged(path, "its footer does not have the hash in its trailer"));
+        }
+        Ok(Self { trailer, footer, footer_at })
+    }
 }
 
 /// Reads and checks a pack's footer; the pack's name is in the trailer.
 ///
 /// Untrusted: needs as much memory as the footer, which has a limit, twice.
 pub(crate) fn read_footer(
-    path: &PathBeneath,
-    file: &File,
+    path: &impl Shown,
+    file: &impl ReadAt,
     repository: &RepositoryId,
 ) -> Result<(Trailer, Footer), RepositoryError> {
-    let (trailer, footer_at) = read_trailer(path, file)?;
-    let mut footer = vec![0; (trailer.footer_bytes as usize).min(FOOTER_MAX_BYTES)];
-    file.read_exact_at(&mut footer, footer_at).map_err(failed("reading", path))?;
-    if Trailer::of(&footer).name != trailer.name {
-        return Err(damaged(path, "its footer does not have the hash in its trailer"));
-    }
+    let End { trailer, footer, footer_at } = End::read(path, file)?;
     let footer = Footer::decode(&footer, footer_at).map_err(|error| damaged(path, error))?;
     if footer.repository != *repository {
         return Err(damaged(path, "it is of another repository"));
@@ -75,9 +94,9 @@ pub(crate) fn read_footer(
 }
 
 /// Whether the disk gives all names in a folder of packs, or the footer of a pack.
-pub(crate) fn is_given(path: &PathBeneath, repository: &RepositoryId) -> bool {
+pub(crate) fn is_given(path: &Stored, repository: &RepositoryId) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()?.parse::<PackName>().ok());
-    let Some(name) = name else { return path.is_dir() && names_in(path).is_ok() };
+    let Some(name) = name else { return path.is_folder() && path.names().is_ok() };
     let footer = path.open().ok().and_then(|file| read_footer(path, &file, repository).ok());
     footer.is_some_and(|(trailer, _)| trailer.name == name)
 }
@@ -108,8 +127,8 @@ impl BlockPlace {
 /// An open pack.
 #[derive(Debug)]
 pub(crate) struct PackFile {
-    file: File,
-    path: PathBeneath,
+    file: Box<dyn ReadAt>,
+    path: Stored,
     blocks: Vec<BlockPlace>,
 }
 
@@ -117,22 +136,20 @@ impl PackFile {
     /// Opens the pack of that name.
     ///
     /// The index knows it, so its footer was decoded and checked before; that it is the same
-    /// footer, its hash tells. It is gone through without being in memory.
+    /// footer, its hash tells.
     pub(crate) fn open(layout: &Layout, name: &PackName) -> Result<Self, RepositoryError> {
         let path = layout.pack(name);
         let file = path.open().map_err(failed("opening", &path))?;
-        let (trailer, footer_at) = read_trailer(&path, &file)?;
-        let footer_end = footer_at + u64::from(trailer.footer_bytes);
-        let hash = hash_range(&file, footer_at, footer_end).map_err(failed("reading", &path))?;
-        if trailer.name != *name || hash.as_bytes() != name.as_bytes() {
+        let End { trailer, footer, footer_at } = End::read(&path, &file)?;
+        if trailer.name != *name {
             return Err(damaged(&path, "its footer does not have the hash in its name"));
         }
-        let blocks = places(&path, &file, footer_at + FOOTER_FRONT_BYTES, footer_end)?;
+        let blocks = places(&footer, footer_at).map_err(|error| damaged(&path, error))?;
         Ok(Self { file, path, blocks })
     }
 
     /// Where it lies.
-    pub(crate) fn path(&self) -> &PathBeneath {
+    pub(crate) fn path(&self) -> &Stored {
         &self.path
     }
 
@@ -146,18 +163,17 @@ impl PackFile {
         let clear = BLOCK_HEADER_BYTES + place.table_bytes as usize;
         let payload = place.payload_bytes as usize;
         let mut bytes = Vec::with_capacity(clear + payload);
-        bytes.resize(clear, 0);
-        self.file.read_exact_at(&mut bytes, place.clear_at)?;
-        append_exact_at(&self.file, &mut bytes, payload, place.payload_at)?;
+        self.file.append_at(&mut bytes, clear, place.clear_at)?;
+        self.file.append_at(&mut bytes, payload, place.payload_at)?;
         Ok(bytes.into())
     }
 
     /// Reads a block's table.
     pub(crate) fn read_table(&self, place: &BlockPlace) -> Result<Table, RepositoryError> {
-        let mut clear = vec![0; BLOCK_HEADER_BYTES + place.table_bytes as usize];
-        self.file
-            .read_exact_at(&mut clear, place.clear_at)
-            .map_err(failed("reading", &self.path))?;
+        let length = BLOCK_HEADER_BYTES + place.table_bytes as usize;
+        let mut clear = Vec::with_capacity(length);
+        let read = self.file.append_at(&mut clear, length, place.clear_at);
+        read.map_err(failed("reading", &self.path))?;
         let (header, table) = clear.split_at(BLOCK_HEADER_BYTES);
         let header = BlockHeader::decode(header).map_err(|error| damaged(&self.path, error))?;
         if blake3::hash(table).as_bytes() != &header.table_hash {
@@ -167,45 +183,24 @@ impl PackFile {
     }
 }
 
-/// BLAKE3 of the bytes of a file from `start` to `end`.
-fn hash_range(file: &File, start: u64, end: u64) -> io::Result<blake3::Hash> {
-    let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; HASH_BYTES];
-    let mut at = start;
-    while at < end {
-        let length = usize::try_from(end - at).unwrap_or(HASH_BYTES).min(HASH_BYTES);
-        let part = buffer.get_mut(..length).unwrap_or_default();
-        file.read_exact_at(part, at)?;
-        hasher.update(part);
-        at += length as u64;
-    }
-    Ok(hasher.finalize())
-}
-
-/// Goes through the blocks of a footer from its first block on.
-fn places(
-    path: &PathBeneath,
-    file: &File,
-    mut at: u64,
-    end: u64,
-) -> Result<Vec<BlockPlace>, RepositoryError> {
+/// Goes through the blocks of a footer that starts at `footer_at` in its file.
+fn places(footer: &[u8], footer_at: u64) -> Result<Vec<BlockPlace>, FormatError> {
     let mut places = Vec::new();
-    let mut front = [0; FOOTER_BLOCK_FRONT_BYTES + BLOCK_HEADER_BYTES];
-    while at < end {
-        file.read_exact_at(&mut front, at).map_err(failed("reading", path))?;
-        let place = decode_place(&front, at).map_err(|error| damaged(path, error))?;
-        at = place.clear_at + BLOCK_HEADER_BYTES as u64 + u64::from(place.table_bytes);
+    let mut at = FOOTER_FRONT_BYTES;
+    while let Some(rest) = footer.get(at..).filter(|rest| !rest.is_empty()) {
+        let place = decode_place(rest, footer_at + at as u64)?;
+        at += FOOTER_BLOCK_FRONT_BYTES + BLOCK_HEADER_BYTES + place.table_bytes as usize;
         places.push(place);
     }
     Ok(places)
 }
 
-fn decode_place(front: &[u8], at: u64) -> Result<BlockPlace, FormatError> {
-    let mut reader = Reader::new("pack footer", front);
+fn decode_place(block: &[u8], at: u64) -> Result<BlockPlace, FormatError> {
+    let mut reader = Reader::new("pack footer", block);
     let payload_at = reader.u64("offset")?;
     let arrival = reader.u64("arrival")?;
     let name = BlockName::from_bytes(reader.array("name")?);
-    let header = BlockHeader::decode(reader.remaining())?;
+    let header = BlockHeader::decode(reader.bytes("header", BLOCK_HEADER_BYTES)?)?;
     let (table_bytes, payload_bytes) = (header.table_bytes, header.payload_bytes);
     let clear_at = at + FOOTER_BLOCK_FRONT_BYTES as u64;
     Ok(BlockPlace { name, arrival, clear_at, payload_at, table_bytes, payload_bytes })
@@ -260,9 +255,35 @@ mod tests {
     use super::*;
     use holdall_format::{BlockKind, FooterBlock, MachineId, ObjectId};
     use holdall_protocol::contract::Forge;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A pack in a storage that is asked by requests.
+    #[derive(Debug)]
+    struct Far {
+        bytes: Vec<u8>,
+        at_once: usize,
+        requests: AtomicUsize,
+    }
+
+    impl ReadAt for Far {
+        fn len_bytes(&self) -> io::Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+
+        fn append_at(&self, out: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
+            self.requests.fetch_add(1, Ordering::SeqCst);
+            let range = offset as usize..offset as usize + length;
+            out.extend_from_slice(self.bytes.get(range).ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        }
+
+        fn bytes_at_once(&self) -> usize {
+            self.at_once
+        }
+    }
 
     #[test]
-    fn a_pack_that_is_gone_through_piece_by_piece_has_what_its_footer_says() {
+    fn a_pack_has_what_its_footer_says_and_near_or_far_few_requests_read_it() {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::new(dir.path());
         let forge = Forge::new(1, MachineId::from_bytes([1; 16]), &[1; 32]);
@@ -292,6 +313,11 @@ mod tests {
         for (place, checked) in open.blocks().iter().zip(&whole) {
             assert_eq!(open.read_block(place).unwrap(), *checked.block.bytes());
             assert_eq!(open.read_table(place).unwrap(), *checked.block.table());
+        }
+        for (at_once, requests) in [(1 << 20, 1), (pack.len() - 1, 1), (0, 2)] {
+            let far = Far { bytes: pack.clone(), at_once, requests: AtomicUsize::new(0) };
+            assert_eq!(read_footer(&path, &far, &repository).unwrap().1, footer);
+            assert_eq!(far.requests.into_inner(), requests, "{at_once} bytes at once");
         }
         let last = pack.len() - PACK_TRAILER_BYTES - 1;
         pack[last] ^= 1;

@@ -16,7 +16,6 @@ use aws_lc_rs::rand;
 use holdall_protocol::RepositoryError;
 use holdall_sys::{PathBeneath, Unfit};
 
-use crate::layout::is_hexadecimal;
 use rustix::io::Errno;
 
 /// Permission bits of what is made, before the user's umask: as any program makes files and folders.
@@ -90,18 +89,14 @@ pub(crate) fn beside(tmp: &PathBeneath) -> Result<PathBeneath, RepositoryError> 
     Ok(tmp.join(format!("{:032x}", u128::from_le_bytes(random()?))))
 }
 
+/// Whether a name is made of hexadecimal digits alone, in the way that names are written here.
+pub(crate) fn is_hexadecimal(name: &str) -> bool {
+    name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// Whether a name may have been given by [`beside`].
 pub(crate) fn is_beside(name: &str) -> bool {
     name.len() == 32 && is_hexadecimal(name)
-}
-
-/// Publishes `bytes` as the new file `target`, by way of a file in `tmp`.
-pub(crate) fn publish(
-    tmp: &PathBeneath,
-    target: &PathBeneath,
-    bytes: &[u8],
-) -> Result<Published, RepositoryError> {
-    publish_while(|| Ok(()), tmp, target, bytes)
 }
 
 /// Makes an empty file durably, for what its name alone says: a full disk has room for that. One that is there
@@ -114,7 +109,8 @@ pub(crate) fn make_empty(path: &PathBeneath) -> Result<(), RepositoryError> {
     sync_parent(path)
 }
 
-/// As [`publish`] if only the name is missing and `is_held` says that the lease is held still. Who sleeps from then
+/// Publishes `bytes` as the new file `target`, by way of a file in `tmp`, if only the name is missing and `is_held`
+/// says that the lease is held still. Who sleeps from then
 /// on finds the file in `tmp` gone: whoever takes over sweeps that before anything else is looked at.
 pub(crate) fn publish_while(
     is_held: impl FnOnce() -> Result<(), RepositoryError>,
@@ -365,8 +361,9 @@ mod tests {
         make_dir(&tmp).unwrap();
         make_dir(&tmp).unwrap();
         let target = dir.join("name");
-        assert_eq!(publish(&tmp, &target, b"first").unwrap(), Published::New);
-        assert_eq!(publish(&tmp, &target, b"second").unwrap(), Published::Existed);
+        let publish = |bytes: &[u8]| publish_while(|| Ok(()), &tmp, &target, bytes);
+        assert_eq!(publish(b"first").unwrap(), Published::New);
+        assert_eq!(publish(b"second").unwrap(), Published::Existed);
         assert_eq!(fs::read(target.path()).unwrap(), b"first");
         replace(&tmp, &target, b"third").unwrap();
         assert_eq!(read_limited(&target, 5).unwrap().as_deref(), Some(&b"third"[..]));

@@ -9,7 +9,6 @@ use crate::clear_parts::{ClearParts, highest_generation, put_spare};
 use crate::layout::{Layout, MARKER_TEXT};
 use crate::lease::Lease;
 use crate::opening::make_ready;
-use crate::publish::{is_there, replace};
 use crate::records;
 use crate::store::{Access, Store};
 use crate::wrappings::SignedSet;
@@ -44,11 +43,10 @@ pub(crate) fn put_back(
         });
     }
     make_ready(layout, &lease)?;
-    let tmp = layout.tmp();
-    replace(&tmp, &layout.config(), &known.config)?;
-    replace(&tmp, &layout.wrappings_of(generation), &known.wrappings)?;
+    layout.config().replace(&known.config)?;
+    layout.wrappings_of(generation).replace(&known.wrappings)?;
     lease.renew()?;
-    replace(&tmp, &layout.marker(), MARKER_TEXT.as_bytes())?;
+    layout.marker().replace(MARKER_TEXT.as_bytes())?;
     put_spare(layout, &known.config, &wrappings)?;
     Ok(true)
 }
@@ -73,7 +71,7 @@ impl Store {
         let commit = self.lock_commit();
         self.appender()?;
         let head = &stored.record.head;
-        let is_gone = !is_there(&self.layout().record(stored.receipt.log_position))?;
+        let is_gone = !self.layout().record(stored.receipt.log_position).is_there()?;
         let is_snapshot = head.kind == RecordKind::Snapshot;
         if is_gone && is_snapshot {
             let root = self.lookup_stored_holding(&commit, vec![head.root])?;
@@ -84,7 +82,7 @@ impl Store {
         let _place = self.room().take_reserved(bytes.len() as u64, || self.quota_used_bytes())?;
         self.lease().renew()?;
         self.records().put_back(&stored, bytes)?;
-        self.no_longer_strange(&self.layout().record(stored.receipt.log_position));
+        self.no_longer_strange(self.layout().record(stored.receipt.log_position).path());
         Ok(())
     }
 }

@@ -4,42 +4,37 @@
 
 use holdall_format::record_file;
 use holdall_protocol::RepositoryError;
-use holdall_sys::PathBeneath;
 
-use crate::layout::{Layout, number_of};
-use crate::publish::{make_empty, names_in, publish, remove};
+use crate::layout::number_of;
+use crate::storage::Stored;
 
 /// The position that is kept in `folder`; 0 if none is.
-pub(crate) fn highest(folder: &PathBeneath) -> Result<u64, RepositoryError> {
-    let names = names_in(folder)?;
+pub(crate) fn highest(folder: &Stored) -> Result<u64, RepositoryError> {
+    let names = folder.names()?;
     let numbers = names.iter().filter_map(|name| name.to_str().and_then(number_of));
     Ok(numbers.max().unwrap_or_default())
 }
 
 /// Keeps `position` in `folder`, in the file of that name with `text`, unless a later one is kept there. It
 /// is durable when this returns.
-pub(crate) fn raise(
-    layout: &Layout,
-    folder: &PathBeneath,
-    position: u64,
-    text: &[u8],
-) -> Result<(), RepositoryError> {
+pub(crate) fn raise(folder: &Stored, position: u64, text: &[u8]) -> Result<(), RepositoryError> {
     let before = highest(folder)?;
     if before >= position {
         return Ok(());
     }
     let path = folder.join(record_file(position));
-    match publish(&layout.tmp(), &path, text) {
+    match path.put_new(text) {
         // A full disk has room for a name, and what is stored there can be read.
-        Err(RepositoryError::NoRoom { .. }) => make_empty(&path)?,
+        Err(RepositoryError::NoRoom { .. }) => path.put_name()?,
         published => drop(published?),
     }
-    if before == 0 { Ok(()) } else { remove(&folder.join(record_file(before))) }
+    if before == 0 { Ok(()) } else { folder.join(record_file(before)).remove() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
     use crate::publish::make_dir;
 
     #[test]
@@ -50,11 +45,11 @@ mod tests {
         let folder = layout.positions();
         assert_eq!(highest(&folder).unwrap(), 0);
         for (raised, kept) in [(7, 7), (7, 7), (3, 7), (1 << 40, 1 << 40)] {
-            raise(&layout, &folder, raised, b"text").unwrap();
+            raise(&folder, raised, b"text").unwrap();
             assert_eq!(highest(&folder).unwrap(), kept);
-            assert_eq!(names_in(&folder).unwrap().len(), 1);
+            assert_eq!(folder.names().unwrap().len(), 1);
         }
-        make_empty(&folder.join(record_file(u64::MAX))).unwrap();
+        folder.join(record_file(u64::MAX)).put_name().unwrap();
         assert_eq!(highest(&folder).unwrap(), u64::MAX);
     }
 }

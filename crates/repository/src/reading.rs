@@ -1,9 +1,10 @@
 //! Reading blocks and their tables, wherever they lie.
 
+use std::path::PathBuf;
+
 use bytes::Bytes;
 use holdall_format::{BlockName, Table};
 use holdall_protocol::RepositoryError;
-use holdall_sys::PathBeneath;
 
 use crate::index::{Holder, State};
 use crate::publish::damaged;
@@ -54,16 +55,20 @@ impl Store {
             Holder::Tail(tail) => {
                 let tail = state.tails.get(tail as usize).ok_or_else(gone)?;
                 let clear = tail.clear(block).ok_or_else(gone)?;
-                (tail.read_block(&clear), clear.name, self.layout().payload(tail.name()))
+                (
+                    tail.read_block(&clear),
+                    clear.name,
+                    self.layout().payload(tail.name()).path().to_owned(),
+                )
             }
             Holder::Pack(pack) => {
                 let name = state.packs.get(pack as usize).ok_or_else(gone)?.name;
                 let pack = self.packs().get(&name)?;
                 let place = pack.blocks().get(block as usize).ok_or_else(gone)?;
-                (pack.read_block(place), place.name, self.layout().pack(&name))
+                (pack.read_block(place), place.name, self.layout().pack(&name).path().to_owned())
             }
         };
-        Ok(ReadBlock { bytes: bytes.map_err(failed("reading", &path))?, name, path })
+        Ok(ReadBlock { bytes: bytes.map_err(failed("reading", &*path))?, name, path })
     }
 }
 
@@ -72,7 +77,7 @@ pub(crate) struct ReadBlock {
     bytes: Bytes,
     /// What the index calls it.
     name: BlockName,
-    path: PathBeneath,
+    path: PathBuf,
 }
 
 impl ReadBlock {
@@ -85,7 +90,7 @@ impl ReadBlock {
     pub(crate) fn checked(self) -> Result<Bytes, RepositoryError> {
         let Self { bytes, name, path } = self;
         if blake3::hash(&bytes).as_bytes() != name.as_bytes() {
-            return Err(damaged(&path, format!("block {name} is not what was stored")));
+            return Err(damaged(&*path, format!("block {name} is not what was stored")));
         }
         Ok(bytes)
     }

@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,16 +21,14 @@ use holdall_protocol::{
     FETCH_TARGET_BYTES, ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigest, RecordsDigesting,
     RepositoryError,
 };
-use holdall_sys::PathBeneath;
 
 use crate::committing::NO_RECORD;
 use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
 use crate::parallel::in_parallel;
-use crate::publish::{
-    Published, is_there, names_in, publish_while, read_limited, remove, replace, sync_parent,
-};
+use crate::publish::Published;
 use crate::reread::of_the_file;
+use crate::storage::Stored;
 
 /// A record and its receipt are never longer.
 const STORED_MAX_BYTES: u64 = MAX_STORED_RECORD_BYTES as u64;
@@ -140,9 +139,9 @@ pub(crate) struct Records {
 pub(crate) struct Loaded {
     pub(crate) records: Records,
     /// Files that are no record that can be read, with the reason.
-    pub(crate) damaged: Vec<(PathBeneath, String)>,
+    pub(crate) damaged: Vec<(PathBuf, String)>,
     /// Those of them that could not be read.
-    pub(crate) unread: Vec<PathBeneath>,
+    pub(crate) unread: Vec<Stored>,
     /// More than any position that was given to a record.
     pub(crate) next_position: u64,
 }
@@ -163,10 +162,10 @@ impl Records {
                 Err(
                     RepositoryError::Damaged { reason, .. }
                     | RepositoryError::OtherFormat { reason, .. },
-                ) => damaged.push((path(), reason)),
+                ) => damaged.push((path().path().to_owned(), reason)),
                 Err(error) => {
+                    damaged.push((path().path().to_owned(), error.to_string()));
                     unread.push(path());
-                    damaged.push((path(), error.to_string()));
                 }
             }
         }
@@ -247,7 +246,7 @@ impl Records {
         hash: &RecordHash,
         renew: impl FnOnce() -> Result<(), RepositoryError>,
     ) -> Result<(), RepositoryError> {
-        publish_while(renew, &self.layout.tmp(), &self.layout.given_up(hash), GIVEN_UP)?;
+        self.layout.given_up(hash).put_new_while(renew, GIVEN_UP)?;
         self.lock_given_up().insert(*hash);
         Ok(())
     }
@@ -274,7 +273,7 @@ impl Records {
                 let reason = "another record has its place, or it was forgotten".to_owned();
                 return Err(RepositoryError::Refused { reason });
             }
-            Err(_) if is_there(&self.layout.tombstone(entry.position))? => {
+            Err(_) if self.layout.tombstone(entry.position).is_there()? => {
                 return Err(RepositoryError::Refused { reason: "it was forgotten".to_owned() });
             }
             Err(_) if is_given_up || !was_here(&entries, &entry, &path, (own_from, bytes))? => {
@@ -284,7 +283,7 @@ impl Records {
             Err(at) => at,
         };
         if read(&self.layout, entry.position).is_err() {
-            replace(&self.layout.tmp(), &path, bytes)?;
+            path.replace(bytes)?;
         }
         if entries.get(at).is_none_or(|known| known.position != entry.position) {
             entries.insert(at, entry);
@@ -302,21 +301,21 @@ impl Records {
         let (buried, head) = Tombstone::decode_signed(tombstone)?;
         let path = self.layout.tombstone(buried.log_position);
         // One that is there already says the same of the same record.
-        publish_while(renew, &self.layout.tmp(), &path, tombstone)?;
+        path.put_new_while(renew, tombstone)?;
         let entry = RecordEntry::of_tombstone(&buried, &head, tombstone);
         let mut entries = self.lock();
         if let Some(known) = entries.iter_mut().find(|known| known.position == entry.position) {
             *known = entry;
         }
         drop(entries);
-        remove(&self.layout.record(buried.log_position))
+        self.layout.record(buried.log_position).remove()
     }
 
     /// Removes the files of records that have tombstones, which a crash may have left.
     pub(crate) fn remove_buried(&self) -> Result<(), RepositoryError> {
         let entries = self.lock();
         let buried = entries.iter().filter(|entry| entry.forgotten);
-        buried.into_iter().try_for_each(|entry| remove(&self.layout.record(entry.position)))
+        buried.into_iter().try_for_each(|entry| self.layout.record(entry.position).remove())
     }
 
     /// How many there are that were not forgotten, and how many bytes they and tombstones take.
@@ -378,11 +377,11 @@ impl Records {
 
     fn publish_at(
         &self,
-        path: &PathBeneath,
+        path: &Stored,
         bytes: &[u8],
         renew: impl FnOnce() -> Result<(), RepositoryError>,
     ) -> Result<Published, RepositoryError> {
-        let published = publish_while(renew, &self.layout.tmp(), path, bytes);
+        let published = path.put_new_while(renew, bytes);
         #[cfg(test)]
         if self.fails.swap(false, Ordering::AcqRel) {
             return Err(RepositoryError::io("syncing", std::io::Error::other("the disk failed")));
@@ -392,12 +391,12 @@ impl Records {
 
     /// Takes back a record whose name may not be durable, so that its machine's chain does not
     /// fork when it comes again.
-    fn withdraw(&self, path: &PathBeneath, bytes: &[u8]) -> Result<(), RepositoryError> {
-        match read_limited(path, STORED_MAX_BYTES)? {
+    fn withdraw(&self, path: &Stored, bytes: &[u8]) -> Result<(), RepositoryError> {
+        match path.read_limited(STORED_MAX_BYTES)? {
             None => Ok(()),
             Some(there) if there == bytes => {
-                remove(path)?;
-                sync_parent(path)
+                path.remove()?;
+                path.sync_parent()
             }
             Some(_) => {
                 let reason = "its log position was given out twice".into();
@@ -413,7 +412,7 @@ impl Records {
 
 /// The lost records that were given up.
 fn given_up(layout: &Layout) -> Result<BTreeSet<RecordHash>, RepositoryError> {
-    let names = names_in(&layout.all_given_up())?;
+    let names = layout.all_given_up().names()?;
     Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
 }
 
@@ -426,7 +425,7 @@ pub(crate) fn read(
     let damaged =
         |reason: String| RepositoryError::Damaged { what: path.display().to_string(), reason };
     let bytes =
-        read_limited(&path, STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
+        path.read_limited(STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
     let stored = StoredRecord::decode(&bytes).map_err(|error| unreadable(&path, &error))?;
     if stored.receipt.log_position != position {
         return Err(damaged(format!("it is the record {}", stored.receipt.log_position)));
@@ -440,7 +439,7 @@ pub(crate) fn read(
 fn was_here(
     entries: &[RecordEntry],
     entry: &RecordEntry,
-    path: &PathBeneath,
+    path: &Stored,
     (own_from, bytes): (usize, &[u8]),
 ) -> Result<bool, RepositoryError> {
     /// Fewer may agree by chance, and in the fields of receipts.
@@ -449,7 +448,7 @@ fn was_here(
         return Ok(true);
     }
     // What can not be read, is zero or is cut off says nothing.
-    let left = read_limited(path, STORED_MAX_BYTES).ok().flatten().unwrap_or_default();
+    let left = path.read_limited(STORED_MAX_BYTES).ok().flatten().unwrap_or_default();
     let pairs = left.iter().zip(bytes).skip(own_from).filter(|(left, _)| **left != 0);
     let (agree, differ): (Vec<_>, Vec<_>) = pairs.partition(|(left, right)| left == right);
     Ok(agree.len() >= AGREE_BYTES && agree.len() > differ.len())
@@ -464,7 +463,7 @@ fn read_tombstone(
     let damaged =
         |reason: String| RepositoryError::Damaged { what: path.display().to_string(), reason };
     let bytes =
-        read_limited(&path, STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
+        path.read_limited(STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
     let (tombstone, head) =
         Tombstone::decode_signed(&bytes).map_err(|error| unreadable(&path, &error))?;
     if tombstone.log_position != position {
@@ -492,12 +491,12 @@ fn read_entry(
 
 /// Whether a tombstone is in the place of a record, whoever put it there.
 pub(crate) fn is_forgotten(layout: &Layout, position: u64) -> Result<bool, RepositoryError> {
-    Ok(is_there(&layout.tombstone(position))? && !is_there(&layout.record(position))?)
+    Ok(layout.tombstone(position).is_there()? && !layout.record(position).is_there()?)
 }
 
 /// The head of the record at a position, which may have been forgotten.
 pub(crate) fn read_head(layout: &Layout, position: u64) -> Result<RecordHead, RepositoryError> {
-    if is_there(&layout.tombstone(position))? {
+    if layout.tombstone(position).is_there()? {
         return Ok(read_tombstone(layout, position)?.2);
     }
     Ok(read(layout, position)?.1.record.head)
@@ -509,23 +508,23 @@ pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
 }
 
 /// Whether the disk gives a file of that path, of a record or a tombstone.
-pub(crate) fn is_given(path: &PathBeneath) -> bool {
-    read_limited(path, STORED_MAX_BYTES).is_ok_and(|bytes| bytes.is_some())
+pub(crate) fn is_given(path: &Stored) -> bool {
+    path.read_limited(STORED_MAX_BYTES).is_ok_and(|bytes| bytes.is_some())
 }
 
 /// Where a record lies, or its tombstone.
-fn file_of(layout: &Layout, position: u64, is_tombstone: bool) -> PathBeneath {
+fn file_of(layout: &Layout, position: u64, is_tombstone: bool) -> Stored {
     if is_tombstone { layout.tombstone(position) } else { layout.record(position) }
 }
 
 /// Files among records and tombstones that are neither, with the reason.
-fn strange_names(layout: &Layout) -> Result<Vec<(PathBeneath, String)>, RepositoryError> {
+fn strange_names(layout: &Layout) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
     let mut strange = Vec::new();
     for folder in [layout.records(), layout.tombstones()] {
-        let names = names_in(&folder)?.into_iter();
+        let names = folder.names()?.into_iter();
         let others = names.filter(|name| name.to_str().and_then(number_of).is_none());
         let reason = || "not the name of a record".to_owned();
-        strange.extend(others.map(|name| (folder.join(name), reason())));
+        strange.extend(others.map(|name| (folder.path().join(name), reason())));
     }
     Ok(strange)
 }
@@ -534,7 +533,7 @@ fn strange_names(layout: &Layout) -> Result<Vec<(PathBeneath, String)>, Reposito
 fn places(layout: &Layout) -> Result<BTreeMap<u64, bool>, RepositoryError> {
     let mut places = BTreeMap::new();
     for (folder, is_tombstone) in [(layout.records(), false), (layout.tombstones(), true)] {
-        let names = names_in(&folder)?;
+        let names = folder.names()?;
         let numbers = names.iter().filter_map(|name| name.to_str().and_then(number_of));
         places.extend(numbers.map(|number| (number, is_tombstone)));
     }
@@ -585,7 +584,7 @@ fn digest(layout: &Layout, places: &[(u64, bool)]) -> Result<RecordsDigest, Repo
 
 /// A record, or its tombstone, as it lies there, if it is short and can be read.
 fn listed_short(layout: &Layout, position: u64, is_tombstone: bool) -> Option<ListedRecord> {
-    let read = read_limited(&file_of(layout, position, is_tombstone), SHORT_BYTES);
+    let read = file_of(layout, position, is_tombstone).read_limited(SHORT_BYTES);
     let stored = read.ok().flatten()?;
     Some(ListedRecord { position, stored: stored.into() })
 }
@@ -597,8 +596,8 @@ fn listed(
     position: u64,
     has_tombstone: bool,
 ) -> Result<Option<ListedRecord>, RepositoryError> {
-    let read = |path: &PathBeneath| {
-        let read = of_the_file(read_limited(path, STORED_MAX_BYTES))?;
+    let read = |path: &Stored| {
+        let read = of_the_file(path.read_limited(STORED_MAX_BYTES))?;
         Ok::<_, RepositoryError>(read.unwrap_or_else(|_| Some(Vec::new())))
     };
     let record = if has_tombstone { None } else { read(&layout.record(position))? };
@@ -613,7 +612,7 @@ fn listed(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::publish::make_dir;
+    use crate::publish::{make_dir, names_in, remove};
     use holdall_format::{Receipt, Record, SignedContext, TombstoneReason};
     use holdall_protocol::contract::Forge;
 
@@ -699,7 +698,7 @@ pub(crate) mod tests {
         let records = Records::load(&layout).unwrap().records;
         let refused = records.publish(&stored(&forge, 7), lost).unwrap_err();
         assert!(matches!(refused, RepositoryError::InUse { .. }), "{refused}");
-        assert_eq!(names_in(&layout.records()).unwrap(), [""; 0]);
+        assert_eq!(layout.records().names().unwrap(), [""; 0]);
         assert_eq!(names_in(&layout.tmp()).unwrap(), [""; 0]);
 
         // It was held, and is lost once the record has its name and the disk fails.
@@ -730,7 +729,7 @@ pub(crate) mod tests {
         assert!(records.bury(&tombstone, lost).is_err());
         assert!(records.give_up(&stored.record.hash(), lost).is_err());
         assert!(layout.record(7).exists() && !layout.tombstone(7).exists());
-        assert_eq!(names_in(&layout.all_given_up()).unwrap(), [""; 0]);
+        assert_eq!(layout.all_given_up().names().unwrap(), [""; 0]);
         records.bury(&tombstone, || Ok(())).unwrap();
         assert!(!layout.record(7).exists() && layout.tombstone(7).exists());
     }

@@ -24,6 +24,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 
 use holdall_format::{BlockName, Footer, FooterBlock, RepositoryId};
 use holdall_protocol::RepositoryError;
@@ -36,10 +37,7 @@ use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, JournalKey, 
 use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::pack_file::read_footer;
-use crate::publish::{
-    Published, failed, is_there, make_dir, names_in, publish_file, read_limited, remove,
-    sync_folder,
-};
+use crate::publish::{Published, failed, is_there, names_in, read_limited, remove, sync_folder};
 use crate::raised::highest;
 use crate::store::Access;
 use crate::superseded;
@@ -55,7 +53,7 @@ pub(crate) struct Recovered {
     /// Tails of which the payloads are gone, to be put aside.
     pub(crate) lost: Vec<TailName>,
     /// Files that are damaged, with the reason.
-    pub(crate) damaged: Vec<(PathBeneath, String)>,
+    pub(crate) damaged: Vec<(PathBuf, String)>,
     /// Those of the tails that the disk did not give: it may the next time.
     pub(crate) unopened: Vec<TailName>,
     /// Whether others may write to these files: who had the lease and slept, or a copy of the repository that was made
@@ -128,7 +126,7 @@ pub(crate) fn recover(
         let outcome = recover_one(layout, repository, name, repair, &mut recovered);
         // Its files stay as they are: they may be readable again the next time.
         if let Err(error) = outcome {
-            recovered.damaged.push((layout.journal(name), unreadable(error)?));
+            recovered.damaged.push((layout.journal(name).path().to_owned(), unreadable(error)?));
             recovered.unopened.push(name);
         }
     }
@@ -174,7 +172,7 @@ fn recover_one(
     let bytes = match read_limited(&path, JOURNAL_MAX_BYTES) {
         Ok(bytes) => bytes.unwrap_or_default(),
         Err(RepositoryError::Damaged { reason, .. }) => {
-            recovered.damaged.push((path, reason));
+            recovered.damaged.push((path.path().to_owned(), reason));
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -194,7 +192,7 @@ fn recover_one(
     }
     if !packs_have(layout, repository, &blocks)? {
         let reason = "its payloads are gone, and no pack has them".into();
-        recovered.damaged.push((path, reason));
+        recovered.damaged.push((path.path().to_owned(), reason));
         recovered.lost.push(name);
         return Ok(());
     }
@@ -249,8 +247,8 @@ fn publish_if_whole(
     }
     payload.sync_all().map_err(failed("syncing", &path))?;
     let target = layout.pack(&trailer.name);
-    target.parent().map_or(Ok(()), |folder| make_dir(&folder))?;
-    if publish_file(&path, &target)? == Published::Existed {
+    target.make_parent()?;
+    if target.put_file(&path)? == Published::Existed {
         remove(&path)?;
     }
     sync_folder(&layout.tails())?;
@@ -306,7 +304,7 @@ fn recover_blocks(
     let scan = match journal::scan(journal_bytes, repository, name.kind()) {
         Ok(scan) => scan,
         Err(error) if has_entries => {
-            recovered.damaged.push((layout.journal(name), error.to_string()));
+            recovered.damaged.push((layout.journal(name).path().to_owned(), error.to_string()));
             return Ok(());
         }
         // Torn while it was made: nothing was acknowledged from it.
@@ -326,7 +324,7 @@ fn recover_blocks(
     let has_hole = scan.durable > journal_end;
     if has_hole {
         let reason = "it has a hole where everything was durable".into();
-        recovered.damaged.push((layout.journal(name), reason));
+        recovered.damaged.push((layout.journal(name).path().to_owned(), reason));
     }
     let may_count = may_count(name, &scan, prefix, recovered.newest_record);
     if repair && may_count {

@@ -1,6 +1,6 @@
 //! One repository directory, open: what all of its machines share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use holdall_format::{
     MachineId, ObjectId, PublicKey, ReceiptSigner, RepositoryConfig, RepositoryId,
 };
 use holdall_protocol::{Repair, RepositoryError};
-use holdall_sys::{Clock, PathBeneath};
+use holdall_sys::Clock;
 
 use crate::appending::Appender;
 use crate::background::Background;
@@ -22,13 +22,13 @@ use crate::lease::Lease;
 use crate::log::Log;
 use crate::opening::{Found, go_on, make_ready, next_known};
 use crate::pack_file::{OpenPacks, is_given};
-use crate::publish::sync_folder;
 use crate::putting_back;
 use crate::records::{self, Loaded, Records};
 use crate::recovery::{Recovered, is_readable, recover};
 use crate::room::Room;
 use crate::scrub::ScrubRound;
 use crate::session::Sessions;
+use crate::storage::Stored;
 use crate::tail::Tail;
 use crate::wrappings::{SignedSet, Wrappings};
 
@@ -65,13 +65,13 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     commit: Mutex<()>,
     /// Files that could not be read at the start, with the reason.
-    strange: Mutex<Vec<(PathBeneath, String)>>,
+    strange: Mutex<Vec<(PathBuf, String)>>,
     /// Tails that the disk did not give at the start.
     unopened: Vec<TailName>,
     /// Packs, and folders of packs, that could not be read when the index was made last.
-    left_out: Mutex<Vec<PathBeneath>>,
+    left_out: Mutex<Vec<Stored>>,
     /// Records that could not be read when this was opened.
-    unread: Vec<PathBeneath>,
+    unread: Vec<Stored>,
     /// What was mended when this was opened, and was not told yet.
     mended: Mutex<Vec<Repair>>,
     /// How far a scrub in rounds has come, where that could not be written.
@@ -230,7 +230,7 @@ impl Store {
             writer.background.wake();
             self.records.remove_buried()?;
             // What got its name just before a crash, or where the disk failed, is listed from now on.
-            sync_folder(&self.layout.records())?;
+            self.layout.records().sync()?;
             if self.unopened.is_empty() {
                 self.lease.settle()?;
             }
@@ -390,7 +390,7 @@ impl Store {
     }
 
     /// Files that could not be read at the start, and what was found damaged since.
-    pub(crate) fn strange(&self) -> Vec<(PathBeneath, String)> {
+    pub(crate) fn strange(&self) -> Vec<(PathBuf, String)> {
         let since = self.writer.as_ref().map(|writer| writer.appender.damaged());
         self.lock_strange().iter().cloned().chain(since.into_iter().flatten()).collect()
     }
@@ -427,20 +427,20 @@ impl Store {
     }
 
     /// Packs, and folders that may hold some, that could not be read.
-    pub(crate) fn left_out(&self) -> Vec<PathBeneath> {
+    pub(crate) fn left_out(&self) -> Vec<Stored> {
         self.lock_left_out().clone()
     }
 
-    fn lock_left_out(&self) -> MutexGuard<'_, Vec<PathBeneath>> {
+    fn lock_left_out(&self) -> MutexGuard<'_, Vec<Stored>> {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that a file is no longer strange: it was mended, or put aside.
-    pub(crate) fn no_longer_strange(&self, mended: &PathBeneath) {
+    pub(crate) fn no_longer_strange(&self, mended: &Path) {
         self.lock_strange().retain(|(path, _)| path != mended);
     }
 
-    fn lock_strange(&self) -> MutexGuard<'_, Vec<(PathBeneath, String)>> {
+    fn lock_strange(&self) -> MutexGuard<'_, Vec<(PathBuf, String)>> {
         self.strange.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -537,8 +537,9 @@ impl Store {
     fn learn_left_out(&self, Listing { left_out, strange, .. }: Listing) {
         let before = std::mem::replace(&mut *self.lock_left_out(), left_out.clone());
         let mut known = self.lock_strange();
-        known.retain(|(path, _)| !before.contains(path));
-        known.extend(strange.into_iter().filter(|(path, _)| left_out.contains(path)));
+        let is_in = |all: &[Stored], path: &Path| all.iter().any(|one| one.path() == path);
+        known.retain(|(path, _)| !is_in(&before, path));
+        known.extend(strange.into_iter().filter(|(path, _)| is_in(&left_out, path)));
     }
 
     /// Rebuilds the index if any of it is damaged: for what goes through all of it, also where no

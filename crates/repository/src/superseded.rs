@@ -16,11 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdall_format::FormatError;
 use holdall_format::wire::Reader;
 use holdall_protocol::{MAX_IDS, RepositoryError};
-use holdall_sys::PathBeneath;
 
 use crate::checksummed::{with_checksum, without_checksum};
 use crate::layout::{Layout, number_of};
-use crate::publish::{names_in, publish, read_limited, remove, sync_folder};
+use crate::storage::Stored;
 
 const WHAT: &str = "mark of superseded blocks";
 const MAGIC: &[u8; 4] = b"HSup";
@@ -103,14 +102,14 @@ pub(crate) struct Marks {
 /// Reads all marks.
 pub(crate) fn read_marks(layout: &Layout) -> Result<Marks, RepositoryError> {
     let mut marks = Marks::default();
-    for name in names_in(&layout.superseded())? {
+    for name in layout.superseded().names()? {
         let name = name.to_str().unwrap_or_default();
         let (digits, is_held) = match name.strip_suffix(HELD) {
             Some(digits) => (digits, true),
             None => (name, false),
         };
         let Some(number) = number_of(digits) else { continue };
-        let bytes = read_limited(&layout.superseded().join(name), MARK_MAX_BYTES);
+        let bytes = layout.superseded().join(name).read_limited(MARK_MAX_BYTES);
         let mark = bytes.ok().flatten();
         match mark.and_then(|bytes| Mark::decode(&bytes, number, is_held).ok()) {
             Some(mark) => marks.readable.push(mark),
@@ -148,31 +147,31 @@ pub(crate) fn read_all(layout: &Layout) -> Result<Superseded, RepositoryError> {
 /// Writes a mark; it is durable when this returns.
 pub(crate) fn write(layout: &Layout, mark: &Mark) -> Result<(), RepositoryError> {
     let path = layout.superseded_at(mark.number, ending(mark.is_held));
-    let there = read_limited(&path, MARK_MAX_BYTES).ok().flatten();
+    let there = path.read_limited(MARK_MAX_BYTES).ok().flatten();
     if there.is_some_and(|bytes| Mark::decode(&bytes, mark.number, mark.is_held).is_err()) {
-        remove(&path)?;
+        path.remove()?;
     }
-    publish(&layout.tmp(), &path, &mark.encode()).map(drop)
+    path.put_new(&mark.encode()).map(drop)
 }
 
 /// Removes a mark, held or not. Whether it was there does not matter.
 pub(crate) fn remove_mark(layout: &Layout, number: u64) -> Result<(), RepositoryError> {
     // What holds goes last: without it, what is left would let its blocks go.
-    remove(&layout.superseded_at(number, ending(false)))?;
-    sync_folder(&layout.superseded())?;
-    remove(&layout.superseded_at(number, ending(true)))?;
-    sync_folder(&layout.superseded())
+    layout.superseded_at(number, ending(false)).remove()?;
+    layout.superseded().sync()?;
+    layout.superseded_at(number, ending(true)).remove()?;
+    layout.superseded().sync()
 }
 
 /// Has the blocks of a held mark be let go.
 pub(crate) fn let_go(layout: &Layout, mark: &Mark) -> Result<(), RepositoryError> {
     write(layout, &Mark { is_held: false, ..mark.clone() })?;
-    remove(&layout.superseded_at(mark.number, ending(true)))?;
-    sync_folder(&layout.superseded())
+    layout.superseded_at(mark.number, ending(true)).remove()?;
+    layout.superseded().sync()
 }
 
 /// Where a held mark lies.
-pub(crate) fn held_file(layout: &Layout, number: u64) -> PathBeneath {
+pub(crate) fn held_file(layout: &Layout, number: u64) -> Stored {
     layout.superseded_at(number, HELD)
 }
 

@@ -23,7 +23,6 @@ use holdall_format::limits::{PACK_MAX_BLOCKS, PACK_TARGET_BYTES, PACK_TARGET_TAB
 use holdall_format::{BLOCK_HEADER_BYTES, FooterBlock, RepositoryId, Table};
 use holdall_protocol::RepositoryError;
 use holdall_sys::PathBeneath;
-use holdall_sys::reading::append_exact_at;
 
 use crate::checked::Checked;
 use crate::group_commit::GroupCommit;
@@ -32,6 +31,7 @@ use crate::journal::{self, JOURNAL_HEADER_BYTES, JournalKey};
 use crate::layout::{Layout, TailName};
 use crate::publish::{FILE_MODE, failed, sync_folder};
 use crate::recovery::Salvaged;
+use crate::storage::ReadAt;
 use crate::tail_objects::{TailObject, TailObjects};
 
 #[derive(Debug)]
@@ -276,11 +276,11 @@ impl Tail {
 }
 
 /// Joins a block from its clear half and the payload in a file.
-pub(crate) fn read_whole(payload: &File, block: &FooterBlock) -> io::Result<Bytes> {
+pub(crate) fn read_whole(payload: &impl ReadAt, block: &FooterBlock) -> io::Result<Bytes> {
     let mut bytes = Vec::with_capacity(block.header.block_bytes());
     bytes.extend_from_slice(&block.header.encode());
     bytes.extend_from_slice(&block.table_bytes);
-    append_exact_at(payload, &mut bytes, block.header.payload_bytes as usize, block.offset)?;
+    payload.append_at(&mut bytes, block.header.payload_bytes as usize, block.offset)?;
     Ok(bytes.into())
 }
 

@@ -18,7 +18,7 @@ use holdall_protocol::RepositoryError;
 
 use crate::clear_parts::{generations_in, put_spare};
 use crate::layout::Layout;
-use crate::publish::{Published, damaged, publish_while, read_limited, remove, sync_folder};
+use crate::publish::{Published, damaged};
 
 const SET_MAX_BYTES: u64 = WRAPPING_SET_MAX_BYTES as u64;
 /// Most sets that are kept.
@@ -74,7 +74,7 @@ impl SignedSet {
 /// How many bytes all sets take.
 fn bytes_in(layout: &Layout, generations: &[u64]) -> u64 {
     let stat = |generation: &u64| layout.wrappings_of(*generation).stat();
-    generations.iter().flat_map(stat).map(|found| found.size).sum()
+    generations.iter().flat_map(stat).flatten().map(|found| found.len_bytes).sum()
 }
 
 fn is_of(set: &WrappingSet, config: &RepositoryConfig) -> bool {
@@ -162,13 +162,13 @@ impl Wrappings {
             ));
         }
         let path = self.layout.wrappings_of(next.set.generation);
-        if publish_while(renew, &self.layout.tmp(), &path, &next.bytes)? == Published::Existed {
-            let there = read_limited(&path, SET_MAX_BYTES)?;
+        if path.put_new_while(renew, &next.bytes)? == Published::Existed {
+            let there = path.read_limited(SET_MAX_BYTES)?;
             if there.as_deref() != Some(&next.bytes[..]) {
                 return Err(damaged(&path, "another file has the name of the next set"));
             }
             // An attempt that failed had got so far; its name may not be durable.
-            sync_folder(&self.layout.wrappings())?;
+            self.layout.wrappings().sync()?;
         }
         kept.sets += 1;
         kept.stored_bytes += next.bytes.len() as u64;
@@ -184,11 +184,11 @@ impl Wrappings {
         let counts = kept.newest.set.generation;
         for generation in generations_in(&self.layout.wrappings())? {
             if generation < counts {
-                remove(&self.layout.wrappings_of(generation))?;
+                self.layout.wrappings_of(generation).remove()?;
             }
         }
         (kept.sets, kept.stored_bytes) = (1, kept.newest.bytes.len() as u64);
-        sync_folder(&self.layout.wrappings())
+        self.layout.wrappings().sync()
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {

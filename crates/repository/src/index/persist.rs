@@ -1,14 +1,13 @@
 //! Opening, saving and rebuilding the index.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use holdall_format::{PackName, RepositoryId};
 use holdall_protocol::RepositoryError;
-use holdall_sys::{FileKind, PathBeneath};
+use holdall_sys::PathBeneath;
 
 use super::bits::Bits;
 use super::error::IndexError;
@@ -21,6 +20,7 @@ use crate::layout::{Layout, is_pack_folder};
 use crate::pack_file::read_footer;
 use crate::publish::{damaged, failed, names_in, read_limited, remove, replace};
 use crate::reread::{is_of_this_process, of_the_file, says_lost};
+use crate::storage::Stored;
 use crate::tail::Tail;
 
 /// A manifest has at most one bit for each object, and 65 bytes for each pack.
@@ -36,9 +36,9 @@ pub(crate) struct Listing {
     /// Length of each pack's file.
     pub(crate) packs: BTreeMap<PackName, u64>,
     /// Files that are no packs, and packs that can not be read, with the reason.
-    pub(crate) strange: Vec<(PathBeneath, String)>,
+    pub(crate) strange: Vec<(PathBuf, String)>,
     /// Packs that can not be read, and folders that may hold some, so that what is there counts as lost.
-    pub(crate) left_out: Vec<PathBeneath>,
+    pub(crate) left_out: Vec<Stored>,
 }
 
 impl Listing {
@@ -46,7 +46,7 @@ impl Listing {
     pub(crate) fn read(layout: &Layout) -> Result<Self, RepositoryError> {
         let mut listing = Self::default();
         // What else lies there is somebody else's.
-        let names = names_in(&layout.packs())?.into_iter();
+        let names = layout.packs().names()?.into_iter();
         for folder in names.filter(|name| name.to_str().is_some_and(is_pack_folder)) {
             let folder = layout.packs().join(folder);
             if let Err(error) = of_the_file(listing.read_folder(layout, &folder))? {
@@ -57,22 +57,17 @@ impl Listing {
     }
 
     /// Lists the packs in one folder of them.
-    fn read_folder(
-        &mut self,
-        layout: &Layout,
-        folder: &PathBeneath,
-    ) -> Result<(), RepositoryError> {
-        let dir = folder.open_dir().map_err(failed("listing", folder))?;
-        for entry in dir.entries().map_err(failed("listing", folder))?.iter() {
-            let path = folder.join(OsStr::from_bytes(entry.name().as_bytes()));
+    fn read_folder(&mut self, layout: &Layout, folder: &Stored) -> Result<(), RepositoryError> {
+        for (name, stat) in folder.list()? {
+            let path = folder.join(name);
             let name = path.file_name().and_then(|name| name.to_str()?.parse::<PackName>().ok());
             let Some(name) = name.filter(|name| layout.pack(name) == path) else {
-                self.strange.push((path, "not the name of a pack".into()));
+                self.strange.push((path.path().to_owned(), "not the name of a pack".into()));
                 continue;
             };
-            match dir.stat(entry.name()) {
-                Ok(stat) if stat.kind == FileKind::File => {
-                    self.packs.insert(name, stat.size);
+            match stat {
+                Ok(stat) if stat.is_file => {
+                    self.packs.insert(name, stat.len_bytes);
                 }
                 Ok(_) => self.leave_out(path, "it is not a regular file".to_owned()),
                 Err(error) => self.leave_out(path, error.to_string()),
@@ -84,7 +79,7 @@ impl Listing {
     /// Whether a pack, or a folder that may hold some, was found that can not be read.
     fn found_unreadable(&self) -> bool {
         let mut told = self.strange.iter().filter(|(_, reason)| reason != NOT_ADDED);
-        told.any(|(path, _)| self.left_out.contains(path))
+        told.any(|(path, _)| self.has_left_out(path))
     }
 
     /// Whether every pack is there of which anything counts.
@@ -93,8 +88,12 @@ impl Listing {
         state.packs.iter().all(|pack| state.condemned.contains(&pack.name) || is_there(pack))
     }
 
-    fn leave_out(&mut self, path: PathBeneath, reason: String) {
-        self.strange.push((path.clone(), reason));
+    fn has_left_out(&self, path: &Path) -> bool {
+        self.left_out.iter().any(|left_out| left_out.path() == path)
+    }
+
+    fn leave_out(&mut self, path: Stored, reason: String) {
+        self.strange.push((path.path().to_owned(), reason));
         self.left_out.push(path);
     }
 }

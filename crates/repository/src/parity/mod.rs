@@ -77,7 +77,8 @@ pub(crate) fn is_enough(
     percent: u8,
 ) -> Result<bool, RepositoryError> {
     let bytes = |path: &PathBeneath| path.stat().map_or(0, |found| found.size);
-    let (pack_bytes, parity_bytes) = (bytes(&layout.pack(pack)), bytes(&layout.pack_parity(pack)));
+    let pack_bytes = bytes(&layout.pack_file(pack)?);
+    let parity_bytes = bytes(&layout.pack_parity(pack));
     let wanted = Shares::of(pack_bytes, percent);
     if parity_bytes >= wanted.file_bytes() {
         return Ok(true);
@@ -90,15 +91,15 @@ pub(crate) fn is_enough(
 
 /// Makes parity of a pack that is closed, durable and sound, in the place of what there is; says how many bytes.
 pub(crate) fn make(layout: &Layout, pack: &PackName, percent: u8) -> Result<u64, RepositoryError> {
-    let path = layout.pack_parity(pack);
+    let (path, data) = (layout.pack_parity(pack), layout.pack_file(pack)?);
     path.parent().map_or(Ok(()), |folder| make_dir(&folder))?;
     let beside = publish::beside(&layout.tmp())?;
-    let made = write(&beside, &layout.pack(pack), pack, percent);
+    let made = write(&beside, &data, pack, percent);
     let made = made.map_err(failed("making", &path)).and_then(|bytes| {
         replace_by_file(&beside, &path)?;
         Ok(bytes)
     });
-    if is_there(&layout.pack(pack)).is_ok_and(|is_there| !is_there) {
+    if is_there(&data).is_ok_and(|is_there| !is_there) {
         // A prune deleted the pack meanwhile, and then what parity there was.
         remove(&path)?;
     }

@@ -17,8 +17,8 @@ fn place(length: usize, percent: u8) -> Place {
     layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
     let mut bytes = vec![0; length];
     blake3::Hasher::new().update(b"a pack").finalize_xof().fill(&mut bytes);
-    make_dir(&layout.pack(&PACK).parent().unwrap()).unwrap();
-    std::fs::write(layout.pack(&PACK).path(), &bytes).unwrap();
+    make_dir(&layout.pack_file(&PACK).unwrap().parent().unwrap()).unwrap();
+    std::fs::write(layout.pack_file(&PACK).unwrap().path(), &bytes).unwrap();
     assert!(!is_enough(&layout, &PACK, percent).unwrap());
     assert!(make(&layout, &PACK, percent).unwrap() > 0);
     assert!(is_enough(&layout, &PACK, percent).unwrap());
@@ -29,7 +29,7 @@ fn place(length: usize, percent: u8) -> Place {
 impl Place {
     fn restored(&self) -> Option<Vec<u8>> {
         let parity = PackParity::open(&self.layout, &PACK).unwrap().unwrap();
-        let path = self.layout.pack(&PACK);
+        let path = self.layout.pack_file(&PACK).unwrap();
         let soundness = parity.compare(&path).unwrap();
         soundness.suffices().then(|| {
             let restored = parity.restore(&path, &soundness, &self.layout.tmp()).unwrap();
@@ -48,7 +48,7 @@ impl Place {
 fn as_many_shards_as_there_is_parity_are_restored_and_no_more() {
     // 21 shards, the last of one byte; three of parity.
     let place = place(20 * SHARD_BYTES + 1, 10);
-    let path = place.layout.pack(&PACK);
+    let path = place.layout.pack_file(&PACK).unwrap();
     assert!(place.restored().unwrap() == place.bytes, "nothing is damaged");
     for (damaged, can) in [(vec![0], true), (vec![3, 4, 20], true), (vec![3, 4, 5, 20], false)] {
         place.change(&path, |bytes| damaged.iter().for_each(|at| bytes[at * SHARD_BYTES] ^= 1));
@@ -65,7 +65,7 @@ fn as_many_shards_as_there_is_parity_are_restored_and_no_more() {
 #[test]
 fn with_as_much_parity_as_data_a_pack_that_is_gone_comes_back() {
     let place = place(3 * SHARD_BYTES + 77, 100);
-    std::fs::remove_file(place.layout.pack(&PACK).path()).unwrap();
+    std::fs::remove_file(place.layout.pack_file(&PACK).unwrap().path()).unwrap();
     assert!(place.restored().unwrap() == place.bytes);
 }
 
@@ -81,10 +81,10 @@ fn damage_to_the_parity_itself_is_noticed_and_either_head_serves() {
         place.change(&path, |bytes| bytes[at] ^= 1);
         let parity = PackParity::open(&place.layout, &PACK).unwrap().unwrap();
         assert!(!parity.is_sound(&PACK), "{at}");
-        place.change(&place.layout.pack(&PACK), |bytes| bytes[5] ^= 1);
+        place.change(&place.layout.pack_file(&PACK).unwrap(), |bytes| bytes[5] ^= 1);
         assert!(place.restored().unwrap() == place.bytes, "{at}");
         std::fs::write(path.path(), &whole).unwrap();
-        std::fs::write(place.layout.pack(&PACK).path(), &place.bytes).unwrap();
+        std::fs::write(place.layout.pack_file(&PACK).unwrap().path(), &place.bytes).unwrap();
     }
     place.change(&path, |bytes| (bytes[0], bytes[second]) = (0, 0));
     assert!(PackParity::open(&place.layout, &PACK).is_err());
@@ -111,7 +111,7 @@ proptest! {
     ) {
         let place = place(length, percent);
         let mut shards = std::collections::BTreeSet::new();
-        place.change(&place.layout.pack(&PACK), |bytes| {
+        place.change(&place.layout.pack_file(&PACK).unwrap(), |bytes| {
             for (at, flip) in &damage {
                 let at = at.index(bytes.len());
                 bytes[at] = place.bytes[at] ^ flip;

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use holdall_format::PackName;
 use holdall_protocol::{PruneReport, RepositoryError};
-use holdall_sys::PathBeneath;
 
 use super::PruneOptions;
 use super::plan::Candidate;
@@ -13,8 +12,8 @@ use crate::index::Holder;
 use crate::moving::IfDamaged;
 use crate::pack_file::PackFile;
 use crate::parity;
-use crate::publish::{remove, sync_folder};
 use crate::reread::says_lost;
+use crate::storage::Stored;
 use crate::store::{CommitGuard, Store};
 
 /// A condemned pack whose grace is over.
@@ -135,15 +134,15 @@ impl Store {
         let names: BTreeSet<PackName> = due.iter().map(|due| due.name).collect();
         self.lease().renew()?;
         self.packs().forget(|name| names.contains(name));
-        let paths: Vec<PathBeneath> = names.iter().map(|name| self.layout().pack(name)).collect();
-        paths.iter().try_for_each(remove)?;
+        let paths: Vec<Stored> = names.iter().map(|name| self.layout().pack(name)).collect();
+        paths.iter().try_for_each(Stored::remove)?;
         parity::remove_of(self.layout(), names.iter())?;
-        let mut folders: Vec<_> = paths.iter().filter_map(PathBeneath::parent).collect();
-        folders.sort();
+        let mut folders: Vec<_> = paths.iter().filter_map(Stored::parent).collect();
+        folders.sort_by(|one, other| one.path().cmp(other.path()));
         folders.dedup();
         // A mark may have outlived its pack, and that its folder.
-        let mut there = folders.into_iter().filter(|folder| folder.is_dir());
-        there.try_for_each(|folder| sync_folder(&folder))?;
+        let mut there = folders.into_iter().filter(|folder| folder.is_folder());
+        there.try_for_each(|folder| folder.sync())?;
         report.deleted_packs += due.len() as u64;
         report.deleted_bytes += due.iter().map(|due| due.file_bytes).sum::<u64>();
         condemned::remove_marks(self.layout(), names.iter())?;

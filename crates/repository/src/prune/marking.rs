@@ -1,10 +1,10 @@
 //! The mark: what records and live sessions reach is closed, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use holdall_format::{ObjectId, RecordHash, RecordKind};
 use holdall_protocol::RepositoryError;
-use holdall_sys::PathBeneath;
 
 use crate::closure::{Closed, descend};
 use crate::index::{Holder, Mark};
@@ -73,10 +73,10 @@ impl Store {
     /// Says if a record is lost, or a file can not be read, of which nobody knows what it needs or holds.
     pub(crate) fn check_readable(&self) -> Result<(), RepositoryError> {
         if let Some((path, reason)) = self.lost_records().next() {
-            return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
+            return Err(damaged(&*path, format!("{reason}; nothing is deleted while it is so")));
         }
         if let Some((path, reason)) = self.unreadable() {
-            return Err(damaged(&path, format!("{reason}; nothing is deleted while it is so")));
+            return Err(damaged(&*path, format!("{reason}; nothing is deleted while it is so")));
         }
         if let Some(mark) = self.index().state().superseded.unreadable {
             let path = superseded::held_file(self.layout(), mark);
@@ -161,16 +161,16 @@ impl Store {
     }
 
     /// A record, pack, folder of packs or tail that can not be read. What others put among them is none.
-    fn unreadable(&self) -> Option<(PathBeneath, String)> {
+    fn unreadable(&self) -> Option<(PathBuf, String)> {
         let left_out = self.left_out();
-        let is_ours = |path: &PathBeneath| {
+        let is_ours = |path: &Path| {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let is_record = number_of(name).is_some();
             let is_pack = name.parse::<holdall_format::PackName>().is_ok();
             is_record
                 || is_pack
-                || left_out.contains(path)
-                || path.starts_with(&self.layout().tails())
+                || left_out.iter().any(|one| one.path() == path)
+                || path.starts_with(self.layout().tails().path())
         };
         self.strange().into_iter().find(|(path, _)| is_ours(path))
     }

@@ -11,7 +11,6 @@
 //! and every damaged file is kept in `quarantine/`, from where only a person deletes it. What counts
 //! as missing is sent again by the next backup that has it.
 
-mod keeping;
 mod restoring;
 mod salvaging;
 
@@ -23,13 +22,13 @@ use holdall_format::{BlockName, PackName};
 use holdall_protocol::{
     Repair, RepairReport, RepositoryError, ScrubDamage, ScrubProgress, ScrubReport,
 };
-use holdall_sys::PathBeneath;
 
-use self::keeping::keep_as;
 use crate::clear_parts::ClearParts;
+use crate::keeping::keep_as;
 use crate::parity;
 use crate::publish::is_there;
 use crate::reread::if_ever;
+use crate::storage::Stored;
 use crate::store::Store;
 
 impl Store {
@@ -167,7 +166,8 @@ impl Store {
     }
 
     fn is_sound(&self, pack: &PackName) -> Result<bool, RepositoryError> {
-        crate::scrub::is_sound_pack(&self.layout().pack(pack), pack, &self.repository())
+        let path = self.layout().pack(pack);
+        crate::scrub::is_sound_pack(&path, path.open(), pack, &self.repository())
     }
 
     /// The packs that are damaged, and those whose parity is.
@@ -224,7 +224,7 @@ impl Store {
     fn put_parity_aside(
         &self,
         pack: &PackName,
-        aside: &PathBeneath,
+        aside: &Stored,
     ) -> Result<Option<String>, RepositoryError> {
         let parity = self.layout().pack_parity(pack);
         if !is_there(&parity)? {
@@ -232,7 +232,7 @@ impl Store {
         }
         let mut name = aside.file_name().unwrap_or_default().to_owned();
         name.push(".parity");
-        let aside = aside.with_file_name(name);
+        let aside = self.layout().quarantined_parity(name);
         keep_as(&parity, &aside)?;
         parity::remove_of(self.layout(), [pack].into_iter())?;
         Ok(Some(aside.display().to_string()))
@@ -246,7 +246,7 @@ impl Store {
     }
 
     /// Where a damaged file is kept, under a name that nothing has.
-    fn quarantine(&self, pack: &PackName) -> Result<PathBeneath, RepositoryError> {
+    fn quarantine(&self, pack: &PackName) -> Result<Stored, RepositoryError> {
         let number = u32::from_le_bytes(crate::publish::random()?);
         Ok(self.layout().quarantine().join(format!("{pack}.{number:08x}")))
     }

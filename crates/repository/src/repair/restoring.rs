@@ -8,12 +8,10 @@ use holdall_sys::PathBeneath;
 
 use crate::pack_file::read_footer;
 use crate::parity::{self, PackParity};
-use crate::publish::{failed, is_there, make_dir, sync_parent};
+use crate::publish::{failed, make_dir, sync_parent};
 use crate::reread::of_the_file;
 use crate::scrub::is_sound_pack;
 use crate::store::Store;
-
-use super::keeping::keep_as;
 
 impl Store {
     /// Makes a pack what it was; `None` if its parity does not suffice or there is none.
@@ -42,7 +40,7 @@ impl Store {
         if !found.damaged.iter().any(is_missing) {
             return Ok(BTreeSet::new());
         }
-        let is_gone = |pack: &PackName| is_there(&self.layout().pack(pack)).is_ok_and(|is| !is);
+        let is_gone = |pack: &PackName| self.layout().pack(pack).is_there().is_ok_and(|is| !is);
         // In this order: of one that a prune deletes just now, the mark goes last.
         let is_lost =
             |pack: &PackName| is_gone(pack) && !self.index().state().condemned.contains(pack);
@@ -68,10 +66,10 @@ impl Store {
 
     /// Makes in `tmp` what a pack was.
     fn remake(&self, pack: &PackName) -> Result<Option<Remade>, RepositoryError> {
-        let path = self.layout().pack(pack);
         // Parity that can not be read is as good as none.
         let opened = of_the_file(PackParity::open(self.layout(), pack))?;
         let Ok(Some(parity)) = opened else { return Ok(None) };
+        let path = self.layout().pack_file(pack)?;
         let soundness = parity.compare(&path)?;
         if !soundness.suffices() {
             return Ok(None);
@@ -79,7 +77,7 @@ impl Store {
         let pieces = soundness.damaged_data() as u64;
         let path = parity.restore(&path, &soundness, &self.layout().tmp())?;
         let remade = Remade { path, pieces };
-        if !is_sound_pack(&remade.path, pack, &self.repository())? {
+        if !is_sound_pack(&remade.path, remade.path.open(), pack, &self.repository())? {
             // It was made of something that was damaged already.
             remade.remove()?;
             return Ok(None);
@@ -108,18 +106,18 @@ impl Store {
         remade: &Remade,
         quarantined: &mut Vec<String>,
     ) -> Result<(), RepositoryError> {
-        let path = self.layout().pack(pack);
+        let path = self.layout().pack_file(pack)?;
         self.lease().renew()?;
         path.parent().map_or(Ok(()), |folder| make_dir(&folder))?;
         if path.exists() {
             let aside = self.quarantine(pack)?;
-            keep_as(&path, &aside)?;
+            self.layout().pack(pack).keep_as(&aside)?;
             quarantined.push(aside.display().to_string());
         }
         remade.path.rename(&path).map_err(failed("renaming to", &path))?;
         sync_parent(&path)?;
         self.packs().forget(|name| name == pack);
-        self.no_longer_strange(&path);
+        self.no_longer_strange(path.path());
         Ok(())
     }
 }

@@ -12,12 +12,9 @@ use crate::appending::Unreadable;
 use crate::condemned::{self, Condemned};
 use crate::layout::TailName;
 use crate::moving::IfDamaged;
-use crate::publish::{failed, sync_parent};
 use crate::reread::unless_lost;
 use crate::scrub::is_sound_pack;
 use crate::store::Store;
-
-use super::keeping::keep_as;
 
 impl Store {
     /// Stores what is sound of a pack elsewhere and puts its file aside; `None` if there is nothing
@@ -37,7 +34,7 @@ impl Store {
         let Some(known) = known else {
             // One that could not be read when the repository was opened, and can be now, is there at the
             // next opening.
-            return match is_sound_pack(&path, pack, &self.repository())? {
+            return match is_sound_pack(&path, path.open(), pack, &self.repository())? {
                 true => Ok(None),
                 false => self.put_aside(pack, dry_run, quarantined),
             };
@@ -58,7 +55,7 @@ impl Store {
         let moved = self.move_blocks(known.kind, &file, places, IfDamaged::LeaveOut)?;
         self.lease().renew()?;
         let aside = self.quarantine(pack)?;
-        keep_as(&path, &aside)?;
+        path.keep_as(&aside)?;
         quarantined.push(aside.display().to_string());
         quarantined.extend(self.put_parity_aside(pack, &aside)?);
         if moved.blocks < file.blocks().len() as u64 {
@@ -88,11 +85,9 @@ impl Store {
             let aside = self.quarantine(pack)?;
             self.index().forget_closed();
             self.appender()?.disbelieve()?;
-            path.rename(&aside).map_err(failed("renaming to", &aside))?;
-            sync_parent(&aside)?;
-            sync_parent(&path)?;
+            path.rename(&aside)?;
             self.packs().forget(|name| name == pack);
-            self.no_longer_strange(&path);
+            self.no_longer_strange(path.path());
             quarantined.push(aside.display().to_string());
         }
         // How many blocks there were, only the footer knew.
@@ -139,7 +134,8 @@ impl Store {
     ) -> Result<Option<Repair>, RepositoryError> {
         let appender = self.appender()?;
         let strange = self.strange();
-        let of_tails = strange.iter().filter(|(path, _)| path.starts_with(&self.layout().tails()));
+        let of_tails =
+            strange.iter().filter(|(path, _)| path.starts_with(self.layout().tails().path()));
         let names =
             of_tails.filter_map(|(path, _)| TailName::of_journal(path.file_name()?.to_str()?));
         let state = self.index().state();
@@ -154,7 +150,7 @@ impl Store {
                 let files = [self.layout().journal(*name), self.layout().payload(*name)];
                 let there: Vec<_> = files.iter().filter(|file| file.exists()).collect();
                 appender.put_lost_aside(*name)?;
-                there.iter().for_each(|file| self.no_longer_strange(file));
+                there.iter().for_each(|file| self.no_longer_strange(file.path()));
                 quarantined.extend(there.iter().map(|file| format!("{}.damaged", file.display())));
             }
         }

@@ -7,13 +7,12 @@
 mod rounds;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind, RepositoryId};
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
-use holdall_sys::PathBeneath;
 
 use crate::clear_parts::ClearParts;
 use crate::closure::{Closed, descend};
@@ -21,9 +20,10 @@ use crate::index::{Listing, State};
 use crate::layout::Layout;
 use crate::pack_file::read_footer;
 use crate::parity;
-use crate::publish::{damaged, failed, is_there};
+use crate::publish::{Shown, damaged, failed, is_there};
 use crate::records::{self, Records};
 use crate::reread::of_the_file;
+use crate::storage::{ReadAt, Stored};
 use crate::store::Store;
 use crate::tail::{Tail, read_whole};
 
@@ -125,9 +125,9 @@ impl Scrub<'_> {
         let layout = self.store.layout();
         let records = [layout.records(), layout.tombstones()];
         for (path, reason) in &self.store.strange() {
-            let is_listed = listing.packs.keys().any(|name| layout.pack(name) == *path);
+            let is_listed = listing.packs.keys().any(|name| layout.pack(name).path() == path);
             // Packs, records and tombstones are read again below.
-            if !is_listed && !records.iter().any(|folder| path.starts_with(folder)) {
+            if !is_listed && !records.iter().any(|folder| path.starts_with(folder.path())) {
                 self.pack_damage(path.display().to_string(), reason);
             }
         }
@@ -143,7 +143,7 @@ impl Scrub<'_> {
             !is_listed && known.contains(pack) && !now.condemned.contains(pack)
         };
         for pack in state.packs.iter().filter(|pack| is_missed(&pack.name)) {
-            match is_there(&self.store.layout().pack(&pack.name)) {
+            match self.store.layout().pack(&pack.name).is_there() {
                 Ok(true) => self.check_pack(&pack.name)?,
                 Ok(false) => self.pack_damage(pack.name.to_string(), "its file is gone"),
                 Err(error) => self.pack_damage(pack.name.to_string(), error),
@@ -155,21 +155,21 @@ impl Scrub<'_> {
     fn check_pack(&mut self, name: &PackName) -> Result<(), RepositoryError> {
         self.report.packs += 1;
         let path = self.store.layout().pack(name);
-        match of_the_file(open_pack(&path, name, &self.store.repository()))? {
+        match of_the_file(open_pack(&path, path.open(), name, &self.store.repository()))? {
             Ok((file, footer)) => {
-                self.tell_if_left_out(name, &path);
+                self.tell_if_left_out(name, path.path());
                 self.check_blocks(&file, &footer, name);
             }
             // Deleted since it was listed.
             Err(_) if self.store.index().state().condemned.contains(name) => {}
-            Err(_) if is_there(&path).is_ok_and(|is_there| !is_there) => {}
+            Err(_) if path.is_there().is_ok_and(|is_there| !is_there) => {}
             Err(error) => self.pack_damage(name.to_string(), error),
         }
         Ok(())
     }
 
     /// What the disk did not give when the index was made is missing in it, though it gives it now.
-    fn tell_if_left_out(&mut self, name: &PackName, path: &PathBeneath) {
+    fn tell_if_left_out(&mut self, name: &PackName, path: &Path) {
         let strange = self.store.strange();
         if let Some((_, reason)) = strange.iter().find(|(strange, _)| strange == path) {
             let reason =
@@ -178,7 +178,7 @@ impl Scrub<'_> {
         }
     }
 
-    fn check_blocks(&mut self, file: &File, footer: &Footer, name: &PackName) {
+    fn check_blocks(&mut self, file: &impl ReadAt, footer: &Footer, name: &PackName) {
         let should_stop = self.should_stop;
         for block in footer.blocks.iter().take_while(|_| !is_set(should_stop)) {
             self.report.blocks += 1;
@@ -298,18 +298,18 @@ fn or_damage(report: &ScrubReport, error: RepositoryError) -> RepositoryError {
 ///
 /// # Errors
 /// Those that say nothing of any file.
-fn damaged_records(store: &Store) -> Result<Vec<(PathBeneath, String)>, RepositoryError> {
+fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
     let layout = store.layout();
     let loaded = Records::load(layout).map(|loaded| loaded.damaged);
     let mut damaged = match of_the_file(loaded)? {
         Ok(damaged) => damaged,
-        Err(error) => return Ok(vec![(layout.records(), error.to_string())]),
+        Err(error) => return Ok(vec![(layout.records().path().to_owned(), error.to_string())]),
     };
     damaged.extend(store.lost_records());
     for known in store.records().after(0) {
         let path = layout.record(known.position);
         if !path.exists() && !records::is_forgotten(layout, known.position)? {
-            damaged.push((path, "its file is gone".to_owned()));
+            damaged.push((path.path().to_owned(), "its file is gone".to_owned()));
         }
     }
     Ok(damaged)
@@ -321,7 +321,7 @@ fn damaged_records(store: &Store) -> Result<Vec<(PathBeneath, String)>, Reposito
 /// Those that say nothing of any file.
 fn damaged_keys(store: &Store) -> Result<Vec<(String, String)>, RepositoryError> {
     let (layout, generation) = (store.layout(), store.wrappings().generation());
-    let shown = |path: PathBeneath| path.display().to_string();
+    let shown = |path: Stored| path.display().to_string();
     Ok(match of_the_file(ClearParts::read(layout))? {
         Ok(found) if found.config_bytes != store.config_bytes() => {
             vec![(shown(layout.config()), "it is not the one that was opened".to_owned())]
@@ -345,12 +345,13 @@ fn is_of_keys(layout: &Layout, path: &Path) -> bool {
         || [layout.wrappings(), layout.spares()].iter().any(|dir| path.starts_with(dir.path()))
 }
 
-fn open_pack(
-    path: &PathBeneath,
+fn open_pack<F: ReadAt>(
+    path: &impl Shown,
+    opened: io::Result<F>,
     name: &PackName,
     repository: &RepositoryId,
-) -> Result<(File, Footer), RepositoryError> {
-    let file = path.open().map_err(failed("opening", path))?;
+) -> Result<(F, Footer), RepositoryError> {
+    let file = opened.map_err(failed("opening", path))?;
     let (trailer, footer) = read_footer(path, &file, repository)?;
     if trailer.name != *name {
         return Err(damaged(path, format!("it is the pack {}", trailer.name)));
@@ -358,16 +359,17 @@ fn open_pack(
     Ok((file, footer))
 }
 
-/// Whether a file is that pack, with every block as it was stored.
+/// Whether a file that was opened is that pack, with every block as it was stored.
 ///
 /// # Errors
 /// Those that say nothing of the file.
 pub(crate) fn is_sound_pack(
-    path: &PathBeneath,
+    path: &impl Shown,
+    opened: io::Result<impl ReadAt>,
     name: &PackName,
     repository: &RepositoryId,
 ) -> Result<bool, RepositoryError> {
-    let Ok((file, footer)) = of_the_file(open_pack(path, name, repository))? else {
+    let Ok((file, footer)) = of_the_file(open_pack(path, opened, name, repository))? else {
         return Ok(false);
     };
     let sound = |block| read_whole(&file, block).is_ok_and(|bytes| is_named(&bytes, &block.name));

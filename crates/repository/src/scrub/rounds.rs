@@ -261,7 +261,7 @@ impl Store {
 
     fn read_pack(&self, name: &PackName, round: &mut ScrubRound) -> Result<(), RepositoryError> {
         let path = self.layout().pack(name);
-        let opened = of_the_file(open_pack(&path, name, &self.repository()))?;
+        let opened = of_the_file(open_pack(&path, path.open(), name, &self.repository()))?;
         let wrong = opened.map(|(file, footer)| {
             let sound =
                 |block| read_whole(&file, block).is_ok_and(|bytes| is_named(&bytes, &block.name));

@@ -12,7 +12,7 @@ use crate::reread::says_lost;
 const SECTOR_BYTES: u64 = 4096;
 
 /// Keeps a file under another name too, durably: linked, or copied where there are no links.
-pub(super) fn keep_as(path: &PathBeneath, aside: &PathBeneath) -> Result<(), RepositoryError> {
+pub(crate) fn keep_as(path: &PathBeneath, aside: &PathBeneath) -> Result<(), RepositoryError> {
     match path.hard_link(aside) {
         Err(error) if has_no_links(&error) => copy_readable(path, aside)?,
         linked => linked.map_err(failed("linking", aside))?,

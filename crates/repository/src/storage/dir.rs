@@ -1,0 +1,118 @@
+//! A storage that is a directory. Each call is one of [`publish`](crate::publish), so that the order of writes and
+//! fsyncs is written down once.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use holdall_protocol::RepositoryError;
+use holdall_sys::{FileKind, PathBeneath};
+
+use super::{IsHeld, Key, ReadAt, Stat, Storage};
+use crate::keeping;
+use crate::publish::{self, Published, failed};
+
+/// A directory, and the folder in it for what is not published yet.
+#[derive(Debug)]
+pub(crate) struct DirStorage {
+    root: PathBeneath,
+    tmp: PathBeneath,
+}
+
+impl DirStorage {
+    /// The storage in a folder, with a folder `tmp` on the same file system.
+    pub(crate) fn new(root: &PathBeneath, tmp: PathBeneath) -> Self {
+        Self { root: root.clone(), tmp }
+    }
+
+    fn at(&self, key: &Key) -> PathBeneath {
+        if key.below().as_os_str().is_empty() {
+            self.root.clone()
+        } else {
+            self.root.join(key.below())
+        }
+    }
+}
+
+impl From<holdall_sys::Stat> for Stat {
+    fn from(found: holdall_sys::Stat) -> Self {
+        Self {
+            is_file: found.kind == FileKind::File,
+            is_folder: found.kind == FileKind::Dir,
+            len_bytes: found.size,
+        }
+    }
+}
+
+impl Storage for DirStorage {
+    fn put_new(
+        &self,
+        key: &Key,
+        bytes: &[u8],
+        is_held: IsHeld<'_>,
+    ) -> Result<Published, RepositoryError> {
+        publish::publish_while(is_held, &self.tmp, &self.at(key), bytes)
+    }
+
+    fn put_file(&self, from: &PathBeneath, key: &Key) -> Result<Published, RepositoryError> {
+        publish::publish_file(from, &self.at(key))
+    }
+
+    fn put_name(&self, key: &Key) -> Result<(), RepositoryError> {
+        publish::make_empty(&self.at(key))
+    }
+
+    fn replace(&self, key: &Key, bytes: &[u8]) -> Result<(), RepositoryError> {
+        publish::replace(&self.tmp, &self.at(key), bytes)
+    }
+
+    fn keep_as(&self, key: &Key, aside: &Key) -> Result<(), RepositoryError> {
+        keeping::keep_as(&self.at(key), &self.at(aside))
+    }
+
+    fn rename(&self, key: &Key, to: &Key) -> Result<(), RepositoryError> {
+        let (from, to) = (self.at(key), self.at(to));
+        from.rename(&to).map_err(failed("renaming to", &to))?;
+        publish::sync_parent(&to)?;
+        publish::sync_parent(&from)
+    }
+
+    fn open(&self, key: &Key) -> io::Result<Box<dyn ReadAt>> {
+        Ok(Box::new(self.at(key).open()?))
+    }
+
+    fn stat(&self, key: &Key) -> io::Result<Option<Stat>> {
+        match self.at(key).stat() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => Ok(Some(found?.into())),
+        }
+    }
+
+    fn names(&self, folder: &Key) -> Result<Vec<OsString>, RepositoryError> {
+        publish::names_in(&self.at(folder))
+    }
+
+    fn list(&self, folder: &Key) -> Result<Vec<(OsString, io::Result<Stat>)>, RepositoryError> {
+        let dir = self.at(folder).open_dir().map_err(failed("listing", folder))?;
+        let entries = dir.entries().map_err(failed("listing", folder))?;
+        let stat = |name| Ok(dir.stat(name)?.into());
+        let name = |name: holdall_sys::Name<'_>| OsStr::from_bytes(name.as_bytes()).to_owned();
+        Ok(entries.iter().map(|entry| (name(entry.name()), stat(entry.name()))).collect())
+    }
+
+    fn remove(&self, key: &Key) -> Result<(), RepositoryError> {
+        publish::remove(&self.at(key))
+    }
+
+    fn sync(&self, folder: &Key) -> Result<(), RepositoryError> {
+        publish::sync_folder(&self.at(folder))
+    }
+
+    fn make_folder(&self, folder: &Key) -> Result<(), RepositoryError> {
+        publish::make_dir(&self.at(folder))
+    }
+
+    fn file(&self, key: &Key) -> Option<PathBeneath> {
+        Some(self.at(key))
+    }
+}
