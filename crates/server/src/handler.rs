@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use holdall_format::limits::{BLOCK_MAX_BYTES, RECORD_MAX_BYTES};
+use holdall_format::limits::BLOCK_MAX_BYTES;
 use holdall_format::{FormatError, PublicKey, RecordHash, SessionId};
 use holdall_protocol::wire::{
     self, ErrorAnswer, Frames, LabTaken, LabVerb, LabWritten, PairAnswer, PairRequest,
@@ -53,7 +53,7 @@ pub(crate) async fn answer(
     let (mut body, mut is_last) = (Some(body), false);
     let answered = match (Route::parse(head.method.as_str(), path), key) {
         (Some(route), Some(key)) => {
-            let verb = verb_name(&route);
+            let verb = route.verb().name;
             let is_pairing = matches!(route, Route::Pair);
             let answered = asked(&state, key, route, &mut body, puts).await;
             if let Err(error) = &answered {
@@ -88,14 +88,6 @@ fn open_page(method: &str, path: &str) -> Option<&'static str> {
     }
 }
 
-fn verb_name(route: &Route) -> &'static str {
-    match route {
-        Route::Pair => "pair",
-        Route::Lab(verb) => verb.name(),
-        Route::Repository { verb, .. } => verb.name(),
-    }
-}
-
 fn respond(content_type: &'static str, body: Frames, rooms: Option<Rooms>) -> Response<Answer> {
     let mut response = Response::new(Answer::new(body));
     if let Some(rooms) = rooms {
@@ -126,7 +118,7 @@ async fn asked(
         Route::Lab(verb) => return measure(state, key, verb, body).await,
         Route::Repository { name, verb } => (name, verb),
     };
-    let permit = rights::check(&state.accounts.role(&key), key, &name, &verb)?;
+    let permit = rights::check(&state.accounts.role(&key), key, &name, verb.verb())?;
     let turn = Arc::new(state.turn_of(&key)?);
     let asked = Asked { state, permit, turn: Arc::clone(&turn), body, puts };
     let mut response = asked.carry_out(verb).await?;
@@ -143,7 +135,7 @@ async fn write_to_measure(
 ) -> Result<LabWritten, WireError> {
     let begun = state.pressure.begin();
     let Taken { bytes, room, queued, received } =
-        take(state, key, body, wire::MAX_PUT_BODY_BYTES).await?;
+        take(state, key, body, LabVerb::Write.verb().max_body_bytes).await?;
     let (inner, written) = (Arc::clone(state), bytes.clone());
     let call = move || {
         let _held = (room, turn);
@@ -193,7 +185,7 @@ async fn pair(
     key: PublicKey,
     body: &mut Option<Incoming>,
 ) -> Result<Response<Answer>, WireError> {
-    let taking = take(state, &key, body, wire::MAX_CONTROL_BYTES);
+    let taking = take(state, &key, body, Route::Pair.verb().max_body_bytes);
     let taken = timeout(state.limits.idle_stranger, taking).await;
     let taken = taken.map_err(|_| refused("the invite came too slowly"))??;
     let request = PairRequest::decode(&taken.bytes);
@@ -233,7 +225,7 @@ async fn measure(
     verb: LabVerb,
     body: &mut Option<Incoming>,
 ) -> Result<Response<Answer>, WireError> {
-    rights::check_measuring(&state.accounts.role(&key), verb)?;
+    rights::check_measuring(&state.accounts.role(&key), verb.verb())?;
     state.measuring.go_on(key, Instant::now())?;
     let turn = Arc::new(state.turn_of(&key)?);
     let mut response = match verb {
@@ -297,8 +289,9 @@ impl Asked<'_> {
         }
     }
 
-    async fn take(&mut self, limit_bytes: usize) -> Result<Taken, WireError> {
-        take(self.state, &self.permit.key(), self.body, limit_bytes).await
+    /// Reads the body, within the limit of its verb.
+    async fn take(&mut self) -> Result<Taken, WireError> {
+        take(self.state, &self.permit.key(), self.body, self.permit.max_body_bytes()).await
     }
 
     /// Waits for room for an answer of at most `bytes`, and tells for how long.
@@ -324,7 +317,7 @@ impl Asked<'_> {
     }
 
     async fn create(mut self) -> Result<Response<Answer>, WireError> {
-        let Taken { bytes, room, .. } = self.take(wire::MAX_REPOSITORY_BODY_BYTES).await?;
+        let Taken { bytes, room, .. } = self.take().await?;
         let new = wire::decode_new_repository(&bytes)?;
         let (state, permit, turn) = (Arc::clone(self.state), self.permit, self.turn);
         let name = permit.repository().to_owned();
@@ -338,7 +331,7 @@ impl Asked<'_> {
     }
 
     async fn put_back(mut self) -> Result<Response<Answer>, WireError> {
-        let Taken { bytes, room, .. } = self.take(wire::MAX_REPOSITORY_BODY_BYTES).await?;
+        let Taken { bytes, room, .. } = self.take().await?;
         let known = wire::decode_new_repository(&bytes)?;
         let (state, permit, turn) = (Arc::clone(self.state), self.permit, self.turn);
         let call = move || {
@@ -350,7 +343,7 @@ impl Asked<'_> {
     }
 
     async fn put_back_record(mut self) -> Result<Response<Answer>, WireError> {
-        let Taken { bytes, room, .. } = self.take(wire::MAX_STORED_RECORD_BYTES).await?;
+        let Taken { bytes, room, .. } = self.take().await?;
         let call = move |repository: EmbeddedRepository| {
             let _room = room;
             repository.put_back_record(&bytes)
@@ -365,7 +358,7 @@ impl Asked<'_> {
     }
 
     async fn put_wrappings(mut self) -> Result<Response<Answer>, WireError> {
-        let Taken { bytes, room, .. } = self.take(wire::MAX_REPOSITORY_BODY_BYTES).await?;
+        let Taken { bytes, room, .. } = self.take().await?;
         let (state, permit, turn) = (Arc::clone(self.state), self.permit, self.turn);
         let name = permit.repository().to_owned();
         let call = move || {
@@ -378,7 +371,7 @@ impl Asked<'_> {
     }
 
     async fn open_session(mut self) -> Result<Response<Answer>, WireError> {
-        let taken = self.take(wire::MAX_CONTROL_BYTES).await?;
+        let taken = self.take().await?;
         let purpose = wire::decode_session_request(&taken.bytes)?;
         self.permit.check_purpose(&purpose)?;
         let (grant, _) = self.call(move |repository| repository.open_session(&purpose)).await?;
@@ -386,7 +379,7 @@ impl Asked<'_> {
     }
 
     async fn missing(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
-        let Taken { bytes, room, .. } = self.take(wire::MAX_IDS_BODY_BYTES).await?;
+        let Taken { bytes, room, .. } = self.take().await?;
         let ids = wire::decode_ids(&bytes)?;
         let call = move |repository: EmbeddedRepository| {
             let _room = room;
@@ -399,7 +392,7 @@ impl Asked<'_> {
     async fn put_blocks(self, session: SessionId) -> Result<Response<Answer>, WireError> {
         let Self { state, permit, turn, body, puts } = self;
         let begun = state.pressure.begin();
-        let limit_bytes = wire::MAX_PUT_BODY_BYTES;
+        let limit_bytes = permit.max_body_bytes();
         let admitted = Admitted::wait(state, &permit.key(), body.as_ref(), limit_bytes).await?;
         let state = Arc::clone(state);
         let put = Put { state, permit, turn, session, begun, admitted };
@@ -408,7 +401,7 @@ impl Asked<'_> {
     }
 
     async fn commit(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
-        let Taken { bytes, room, .. } = self.take(RECORD_MAX_BYTES).await?;
+        let Taken { bytes, room, .. } = self.take().await?;
         let call = move |repository: EmbeddedRepository| {
             let _room = room;
             repository.commit(&session, &bytes)
@@ -423,7 +416,7 @@ impl Asked<'_> {
     }
 
     async fn records(mut self, query: RecordQuery) -> Result<Response<Answer>, WireError> {
-        self.take(0).await?;
+        self.take().await?;
         let (mut rooms, _) = self.answer_room(wire::MAX_RECORDS_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
             let body = read_records(&repository, &query)?;
@@ -436,7 +429,7 @@ impl Asked<'_> {
 
     async fn fetch(mut self, session: SessionId, copy: u32) -> Result<Response<Answer>, WireError> {
         let begun = self.state.pressure.begin();
-        let taken = self.take(wire::MAX_IDS_BODY_BYTES).await?;
+        let taken = self.take().await?;
         let Taken { bytes, room: asked_room, queued, received } = taken;
         let ids = wire::decode_ids(&bytes)?;
         let (mut rooms, also_queued) = self.answer_room(wire::MAX_FETCH_ANSWER_BYTES).await?;
@@ -454,7 +447,7 @@ impl Asked<'_> {
     }
 
     async fn prove_blocks(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
-        let Taken { bytes, .. } = self.take(wire::MAX_PROBES_BODY_BYTES).await?;
+        let Taken { bytes, .. } = self.take().await?;
         let probes = wire::decode_probes(&bytes)?;
         self.state.stored(&self.permit.key()).await;
         // A block is read at a time.
@@ -475,7 +468,7 @@ impl Asked<'_> {
         session: SessionId,
         cursor: u64,
     ) -> Result<Response<Answer>, WireError> {
-        self.take(0).await?;
+        self.take().await?;
         let (mut rooms, _) = self.answer_room(wire::MAX_FETCH_ANSWER_BYTES).await?;
         let call = move |repository: EmbeddedRepository| {
             let page = repository.read_blocks(&session, cursor)?;
@@ -502,7 +495,7 @@ impl Asked<'_> {
             administration.ask_forget(name, &snapshots)
         };
         let decode = wire::decode_forget;
-        let waiting = self.administer(wire::MAX_FORGET_BODY_BYTES, decode, call).await?;
+        let waiting = self.administer(decode, call).await?;
         Ok(respond(BYTES, Frames::plain(wire::encode_deletions(&[waiting])), None))
     }
 
@@ -511,7 +504,7 @@ impl Asked<'_> {
             administration.ask_prune(name, dry_run)
         };
         let decode = wire::decode_forget;
-        let pruned = self.administer(wire::MAX_FORGET_BODY_BYTES, decode, call).await?;
+        let pruned = self.administer(decode, call).await?;
         Ok(respond(BYTES, Frames::plain(wire::encode_pruned(&pruned)), None))
     }
 
@@ -520,7 +513,7 @@ impl Asked<'_> {
             administration.ask_sparse(name, from)
         };
         let decode = wire::decode_supersede;
-        let sparse = self.administer(wire::MAX_SUPERSEDE_BODY_BYTES, decode, call).await?;
+        let sparse = self.administer(decode, call).await?;
         Ok(respond(BYTES, Frames::plain(wire::encode_sparse(&sparse)), None))
     }
 
@@ -530,7 +523,7 @@ impl Asked<'_> {
             administration.ask_supersede(name, &machine, &session, &blocks)
         };
         let decode = wire::decode_supersede;
-        let superseding = self.administer(wire::MAX_SUPERSEDE_BODY_BYTES, decode, call).await?;
+        let superseding = self.administer(decode, call).await?;
         Ok(respond(BYTES, Frames::plain(wire::encode_superseding(&superseding)), None))
     }
 
@@ -538,11 +531,10 @@ impl Asked<'_> {
     /// for that.
     async fn administer<N: Send + 'static, T: Send + 'static>(
         mut self,
-        limit_bytes: usize,
         decode: impl FnOnce(&[u8]) -> Result<(AdminToken, N), FormatError>,
         call: impl FnOnce(Administration<'_>, &str, N) -> Result<T, ServerError> + Send + 'static,
     ) -> Result<T, WireError> {
-        let taken = self.take(limit_bytes).await?;
+        let taken = self.take().await?;
         let decoded = decode(&taken.bytes);
         wipe(taken.bytes);
         let (token, named) = decoded?;

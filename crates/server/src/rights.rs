@@ -1,15 +1,16 @@
 //! Who may do what. Every request passes here, and nothing reaches a repository without the
 //! [`Permit`] that only this module makes.
 //!
-//! | verb | unknown key | revoked key | machine, own repository | machine, another's | reader |
+//! | a verb that needs | unknown key | revoked key | machine, own repository | machine, another's | reader |
 //! | --- | --- | --- | --- | --- | --- |
-//! | create, put wrappings, put blocks, commit | | | with the right to back up | | |
-//! | describe, records, fetch, read blocks, prove blocks, missing, usage, sessions to read, scrub | | | yes | | own |
-//! | sessions to back up | | | with the right to back up | | |
-//! | deletions | | | yes | | own |
-//! | forget, prune | | | with an administrator's token | | |
-//! | measure the path | | | yes | yes | |
-//! | measure the disk behind it | | | with the right to back up | the same | |
+//! | to back up | | | with the right to back up | | |
+//! | to read | | | yes | | own |
+//! | a token | | | with an administrator's token | | |
+//! | to measure | | | yes | yes | |
+//! | to measure the disk | | | with the right to back up | the same | |
+//!
+//! Which verb needs what stands in the table of verbs in `protocol`. A session to back up is opened with the right to
+//! back up only, which shows in the body.
 //!
 //! Pairing is not among them: what it allows is in the invite, and is checked where that is taken. An
 //! administrator's token is in the body, and is checked where that is read. A reader is the identity of a recovery kit. Whether another's
@@ -18,7 +19,7 @@
 use std::fmt;
 
 use holdall_format::{MachineId, PublicKey};
-use holdall_protocol::wire::{LabVerb, OWN_REPOSITORY, RepositoryVerb, WireError};
+use holdall_protocol::wire::{Needs, OWN_REPOSITORY, Verb, WireError};
 use holdall_protocol::{RepositoryError, SessionPurpose};
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +63,7 @@ pub(crate) struct Permit {
     machine: MachineId,
     key: PublicKey,
     may_write: bool,
-    verb: RepositoryVerb,
+    verb: &'static Verb,
 }
 
 impl Permit {
@@ -81,12 +82,17 @@ impl Permit {
         self.key
     }
 
+    /// Most bytes of the request's body.
+    pub(crate) fn max_body_bytes(&self) -> usize {
+        self.verb.max_body_bytes
+    }
+
     /// Checks that the key, of that role by now, may still do it: a request may take long to come.
     ///
     /// # Errors
     /// [`RepositoryError::NotAllowed`].
     pub(crate) fn check_again(&self, role: &Role) -> Result<(), RepositoryError> {
-        match check(role, self.key, &self.repository, &self.verb) {
+        match check(role, self.key, &self.repository, self.verb) {
             Ok(_) => Ok(()),
             Err(WireError::Repository(error)) => Err(error),
             Err(_) => Err(RepositoryError::NotAllowed { reason: "its key is no machine's".into() }),
@@ -107,7 +113,7 @@ pub(crate) fn check(
     role: &Role,
     key: PublicKey,
     name: &str,
-    verb: &RepositoryVerb,
+    verb: &'static Verb,
 ) -> Result<Permit, WireError> {
     let (machine, repository, may_write) = match role {
         Role::Unknown => return Err(WireError::UnknownMachine),
@@ -115,7 +121,7 @@ pub(crate) fn check(
         Role::Machine { machine, repository, right } => {
             (*machine, repository, *right == Right::Backup)
         }
-        Role::Reader { .. } if is_for_administrators(verb) => {
+        Role::Reader { .. } if verb.needs == Needs::Token => {
             return Err(denied("a recovery kit reads only"));
         }
         Role::Reader { repository } => {
@@ -125,18 +131,18 @@ pub(crate) fn check(
     if name != OWN_REPOSITORY && name != repository {
         return Err(denied("a machine may use its own repository only"));
     }
-    if writes(verb) && !may_write {
+    if verb.needs == Needs::Backup && !may_write {
         return Err(denied("it may only read"));
     }
     let repository = repository.clone();
-    Ok(Permit { repository, machine, key, may_write, verb: verb.clone() })
+    Ok(Permit { repository, machine, key, may_write, verb })
 }
 
 /// Whether a key of that role may measure the path to this server, which no repository is part of.
 /// Who may only read has nothing written for it.
-pub(crate) fn check_measuring(role: &Role, verb: LabVerb) -> Result<(), WireError> {
+pub(crate) fn check_measuring(role: &Role, verb: &Verb) -> Result<(), WireError> {
     match role {
-        Role::Machine { right: Right::Read, .. } if writes_to_measure(verb) => {
+        Role::Machine { right: Right::Read, .. } if verb.needs == Needs::MeasureDisk => {
             Err(denied("it may only read"))
         }
         Role::Machine { .. } => Ok(()),
@@ -146,51 +152,6 @@ pub(crate) fn check_measuring(role: &Role, verb: LabVerb) -> Result<(), WireErro
     }
 }
 
-/// Whether it has the server write to its disk: what is read to measure was written before.
-fn writes_to_measure(verb: LabVerb) -> bool {
-    match verb {
-        LabVerb::Write | LabVerb::Read(_) => true,
-        LabVerb::Take | LabVerb::Give(_) => false,
-    }
-}
-
-fn writes(verb: &RepositoryVerb) -> bool {
-    match verb {
-        RepositoryVerb::Create
-        | RepositoryVerb::PutWrappings
-        | RepositoryVerb::PutBack
-        | RepositoryVerb::PutBackRecord
-        | RepositoryVerb::PutBlocks(_)
-        | RepositoryVerb::Commit(_) => true,
-        RepositoryVerb::Describe
-        | RepositoryVerb::OpenSession
-        | RepositoryVerb::Missing(_)
-        | RepositoryVerb::CloseSession(_)
-        | RepositoryVerb::Records(_)
-        | RepositoryVerb::Fetch(..)
-        | RepositoryVerb::ReadBlocks(..)
-        | RepositoryVerb::ProveBlocks(_)
-        | RepositoryVerb::Scrub
-        | RepositoryVerb::Usage
-        | RepositoryVerb::Deletions
-        | RepositoryVerb::Forget
-        | RepositoryVerb::Prune(_)
-        | RepositoryVerb::SparseBlocks(_)
-        | RepositoryVerb::Supersede(_) => false,
-    }
-}
-
-/// Whether a verb needs an administrator's token.
-fn is_for_administrators(verb: &RepositoryVerb) -> bool {
-    matches!(
-        verb,
-        RepositoryVerb::Forget
-            | RepositoryVerb::Prune(_)
-            | RepositoryVerb::SparseBlocks(_)
-            | RepositoryVerb::Supersede(_)
-    )
-}
-
 fn denied(reason: &str) -> WireError {
     WireError::Repository(RepositoryError::NotAllowed { reason: reason.into() })
 }
@@ -198,40 +159,7 @@ fn denied(reason: &str) -> WireError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdall_format::SessionId;
-    use holdall_protocol::RecordQuery;
-
-    fn verbs() -> Vec<RepositoryVerb> {
-        let session = SessionId::from_bytes([1; 16]);
-        vec![
-            RepositoryVerb::Create,
-            RepositoryVerb::PutWrappings,
-            RepositoryVerb::PutBack,
-            RepositoryVerb::PutBackRecord,
-            RepositoryVerb::PutBlocks(session),
-            RepositoryVerb::Commit(session),
-            RepositoryVerb::Describe,
-            RepositoryVerb::OpenSession,
-            RepositoryVerb::Missing(session),
-            RepositoryVerb::CloseSession(session),
-            RepositoryVerb::Records(RecordQuery::default()),
-            RepositoryVerb::Fetch(session, 0),
-            RepositoryVerb::ReadBlocks(session, 0),
-            RepositoryVerb::ProveBlocks(session),
-            RepositoryVerb::Scrub,
-            RepositoryVerb::Usage,
-            RepositoryVerb::Deletions,
-            RepositoryVerb::Forget,
-            RepositoryVerb::Prune(true),
-            RepositoryVerb::SparseBlocks(0),
-            RepositoryVerb::Supersede(session),
-        ]
-    }
-
-    /// How many of [`verbs`] write; these come first.
-    const WRITING: usize = 6;
-    /// How many want a token; these come last.
-    const FOR_ADMINISTRATORS: usize = 4;
+    use holdall_protocol::wire::RepositoryVerb;
 
     #[test]
     fn every_role_may_do_exactly_what_the_table_says() {
@@ -241,18 +169,18 @@ mod tests {
             let machine = MachineId::from_bytes([3; 16]);
             Role::Machine { machine, repository: own(), right }
         };
-        let roles = [
-            (Role::Unknown, 0..0),
-            (Role::Revoked, 0..0),
-            (machine(Right::Backup), 0..verbs().len()),
-            (machine(Right::Read), WRITING..verbs().len()),
-            (Role::Reader { repository: own() }, WRITING..verbs().len() - FOR_ADMINISTRATORS),
+        let roles: [(Role, &[Needs]); 5] = [
+            (Role::Unknown, &[]),
+            (Role::Revoked, &[]),
+            (machine(Right::Backup), &[Needs::Read, Needs::Backup, Needs::Token]),
+            (machine(Right::Read), &[Needs::Read, Needs::Token]),
+            (Role::Reader { repository: own() }, &[Needs::Read]),
         ];
         for (role, allowed) in roles {
-            for (at, verb) in verbs().iter().enumerate() {
+            for verb in RepositoryVerb::ALL {
                 for name in ["own", OWN_REPOSITORY] {
                     let may = check(&role, key, name, verb).is_ok();
-                    assert_eq!(may, allowed.contains(&at), "{role:?} {verb:?} {name}");
+                    assert_eq!(may, allowed.contains(&verb.needs), "{role:?} {verb:?} {name}");
                 }
                 assert!(check(&role, key, "another", verb).is_err(), "{role:?} {verb:?}");
             }
@@ -266,7 +194,7 @@ mod tests {
         let kit = Role::Reader { repository: "own".into() };
         let reading = Role::Machine { machine, repository: "own".into(), right: Right::Read };
         for role in [kit, reading] {
-            let permit = check(&role, key, "own", &RepositoryVerb::OpenSession).unwrap();
+            let permit = check(&role, key, "own", RepositoryVerb::OpenSession.verb()).unwrap();
             assert!(permit.check_purpose(&SessionPurpose::Read).is_ok());
             let backup = SessionPurpose::Backup { parents: vec![] };
             assert!(permit.check_purpose(&backup).is_err());
@@ -283,7 +211,7 @@ mod tests {
         };
         let before = of(Right::Backup, "own");
         for name in ["own", OWN_REPOSITORY] {
-            let permit = check(&before, key, name, &RepositoryVerb::PutWrappings).unwrap();
+            let permit = check(&before, key, name, RepositoryVerb::PutWrappings.verb()).unwrap();
             assert!(permit.check_again(&before).is_ok());
             for role in
                 [Role::Unknown, Role::Revoked, of(Right::Read, "own"), of(Right::Backup, "another")]
@@ -297,7 +225,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_told_from_one_that_may_not() {
         let key = PublicKey::from_bytes([2; 32]);
-        let ask = |role| check(&role, key, "own", &RepositoryVerb::Describe);
+        let ask = |role| check(&role, key, "own", RepositoryVerb::Describe.verb());
         assert!(matches!(ask(Role::Unknown), Err(WireError::UnknownMachine)));
         assert!(matches!(
             ask(Role::Revoked),

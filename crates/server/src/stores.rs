@@ -411,7 +411,7 @@ mod tests {
     fn permit() -> Permit {
         let right = Right::Backup;
         let role = Role::Machine { machine: MACHINE, repository: "desk".into(), right };
-        rights::check(&role, KEY, "desk", &RepositoryVerb::Create).unwrap()
+        rights::check(&role, KEY, "desk", RepositoryVerb::Create.verb()).unwrap()
     }
 
     fn new_repository(kit: [u8; 32]) -> NewRepository {

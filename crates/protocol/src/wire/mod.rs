@@ -17,6 +17,7 @@ mod probe;
 mod route;
 mod scrub;
 mod text;
+mod verb;
 
 pub use compacting::{
     MAX_SPARSE_ANSWER_BYTES, MAX_SUPERSEDE_BODY_BYTES, decode_sparse, decode_supersede,
@@ -47,8 +48,9 @@ pub use probe::{
     MAX_PROBES_BODY_BYTES, MAX_PROOFS_ANSWER_BYTES, decode_probes, decode_proofs, encode_probes,
     encode_proofs,
 };
-pub use route::{LabVerb, Method, OWN_REPOSITORY, RepositoryVerb, Route, is_repository_name};
+pub use route::{OWN_REPOSITORY, Route, is_repository_name};
 pub use scrub::{ScrubGathering, ScrubLine};
+pub use verb::{LabVerb, Method, Needs, RepositoryVerb, Verb};
 
 use holdall_format::limits::{BLOCK_MAX_BYTES, RECORD_MAX_BYTES, WRAPPING_SET_MAX_BYTES};
 

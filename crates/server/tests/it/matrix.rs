@@ -47,35 +47,7 @@ const WITH_TOKEN: [Answer; 6] = [NoSuchRoute, UnknownKey, NotAllowed, Served, Se
 const ELSEWHERE: [Answer; 6] =
     [NoSuchRoute, UnknownKey, NotAllowed, NotAllowed, NotAllowed, NotAllowed];
 
-/// The row of a verb in the table of requests in `docs/protocol.md`. A new verb does not compile
-/// until it is here, and fails below until it is asked by every role.
-fn row(verb: &RepositoryVerb) -> &'static str {
-    match verb {
-        RepositoryVerb::Create => "PUT",
-        RepositoryVerb::Describe => "GET",
-        RepositoryVerb::PutWrappings => "PUT /wrappings",
-        RepositoryVerb::PutBack => "PUT /clear-parts",
-        RepositoryVerb::PutBackRecord => "PUT /records",
-        RepositoryVerb::OpenSession => "POST /sessions",
-        RepositoryVerb::Missing(_) => "POST /sessions/ID/missing",
-        RepositoryVerb::PutBlocks(_) => "POST /sessions/ID/blocks",
-        RepositoryVerb::Commit(_) => "POST /sessions/ID/records",
-        RepositoryVerb::CloseSession(_) => "POST /sessions/ID/close",
-        RepositoryVerb::Records(_) => "GET /records?after=POSITION&limit=COUNT",
-        RepositoryVerb::Fetch(..) => "POST /sessions/ID/fetch?copy=COPY",
-        RepositoryVerb::ReadBlocks(..) => "POST /sessions/ID/pages?cursor=CURSOR",
-        RepositoryVerb::ProveBlocks(_) => "POST /sessions/ID/proofs",
-        RepositoryVerb::Scrub => "POST /scrub",
-        RepositoryVerb::Usage => "GET /usage",
-        RepositoryVerb::Deletions => "GET /deletions",
-        RepositoryVerb::Forget => "POST /deletions",
-        RepositoryVerb::Prune(_) => "POST /prune?dry=0",
-        RepositoryVerb::SparseBlocks(_) => "POST /sparse?from=POSITION",
-        RepositoryVerb::Supersede(_) => "POST /sessions/ID/superseded",
-    }
-}
-
-/// The rows of that table.
+/// The rows of the table of requests in `docs/protocol.md`.
 fn rows_of_the_document() -> BTreeSet<String> {
     let text = include_str!("../../../../docs/protocol.md");
     let requests = text.split("\n## ").find(|part| part.starts_with("Requests")).unwrap();
@@ -254,7 +226,7 @@ fn holds(machine: &Machine) -> (Usage, Vec<ListedRecord>, Bytes) {
 fn every_row_of_the_document_is_asked_and_every_request_is_in_the_document() {
     let world = World::new();
     let asked = requests(&world.machine(1), SessionId::from_bytes([1; 16]));
-    let asked: BTreeSet<_> = asked.iter().map(|request| row(&request.verb).to_owned()).collect();
+    let asked: BTreeSet<_> = asked.iter().map(|request| request.verb.verb().request()).collect();
     assert_eq!(asked, rows_of_the_document());
 }
 
@@ -313,7 +285,7 @@ fn a_session_of_another_machine_is_no_session() {
                 request.verb,
                 RepositoryVerb::CloseSession(_) | RepositoryVerb::Supersede(_)
             );
-            let needs_one = row(&request.verb).contains("/sessions/ID/") && !ends_it;
+            let needs_one = request.verb.verb().path.contains("/sessions/ID/") && !ends_it;
             let expected = if needs_one { (404, "no-session") } else { request.served };
             let (status, kind, _) = actor.ask_of(&stage.world, "~", request);
             assert_eq!((status, &kind[..]), expected, "{name} {:?}", request.verb);
