@@ -11,7 +11,7 @@ use holdall_protocol::{
 use holdall_tree::Fingerprints;
 
 use crate::EngineError;
-use crate::private_folder::make_private;
+use crate::cache::private_folder::make_private;
 use crate::run::lock;
 
 /// Where a repository is and who asks: what is there before any key.

@@ -10,7 +10,7 @@ use holdall_format::{Block, BlockKind, ObjectId, SessionId};
 use holdall_protocol::{Repository, RepositoryError};
 use holdall_tree::{Node, NodeSource};
 
-use crate::node_cache::NodeCache;
+use crate::cache::node_cache::NodeCache;
 use crate::run::lock;
 use crate::{Access, EngineError};
 

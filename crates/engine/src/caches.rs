@@ -6,9 +6,9 @@ use std::path::Path;
 use holdall_format::{ObjectId, SeriesId};
 
 use crate::audit;
-use crate::leaf_cache::KnownLeaves;
-use crate::node_cache::NodeCache;
-use crate::record_cache::RecordCache;
+use crate::cache::leaf_cache::KnownLeaves;
+use crate::cache::node_cache::NodeCache;
+use crate::cache::record_cache::RecordCache;
 
 /// The series whose leaves are looked for.
 pub const SERIES: SeriesId = SeriesId::from_bytes([2; 16]);

@@ -16,82 +16,59 @@
 //! ```
 
 mod access;
-mod amend;
 mod audit;
 mod backup;
 mod blocks;
-mod budget;
+mod browse;
+mod cache;
 #[doc(hidden)]
 pub mod caches;
-mod chains;
-mod changes;
-mod checked_records;
 mod compact;
 mod compare;
-mod concurrency;
 mod copy;
-mod diff;
 mod dump;
 mod error;
-mod exclude;
-mod find;
-mod hill_climb;
-mod history;
-mod keepers;
-mod leaf_cache;
-mod let_go;
-mod listing;
-mod lost;
+mod filter;
 mod mend;
-mod node_cache;
-mod patterns;
-mod private_folder;
+mod pipeline;
 mod probes;
-mod recent;
-mod record;
-mod record_cache;
-mod record_list;
-mod record_mend;
-mod request_meters;
+mod records;
 mod restore;
 mod run;
-mod snapshot;
-mod snapshot_path;
-mod snapshots;
-mod sound_records;
-mod stage;
 mod storing;
 #[cfg(test)]
 mod test_world;
 mod verify;
 
 pub use access::{Access, Place};
-pub use amend::{Amendment, amend};
 pub use audit::{AuditReport, audit};
 pub use backup::{
     BackupOptions, BackupSummary, FOLLOWED, MAX_READERS, Source, backup, backup_upon, count_ahead,
 };
-pub use chains::{BreakKind, ChainBreak};
-pub use changes::{Aspect, ChangeKind, EntryChange};
+pub use browse::changes::{Aspect, ChangeKind, EntryChange};
+pub use browse::diff::{ChangedEntry, DiffSummary, diff};
+pub use browse::find::{FoundEntry, find};
+pub use browse::history::{Version, history};
+pub use browse::listing::{ListedEntry, list};
+pub use cache::private_folder::make_private;
 pub use compact::{CompactReport, compact};
 pub use compare::{CompareOptions, CompareReport, Difference, compare};
 pub use copy::{Copied, Copier, CopyOptions, CopySummary};
-pub use diff::{ChangedEntry, DiffSummary, diff};
 pub use dump::{Dump, DumpSummary};
 pub use error::EngineError;
-pub use exclude::ExcludeRules;
-pub use find::{FoundEntry, find};
-pub use history::{Version, history};
-pub use listing::{ListedEntry, list};
+pub use filter::exclude::ExcludeRules;
+pub use filter::patterns::{Met, PatternError, Patterns};
 pub use mend::{MendReport, MendedSnapshot, mend};
-pub use patterns::{Met, PatternError, Patterns};
-pub use private_folder::make_private;
 pub use probes::{Samples, content_probe, cpu_probes};
-pub use record_list::each_record_behind;
-pub use record_mend::put_back_records;
+pub use records::amend::{Amendment, amend};
+pub use records::chains::{BreakKind, ChainBreak};
+pub use records::put_back::put_back_records;
+pub use records::record_list::each_record_behind;
+pub use records::snapshot::{DamagedRecord, Snapshot};
+pub use records::snapshots::{
+    Forgotten, Listed, find_snapshot, newest_with, snapshots, snapshots_by_cache,
+};
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
-pub use snapshot::{DamagedRecord, Snapshot};
-pub use snapshots::{Forgotten, Listed, find_snapshot, newest_with, snapshots, snapshots_by_cache};
 pub use storing::PUT_TARGET_BYTES;
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

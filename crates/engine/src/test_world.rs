@@ -19,8 +19,8 @@ use holdall_protocol::{
 use holdall_tree::{BuiltNode, ChunkRef, Content, Entry, EntryKind, PathKey, TreeBuilder};
 
 use crate::backup::{BackupOptions, Source, backup};
+use crate::records::snapshots::snapshots;
 use crate::run::lock;
-use crate::snapshots::snapshots;
 use crate::{Access, EngineError, Run, Snapshot};
 
 /// Keeps blocks and records, and forgets or breaks them when told to.

@@ -22,7 +22,7 @@ use bytes::Bytes;
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_format::{BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, BlockName, ObjectId};
 
-use crate::private_folder::{make_anew, make_private, open_or_make};
+use crate::cache::private_folder::{make_anew, make_private, open_or_make};
 use crate::run::lock;
 
 const MAGIC: [u8; 8] = *b"hldblks1";

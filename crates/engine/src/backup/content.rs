@@ -15,8 +15,8 @@ use holdall_tree::{ChunkRef, Chunker, Content, ContentBuilder};
 use super::file_data::FileData;
 use super::meters::Meters;
 use crate::EngineError;
-use crate::budget::Grant;
-use crate::concurrency::Concurrency;
+use crate::pipeline::budget::Grant;
+use crate::pipeline::concurrency::Concurrency;
 use crate::storing::{NewChunk, Piece, Shared};
 
 /// How much is looked at at once at most, with what was carried over: a few chunks, beside which that is

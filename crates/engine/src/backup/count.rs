@@ -14,8 +14,8 @@ use super::plan::{Found, Plan};
 use super::scan::{inner, named, steps};
 use super::unread::Unread;
 use super::walk::Walk;
-use crate::budget::Budget;
-use crate::exclude::RulesMet;
+use crate::filter::exclude::RulesMet;
+use crate::pipeline::budget::Budget;
 use crate::storing::Shared;
 use crate::{Access, EngineError, Run};
 

@@ -10,7 +10,7 @@ use std::io::Read;
 use holdall_format::{CONFIG_FILE, REPOSITORY_MARKER, RepositoryConfig};
 use holdall_sys::{Dir, Listing, Name};
 
-use crate::exclude::has_name;
+use crate::filter::exclude::has_name;
 
 /// More than any configuration has.
 const CONFIG_MAX_BYTES: u64 = 4096;

@@ -14,11 +14,11 @@ use holdall_tree::{Cursor, Entry, Fingerprint, LeafAhead, PathKey};
 
 use super::options::Source;
 use crate::blocks::{Nodes, SharedNodeCache};
+use crate::cache::leaf_cache::KnownLeaves;
 use crate::error::is_damaged;
-use crate::leaf_cache::KnownLeaves;
+use crate::records::snapshot::Snapshot;
+use crate::records::snapshots::Listed;
 use crate::run::lock;
-use crate::snapshot::Snapshot;
-use crate::snapshots::Listed;
 use crate::storing::Shared;
 use crate::{Access, EngineError};
 

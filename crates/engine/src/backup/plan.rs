@@ -18,7 +18,7 @@ use super::scan::Step;
 use super::unread::Unread;
 use super::walk::Walk;
 use crate::EngineError;
-use crate::exclude::{ExcludeRules, LocalRules, RulesMet};
+use crate::filter::exclude::{ExcludeRules, LocalRules, RulesMet};
 use crate::storing::Shared;
 
 /// The next subdirectories are handed to the walkers when no more than this many are left, so that

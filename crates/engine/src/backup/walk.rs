@@ -18,7 +18,7 @@ use holdall_sys::{Dir, Name};
 use super::listed::{Begin, Listed, State, Task};
 use super::meters::Meters;
 use crate::EngineError;
-use crate::concurrency::Member;
+use crate::pipeline::concurrency::Member;
 use crate::run::lock;
 use crate::storing::Shared;
 
@@ -288,8 +288,8 @@ mod tests {
 
     use super::*;
     use crate::Run;
-    use crate::budget::Budget;
-    use crate::concurrency::Concurrency;
+    use crate::pipeline::budget::Budget;
+    use crate::pipeline::concurrency::Concurrency;
 
     fn begin(dir: Dir) -> Begin {
         Begin { parent: Arc::new(dir), name: b"below".as_slice().into(), deeper: None }

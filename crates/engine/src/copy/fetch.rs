@@ -11,7 +11,7 @@ use super::known::Known;
 use super::meters::Meters;
 use super::window::{Copied, Order};
 use crate::EngineError;
-use crate::budget::Grant;
+use crate::pipeline::budget::Grant;
 use crate::restore::{Chunk, ChunkArriving, ChunkSource};
 use crate::run::lock;
 use crate::storing::{NewChunk, Shared};

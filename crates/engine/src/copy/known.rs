@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use holdall_format::ObjectId;
 use holdall_tree::ChunkRef;
 
-use crate::recent::Recent;
+use crate::cache::recent::Recent;
 use crate::run::lock;
 
 /// Chunks that are remembered: about 16 MiB.

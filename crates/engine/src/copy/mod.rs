@@ -34,7 +34,7 @@ use holdall_protocol::SessionPurpose;
 
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::error::is_damaged;
-use crate::snapshots::snapshots;
+use crate::records::snapshots::snapshots;
 use crate::{Access, EngineError, Run, Snapshot};
 use known::Known;
 use plan::Before;

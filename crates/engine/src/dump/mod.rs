@@ -28,11 +28,12 @@ use holdall_meter::{Layer, StageMeter};
 use holdall_tree::{Entry, EntryKind, PathKey, lookup};
 
 use crate::blocks::Nodes;
+use crate::pipeline::stage;
+use crate::records::snapshot_path::{key_of, no_path};
 use crate::restore::{
     ChunkSource, FETCHERS, Groups, Links, Outlets, Output, Reader, WINDOWS_AHEAD,
 };
-use crate::snapshot_path::{key_of, no_path};
-use crate::{Access, EngineError, Run, Snapshot, stage};
+use crate::{Access, EngineError, Run, Snapshot};
 use part::{Failure, write_out};
 use plan::{Parts, Planner};
 

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, HashSet};
 use holdall_format::{ObjectId, RecordHash, SessionId};
 use holdall_protocol::SessionPurpose;
 
-use crate::snapshots::snapshots;
+use crate::records::snapshots::snapshots;
 use crate::verify::{DamagedPath, VerifyProgress, open_all};
 use crate::{Access, EngineError, Run, Snapshot};
 use mended::Mended;

@@ -16,7 +16,7 @@ use super::chunk_cache::{ChunkCache, Opened, Slot};
 use super::order::{Chunk, Order};
 use super::share_of_memory;
 use crate::error::is_damage;
-use crate::request_meters::RequestMeters;
+use crate::pipeline::request_meters::RequestMeters;
 use crate::run::lock;
 use crate::{Access, EngineError};
 

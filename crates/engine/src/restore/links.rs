@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use holdall_tree::{Entry, EntryKind};
 
-use crate::private_folder::{make_anew, make_private};
+use crate::cache::private_folder::{make_anew, make_private};
 use crate::run::lock;
 
 /// A group that an entry was found to belong to, as the place of its path in the spool.

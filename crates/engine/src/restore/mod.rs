@@ -62,8 +62,8 @@ use holdall_sys::{memory, metadata};
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};
 
 use crate::blocks::Nodes;
-use crate::concurrency::Concurrency;
-use crate::stage;
+use crate::pipeline::concurrency::Concurrency;
+use crate::pipeline::stage;
 use crate::{Access, EngineError, Run, Snapshot};
 use below::LastBelow;
 use chunks::Chunks;

@@ -10,7 +10,7 @@ use holdall_tree::{Content, ContentReader, Entry, lookup};
 
 use super::layout::Layout;
 use crate::blocks::Nodes;
-use crate::snapshot_path::key_of;
+use crate::records::snapshot_path::key_of;
 use crate::{Access, EngineError};
 
 /// The snapshot that is restored.

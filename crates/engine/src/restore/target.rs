@@ -10,7 +10,7 @@ use super::immutable::if_immutable;
 use super::mark::Earlier;
 use super::{Overwrite, RestoreOptions};
 use crate::blocks::Nodes;
-use crate::snapshot_path::{key_of, no_path};
+use crate::records::snapshot_path::{key_of, no_path};
 use crate::{Access, EngineError, Snapshot};
 
 /// What of a snapshot is restored.

@@ -28,8 +28,8 @@ use super::reader::Reader;
 use super::settle::Whole;
 use super::unfinished;
 use super::window::{Batch, Item, Work};
-use crate::concurrency::Member;
 use crate::error::is_damaged;
+use crate::pipeline::concurrency::Member;
 use crate::{Access, EngineError};
 
 /// Makes what batches say. Each thread has its own.

@@ -13,8 +13,8 @@ use super::ask::{Gather, Wish};
 use super::meters::StoringMeters;
 use super::piece::{AdoptedLeaf, Piece, Settled};
 use super::shared::Shared;
-use crate::leaf_cache::NewLeaves;
-use crate::record::{ChainEnd, NewRecord, publish};
+use crate::cache::leaf_cache::NewLeaves;
+use crate::records::record::{ChainEnd, NewRecord, publish};
 use crate::run::Amount;
 use crate::{Access, EngineError};
 
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
     use crate::Run;
     use crate::blocks::{Nodes, open_node_cache};
-    use crate::budget::Budget;
+    use crate::pipeline::budget::Budget;
     use crate::test_world::{World, small_file};
 
     /// Stores these entries as a snapshot; says what was counted, and which paths it has.

@@ -7,7 +7,7 @@ use holdall_meter::{Layer, StageCounters, StageMeter};
 use holdall_protocol::Repository;
 
 use super::threads::{ASKERS, senders};
-use crate::request_meters::RequestMeters;
+use crate::pipeline::request_meters::RequestMeters;
 
 /// One meter for each stage, or for each layer that a stage leans on.
 pub(crate) struct StoringMeters {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use holdall_format::ObjectId;
 use holdall_tree::{BuiltNode, Entry, Fingerprint, PathKey, WholeLeaf};
 
-use crate::budget::Grant;
+use crate::pipeline::budget::Grant;
 
 /// How a path compares with the parent snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]

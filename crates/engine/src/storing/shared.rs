@@ -9,10 +9,10 @@ use std::thread::Scope;
 use holdall_format::ObjectId;
 use holdall_tree::PathKey;
 
-use crate::budget::Budget;
-use crate::lost::Lost;
+use crate::pipeline::budget::Budget;
+use crate::pipeline::stage::{self, FailUnlessDone};
+use crate::records::lost::Lost;
 use crate::run::lock;
-use crate::stage::{self, FailUnlessDone};
 use crate::{EngineError, Run};
 
 /// Shared by all stages of one run.

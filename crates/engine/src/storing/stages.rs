@@ -24,9 +24,9 @@ use super::width::Width;
 use crate::Access;
 use crate::audit::Remembering;
 use crate::blocks::SharedNodeCache;
-use crate::leaf_cache::NewLeaves;
-use crate::recent::Recent;
-use crate::record::ChainEnd;
+use crate::cache::leaf_cache::NewLeaves;
+use crate::cache::recent::Recent;
+use crate::records::record::ChainEnd;
 use crate::run::lock;
 
 /// Plain and sealed blocks of about 1 MiB that wait.

@@ -16,7 +16,7 @@ use super::meters::StoringMeters;
 use super::piece::NewChunk;
 use super::shared::Shared;
 use crate::EngineError;
-use crate::recent::Recent;
+use crate::cache::recent::Recent;
 use crate::run::Amount;
 
 /// Ids of objects on their way that are remembered, so that a second copy is not sent behind them.

@@ -11,7 +11,7 @@ use super::{JobReader, send};
 use crate::EngineError;
 use crate::backup::content::Bytestream;
 use crate::backup::describe::{kind_of, time};
-use crate::budget::Grant;
+use crate::pipeline::budget::Grant;
 use crate::restore::SIDE_CONTENT_MAX_BYTES;
 
 impl JobReader<'_> {

@@ -16,7 +16,7 @@ use crate::backup::content::FileStream;
 use crate::backup::file_data::FileData;
 use crate::backup::job::SMALL_FILE_BYTES;
 use crate::backup::to_end::{self, Limited, Pipe, ToEnd};
-use crate::budget::Grant;
+use crate::pipeline::budget::Grant;
 
 impl JobReader<'_> {
     /// A file, looked at before it is read and behind.

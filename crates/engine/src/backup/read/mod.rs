@@ -19,8 +19,8 @@ use super::meters::Meters;
 use super::unread::Unread;
 use crate::EngineError;
 use crate::backup::job::SMALL_FILE_BYTES;
-use crate::budget::Grant;
-use crate::concurrency::{Concurrency, Member};
+use crate::pipeline::budget::Grant;
+use crate::pipeline::concurrency::{Concurrency, Member};
 use crate::storing::{Piece, Shared};
 
 /// The least capacity of a job's buffer.
@@ -296,7 +296,7 @@ mod tests {
 
     use super::*;
     use crate::Run;
-    use crate::budget::Budget;
+    use crate::pipeline::budget::Budget;
     use crate::storing::Change;
     use crate::test_world::World;
 

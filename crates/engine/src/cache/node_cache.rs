@@ -14,7 +14,7 @@ use holdall_format::{BLOCK_HEADER_BYTES, Block, BlockHeader, ObjectId, Table, li
 use holdall_sys::lock::Held;
 
 use self::index::NodeIndex;
-use crate::private_folder::{make_private, open_or_make};
+use crate::cache::private_folder::{make_private, open_or_make};
 
 mod index;
 

@@ -8,7 +8,7 @@ use holdall_format::{
 };
 use holdall_protocol::{CommitAnswer, ListedRecord, RepositoryError, SessionPurpose};
 
-use crate::record_cache::RecordCache;
+use crate::cache::record_cache::RecordCache;
 use crate::{Access, EngineError};
 
 /// What makes records, as they say themselves.

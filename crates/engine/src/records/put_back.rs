@@ -10,9 +10,9 @@ use bytes::Bytes;
 use holdall_format::{RepositoryId, StoredRecord, record_file};
 use holdall_protocol::{ListedRecord, Repair, RepositoryError};
 
-use crate::record_cache::RecordCache;
-use crate::record_list::list_all;
-use crate::sound_records::{at, sound_in_place_of_damaged};
+use crate::cache::record_cache::RecordCache;
+use crate::records::record_list::list_all;
+use crate::records::sound_records::{at, sound_in_place_of_damaged};
 use crate::{Access, EngineError};
 
 /// Stores records again that are damaged or gone in the repository, as far as this machine's cache has them, or `known`,

@@ -14,13 +14,13 @@ use holdall_protocol::{ListedRecord, RepositoryError};
 use holdall_tree::Cursor;
 
 use crate::blocks::Nodes;
-use crate::chains::{BreakKind, ChainBreak, Chains};
-use crate::checked_records::{CheckedRecords, MARKED_AFTER};
 use crate::error::is_damaged;
-use crate::keepers::Keepers;
-use crate::let_go::LetGo;
-use crate::record_list::{Known, each_record_behind, list_by_cache};
-use crate::snapshot_path::key_of;
+use crate::records::chains::{BreakKind, ChainBreak, Chains};
+use crate::records::checked_records::{CheckedRecords, MARKED_AFTER};
+use crate::records::receipt_signers::Keepers;
+use crate::records::record_list::{Known, each_record_behind, list_by_cache};
+use crate::records::retention_tombstones::LetGo;
+use crate::records::snapshot_path::key_of;
 use crate::{Access, DamagedRecord, EngineError, Snapshot};
 
 /// Digits of an id as people see it.

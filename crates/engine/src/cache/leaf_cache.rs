@@ -20,7 +20,7 @@ use holdall_tree::Fingerprint;
 
 use holdall_sys::raw_file;
 
-use crate::private_folder::make_anew;
+use crate::cache::private_folder::make_anew;
 
 const MAGIC: [u8; 8] = *b"hldleaf1";
 const HALF_BYTES: usize = 16;

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use bytes::{Buf, Bytes};
 use holdall_protocol::ListedRecord;
 
-use crate::private_folder::{make_anew, make_private, read_whole};
+use crate::cache::private_folder::{make_anew, make_private, read_whole};
 
 const MAGIC: [u8; 8] = *b"hldrecs1";
 
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn what_this_machine_published_is_never_asked_for() {
         let (world, _source) = backed_up();
-        let known = crate::snapshots::snapshots_by_cache(&world.access).unwrap();
+        let known = crate::records::snapshots::snapshots_by_cache(&world.access).unwrap();
         assert_eq!(known.snapshots.len(), 3);
         assert_eq!(world.repository.records_given(), 0);
         let ids = |listed: &[crate::Snapshot]| listed.iter().map(|one| one.id).collect::<Vec<_>>();
@@ -148,7 +148,7 @@ mod tests {
         // As if another machine had published the last one.
         fs::write(&cache, before).unwrap();
         for _ in 0..2 {
-            let listed = crate::snapshots::snapshots_by_cache(&world.access).unwrap();
+            let listed = crate::records::snapshots::snapshots_by_cache(&world.access).unwrap();
             assert_eq!((listed.snapshots.len(), listed.damaged.len()), (4, 0));
             assert_eq!(world.repository.records_given(), 1);
         }
@@ -158,11 +158,11 @@ mod tests {
     fn a_record_that_was_lost_or_damaged_is_noticed() {
         let (world, _source) = backed_up();
         world.repository.damage_record(1);
-        let listed = crate::snapshots::snapshots_by_cache(&world.access).unwrap();
+        let listed = crate::records::snapshots::snapshots_by_cache(&world.access).unwrap();
         let positions: Vec<_> = listed.damaged.iter().map(|one| one.position).collect();
         assert_eq!((listed.snapshots.len(), &positions[..]), (2, &[2][..]));
         world.repository.lose_record(2);
-        let listed = crate::snapshots::snapshots_by_cache(&world.access).unwrap();
+        let listed = crate::records::snapshots::snapshots_by_cache(&world.access).unwrap();
         assert_eq!((listed.snapshots.len(), listed.damaged.len()), (1, 1));
     }
 
@@ -175,7 +175,7 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[at] ^= 1;
             fs::write(&cache, damaged).unwrap();
-            let listed = crate::snapshots::snapshots_by_cache(&world.access).unwrap();
+            let listed = crate::records::snapshots::snapshots_by_cache(&world.access).unwrap();
             assert_eq!((listed.snapshots.len(), listed.damaged.len()), (3, 0), "{at}");
             assert_eq!(fs::read(&cache).unwrap(), bytes, "{at}");
         }

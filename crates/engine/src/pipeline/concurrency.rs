@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use holdall_meter::StageMeter;
 use holdall_sys::cpu::process_cpu_seconds;
 
-use crate::hill_climb::{HillClimb, Window};
+use crate::pipeline::hill_climb::{HillClimb, Window};
 use crate::run::{add_bytes, lock};
 
 /// How often threads look whether a window is over.

@@ -5,8 +5,8 @@ use holdall_protocol::{
     ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigest, Repository, RepositoryError,
 };
 
-use crate::record_cache::RecordCache;
-use crate::sound_records::{at, sound_in_place_of_damaged};
+use crate::cache::record_cache::RecordCache;
+use crate::records::sound_records::{at, sound_in_place_of_damaged};
 use crate::{Access, EngineError};
 
 /// All records, as this machine knows them.

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use holdall_crypto::RepositoryKeys;
 use holdall_protocol::{ListedRecord, RecordsDigest};
 
-use crate::private_folder::read_whole;
-use crate::record_cache::replace_file;
+use crate::cache::private_folder::read_whole;
+use crate::cache::record_cache::replace_file;
 
 const MAGIC: [u8; 8] = *b"hldchkd1";
 /// So many records are worth another mark.
@@ -58,8 +58,8 @@ fn encode(records: &[ListedRecord], keys: &RepositoryKeys) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record_list::list_by_cache;
-    use crate::snapshots::{snapshots, snapshots_by_cache};
+    use crate::records::record_list::list_by_cache;
+    use crate::records::snapshots::{snapshots, snapshots_by_cache};
     use crate::test_world::World;
     use std::fs;
 

@@ -6,7 +6,7 @@ use holdall_format::{MachineId, ObjectId};
 use holdall_tree::{Entry, PathKey, lookup};
 
 use crate::blocks::Nodes;
-use crate::snapshot_path::key_of;
+use crate::records::snapshot_path::key_of;
 use crate::{Access, EngineError, EntryChange, Run, Snapshot};
 
 /// A snapshot in which a path is not what it was in the one before of that machine.

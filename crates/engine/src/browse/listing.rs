@@ -3,7 +3,7 @@
 use holdall_tree::{Cursor, Entry, EntryKind};
 
 use crate::blocks::Nodes;
-use crate::snapshot_path::{key_of, no_path};
+use crate::records::snapshot_path::{key_of, no_path};
 use crate::{Access, EngineError, Run, Snapshot};
 
 /// One entry of a listing.

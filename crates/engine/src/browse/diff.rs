@@ -6,7 +6,7 @@ use holdall_format::SessionId;
 use holdall_tree::{Change, Entry, PathKey, TreeError, diff_below, lookup};
 
 use crate::blocks::{Nodes, open_node_cache};
-use crate::snapshot_path::{key_of, no_path};
+use crate::records::snapshot_path::{key_of, no_path};
 use crate::{Access, ChangeKind, EngineError, EntryChange, Run, Snapshot};
 
 /// A path whose entry changed.

@@ -8,7 +8,7 @@ use holdall_crypto::{RecordSecret, Sealer, SystemEntropy};
 use holdall_format::RecordKind;
 use holdall_protocol::SessionPurpose;
 
-use crate::record::{ChainEnd, NewRecord, publish};
+use crate::records::record::{ChainEnd, NewRecord, publish};
 use crate::{Access, EngineError, Snapshot};
 
 /// Tags are sealed without being compressed: they are few bytes.
@@ -54,7 +54,7 @@ pub fn amend(access: &Access, amendments: &[Amendment<'_>]) -> Result<(), Engine
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshots::snapshots;
+    use crate::records::snapshots::snapshots;
     use crate::test_world::World;
 
     fn backed_up() -> (World, tempfile::TempDir) {
