@@ -16,7 +16,6 @@ use crate::root;
 const KNOWN: &[(&str, &str, &[&str])] = &[
     ("cli", "", &["attempt", "commands"]),
     ("cli", "", &["open", "second"]),
-    ("engine", "restore", &["context", "read_back"]),
     (
         "repository",
         "",

@@ -39,7 +39,7 @@ impl Filling<'_> {
     fn have_read_back(&self, bytes: &[u8], offset: u64) {
         let (file, path) = (Arc::clone(self.file), (self.path)());
         let (len_bytes, hash) = (bytes.len(), blake3::hash(bytes));
-        self.context.read_back.wrote(Piece { file, path, offset, len_bytes, hash }, self.context);
+        self.context.wrote(Piece { file, path, offset, len_bytes, hash });
     }
 
     /// Gives the file the hole at its end.

@@ -15,7 +15,7 @@ use super::immutable::if_immutable;
 use super::links::Links;
 use super::mark::Earlier;
 use super::notes::{Note, Notes};
-use super::read_back::ReadBack;
+use super::read_back::{Piece, ReadBack, Unread};
 use super::stored::Stored;
 use super::times::Times;
 use super::write_behind::WriteBehind;
@@ -49,7 +49,7 @@ pub(super) struct Context<'a> {
     pub(super) notes: Notes,
     pub(super) times: Times,
     pub(super) write_behind: WriteBehind,
-    pub(super) read_back: ReadBack,
+    read_back: ReadBack,
     /// Marks of restores that came before.
     pub(super) earlier: Earlier,
     leaves_unfinished: AtomicBool,
@@ -237,6 +237,24 @@ impl<'a> Context<'a> {
         let what =
             format!("{target}: writing the names and modes of what was restored to its disk");
         self.fail(EngineError::io(what, error));
+    }
+
+    /// Has what was written be read back, once enough waits.
+    pub(super) fn wrote(&self, piece: Piece) {
+        if self.read_back.wrote(piece) {
+            self.read_back();
+        }
+    }
+
+    /// Reads back what waits.
+    pub(super) fn read_back(&self) {
+        let ends = || self.stopping();
+        self.read_back.finish(ends, |unread| match unread {
+            Unread::File(path, error) => self.not_done(path, "it can not be read back", &error),
+            Unread::All(error) => {
+                self.fail(EngineError::io("writing what was restored to the disk", error));
+            }
+        });
     }
 
     /// Lets go of a file that is removed: held open, it would keep its room on the disk.

@@ -174,7 +174,7 @@ fn restore_in(
         Pipeline { access, session, context: &context, chunks: &chunks, meters: &meters };
     let last = top.clone();
     let ran = pipeline.run(snapshot, &start, (top, foreseen), settler, (writers, cores));
-    context.read_back.finish(&context);
+    context.read_back();
     end(&context, last);
     ran?;
     context.outcome()?;

@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex};
 
 use holdall_sys::{page_cache, raw_file};
 
-use super::context::Context;
-use crate::EngineError;
 use crate::run::lock;
 
 /// Bytes that may wait.
@@ -45,24 +43,30 @@ pub(super) struct Piece {
     pub(super) hash: blake3::Hash,
 }
 
+/// What could not be read back.
+pub(super) enum Unread<'a> {
+    /// The file of this path, in the snapshot.
+    File(&'a [u8], io::Error),
+    /// All that waited: its disk did not take it.
+    All(io::Error),
+}
+
 impl ReadBack {
-    /// Has a piece wait, and reads all back where enough do.
-    pub(super) fn wrote(&self, piece: Piece, context: &Context<'_>) {
+    /// Has a piece wait. True if so much waits that it is to be read back now.
+    pub(super) fn wrote(&self, piece: Piece) -> bool {
         let mut waiting = lock(&self.waiting);
         waiting.bytes += piece.len_bytes;
         waiting.pieces.push(piece);
-        if waiting.bytes < WAITING_BYTES && waiting.pieces.len() < WAITING_PIECES {
-            return;
-        }
-        drop(waiting);
-        self.finish(context);
+        waiting.bytes >= WAITING_BYTES || waiting.pieces.len() >= WAITING_PIECES
     }
 
-    /// Reads back what waits.
-    pub(super) fn finish(&self, context: &Context<'_>) {
+    /// Reads back what waits, or gives it up if the restore ends.
+    pub(super) fn finish(&self, ends: impl Fn() -> bool, report: impl Fn(Unread<'_>)) {
         let _turn = lock(&self.reading);
         let rest = std::mem::take(&mut *lock(&self.waiting));
-        rest.read(context);
+        if !rest.pieces.is_empty() && !ends() {
+            rest.read(report);
+        }
     }
 
     /// Lets go of a file.
@@ -90,17 +94,13 @@ impl Waiting {
         Ok(())
     }
 
-    fn read(self, context: &Context<'_>) {
-        if self.pieces.is_empty() || context.stopping() {
-            return;
-        }
+    fn read(self, report: impl Fn(Unread<'_>)) {
         if let Err(error) = self.sync() {
-            context.fail(EngineError::io("writing what was restored to the disk", error));
-            return;
+            return report(Unread::All(error));
         }
         for piece in self.pieces {
             if let Err(error) = piece.read() {
-                context.not_done(&piece.path, "it can not be read back", &error);
+                report(Unread::File(&piece.path, error));
             }
         }
     }
@@ -125,6 +125,7 @@ impl Piece {
 
 #[cfg(test)]
 mod tests {
+    use super::super::context::Context;
     use super::*;
     use crate::Run;
     use crate::restore::RestoreOptions;
@@ -141,12 +142,12 @@ mod tests {
             let (file, path) = (Arc::clone(&file), path.as_bytes().to_vec());
             let piece =
                 Piece { file, path, offset, len_bytes: bytes.len(), hash: blake3::hash(bytes) };
-            context.read_back.wrote(piece, &context);
+            context.wrote(piece);
         };
         wrote("/right", 0, b"what");
         wrote("/wrong", 5, b"was");
         wrote("/short", 8, b"there again");
-        context.read_back.finish(&context);
+        context.read_back();
         let told: Vec<_> = run.take_problems().into_iter().map(|problem| problem.path).collect();
         let place = |name: &str| folder.path().join(name).into_os_string().into_encoded_bytes();
         assert_eq!(told, [place("wrong"), place("short")]);
