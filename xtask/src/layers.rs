@@ -20,6 +20,7 @@ const REPOSITORY: &str = "holdall-repository";
 const ENGINE: &str = "holdall-engine";
 const METER: &str = "holdall-meter";
 const LAB: &str = "holdall-lab";
+const DIAGNOSIS: &str = "holdall-diagnosis";
 const SERVER: &str = "holdall-server";
 const CLI: &str = "holdall";
 const SYS: &str = "holdall-sys";
@@ -27,13 +28,15 @@ const TESTKIT: &str = "holdall-testkit";
 /// Measures what is built, and is no part of it.
 const BENCH: &str = "holdall-bench";
 
-const PRODUCT: [&str; 12] =
-    [FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, LAB, SERVER, CLI, SYS, TESTKIT];
+const PRODUCT: [&str; 13] = [
+    FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, LAB, DIAGNOSIS, SERVER, CLI, SYS,
+    TESTKIT,
+];
 
 /// Crates that work without keys, over any number of steps.
 const KEYLESS: [&str; 5] = [SERVER, REPOSITORY, PROTOCOL, METER, LAB];
 /// Crates that hold keys or names.
-const KEYED: [&str; 3] = [CRYPTO, TREE, ENGINE];
+const KEYED: [&str; 4] = [CRYPTO, TREE, ENGINE, DIAGNOSIS];
 
 /// Who may depend on `package`; the empty list means only in tests.
 fn dependents(package: &str) -> &'static [&'static str] {
@@ -41,11 +44,12 @@ fn dependents(package: &str) -> &'static [&'static str] {
         FORMAT | SYS => &PRODUCT,
         CRYPTO => &[TREE, ENGINE, CLI],
         TREE => &[ENGINE, CLI],
-        PROTOCOL => &[REPOSITORY, ENGINE, SERVER, CLI],
+        PROTOCOL => &[REPOSITORY, ENGINE, DIAGNOSIS, SERVER, CLI],
         REPOSITORY => &[SERVER, ENGINE, CLI],
-        METER => &[ENGINE, LAB, SERVER, CLI],
-        LAB => &[SERVER, CLI],
-        ENGINE | SERVER => &[CLI],
+        METER => &[ENGINE, LAB, DIAGNOSIS, SERVER, CLI],
+        LAB => &[DIAGNOSIS, SERVER, CLI],
+        ENGINE => &[DIAGNOSIS, CLI],
+        DIAGNOSIS | SERVER => &[CLI],
         TESTKIT => &[BENCH],
         _ => &[],
     }

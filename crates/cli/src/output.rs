@@ -11,6 +11,7 @@ use std::io::{self, IsTerminal, Write};
 use holdall_engine::Problem;
 use holdall_format::OneLine;
 pub(crate) use holdall_format::Shown;
+pub(crate) use holdall_meter::{count, duration, size};
 use serde::Serialize;
 
 use crate::exit::is_closed_pipe;
@@ -261,47 +262,6 @@ fn timestamp(nanoseconds: i128) -> jiff::Timestamp {
     jiff::Timestamp::from_nanosecond(nanoseconds.max(YEAR_1_NS)).unwrap_or(jiff::Timestamp::MAX)
 }
 
-/// A size for people: `512 B`, `1.5 kB`, `2.34 GB`.
-pub(crate) fn size(bytes: u64) -> String {
-    let value = bytes as f64;
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.1} kB", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", value / 1e6),
-        1_000_000_000..1_000_000_000_000 => format!("{:.2} GB", value / 1e9),
-        _ => format!("{:.2} TB", value / 1e12),
-    }
-}
-
-/// A whole number with commas: `1,234,567`.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A duration for people: `0.42 s`, `12.3 s`, `3 min 5 s`, `2 h 4 min`.
-pub(crate) fn duration(seconds: f64) -> String {
-    let whole = seconds.max(0.0).round() as u64;
-    match whole {
-        0..10 => format!("{:.2} s", seconds.max(0.0)),
-        10..60 => format!("{seconds:.1} s"),
-        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
-    }
-}
-
-/// A time that nobody needs more exactly than in seconds: `3 s`.
-pub(crate) fn whole_duration(seconds: f64) -> String {
-    if seconds < 59.5 { format!("{:.0} s", seconds.max(0.0)) } else { duration(seconds) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,14 +291,10 @@ mod tests {
     }
 
     #[test]
-    fn times_sizes_and_durations_read_well() {
+    fn times_read_well() {
         assert_eq!(rfc3339(1_500_000_000), "1970-01-01T00:00:01.5Z");
         assert_eq!(rfc3339(13_569_465_600_000_000_000_i128), "2400-01-01T00:00:00Z");
         assert_eq!(rfc3339(i128::MIN), "0001-01-01T00:00:00Z");
         assert!(rfc3339(i128::MAX).starts_with("9999-12-30"));
-        assert_eq!([size(999), size(1_500), size(2_340_000_000)], ["999 B", "1.5 kB", "2.34 GB"]);
-        assert_eq!([count(7), count(1_234_567)], ["7", "1,234,567"]);
-        assert_eq!(duration(0.421), "0.42 s");
-        assert_eq!(duration(185.2), "3 min 5 s");
     }
 }

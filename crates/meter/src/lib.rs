@@ -39,6 +39,7 @@
 
 mod candidate;
 pub mod cost;
+mod figures;
 mod help;
 mod judge;
 mod latency;
@@ -49,6 +50,7 @@ mod run_figures;
 mod stage;
 mod verdict;
 
+pub use figures::{count, duration, grouped, per_second, size, whole_duration};
 pub use judge::judge;
 pub use latency::{Latency, LatencyCount};
 pub use layer::Layer;
@@ -56,4 +58,4 @@ pub use meter::StageMeter;
 pub use probe::{Moved, Probe, Step};
 pub use run_figures::RunFigures;
 pub use stage::StageCounters;
-pub use verdict::{Unit, Verdict, grouped};
+pub use verdict::{Unit, Verdict};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::figures::grouped;
 use crate::help::HELP_FAR_AWAY;
 use crate::{Layer, StageCounters};
 
@@ -26,19 +27,6 @@ impl Unit {
             Self::BytesPerSecond => format!("{:.1} kB/s", value / 1e3),
         }
     }
-}
-
-/// `value` rounded to a whole number, with a comma between groups of three digits.
-pub fn grouped(value: f64) -> String {
-    let digits = format!("{:.0}", value.max(0.0));
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A step of which no more was used does not hold a run back by itself.

@@ -5,13 +5,17 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
+use holdall_diagnosis::speed_history::{Kind, Run, backup_work, slowness_in_words};
+use holdall_diagnosis::{
+    Earlier, Expected, OwnLimit, Usage, UsageCounters, judge, name_own_limit, name_shares,
+};
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, EngineError, ExcludeRules, Listed, PatternError,
     Patterns, Source,
 };
 use holdall_format::record_file;
-use holdall_meter::cost::{Past, Slowness, Work};
-use holdall_meter::{Layer, Verdict};
+use holdall_meter::cost::Slowness;
+use holdall_meter::{Verdict, per_second};
 use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
@@ -23,22 +27,17 @@ use crate::connection::Connection;
 use crate::deletions;
 use crate::emptied::Emptied;
 use crate::exit::{Exit, Refusal, exit_of, is_forbidden};
-use crate::expected::Expected;
-use crate::forecast::Forecast;
 use crate::interrupt::Interrupt;
-use crate::lab_ceilings::{self, Ceilings};
 use crate::listing;
 use crate::open;
-use crate::output::{Shown, count, duration, size};
-use crate::own_limit::OwnLimit;
+use crate::output::{Shown, count, duration, local_time, size};
 use crate::patience;
 use crate::progress::counted_ahead;
 use crate::receipts::Receipts;
 use crate::recordable;
+use crate::remembered;
 use crate::selection::{PATTERN_HINT, check_added, check_idle};
 use crate::sources::{self, ReadAs};
-use crate::speed_history::{self, Kind, Run, SpeedHistory};
-use crate::verdict::{self, Usage, UsageCounters, judge, per_second};
 
 /// Backs paths up into a new snapshot
 #[derive(Debug, clap::Args)]
@@ -112,7 +111,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let (options, some_missing) = patience::looking_at(app, &paths, || looked_at(args, app))?;
     let access = open::access_with(app, args.connection.patience())?;
     args.connection.tell_idle_limit(app);
-    let limit = OwnLimit::of(app, &access, args.connection.upload_limit());
+    let limit = remembered::own_limit(app, &access, args.connection.upload_limit());
     let (done, announced) = std::thread::scope(|scope| {
         // Over a connection that the run is going to need, and begun first, since the summary counts
         // everything that crosses the wire: a far server answers this while the run waits for others.
@@ -123,8 +122,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         (done, announced.ok().and_then(|announced| announced.join().ok()).unwrap_or_default())
     });
     let mut done = done?;
-    let is_own_limit = name_own_limit(args, &mut done);
-    name_shares(app, is_own_limit, &mut done);
+    explain(args, app, &mut done);
     let speed = match options.dry_run {
         true => Speed::expected(app, &access, &done, limit),
         false => Speed::remembered(args, app, &access, &options, &done),
@@ -164,39 +162,15 @@ fn damaged_parent() -> anyhow::Error {
         .into()
 }
 
-/// Says that it was this computer's own limit on sending, if it was: it is at work where a network
-/// would be. Gives whether it was.
-fn name_own_limit(args: &Args, done: &mut Done) -> bool {
-    let limit = args.connection.upload_limit();
-    let limit = limit.filter(|_| verdict::is_own_limit(&done.verdict, &done.usage));
-    if let Some(limit) = limit {
-        let sent = per_second(done.summary.bytes_sent, done.summary.seconds);
-        done.verdict.explanation += &format!(
-            " It is the limit that was set: --limit-upload allows {}/s, and {}/s were sent.",
-            size(limit),
-            size(sent as u64)
-        );
-        done.verdict.help = Some("What would help: a higher limit, or none.".to_owned());
-    }
-    limit.is_some()
-}
-
-/// Says what was used of the wire and the server's disk, where they were measured, of a run that was no
-/// start-up alone; and doubts that they limited it where they can do much more, unless the own limit did.
-fn name_shares(app: &App, is_own_limit: bool, done: &mut Done) {
-    let Done { summary, verdict, .. } = done;
-    if verdict.limited_by == Layer::Nothing {
-        return;
-    }
+/// Says what the verdict's stages can not know: the limit that was set, and what was used of the way.
+fn explain(args: &Args, app: &App, done: &mut Done) {
+    let Done { summary, verdict, usage } = done;
     let rate = |bytes| per_second(bytes, summary.seconds);
     let (sent, stored) = (rate(summary.bytes_sent), rate(summary.data_stored));
-    let Some(ceilings) = Ceilings::newest(app) else { return };
-    let used = ceilings.used(sent, stored, verdict.limited_by);
-    verdict.explanation += &used.unwrap_or_default();
-    if let Some((step, used)) = ceilings.used_of(verdict.limited_by, sent, stored)
-        && !is_own_limit
-    {
-        verdict.weigh_against(step, used);
+    let limit = args.connection.upload_limit();
+    let is_own_limit = name_own_limit(verdict, usage, limit, sent);
+    if let Some(ceilings) = remembered::ceilings(app) {
+        name_shares(verdict, &ceilings, (sent, stored), is_own_limit);
     }
 }
 
@@ -214,18 +188,10 @@ impl Speed {
     /// What a dry run would take.
     fn expected(app: &App, access: &Access, done: &Done, limit: Option<OwnLimit>) -> Self {
         let repository = access.config().repository.to_string();
-        let history = SpeedHistory::in_state(&app.folders.state);
-        let runs = history.comparable(Kind::Backup, &repository);
-        let ceilings = Ceilings::newest(app);
-        let measured = ceilings.as_ref().map(Ceilings::runs).unwrap_or_default();
-        let model = speed_history::model(&runs, &measured);
-        let held = limit.map(|limit| (limit, limit.hold(model)));
-        let model = held.map_or(model, |(_, (held, _))| held);
-        let estimate = model.estimate(&work(&done.summary));
-        let mut expected = Expected::new(app, estimate, &runs, ceilings.as_ref());
-        if let Some((limit, (_, true))) = held {
-            expected = expected.held_by(limit);
-        }
+        let (history, ceilings) = (remembered::speed_history(app), remembered::ceilings(app));
+        let earlier = Earlier::of(&history, &repository, ceilings, false);
+        let addresses = |repository: &str| remembered::addresses(app, repository);
+        let expected = earlier.expects(&backup_work(&done.summary), limit, addresses);
         Self { estimate: Some(expected), ..Self::default() }
     }
 
@@ -239,35 +205,21 @@ impl Speed {
     ) -> Self {
         let paths = options.sources.iter().map(|source| Shown(&source.path).to_string());
         let what = paths.collect::<Vec<_>>().join(" ");
-        let Done { summary, verdict, .. } = done;
-        let (at_ns, stages) = (SystemClock.now_ns(), summary.stages.clone());
-        let past = Past { at_ns, work: work(summary), seconds: summary.seconds, stages };
         let repository = access.config().repository.to_string();
+        let (Done { summary, verdict, .. }, at_ns) = (done, SystemClock.now_ns());
         let run = Run {
-            place: lab_ceilings::place(app),
+            place: remembered::place(app),
             limited: args.connection.upload_limit().is_some(),
-            sent_bytes: Some(summary.bytes_sent),
-            stored_bytes: Some(summary.data_stored),
-            ..Run::new(Kind::Backup, (repository, what), past, verdict)
+            ..Run::of_backup((repository, what), at_ns, summary, verdict)
         };
-        let slower_than_usual = SpeedHistory::in_state(&app.folders.state).remember(&run);
-        Self { slower_than_usual, ..Self::default() }
+        Self { slower_than_usual: remembered::add(app, run), ..Self::default() }
     }
 
     fn words(&self) -> Vec<String> {
         let estimate = self.estimate.as_ref();
         let estimate = estimate.map(|expected| format!("it would take {}", expected.words()));
-        let slow = self.slower_than_usual.as_ref().map(speed_history::slowness_in_words);
+        let slow = self.slower_than_usual.as_ref().map(|slow| slowness_in_words(slow, local_time));
         estimate.into_iter().chain(slow).collect()
-    }
-}
-
-/// What a backup had to do.
-fn work(summary: &BackupSummary) -> Work {
-    Work {
-        items: summary.files_new + summary.files_changed + summary.dirs_new + summary.dirs_changed,
-        items_unchanged: summary.files_unmodified + summary.dirs_unmodified,
-        bytes: summary.data_added,
     }
 }
 
@@ -452,7 +404,7 @@ pub(crate) fn measured(
     let known = Emptied::in_state(&app.folders.state, &access.config().repository.to_string());
     let emptied_before = known.paths().to_vec();
     let options = &BackupOptions { emptied_before, ..options.clone() };
-    let forecast = || Forecast::of(Kind::Backup, app, access).held_by(limit);
+    let forecast = || remembered::forecast(Kind::Backup, app, access).held_by(limit);
     let count = |counting: &_| {
         // What keeps it from being counted is the backup's own to tell.
         if !is_far_away(&options.sources)

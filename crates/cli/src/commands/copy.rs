@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use anyhow::Result;
+use holdall_diagnosis::{Forecast, Side, Usage, UsageCounters, judge, limited_side};
 use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, Snapshot};
 use holdall_format::RecordHash;
-use holdall_meter::{StageCounters, Verdict};
+use holdall_meter::{Verdict, per_second};
 use serde::Serialize;
 
 use super::backup::{cores, tell_lost};
@@ -14,7 +15,6 @@ use crate::audits;
 use crate::connection::Connection;
 use crate::exit::{self, Exit, Refusal};
 use crate::filter::Filter;
-use crate::forecast::Forecast;
 use crate::listing;
 use crate::open;
 use crate::output::{Output, Shown, count, duration, rfc3339, size};
@@ -22,7 +22,6 @@ use crate::progress::watched;
 use crate::receipts::Receipts;
 use crate::second::{Second, SecondKey, about, find_damage_in};
 use crate::sources::snapshot_name;
-use crate::verdict::{Usage, UsageCounters, judge, per_second};
 
 /// Says how a server keeps copies: its rules run without being asked.
 const KEPT_BY_A_SERVER: &str = "the server's rules keep these copies by the dates of their originals, and delete the \
@@ -242,38 +241,9 @@ fn told(output: &Output, snapshot: &Snapshot, done: &CopySummary, usage: &Usage)
         size(done.data_added),
         size(done.bytes_sent),
         verdict.limited_by,
-        side(&verdict).map_or("", Side::words),
+        limited_side(&verdict).map_or("", Side::words),
     ))?;
     Ok(())
-}
-
-/// One of the two repositories of a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Side {
-    From,
-    To,
-}
-
-impl Side {
-    fn words(self) -> &'static str {
-        match self {
-            Self::From => ", where it is copied from",
-            Self::To => ", where it is copied to",
-        }
-    }
-}
-
-/// At which of the two repositories the limiting layer is; nothing for what is on this computer.
-fn side(verdict: &Verdict) -> Option<Side> {
-    let busy = |stage: &StageCounters| stage.working_seconds / f64::from(stage.threads.max(1));
-    let of_layer = verdict.stages.iter().filter(|stage| stage.layer == verdict.limited_by);
-    let busiest = of_layer.max_by(|one, other| busy(one).total_cmp(&busy(other)))?;
-    match &busiest.name[..] {
-        "fetch" => Some(Side::From),
-        "ask" | "send" => Some(Side::To),
-        _ => None,
-    }
 }
 
 fn report(output: &Output, sums: &Sums) -> Result<()> {
@@ -345,46 +315,8 @@ impl<'a> JsonCopy<'a> {
                 items_per_second: per_second(done.items, done.seconds),
                 bytes_per_second: per_second(done.bytes, done.seconds),
                 verdict,
-                limited_side: side(verdict),
+                limited_side: limited_side(verdict),
             }),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use holdall_meter::{Layer, Unit};
-
-    #[test]
-    fn the_side_is_that_of_the_busiest_stage_of_the_limiting_layer() {
-        let stage = |name: &str, layer, working_seconds, threads| StageCounters {
-            working_seconds,
-            ..StageCounters::new(name, layer, threads)
-        };
-        let of = |limited_by| {
-            side(&Verdict {
-                limited_by,
-                confidence: 1.0,
-                achieved: 1.0,
-                ceiling: 1.0,
-                unit: Unit::ItemsPerSecond,
-                ratio: 1.0,
-                explanation: String::new(),
-                help: None,
-                by_distance: false,
-                stages: vec![
-                    stage("fetch", Layer::Network, 8.0, 4),
-                    stage("fetch", Layer::ServerDisk, 1.0, 4),
-                    stage("seal", Layer::ClientCpu, 9.0, 1),
-                    stage("send", Layer::Network, 6.0, 2),
-                    stage("send", Layer::ServerDisk, 0.1, 2),
-                ],
-            })
-        };
-        assert_eq!(of(Layer::Network), Some(Side::To), "3 s each, and 2 s each");
-        assert_eq!(of(Layer::ServerDisk), Some(Side::From));
-        assert_eq!(of(Layer::ClientCpu), None);
-        assert_eq!(of(Layer::Nothing), None);
     }
 }

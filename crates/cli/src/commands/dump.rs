@@ -8,13 +8,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use holdall_diagnosis::Forecast;
 use holdall_engine::{Dump, DumpSummary};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::filter::Filter;
-use crate::forecast::Forecast;
 use crate::listing;
 use crate::open;
 use crate::output::{Output, count, size};

@@ -7,25 +7,24 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use holdall_diagnosis::speed_history::{Kind, Run, slowness_in_words};
+use holdall_diagnosis::{UsageCounters, judge, name_share_of_restore};
 use holdall_engine::{Access, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
-use holdall_meter::cost::{Past, Slowness, Work};
-use holdall_meter::{Layer, Verdict};
+use holdall_meter::cost::Slowness;
+use holdall_meter::{Verdict, per_second};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, hint_of};
 use crate::filter::Filter;
-use crate::forecast::Forecast;
-use crate::lab_ceilings::Ceilings;
 use crate::listing;
 use crate::open;
 use crate::output::{Shown, count, duration, local_time, size};
 use crate::progress::watched;
+use crate::remembered;
 use crate::selection::Patterns;
 use crate::sources::split_snapshot;
-use crate::speed_history::{Kind, Run, SpeedHistory, slowness_in_words};
-use crate::verdict::{UsageCounters, judge, per_second};
 
 /// Restores a snapshot, or a part of one, into a folder
 #[derive(Debug, clap::Args)]
@@ -223,31 +222,21 @@ fn paths(snapshot: &Snapshot) -> String {
     paths.collect::<Vec<_>>().join(" ")
 }
 
-/// Says what was used of the wire to here, where it was measured, of a run that was no start-up alone.
+/// Says what was used of the wire to here, where it was measured.
 fn name_share(app: &App, done: &mut Done, received_bytes: u64) {
-    let Done { summary, verdict, .. } = done;
-    if verdict.limited_by == Layer::Nothing {
-        return;
-    }
-    let received = per_second(received_bytes, summary.duration_seconds);
-    let Some(ceilings) = Ceilings::newest(app) else { return };
-    verdict.explanation += &ceilings.used_by_restore(received).unwrap_or_default();
-    if let Some((step, used)) = ceilings.used_of_by_restore(verdict.limited_by, received) {
-        verdict.weigh_against(step, used);
+    let received = per_second(received_bytes, done.summary.duration_seconds);
+    if let Some(ceilings) = remembered::ceilings(app) {
+        name_share_of_restore(&mut done.verdict, &ceilings, received);
     }
 }
 
 /// Adds a restore to the history of runs, and looks whether it was slow.
 fn remembered(app: &App, access: &Access, target: &Path, done: &Done) -> Option<Slowness> {
-    let Done { summary, verdict, .. } = done;
-    let work =
-        Work { items: summary.files + summary.dirs, items_unchanged: 0, bytes: summary.bytes };
-    let (at_ns, stages) = (SystemClock.now_ns(), summary.stages.clone());
-    let past = Past { at_ns, work, seconds: summary.duration_seconds, stages };
     let repository = access.config().repository.to_string();
     let what = std::path::absolute(target).unwrap_or_default().display().to_string();
-    let run = Run::new(Kind::Restore, (repository, what), past, verdict);
-    SpeedHistory::in_state(&app.folders.state).remember(&run)
+    let now_ns = SystemClock.now_ns();
+    let run = Run::of_restore((repository, what), now_ns, &done.summary, &done.verdict);
+    remembered::add(app, run)
 }
 
 /// A restore that was made, and what held it back.
@@ -282,7 +271,7 @@ pub(crate) fn measured(
 ) -> Result<Done> {
     let run = app.run();
     let before = UsageCounters::now();
-    let forecast = || Forecast::of(Kind::Restore, app, access);
+    let forecast = || remembered::forecast(Kind::Restore, app, access);
     let result = watched(&app.output, &run, forecast, || {
         holdall_engine::restore(access, snapshot, path, target, options, &run)
     });
@@ -320,7 +309,8 @@ fn report(
     for rule in &done.rules_unmatched {
         app.output.detail(format_args!("--exclude {rule}: this rule met nothing"));
     }
-    for line in words(done).into_iter().chain(slow.map(slowness_in_words)) {
+    for line in words(done).into_iter().chain(slow.map(|slow| slowness_in_words(slow, local_time)))
+    {
         app.output.say(line)?;
     }
     if dry_run {

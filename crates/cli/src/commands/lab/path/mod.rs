@@ -27,10 +27,9 @@ use super::files::not_seen;
 use super::place::Place;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::lab_ceilings;
 use crate::lab_report::ReportArgs;
 use crate::output::{count, size};
-use crate::quantity;
+use crate::{quantity, remembered};
 
 use ladder::Ladder;
 use pipeline::{Pipeline, Ran, Reached, Series, Subject};
@@ -115,8 +114,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let Measuring { told, ladder, .. } = measuring;
     let mut report = circumstances.report(told.rows());
-    let leads_to = lab_ceilings::place(app);
-    report.facts.extend(leads_to.map(|place| Fact::new(lab_ceilings::REPOSITORY, &place)));
+    let leads_to = remembered::place(app);
+    report.facts.extend(leads_to.map(|place| Fact::new(holdall_diagnosis::REPOSITORY, &place)));
     ladder.conclude(app, told.notes(), &mut report)?;
     args.report.finish(app, &report)?;
     place.close()?;

@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use holdall_diagnosis::{Forecast, UsageCounters, judge};
 use holdall_engine::{
     Access, BackupOptions, ExcludeRules, Patterns, Place as RepositoryPlace, RestoreOptions, Run,
     Source, find_snapshot,
@@ -15,7 +16,7 @@ use holdall_lab::disk::Cache;
 use holdall_lab::path::{SCRATCH_PREFIX, Tree};
 use holdall_lab::report::Moment;
 use holdall_lab::{Measurement, Scratch};
-use holdall_meter::Verdict;
+use holdall_meter::{Verdict, per_second};
 use holdall_sys::memory;
 
 use super::super::place::Place;
@@ -25,11 +26,9 @@ use super::through::{Through, Wire};
 use crate::app::App;
 use crate::commands::backup;
 use crate::create::NewKeys;
-use crate::forecast::Forecast;
 use crate::open::{self, Patience};
 use crate::password::Passwords;
 use crate::progress::watched;
-use crate::verdict::{UsageCounters, judge, per_second};
 
 /// Where a file system in memory usually is.
 pub(super) const MEMORY_DIR: &str = "/dev/shm";

@@ -13,6 +13,7 @@ mod work_folder;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use holdall_diagnosis::Forecast;
 use holdall_engine::{
     Access, BackupOptions, CompareOptions, CompareReport, ExcludeRules, Patterns, RestoreOptions,
     Source, find_snapshot,
@@ -24,7 +25,6 @@ use crate::app::App;
 use crate::commands::pair::ByInvite;
 use crate::commands::{backup, invite, pair, restore};
 use crate::exit::{Exit, Refusal};
-use crate::forecast::Forecast;
 use crate::open;
 use crate::progress::watched;
 

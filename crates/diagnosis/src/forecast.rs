@@ -1,11 +1,9 @@
 //! How long a run will still take: what the cost model makes of the history, corrected by the run's own
 //! pace as soon as it has one.
 
-use holdall_engine::Access;
 use holdall_meter::cost::{CostModel, Work};
 
-use crate::app::App;
-use crate::lab_ceilings::Ceilings;
+use crate::ceilings::Ceilings;
 use crate::own_limit::OwnLimit;
 use crate::speed_history::{self, Kind, SpeedHistory};
 
@@ -25,7 +23,7 @@ const LEAST_SECONDS: f64 = 1e-3;
 const LEAST_UNSURE: f64 = 0.05;
 
 /// What a run is expected to take.
-pub(crate) struct Forecast {
+pub struct Forecast {
     model: CostModel,
     /// Whether items are as they were, unless they are expected to be new.
     unchanged: bool,
@@ -33,32 +31,36 @@ pub(crate) struct Forecast {
 
 /// What is left of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Left {
-    pub(crate) seconds: f64,
+pub struct Left {
+    /// Seconds.
+    pub seconds: f64,
     /// It may well be so many seconds more or less.
-    pub(crate) plus_minus_seconds: f64,
+    pub plus_minus_seconds: f64,
 }
 
 impl Forecast {
     /// From typical rates, for what no history is kept of.
-    pub(crate) fn typical() -> Self {
+    pub fn typical() -> Self {
         Self { model: CostModel::fit(&[], &[]), unchanged: false }
     }
 
     /// The same where the limit on sending that was set holds it back, if one was.
-    pub(crate) fn held_by(self, limit: Option<OwnLimit>) -> Self {
+    pub fn held_by(self, limit: Option<OwnLimit>) -> Self {
         match limit {
             Some(limit) => Self { model: limit.hold(self.model).0, ..self },
             None => self,
         }
     }
 
-    /// From the earlier runs of that kind. What a backup expects is known from the snapshot before, most
-    /// of which is as it was.
-    pub(crate) fn of(kind: Kind, app: &App, access: &Access) -> Self {
-        let repository = access.config().repository.to_string();
-        let runs = SpeedHistory::in_state(&app.folders.state).comparable(kind, &repository);
-        let ceilings = Ceilings::newest(app);
+    /// From the earlier runs of that kind in a repository, and those that `lab path` made on the way there. What a
+    /// backup expects is known from the snapshot before, most of which is as it was.
+    pub fn of(
+        kind: Kind,
+        history: &SpeedHistory,
+        repository: &str,
+        ceilings: Option<&Ceilings>,
+    ) -> Self {
+        let runs = history.comparable(kind, repository);
         let measured = ceilings.map(|ceilings| match kind {
             Kind::Backup => ceilings.runs(),
             Kind::Restore => ceilings.restores(),
@@ -69,7 +71,7 @@ impl Forecast {
 
     /// What is left after `seconds`, when of the expected items and bytes, which may be `new`, so many are
     /// done; `None` if nothing is expected.
-    pub(crate) fn left(
+    pub fn left(
         &self,
         done: (u64, u64),
         expected: (u64, u64),

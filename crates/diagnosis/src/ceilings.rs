@@ -6,13 +6,8 @@ use holdall_lab::report::{Report, Rung};
 use holdall_meter::cost::Work;
 use holdall_meter::{Latency, Layer, Unit};
 
-use crate::app::App;
-use crate::lab_report::Kept;
-use crate::open::Where;
-use crate::sources;
-
 /// What of a path's report says which repository it led to.
-pub(crate) const REPOSITORY: &str = "repository";
+pub const REPOSITORY: &str = "repository";
 const WIRE: &str = "wire";
 const SERVER_DISK: &str = "server disk, fsync";
 const REPOSITORY_DISK: &str = "repository disk, fsync";
@@ -25,45 +20,27 @@ static STEPS: [(&str, Layer); 5] = [
     (REPOSITORY_DISK, Layer::ServerDisk),
 ];
 
-/// Where backups go: a directory's path, or the id of a server's repository. `None` where nothing is named
-/// or paired.
-pub(crate) fn place(app: &App) -> Option<String> {
-    let pairings = || app.pairings().ok();
-    match app.named_repository().map(Where::parse) {
-        Some(Ok(Where::Directory(folder))) => {
-            let absolute = sources::absolute(&folder).ok()?;
-            Some(String::from_utf8_lossy(&absolute).into_owned())
-        }
-        Some(Ok(Where::Server { host, name })) => {
-            Some(pairings()?.find(&host, &name)?.repository.clone())
-        }
-        Some(Err(_)) => None,
-        None => Some(pairings()?.default()?.repository.clone()),
-    }
-}
-
 /// The newest report of the path to a place.
-pub(crate) struct Ceilings(Report);
+pub struct Ceilings(Report);
 
 impl Ceilings {
-    /// That of the path to where backups go, if one is kept.
-    pub(crate) fn newest(app: &App) -> Option<Self> {
-        Self::of_place(app, &place(app)?)
+    /// What a report says of the path that it measured.
+    pub fn of(report: Report) -> Self {
+        Self(report)
     }
 
-    /// That of the path to a place, if one is kept.
-    pub(crate) fn of_place(app: &App, place: &str) -> Option<Self> {
-        let leads_there = |report: &Report| place_in(report) == Some(place);
-        Kept::in_state(&app.folders.state).newest(leads_there).map(Self)
+    /// Whether a report is one of the path to a place.
+    pub fn lead_to(place: &str, report: &Report) -> bool {
+        place_in(report) == Some(place)
     }
 
     /// Where the path leads.
-    pub(crate) fn place(&self) -> Option<&str> {
+    pub fn place(&self) -> Option<&str> {
         place_in(&self.0)
     }
 
     /// The backups that it made: what each had to do, and the seconds that it took.
-    pub(crate) fn runs(&self) -> Vec<(Work, f64)> {
+    pub fn runs(&self) -> Vec<(Work, f64)> {
         self.ran(|operation, items, bytes| {
             let is = |what| operation.starts_with(what);
             match (is("first backup"), is("unchanged backup")) {
@@ -75,7 +52,7 @@ impl Ceilings {
     }
 
     /// The restores that it made, likewise.
-    pub(crate) fn restores(&self) -> Vec<(Work, f64)> {
+    pub fn restores(&self) -> Vec<(Work, f64)> {
         self.ran(|operation, items, bytes| {
             let is_restore = operation.starts_with("restore");
             is_restore.then_some(Work { items, items_unchanged: 0, bytes })
@@ -94,19 +71,19 @@ impl Ceilings {
     }
 
     /// The slowest step's layer.
-    pub(crate) fn slowest(&self) -> Option<Layer> {
+    pub fn slowest(&self) -> Option<Layer> {
         self.steps().min_by(|one, other| one.1.total_cmp(&other.1)).map(|(layer, _)| layer)
     }
 
     /// How many bytes a second every step can do that does not lean on one of `layers`.
-    pub(crate) fn beside(&self, layers: &[Layer]) -> Option<f64> {
+    pub fn beside(&self, layers: &[Layer]) -> Option<f64> {
         let others = self.steps().filter(|(layer, _)| !layers.contains(layer));
         others.map(|(_, rate)| rate).reduce(f64::min)
     }
 
     /// How much of the wire and of the disk a backup used that sent and stored so many bytes a
     /// second, and of a disk that limited it how long it takes to make something durable, in a sentence.
-    pub(crate) fn used(&self, sent: f64, stored: f64, limited_by: Layer) -> Option<String> {
+    pub fn used(&self, sent: f64, stored: f64, limited_by: Layer) -> Option<String> {
         let parts = [
             self.share(WIRE, "the wire", sent),
             self.share(SERVER_DISK, "the server's disk", stored),
@@ -119,12 +96,7 @@ impl Ceilings {
     /// The step that leans on the layer which limited a backup, and how much of it the backup used that sent
     /// and stored so many bytes a second. What the source and the processor do depends on what is backed up,
     /// which was something else when they were measured: of them nothing is said.
-    pub(crate) fn used_of(
-        &self,
-        layer: Layer,
-        sent: f64,
-        stored: f64,
-    ) -> Option<(&'static str, f64)> {
+    pub fn used_of(&self, layer: Layer, sent: f64, stored: f64) -> Option<(&'static str, f64)> {
         let share = |name, what, used: f64| {
             let rate = self.rate(name).filter(|rate| *rate > 0.0)?;
             Some((what, used / rate))
@@ -139,11 +111,7 @@ impl Ceilings {
 
     /// The wire to here, and how much of it a restore used that the network limited and that received so many
     /// bytes a second.
-    pub(crate) fn used_of_by_restore(
-        &self,
-        layer: Layer,
-        received: f64,
-    ) -> Option<(&'static str, f64)> {
+    pub fn used_of_by_restore(&self, layer: Layer, received: f64) -> Option<(&'static str, f64)> {
         let rate = self.wire_to_here().filter(|rate| *rate > 0.0 && layer == Layer::Network)?;
         Some(("the wire to here", received / rate))
     }
@@ -156,7 +124,7 @@ impl Ceilings {
 
     /// How much of the wire a restore used that received so many bytes a second, in a sentence. The
     /// server's disk is measured by what is written to it alone, which says nothing of reading.
-    pub(crate) fn used_by_restore(&self, received: f64) -> Option<String> {
+    pub fn used_by_restore(&self, received: f64) -> Option<String> {
         self.told([self
             .wire_to_here()
             .and_then(|rate| share_of(rate, "the wire to here", received))])

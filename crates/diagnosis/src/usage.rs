@@ -14,7 +14,7 @@ const LIMIT_HOLDS: f64 = 0.8;
 /// What this process used of the processor and could have used, how busy all cores were, how long
 /// memory was waited for, how long connections carried what they sent, and how long they waited for a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Usage {
+pub struct Usage {
     cpu_seconds: f64,
     cores_available: f64,
     throttled_seconds: Option<f64>,
@@ -27,7 +27,7 @@ pub(crate) struct Usage {
 
 /// What the system's counters said at a moment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct UsageCounters {
+pub struct UsageCounters {
     cpu_seconds: f64,
     throttled_seconds: Option<f64>,
     cores: Option<CoreTimes>,
@@ -39,7 +39,7 @@ pub(crate) struct UsageCounters {
 
 impl UsageCounters {
     /// Up to now.
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         Self {
             cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
             throttled_seconds: holdall_sys::cpu::throttled_seconds(),
@@ -52,7 +52,7 @@ impl UsageCounters {
     }
 
     /// What was used after `earlier`.
-    pub(crate) fn since(&self, earlier: &Self) -> Usage {
+    pub fn since(&self, earlier: &Self) -> Usage {
         let after =
             |now: Option<f64>, then: Option<f64>| now.zip(then).map(|(now, then)| now - then);
         // Others keep cores busy that this process may not use, too.
@@ -83,7 +83,7 @@ impl UsageCounters {
 /// Whether the network that limited a run, by its verdict, was the limit on sending that was set for it: such a
 /// limit is at work where a network would be. It is judged by the time for which it was waited for, not by how
 /// much was sent, since a network that does nearly as much as is allowed is a limit of its own.
-pub(crate) fn is_own_limit(verdict: &Verdict, usage: &Usage) -> bool {
+pub fn is_own_limit(verdict: &Verdict, usage: &Usage) -> bool {
     let UploadWaits { by_limit_seconds, by_path_seconds } = usage.upload_waits;
     let talks = verdict.stages.iter().filter(|stage| stage.threads == 0);
     let talking: f64 = talks.map(|stage| stage.working_seconds).sum();
@@ -94,7 +94,7 @@ pub(crate) fn is_own_limit(verdict: &Verdict, usage: &Usage) -> bool {
 }
 
 /// Says which layer limited a run that used `usage`.
-pub(crate) fn judge(
+pub fn judge(
     items: u64,
     bytes: u64,
     wall_seconds: f64,
@@ -116,11 +116,6 @@ pub(crate) fn judge(
         pages_read_back: usage.pages_read_back,
         carrying_seconds: usage.carrying_seconds,
     })
-}
-
-/// How much of something a second; 0 for no time at all.
-pub(crate) fn per_second(amount: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 { amount as f64 / seconds } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! The limit on sending that was set for a backup: no estimate is faster than it permits.
 
-use holdall_engine::Access;
 use holdall_meter::cost::CostModel;
 
-use crate::app::App;
-use crate::speed_history::{Kind, SpeedHistory, share_of_bytes};
+use crate::speed_history::{Kind, Run, SpeedHistory, share_of_bytes};
 
 /// A limit on what is sent, and how much of a source that is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OwnLimit {
+pub struct OwnLimit {
     /// Bytes sent in a second.
     bytes_per_second: u64,
     /// What part of a source's bytes is sent; unknown before a backup told.
@@ -16,19 +14,13 @@ pub(crate) struct OwnLimit {
 }
 
 impl OwnLimit {
-    /// The limit for a backup, if one was set; it says nothing of a repository in a directory, to which nothing
-    /// is sent.
-    pub(crate) fn of(app: &App, access: &Access, upload: Option<u64>) -> Option<Self> {
-        let bytes_per_second = upload?;
-        let repository = access.config().repository.to_string();
-        if app.pairings().is_ok_and(|all| all.of(&repository).is_none()) {
-            return None;
-        }
+    /// So many bytes a second, of what is sent to a repository; `history` says how much of a source that is.
+    pub fn new(bytes_per_second: u64, history: &SpeedHistory, repository: &str) -> Self {
         // Runs that were held back on purpose compress as well as others.
-        let mut runs = SpeedHistory::in_state(&app.folders.state).runs();
-        runs.retain(|run| run.kind == Kind::Backup && run.repository == repository);
+        let is_there = |run: &&Run| run.kind == Kind::Backup && run.repository == repository;
+        let runs: Vec<_> = history.runs().iter().filter(is_there).cloned().collect();
         let share = share_of_bytes(&runs, |run| run.sent_bytes);
-        Some(Self { bytes_per_second, share })
+        Self { bytes_per_second, share }
     }
 
     /// How many bytes of a source it permits in a second; as many as are sent, where it is not known how they
@@ -38,18 +30,18 @@ impl OwnLimit {
     }
 
     /// The model of what runs take that it holds back; and whether it does.
-    pub(crate) fn hold(self, model: CostModel) -> (CostModel, bool) {
+    pub fn hold(self, model: CostModel) -> (CostModel, bool) {
         let holds = model.bytes_per_second() > self.of_source();
         (if holds { model.at_byte_rate(self.of_source()) } else { model }, holds)
     }
 
     /// What is taken for granted of an estimate that it decides, to be said behind it.
-    pub(crate) fn condition(self) -> &'static str {
+    pub fn condition(self) -> &'static str {
         if self.share.is_none() { ", if it does not compress" } else { "" }
     }
 
     /// Bytes sent in a second.
-    pub(crate) fn bytes_per_second(self) -> u64 {
+    pub fn bytes_per_second(self) -> u64 {
         self.bytes_per_second
     }
 }

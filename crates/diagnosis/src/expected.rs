@@ -6,18 +6,16 @@ use std::path::Path;
 
 use holdall_lab::net::{Link, interface_to};
 use holdall_meter::cost::{Estimate, Part};
-use holdall_meter::{Layer, Unit};
+use holdall_meter::{Layer, Unit, duration};
 use serde::Serialize;
 
-use crate::app::App;
-use crate::lab_ceilings::Ceilings;
-use crate::output::duration;
+use crate::ceilings::Ceilings;
 use crate::own_limit::OwnLimit;
 use crate::speed_history::{self, Run};
 
 /// What a backup is expected to take.
 #[derive(Debug, Serialize)]
-pub(crate) struct Expected {
+pub struct Expected {
     #[serde(flatten)]
     estimate: Estimate,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,21 +33,24 @@ pub(crate) struct Expected {
 
 impl Expected {
     /// An estimate for a backup that is held back as `runs` were, all of them to one repository, or
-    /// without any by the slowest step of the path there.
-    pub(crate) fn new(
-        app: &App,
+    /// without any by the slowest step of the path there. `addresses` knows those of a repository's server.
+    pub fn new(
         estimate: Estimate,
         runs: &[Run],
         ceilings: Option<&Ceilings>,
+        addresses: impl FnOnce(&str) -> Option<Vec<String>>,
     ) -> Self {
         let (limited_by, repository) = held_back(runs, ceilings);
-        let over_wifi = limited_by == Some(Layer::Network)
-            && repository.is_some_and(|repository| is_over_wifi(app, repository));
+        let is_over_wifi = |repository: &str| {
+            // Nobody is asked, so of a server that has names alone it is not known.
+            addresses(repository).is_some_and(|all| begins_with_wifi(Path::new("/"), &all))
+        };
+        let over_wifi = limited_by == Some(Layer::Network) && repository.is_some_and(is_over_wifi);
         Self { estimate, limited_by, limit_upload: None, condition: "", over_wifi }
     }
 
     /// The same of a backup whose bytes the limit on sending that was set holds back.
-    pub(crate) fn held_by(self, limit: OwnLimit) -> Self {
+    pub fn held_by(self, limit: OwnLimit) -> Self {
         if self.estimate.mostly != Part::Bytes {
             return self;
         }
@@ -59,13 +60,13 @@ impl Expected {
     }
 
     /// The figures alone.
-    pub(crate) fn estimate(&self) -> &Estimate {
+    pub fn estimate(&self) -> &Estimate {
         &self.estimate
     }
 
     /// In words: `about 3 h 10 min, ± 20 min 0 s, limited by Wi-Fi at 38.0 MB/s (from 12 earlier
     /// backups)`.
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         let Estimate { seconds, plus_minus_seconds, mostly, rate, runs, .. } = self.estimate;
         let about = format!("about {}, ± {}", duration(seconds), duration(plus_minus_seconds));
         let from = from(&self.estimate);
@@ -127,14 +128,8 @@ fn from(estimate: &Estimate) -> String {
     }
 }
 
-/// Whether the way to a repository's server begins with Wi-Fi, by what this computer's own system
-/// knows: nobody is asked, so of a server that has names alone it is not known.
-fn is_over_wifi(app: &App, repository: &str) -> bool {
-    let addresses = || Some(app.pairings().ok()?.of(repository)?.addresses.clone());
-    addresses().is_some_and(|addresses| begins_with_wifi(Path::new("/"), &addresses))
-}
-
-/// The same of the first of these addresses that is no name; `root` is `/` but in tests.
+/// Whether the way to the first of these addresses that is no name begins with Wi-Fi, by what this computer's own
+/// system knows; `root` is `/` but in tests.
 fn begins_with_wifi(root: &Path, addresses: &[String]) -> bool {
     let address = addresses.iter().find_map(|address| address.parse::<SocketAddr>().ok());
     let interface = address.and_then(|address| interface_to(root, address.ip()));
@@ -144,7 +139,7 @@ fn begins_with_wifi(root: &Path, addresses: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab_ceilings::tests::ceilings;
+    use crate::ceilings::tests::ceilings;
     use crate::own_limit::tests::own_limit;
     use crate::speed_history::tests::run;
 

@@ -1,0 +1,53 @@
+//! What a verdict says beyond the stages: a limit that was set, and what was used of the steps of the way.
+
+use holdall_meter::{Layer, Verdict, size};
+
+use crate::ceilings::Ceilings;
+use crate::usage::{Usage, is_own_limit};
+
+/// Says that it was this computer's own limit on sending, in bytes a second, if it was: it is at work where a
+/// network would be; so many bytes a second were sent. Gives whether it was.
+pub fn name_own_limit(verdict: &mut Verdict, usage: &Usage, limit: Option<u64>, sent: f64) -> bool {
+    let limit = limit.filter(|_| is_own_limit(verdict, usage));
+    if let Some(limit) = limit {
+        verdict.explanation += &format!(
+            " It is the limit that was set: --limit-upload allows {}/s, and {}/s were sent.",
+            size(limit),
+            size(sent as u64)
+        );
+        verdict.help = Some("What would help: a higher limit, or none.".to_owned());
+    }
+    limit.is_some()
+}
+
+/// Says what a backup that sent and stored so many bytes a second used of the wire and the server's disk, of a run
+/// that was no start-up alone; and doubts that they limited it where they can do much more, unless the own limit
+/// did.
+pub fn name_shares(
+    verdict: &mut Verdict,
+    ceilings: &Ceilings,
+    (sent, stored): (f64, f64),
+    is_own_limit: bool,
+) {
+    if verdict.limited_by == Layer::Nothing {
+        return;
+    }
+    let used = ceilings.used(sent, stored, verdict.limited_by);
+    verdict.explanation += &used.unwrap_or_default();
+    if let Some((step, used)) = ceilings.used_of(verdict.limited_by, sent, stored)
+        && !is_own_limit
+    {
+        verdict.weigh_against(step, used);
+    }
+}
+
+/// The same of the wire to here, of a restore that received so many bytes a second.
+pub fn name_share_of_restore(verdict: &mut Verdict, ceilings: &Ceilings, received: f64) {
+    if verdict.limited_by == Layer::Nothing {
+        return;
+    }
+    verdict.explanation += &ceilings.used_by_restore(received).unwrap_or_default();
+    if let Some((step, used)) = ceilings.used_of_by_restore(verdict.limited_by, received) {
+        verdict.weigh_against(step, used);
+    }
+}
