@@ -14,8 +14,6 @@ use crate::root;
 
 /// Circles that are to be cut: crate, folder, and the modules in it. None is added, and what is cut goes from here.
 const KNOWN: &[(&str, &str, &[&str])] = &[
-    ("cli", "", &["attempt", "commands"]),
-    ("cli", "", &["open", "second"]),
     (
         "repository",
         "",

@@ -8,7 +8,6 @@
 
 mod app;
 mod arguments;
-mod attempt;
 mod audits;
 mod changes;
 mod commands;

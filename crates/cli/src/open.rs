@@ -22,7 +22,6 @@ use crate::exit::{Exit, Refusal, is_wrong_server};
 use crate::kept_parts::KeptParts;
 use crate::known::{self, Directories, Known};
 use crate::pairing::{KeptKeys, Pairing, Pairings};
-use crate::second::Second;
 use crate::unlock::key_ring;
 
 /// The port of a server that is named without one.
@@ -492,15 +491,15 @@ pub(crate) fn access(app: &App) -> Result<Access> {
     access_with(app, Patience::default())
 }
 
-/// The same where a second repository is open, which may be a copy of that one and have what it lost of what it
+/// The same where another repository is open, which may be a copy of that one and have what it lost of what it
 /// says of itself.
 ///
 /// # Errors
 /// As for [`access`].
-pub(crate) fn access_beside(app: &App, second: Option<&Second>) -> Result<Access> {
+pub(crate) fn access_beside(app: &App, other: Option<RepositoryId>) -> Result<Access> {
     let mut opened = place(app, Patience::default())?;
-    if let Some(second) = second {
-        opened.place = opened.place.keeping(kept_parts(app, second.access.config().repository));
+    if let Some(other) = other {
+        opened.place = opened.place.keeping(kept_parts(app, other));
     }
     opened.open(app)
 }

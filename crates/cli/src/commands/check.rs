@@ -106,7 +106,8 @@ enum Share {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     // Opened first: the other may lack what it takes to be opened.
     let second = args.second(app)?;
-    let access = open::access_beside(app, second.as_ref())?;
+    let access =
+        open::access_beside(app, second.as_ref().map(|second| second.access.config().repository))?;
     let put_back = put_back_records(args, app, &access, second.as_ref())?;
     let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
     let (lacking, is_short) = (open::lacking(app)?, unlisted.is_some());

@@ -4,12 +4,6 @@
 //! is simulated, so what it says of speed and fidelity holds for this tree on this computer. It
 //! says too what it does not show: there is no real network in between, and one disk does all.
 
-mod memory;
-mod report;
-mod server;
-mod survey;
-mod work_folder;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -21,18 +15,17 @@ use holdall_engine::{
 use holdall_server::InviteRequest;
 use holdall_sys::Timestamp;
 
+use super::memory::Memory;
+use super::report::{Conditions, Report};
+use super::server::Server;
+use super::survey::Survey;
+use super::work_folder::WorkFolder;
 use crate::app::App;
 use crate::commands::pair::ByInvite;
 use crate::commands::{backup, invite, pair, restore};
 use crate::exit::{Exit, Refusal};
 use crate::open;
 use crate::progress::watched;
-
-use memory::Memory;
-use report::{Conditions, Report};
-use server::Server;
-use survey::Survey;
-use work_folder::WorkFolder;
 
 /// Does everything once with `dir`.
 ///

@@ -1,5 +1,12 @@
 //! `holdall try`.
 
+mod attempt;
+mod memory;
+mod report;
+mod server;
+mod survey;
+mod work_folder;
+
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -32,5 +39,5 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let dir = args.dir.clone().or_else(home).ok_or_else(|| {
         Refusal::new(Exit::Usage, "no home folder is set").hint("name a folder: `holdall try DIR`")
     })?;
-    crate::attempt::run(app, &dir)
+    attempt::run(app, &dir)
 }
