@@ -22,8 +22,8 @@ use super::circumstances::Circumstances;
 use super::rate::Slowest;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::far_server::{FarServer, out_of_io};
 use crate::lab_report::{self, ReportArgs};
+use crate::lab_server::{self, out_of_io};
 use crate::quantity;
 
 /// The port of a listener that is named without one.
@@ -198,7 +198,7 @@ impl Args {
                     let refusal = Refusal::new(Exit::Usage, why);
                     return Err(refusal.hint("run `holdall lab listen --dir DIR` there").into());
                 }
-                let far = FarServer::find(app, server, plan)?;
+                let far = lab_server::connect(app, server, plan, app.interrupt.flag())?;
                 let words = far.words();
                 Ok((Box::new(far), words))
             }
@@ -361,7 +361,7 @@ pub(super) fn paired_quickly(
 
 fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<String> {
     let plan = NetPlan::memory(Duration::from_secs(1), 4);
-    let far = FarServer::find_until(app, None, &plan, Arc::clone(stop))?;
+    let far = lab_server::connect(app, None, &plan, Arc::clone(stop))?;
     let mut told = |row: &NetRow| {
         slowest.add_bytes(&row.reported());
         app.output.object("measurement", row)?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytes::Bytes;
 use holdall_crypto::SystemEntropy;
+use holdall_diagnosis::LabServer;
 use holdall_engine::{MAX_READERS, PUT_TARGET_BYTES};
 use holdall_lab::disk::{Access, DiskFiles, Row, Until, measure as measure_row, measure_fsync};
 use holdall_lab::net::{self, NetRow};
@@ -29,7 +30,7 @@ use super::through::Wire;
 use super::told::Told;
 use crate::app::App;
 use crate::commands::backup;
-use crate::far_server::out_of_io;
+use crate::lab_server::out_of_io;
 
 /// So much of the source goes through the processor's part.
 const CONTENT_BYTES: usize = 32 << 20;
@@ -157,7 +158,7 @@ impl Steps<'_, '_> {
         self.told.row(&row)
     }
 
-    fn wire(&mut self, far: &crate::far_server::FarServer) -> Result<()> {
+    fn wire(&mut self, far: &LabServer) -> Result<()> {
         let told = &mut *self.told;
         let mut tell = |row: &NetRow| told.row(&row.reported()).map_err(io::Error::other);
         let stop = self.app.interrupt.flag();

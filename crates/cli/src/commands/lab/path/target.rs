@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
+use holdall_diagnosis::LabServer;
 use holdall_lab::net::NetPlan;
 use holdall_sys::disk::device_of;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::far_server::FarServer;
+use crate::lab_server;
 use crate::open::{self, Patience, Where};
 
 /// Streams of the wire's rows: as many as a backup uses.
@@ -22,7 +23,7 @@ pub(super) enum Target {
     /// To the disk of a repository in this directory.
     Directory(PathBuf),
     /// To a server's disk.
-    Server(FarServer),
+    Server(LabServer),
     /// Nowhere: this machine has no repository.
     Nowhere,
 }
@@ -47,13 +48,13 @@ impl Target {
             }
             None if app.pairings()?.default().is_none() => Self::Nowhere,
             Some(Where::Server { .. }) | None => {
-                Self::Server(FarServer::find(app, named, &plan())?)
+                Self::Server(lab_server::connect(app, named, &plan(), app.interrupt.flag())?)
             }
         })
     }
 
     /// The server, if it is one.
-    pub(super) fn server(&self) -> Option<&FarServer> {
+    pub(super) fn server(&self) -> Option<&LabServer> {
         match self {
             Self::Server(far) => Some(far),
             Self::Directory(_) | Self::Nowhere => None,

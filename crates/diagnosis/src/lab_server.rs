@@ -12,16 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use bytes::Bytes;
 use holdall_lab::disk::{fill, stamp};
 use holdall_lab::net::{Carrier, Direction, End, Far, Job, Moved, NetPlan};
 use holdall_protocol::wire::{Frames, MAX_LAB_BYTES, MAX_PUT_BODY_BYTES};
-use holdall_protocol::{ClientOptions, MachineIdentity, MeasuredServer, RepositoryError};
-
-use crate::app::App;
-use crate::exit::{Exit, Refusal};
-use crate::open;
+use holdall_protocol::{
+    ClientOptions, MachineIdentity, MeasuredServer, RepositoryError, ServerAddress,
+};
 
 /// A server lets one machine ask for so many things at once; both ways take two streams each.
 const MOST_STREAMS: usize = 4;
@@ -35,8 +32,19 @@ const BETWEEN_TRIPS: Duration = Duration::from_millis(10);
 /// rest.
 const LONGEST: Duration = Duration::from_secs(270);
 
+/// What a server does not let itself be measured with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BeyondAServer {
+    /// More streams than it takes of one machine.
+    #[error("a server measures with at most {MOST_STREAMS} streams")]
+    Streams,
+    /// It takes longer than a server has for it.
+    #[error("a server is measured for at most 5 minutes")]
+    Time,
+}
+
 /// A paired server.
-pub(crate) struct FarServer {
+pub struct LabServer {
     server: Arc<MeasuredServer>,
     /// The local addresses, in the order in which the client has them.
     bind: Vec<IpAddr>,
@@ -74,52 +82,40 @@ impl Pieces {
     }
 }
 
-impl FarServer {
-    /// The server that was named, `https://HOST:PORT`, or the paired one.
+impl LabServer {
+    /// Whether a server lets itself be measured like that.
     ///
     /// # Errors
-    /// [`Refusal`] if this machine is paired with none, or for more streams than a server takes;
-    /// [`RepositoryError::Unreachable`].
-    pub(crate) fn find(app: &App, server: Option<&str>, plan: &NetPlan) -> Result<Self> {
-        Self::find_until(app, server, plan, app.interrupt.flag())
+    /// [`BeyondAServer`].
+    pub fn check(plan: &NetPlan) -> Result<(), BeyondAServer> {
+        if plan.streams.iter().any(|&streams| streams > MOST_STREAMS) {
+            return Err(BeyondAServer::Streams);
+        }
+        if plan.sends_for() > LONGEST { Err(BeyondAServer::Time) } else { Ok(()) }
     }
 
-    /// The same, with every request and the connecting ended once `interrupt` is set.
+    /// Connects to a server as this machine. Every request and the connecting end once `interrupt` is set.
     ///
     /// # Errors
-    /// As for [`FarServer::find`].
-    pub(crate) fn find_until(
-        app: &App,
-        server: Option<&str>,
+    /// [`RepositoryError::Unreachable`], or that it is another server.
+    pub fn connect(
+        address: &ServerAddress,
+        identity: &MachineIdentity,
         plan: &NetPlan,
         interrupt: Arc<AtomicBool>,
-    ) -> Result<Self> {
-        if plan.streams.iter().any(|&streams| streams > MOST_STREAMS) {
-            let why = format!("a server measures with at most {MOST_STREAMS} streams");
-            return Err(Refusal::new(Exit::Usage, why).into());
-        }
-        if plan.sends_for() > LONGEST {
-            let refusal = Refusal::new(Exit::Usage, "a server is measured for at most 5 minutes");
-            return Err(refusal
-                .hint("ask for fewer --buffer or --streams, or a shorter --time")
-                .into());
-        }
-        let (address, signing) = open::paired_server(app, server)?;
-        let identity = MachineIdentity::from_seed(signing.seed())?;
+    ) -> Result<Self, RepositoryError> {
         let options = ClientOptions {
             retry_for: Duration::ZERO,
             interrupt,
             bind: plan.bind.clone(),
             ..ClientOptions::default()
         };
-        let server = MeasuredServer::connect(&address, &identity, options)?;
-        let server = Arc::new(server);
-        let bind = plan.bind.clone();
-        Ok(Self { server, bind, pieces: Pieces::new() })
+        let server = Arc::new(MeasuredServer::connect(address, identity, options)?);
+        Ok(Self { server, bind: plan.bind.clone(), pieces: Pieces::new() })
     }
 
     /// Which server it is, and of which version, for reports.
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         // What keeps it from telling shows with the first measurement.
         let version = self.server.version().ok().flatten();
         let version =
@@ -128,7 +124,7 @@ impl FarServer {
     }
 
     /// The server itself.
-    pub(crate) fn measured(&self) -> Arc<MeasuredServer> {
+    pub fn measured(&self) -> Arc<MeasuredServer> {
         Arc::clone(&self.server)
     }
 
@@ -141,7 +137,7 @@ impl FarServer {
     }
 }
 
-impl Far for FarServer {
+impl Far for LabServer {
     fn connect(&self, from: Option<IpAddr>) -> io::Result<Box<dyn Carrier + '_>> {
         let path = from.and_then(|from| self.bind.iter().position(|address| *address == from));
         Ok(Box::new(Requests { far: self, server: self.server.over(path.unwrap_or(0)) }))
@@ -154,7 +150,7 @@ impl Far for FarServer {
 
 /// Requests over those of the client's connections that come from one local address.
 struct Requests<'a> {
-    far: &'a FarServer,
+    far: &'a LabServer,
     server: MeasuredServer,
 }
 
@@ -196,7 +192,7 @@ impl Carrier for Requests<'_> {
     }
 
     fn carry(&mut self, job: &Job, stop: &AtomicBool) -> io::Result<Moved> {
-        let sizes = (PIECE_BYTES, FarServer::most_bytes(job));
+        let sizes = (PIECE_BYTES, LabServer::most_bytes(job));
         match (job.direction, &job.near) {
             (Direction::Send, End::Memory) => {
                 repeat(job, stop, sizes, |bytes| self.send(job, bytes))
@@ -252,14 +248,6 @@ fn repeat(
 
 fn in_io(error: RepositoryError) -> io::Error {
     io::Error::other(error)
-}
-
-/// An error of a measurement; one of a server's says itself what it is.
-pub(crate) fn out_of_io(error: io::Error) -> anyhow::Error {
-    match error.downcast::<RepositoryError>() {
-        Ok(error) => error.into(),
-        Err(error) => error.into(),
-    }
 }
 
 #[cfg(test)]
