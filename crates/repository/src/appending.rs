@@ -5,7 +5,6 @@
 //! all who wait. A full tail is taken out of its slot; the thread that filled it closes it while
 //! others go on with the next tail.
 
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,9 +18,10 @@ use crate::index::{Index, PackInfo, pack_info};
 use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::log::Log;
-use crate::publish::{Published, failed, random, remove, sync_folder};
+use crate::publish::{Published, failed, random};
 use crate::recovery::{Salvaged, discard, list_all, put_aside};
 use crate::reread::unless_lost;
+use crate::storage::GrowingFile;
 use crate::tail::{Tail, read_whole};
 
 /// A full tail, and how far it is on its way to be a pack.
@@ -175,8 +175,8 @@ impl Appender {
             .and_then(|tail| self.lease.renew().map(|()| tail));
         if created.as_ref().is_err_and(|error| !is_taken(error)) {
             // Nothing is in them; they are swept at the next start if this fails too.
-            let _ = remove(&self.layout.payload(name));
-            let _ = remove(&self.layout.journal(name));
+            let _ = self.layout.payload(name).remove();
+            let _ = self.layout.journal(name).remove();
         }
         created.map(Arc::new)
     }
@@ -209,7 +209,7 @@ impl Appender {
             self.index.tail_became_pack(tail, info)?;
             closing.in_index = true;
         }
-        remove(&self.layout.journal(tail.name()))
+        self.layout.journal(tail.name()).remove()
     }
 
     /// Makes a tail's payload file a whole pack.
@@ -233,9 +233,9 @@ impl Appender {
         if target.is_there()? || target.put_file(&payload)? == Published::Existed {
             // The name is the hash of a footer with a random number, so it is the same file.
             target.sync_parent()?;
-            remove(&payload)?;
+            payload.remove()?;
         }
-        sync_folder(&self.layout.tails())
+        self.layout.tails().sync()
     }
 
     /// After a failed fsync: what was durable is written anew into another file, and the failed
@@ -377,7 +377,8 @@ impl Appender {
     /// Stores what was saved of a tail, whose files are not written to any more, in another.
     pub(crate) fn append_salvaged(&self, salvaged: &Salvaged) -> Result<(), RepositoryError> {
         let Salvaged { name, payload, blocks, is_whole } = salvaged;
-        let lost = if blocks.is_empty() { 0 } else { self.copy_salvaged(*name, payload, blocks)? };
+        let lost =
+            if blocks.is_empty() { 0 } else { self.copy_salvaged(*name, &**payload, blocks)? };
         if lost > 0 {
             self.note_lost(*name, lost);
         }
@@ -407,7 +408,7 @@ impl Appender {
     fn copy_salvaged(
         &self,
         name: TailName,
-        payload: &File,
+        payload: &dyn GrowingFile,
         blocks: &[FooterBlock],
     ) -> Result<u64, RepositoryError> {
         let mut slot = self.slot(name.nodes);
@@ -531,7 +532,7 @@ mod tests {
     fn nothing_is_left_of_a_copy_that_failed() {
         let place = place();
         place.append(&[id(1)], 1000).unwrap();
-        let names = || names_in(&place.layout.tails()).unwrap();
+        let names = || place.layout.tails().names().unwrap();
         let before = names();
         let block = place.forge.chunks_of_bytes(&[id(1)], 1000);
         let checked = Checked::new(block, &place.forge.repository).unwrap();
@@ -565,7 +566,7 @@ mod tests {
         place.appender.close_open_tail(false);
         let refused = place.append(&[id(2)], 100);
         assert!(matches!(refused, Err(RepositoryError::InUse { .. })), "{refused:?}");
-        assert_eq!(names_in(&place.layout.tails()).unwrap().len(), 0);
+        assert_eq!(place.layout.tails().names().unwrap().len(), 0);
         assert_eq!([1, 2].map(|byte| place.copies(id(byte))), [1, 0]);
     }
 

@@ -38,7 +38,7 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::{PathBeneath, Root};
 
 use crate::publish::is_hexadecimal;
-use crate::storage::{DirStorage, Stored};
+use crate::storage::{DirStorage, Landed, Stored};
 
 /// What the marker file begins with, whatever the version.
 pub(crate) const MARKER_FRONT: &str = "holdall repository, version ";
@@ -50,8 +50,10 @@ const QUARANTINE: &str = "quarantine";
 /// A repository's directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// For what is written to while it is there, is this computer's alone, or lies beside packs that are files.
+    /// For what is no one's but this computer's, or lies beside packs that are files.
     root: PathBeneath,
+    /// Where everything is that grows, or that is this writer's own.
+    landing: Landed,
     /// Where everything is that is published whole.
     published: Stored,
 }
@@ -60,8 +62,8 @@ impl Layout {
     pub(crate) fn new(root: &Path) -> Self {
         let root = Root::at(root);
         let storage = Arc::new(DirStorage::new(&root, root.join("tmp")));
-        let published = Stored::root(storage, root.path());
-        Self { root, published }
+        let landing = Landed::root(storage, root.path());
+        Self { root, published: landing.stored().clone(), landing }
     }
 
     pub(crate) fn root(&self) -> &PathBeneath {
@@ -124,8 +126,8 @@ impl Layout {
         self.published.join(QUARANTINE)
     }
 
-    pub(crate) fn tails(&self) -> PathBeneath {
-        self.root.join("tails")
+    pub(crate) fn tails(&self) -> Landed {
+        self.landing.join("tails")
     }
 
     pub(crate) fn records(&self) -> Stored {
@@ -148,8 +150,8 @@ impl Layout {
         self.published.join("positions")
     }
 
-    pub(crate) fn scrubbed(&self) -> PathBeneath {
-        self.root.join("scrubbed")
+    pub(crate) fn scrubbed(&self) -> Stored {
+        self.landing.stored().join("scrubbed")
     }
 
     pub(crate) fn condemned(&self) -> Stored {
@@ -160,8 +162,8 @@ impl Layout {
         self.published.join("superseded")
     }
 
-    pub(crate) fn sessions(&self) -> PathBeneath {
-        self.root.join("sessions")
+    pub(crate) fn sessions(&self) -> Stored {
+        self.landing.stored().join("sessions")
     }
 
     pub(crate) fn tmp(&self) -> PathBeneath {
@@ -176,7 +178,7 @@ impl Layout {
             self.packs().file(),
             Some(self.parity()),
             self.quarantine().file(),
-            Some(self.tails()),
+            self.tails().file(),
             self.records().file(),
             self.tombstones().file(),
             self.all_given_up().file(),
@@ -184,7 +186,7 @@ impl Layout {
             self.superseded().file(),
             self.pruned().file(),
             self.positions().file(),
-            Some(self.sessions()),
+            self.sessions().file(),
             Some(self.tmp()),
         ];
         folders.into_iter().flatten().collect()
@@ -215,11 +217,11 @@ impl Layout {
         self.parity().join(folder).join(name)
     }
 
-    pub(crate) fn payload(&self, tail: TailName) -> PathBeneath {
+    pub(crate) fn payload(&self, tail: TailName) -> Landed {
         self.tails().join(format!("{}.{}.payload", tail.kind_word(), tail.number))
     }
 
-    pub(crate) fn journal(&self, tail: TailName) -> PathBeneath {
+    pub(crate) fn journal(&self, tail: TailName) -> Landed {
         self.tails().join(format!("{}.{}.journal", tail.kind_word(), tail.number))
     }
 
@@ -243,7 +245,7 @@ impl Layout {
         self.condemned().join(pack.to_string())
     }
 
-    pub(crate) fn session(&self, session: &SessionId) -> PathBeneath {
+    pub(crate) fn session(&self, session: &SessionId) -> Stored {
         self.sessions().join(session.to_string())
     }
 

@@ -46,7 +46,7 @@ impl End {
     /// Reads trailer and footer, by one range where a request costs more than what it brings.
     ///
     /// Untrusted: needs as much memory as the footer, which has a limit.
-    fn read(path: &impl Shown, file: &impl ReadAt) -> Result<Self, RepositoryError> {
+    fn read(path: &impl Shown, file: &(impl ReadAt + ?Sized)) -> Result<Self, RepositoryError> {
         let file_bytes = file.len_bytes().map_err(failed("looking at", path))?;
         let trailer_at = file_bytes
             .checked_sub(PACK_TRAILER_BYTES as u64)
@@ -82,7 +82,7 @@ impl End {
 /// Untrusted: needs as much memory as the footer, which has a limit, twice.
 pub(crate) fn read_footer(
     path: &impl Shown,
-    file: &impl ReadAt,
+    file: &(impl ReadAt + ?Sized),
     repository: &RepositoryId,
 ) -> Result<(Trailer, Footer), RepositoryError> {
     let End { trailer, footer, footer_at } = End::read(path, file)?;

@@ -22,13 +22,11 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
 use holdall_format::{BlockName, Footer, FooterBlock, RepositoryId};
 use holdall_protocol::RepositoryError;
-use holdall_sys::PathBeneath;
 use rustix::io::Errno;
 
 use crate::condemned;
@@ -37,11 +35,15 @@ use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, JournalKey, 
 use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::pack_file::read_footer;
-use crate::publish::{Published, failed, is_there, names_in, read_limited, remove, sync_folder};
+use crate::publish::{Published, failed};
 use crate::raised::highest;
+use crate::storage::{GrowingFile, Landed, OpenTo, ReadAt};
 use crate::store::Access;
 use crate::superseded;
 use crate::tail::{Tail, read_whole};
+
+/// Bytes of a file that are in memory at once where all are read.
+const READ_BYTES: usize = 128 << 10;
 
 /// What was found in the folder of tails.
 #[derive(Debug, Default)]
@@ -72,7 +74,7 @@ pub(crate) struct Salvaged {
     /// The tail.
     pub(crate) name: TailName,
     /// Its payloads.
-    pub(crate) payload: File,
+    pub(crate) payload: Box<dyn GrowingFile>,
     /// The blocks whose bytes are those of their names.
     pub(crate) blocks: Vec<FooterBlock>,
     /// Whether the files may go once all blocks are copied; else they are put aside.
@@ -112,7 +114,7 @@ pub(crate) fn recover(
     lease: &Lease,
 ) -> Result<Recovered, RepositoryError> {
     let repair = access == Access::Write;
-    let files = names_in(&layout.tails())?;
+    let files = layout.tails().names()?;
     let are_held_open = lease.has_taken_over() || (repair && have_other_names(layout, &files)?);
     let newest_record = highest(&layout.records())?;
     let mut recovered = Recovered { are_held_open, newest_record, ..Recovered::default() };
@@ -144,10 +146,9 @@ pub(crate) fn recover(
 fn have_other_names(layout: &Layout, files: &[OsString]) -> Result<bool, RepositoryError> {
     for file in files {
         let path = layout.tails().join(file);
-        match path.stat() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            found if found.as_ref().is_ok_and(|found| found.nlink > 1) => return Ok(true),
-            found => drop(found.map_err(failed("looking at", &path))?),
+        let found = path.stat().map_err(failed("looking at", &path))?;
+        if found.is_some_and(|found| found.has_other_names) {
+            return Ok(true);
         }
     }
     Ok(false)
@@ -157,8 +158,19 @@ fn have_other_names(layout: &Layout, files: &[OsString]) -> Result<bool, Reposit
 pub(crate) fn is_readable(layout: &Layout, name: TailName) -> bool {
     [layout.journal(name), layout.payload(name)].iter().all(|path| match path.open() {
         Err(error) => error.kind() == io::ErrorKind::NotFound,
-        Ok(mut file) => io::copy(&mut file, &mut io::sink()).is_ok(),
+        Ok(file) => read_through(&file).is_ok(),
     })
+}
+
+/// Reads all bytes of a file, and keeps none.
+fn read_through(file: &impl ReadAt) -> io::Result<()> {
+    let end = file.len_bytes()?;
+    let mut bytes = Vec::new();
+    for at in (0..end).step_by(READ_BYTES) {
+        bytes.clear();
+        file.append_at(&mut bytes, READ_BYTES.min((end - at) as usize), at)?;
+    }
+    Ok(())
 }
 
 fn recover_one(
@@ -169,7 +181,7 @@ fn recover_one(
     recovered: &mut Recovered,
 ) -> Result<(), RepositoryError> {
     let path = layout.journal(name);
-    let bytes = match read_limited(&path, JOURNAL_MAX_BYTES) {
+    let bytes = match path.read_limited(JOURNAL_MAX_BYTES) {
         Ok(bytes) => bytes.unwrap_or_default(),
         Err(RepositoryError::Damaged { reason, .. }) => {
             recovered.damaged.push((path.path().to_owned(), reason));
@@ -178,15 +190,17 @@ fn recover_one(
         Err(error) => return Err(error),
     };
     let listed = listed_blocks(&journal::scan(&bytes, repository, name.kind()).unwrap_or_default());
-    if let Some(payload) = open(&layout.payload(name), repair && !recovered.are_held_open)? {
-        if repair && publish_if_whole(layout, repository, name, &payload, listed.as_deref())? {
+    if let Some(payload) =
+        open(&layout.payload(name), to_change(repair && !recovered.are_held_open))?
+    {
+        if repair && publish_if_whole(layout, repository, name, &*payload, listed.as_deref())? {
             return Ok(());
         }
         return recover_blocks(layout, repository, name, (&bytes, payload), repair, recovered);
     }
     let blocks = listed.unwrap_or_default();
     recovered.next_arrival = next_after(recovered.next_arrival, &blocks);
-    if !is_there(&path)? {
+    if !path.is_there()? {
         // Whoever lost the lease was about to remove both, since all of it is elsewhere.
         return Ok(());
     }
@@ -196,7 +210,7 @@ fn recover_one(
         recovered.lost.push(name);
         return Ok(());
     }
-    if repair { remove(&path) } else { Ok(()) }
+    if repair { path.remove() } else { Ok(()) }
 }
 
 /// Why a tail can not be read, if that is of its files alone: others may be opened all the same.
@@ -221,8 +235,12 @@ fn next_after(next: u64, blocks: &[FooterBlock]) -> u64 {
     blocks.iter().fold(next, |next, block| next.max(block.arrival.saturating_add(1)))
 }
 
-fn open(path: &PathBeneath, to_change: bool) -> Result<Option<File>, RepositoryError> {
-    match if to_change { path.open_to_change() } else { path.open() } {
+fn to_change(is_changed: bool) -> OpenTo {
+    if is_changed { OpenTo::Change } else { OpenTo::Read }
+}
+
+fn open(path: &Landed, to: OpenTo) -> Result<Option<Box<dyn GrowingFile>>, RepositoryError> {
+    match path.open_growing(to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         opened => opened.map(Some).map_err(failed("opening", path)),
     }
@@ -237,7 +255,7 @@ fn publish_if_whole(
     layout: &Layout,
     repository: &RepositoryId,
     name: TailName,
-    payload: &File,
+    payload: &dyn GrowingFile,
     listed: Option<&[FooterBlock]>,
 ) -> Result<bool, RepositoryError> {
     let path = layout.payload(name);
@@ -249,10 +267,10 @@ fn publish_if_whole(
     let target = layout.pack(&trailer.name);
     target.make_parent()?;
     if target.put_file(&path)? == Published::Existed {
-        remove(&path)?;
+        path.remove()?;
     }
-    sync_folder(&layout.tails())?;
-    remove(&layout.journal(name))?;
+    layout.tails().sync()?;
+    layout.journal(name).remove()?;
     Ok(true)
 }
 
@@ -295,7 +313,7 @@ fn recover_blocks(
     layout: &Layout,
     repository: &RepositoryId,
     name: TailName,
-    (journal_bytes, payload): (&[u8], File),
+    (journal_bytes, payload): (&[u8], Box<dyn GrowingFile>),
     repair: bool,
     recovered: &mut Recovered,
 ) -> Result<(), RepositoryError> {
@@ -309,13 +327,13 @@ fn recover_blocks(
         }
         // Torn while it was made: nothing was acknowledged from it.
         Err(_) if repair => {
-            let is_empty = payload.metadata().map_err(failed("reading", &of_payload))?.len() == 0;
+            let is_empty = payload.len_bytes().map_err(failed("reading", &of_payload))? == 0;
             recovered.doubt(layout, name.number, !is_empty)?;
             return discard(layout, name);
         }
         Err(_) => return Ok(()),
     };
-    let (sound, prefix) = sound_blocks(&payload, &scan).map_err(failed("reading", &of_payload))?;
+    let (sound, prefix) = sound_blocks(&*payload, &scan).map_err(failed("reading", &of_payload))?;
     let whole: Vec<FooterBlock> =
         scan.entries.iter().filter_map(|found| found.block.clone()).collect();
     recovered.next_arrival = next_after(recovered.next_arrival, &whole);
@@ -330,7 +348,7 @@ fn recover_blocks(
     if repair && may_count {
         let kept_end = end_of(sound.get(..prefix).unwrap_or_default());
         let is_longer = journal_bytes.len() as u64 > journal_end
-            || payload.metadata().map_err(failed("reading", &of_payload))?.len() > kept_end;
+            || payload.len_bytes().map_err(failed("reading", &of_payload))? > kept_end;
         if is_longer {
             disbelieve(layout)?;
         }
@@ -369,7 +387,7 @@ fn disbelieve(layout: &Layout) -> Result<(), RepositoryError> {
 /// What is sound of a tail that has something else before it or between.
 struct Scattered {
     name: TailName,
-    payload: File,
+    payload: Box<dyn GrowingFile>,
     blocks: Vec<FooterBlock>,
     journal_key: JournalKey,
     /// Whether what is between was durable, so that the journal's word does not count for much.
@@ -385,20 +403,20 @@ fn keep_sound(
 ) -> Result<(), RepositoryError> {
     let Scattered { name, payload, mut blocks, journal_key, has_hole } = scattered;
     if has_hole {
-        blocks.retain(|block| has_its_name(&payload, block).unwrap_or(false));
+        blocks.retain(|block| has_its_name(&*payload, block).unwrap_or(false));
     }
     if repair {
         recovered.salvaged.push(Salvaged { name, payload, blocks, is_whole: !has_hole });
         return Ok(());
     }
-    let Some(journal) = open(&layout.journal(name), false)? else { return Ok(()) };
+    let Some(journal) = open(&layout.journal(name), OpenTo::Read)? else { return Ok(()) };
     recovered.add(Tail::of_files(layout, name, payload, (journal, journal_key), blocks))
 }
 
 /// The front of a tail that is as it was written.
 struct Front {
     name: TailName,
-    payload: File,
+    payload: Box<dyn GrowingFile>,
     blocks: Vec<FooterBlock>,
     journal_key: JournalKey,
     /// Where the journal's entry of the last block ends.
@@ -417,11 +435,11 @@ fn keep_front(
         // Whoever made it may have lost the lease meanwhile, and take it away when it finds out.
         return discard(layout, name);
     }
-    let to_change = repair && !recovered.are_held_open;
-    let Some(journal) = open(&layout.journal(name), to_change)? else { return Ok(()) };
+    let to = to_change(repair && !recovered.are_held_open);
+    let Some(journal) = open(&layout.journal(name), to)? else { return Ok(()) };
     // What is held open may be made a pack yet, and have its place.
     if repair && !recovered.are_held_open {
-        cut(layout, name, (&payload, &journal), &blocks, journal_end)?;
+        cut(layout, name, (&*payload, &*journal), &blocks, journal_end)?;
     }
     recovered.add(Tail::of_files(layout, name, payload, (journal, journal_key), blocks))
 }
@@ -432,7 +450,7 @@ fn keep_front(
 /// # Errors
 /// What the disk says when a block can not be read, which may be sound all the same: it must not be
 /// taken for torn and cut off.
-fn sound_blocks(payload: &File, scan: &Scan) -> io::Result<(Vec<FooterBlock>, usize)> {
+fn sound_blocks(payload: &dyn GrowingFile, scan: &Scan) -> io::Result<(Vec<FooterBlock>, usize)> {
     let mut sound = Vec::new();
     let mut prefix = 0;
     let mut end = 0u64;
@@ -452,7 +470,7 @@ fn sound_blocks(payload: &File, scan: &Scan) -> io::Result<(Vec<FooterBlock>, us
 }
 
 /// Whether the bytes of a block are there and are those of its name.
-fn has_its_name(payload: &File, block: &FooterBlock) -> io::Result<bool> {
+fn has_its_name(payload: &dyn GrowingFile, block: &FooterBlock) -> io::Result<bool> {
     match read_whole(payload, block) {
         Ok(bytes) => Ok(BlockName::from_bytes(*blake3::hash(&bytes).as_bytes()) == block.name),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -464,20 +482,20 @@ fn has_its_name(payload: &File, block: &FooterBlock) -> io::Result<bool> {
 fn cut(
     layout: &Layout,
     name: TailName,
-    (payload, journal): (&File, &File),
+    (payload, journal): (&dyn GrowingFile, &dyn GrowingFile),
     blocks: &[FooterBlock],
     journal_end: u64,
 ) -> Result<(), RepositoryError> {
     let payload_end = end_of(blocks);
-    let cut_one = |file: &File, end: u64| {
-        if file.metadata()?.len() != end {
+    let cut_one = |file: &dyn GrowingFile, end: u64| {
+        if file.len_bytes()? != end {
             file.set_len(end)?;
         }
         file.sync_all()
     };
     cut_one(payload, payload_end).map_err(failed("cutting", &layout.payload(name)))?;
     cut_one(journal, journal_end).map_err(failed("cutting", &layout.journal(name)))?;
-    sync_folder(&layout.tails())
+    layout.tails().sync()
 }
 
 /// Where the payload of the last block ends.
@@ -496,22 +514,20 @@ pub(crate) fn list_all(tail: &Tail) -> Result<(), RepositoryError> {
 /// Removes both files of a tail in which nothing is that is needed, in an order that is kept: payloads
 /// alone are swept, a journal alone would be taken for a loss.
 pub(crate) fn discard(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
-    remove(&layout.journal(name))?;
-    sync_folder(&layout.tails())?;
-    remove(&layout.payload(name))
+    layout.journal(name).remove()?;
+    layout.tails().sync()?;
+    layout.payload(name).remove()
 }
 
 /// Puts those of a damaged tail's files that are there aside, under names that are no tails.
 pub(crate) fn put_aside(layout: &Layout, name: TailName) -> Result<(), RepositoryError> {
     for path in [layout.payload(name), layout.journal(name)] {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".damaged");
-        match path.rename(&path.with_file_name(name)) {
+        match path.put_aside(".damaged") {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed.map_err(failed("putting aside", &path))?,
         }
     }
-    sync_folder(&layout.tails())
+    layout.tails().sync()
 }
 
 /// Removes payloads without a journal, of which nothing can be read: it was never written to, and its tail torn while
@@ -525,10 +541,11 @@ fn remove_lone_payloads(
         let Some(name) = file.to_str().and_then(TailName::of_payload) else { continue };
         let path = layout.payload(name);
         let is_kept = recovered.salvaged.iter().any(|tail| tail.name == name);
-        if !is_kept && is_there(&path)? && !is_there(&layout.journal(name))? {
-            let is_empty = path.stat().map_err(failed("reading", &path))?.size == 0;
+        if !is_kept && path.is_there()? && !layout.journal(name).is_there()? {
+            let found = path.stat().map_err(failed("reading", &path))?;
+            let is_empty = found.is_none_or(|found| found.len_bytes == 0);
             recovered.doubt(layout, name.number, !is_empty)?;
-            remove(&path)?;
+            path.remove()?;
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ use holdall_sys::Clock;
 use crate::checksummed::{with_checksum, without_checksum};
 use crate::index::PackInfo;
 use crate::layout::Layout;
-use crate::publish::{names_in, random, read_limited, remove, replace};
+use crate::publish::random;
 
 const WHAT: &str = "session";
 const MAGIC: &[u8; 4] = b"HSes";
@@ -159,18 +159,18 @@ impl Sessions {
     /// sent again.
     pub(crate) fn open(layout: &Layout, can_write: bool) -> Result<Self, RepositoryError> {
         let mut known = HashMap::new();
-        for name in names_in(&layout.sessions())? {
+        for name in layout.sessions().names()? {
             // Other names are somebody else's.
             let id = name.to_str().and_then(|name| name.parse::<SessionId>().ok());
             let Some(path) = id.map(|id| layout.session(&id)) else { continue };
             // It may be readable again next time.
-            let Ok(bytes) = read_limited(&path, 64 << 10) else { continue };
+            let Ok(bytes) = path.read_limited(64 << 10) else { continue };
             let bytes = bytes.unwrap_or_default();
             match Session::decode(&bytes) {
                 Ok(session) => {
                     known.insert(session.id, Known::of(session));
                 }
-                Err(_) if can_write => remove(&path)?,
+                Err(_) if can_write => path.remove()?,
                 Err(_) => {}
             }
         }
@@ -391,12 +391,12 @@ impl Sessions {
         if self.is_full.load(Ordering::Acquire) {
             return Err(RepositoryError::NoRoom { place: "the sessions".into() });
         }
-        replace(&self.layout.tmp(), &self.layout.session(&session.id), &session.encode())
+        self.layout.session(&session.id).replace(&session.encode())
     }
 
     fn forget(&self, id: &SessionId) -> Result<(), RepositoryError> {
         let _turn = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.can_write { remove(&self.layout.session(id)) } else { Ok(()) }
+        if self.can_write { self.layout.session(id).remove() } else { Ok(()) }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Known>> {
@@ -444,7 +444,7 @@ mod tests {
                     false => sessions.close(&id, &MACHINE).unwrap(),
                 });
             });
-            let stored = read_limited(&layout.session(&id), 64 << 10).unwrap();
+            let stored = layout.session(&id).read_limited(64 << 10).unwrap();
             let stored = stored.map(|bytes| Session::decode(&bytes).unwrap());
             assert!(stored.is_none_or(|stored| !is_ended && !stored.is_open), "round {round}");
             sessions.end(&id).unwrap();

@@ -10,9 +10,7 @@
 //! once it is durable.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 #[cfg(test)]
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,16 +20,15 @@ use bytes::Bytes;
 use holdall_format::limits::{PACK_MAX_BLOCKS, PACK_TARGET_BYTES, PACK_TARGET_TABLE_BYTES};
 use holdall_format::{BLOCK_HEADER_BYTES, FooterBlock, RepositoryId, Table};
 use holdall_protocol::RepositoryError;
-use holdall_sys::PathBeneath;
 
 use crate::checked::Checked;
 use crate::group_commit::GroupCommit;
 use crate::index::Mark;
 use crate::journal::{self, JOURNAL_HEADER_BYTES, JournalKey};
 use crate::layout::{Layout, TailName};
-use crate::publish::{FILE_MODE, failed, sync_folder};
+use crate::publish::failed;
 use crate::recovery::Salvaged;
-use crate::storage::ReadAt;
+use crate::storage::{GrowingFile, Landed, ReadAt};
 use crate::tail_objects::{TailObject, TailObjects};
 
 #[derive(Debug)]
@@ -47,8 +44,8 @@ struct Written {
 pub(crate) struct Tail {
     name: TailName,
     layout: Layout,
-    payload: File,
-    journal: File,
+    payload: Box<dyn GrowingFile>,
+    journal: Box<dyn GrowingFile>,
     journal_key: JournalKey,
     written: Mutex<Written>,
     objects: Mutex<TailObjects>,
@@ -67,16 +64,16 @@ impl Tail {
         name: TailName,
         repository: &RepositoryId,
     ) -> Result<Self, RepositoryError> {
-        let make = |path: &PathBeneath| path.create_new(FILE_MODE).map_err(failed("making", path));
+        let make = |path: &Landed| path.create_new().map_err(failed("making", path));
         let payload = make(&layout.payload(name))?;
         let journal_path = layout.journal(name);
         let journal = make(&journal_path)?;
         let journal_key = JournalKey::draw()?;
         journal
-            .write_all_at(&journal::encode_header(repository, name.kind(), &journal_key), 0)
+            .write_at(&journal::encode_header(repository, name.kind(), &journal_key), 0)
             .and_then(|()| journal.sync_data())
             .map_err(failed("writing", &journal_path))?;
-        sync_folder(&layout.tails())?;
+        layout.tails().sync()?;
         Ok(Self::of_files(layout, name, payload, (journal, journal_key), Vec::new()))
     }
 
@@ -84,8 +81,8 @@ impl Tail {
     pub(crate) fn of_files(
         layout: &Layout,
         name: TailName,
-        payload: File,
-        (journal, journal_key): (File, JournalKey),
+        payload: Box<dyn GrowingFile>,
+        (journal, journal_key): (Box<dyn GrowingFile>, JournalKey),
         blocks: Vec<FooterBlock>,
     ) -> Self {
         let table_bytes = blocks.iter().map(|block| block.table_bytes.len()).sum();
@@ -200,7 +197,7 @@ impl Tail {
             }
             let payload = checked.block.payload();
             let path = self.layout.payload(self.name);
-            self.payload.write_all_at(payload, offset).map_err(failed("writing", &path))?;
+            self.payload.write_at(payload, offset).map_err(failed("writing", &path))?;
             let block = checked.footer_block(offset, next_arrival());
             journal::encode_entry(&mut entries, &self.journal_key, &block, durable);
             offset += payload.len() as u64;
@@ -208,9 +205,7 @@ impl Tail {
             clear.push(Arc::new(block));
         }
         let path = self.layout.journal(self.name);
-        self.journal
-            .write_all_at(&entries, written.journal_end)
-            .map_err(failed("writing", &path))?;
+        self.journal.write_at(&entries, written.journal_end).map_err(failed("writing", &path))?;
         let taken = clear.len();
         written.journal_end += entries.len() as u64;
         written.payload_end = offset;
@@ -257,7 +252,7 @@ impl Tail {
         }
         self.payload
             .set_len(payload_end)
-            .and_then(|()| self.payload.write_all_at(end, payload_end))
+            .and_then(|()| self.payload.write_at(end, payload_end))
             .map_err(failed("writing", &path))?;
         // One more ticket than there are blocks: the footer counts as an append of its own.
         let ticket = self.group.announce_one();
@@ -276,7 +271,10 @@ impl Tail {
 }
 
 /// Joins a block from its clear half and the payload in a file.
-pub(crate) fn read_whole(payload: &impl ReadAt, block: &FooterBlock) -> io::Result<Bytes> {
+pub(crate) fn read_whole(
+    payload: &(impl ReadAt + ?Sized),
+    block: &FooterBlock,
+) -> io::Result<Bytes> {
     let mut bytes = Vec::with_capacity(block.header.block_bytes());
     bytes.extend_from_slice(&block.header.encode());
     bytes.extend_from_slice(&block.table_bytes);

@@ -20,7 +20,6 @@ use holdall_protocol::{RepositoryError, ScrubDamage, ScrubReport};
 
 use super::{damaged_keys, damaged_records, is_named, is_of_keys, open_pack};
 use crate::parity;
-use crate::publish::{read_limited, replace};
 use crate::reread::of_the_file;
 use crate::store::Store;
 use crate::tail::read_whole;
@@ -105,7 +104,7 @@ impl Store {
         if let Some(unwritten) = &*self.unwritten_round() {
             return Ok(Some(unwritten.clone()));
         }
-        let bytes = read_limited(&self.layout().scrubbed(), FILE_MAX_BYTES)?;
+        let bytes = self.layout().scrubbed().read_limited(FILE_MAX_BYTES)?;
         Ok(bytes.and_then(|bytes| ScrubRound::decode(&String::from_utf8_lossy(&bytes))))
     }
 
@@ -245,8 +244,7 @@ impl Store {
     /// is open.
     fn note(&self, round: ScrubRound) -> Result<ScrubRound, RepositoryError> {
         let mut unwritten = self.unwritten_round();
-        let path = self.layout().scrubbed();
-        let written = replace(&self.layout().tmp(), &path, round.encode().as_bytes());
+        let written = self.layout().scrubbed().replace(round.encode().as_bytes());
         *unwritten = written.is_err().then(|| round.clone());
         written.map(|()| round)
     }

@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use holdall_protocol::RepositoryError;
 use holdall_sys::{FileKind, PathBeneath};
 
-use super::{IsHeld, Key, ReadAt, Stat, Storage};
+use super::{GrowingFile, IsHeld, Key, Landed, Landing, OpenTo, ReadAt, Stat, Storage};
 use crate::keeping;
-use crate::publish::{self, Published, failed};
+use crate::publish::{self, FILE_MODE, Published, failed};
 
 /// A directory, and the folder in it for what is not published yet.
 #[derive(Debug)]
@@ -40,6 +40,7 @@ impl From<holdall_sys::Stat> for Stat {
             is_file: found.kind == FileKind::File,
             is_folder: found.kind == FileKind::Dir,
             len_bytes: found.size,
+            has_other_names: found.nlink > 1,
         }
     }
 }
@@ -54,8 +55,9 @@ impl Storage for DirStorage {
         publish::publish_while(is_held, &self.tmp, &self.at(key), bytes)
     }
 
-    fn put_file(&self, from: &PathBeneath, key: &Key) -> Result<Published, RepositoryError> {
-        publish::publish_file(from, &self.at(key))
+    fn put_file(&self, from: &Landed, key: &Key) -> Result<Published, RepositoryError> {
+        let elsewhere = || failed("publishing", key)(io::ErrorKind::CrossesDevices.into());
+        publish::publish_file(&from.file().ok_or_else(elsewhere)?, &self.at(key))
     }
 
     fn put_name(&self, key: &Key) -> Result<(), RepositoryError> {
@@ -114,5 +116,23 @@ impl Storage for DirStorage {
 
     fn file(&self, key: &Key) -> Option<PathBeneath> {
         Some(self.at(key))
+    }
+}
+
+impl Landing for DirStorage {
+    fn create_new(&self, key: &Key) -> io::Result<Box<dyn GrowingFile>> {
+        Ok(Box::new(self.at(key).create_new(FILE_MODE)?))
+    }
+
+    fn open_growing(&self, key: &Key, to: OpenTo) -> io::Result<Box<dyn GrowingFile>> {
+        let path = self.at(key);
+        Ok(Box::new(match to {
+            OpenTo::Read => path.open()?,
+            OpenTo::Change => path.open_to_change()?,
+        }))
+    }
+
+    fn put_aside(&self, key: &Key, aside: &Key) -> io::Result<()> {
+        self.at(key).rename(&self.at(aside))
     }
 }

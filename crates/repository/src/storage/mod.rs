@@ -2,10 +2,12 @@
 //!
 //! What is published whole goes through [`Storage`]: it is there with all its bytes and for good, or not at all, and
 //! is read by ranges. [`Layout`](crate::layout::Layout) names it by [`Stored`]: a name in a storage, which is no path
-//! that anybody could open.
+//! that anybody could open. What grows while it is there, a tail, goes through [`Landing`], which stays on this
+//! computer whatever the storage is, and is named by [`Landed`].
 //!
 //! ```text
 //! Stored ──> Storage ──> DirStorage      a directory: `publish`, with its system calls in its order
+//! Landed ──> Landing ──> DirStorage      the same one, so that a tail becomes a pack by a new name
 //! ```
 //!
 //! A storage knows names, lengths and bytes. What they mean, it does not know.
@@ -16,6 +18,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::fs::File;
 use std::io;
+use std::ops::Deref;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,6 +66,8 @@ pub(crate) struct Stat {
     pub(crate) is_folder: bool,
     /// Length of its content.
     pub(crate) len_bytes: u64,
+    /// Whether a change of it would show under another name too.
+    pub(crate) has_other_names: bool,
 }
 
 /// Bytes that are read by ranges.
@@ -109,6 +115,58 @@ impl<T: ReadAt + ?Sized> ReadAt for Box<T> {
     }
 }
 
+/// A file that grows, of which only what was synced is durable.
+pub(crate) trait GrowingFile: ReadAt {
+    /// Writes all of these bytes at `offset`.
+    ///
+    /// # Errors
+    /// What the landing says; some of them may be there then.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Cuts it off there.
+    ///
+    /// # Errors
+    /// What the landing says.
+    fn set_len(&self, len_bytes: u64) -> io::Result<()>;
+
+    /// Makes its bytes durable. Whoever is told of an error never calls this again: the next answer may lie.
+    ///
+    /// # Errors
+    /// What the landing says.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// The same with all that is known of it.
+    ///
+    /// # Errors
+    /// As for [`GrowingFile::sync_data`].
+    fn sync_all(&self) -> io::Result<()>;
+}
+
+impl GrowingFile for File {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn set_len(&self, len_bytes: u64) -> io::Result<()> {
+        Self::set_len(self, len_bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Self::sync_data(self)
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        Self::sync_all(self)
+    }
+}
+
+/// Whether a file may be changed that is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenTo {
+    Read,
+    Change,
+}
+
 /// What is asked whether the lease is held, just before a file gets its name.
 pub(crate) type IsHeld<'a> = &'a mut dyn FnMut() -> Result<(), RepositoryError>;
 
@@ -126,8 +184,8 @@ pub(crate) trait Storage: Debug + Send + Sync {
         is_held: IsHeld<'_>,
     ) -> Result<Published, RepositoryError>;
 
-    /// The same with a durable file of this computer, which is gone then.
-    fn put_file(&self, from: &PathBeneath, key: &Key) -> Result<Published, RepositoryError>;
+    /// The same with a durable file that has landed, which is gone from there then.
+    fn put_file(&self, from: &Landed, key: &Key) -> Result<Published, RepositoryError>;
 
     /// Makes an empty file durably, for what its name alone says, where there is no room for more. One that is there
     /// stays as it is.
@@ -165,6 +223,18 @@ pub(crate) trait Storage: Debug + Send + Sync {
 
     /// Where a file lies on this computer, if files of this storage do: parity is kept of those alone.
     fn file(&self, key: &Key) -> Option<PathBeneath>;
+}
+
+/// Where files grow until they are published.
+pub(crate) trait Landing: Storage {
+    /// Makes an empty file under a name that nothing has. Its name is durable after [`Storage::sync`].
+    fn create_new(&self, key: &Key) -> io::Result<Box<dyn GrowingFile>>;
+
+    /// Opens a file; to change it only if that shows under no other name.
+    fn open_growing(&self, key: &Key, to: OpenTo) -> io::Result<Box<dyn GrowingFile>>;
+
+    /// Gives a file another name, durable after [`Storage::sync`].
+    fn put_aside(&self, key: &Key, aside: &Key) -> io::Result<()>;
 }
 
 /// A file or folder in a storage.
@@ -239,8 +309,8 @@ impl Stored {
         self.storage.put_new(&self.key, bytes, &mut ask)
     }
 
-    /// Publishes a durable file of this computer, which is gone then.
-    pub(crate) fn put_file(&self, from: &PathBeneath) -> Result<Published, RepositoryError> {
+    /// Publishes a durable file that has landed, which is gone from there then.
+    pub(crate) fn put_file(&self, from: &Landed) -> Result<Published, RepositoryError> {
         self.storage.put_file(from, &self.key)
     }
 
@@ -284,8 +354,11 @@ impl Stored {
             return Err(damaged(self, reason));
         }
         let mut bytes = Vec::new();
-        file.append_at(&mut bytes, length as usize, 0).map_err(failed("reading", self))?;
-        Ok(Some(bytes))
+        match file.append_at(&mut bytes, length as usize, 0) {
+            // It was cut meanwhile, as a tail is at the start, and is read as far as it goes.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(bytes)),
+            read => read.map(|()| Some(bytes)).map_err(failed("reading", self)),
+        }
     }
 
     /// What is known of it; `None` if nothing is there.
@@ -341,5 +414,65 @@ impl Stored {
     /// Where it lies on this computer, if it does.
     pub(crate) fn file(&self) -> Option<PathBeneath> {
         self.storage.file(&self.key)
+    }
+}
+
+/// A file or folder in a landing, which is a storage of small files too.
+#[derive(Debug, Clone)]
+pub(crate) struct Landed {
+    landing: Arc<dyn Landing>,
+    stored: Stored,
+}
+
+impl Deref for Landed {
+    type Target = Stored;
+
+    fn deref(&self) -> &Stored {
+        &self.stored
+    }
+}
+
+impl Shown for Landed {
+    fn shown(&self) -> std::path::Display<'_> {
+        self.stored.shown()
+    }
+}
+
+impl Landed {
+    /// The landing's own folder, shown as `shown`.
+    pub(crate) fn root(landing: Arc<dyn Landing>, shown: &Path) -> Self {
+        Self { stored: Stored::root(landing.clone(), shown), landing }
+    }
+
+    /// What `name` is in this folder.
+    pub(crate) fn join(&self, name: impl AsRef<Path>) -> Self {
+        Self { landing: self.landing.clone(), stored: self.stored.join(name) }
+    }
+
+    /// The same as a file that is published whole.
+    pub(crate) fn stored(&self) -> &Stored {
+        &self.stored
+    }
+
+    /// Makes an empty file, whose name is not durable yet.
+    pub(crate) fn create_new(&self) -> io::Result<Box<dyn GrowingFile>> {
+        self.landing.create_new(&self.key)
+    }
+
+    /// Opens the file as one that grows.
+    pub(crate) fn open_growing(&self, to: OpenTo) -> io::Result<Box<dyn GrowingFile>> {
+        self.landing.open_growing(&self.key, to)
+    }
+
+    /// Has its name end with `ending` from now on; durable once its folder is synced.
+    pub(crate) fn put_aside(&self, ending: &str) -> io::Result<()> {
+        let with_ending = |path: &Path| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        let Key { path, below } = &self.key;
+        let aside = Key { path: with_ending(path), below: with_ending(below) };
+        self.landing.put_aside(&self.key, &aside)
     }
 }
